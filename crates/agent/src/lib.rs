@@ -1,7 +1,8 @@
-//! The agents under test: one file or folder each, one line in [`AGENTS`]. Only this crate knows vendors' agents.
+//! The agents under test. Each has its own file or folder and a line in [`AGENTS`]. Only this crate knows vendors'
+//! agents.
 //!
-//! An [`Agent`] opens a [`Session`] for each trial. The session tells each step to a [`Turn`], which counts it against the
-//! limits, prices it, and sends it to an [`EventSink`].
+//! An [`Agent`] opens a [`Session`] for each trial. The session records each step with a [`Turn`], which counts it
+//! against the limits, computes its cost, and sends it to an [`EventSink`].
 
 mod activity;
 mod answer;
@@ -57,7 +58,7 @@ pub use resolve::Resolver;
 pub use session::Reply;
 pub use turn::{Decision, Flow, Turn, WAITING_ON_PROVIDER};
 
-/// Every agent, in the order users see them.
+/// All agents, in display order.
 pub static AGENTS: &[&dyn Agent] = &[
     &claude_code::ClaudeCode,
     &codex::Codex,
@@ -81,8 +82,8 @@ pub trait Agent: Send + Sync {
         self.description().name
     }
 
-    /// Why it cannot have the model `name`, for models that no address but its vendor's own has; `None` if it can, or if
-    /// nobody can say. `base_url` is another address that the run names.
+    /// Returns the reason why the agent cannot use the model `name`, for models that only their vendor's own address
+    /// offers. `None` if it can, or if that is unknown. `base_url` is another address that the run names.
     fn refuses_model(&self, _name: &str, _base_url: Option<&str>, _providers: &llm::Providers) -> Option<String> {
         None
     }
@@ -92,7 +93,8 @@ pub trait Agent: Send + Sync {
         Some(format!("{}/{}", self.description().folder_of(case.definition)?, case.subject.installed()?.file_name()))
     }
 
-    /// Whether OpenRouter bills what it uses, so that what it says it cost is by another list than OpenRouter's.
+    /// Returns `true` if OpenRouter bills the usage. Then the cost that the agent reports is not based on OpenRouter's
+    /// prices.
     fn is_billed_by_openrouter(&self, _host: &Host, _base_url: Option<&str>) -> bool {
         false
     }
@@ -111,7 +113,7 @@ pub trait Agent: Send + Sync {
         Vec::new()
     }
 
-    /// What is wrong with running a case like this, found before anything runs.
+    /// Returns the problems of running such a case, found before anything runs.
     fn check(&self, part: &Part<'_>) -> Vec<Diagnostic>;
 
     /// Whether it can run on this machine. An agent without a program always can.
@@ -119,47 +121,49 @@ pub trait Agent: Send + Sync {
         Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
     }
 
-    /// Opens a session. Errors are the machine's, the provider's or ours; an agent that behaves badly is recorded.
+    /// Opens a session. An error is the fault of the machine, the provider or this program; misbehaviour of the agent
+    /// is recorded instead.
     fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>>;
 }
 
-/// What an agent is to play: one case under one configuration.
+/// A case and the configuration with which an agent runs it.
 pub struct Part<'a> {
-    /// What the user wrote.
+    /// The case as the user wrote it.
     pub case: &'a Case,
-    /// The configuration.
+    /// Agent, model and variant.
     pub arm: &'a Arm,
-    /// What follows the agent's name (`recorded:FILE`).
+    /// Argument after the agent's name (`recorded:FILE`).
     pub argument: Option<&'a str>,
-    /// The folder of the suite; the files that a case names start there.
+    /// Folder of the suite; relative paths in the case start there.
     pub directory: &'a Path,
-    /// How the project configures it.
+    /// The project's configuration of the agent.
     pub config: Option<&'a Configured>,
-    /// `--base-url`.
+    /// Value of `--base-url`.
     pub base_url: Option<&'a str>,
-    /// Where models are opened from.
+    /// Providers that open models.
     pub providers: &'a llm::Providers,
 }
 
-/// An agent as a project configures it.
+/// An agent that is configured by a project.
 #[derive(Debug, Clone)]
 pub struct Configured {
-    /// What the project calls it.
+    /// Name in the project.
     pub name: String,
-    /// What is written: a map, with `type` among its keys. A function in it is text like `/path/module.ts#agent.bodyTemplate`
-    /// with the tag `!function`; references to the environment are filled in already.
+    /// The configuration: a map with the key `type`. A function in it is a text such as
+    /// `/path/module.ts#agent.bodyTemplate` with the tag `!function`. References to environment variables are already
+    /// resolved.
     pub node: Node,
-    /// The folder of the project; the files that the configuration names start there.
+    /// Folder of the project; relative paths in the configuration start there.
     pub directory: PathBuf,
-    /// Whether every variable of the environment that it refers to is set.
+    /// True if all environment variables that it refers to are set.
     pub is_filled: bool,
 }
 
 impl Configured {
-    /// The agent that it configures.
+    /// Returns the configured agent.
     ///
     /// # Errors
-    /// With its place, a `type` that is missing or names none that can be configured.
+    /// Returns an error with its location if `type` is missing or does not name a configurable agent.
     pub fn agent(&self) -> Result<&'static dyn Agent, Box<Diagnostic>> {
         let kind = self.node.get("type").unwrap_or(&self.node);
         let found = kind
@@ -177,107 +181,107 @@ impl Configured {
     }
 }
 
-/// Whether an agent can run on this machine, and what to do where it cannot.
+/// Whether an agent can run on this machine, and advice if it cannot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readiness {
-    /// It can run.
+    /// True if it can run.
     pub ready: bool,
-    /// Its own version, if it has one.
+    /// Version of the agent, if it has one.
     pub version: Option<String>,
-    /// How it is signed in, without any secret.
+    /// Name of the sign-in, without secrets.
     pub auth: Option<String>,
-    /// What is missing and what to do, a line each.
+    /// Missing requirements and advice, one line each.
     pub hints: Vec<String>,
 }
 
-/// Everything a session needs.
+/// Inputs of a session.
 #[derive(Clone)]
 pub struct Scene {
-    /// Which trial.
+    /// Id of the trial.
     pub trial: TrialId,
-    /// What a scenario calls the conversation, if it is not its first one.
+    /// Name of the conversation in a scenario, if it is not the first one.
     pub conversation: Option<String>,
-    /// What the user wrote.
+    /// The case as the user wrote it.
     pub case: Arc<Case>,
-    /// The configuration.
+    /// Agent, model and variant.
     pub arm: Arc<Arm>,
-    /// What follows the agent's name (`recorded:FILE`).
+    /// Argument after the agent's name (`recorded:FILE`).
     pub argument: Option<Arc<str>>,
-    /// How the project configures it.
+    /// The project's configuration of the agent.
     pub config: Option<Arc<Configured>>,
-    /// The folder of the suite; the files that the case names start there.
+    /// Folder of the suite; relative paths in the case start there.
     pub directory: Arc<Path>,
-    /// Which case of the plan it is, from 0.
+    /// Position of the case in the plan, starting at 0.
     pub position: usize,
-    /// Where the agent works; absent only for agents that do not need one.
+    /// Sandbox of the agent; `None` only for agents that do not need one.
     pub sandbox: Option<Arc<dyn Sandbox>>,
     /// The machine.
     pub host: Arc<Host>,
-    /// How the agent is to be set up.
+    /// Setup of the agent.
     pub setup: Arc<Setup>,
-    /// The limits in force: some agents have to be asked to tell what they use on the way.
+    /// Limits of the trial. Some agents report their usage during a turn only if they are asked to.
     pub limits: Arc<Limits>,
-    /// What the sandbox's repository is a clone of.
+    /// Address from which the sandbox's repository was cloned.
     pub source_repo: Option<String>,
-    /// Where the agent's model is.
+    /// Location of the agent's model.
     pub endpoint: Endpoint,
-    /// Where models are opened from.
+    /// Providers that open models.
     pub providers: llm::Providers,
 }
 
 impl Scene {
-    /// The id of a session that the program names itself.
+    /// Returns a session id, for agents whose sessions are named by this program.
     pub(crate) fn session_id(&self, agent: &str) -> String {
         let more = self.conversation.as_ref().map(|name| format!("/{name}")).unwrap_or_default();
         format!("{agent}-{}{more}", self.trial)
     }
 }
 
-/// How an agent is to be set up, with every default applied.
+/// Setup of an agent, with all defaults applied.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
-    /// The model's name; `None` leaves the choice to the agent. A scripted model has the name of its file.
+    /// Name of the model; `None` leaves the choice to the agent. A scripted model has the name of its file.
     pub model: Option<String>,
-    /// Added to the agent's own system prompt: the skill's body and where it is installed, or the prompt.
+    /// Addition to the agent's own system prompt: the skill's text and location, or the prompt.
     pub system_prompt: Option<String>,
-    /// How it treats permissions.
+    /// Permission mode of the agent.
     pub permission_mode: PermissionMode,
-    /// The only tools it may have, as written (`Bash(git *)`); `None` leaves its own.
+    /// The only tools that the agent may have, as written (`Bash(git *)`); `None` keeps its own tools.
     pub closed_tools: Option<Vec<String>>,
-    /// Tools that need no permission, as written.
+    /// Tools that need no approval, as written.
     pub approved_tools: Vec<String>,
-    /// Which of the machine's own settings it may read.
+    /// Sources of the machine's own settings that it may read.
     pub setting_sources: Vec<SettingSource>,
-    /// As the agent understands it.
+    /// Reasoning effort, passed to the agent unchanged.
     pub reasoning_effort: Option<String>,
-    /// The most model turns of the whole chain; `None` for no limit.
+    /// Maximum number of model turns in the whole conversation; `None` for no limit.
     pub max_turns: Option<u64>,
-    /// The trial's wall clock in milliseconds.
+    /// Wall clock limit of the trial, in milliseconds.
     pub timeout_ms: u64,
 }
 
-/// Where an agent's model is.
+/// Location of an agent's model.
 #[derive(Clone)]
 pub enum Endpoint {
-    /// Where the vendor has it, with the user's own sign-in; another base address if the user gave one.
+    /// The vendor's address, or another base address from the user, with the user's own sign-in.
     Vendor {
-        /// `--base-url`.
+        /// Value of `--base-url`.
         base_url: Option<String>,
     },
-    /// The gateway on loopback, with the trial's own token for a key.
+    /// The gateway on loopback, with the trial's own token as the key.
     Gateway {
-        /// `http://127.0.0.1:PORT`.
+        /// Address of the gateway: `http://127.0.0.1:PORT`.
         base_url: String,
-        /// The key; opens nothing but this trial's script.
+        /// The key, which gives access only to this trial's script.
         token: String,
     },
     /// A scripted model in this process.
     Script(Arc<llm::Playback>),
-    /// A model that this process asks by itself, or why it cannot.
+    /// A model that this process opened itself, or the error of opening it.
     Provider(Result<Arc<dyn llm::Model>, llm::OpenError>),
 }
 
-/// Splits `name[:argument]` and finds the agent; aliases count.
+/// Splits `name[:argument]` and finds the agent by its name or an alias.
 pub fn find(written: &str) -> Option<(&'static dyn Agent, Option<&str>)> {
     let (name, argument) = match written.split_once(':') {
         Some((name, argument)) => (name, Some(argument)),
@@ -297,7 +301,7 @@ pub use self::http::reference as http_reference;
 pub use self::opencode::reference as opencode_reference;
 pub use self::subprocess::reference as subprocess_reference;
 
-/// The page about the directives of the `fake` agent.
+/// Returns the reference page about the directives of the `fake` agent.
 pub fn fake_reference() -> String {
     let mut page = String::from(
         "# The `fake` agent\n\n<!-- Generated by `trialrun reference --write`; do not edit. -->\n\nIt echoes the user's \
@@ -312,7 +316,8 @@ pub fn fake_reference() -> String {
     page
 }
 
-/// The page about the files of the `recorded` agent: what the module that reads them says about itself.
+/// Returns the reference page about the files of the `recorded` agent, made from the module documentation of their
+/// parser.
 pub fn recorded_reference() -> String {
     let source = include_str!("recorded/answers.rs");
     let about = source.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);

@@ -3,27 +3,27 @@
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-/// Longer lines are cut, in bytes.
+/// Maximum length of a line in bytes; longer lines are cut.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
-/// Reads line by line. Nothing is read ahead beyond a small buffer, so a process that says too much has to wait.
+/// Reads line by line. Only a small buffer is read ahead, so a process that prints too much has to wait.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
     dropped: usize,
     longest: usize,
-    /// Whether a line that is too long is given as soon as it is.
+    /// True if a line that is too long is returned at once, without waiting for its end.
     hasty: bool,
     ended: bool,
 }
 
-/// A line without its end.
+/// A line without its line end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
-    /// What is not UTF-8 is replaced.
+    /// Text of the line, with invalid UTF-8 replaced.
     pub(super) text: String,
-    /// How many bytes were cut off its end.
+    /// Number of bytes that were cut off.
     pub(super) dropped: usize,
 }
 
@@ -62,19 +62,19 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Gives a line that is too long as soon as it is, and the rest of it as another one, instead of waiting for an end
+    /// Returns a line that is too long at once, and the rest of it as another line, instead of waiting for a line end
     /// that may never come.
     pub(super) fn hasty(mut self) -> Self {
         self.hasty = true;
         self
     }
 
-    /// Whether there are no more lines.
+    /// Returns `true` if there are no more lines.
     pub(super) fn ended(&self) -> bool {
         self.ended
     }
 
-    /// The next line; `None` at the end. May be dropped half-way: nothing is lost.
+    /// Returns the next line; `None` at the end. The future may be dropped before it completes without losing data.
     pub(super) async fn next(&mut self) -> Option<Line> {
         while !self.ended {
             let Ok(bytes) = self.reader.fill_buf().await else {

@@ -1,4 +1,4 @@
-//! A server on loopback for tests: a function decides what a request gets. It ends when it is dropped.
+//! A loopback server for tests: a function returns the answer to each request. The server ends when it is dropped.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,15 +9,15 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// What a client sends.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) method: String,
-    /// With its query.
+    /// Path with its query.
     pub(super) path: String,
-    /// With names in small letters.
+    /// Headers, with names in lower case.
     pub(super) headers: Vec<(String, String)>,
-    /// `null` where there is none, or it is no JSON.
+    /// Body; `null` if there is none or it is not JSON.
     pub(super) body: Value,
 }
 
@@ -27,16 +27,16 @@ impl Asked {
     }
 }
 
-/// What it gets.
+/// Answer to a request.
 #[derive(Debug, Clone)]
 pub(super) enum Answered {
     /// A status and a body.
     Json(u16, Value),
-    /// A status and a body that is no JSON.
+    /// A status and a body that is not JSON.
     Text(u16, String),
-    /// A body that says it is JSON, and is none.
+    /// A body that is declared as JSON but is not valid JSON.
     Broken,
-    /// Nothing, for ever.
+    /// No answer, forever.
     Silence,
     /// The connection is closed.
     Close,
@@ -44,7 +44,7 @@ pub(super) enum Answered {
 
 type Answer = dyn Fn(Asked) -> Pin<Box<dyn Future<Output = Answered> + Send>> + Send + Sync;
 
-/// A server.
+/// A loopback server.
 pub(super) struct Loopback {
     pub(super) url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -52,7 +52,7 @@ pub(super) struct Loopback {
 }
 
 impl Loopback {
-    /// Serves with what `answer` says.
+    /// Starts a server that answers with the result of `answer`.
     pub(super) async fn serve(answer: impl Fn(&Asked) -> Answered + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -64,7 +64,7 @@ impl Loopback {
             Box::pin(std::future::ready(answered))
         });
         let task = tokio::spawn(async move {
-            // The connections end with the task that has them.
+            // The connections end with the task that owns them.
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 connections.spawn(talk(stream, Arc::clone(&answer)));
@@ -73,7 +73,7 @@ impl Loopback {
         Self { url, asked, task }
     }
 
-    /// What was asked so far.
+    /// Returns the requests received so far.
     pub(super) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
@@ -85,7 +85,7 @@ impl Drop for Loopback {
     }
 }
 
-/// An address that nobody answers at.
+/// Returns an address at which no server listens.
 pub(super) async fn nobody() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     format!("http://{}", listener.local_addr().unwrap())

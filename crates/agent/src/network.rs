@@ -1,4 +1,4 @@
-//! Requests over HTTP that a module of the user's makes: only to the hosts that the project grants it.
+//! HTTP requests of a user's module: only to the hosts that the project allows.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use tokio::runtime::Handle;
 
 use super::http::{chain, client};
 
-/// The most of a response that is read, in bytes.
+/// Maximum size of a response, in bytes.
 const LARGEST: usize = 16 << 20;
 
-/// The hosts that a module may ask, and the way there.
+/// Hosts that a module may send requests to, with the means of sending them.
 #[derive(Debug, Clone)]
 pub(super) struct Network {
-    /// `HOST` or `HOST:PORT`.
+    /// Entries `HOST` or `HOST:PORT`.
     hosts: Vec<String>,
-    /// The machine, and the runtime that requests are made on. Without them no request can be made.
+    /// The machine, and the runtime for requests. Without them requests cannot be made.
     way: Option<(Arc<Host>, Handle)>,
 }
 
-/// Reads the list of hosts under `network`.
+/// Parses the list of hosts under `network`.
 pub(super) fn hosts(items: &[Node], problems: &mut Problems) -> Vec<String> {
     let host = |item: &Node| {
         let written = item.as_str().map(str::to_lowercase);
@@ -39,13 +39,14 @@ pub(super) fn hosts(items: &[Node], problems: &mut Problems) -> Vec<String> {
 }
 
 impl Network {
-    /// Access to `hosts`; none if the list is empty. Without a `host`, modules only load with it.
+    /// Allows access to `hosts`; returns `None` if the list is empty. Without a `host`, modules can be loaded but
+    /// cannot send requests.
     pub(super) fn to(hosts: &[String], host: Option<&Arc<Host>>) -> Option<Self> {
         let way = host.cloned().zip(Handle::try_current().ok());
         (!hosts.is_empty()).then(|| Self { hosts: hosts.to_vec(), way })
     }
 
-    /// The runtime that requests are made on.
+    /// Returns the runtime for requests.
     pub(super) fn runtime(&self) -> Option<&Handle> {
         self.way.as_ref().map(|(_, runtime)| runtime)
     }
@@ -56,10 +57,10 @@ impl Network {
         self.hosts.iter().any(|allowed| allowed == host || Some(allowed) == with_port.as_ref())
     }
 
-    /// Sends what `fetch` asks for. Redirects are not followed.
+    /// Sends a request of `fetch`. Redirects are not followed.
     ///
     /// # Errors
-    /// Why there is no response, in words.
+    /// Returns an error message if there is no response.
     pub(super) async fn fetch(&self, request: &Value) -> Result<Value, String> {
         let text = |key: &str| request.get(key).and_then(Value::as_str);
         let written = text("url").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Tools that a case brings: modules, or objects whose `execute` is in one. They run in the embedded engine.
+//! Tools of a case: modules, or objects whose `execute` is in a module. They run in the embedded engine.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::Scene;
 use super::engine::{Engine, Program, is_of_the_program};
 use crate::turn::Turn;
 
-/// Finds each tool in its module: what is exported is the tool, or a function that is all of it.
+/// Finds each tool in its module: the export is the tool, or a function that is the whole tool.
 const FIND: &str = r#"export default wanted.map(([at, keys, name, described]) => {
     const module = modules[at];
     const whole = typeof module.execute === 'function' ? module : module.default;
@@ -30,49 +30,49 @@ const FIND: &str = r#"export default wanted.map(([at, keys, name, described]) =>
 
 const FORM: &str = "a tool is an object `{name, description, parameters, execute}`";
 
-/// How long names are that every provider takes.
+/// Maximum length of a tool's name that every provider accepts.
 const LONGEST_NAME: usize = 64;
 
-/// What a tool says: its answer, or its error.
+/// Result of a tool: its answer, or its error.
 pub(super) type Said = Result<String, String>;
 
-/// Whom the tools are for.
+/// Agent that uses the tools.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Owner {
-    /// The agent's name.
+    /// Name of the agent.
     pub(super) agent: &'static str,
-    /// The tools that it has anyway.
+    /// Names of the agent's own tools.
     pub(super) tools: &'static [&'static str],
 }
 
-/// What is wrong with a tool.
+/// Problem of a tool.
 type Problem = Box<Diagnostic>;
 
 fn wrong<T>(message: impl Into<String>, help: &str) -> Result<T, Problem> {
     Err(Box::new(Diagnostic::error(message).help(help)))
 }
 
-/// A tool as a case asks for it.
+/// A tool as the case refers to it.
 struct Wanted {
     reference: Reference,
-    /// All but what it does, where the case says it.
+    /// Description of the tool, without its function, if the case contains one.
     described: Option<Map<String, Json>>,
 }
 
-/// A tool that a case brings.
+/// A loaded tool of a case.
 struct OwnTool {
     spec: ToolSpec,
     execute: Function,
 }
 
-/// The tools that a case brings.
+/// The tools of a case.
 #[derive(Default)]
 pub(super) struct OwnTools {
     engine: Option<Engine>,
     tools: Vec<OwnTool>,
 }
 
-/// What is wrong with the tools that `case` brings.
+/// Returns the problems of the tools of `case`.
 pub(super) fn check(case: &Case, directory: &Path, owner: Owner) -> Vec<Diagnostic> {
     let at_case = |problem: Diagnostic| match problem.source {
         Some(_) => problem,
@@ -92,7 +92,7 @@ pub(super) fn check(case: &Case, directory: &Path, owner: Owner) -> Vec<Diagnost
 }
 
 impl OwnTools {
-    /// Loads the tools of the scene's case.
+    /// Loads the tools of the trial's case.
     pub(super) async fn open(scene: &Scene, owner: Owner) -> Result<Self, Breakage> {
         let broken = |because: String| Breakage::environment(format!("the case's tools cannot be loaded: {because}"));
         let told =
@@ -107,20 +107,20 @@ impl OwnTools {
         Ok(Self { engine: Some(engine), tools: read(&wanted, &value, owner).map_err(told)? })
     }
 
-    /// What the model is told of them.
+    /// Returns the descriptions of the tools for the model.
     pub(super) fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.tools.iter().map(|tool| &tool.spec)
     }
 
-    /// Which one is called `name`.
+    /// Returns the index of the tool `name`.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
         self.tools.iter().position(|tool| tool.spec.name == name)
     }
 
-    /// Calls the tool number `at`. `None`: the trial is to stop.
+    /// Calls the tool with the index `at`. Returns `None` if the trial is to stop.
     ///
     /// # Errors
-    /// Why the trial is to end, where it is not just told to stop.
+    /// Returns the ending if the trial ends for another reason.
     pub(super) async fn answer(&mut self, at: usize, input: &Json, turn: &mut Turn) -> Result<Option<Said>, Ending> {
         let (Some(engine), Some(tool)) = (&mut self.engine, self.tools.get(at)) else { return Ok(None) };
         turn.waiting("tool");
@@ -135,7 +135,7 @@ impl OwnTools {
     }
 }
 
-/// The tools that `case` asks for, each once. Names of tools that are there anyway ask for nothing.
+/// Returns the tools that `case` refers to, each once. Names of the agent's own tools are skipped.
 fn wanted(case: &Case, owner: Owner) -> Result<Vec<Wanted>, Vec<Diagnostic>> {
     let mut seen: Vec<&Json> = Vec::new();
     let mut wanted = Vec::new();
@@ -180,18 +180,18 @@ impl Wanted {
         }
     }
 
-    /// What is told of it where it is wrong.
+    /// Returns the reference as written, for messages.
     fn text(&self) -> &str {
         self.reference.text()
     }
 
-    /// The way from its module to it, if it is not the whole of that.
+    /// Returns the path from the module to the tool, if the tool is not the whole module.
     fn keys(&self) -> Option<Vec<Json>> {
         self.reference.export().map(steps)
     }
 }
 
-/// The steps of `name`, of `name[0].execute`, or of `[0]["a key"]`, which begins at the default export.
+/// Splits a path `name`, `name[0].execute`, or `[0]["a key"]`, which starts at the default export.
 fn steps(path: &str) -> Vec<Json> {
     let mut steps = Vec::new();
     if path.starts_with('[') {
@@ -225,7 +225,7 @@ fn reference(text: &str) -> Result<Reference, Problem> {
     })
 }
 
-/// What loads the tools in `wanted`.
+/// Returns the program that loads the tools in `wanted`.
 fn program(wanted: &[Wanted], directory: &Path) -> Program {
     let mut modules: Vec<String> = Vec::new();
     let mut list = Vec::new();
@@ -247,7 +247,7 @@ fn program(wanted: &[Wanted], directory: &Path) -> Program {
     }
 }
 
-/// The tools that were found, in the order in which they are wanted.
+/// Reads the loaded tools, in the order of `wanted`.
 fn read(wanted: &[Wanted], found: &Value, owner: Owner) -> Result<Vec<OwnTool>, Vec<Diagnostic>> {
     let Value::List(found) = found else { return Err(vec![Diagnostic::error("no tool was found")]) };
     let mut tools: Vec<OwnTool> = Vec::new();
@@ -292,7 +292,7 @@ impl OwnTool {
     }
 }
 
-/// The schema of a tool's arguments: as it is, or made of a map of them.
+/// Returns the schema of a tool's arguments, which may be given as a schema or as a map of arguments.
 fn schema(parameters: Json, name: &str) -> Result<Json, Problem> {
     match parameters {
         Json::Null => Ok(json!({"type": "object", "properties": {}})),

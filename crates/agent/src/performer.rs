@@ -1,12 +1,12 @@
-//! Acts without a model: numbers turns and calls, and keeps to the limits while it records them.
+//! Records the steps of an agent without a model: numbers turns and calls, and enforces the limits.
 
 use model::{Ending, Step, ToolCall, ToolResult};
 use serde_json::Value;
 
 use crate::turn::Turn;
 
-/// Records the acts of an agent that has no model behind it. Texts and calls belong to one turn until
-/// [`Performer::next_turn`] is called; a turn that is not allowed any more is not begun.
+/// Records the steps of an agent that has no model. Texts and calls belong to the same turn until
+/// [`Performer::next_turn`] is called. A turn beyond the limit is not started.
 #[derive(Debug, Default)]
 pub(super) struct Performer {
     turns: usize,
@@ -16,7 +16,7 @@ pub(super) struct Performer {
 }
 
 impl Performer {
-    /// Records that the conversation begins, which does so once.
+    /// Records the beginning of the conversation, once.
     pub(super) fn begin(&mut self, turn: &mut Turn, session_id: &str) -> Result<(), Ending> {
         if std::mem::replace(&mut self.has_begun, true) {
             return Ok(());
@@ -31,24 +31,24 @@ impl Performer {
         .go()
     }
 
-    /// What comes next belongs to a new turn.
+    /// Starts a new turn with the next step.
     pub(super) fn next_turn(&mut self) {
         self.in_turn = false;
     }
 
-    /// Says `text`.
+    /// Records the text `text`.
     pub(super) fn say(&mut self, turn: &mut Turn, text: &str) -> Result<(), Ending> {
         let message = self.message(turn)?;
         turn.record(Step::Text { message, text: text.to_owned(), parent: None }).go()
     }
 
-    /// Thinks `text`.
+    /// Records the reasoning `text`.
     pub(super) fn think(&mut self, turn: &mut Turn, text: &str) -> Result<(), Ending> {
         let message = self.message(turn)?;
         turn.record(Step::Thinking { message, text: text.to_owned(), parent: None }).go()
     }
 
-    /// Calls a tool and gives the call's id.
+    /// Records a call and returns its id.
     pub(super) fn call(&mut self, turn: &mut Turn, name: &str, input: Value) -> Result<String, Ending> {
         let message = self.message(turn)?;
         self.calls += 1;
@@ -57,12 +57,12 @@ impl Performer {
         Ok(id)
     }
 
-    /// Records what a call came to.
+    /// Records the result of a call.
     pub(super) fn result(&mut self, turn: &mut Turn, id: &str, content: &str, is_error: bool) -> Result<(), Ending> {
         turn.record(Step::ToolResult(ToolResult { id: id.to_owned(), content: content.to_owned(), is_error })).go()
     }
 
-    /// The turn that is open, or a new one if there may be one more.
+    /// Returns the current turn, or a new one if the limit allows it.
     fn message(&mut self, turn: &mut Turn) -> Result<String, Ending> {
         if !self.in_turn {
             if turn.turns_left() == 0 {

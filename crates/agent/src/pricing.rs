@@ -1,4 +1,4 @@
-//! What a trial costs, and who says so.
+//! Cost of a trial, and its source.
 
 use std::sync::Arc;
 
@@ -6,48 +6,48 @@ use model::{Tokens, Usage};
 
 use crate::Agent;
 
-/// Who says what a trial cost, as records tell it. The names are those of the evaluations of skills that came before.
+/// Sources of a trial's cost, as they are recorded. The names are those of earlier evaluations of skills.
 mod source {
-    /// The agent, which is a program of its vendor's.
+    /// The agent, which is its vendor's program.
     pub(super) const CLI: &str = "cli";
-    /// The same, where what it says is not what is billed and nothing better was to be had.
+    /// Same, if its report is not what is billed, and no better source is available.
     pub(super) const UNRECONCILED: &str = "cli-unreconciled";
-    /// The user's prices.
+    /// Prices configured by the user.
     pub(super) const PRICING: &str = "pricing-config";
-    /// OpenRouter's list.
+    /// OpenRouter's price list.
     pub(super) const OPENROUTER: &str = "openrouter-pricing";
-    /// An agent of any other kind.
+    /// Any other kind of agent.
     pub(super) const AGENT: &str = "agent";
 }
 
-/// What is known of a trial's cost beside the amount.
+/// Information about a trial's cost in addition to the amount.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Bill {
-    /// Who says what it cost; absent if nobody does.
+    /// Source of the cost; `None` if it is unknown.
     pub source: Option<&'static str>,
-    /// What the agent itself says, where somebody else is believed.
+    /// Cost that the agent reports, if another source is used.
     pub said: Option<f64>,
 }
 
-/// By what a trial's tokens are paid: the user's own prices, then OpenRouter's list where it is OpenRouter that bills,
-/// then what the agent says.
+/// Pricing of a trial's tokens: the user's own prices, then OpenRouter's list if OpenRouter bills, then the agent's
+/// report.
 #[derive(Debug, Clone, Default)]
 pub struct Pricing {
     providers: llm::Providers,
-    /// The model as the user named it.
+    /// Model as the user named it.
     model: Option<String>,
-    /// A script answers, which costs nothing, whatever the agent says.
+    /// True if a script answers, which costs nothing, whatever the agent reports.
     is_script: bool,
-    /// OpenRouter's prices of this model, where it is OpenRouter that bills; `None` if they are not to be had.
+    /// OpenRouter's prices of this model, if OpenRouter bills; the inner `None` if they could not be fetched.
     list: Option<Option<Arc<llm::ListPrices>>>,
-    /// What the agent is called that says what it cost.
+    /// Source name for costs that the agent reports.
     speaker: Option<&'static str>,
     bill: Bill,
 }
 
 impl Pricing {
-    /// The prices for `agent`, which was asked for `model`, and which a script answers if `is_script`. `list` is OpenRouter's
-    /// prices where it is OpenRouter that bills, `None` in it if they are not to be had.
+    /// Returns the pricing for `agent` with the requested `model`. `is_script` is true if a script answers. `list` has
+    /// OpenRouter's prices if OpenRouter bills; the inner `None` if they could not be fetched.
     pub fn of(
         agent: &dyn Agent,
         model: Option<&str>,
@@ -67,7 +67,7 @@ impl Pricing {
         }
     }
 
-    /// Of an agent that is a program and was asked for `model`.
+    /// Returns the pricing of an agent that is a program, with the requested `model`.
     #[cfg(test)]
     pub fn of_program(
         providers: llm::Providers,
@@ -78,7 +78,7 @@ impl Pricing {
         Self { providers, model, list, speaker: Some(source::CLI), ..Self::default() }
     }
 
-    /// Puts the price on what was used for a message; `model` is what the agent says that it has used.
+    /// Sets the cost of a message's usage. `model` is the model that the agent reports.
     pub fn settle(&mut self, usage: &mut Usage, model: Option<&str>) {
         let said = usage.cost_usd;
         self.bill.said = add(self.bill.said, said);
@@ -87,7 +87,7 @@ impl Pricing {
                 usage.cost_usd = Some(price.cost(&tokens));
                 self.bill.source = Some(source);
             }
-            // An agent that does not know better puts a price on what a script has answered for nothing.
+            // An agent may report a cost for answers of a script, which were free.
             None if self.is_script => usage.cost_usd = None,
             None if said.is_some() => {
                 let unreconciled = self.list.is_some().then_some(source::UNRECONCILED);
@@ -97,12 +97,12 @@ impl Pricing {
         }
     }
 
-    /// What `tokens` cost that are not settled yet, where that is known by their number.
+    /// Returns the cost of `tokens` that are not settled yet, if it can be computed from their number.
     pub fn estimate(&self, tokens: Tokens, model: Option<&str>) -> Option<f64> {
         self.price(model).map(|(price, _)| price.cost(&tokens))
     }
 
-    /// What is known beside the amount.
+    /// Returns the information in addition to the amount.
     pub fn bill(&self) -> Bill {
         let is_believed = |source: &str| [source::CLI, source::UNRECONCILED, source::AGENT].contains(&source);
         let said = self.bill.said.filter(|_| self.bill.source.is_some_and(|source| !is_believed(source)));
@@ -161,7 +161,7 @@ mod tests {
         let (costs, bill) = settled(Pricing::of_program(providers(), Some("m"), None), &usages, Some("told"));
         assert_eq!(costs, [Some(1.0), Some(2.0), None]);
         assert_eq!(bill, Bill { source: Some("pricing-config"), said: Some(11.0) });
-        // Where nobody named a model, the agent says which one it was.
+        // If no model was configured, the agent's report determines it.
         assert_eq!(settled(Pricing::of_program(providers(), None, None), &usages[..1], Some("told")).0, [Some(2.0)]);
     }
 

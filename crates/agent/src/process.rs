@@ -1,4 +1,4 @@
-//! A running program that is spoken to, and its three streams.
+//! A running program with its three streams.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,48 +12,48 @@ use tokio::sync::mpsc;
 use super::lines::{Line, Lines};
 use sandbox::supervise::{Contained, MARK};
 
-/// How many texts may wait for a program that does not read its stdin.
+/// Maximum number of queued texts for a program that does not read its stdin.
 const WAITING: usize = 1024;
-/// How many of the last lines of stderr are kept for explaining an end.
+/// Number of last stderr lines that are kept to explain an ending.
 const LAST_WORDS: usize = 3;
-/// How many lines of stderr are kept that come while an end is waited for.
+/// Maximum number of stderr lines that are kept while the end is awaited.
 const MOST_DREGS: usize = 100;
-/// How long a program may take to go once its stdin is closed.
+/// Timeout for a program to end after its stdin is closed.
 const TO_GO: Duration = Duration::from_secs(3);
-/// How long it may take when told to go, before it is killed with everything below it.
+/// Time between asking a program to end and killing it with all its descendants.
 const TO_STOP: Duration = Duration::from_secs(1);
 
 /// A running program.
 pub(super) struct Process {
     child: Contained,
-    /// Gone once there is nothing more to say.
+    /// Sender to its stdin; `None` once stdin is to be closed.
     mouth: Option<mpsc::Sender<String>>,
     stdout: Lines<ChildStdout>,
     stderr: Lines<ChildStderr>,
     last_words: VecDeque<String>,
-    /// What it wrote to stderr while its end was waited for; the first lines of it.
+    /// First stderr lines that were written while the end was awaited.
     dregs: Vec<Line>,
-    /// What the supervisor had to say.
+    /// Error message of the supervisor.
     trouble: Option<String>,
-    /// What it exited with, once somebody has waited for that.
+    /// Exit code, once the end was awaited.
     exit_code: Option<i32>,
 }
 
-/// A line of the program's output.
+/// Output of the program.
 pub(super) enum Said {
-    /// For us.
+    /// A line on stdout, for the harness.
     Stdout(Line),
-    /// For people.
+    /// A line on stderr, for users.
     Stderr(Line),
-    /// Nothing more for us.
+    /// The end of stdout.
     End,
 }
 
 impl Process {
-    /// Starts a command that a sandbox has made.
+    /// Starts a command created by a sandbox.
     ///
     /// # Errors
-    /// When it, or its supervisor, cannot be started.
+    /// Returns an error if the command or its supervisor cannot be started.
     pub(super) fn start(mut command: Command) -> io::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = Contained::spawn(command)?;
@@ -74,26 +74,27 @@ impl Process {
         })
     }
 
-    /// Gives a line that is too long as soon as it is: see [`Lines::hasty`].
+    /// Returns a line that is too long at once: see [`Lines::hasty`].
     pub(super) fn hasty(mut self) -> Self {
         self.stdout = self.stdout.hasty();
         self.stderr = self.stderr.hasty();
         self
     }
 
-    /// Sends `text`. What a program that is gone or deaf does not hear shows in what it does not say.
+    /// Sends `text`. An error is ignored, because a program that has ended or does not read shows that by its missing
+    /// output.
     pub(super) fn say(&self, text: String) {
         if let Some(mouth) = &self.mouth {
             let _ = mouth.try_send(text);
         }
     }
 
-    /// Says nothing more: closes stdin once everything is said.
+    /// Closes stdin once all texts are written.
     pub(super) fn hush(&mut self) {
         self.mouth = None;
     }
 
-    /// What it says next. May be dropped half-way.
+    /// Returns the next output. The future may be dropped before it completes.
     pub(super) async fn listen(&mut self) -> Said {
         loop {
             tokio::select! {
@@ -111,7 +112,7 @@ impl Process {
         }
     }
 
-    /// What it has written to stderr so far and nobody has read yet: the next line of it, if it is there already.
+    /// Returns the next stderr line that was written but not read yet, without waiting.
     pub(super) async fn overheard(&mut self) -> Option<Line> {
         if self.stderr.ended() {
             return None;
@@ -125,12 +126,12 @@ impl Process {
         Some(line)
     }
 
-    /// Whether it has ended.
+    /// Returns `true` if it has ended.
     pub(super) async fn is_gone(&mut self) -> bool {
         tokio::time::timeout(Duration::ZERO, self.child.wait()).await.is_ok()
     }
 
-    /// Waits for its end, and brings it about if it does not come by itself.
+    /// Waits for its end, and stops it if it does not end by itself.
     pub(super) async fn end(&mut self) -> io::Result<ExitStatus> {
         self.hush();
         match tokio::time::timeout(TO_GO, self.drain()).await {
@@ -139,13 +140,13 @@ impl Process {
         }
     }
 
-    /// Ends it and everything below it.
+    /// Stops it and all its descendants.
     pub(super) async fn stop(&mut self) -> io::Result<ExitStatus> {
         self.hush();
         self.child.stop(TO_STOP).await
     }
 
-    /// Reads what is left, so that it can end, and waits for that.
+    /// Reads the remaining output, so that the program can end, and waits for its end.
     async fn drain(&mut self) -> io::Result<ExitStatus> {
         while !(self.stdout.ended() && self.stderr.ended()) {
             tokio::select! {
@@ -163,7 +164,7 @@ impl Process {
         self.child.wait().await
     }
 
-    /// Ends it, and says how it ended in one line, with the last of what it wrote to stderr.
+    /// Ends the program and describes the ending in one line, with its last stderr lines.
     pub(super) async fn obituary(&mut self) -> String {
         let how = match self.end().await {
             Ok(status) => {
@@ -176,17 +177,17 @@ impl Process {
         if words.is_empty() { how } else { format!("{how}: {words}") }
     }
 
-    /// What it exited with by itself, once its obituary is written.
+    /// Returns its exit code if it ended by itself and [`obituary`](Self::obituary) was called.
     pub(super) fn exit_code(&self) -> Option<i32> {
         self.exit_code
     }
 
-    /// What it wrote to stderr while its end was waited for.
+    /// Takes the stderr lines that were written while the end was awaited.
     pub(super) fn take_dregs(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.dregs)
     }
 
-    /// Why it never ran, as its supervisor says.
+    /// Returns the supervisor's message if the program never ran.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
@@ -205,7 +206,7 @@ impl Process {
     }
 }
 
-/// How a program ended, in words.
+/// Describes how a program ended.
 fn described(status: ExitStatus) -> String {
     match status.code() {
         Some(code) if code > 128 => format!("ended by signal {}", code - 128),
@@ -214,7 +215,7 @@ fn described(status: ExitStatus) -> String {
     }
 }
 
-/// Writes to `stdin` beside everything else: the program may be unable to read before it is read from.
+/// Writes to `stdin` in a separate task, because the program may not read before its output is read.
 fn speak(mut stdin: ChildStdin) -> mpsc::Sender<String> {
     let (mouth, mut texts) = mpsc::channel::<String>(WAITING);
     tokio::spawn(async move {

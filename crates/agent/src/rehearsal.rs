@@ -1,4 +1,4 @@
-//! What an agent's tests need around it: a case, a sandbox's directories, and a turn that keeps what was told.
+//! Test context for agents: a case, a sandbox's directories, and a turn that keeps the events.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -20,7 +20,7 @@ use crate::resolve::Resolver;
 use crate::turn::Turn;
 use sandbox::supervise::Supervisor;
 
-/// A case called `id` whose user says `messages`.
+/// Creates a case `id` with the user messages `messages`.
 pub(super) fn case(id: &str, messages: &[&str]) -> Case {
     Case {
         messages: messages.iter().map(|text| UserMessage::text(*text)).collect(),
@@ -28,13 +28,13 @@ pub(super) fn case(id: &str, messages: &[&str]) -> Case {
     }
 }
 
-/// An agent as a project in `directory` configures it.
+/// Creates a configured agent of a project in `directory`.
 pub(super) fn configured(config: &serde_json::Value, directory: &Path) -> Arc<Configured> {
     let node = model::Node::from_json(config, &Source::new("agent.yaml", ""));
     Arc::new(Configured { name: "own".into(), node, directory: directory.to_owned(), is_filled: true })
 }
 
-/// A prepared answer.
+/// Creates a prepared answer.
 pub(super) fn response(pattern: &str, choose: &str) -> UserResponse {
     UserResponse {
         match_question: Spanned::new(pattern.to_owned(), Span::default()),
@@ -43,14 +43,14 @@ pub(super) fn response(pattern: &str, choose: &str) -> UserResponse {
     }
 }
 
-/// A scripted model.
+/// Creates a scripted model.
 fn script(script: &serde_json::Value) -> Endpoint {
     let node = model::Node::from_json(script, &Source::new("script.json", ""));
     let script = Arc::new(llm::Script::from_node(&node).unwrap());
     Endpoint::Script(Arc::new(script.play(llm::Stage::default())))
 }
 
-/// Directories like a sandbox's, without the machinery of one: commands run unsupervised.
+/// Directories like a sandbox's, without supervision of commands.
 pub(super) struct Bare {
     dir: tempfile::TempDir,
     work: PathBuf,
@@ -70,7 +70,7 @@ impl Bare {
         Arc::new(Self { work: make("work"), home: make("home"), tmp: make("tmp"), dir })
     }
 
-    /// A path beside the sandbox's own directories.
+    /// Returns a path beside the sandbox's own directories.
     pub(super) fn outside(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
@@ -123,12 +123,12 @@ impl Sandbox for Bare {
     }
 }
 
-/// One agent, one case, and everything that is told.
+/// One agent, one case, and the events of their conversation.
 pub(super) struct Rehearsal {
     pub(super) case: Case,
     pub(super) argument: Option<String>,
     pub(super) config: Option<Arc<Configured>>,
-    /// The folder of the suite.
+    /// Folder of the suite.
     pub(super) directory: Arc<Path>,
     pub(super) position: usize,
     pub(super) repetition: u64,
@@ -137,14 +137,14 @@ pub(super) struct Rehearsal {
     pub(super) providers: llm::Providers,
     pub(super) setup: Setup,
     pub(super) limits: Limits,
-    /// Sent `true`, the trial is to stop.
+    /// Stops the trial when it is set to `true`.
     pub(super) stop: watch::Sender<bool>,
 }
 
-/// What a rehearsal came to.
+/// Result of a rehearsal.
 pub(super) struct Played {
     pub(super) turn: Turn,
-    /// How each message that was sent ended.
+    /// Ending of each message that was sent.
     pub(super) endings: Vec<Ending>,
     heard: Heard,
 }
@@ -177,12 +177,12 @@ impl Rehearsal {
         }
     }
 
-    /// An agent with a scripted model in a sandbox, told `message`.
+    /// Creates a rehearsal with a scripted model, a sandbox and the message `message`.
     pub(super) fn scripted(message: &str, steps: &serde_json::Value) -> Self {
         Self {
             sandbox: Some(Bare::new()),
             endpoint: script(&match steps.as_array().map(Vec::as_slice) {
-                // Nobody plays a script that is not needed, and none is empty.
+                // A script without steps is invalid; this step is not used.
                 Some([]) => serde_json::json!({ "steps": [{ "text": "unused" }] }),
                 _ => serde_json::json!({ "steps": steps }),
             }),
@@ -199,7 +199,7 @@ impl Rehearsal {
         Arc::clone(self.sandbox.as_ref().unwrap())
     }
 
-    /// What the agent finds wrong before anything runs.
+    /// Returns the problems that the agent finds before anything runs.
     pub(super) fn check(&self, agent: &dyn Agent) -> Vec<String> {
         let arm = Arm { agent: "agent".into(), model: self.setup.model.clone(), variant: None };
         let part = Part {
@@ -276,12 +276,12 @@ impl Rehearsal {
     }
 }
 
-/// Keeps the events that it takes.
+/// Sink that keeps the events.
 #[derive(Clone, Default)]
 pub(super) struct Heard(Arc<Mutex<Vec<Event>>>);
 
 impl Heard {
-    /// The events so far, which are kept no longer.
+    /// Takes the events so far.
     pub(super) fn take(&self) -> Vec<Event> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
@@ -294,7 +294,7 @@ impl EventSink for Heard {
 }
 
 impl Played {
-    /// Every step that was told.
+    /// Returns all recorded steps.
     pub(super) fn steps(&mut self) -> Vec<Step> {
         self.heard
             .take()
@@ -306,12 +306,12 @@ impl Played {
             .collect()
     }
 
-    /// Everything that was told, the agent's own output included, as text.
+    /// Returns all events as text, including the agent's own output.
     pub(super) fn told(&mut self) -> String {
         self.heard.take().iter().map(|event| format!("{event:?}\n")).collect()
     }
 
-    /// Every call as its name, its result and whether that is an error.
+    /// Returns each call as its name, its result and `true` if that is an error.
     pub(super) fn calls(&self) -> Vec<(&str, &str, bool)> {
         self.turn
             .trace()

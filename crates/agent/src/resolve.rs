@@ -1,4 +1,4 @@
-//! Which paths a call touches, resolved while the links are still as the agent found them.
+//! Determines the paths that a call uses, while links are still as they were when the call was made.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -6,23 +6,23 @@ use std::path::{Component, Path, PathBuf};
 
 use model::{Access, Certainty, Effect, ToolCall, Touch, tool};
 
-/// More links than this in one path are a loop.
+/// Maximum number of links in a path; more are considered a loop.
 const MOST_LINKS: usize = 40;
 
-/// The file of a skill; a command that names one most likely reads the skill.
+/// File of a skill; a command that names one most likely reads the skill.
 const SKILL_FILE: &str = "SKILL.md";
 
 /// Resolves paths as the agent's tools would.
 #[derive(Debug, Clone)]
 pub struct Resolver {
-    /// The agent's working directory; `None` when there is no sandbox, and then nothing is resolved.
+    /// The agent's working directory; `None` without a sandbox, and then nothing is resolved.
     pub work: Option<PathBuf>,
-    /// What `~` is to the agent.
+    /// Directory that `~` refers to.
     pub home: Option<PathBuf>,
 }
 
 impl Resolver {
-    /// Every path that `call` names, in the order of its arguments.
+    /// Returns all paths that `call` names, in the order of its arguments.
     pub fn touches(&self, call: &ToolCall) -> Vec<Touch> {
         let Some(tool) = tool::find(&call.name) else { return Vec::new() };
         let argument =
@@ -32,7 +32,7 @@ impl Resolver {
             touches.extend(argument(name).and_then(|raw| self.touch(raw, raw, *access, Certainty::Named)));
         }
         for name in tool.globs {
-            // A pattern is looked up below `path`; what it cannot leave says where it really looks.
+            // A pattern is relative to `path`; the fixed part before its wildcards determines the place.
             let base = argument("path").unwrap_or(".");
             let Some(pattern) = argument(name) else { continue };
             touches.extend(grade::glob_fronts(pattern).into_iter().filter_map(|front| {
@@ -44,7 +44,7 @@ impl Resolver {
             && let Some(command) = argument("command")
         {
             let words = command.split(|c: char| c.is_whitespace() || "\"'`;|&()<>=".contains(c));
-            // Where a skill's file is looked for that is named from there.
+            // Folder against which the file of a skill is resolved.
             let mut folder = argument("workdir").unwrap_or(".").to_owned();
             let mut before = "";
             for word in words.filter(|word| !word.is_empty()) {
@@ -67,7 +67,7 @@ impl Resolver {
         Some(Touch { raw: raw.to_owned(), resolved, access, certainty })
     }
 
-    /// What `place` is to the agent: absolute, links followed. `None` where there is no sandbox.
+    /// Returns the absolute path of `place` for the agent, with links resolved. `None` without a sandbox.
     pub fn resolve(&self, place: &str) -> Option<PathBuf> {
         let work = self.work.as_ref()?;
         let path = match place.strip_prefix('~') {
@@ -80,7 +80,7 @@ impl Resolver {
     }
 }
 
-/// The text of a glob pattern before its first special character, cut at a `/`.
+/// Returns the part of a glob pattern before its first special character, cut at a `/`.
 pub fn fixed_part(pattern: &str) -> String {
     match pattern.find(['*', '?', '[', '{']) {
         Some(at) => pattern[..at].rfind('/').map_or(String::new(), |slash| pattern[..=slash].to_owned()),
@@ -88,12 +88,13 @@ pub fn fixed_part(pattern: &str) -> String {
     }
 }
 
-/// `path` as seen from `folder`.
+/// Resolves `path` against `folder`.
 fn below(folder: &str, path: &str) -> String {
     if path.starts_with(['/', '~']) { path.to_owned() } else { format!("{folder}/{path}") }
 }
 
-/// Guesswork: words of a shell command that can only be paths and may lead out of the working directory.
+/// Heuristic: returns `true` for words of a shell command that can only be paths and may lead out of the working
+/// directory.
 fn looks_like_a_path(word: &str) -> bool {
     (word.len() > 1 && word.starts_with('/') && !word.starts_with("//"))
         || word == "~"
@@ -103,7 +104,8 @@ fn looks_like_a_path(word: &str) -> bool {
         || word.contains("/../")
 }
 
-/// The absolute path behind `path`, links followed as far as it exists, `.` and `..` taken as the kernel would.
+/// Returns the absolute path of `path`. Links are resolved as far as the path exists; `.` and `..` are handled like the
+/// kernel does.
 fn follow(path: &Path) -> PathBuf {
     let mut rest: VecDeque<OsString> = parts(path);
     let mut reached = PathBuf::from("/");

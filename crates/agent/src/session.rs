@@ -7,34 +7,35 @@ use crate::turn::Turn;
 
 /// An open conversation with an agent in its sandbox.
 pub trait Session: Send {
-    /// Sends one user message and follows the agent until it has answered. What the agent does on the way is recorded
-    /// through `turn`; when [`Turn::record`] says stop, or [`Turn::stopping`] resolves, the session ends what it can
-    /// politely and returns. The runner ends what is left over after a grace period.
+    /// Sends one user message and follows the agent until it has answered. The agent's steps are recorded with `turn`.
+    /// When [`Turn::record`] returns a stop, or [`Turn::stopping`] resolves, the session asks the agent to end and
+    /// returns. The runner kills the remaining processes after a grace period.
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply>;
 
-    /// Ends the conversation and everything that belongs to it. Called whatever happened before.
+    /// Ends the conversation and everything that belongs to it. It is called in every case.
     fn close<'a>(&'a mut self) -> BoxFuture<'a, ()>;
 
-    /// What the agent's process exited with by itself, once the conversation is closed; `None` if it has none or was ended.
+    /// Returns the exit code of the agent's process after the conversation is closed; `None` if it has no process or
+    /// was ended from outside.
     fn exit_code(&self) -> Option<i32> {
         None
     }
 }
 
-/// How an agent answered one message. Texts, calls and usage were recorded as steps already.
+/// Result of sending one message. Texts, calls and usage were already recorded as steps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// How acting on this message ended; the next message is sent only after [`Ending::Finished`].
+    /// Ending for this message. The next message is sent only after [`Ending::Finished`].
     pub ending: Ending,
 }
 
 impl Reply {
-    /// It answered.
+    /// Creates the reply of an agent that answered.
     pub fn finished() -> Self {
         Self { ending: Ending::Finished }
     }
 
-    /// It ended otherwise.
+    /// Creates a reply with another ending.
     pub fn ended(ending: Ending) -> Self {
         Self { ending }
     }

@@ -1,5 +1,5 @@
-//! What an agent without a model of ours says that it did: a conversation as it is written in JSON, read into turns and
-//! calls. What is odd in it is told, but stops nothing: it is what the agent gave, and may be what is to be judged.
+//! Reported steps of an agent whose model is not run by this program: parses a JSON conversation into turns and calls.
+//! Irregularities are reported but are not errors: they are part of the agent's answer, which may be what is graded.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,27 +12,27 @@ use crate::turn::Turn;
 /// One turn of the model.
 #[derive(Debug, Default)]
 pub(super) struct TurnGiven {
-    /// The user message it belongs to, from 0.
+    /// User message that it belongs to, from 0.
     pub(super) message: usize,
     pub(super) text: String,
     pub(super) calls: Vec<CallGiven>,
 }
 
-/// A call.
+/// A tool call.
 #[derive(Debug)]
 pub(super) struct CallGiven {
-    /// What results name it by.
+    /// Id by which results refer to it.
     pub(super) id: Option<String>,
     pub(super) name: String,
     pub(super) input: Value,
     pub(super) result: Option<String>,
     pub(super) is_error: bool,
-    /// The turn it is said to belong to, from 0.
+    /// Turn that it is said to belong to, from 0.
     pub(super) turn: Option<usize>,
 }
 
 impl CallGiven {
-    /// A call in any of the forms in which calls are written; `None` if it has no name.
+    /// Reads a call in any of the common forms; returns `None` if it has no name.
     pub(super) fn read(call: &Map<String, Value>) -> Option<Self> {
         let function = call.get("function").and_then(Value::as_object).unwrap_or(call);
         let name = function.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())?;
@@ -50,26 +50,27 @@ impl CallGiven {
         })
     }
 
-    /// Whether nothing was said about what it was called with.
+    /// Returns `true` if the call has no arguments.
     pub(super) fn has_no_input(&self) -> bool {
         self.input.as_object().is_some_and(Map::is_empty)
     }
 }
 
-/// Arguments as chat APIs write them: a text that is JSON.
+/// Reads arguments as chat APIs write them: a text that contains JSON.
 fn arguments(written: &Value) -> Value {
     let parsed = written.as_str().and_then(|text| serde_json::from_str(text).ok());
     parsed.unwrap_or_else(|| written.clone())
 }
 
-/// Calls and an output as turns: a turn for each call and one for the output, unless the record says otherwise.
+/// Distributes calls and an output over turns: one turn for each call and one for the output, unless the record says
+/// otherwise.
 pub(super) fn spread(calls: Vec<CallGiven>, output: Option<&str>, turns: Option<usize>) -> Vec<TurnGiven> {
     let natural = calls.iter().enumerate().map(|(at, call)| call.turn.unwrap_or(at) + 1).max().unwrap_or(0);
     let count = turns.unwrap_or(natural + usize::from(output.is_some()));
     if count == 0 {
         return Vec::new();
     }
-    // The output is the last turn; calls that would come after it share the turns before.
+    // The output is the last turn; calls beyond the number of turns share the turns before it.
     let last_call = if output.is_some() { count.saturating_sub(2) } else { count - 1 };
     let mut turns: Vec<TurnGiven> = Vec::new();
     turns.resize_with(count, TurnGiven::default);
@@ -82,7 +83,7 @@ pub(super) fn spread(calls: Vec<CallGiven>, output: Option<&str>, turns: Option<
     turns
 }
 
-/// Records `turns` as if they were happening. Gives the last text.
+/// Records `turns` as if they were happening now. Returns the last text.
 pub(super) async fn perform<'a>(
     turns: impl IntoIterator<Item = &'a TurnGiven>,
     performer: &mut Performer,
@@ -96,7 +97,7 @@ pub(super) async fn perform<'a>(
         }
         said = Some(given.text.as_str()).filter(|text| !text.is_empty()).or(said);
         for call in &given.calls {
-            // The trial's clock is looked at in between, however much there is to be told.
+            // Yields now and then, so that the trial's timeout is checked even during long transcripts.
             tokio::task::consume_budget().await;
             let id = performer.call(turn, &call.name, call.input.clone())?;
             if let Some(result) = &call.result {
@@ -107,7 +108,7 @@ pub(super) async fn perform<'a>(
     Ok(said)
 }
 
-/// The model's turns among `messages`, and what is odd about them.
+/// Returns the model's turns in `messages`, and warnings about irregularities.
 pub(super) fn turns(messages: &Value) -> (Vec<TurnGiven>, Vec<String>) {
     let mut reader = Reader::default();
     match messages {
@@ -123,8 +124,8 @@ pub(super) fn turns(messages: &Value) -> (Vec<TurnGiven>, Vec<String>) {
 #[derive(Default)]
 struct Reader {
     turns: Vec<TurnGiven>,
-    /// Turn and number of calls without a result, the oldest first: by the name of the tool, and by what results name
-    /// them by.
+    /// Turn and index of calls without a result, the oldest first: by the name of the tool, and by the id that results
+    /// refer to.
     by_name: HashMap<String, BTreeSet<(usize, usize)>>,
     by_id: HashMap<String, BTreeSet<(usize, usize)>>,
     users: usize,
@@ -178,7 +179,7 @@ impl Reader {
         calls
     }
 
-    /// What a message of tools tells: the results of calls before it, and calls of which nothing was said before.
+    /// Reads a message of tools: results of earlier calls, and calls that were not mentioned before.
     fn results(&mut self, message: &Map<String, Value>, at: usize) {
         for call in self.calls(message, "tools", at) {
             let is_it = |open: &CallGiven| call.has_no_input() || open.input == call.input;
@@ -196,7 +197,7 @@ impl Reader {
         }
     }
 
-    /// The call at that turn and number, which has its result now.
+    /// Marks the call at this turn and index as answered, and returns it.
     fn take_unanswered(&mut self, at: (usize, usize)) -> Option<&mut CallGiven> {
         let open = self.turns.get_mut(at.0)?.calls.get_mut(at.1)?;
         if let Some(named) = self.by_name.get_mut(&open.name) {
@@ -222,7 +223,7 @@ impl Reader {
     }
 }
 
-/// The text of a message's content, which is text or a list of blocks.
+/// Returns the text of a message's content, which is a text or a list of blocks.
 pub(super) fn content(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -231,17 +232,17 @@ pub(super) fn content(value: &Value) -> String {
     }
 }
 
-/// The value under `key`; `null` counts as nothing.
+/// Returns the value under `key`; `null` counts as absent.
 pub(super) fn given<'m>(map: &'m Map<String, Value>, key: &str) -> Option<&'m Value> {
     map.get(key).filter(|value| !value.is_null())
 }
 
-/// A text as it is, anything else as its JSON.
+/// Returns a text unchanged and anything else as JSON.
 pub(super) fn as_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// What `value` is, in words.
+/// Describes the type of `value`.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -257,7 +258,7 @@ pub(super) fn kind(value: &Value) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Every turn's calls as `name(input) = result`, and what is odd.
+    /// Returns every turn's calls as `name(input) = result`, and the warnings.
     fn read(messages: &str) -> (Vec<Vec<String>>, Vec<String>) {
         let (turns, doubts) = turns(&serde_json::from_str(messages).unwrap());
         let call = |call: &CallGiven| {

@@ -1,5 +1,5 @@
-//! Watching an agent act: every step goes through here, has its paths resolved, is counted against the
-//! limits, kept in the trace and told to the dispatcher.
+//! Records an agent's steps. Every step passes through here: its paths are resolved, it is counted against the limits,
+//! kept in the trace and sent to the dispatcher.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -17,33 +17,33 @@ use crate::event_sink::EventSink;
 use crate::pricing::{Bill, Pricing};
 use crate::resolve::Resolver;
 
-/// How much of an agent's own output is kept for an attempt, in bytes; the rest of it is only followed.
+/// Maximum size of an agent's own output that is kept per attempt, in bytes; the rest is read but not kept.
 const MOST_OUTPUT: usize = 16 * 1024 * 1024;
-/// What keeping a line costs beside its text, in bytes.
+/// Size that is counted for each kept line in addition to its text, in bytes.
 const LINE: usize = 200;
-/// How much an agent may tell in an attempt, in bytes. No conversation with a model comes near to it.
+/// Maximum size of an agent's steps in an attempt, in bytes. No conversation with a model comes near to it.
 const MOST_TOLD: usize = 64 * 1024 * 1024;
 
-/// How many levels a value may have that an agent gives. It stands some levels further down in a record, which nobody can
-/// read if it has more than 127.
+/// Maximum nesting of a value from an agent. It is nested further in a record, which cannot be read if it has more than
+/// 127 levels.
 const MOST_LEVELS: usize = 100;
 
-/// What an agent waits for that tries its model again after an error. A trial whose time is over then is broken by the
-/// provider.
+/// What an agent waits for while it retries its model after an error. If the trial's timeout then expires, the trial is
+/// broken because of the provider.
 pub const WAITING_ON_PROVIDER: &str = "provider";
 
-/// Whether the agent may go on.
+/// Whether the agent may continue.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "an agent that goes on after a stop breaks its limits"]
 pub enum Flow {
-    /// It may.
+    /// The agent may continue.
     Go,
-    /// It must stop now, and this is how its acting ended.
+    /// The agent must stop now, with this ending.
     Stop(Ending),
 }
 
 impl Flow {
-    /// The stop as an error, so that `?` leaves what the agent was doing.
+    /// Returns a stop as an error, for use with `?`.
     pub fn go(self) -> Result<(), Ending> {
         match self {
             Self::Go => Ok(()),
@@ -52,17 +52,17 @@ impl Flow {
     }
 }
 
-/// What the harness says to a call that needs permission.
+/// Decision of the harness about a call that needs permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Go ahead.
+    /// The call may run.
     Allow,
-    /// No, and why.
+    /// The call is denied, for this reason.
     Deny(String),
 }
 
-/// A turn of the conversation, from the user's message to the agent's answer. It goes both ways: the session records
-/// what the agent does, and asks what the agent asks.
+/// A conversation from the agent's side, used by the session. The session records the agent's steps with it, and gets
+/// the answers to the agent's questions from it.
 pub struct Turn {
     sink: Box<dyn EventSink>,
     trace: Trace,
@@ -70,30 +70,30 @@ pub struct Turn {
     responder: Responder,
     resolver: Resolver,
     warnings: Vec<String>,
-    /// The same, to be found.
+    /// The warnings again, for lookups.
     warned: HashSet<String>,
     pricing: Pricing,
     activity: Arc<Activity>,
     stop: watch::Receiver<bool>,
     ending: Option<Ending>,
-    /// How much more of the agent's own output is kept; `None` once something was left out.
+    /// Remaining size of the agent's own output that is kept; `None` once something was left out.
     room: Option<usize>,
-    /// How much was told so far.
+    /// Size of the steps so far.
     told: usize,
-    /// When the first word of the reply to the last message came.
+    /// Time when the first part of the reply to the last message arrived.
     first_token: Option<Instant>,
-    /// What was used for the message that is being dealt with, as far as it is known on the way.
+    /// Known usage of the message in progress.
     on_the_way: Tokens,
-    /// What the agent's process exited with by itself.
+    /// Exit code of the agent's process, if it ended by itself.
     exit_code: Option<i32>,
     /// The agent's working directory.
     disk: Option<PathBuf>,
-    /// True if that disk was full at some moment.
+    /// True if its disk was full at any step.
     disk_was_full: bool,
 }
 
 impl Turn {
-    /// Watches a trial whose events go to `sink`.
+    /// Creates a turn whose events go to `sink`.
     pub fn new(
         sink: Box<dyn EventSink>,
         limits: Arc<Limits>,
@@ -124,24 +124,24 @@ impl Turn {
         }
     }
 
-    /// The agent works in the directory `work`, whose disk may fill up.
+    /// Sets the directory in which the agent works, to detect a full disk.
     pub fn on_disk(mut self, work: Option<&Path>) -> Self {
         self.disk = work.map(Path::to_owned);
         self
     }
 
-    /// True if the disk that the agent works on is full, or was at a step that it told of.
+    /// Returns `true` if the agent's disk is full, or was full at any recorded step.
     pub fn disk_was_full(&self) -> bool {
         self.disk_was_full || self.disk.as_deref().is_some_and(room::is_full)
     }
 
-    /// What is used is paid by `pricing`.
+    /// Sets the pricing of the usage.
     pub fn paid_by(mut self, pricing: Pricing) -> Self {
         self.pricing = pricing;
         self
     }
 
-    /// Records what happened. Once a limit is hit the answer is the same stop for ever.
+    /// Records a step. After a limit is hit, every call returns the same stop.
     pub fn record(&mut self, mut step: Step) -> Flow {
         self.activity.heard();
         self.disk_was_full = self.disk_was_full || self.disk.as_deref().is_some_and(room::is_full);
@@ -173,15 +173,15 @@ impl Turn {
         }
     }
 
-    /// Ends acting because a part of the agent's output could not be read. What it did there is unknown, so the trial has
-    /// no verdict.
+    /// Ends the conversation because a part of the agent's output could not be read. The steps in it are unknown, so
+    /// the trial has no verdict.
     pub fn unreadable(&mut self, what: &str) -> Flow {
         let because = format!("{what}, so not everything that the agent did is known");
         Flow::Stop(self.ending.get_or_insert(Ending::Aborted { because }).clone())
     }
 
-    /// Counts what an answer of the model has used, for agents that know before the message is dealt with.
-    /// [`Step::Finished`] tells all of it once more.
+    /// Counts the usage of a model answer, for agents that report it before the message is processed.
+    /// [`Step::Finished`] reports the total again.
     pub fn uses(&mut self, tokens: Tokens) -> Flow {
         self.on_the_way += tokens;
         if self.ending.is_none() {
@@ -190,33 +190,33 @@ impl Turn {
         self.ending.clone().map_or(Flow::Go, Flow::Stop)
     }
 
-    /// The agent's process ended by itself; what it exited with.
+    /// Records the exit code of an agent's process that ended by itself.
     pub fn exited(&mut self, code: Option<i32>) {
         self.exit_code = code;
     }
 
-    /// What the agent's process exited with by itself.
+    /// Returns the exit code of the agent's process, if it ended by itself.
     pub fn exit_code(&self) -> Option<i32> {
         self.exit_code
     }
 
-    /// The first word of a reply that comes in pieces is here; later ones do not count.
+    /// Records that the first part of a streamed reply has arrived; later calls have no effect.
     pub fn speaks(&mut self) {
         self.activity.heard();
         self.first_token.get_or_insert_with(Instant::now);
     }
 
-    /// A message is about to be sent.
+    /// Prepares for a message that is about to be sent.
     pub fn message_begins(&mut self) {
         self.first_token = None;
     }
 
-    /// When the first word of the reply to the last message came, where it came in pieces.
+    /// Returns the time when the first part of the reply to the last message arrived, if it was streamed.
     pub fn first_token(&self) -> Option<Instant> {
         self.first_token
     }
 
-    /// Keeps a line of the agent's own output as it came, as long as there is room.
+    /// Keeps a line of the agent's own output unchanged, up to the size limit.
     pub fn raw(&mut self, stream: &str, line: &str) {
         self.activity.heard();
         let Some(room) = self.room else { return };
@@ -229,7 +229,7 @@ impl Turn {
         self.sink.send(Event::Output { stream: stream.to_owned(), text: line.to_owned() });
     }
 
-    /// Answers a question from the case's `user_responses` and records both. `None`: no answer was prepared.
+    /// Answers a question from the case's `user_responses` and records both. Returns `None` if no answer was prepared.
     pub fn ask(
         &mut self,
         call_id: Option<&str>,
@@ -254,7 +254,8 @@ impl Turn {
         answer
     }
 
-    /// Decides on a call that the agent's own rules did not allow. Nobody is there to say yes, so it is always no.
+    /// Decides on a call that the agent's own rules do not allow. It is always denied, because no user is there to
+    /// approve it.
     pub fn permit(&mut self, call: &ToolCall) -> Decision {
         let message = format!("{} is not allowed here and nobody is there to allow it", call.raw_name);
         let _ = self.record(Step::PermissionDenied {
@@ -265,14 +266,14 @@ impl Turn {
         Decision::Deny(message)
     }
 
-    /// Says what the trial waits for now, for `status` and for the idle warning.
+    /// Sets what the trial waits for, for `status` and for the idle warning.
     pub fn waiting(&mut self, on: &'static str) {
         if self.activity.waits_for(on) {
             self.sink.send(Event::Waiting { on: on.to_owned() });
         }
     }
 
-    /// Something that looks wrong but decides nothing.
+    /// Adds a warning that does not affect the verdict.
     pub fn warn(&mut self, warning: impl Into<String>) {
         let warning = warning.into();
         if self.warned.insert(warning.clone()) {
@@ -290,38 +291,38 @@ impl Turn {
         }
     }
 
-    /// Whether a limit was hit, so that the agent must stop.
+    /// Returns `true` if a limit was hit, so that the agent must stop.
     pub fn is_over(&self) -> bool {
         self.ending.is_some()
     }
 
-    /// How many more model turns the agent may begin.
+    /// Returns the number of model turns that the agent may still begin.
     pub fn turns_left(&self) -> u64 {
         self.limits.turn_cap().map_or(u64::MAX, |most| most.saturating_sub(self.trace.turn_count() as u64))
     }
 
-    /// True if a number of model turns stops the agent.
+    /// Returns `true` if there is a limit of model turns.
     pub fn has_turn_limit(&self) -> bool {
         self.limits.turn_cap().is_some()
     }
 
-    /// Ends acting because the turns are used up, for agents that stop by themselves before the next turn.
+    /// Ends the conversation because the turns are used up, for agents that stop by themselves before the next turn.
     pub fn out_of_turns(&mut self) -> Ending {
         let limit = self.limits.turn_cap().unwrap_or(self.trace.turn_count() as u64);
         self.ending.get_or_insert(Ending::OutOfBudget { budget: Budget::Turns, limit: limit as f64 }).clone()
     }
 
-    /// What was recorded so far.
+    /// Returns the trace recorded so far.
     pub fn trace(&self) -> &Trace {
         &self.trace
     }
 
-    /// What is known of the cost beside the amount.
+    /// Returns the information about the cost in addition to the amount.
     pub fn bill(&self) -> Bill {
         self.pricing.bill()
     }
 
-    /// Ends watching.
+    /// Ends the recording. Returns the trace, the indices of unused prepared answers, and the warnings.
     pub fn into_parts(self) -> (Trace, Vec<usize>, Vec<String>) {
         let unused = self.responder.unused();
         (self.trace, unused, self.warnings)
@@ -353,7 +354,7 @@ impl Turn {
     }
 }
 
-/// How much a step tells, in bytes, as far as it is the agent that decides.
+/// Returns the size of a step in bytes, as far as the agent determines it.
 fn size(step: &Step) -> usize {
     LINE + match step {
         Step::Text { text, .. } | Step::Thinking { text, .. } | Step::Notice { text, .. } => text.len(),
@@ -364,7 +365,7 @@ fn size(step: &Step) -> usize {
     }
 }
 
-/// How much a value tells, in bytes: about the length of its JSON, without writing it down.
+/// Returns the approximate size of a value as JSON, in bytes, without serialising it.
 fn weight(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 8,
@@ -374,7 +375,7 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-/// Whether a value in a step has more levels than a record can hold.
+/// Returns `true` if a value in a step has more levels than a record can hold.
 fn is_too_deep(step: &Step) -> bool {
     match step {
         Step::ToolCall(call) => has_more_levels(&call.input, MOST_LEVELS),

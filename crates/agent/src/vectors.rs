@@ -1,5 +1,5 @@
-//! What was recorded of other readings of the same streams and of other bills, held against ours; what is meant to differ is
-//! listed with its reason.
+//! Compares our reading of recorded streams and bills with that of other programs. Intended differences are listed with
+//! their reasons.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const SLUGS: &str = include_str!("../tests/vectors/agent-skill-eval/slug_candida
 const PRICING: &str = include_str!("../tests/vectors/agent-skill-eval/pricing.json");
 const DIFFERENCES: &str = include_str!("../tests/vectors/agent-skill-eval/differences.json");
 
-/// What was recorded, and what is said now.
+/// Name, recorded value and current value.
 type Vector = (String, Value, Value);
 
 fn lines(text: &str) -> Vec<Value> {
@@ -33,7 +33,7 @@ fn providers(pricing: &Value) -> Result<Providers, String> {
     Ok(Providers::new(Credentials::default(), prices, Policy::default()))
 }
 
-/// The recorded prices, without the model whose price is none: that one is an error of the file.
+/// Returns the recorded prices, without the model whose price is invalid: that model is an error in the file.
 fn priced() -> Providers {
     let mut pricing: Value = serde_json::from_str(PRICING).unwrap();
     assert!(providers(&pricing).unwrap_err().contains("US dollars"));
@@ -41,14 +41,14 @@ fn priced() -> Providers {
     providers(&pricing).unwrap()
 }
 
-/// A number as far as the last bit does not matter.
+/// Rounds a number, so that its last bits do not matter.
 fn rounded(value: &Value) -> Value {
     value.as_f64().map_or_else(|| value.clone(), |number| json!(format!("{number:.12}")))
 }
 
 fn steps(agent: &str, stdout: &str) -> Vec<Step> {
     match agent {
-        // What `--output-format json` prints is the event that ends the stream.
+        // `--output-format json` prints the event that ends the stream.
         "claude" => {
             let line = serde_json::from_str(stdout).ok().filter(Value::is_object).map(|mut line: Value| {
                 line["type"] = json!("result");
@@ -61,7 +61,7 @@ fn steps(agent: &str, stdout: &str) -> Vec<Step> {
     }
 }
 
-/// An event of OpenCode's whose part says what it is, as real ones do.
+/// Adds the type to the part of an OpenCode event, as real events have it.
 fn whole(line: &str) -> String {
     let Ok(mut event) = serde_json::from_str::<Value>(line) else { return line.to_owned() };
     let kind = event["type"].as_str().unwrap_or_default().replace('_', "-");
@@ -71,7 +71,7 @@ fn whole(line: &str) -> String {
     event.to_string()
 }
 
-/// A stream as it was read into text and numbers there. What is not known was 0.
+/// Reads a stream as text and numbers, as in the recordings. Unknown values are 0, as there.
 fn read(agent: &str, model: Option<&str>, stdout: &str) -> Value {
     let mut pricing = Pricing::of_program(priced(), model, None);
     let mut trace = Trace::default();
@@ -82,7 +82,7 @@ fn read(agent: &str, model: Option<&str>, stdout: &str) -> Value {
         trace.push(&step);
     }
     let tokens = trace.usage.tokens.unwrap_or_default();
-    // Only Codex's input has in it what caches had.
+    // Only Codex's input includes cached tokens.
     let cached = if agent == "codex" { tokens.cache_read + tokens.cache_write } else { 0 };
     let bill = pricing.bill();
     json!({
@@ -126,7 +126,7 @@ fn parse_output() -> Vec<Vector> {
     lines(PARSE_OUTPUT).into_iter().map(vector).collect()
 }
 
-/// What a command line is about, in words.
+/// Describes a command line.
 fn build_command() -> Vec<Vector> {
     let vectors = |vector: Value| {
         let argv: Vec<&str> = vector["argv"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
@@ -150,14 +150,14 @@ fn build_command() -> Vec<Vector> {
                         .is_some_and(|effort| agent.description().efforts.is_none_or(|known| known.contains(&effort)))
                 ),
             ),
-            // Every launch is tested to end without it.
+            // Tests of each launch check that it ends without the prompt.
             (name("prompt is an argument"), json!(argv.last() == Some(&"PROMPT")), json!(false)),
         ]
     };
     lines(BUILD_COMMAND).into_iter().flat_map(vectors).collect()
 }
 
-/// The bills that were recorded, by the prices that they tell of.
+/// Compares the recorded bills with ours, using the recorded prices.
 fn reconcile() -> Vec<Vector> {
     let list = ListPrices::of(&json!({"data": [
         {"id": "anthropic/claude-haiku-4.5", "pricing": {"prompt": "0.000001", "completion": "0.000005",
@@ -211,7 +211,7 @@ fn every_vector_agrees_or_is_listed_with_its_reason() {
     wrong.extend(missing.map(|name| format!("{name}: listed, but there is no such vector")));
     let cited = |reason: &String| ["BUG", "WEAK", "issue 5"].iter().any(|mark| reason.contains(mark));
     wrong.extend(listed.iter().filter(|(_, reason)| !cited(reason)).map(|(name, _)| format!("{name}: cites nothing")));
-    // Past the capture of passing tests: the count is for whoever reads the run.
+    // Printed even for passing tests: the count is for people who read the run.
     let counted = format!(
         "streams and bills of agents: {agree} agree + {differ} listed = {} of {}",
         agree + differ,

@@ -1,4 +1,4 @@
-//! Vendors of models, told by the names of their models. Only names that belong to one vendor for certain are known here.
+//! Vendors of models, determined by the models' names. Only names that certainly belong to one vendor are listed.
 
 /// A vendor of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub(super) enum Vendor {
     Google,
 }
 
-/// How names of models begin, and whose they are.
+/// Prefixes of models' names, with their vendors.
 const FRONTS: [(&str, Vendor); 8] = [
     ("claude-", Vendor::Anthropic),
     ("gpt-", Vendor::OpenAi),
@@ -19,7 +19,7 @@ const FRONTS: [(&str, Vendor); 8] = [
     ("o4-", Vendor::OpenAi),
     ("gemini-", Vendor::Google),
 ];
-/// Whole names of models, and whose they are.
+/// Full names of models, with their vendors.
 const NAMES: [(&str, Vendor); 5] = [
     ("sonnet", Vendor::Anthropic),
     ("opus", Vendor::Anthropic),
@@ -29,7 +29,7 @@ const NAMES: [(&str, Vendor); 5] = [
 ];
 
 impl Vendor {
-    /// The vendor of the model that is called `name`; `None` if the name does not tell.
+    /// Returns the vendor of the model `name`; `None` if the name does not determine it.
     pub(super) fn of(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         let front = FRONTS.iter().find(|(front, _)| name.starts_with(front));
@@ -37,7 +37,7 @@ impl Vendor {
         front.or_else(whole).map(|(_, vendor)| *vendor)
     }
 
-    /// The vendor's name.
+    /// Returns the vendor's name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Anthropic => "Anthropic",

@@ -6,9 +6,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
-/// The stack of a thread, in bytes; most of it is for the scripts' own.
+/// Stack size of a thread in bytes; most of it is for the scripts.
 const STACK: usize = 4 << 20;
-/// How many threads wait for work.
+/// Maximum number of idle threads.
 const IDLE: usize = 32;
 
 type Work = Box<dyn FnOnce() + Send>;

@@ -1,9 +1,9 @@
-//! Recorded sessions of a real version, held against the scripts that their model followed.
+//! Tests recorded sessions of a real version against the scripts that their model followed.
 //!
-//! A capture is `stdout.jsonl`, the `script.json` of the model server (step n answers request n; a session without a title
-//! begins with a request for one, which the script does not answer) and `meta.json` (how the process was started and
-//! ended, and the requests it made). What the steps that were really served say is what must be read from stdout; the
-//! few sessions where it cannot be are in [`EXCEPTIONS`], each with its reason.
+//! A capture consists of `stdout.jsonl`, the `script.json` of the model server (step n answers request n; a session
+//! without a title begins with a request for one, which the script does not answer), and `meta.json` (how the process
+//! was started and ended, and the requests it made). The text of the served steps must be read from stdout. The few
+//! sessions where that is not possible are in [`EXCEPTIONS`], each with its reason.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::event::{About, Done, Heard, Interpreter};
 
-/// What must be read from a capture.
+/// Expected content of a capture.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Expected {
     calls: Vec<(String, Value)>,
@@ -24,7 +24,7 @@ struct Expected {
     ending: &'static str,
 }
 
-/// Captures in which something else is read than the script says: whole names, why, and what instead.
+/// Captures whose content differs from the script: full names, the reason, and the expected difference.
 type Exception = (&'static [&'static str], &'static str, fn(&mut Expected));
 
 const EXCEPTIONS: &[Exception] = &[
@@ -141,7 +141,7 @@ fn read(stdout: &str) -> (Vec<Step>, Done) {
     (steps, done)
 }
 
-/// What `stdout` tells, as steps.
+/// Reads `stdout` as steps.
 pub(crate) fn steps(stdout: &str) -> Vec<Step> {
     read(stdout).0
 }
@@ -168,7 +168,7 @@ fn actual(stdout: &str) -> Expected {
     }
 }
 
-/// A call's arguments under the names that OpenCode has for them, as the scripts are written.
+/// Returns a call's arguments under OpenCode's own names, as used in the scripts.
 fn own_input(call: &model::ToolCall) -> Value {
     let renamed =
         super::tool::table().find(|(own, ..)| *own == call.raw_name).map_or(&[][..], |(_, _, renamed)| renamed);
@@ -185,7 +185,7 @@ fn root() -> PathBuf {
 }
 
 fn stdout(capture: &str) -> String {
-    // OpenCode writes nothing at all where it is ended before its model has answered.
+    // OpenCode prints nothing if it is ended before its model has answered.
     std::fs::read_to_string(root().join(capture).join("stdout.jsonl")).unwrap_or_default()
 }
 

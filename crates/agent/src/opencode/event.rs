@@ -1,7 +1,6 @@
-//! What comes from OpenCode's stdout: events, a JSON object a line, understood as steps. There is none that begins a
-//! session and none that ends one, so how it ended is put together when there are no more. Unknown events are ignored; a
-//! known one that cannot be read is reported, because the agent may have acted in it. The caller keeps every line as it
-//! came.
+//! Reads events on OpenCode's stdout, one JSON object per line, as steps. No event marks the beginning or the end of a
+//! session, so the ending is determined after the last event. Unknown events are ignored. A known event that cannot be
+//! read is reported, because the agent may have acted in it. The caller keeps every line unchanged.
 
 use model::{Step, Tokens, Usage};
 use serde_json::Value;
@@ -9,78 +8,78 @@ use serde_json::Value;
 use super::tool;
 use crate::lines::Content;
 
-/// What is known of a session that OpenCode does not tell.
+/// Data of a session that OpenCode does not report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct About {
-    /// The model that was asked for.
+    /// Requested model.
     pub(super) model: Option<String>,
-    /// OpenCode's version.
+    /// Version of OpenCode.
     pub(super) version: Option<String>,
-    /// How it is signed in.
+    /// Name of the sign-in.
     pub(super) auth: String,
 }
 
-/// What a line says.
+/// Meaning of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Heard {
-    /// The agent did something.
+    /// A step of the agent.
     Step(Step),
-    /// A message of the model's begins.
+    /// A message of the model begins.
     Begun,
-    /// A message of the model's is complete.
+    /// A message of the model is complete.
     Complete {
-        /// Whether another one follows, because the model called tools.
+        /// True if another one follows, because the model called tools.
         goes_on: bool,
-        /// What it took.
+        /// Usage of the message.
         tokens: Tokens,
     },
-    /// A line that should be an event and cannot be read: what it is.
+    /// A line that should be an event but cannot be read; with a description.
     Unreadable(&'static str),
 }
 
-/// A sub-agent's session, of which the events tell nothing but the call that began it.
+/// Session of a sub-agent. The events report only the call that started it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SubAgent {
-    /// The call.
+    /// Id of the call.
     pub(super) call: String,
-    /// The session.
+    /// Id of the session.
     pub(super) session: String,
 }
 
-/// How dealing with a user's message ended.
+/// Ending of processing a user message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Done {
-    /// With an answer.
+    /// The agent answered.
     Answered,
-    /// With an error that is the agent's.
+    /// An error that is the agent's fault.
     GaveUp(String),
-    /// Because the model could not be reached or did not answer well.
+    /// The model could not be reached or did not answer properly.
     ProviderFailed(String),
-    /// Without saying how.
+    /// The output ended without an ending; with a description.
     Unfinished(String),
 }
 
-/// Understands the events of one user message.
+/// Interprets the events of one user message.
 #[derive(Debug, Default)]
 pub(super) struct Interpreter {
     about: About,
-    /// The session that was told of already.
+    /// Session that was already recorded.
     session_id: Option<String>,
     message: Option<Message>,
-    /// What the last message said.
+    /// Texts of the last message.
     said: Vec<String>,
     tokens: Option<Tokens>,
     cost_usd: f64,
-    /// Why the last message ended that is complete.
+    /// Reason why the last complete message ended.
     reason: Option<String>,
-    /// Why a call of the last message was not permitted.
+    /// Reason why a call of the last message was denied.
     refusal: Option<String>,
     fault: Option<Done>,
     sub_agents: Vec<SubAgent>,
 }
 
-/// A message of the model's that is not complete. What it says and does is told in the order in which it finishes; the
-/// names of its parts keep the order in which the model wrote them.
+/// An incomplete message of the model. Its parts are reported in the order in which they finish; the names of the parts
+/// keep the order in which the model wrote them.
 #[derive(Debug)]
 struct Message {
     id: String,
@@ -88,12 +87,12 @@ struct Message {
 }
 
 impl Interpreter {
-    /// For a user message; `session_id` is the session that goes on.
+    /// Creates an interpreter for a user message. `session_id` is the session that is continued.
     pub(super) fn new(about: About, session_id: Option<String>) -> Self {
         Self { about, session_id, ..Self::default() }
     }
 
-    /// The id of the session, once it is known.
+    /// Returns the id of the session, once it is known.
     pub(super) fn session_id(&self) -> Option<&str> {
         self.session_id.as_deref()
     }
@@ -120,12 +119,13 @@ impl Interpreter {
         heard
     }
 
-    /// The sub-agents whose sessions are still to be read.
+    /// Takes the sub-agents whose sessions have not been read yet.
     pub(super) fn take_sub_agents(&mut self) -> Vec<SubAgent> {
         std::mem::take(&mut self.sub_agents)
     }
 
-    /// What a sub-agent did, from its session as OpenCode exports it; `None` if that is no session.
+    /// Reads a sub-agent's steps from its session as exported by OpenCode; returns `None` if the export is not a
+    /// session.
     pub(super) fn read_sub_agent(&mut self, agent: &SubAgent, export: &str) -> Option<Vec<Step>> {
         let export: Value = serde_json::from_str(export).ok()?;
         let messages = export.get("messages")?.as_array()?.iter();
@@ -142,7 +142,7 @@ impl Interpreter {
         Some(told)
     }
 
-    /// There are no more events: what is left to tell, the end of it, and how it ended.
+    /// Returns the remaining steps, including the final one, and the ending. There must be no more events.
     pub(super) fn end(&mut self) -> (Vec<Step>, Done) {
         let mut steps = self.flush();
         let done = self.done();
@@ -158,7 +158,7 @@ impl Interpreter {
         (steps, done)
     }
 
-    /// The session is told of once.
+    /// Returns the step that records the session, once.
     fn session(&mut self, line: &Value) -> Option<Heard> {
         let id = text(line, "sessionID");
         if id.is_empty() || self.session_id.is_some() {
@@ -174,7 +174,7 @@ impl Interpreter {
         }))
     }
 
-    /// A message begins again under the same id when the model is asked again for it.
+    /// Begins a message. A message begins again under the same id when the request for it is retried.
     fn begin(&mut self, id: &str) -> Vec<Heard> {
         if self.message.as_ref().is_some_and(|message| message.id == id) {
             return Vec::new();
@@ -193,12 +193,12 @@ impl Interpreter {
         let reason = text(part, "reason").to_owned();
         let goes_on = reason == "tool-calls";
         self.reason = Some(reason);
-        // It has overcome what was wrong before.
+        // An earlier error was overcome.
         self.fault = None;
         heard.chain([Heard::Complete { goes_on, tokens }]).collect()
     }
 
-    /// Counts what a message took. Neither kind of tokens has the other in it, and output is without reasoning.
+    /// Counts the usage of a message. No kind of tokens includes another, and output does not include reasoning.
     fn meter(&mut self, part: &Value) -> Tokens {
         let count = |path: &str| part.pointer(path).and_then(Value::as_u64).unwrap_or(0);
         let reasoning = count("/tokens/reasoning");
@@ -209,7 +209,7 @@ impl Interpreter {
             output: count("/tokens/output") + reasoning,
             reasoning: Some(reasoning),
         };
-        // What tells no number is not known, which is not nothing.
+        // Usage without numbers is unknown, not zero.
         let is_told =
             ["/tokens/input", "/tokens/output"].iter().any(|path| part.pointer(path).is_some_and(Value::is_u64));
         if is_told {
@@ -235,7 +235,7 @@ impl Interpreter {
         message.parts.push((text(part, "id").to_owned(), steps));
     }
 
-    /// What the message that is not complete has said and done, in the order in which the model wrote it.
+    /// Returns the steps of the incomplete message, in the order in which the model wrote them.
     fn flush(&mut self) -> Vec<Step> {
         let Some(mut message) = self.message.take() else { return Vec::new() };
         message.parts.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -260,7 +260,7 @@ impl Interpreter {
     }
 }
 
-/// What a part of a message says or does; `parent` is the call whose sub-agent it is.
+/// Reads a part of a message as steps. `parent` is the call that started the sub-agent, if any.
 fn steps(part: &Value, parent: Option<&String>) -> Vec<Step> {
     let (message, said) = (text(part, "messageID"), text(part, "text"));
     match text(part, "type") {
@@ -286,14 +286,14 @@ fn calls(part: &Value, message: &str, parent: Option<&String>) -> Vec<Step> {
     steps
 }
 
-/// The sub-agent that a call has begun.
+/// Returns the sub-agent that a call has started.
 fn sub_agent(part: &Value) -> Option<SubAgent> {
     let session = part.pointer("/state/metadata/sessionId").and_then(Value::as_str)?;
     let is_task = text(part, "tool") == "task";
     is_task.then(|| SubAgent { call: text(part, "callID").to_owned(), session: session.to_owned() })
 }
 
-/// Whose an error is.
+/// Returns the ending for an error, according to whose fault it is.
 fn fault(error: &Value) -> Done {
     let name = text(error, "name");
     let data = error.get("data").unwrap_or(&Value::Null);
@@ -306,18 +306,18 @@ fn fault(error: &Value) -> Done {
         None => message.to_owned(),
     };
     match name {
-        // A conversation that has outgrown its model and an answer that never ends are the agent's doing.
+        // A conversation too long for its model and an answer that reaches its token limit are the agent's fault.
         "ContextOverflowError" | "MessageOutputLengthError" | "ContentFilterError" | "StructuredOutputError" => {
             Done::GaveUp(said)
         }
         "MessageAbortedError" => Done::Unfinished(format!("somebody interrupted it: {said}")),
-        // Its own trouble, of which it tells no more.
+        // A failure of OpenCode itself, without details.
         "UnknownError" if data.get("ref").is_some() => Done::Unfinished(said),
         _ => Done::ProviderFailed(said),
     }
 }
 
-/// The text under `key`, empty if there is none.
+/// Returns the text under `key`, or an empty text if there is none.
 fn text<'a>(from: &'a Value, key: &str) -> &'a str {
     from.get(key).and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! How OpenCode is started: program, arguments, environment and configuration.
+//! Start of OpenCode: program, arguments, environment and configuration.
 
 use std::io;
 use std::os::unix::fs::symlink;
@@ -12,19 +12,19 @@ use super::permission::{self, Places};
 use super::provider::Provider;
 use crate::{Endpoint, Setup};
 
-/// OpenCode's folder for skills, below its working directory.
+/// Folder of OpenCode's skills, below its working directory.
 pub(super) const SKILLS: &str = ".opencode/skills";
 
-/// Its folder for definitions of sub-agents.
+/// Folder of its definitions of sub-agents.
 pub(super) const SUB_AGENTS: &str = ".opencode/agent";
-/// What the session is called. Without a name the model would be asked for one.
+/// Title of the session. Without it OpenCode would ask the model for one.
 const TITLE: &str = "trialrun";
-/// Where what is added to the system prompt is written, below the sandbox's home.
+/// File for the addition to the system prompt, below the sandbox's home.
 const INSTRUCTIONS: &str = ".config/opencode/instructions.md";
-/// Where OpenCode looks for the user's sign-ins, below the sandbox's home.
+/// File in which OpenCode finds the user's sign-ins, below the sandbox's home.
 const SIGN_INS: &str = ".local/share/opencode/auth.json";
 
-/// What keeps runs alike, whoever's machine they run on.
+/// Variables that make runs alike on all machines.
 const QUIET: [(&str, &str); 4] = [
     ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
     ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
@@ -32,50 +32,50 @@ const QUIET: [(&str, &str); 4] = [
     ("OPENCODE_DISABLE_TERMINAL_TITLE", "1"),
 ];
 
-/// Plug-ins that come with it; some sign-ins need them.
+/// Variable that turns off OpenCode's own plug-ins; some sign-ins need them.
 const NO_PLUGINS: (&str, &str) = ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1");
 
-/// What leaves the files of the project alone where none of its settings are wanted.
+/// Variables that make OpenCode ignore the project's files in runs without its settings.
 const WITHOUT_PROJECT: [(&str, &str); 3] = [
     ("OPENCODE_DISABLE_PROJECT_CONFIG", "1"),
     ("OPENCODE_DISABLE_EXTERNAL_SKILLS", "1"),
     ("OPENCODE_DISABLE_CLAUDE_CODE", "1"),
 ];
 
-/// Everything that is needed to start it, for each message anew.
+/// Data for starting OpenCode, used for each message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Launch {
-    /// The program.
+    /// Path of the program.
     pub(super) program: PathBuf,
-    /// Its arguments, without those that go on with a session.
+    /// Arguments, without those that continue a session.
     pub(super) args: Vec<String>,
-    /// What is added to the sandbox's environment.
+    /// Variables added to the sandbox's environment.
     pub(super) env: Vec<(String, String)>,
-    /// `provider/model`, if one was asked for.
+    /// `provider/model`, if a model was requested.
     pub(super) model: Option<String>,
-    /// How it is signed in.
+    /// Name of the sign-in.
     pub(super) auth: &'static str,
 }
 
-/// What a launch depends on.
+/// Inputs of a launch.
 pub(super) struct Occasion<'a> {
     pub(super) host: &'a Host,
     pub(super) setup: &'a Setup,
     pub(super) endpoint: &'a Endpoint,
     pub(super) places: Places<'a>,
-    /// What is under test, installed below the working directory.
+    /// Skill or sub-agent under test, installed below the working directory.
     pub(super) installed: Option<(Definition, &'a Skill)>,
 }
 
 impl Launch {
-    /// Decides on everything, and lays out in the sandbox's home what OpenCode reads there.
+    /// Determines all data of the launch, and creates the files that OpenCode reads in the sandbox's home.
     ///
     /// # Errors
-    /// When nobody is signed in, or the sandbox cannot be written to.
+    /// Returns an error if there is no sign-in, or if the sandbox cannot be written to.
     pub(super) fn prepare(program: PathBuf, on: &Occasion<'_>) -> Result<Self, Breakage> {
         let provider = Provider::of(on.host, on.endpoint, on.setup.model.as_deref(), patience(on.setup.timeout_ms));
         let is_user = on.setup.setting_sources.contains(&SettingSource::User);
-        // A provider that the user has configured may need no sign-in, and neither does one at an address of its own.
+        // A provider that the user has configured, or one at an address of the user's, may need no sign-in.
         let needs_none = is_user
             || on.setup.model.is_none()
             || matches!(on.endpoint, Endpoint::Vendor { base_url: Some(_) } | Endpoint::Gateway { .. });
@@ -98,8 +98,8 @@ impl Launch {
     }
 }
 
-/// How long a request may take in milliseconds, so that a provider that does not answer is told of as what it is before
-/// the trial's time is over.
+/// Returns the timeout of a request in milliseconds. It ensures that an unresponsive provider is reported as such
+/// before the trial's timeout.
 fn patience(timeout_ms: u64) -> u64 {
     (timeout_ms / 4 * 3).max(1000)
 }
@@ -137,7 +137,7 @@ fn environment(on: &Occasion<'_>, provider: &Provider) -> Vec<(String, String)> 
     env
 }
 
-/// Goes before every file of configuration.
+/// Returns the configuration, which takes precedence over every configuration file.
 fn configuration(on: &Occasion<'_>, provider: &Provider) -> Value {
     let mut config = json!({
         "$schema": "https://opencode.ai/config.json",
@@ -145,7 +145,7 @@ fn configuration(on: &Occasion<'_>, provider: &Provider) -> Value {
         "share": "disabled",
         "snapshot": false,
         "permission": permission::of(on.setup, &on.places),
-        // A call that nobody permits is an answer to the model, as it is where a rule denies it.
+        // A call without approval is answered to the model, like one that a rule denies.
         "experimental": {"continue_loop_on_deny": true},
     });
     if let Some(model) = &provider.model {
@@ -169,8 +169,8 @@ fn configuration(on: &Occasion<'_>, provider: &Provider) -> Value {
     config
 }
 
-/// The definition of a sub-agent as OpenCode's configuration has it. Keys that only Claude Code knows, such as a list of tools
-/// in a text, would make the configuration invalid.
+/// Returns the definition of a sub-agent for OpenCode's configuration. Keys that only Claude Code knows, such as a list
+/// of tools as text, would make the configuration invalid.
 fn sub_agent(agent: &Skill) -> Value {
     let mut about = json!({"description": agent.description, "mode": "subagent", "prompt": agent.body});
     let fits = |key: &str, value: &Value| match key {
@@ -189,14 +189,14 @@ fn reads_project(setup: &Setup) -> bool {
     setup.setting_sources.iter().any(|source| matches!(source, SettingSource::Project | SettingSource::Local))
 }
 
-/// The user's own folder of configuration.
+/// Returns the user's own configuration folder.
 fn config_folder(host: &Host) -> Option<PathBuf> {
     let moved = host.var("XDG_CONFIG_HOME").map(PathBuf::from);
     let folder = moved.or_else(|| host.home.as_ref().map(|home| home.join(".config")))?.join("opencode");
     folder.is_dir().then_some(folder)
 }
 
-/// Writes what is added to the system prompt, and leads to the user's sign-ins: they are read and renewed where they are.
+/// Writes the addition to the system prompt, and links the user's sign-ins, which are read and renewed in place.
 fn lay_out(on: &Occasion<'_>, provider: &Provider) -> io::Result<()> {
     if let Some(prompt) = &on.setup.system_prompt {
         let file = on.places.home.join(INSTRUCTIONS);
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(launch.auth, "scripted");
     }
 
-    /// A definition with these keys in its frontmatter.
+    /// Returns a definition with these keys in its frontmatter.
     fn sub_agent_of(name: &str, keys: &str) -> Skill {
         Skill {
             name: name.to_owned(),

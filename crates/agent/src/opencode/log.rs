@@ -1,14 +1,14 @@
-//! What OpenCode writes to stderr: its log, which is the only place where it tells that the model's provider failed and
-//! is asked again, and lines for people.
+//! Reads OpenCode's stderr: its log, which is the only place where it reports that the model provider failed and the
+//! request is retried, and lines for users.
 
-/// What a line on stderr is.
+/// Meaning of a line on stderr.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Said {
-    /// A request failed, and this is why; it may be made again.
+    /// A request failed for this reason; it may be retried.
     Failed(String),
-    /// A line of the log that says nothing about the conversation.
+    /// A log line without information about the conversation.
     Log,
-    /// For people.
+    /// A line for users.
     Plain(String),
 }
 
@@ -27,7 +27,7 @@ impl Said {
     }
 }
 
-/// The value of `name=value` or `name="value"`.
+/// Returns the value of `name=value` or `name="value"`.
 fn field(line: &str, name: &str) -> Option<String> {
     let start = format!(" {name}=");
     let rest = &line[line.find(&start)? + start.len()..];
@@ -46,7 +46,7 @@ fn field(line: &str, name: &str) -> Option<String> {
     Some(value)
 }
 
-/// A line without what a terminal reads as colours.
+/// Removes terminal colour codes from a line.
 fn without_colours(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut letters = line.chars();

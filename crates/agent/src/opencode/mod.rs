@@ -1,5 +1,5 @@
-//! The agent `opencode`: OpenCode, started anew for each of the user's messages, with its events as JSON lines. What was
-//! tried and why it is as it is: `docs/design/opencode.md`.
+//! The agent `opencode`: OpenCode, started for each user message, with its events as JSON lines. Experiments and
+//! reasons: `docs/design/opencode.md`.
 
 #[cfg(test)]
 pub(super) mod captures;
@@ -27,7 +27,7 @@ use crate::session::Session;
 /// How much reasoning can be asked for; which of it a model knows, only OpenCode does.
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-/// OpenCode.
+/// The agent `opencode`.
 pub struct OpenCode;
 
 static PROGRAM: Program = Program {
@@ -120,7 +120,8 @@ impl Agent for OpenCode {
     }
 }
 
-/// Whether a canonical name is that of a tool which OpenCode has not; names that are not canonical may be servers' tools.
+/// Returns `true` if a canonical tool does not exist in OpenCode. Names that are not canonical may be tools of MCP
+/// servers.
 fn is_unknown(tool: &str) -> bool {
     !tool::CANONICAL.contains(&tool) && model::tool::find(tool).is_some()
 }

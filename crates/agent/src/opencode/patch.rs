@@ -1,17 +1,17 @@
-//! Patches of several files, which some models write instead of editing one by one.
+//! Patches of several files, which some models write instead of separate edits.
 
 use model::ToolCall;
 use serde_json::{Map, Value, json};
 
-/// The tool that takes them.
+/// Name of the tool for patches.
 pub(super) const TOOL: &str = "apply_patch";
 
-/// What a patch does to one file.
+/// Change of one file by a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
     kind: Kind,
     path: String,
-    /// What a new file holds, or how one differs.
+    /// Content of a new file or the diff of an existing one.
     text: String,
 }
 
@@ -25,7 +25,7 @@ enum Kind {
 const HEADS: [(&str, Kind); 3] =
     [("*** Add File: ", Kind::Add), ("*** Update File: ", Kind::Update), ("*** Delete File: ", Kind::Delete)];
 
-/// What `patch` does, file by file.
+/// Returns the changes of `patch`, one per file.
 pub(super) fn changes(patch: &str) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     for line in patch.lines() {
@@ -44,7 +44,7 @@ pub(super) fn changes(patch: &str) -> Vec<Change> {
 }
 
 impl Change {
-    /// The call that it would be without a patch.
+    /// Returns the equivalent call without a patch.
     pub(super) fn call(&self, id: &str, message: &str) -> ToolCall {
         let path = json!(self.path);
         let (name, input) = match self.kind {
@@ -59,7 +59,7 @@ impl Change {
     }
 }
 
-/// A word as a shell has to see it.
+/// Quotes a word for a shell, if needed.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
     if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }

@@ -1,5 +1,5 @@
-//! What OpenCode may do: its configuration of permissions. Of several rules that concern a call the last one holds, and
-//! what a rule denies is an error that the model is told of. Nothing is left to be asked: nobody is there to say yes.
+//! Permissions of OpenCode, as its configuration. If several rules match a call, the last one applies. A denied call is
+//! an error for the model. No rule asks for approval, because no user is there to give it.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use serde_json::{Map, Value, json};
 use super::tool;
 use crate::Setup;
 
-/// A skill that comes with the CLI, about the CLI.
+/// A skill about the CLI that comes with the CLI.
 const BUNDLED_SKILL: &str = "customize-opencode";
 
-/// The patterns of a permission that a scope is, given the working directory.
+/// Function that converts a scope to patterns, given the working directory.
 type Patterns = fn(&str, &Path) -> Vec<String>;
 
-/// The permissions that OpenCode lets be limited.
+/// Permissions that OpenCode can limit to patterns.
 const SCOPED: [(&str, Patterns); 6] = [
     ("bash", |scope, _| commands(scope)),
     ("read", paths),
@@ -25,14 +25,14 @@ const SCOPED: [(&str, Patterns); 6] = [
     ("webfetch", |scope, _| vec![scope.to_owned()]),
 ];
 
-/// The places of a sandbox.
+/// Directories of a sandbox.
 pub(super) struct Places<'a> {
     pub(super) work: &'a Path,
     pub(super) home: &'a Path,
     pub(super) tmp: &'a Path,
 }
 
-/// The permissions for `setup`.
+/// Returns the permissions for `setup`.
 pub(super) fn of(setup: &Setup, places: &Places<'_>) -> Value {
     let mut rules = Map::new();
     let bypass = setup.permission_mode == PermissionMode::BypassPermissions;
@@ -74,18 +74,18 @@ pub(super) fn of(setup: &Setup, places: &Places<'_>) -> Value {
     Value::Object(rules)
 }
 
-/// The entries of a list of tools whose scopes OpenCode knows no way to hold; such a tool is left out.
+/// Returns the tools of a list whose scopes OpenCode cannot enforce. Such a tool is left out.
 pub(super) fn cannot_be_limited(written: &[String]) -> Vec<String> {
     let is_limited = |entry: &Entry| !entry.scopes.is_empty() && scoped(tool::permission(&entry.tool)).is_none();
     entries(written).into_iter().filter(is_limited).map(|entry| entry.tool).collect()
 }
 
-/// The names in a list of tools.
+/// Returns the names in a list of tools.
 pub(super) fn names(written: &[String]) -> Vec<String> {
     entries(written).into_iter().map(|entry| entry.tool).collect()
 }
 
-/// `Name` or `Name(scope, scope…)`.
+/// An entry `Name` or `Name(scope, scope…)`.
 struct Entry {
     tool: String,
     scopes: Vec<String>,
@@ -101,7 +101,7 @@ fn entries(written: &[String]) -> Vec<Entry> {
     written.iter().map(read).filter(|entry| !entry.tool.is_empty()).collect()
 }
 
-/// What a list allows of a permission on top of what is `known` of it; `None` if it changes nothing.
+/// Returns the rules of a permission after adding `scopes` to those already `known`; `None` if nothing changes.
 fn allowed(permission: &str, scopes: &[String], known: Option<&Value>, closed: bool, work: &Path) -> Option<Value> {
     if scopes.is_empty() {
         return Some(json!("allow"));
@@ -111,7 +111,7 @@ fn allowed(permission: &str, scopes: &[String], known: Option<&Value>, closed: b
         Some(Value::Object(rules)) => rules.clone(),
         Some(Value::String(what)) if what == "deny" => Map::from_iter([("*".to_owned(), json!("deny"))]),
         None if closed => Map::from_iter([("*".to_owned(), json!("deny"))]),
-        // All of it is allowed already.
+        // Everything is already allowed.
         _ => return None,
     };
     for scope in scopes {
@@ -124,13 +124,14 @@ fn scoped(permission: &str) -> Option<Patterns> {
     SCOPED.iter().find(|(known, _)| *known == permission).map(|(_, patterns)| *patterns)
 }
 
-/// The commands that a scope allows. One without `*` allows arguments after it, as scopes were always meant.
+/// Returns the command patterns of a scope. A scope without `*` allows arguments after it, as scopes in suites always
+/// did.
 fn commands(scope: &str) -> Vec<String> {
     let scope = scope.strip_suffix(":*").map_or_else(|| scope.to_owned(), |bare| format!("{bare} *"));
     if scope.contains('*') { vec![scope] } else { vec![scope.clone(), format!("{scope} *")] }
 }
 
-/// The files that a scope allows. Outside of a repository OpenCode names files from the root of the file system.
+/// Returns the file patterns of a scope. Outside of a repository OpenCode names files from the file system's root.
 fn paths(scope: &str, work: &Path) -> Vec<String> {
     if let Some(absolute) = scope.strip_prefix("//") {
         return vec![format!("/{absolute}"), absolute.to_owned()];
@@ -145,8 +146,8 @@ fn paths(scope: &str, work: &Path) -> Vec<String> {
     patterns
 }
 
-/// What is outside of the working directory is left alone, but for what a sandbox has for temporary files and what
-/// OpenCode itself puts aside.
+/// Returns the rules for paths outside of the working directory: denied, except for the sandbox's temporary files and
+/// OpenCode's own stored tool output.
 fn outside(places: &Places<'_>) -> Value {
     let below = |path: &Path| format!("{}/*", path.to_string_lossy());
     let mut rules = Map::from_iter([("*".to_owned(), json!("deny"))]);

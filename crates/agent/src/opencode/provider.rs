@@ -1,4 +1,4 @@
-//! Where OpenCode's model is, how it is signed in there, and what it is lent for that.
+//! Model provider of OpenCode, with its sign-in and variables.
 
 use std::path::PathBuf;
 
@@ -7,40 +7,40 @@ use serde_json::{Value, json};
 
 use crate::Endpoint;
 
-/// The provider of a scripted model.
+/// Name of the provider of a scripted model.
 const SCRIPTED: &str = "scripted";
-/// The provider of a model at an address of the user's, where its name tells of none.
+/// Name of the provider of a model at a user's address, if the model's name contains none.
 const CUSTOM: &str = "custom";
-/// The module that speaks Chat Completions.
+/// Module that implements the Chat Completions API.
 const COMPATIBLE: &str = "@ai-sdk/openai-compatible";
-/// Variables that sign in where they cannot be told from the provider's name, which else is in front of `_API_KEY`.
+/// Variables that hold credentials, for providers whose variable is not their name followed by `_API_KEY`.
 const KEYS: [(&str, &[&str]); 4] = [
     ("google", &["GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY"]),
     ("github-models", &["GITHUB_TOKEN"]),
     ("huggingface", &["HF_TOKEN"]),
     (CUSTOM, &["OPENAI_API_KEY"]),
 ];
-/// The providers whose keys are lent where no model is named.
+/// Providers whose keys are passed on if no model is named.
 const USUAL: [&str; 9] =
     ["anthropic", "openai", "google", "openrouter", "groq", "mistral", "deepseek", "xai", "opencode"];
 
-/// Where the model is.
+/// Provider of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Provider {
     /// `provider/model`; `None` leaves the choice to OpenCode.
     pub(super) model: Option<String>,
-    /// The provider's entry in the configuration.
+    /// Name and configuration of the provider.
     pub(super) config: Option<(String, Value)>,
-    /// Variables that it is lent.
+    /// Variables passed to OpenCode.
     pub(super) env: Vec<(String, String)>,
-    /// The user's own sign-in, where no variable is one.
+    /// File with the user's own sign-in, if no variable holds credentials.
     pub(super) sign_in: Option<PathBuf>,
-    /// How it is signed in, in words that hold no secret; `None` if it is not.
+    /// Name of the sign-in, without secrets; `None` if there is none.
     pub(super) auth: Option<&'static str>,
 }
 
 impl Provider {
-    /// Where the model `name` is. A request that is not answered within `patience_ms` has failed.
+    /// Determines the provider of the model `name`. A request fails if it has no answer within `patience_ms`.
     pub(super) fn of(host: &Host, endpoint: &Endpoint, name: Option<&str>, patience_ms: u64) -> Self {
         match endpoint {
             Endpoint::Gateway { base_url, token } => Self::scripted(base_url, token, name, patience_ms),
@@ -49,12 +49,12 @@ impl Provider {
         }
     }
 
-    /// The provider's name.
+    /// Returns the provider's name.
     pub(super) fn id(&self) -> Option<&str> {
         self.config.as_ref().map(|(id, _)| id.as_str())
     }
 
-    /// A scripted model has the name of its file.
+    /// Returns the provider of a scripted model, whose name is that of its file.
     fn scripted(base_url: &str, token: &str, name: Option<&str>, patience_ms: u64) -> Self {
         let file = name.unwrap_or_default().rsplit(['/', ':']).next().unwrap_or_default();
         let allowed = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
@@ -90,7 +90,7 @@ impl Provider {
                 config["env"] = json!(keys(CUSTOM));
                 config
             }
-            // A model that this version has not heard of yet is one all the same.
+            // A model that this version does not know yet is still accepted.
             _ => json!({"options": options, "models": {model: {}}}),
         };
         let sign_in = if env.is_empty() { sign_in(host, Some(id)) } else { None };
@@ -111,7 +111,8 @@ fn auth(key: bool, stored: bool) -> Option<&'static str> {
     }
 }
 
-/// The address as OpenCode wants it, with the version in it. Anthropic's is usually written without.
+/// Returns the address in OpenCode's form, which includes the API version. Anthropic's address is usually written
+/// without it.
 fn address(id: &str, base_url: &str) -> String {
     let base = base_url.trim_end_matches('/');
     let path = base.split_once("://").map_or(base, |(_, rest)| rest).split_once('/').map(|(_, path)| path);
@@ -121,7 +122,7 @@ fn address(id: &str, base_url: &str) -> String {
     if wants_version { format!("{base}/v1") } else { base.to_owned() }
 }
 
-/// The variables that sign in at a provider, in the order OpenCode looks at them.
+/// Returns the variables that hold a provider's credentials, in the order in which OpenCode reads them.
 fn keys(id: &str) -> Vec<String> {
     match KEYS.iter().find(|(known, _)| *known == id) {
         Some((_, keys)) => keys.iter().map(|key| (*key).to_owned()).collect(),
@@ -129,7 +130,7 @@ fn keys(id: &str) -> Vec<String> {
     }
 }
 
-/// What of the user's environment is lent for a provider.
+/// Returns the variables of the user's environment that are passed on for a provider.
 fn lent(host: &Host, id: &str) -> Vec<(String, String)> {
     let cloud: &[&str] = match id {
         "amazon-bedrock" => &["AWS_"],
@@ -143,7 +144,8 @@ fn lent(host: &Host, id: &str) -> Vec<(String, String)> {
     set.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// The file in which OpenCode keeps the user's sign-ins, if there is one for the provider `id`, or for any.
+/// Returns the file in which OpenCode stores the user's sign-ins, if it has one for the provider `id`, or for any
+/// provider.
 fn sign_in(host: &Host, id: Option<&str>) -> Option<PathBuf> {
     let moved = host.var("XDG_DATA_HOME").map(PathBuf::from);
     let data = moved.or_else(|| host.home.as_ref().map(|home| home.join(".local/share")))?;

@@ -1,5 +1,4 @@
-//! A conversation with OpenCode: a process for each of the user's messages, which goes on with the session of the one
-//! before.
+//! A conversation with OpenCode: one process for each user message, which continues the session of the previous one.
 
 use std::ffi::OsStr;
 use std::process::ExitStatus;
@@ -17,17 +16,17 @@ use crate::process::{Process, Said};
 use crate::session::{Reply, Session};
 use crate::turn::{Flow, Turn, WAITING_ON_PROVIDER};
 
-/// How many lines of stderr are told as notices; the rest is only kept.
+/// Maximum number of stderr lines that are recorded as notices; further lines are only kept.
 const MOST_NOTICES: usize = 100;
-/// The most characters of a line that a notice repeats.
+/// Maximum length of a line in a notice, in characters.
 const LONGEST_NOTICE: usize = 2000;
-/// How long OpenCode may take to go once it has answered.
+/// Timeout for OpenCode to end after it has answered.
 const TO_LEAVE: Duration = Duration::from_secs(30);
-/// How long it may take to export the session of a sub-agent.
+/// Timeout for exporting the session of a sub-agent.
 const TO_EXPORT: Duration = Duration::from_secs(120);
-/// Said where that session could not be read.
+/// Warning if that session could not be read.
 const UNREAD: &str = "what a sub-agent of OpenCode's did could not be read: its calls and tokens are missing";
-/// The largest session of a sub-agent that is read, in bytes.
+/// Maximum size of a sub-agent's session, in bytes.
 const LARGEST_EXPORT: usize = 32 << 20;
 
 /// An open conversation.
@@ -37,12 +36,12 @@ pub(super) struct Conversation {
     about: About,
     session_id: Option<String>,
     notices: usize,
-    /// How many requests in a row have failed.
+    /// Number of consecutive failed requests.
     failures: u64,
 }
 
 impl Conversation {
-    /// Nothing is started yet.
+    /// Creates a conversation without starting a process.
     pub(super) fn new(launch: Launch, sandbox: Arc<dyn Sandbox>, version: Option<String>) -> Self {
         let about = About { model: launch.model.clone(), version, auth: launch.auth.to_owned() };
         Self { launch, sandbox, about, session_id: None, notices: 0, failures: 0 }
@@ -90,7 +89,7 @@ impl Conversation {
         match ended {
             Err(ending) => ending,
             Ok(ended) => match self.ending(done, ended, &mut process).await {
-                // A provider that failed goes before a limit that was hit by the way.
+                // A provider failure takes precedence over a limit that was reached at the same time.
                 ending @ (Ending::ProviderFailed { .. } | Ending::Unreachable { .. }) => ending,
                 ending => stop.unwrap_or(ending),
             },
@@ -105,7 +104,7 @@ impl Conversation {
         Process::start(self.sandbox.command(self.launch.program.as_os_str(), &args, &self.launch.env))
     }
 
-    /// Follows the process to its end. An ending is one that was brought about before it.
+    /// Reads the process's output to its end. Returns an ending only if the process was stopped before that.
     async fn follow(
         &mut self,
         process: &mut Process,
@@ -119,7 +118,7 @@ impl Conversation {
                 biased;
                 () = &mut stopping => return Err(Ending::Cancelled),
                 said = process.listen() => said,
-                // It has nothing more to say, and yet it does not go.
+                // It has answered but does not end by itself.
                 () = tokio::time::sleep(TO_LEAVE), if has_answered => {
                     let _ = process.stop().await;
                     return Ok(None);
@@ -163,7 +162,7 @@ impl Conversation {
             }
             Heard::Complete { goes_on, tokens } => {
                 turn.uses(tokens).go()?;
-                // It would ask its model again at once.
+                // It would send the next request to its model at once.
                 if goes_on && turn.turns_left() == 0 { Err(turn.out_of_turns()) } else { Ok(()) }
             }
         }
@@ -186,7 +185,7 @@ impl Conversation {
         }
     }
 
-    /// Tells what sub-agents did. The events are silent about it, so their sessions are exported.
+    /// Records the steps of sub-agents. The events do not contain them, so their sessions are exported.
     async fn visit_sub_agents(&self, interpreter: &mut Interpreter, turn: &mut Turn) {
         let mut agents = interpreter.take_sub_agents();
         while let Some(agent) = agents.pop() {
@@ -244,12 +243,12 @@ impl Session for Conversation {
     }
 
     fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
-        // Every process is ended with the message that it was started for.
+        // Every process has ended with the message that it was started for.
         Box::pin(std::future::ready(()))
     }
 }
 
-/// Keeps a line as it came.
+/// Keeps a line unchanged.
 fn keep(stream: &str, line: &Line, turn: &mut Turn) {
     if line.dropped > 0 {
         turn.warn(format!(
@@ -299,7 +298,7 @@ mod tests {
         }
     }
 
-    /// What a program that writes `script`, or does it where it is in a shell's words, comes to.
+    /// Runs a program that prints `script`, or executes it if it is shell code.
     async fn play(messages: &[&str], max_turns: u64, script: &str) -> Played {
         let mut rehearsal = Rehearsal { sandbox: Some(Bare::new()), ..Rehearsal::of(case("case", messages)) };
         rehearsal.stop_after(max_turns);
@@ -313,7 +312,7 @@ mod tests {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// A command that tells an event.
+    /// Returns a command that prints an event.
     fn tell(kind: &str, message: &str, part: &Value) -> String {
         let own = match kind {
             "tool_use" => "tool",

@@ -1,23 +1,23 @@
-//! OpenCode's own tools, as the canonical ones.
+//! Maps OpenCode's own tools to the canonical ones.
 
 use model::{ToolCall, ToolResult};
 use serde_json::{Map, Value, json};
 
 use super::patch;
 
-/// What stands in for a call that OpenCode could not make: of a tool that is not there, or with arguments that are none.
+/// Name that replaces a call that OpenCode could not make: an unknown tool, or invalid arguments.
 const INVALID: &str = "invalid";
-/// How the error begins of a call that was not permitted: nobody said yes, or a rule says no.
+/// Beginnings of the error of a denied call: without approval, or by a rule.
 const REFUSALS: [&str; 2] =
     ["The user rejected permission to use this specific tool call", "The user has specified a rule which prevents you"];
 
-/// A tool of OpenCode's.
+/// A tool of OpenCode.
 struct Own {
     name: &'static str,
     canonical: &'static str,
-    /// The permission that lets it be used.
+    /// Permission that allows the tool.
     permission: &'static str,
-    /// Arguments with another name there.
+    /// Arguments with other names in OpenCode.
     arguments: &'static [(&'static str, &'static str)],
 }
 
@@ -57,7 +57,7 @@ const OWN: &[Own] = &[
     own("question", "AskUserQuestion", "question", &[]),
 ];
 
-/// The canonical names of the tools that OpenCode has, in the order users see them.
+/// Canonical names of OpenCode's tools, in display order.
 pub(super) const CANONICAL: &[&str] = &[
     "AskUserQuestion",
     "Bash",
@@ -75,17 +75,17 @@ pub(super) const CANONICAL: &[&str] = &[
     "Write",
 ];
 
-/// A row for each tool: its own name, the canonical one, and the arguments that are called otherwise.
+/// Returns a row for each tool: its own name, the canonical name, and the renamed arguments.
 pub(super) fn table() -> impl Iterator<Item = (&'static str, &'static str, &'static [(&'static str, &'static str)])> {
     OWN.iter().map(|own| (own.name, own.canonical, own.arguments))
 }
 
-/// The permission that lets a canonical tool be used; a name that is not canonical is a permission of its own.
+/// Returns the permission that allows a canonical tool. A name that is not canonical is itself a permission.
 pub(super) fn permission(canonical: &str) -> &str {
     OWN.iter().find(|own| own.canonical == canonical).map_or(canonical, |own| own.permission)
 }
 
-/// A finished call with its answer; a patch is a call for each file that it changes.
+/// Reads a finished call with its answer. A patch becomes one call for each file that it changes.
 pub(super) fn read(part: &Value, message: &str) -> Vec<(ToolCall, ToolResult)> {
     let text = |key: &str| part.get(key).and_then(Value::as_str).unwrap_or_default();
     let (id, tool) = (text("callID"), text("tool"));
@@ -97,7 +97,7 @@ pub(super) fn read(part: &Value, message: &str) -> Vec<(ToolCall, ToolResult)> {
         (call, result)
     };
     if tool == INVALID {
-        // What it was called with is not told.
+        // The arguments are not reported.
         let meant = input.get("tool").and_then(Value::as_str).unwrap_or(INVALID);
         return vec![told(call(id, meant, json!({}), message))];
     }
@@ -109,10 +109,10 @@ pub(super) fn read(part: &Value, message: &str) -> Vec<(ToolCall, ToolResult)> {
     changes.iter().map(|change| told(change.call(id, message))).collect()
 }
 
-/// Why a call was not permitted; `None` if it was, or failed for another reason.
+/// Returns the reason why a call was denied; `None` if it was allowed or failed for another reason.
 pub(super) fn refusal(result: &ToolResult) -> Option<String> {
     let refused = result.is_error && REFUSALS.iter().any(|start| result.content.starts_with(start));
-    // What follows is the whole list of rules.
+    // The rest is the whole list of rules.
     refused.then(|| result.content.split_inclusive('.').next().unwrap_or_default().to_owned())
 }
 
@@ -134,14 +134,14 @@ fn renamed(input: Value, arguments: &[(&str, &str)]) -> Value {
     Value::Object(input.into_iter().map(|(own, value)| (name(own), value)).collect::<Map<_, _>>())
 }
 
-/// What a tool answered, and whether that is an error. A command's status is `completed` whatever it exits with.
+/// Returns a tool's answer, and `true` if it is an error. A command's status is `completed` for any exit code.
 fn answer(tool: &str, state: &Value) -> (String, bool) {
     let text = |key: &str| state.get(key).and_then(Value::as_str).map(str::to_owned);
     if state.get("status").and_then(Value::as_str) == Some("error") {
         return (text("error").unwrap_or_default(), true);
     }
     let output = text("output").unwrap_or_default();
-    // `null` is the code of a command that was killed, for example because its time was over.
+    // `null` is the code of a command that was killed, for example after a timeout.
     let failed = state.pointer("/metadata/exit").is_some_and(|code| code.as_i64() != Some(0));
     (output, tool == INVALID || failed)
 }

@@ -6,20 +6,20 @@ use serde_json::{Map, Value};
 use super::super::transcript::TurnGiven;
 use crate::turn::Turn;
 
-/// One answer.
+/// One recorded answer.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
-    /// The case it answers.
+    /// Case that it answers.
     pub(super) case: Option<String>,
-    /// The position in its file of the case it answers.
+    /// Position in its file of the case that it answers.
     pub(super) index: Option<usize>,
     pub(super) turns: Vec<TurnGiven>,
-    /// Whether it is a trial of the report, which does not say what belongs to which message.
+    /// True if it is a trial of the report, which does not assign its steps to user messages.
     pub(super) is_record: bool,
-    /// The user message, from 0, that the last turn belongs to.
+    /// User message, from 0, that the last turn belongs to.
     pub(super) last_message: usize,
     pub(super) output: Option<String>,
-    /// The whole of it, where text is not enough.
+    /// The whole answer, if text is not sufficient.
     pub(super) result: Option<Value>,
     pub(super) questions: Vec<QuestionGiven>,
     pub(super) ending: EndingGiven,
@@ -29,7 +29,7 @@ pub(super) struct Answer {
     pub(super) model: Option<String>,
 }
 
-/// A question.
+/// A question to the user.
 #[derive(Debug)]
 pub(super) struct QuestionGiven {
     pub(super) question: String,
@@ -37,7 +37,7 @@ pub(super) struct QuestionGiven {
     pub(super) multi_select: bool,
 }
 
-/// How acting ended then.
+/// Recorded ending.
 #[derive(Debug, Default)]
 pub(super) enum EndingGiven {
     #[default]
@@ -46,7 +46,7 @@ pub(super) enum EndingGiven {
     Other(Ending),
 }
 
-/// Keys that mean something to the harness and are no part of what the agent gave.
+/// Keys for the harness that are not part of the agent's answer.
 const OF_THE_HARNESS: &[&str] = &[
     "case",
     "i",
@@ -62,11 +62,11 @@ const OF_THE_HARNESS: &[&str] = &[
     "model",
 ];
 
-/// Keys that a trial of the report has, and that nothing else has all of.
+/// Keys that all trials of the report have, and no other line has all of them.
 const OF_A_RECORD: &[&str] = &["id", "suite", "case", "arm", "repetition", "outcome"];
 
 impl Answer {
-    /// How acting ended.
+    /// Returns the ending.
     pub(super) fn ending(&self, turn: &mut Turn) -> Ending {
         match &self.ending {
             EndingGiven::Finished => Ending::Finished,
@@ -75,7 +75,7 @@ impl Answer {
         }
     }
 
-    /// The agent's own word for the ending.
+    /// Returns the name of the ending in the trace.
     pub(super) fn subtype(&self) -> String {
         let word = match &self.ending {
             EndingGiven::Finished => "success",
@@ -86,7 +86,7 @@ impl Answer {
     }
 }
 
-/// What the agent gave, taken from `map`, if text does not carry it.
+/// Takes the agent's answer from `map`, if text is not sufficient.
 pub(super) fn result(map: &mut Map<String, Value>) -> Option<Value> {
     if is_record(map) {
         return map.remove("result").filter(Value::is_object);
@@ -102,7 +102,7 @@ pub(super) fn result(map: &mut Map<String, Value>) -> Option<Value> {
     Some(Value::Object(entries.into_iter().map(|(name, value)| (named(name), value)).collect()))
 }
 
-/// Whether a line is a trial of the report.
+/// Returns `true` if a line is a trial of the report.
 pub(super) fn is_record(map: &Map<String, Value>) -> bool {
     OF_A_RECORD.iter().all(|key| map.contains_key(*key))
 }

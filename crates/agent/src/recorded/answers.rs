@@ -36,34 +36,35 @@ use model::{Diagnostic, Source, Span, nearest};
 use super::answer::Answer;
 use super::line::Line;
 
-/// What a file of answers holds.
+/// Content of a file of answers.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    /// The answers, a line each; blank lines do not count.
+    /// The answers, one per line; blank lines are not counted.
     pub(super) lines: Vec<Answer>,
-    /// What is wrong with the file.
+    /// Problems of the file.
     pub(super) problems: Vec<Diagnostic>,
-    /// Whether some line cannot be read.
+    /// True if a line could not be read.
     pub(super) is_broken: bool,
     by_case: HashMap<String, Vec<usize>>,
-    /// By the case's position in its file.
+    /// Lines by the case's position in its file.
     by_index: HashMap<usize, Vec<usize>>,
-    /// Whether some line names no case.
+    /// True if a line names no case.
     any_by_position: bool,
-    /// For how many cases a line with another name was suggested.
+    /// Number of cases for which a similar name was searched.
     suggested: AtomicUsize,
 }
 
-/// For how many cases without an answer the nearest name is looked for: with a wrong file, each search is as long as it.
+/// Maximum number of cases without an answer for which the nearest name is searched. With a wrong file, each search
+/// takes as long as the file is large.
 const MOST_SUGGESTIONS: usize = 20;
 
 impl Answers {
-    /// Reads `text`, the file called `path`.
+    /// Parses `text`, the content of the file `path`.
     pub(super) fn parse(path: &str, text: String) -> Self {
         let source = Source::new(path, text);
         let mut answers = Self { lines: Vec::with_capacity(source.text.lines().count()), ..Self::default() };
         let mut odd_keys = HashSet::new();
-        // Some editors put a byte order mark in front.
+        // Some editors write a byte order mark at the beginning.
         let marked = source.text.strip_prefix('\u{feff}');
         let mut start = source.text.len() - marked.unwrap_or(&source.text).len();
         for text in source.text[start..].split_inclusive('\n') {
@@ -90,20 +91,19 @@ impl Answers {
         answers
     }
 
-    /// Whether some line may answer `case`, whose position in its file is `index`.
+    /// Returns `true` if a line may answer `case`, whose position in its file is `index`.
     pub(super) fn may_answer(&self, case: &str, index: Option<usize>) -> bool {
         let by_index = index.map_or(!self.by_index.is_empty(), |index| self.by_index.contains_key(&index));
         self.any_by_position || by_index || self.by_case.contains_key(case)
     }
 
-    /// The named case that whoever wrote `case` may have meant.
+    /// Returns the named case that is most similar to `case`.
     pub(super) fn nearest_to(&self, case: &str) -> Option<&str> {
         let is_worth_it = self.suggested.fetch_add(1, Ordering::Relaxed) < MOST_SUGGESTIONS;
         is_worth_it.then(|| nearest(case, self.by_case.keys().map(String::as_str))).flatten()
     }
 
-    /// The line for that repetition of `case`, whose position in its file is `index` and which is the `position`-th of
-    /// the plan.
+    /// Returns the line for a repetition of `case`, whose position in its file is `index` and in the plan `position`.
     pub(super) fn find(&self, case: &str, index: Option<usize>, position: usize, repetition: u64) -> Option<usize> {
         let by_index = || self.by_index.get(&index.unwrap_or(position));
         if let Some(lines) = self.by_case.get(case).or_else(by_index) {

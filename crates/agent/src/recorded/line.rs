@@ -1,4 +1,4 @@
-//! Reading a line of a file of answers.
+//! Parses a line of a file of answers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::super::transcript::{self, CallGiven, TurnGiven, as_text, given, kind,
 use super::answer::{Answer, EndingGiven, QuestionGiven, is_record, result};
 use crate::answer::usage;
 
-/// Keys that have a meaning, or that a trial of the report has and that look like one of them.
+/// Known keys, including those of a trial of the report that resemble one of them.
 const KEYS: &[&str] = &[
     "case",
     "i",
@@ -31,26 +31,26 @@ const KEYS: &[&str] = &[
     "model",
 ];
 
-/// More turns than this are a slip of the finger.
+/// Maximum number of turns; more are certainly a typing error.
 const MOST_TURNS: usize = 10_000;
 
-/// The names of endings that are written as text.
+/// Names of endings that are written as text.
 const ENDINGS: &[&str] =
     &["finished", "gave_up", "out_of_turns", "timed_out", "provider_failed", "aborted", "cancelled"];
 
-/// A line being read.
+/// A line being parsed.
 pub(super) struct Line<'a> {
     pub(super) source: &'a Arc<Source>,
-    /// Its first byte in the file.
+    /// Position of its first byte in the file.
     pub(super) start: usize,
     pub(super) text: &'a str,
     pub(super) problems: &'a mut Vec<Diagnostic>,
-    /// Keys without a meaning that were met before.
+    /// Unknown keys that were already reported.
     pub(super) odd_keys: &'a mut HashSet<String>,
 }
 
 impl Line<'_> {
-    /// What the line says. What is wrong with it goes to the problems.
+    /// Parses the line. Its errors are added to the problems.
     pub(super) fn answer(&mut self) -> Answer {
         let value: Value = match serde_json::from_str(self.text.trim_end()) {
             Ok(value) => value,
@@ -82,7 +82,7 @@ impl Line<'_> {
         answer
     }
 
-    /// Keys that look like one that has a meaning are told, each once in a file.
+    /// Warns about unknown keys that resemble a known one, each once per file.
     fn warn_of_odd_keys(&mut self, map: &Map<String, Value>) {
         for key in map.keys().filter(|key| !KEYS.contains(&key.as_str())) {
             if !self.odd_keys.contains(key)
@@ -97,7 +97,7 @@ impl Line<'_> {
         }
     }
 
-    /// Everything but the result.
+    /// Reads everything except the result.
     fn read(&mut self, map: &Map<String, Value>) -> Answer {
         let mut answer = Answer {
             case: match map.get("case") {
@@ -129,7 +129,7 @@ impl Line<'_> {
         answer
     }
 
-    /// The model's turns among the messages. What is odd about them is the agent's own, so it stops nothing.
+    /// Reads the model's turns from the messages. Irregularities in them are the agent's own, so they are not errors.
     fn messages(&mut self, map: &Map<String, Value>) -> Vec<TurnGiven> {
         let Some(messages) = map.get("messages") else { return Vec::new() };
         let (turns, doubts) = transcript::turns(messages);
@@ -244,7 +244,7 @@ impl Line<'_> {
         count
     }
 
-    /// A number of turns, or of one of them.
+    /// Reads a number of turns, or the index of one.
     fn turns(&mut self, map: &Map<String, Value>, key: &str) -> Option<usize> {
         let count = self.whole(map, key)?;
         if count > MOST_TURNS {
@@ -288,7 +288,7 @@ impl Line<'_> {
         self.problems.push(Diagnostic::error(message).at(place));
     }
 
-    /// Where `key` is written, else the whole line.
+    /// Returns the location of `key`, or of the whole line.
     fn place(&self, key: &str) -> model::Excerpt {
         let quoted = format!("\"{key}\"");
         let found = if key.is_empty() { None } else { self.text.find(&quoted) };

@@ -1,5 +1,5 @@
-//! The agent `recorded`: gives answers that somebody else has written down. `recorded:FILE` names a file of JSON lines;
-//! [`answers`] documents them.
+//! The agent `recorded`: replays answers that were recorded before. `recorded:FILE` names a file of JSON lines, whose
+//! format is documented in [`answers`].
 
 mod answer;
 mod answers;
@@ -22,22 +22,22 @@ use super::{Agent, Description, Part, Scene};
 use crate::session::{Reply, Session};
 use crate::turn::Turn;
 
-/// Largest file of answers, in bytes.
+/// Maximum size of a file of answers, in bytes.
 const LARGEST: u64 = 1 << 30;
 
 /// Replays answers from a file.
 pub struct Recorded {
-    /// Files that were read, each with the time and length it had, so that a changed file is read again.
+    /// Files read so far, with their modification time and length, so that a changed file is read again.
     files: Mutex<BTreeMap<PathBuf, (Stamp, Arc<Answers>)>>,
 }
 
 type Stamp = (Option<SystemTime>, u64);
 
-/// The agent. What it keeps is only what the files say, so that a thousand cases do not read theirs a thousand times.
+/// The agent. It caches only the files' content, so that a thousand cases do not read their file a thousand times.
 pub(super) static RECORDED: Recorded = Recorded { files: Mutex::new(BTreeMap::new()) };
 
 impl Recorded {
-    /// What is in `file`, as it was when it was checked for this run.
+    /// Returns the content of `file` as it was checked for this run.
     fn known(&self, file: &Path) -> std::io::Result<Arc<Answers>> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         match files.get(file) {
@@ -49,10 +49,10 @@ impl Recorded {
         }
     }
 
-    /// What is in `file`, read again only if it has changed.
+    /// Returns the content of `file`, and reads it again only if it has changed.
     fn read(&self, file: &Path) -> std::io::Result<Arc<Answers>> {
         let meta = file.metadata()?;
-        // A pipe would be waited for, and a device may have no end.
+        // Reading a pipe would block, and a device may have no end.
         if !meta.is_file() {
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file"));
         }
@@ -99,9 +99,9 @@ impl Agent for Recorded {
     fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
         let file = part.argument.unwrap_or_default();
         let case = part.case;
-        // What keeps the file from being read has been told.
+        // The error of reading the file was already reported.
         let Ok(answers) = self.known(Path::new(file)) else { return Vec::new() };
-        // A line that cannot be read may be the one.
+        // The missing answer may be in a line that cannot be read.
         if answers.may_answer(&case.id, case.position) || answers.is_broken {
             return Vec::new();
         }
@@ -128,7 +128,7 @@ impl Recorded {
         if let Some(error) = &answer.error {
             return Err(Breakage::environment(format!("recorded error: {error}")));
         }
-        // Nobody knows yet how many messages code and played users will have.
+        // The number of messages of code and of played users is not known yet.
         let is_open = case.code.is_some() || case.user.is_some();
         let known = if is_open { usize::MAX } else { case.messages.len().saturating_sub(1) };
         let last_message = answer.last_message.min(known);
@@ -137,16 +137,16 @@ impl Recorded {
     }
 }
 
-/// A conversation that was had before.
+/// A conversation with a recorded answer.
 struct Replay {
     answers: Arc<Answers>,
-    /// Which line of the answers.
+    /// Index of the answer.
     line: usize,
-    /// What it is called.
+    /// Description of the answer for messages.
     name: String,
-    /// The user message, from 0, that the record ends with.
+    /// User message, from 0, with which the recording ends.
     last_message: usize,
-    /// How many user messages were sent.
+    /// Number of user messages sent.
     sent: usize,
     performer: Performer,
 }
@@ -162,7 +162,8 @@ impl Session for Replay {
 }
 
 impl Replay {
-    /// Plays what belongs to the next user message; everything that is left if it is the record's last one.
+    /// Plays the part that belongs to the next user message, or everything that is left if it is the last one of the
+    /// recording.
     async fn replay(&mut self, turn: &mut Turn) -> Result<(), Ending> {
         let answers = Arc::clone(&self.answers);
         let answer = &answers.lines[self.line];
@@ -172,7 +173,7 @@ impl Replay {
             self.begin(answer, turn)?;
         }
         if at > self.last_message && !answer.is_record {
-            // That it was not written down is nothing the agent did.
+            // A message that was not recorded says nothing about the agent.
             let (there, asked) = (self.last_message + 1, at + 1);
             let s = if there == 1 { "" } else { "s" };
             let because =
@@ -196,7 +197,7 @@ impl Replay {
         if is_error { Err(ending) } else { finished }
     }
 
-    /// Tells of the session, where the answer does.
+    /// Records the session, if the answer has one.
     fn begin(&mut self, answer: &Answer, turn: &mut Turn) -> Result<(), Ending> {
         if answer.session_id.is_none() && answer.model.is_none() {
             return Ok(());

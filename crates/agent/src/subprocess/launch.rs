@@ -1,4 +1,4 @@
-//! What is started: the program, where it is, and where it runs.
+//! Start of the program: its path, arguments and working directory.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,18 +11,18 @@ use sandbox::{Breakage, Sandbox};
 use super::manner::{MESSAGE, Manner, PROJECT};
 use crate::process::Process;
 
-/// Tells the program which conversation it is in.
+/// Variable that holds the id of the conversation.
 const CONVERSATION: &str = "TRIALRUN_CONVERSATION_ID";
 
-/// Tells the program where the sandbox's working directory is.
+/// Variable that holds the path of the sandbox's working directory.
 const WORK: &str = "TRIALRUN_WORK";
 
-/// What is started for a conversation.
+/// Program of a conversation.
 pub(super) struct Launch {
     sandbox: Arc<dyn Sandbox>,
-    /// The program and its arguments; the message is not put in yet.
+    /// The program and its arguments, without the message.
     words: Vec<String>,
-    /// Where it runs.
+    /// Working directory.
     cwd: PathBuf,
     env: Vec<(String, String)>,
 }
@@ -31,7 +31,7 @@ impl Launch {
     /// Finds the program. `project` is the folder whose files the command may name.
     ///
     /// # Errors
-    /// When the machine or the sandbox has no such program or no such folder.
+    /// Returns an error if the machine or the sandbox does not have the program or the folder.
     pub(super) fn prepare(
         manner: &Manner,
         project: &Path,
@@ -52,7 +52,7 @@ impl Launch {
         let places = Places { cwd: &cwd, project };
         let mut words: Vec<String> = manner.words.iter().map(|word| places.resolved(word)).collect();
         if let (Some(program), Some(written)) = (words.first_mut(), manner.words.first()) {
-            // A bare name is looked for on the `PATH`, whatever lies around.
+            // A name without a slash is searched on the `PATH`, even if the folder has such a file.
             if !written.contains('/') {
                 program.clone_from(written);
             }
@@ -66,15 +66,15 @@ impl Launch {
         Ok(launch)
     }
 
-    /// The program's name, for messages.
+    /// Returns the program's name, for messages.
     pub(super) fn program(&self) -> &str {
         self.words.first().map_or("", String::as_str)
     }
 
-    /// Starts it, with `message` among its arguments where they ask for it.
+    /// Starts the program, with `message` inserted in its arguments if they contain the placeholder.
     ///
     /// # Errors
-    /// When it cannot be started, in words.
+    /// Returns an error message if it cannot be started.
     pub(super) fn start(&self, message: Option<&str>) -> Result<Process, String> {
         let put_in = |word: &String| message.map_or_else(|| word.clone(), |message| word.replace(MESSAGE, message));
         let words: Vec<String> = self.words.iter().map(put_in).collect();
@@ -93,7 +93,7 @@ impl Launch {
         Process::start(command).map(Process::hasty).map_err(failed)
     }
 
-    /// Whether there is such a program, before anything waits for it.
+    /// Checks that the program exists, so that a missing one is reported early.
     fn check_program(&self) -> Result<(), Breakage> {
         let program = self.program();
         let env = self.sandbox.env(&self.env);
@@ -107,7 +107,7 @@ impl Launch {
                 files.find(|file| is_executable(file)).or(first)
             }
         };
-        // Trying again finds the same.
+        // Another attempt would find the same.
         let never = |because: String| Err(Breakage::environment(because).for_good());
         match found {
             None if program.contains('/') => never(format!("there is no program `{program}`")),
@@ -125,14 +125,14 @@ fn is_executable(file: &Path) -> bool {
     file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Where files are that a command names.
+/// Folders that the files in a command are relative to.
 struct Places<'a> {
     cwd: &'a Path,
     project: &'a Path,
 }
 
 impl Places<'_> {
-    /// `word`, made absolute if it names a file that the project has and the sandbox has not.
+    /// Makes `word` absolute if it names a file that exists in the project but not in the sandbox.
     fn resolved(&self, word: &str) -> String {
         let word = self.named(word);
         if word.is_empty() || word.starts_with(['-', '/']) || word.contains(MESSAGE) || self.cwd.join(&word).exists() {
@@ -142,7 +142,7 @@ impl Places<'_> {
         if file.is_file() { file.to_string_lossy().into_owned() } else { word }
     }
 
-    /// `text` with the project's folder put in.
+    /// Replaces the placeholder in `text` with the project's folder.
     fn named(&self, text: &str) -> String {
         match text.contains(PROJECT) {
             true => text.replace(PROJECT, &self.project.to_string_lossy()),

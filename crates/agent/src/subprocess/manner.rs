@@ -1,4 +1,4 @@
-//! How a program is run and spoken to, as a project or a command line writes it.
+//! Configuration of a program, from a project or a command line.
 
 use std::path::{Component, Path};
 
@@ -8,42 +8,42 @@ use model::{Diagnostic, Node, NodeKind};
 use super::words::words;
 use crate::field::without_functions;
 
-/// What is replaced in the arguments of a program that is run once for each message.
+/// Placeholder for the message in the arguments of a program that is run once for each message.
 pub(super) const MESSAGE: &str = "{message}";
-/// What is replaced by the project's folder.
+/// Placeholder for the project's folder.
 pub(super) const PROJECT: &str = "{project}";
 
-/// How a program is run and spoken to.
+/// Configuration of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Manner {
-    /// The program and its arguments; at least the program.
+    /// The program and its arguments; never empty.
     pub(super) words: Vec<String>,
     /// Working directory, relative to the agent's, or below [`PROJECT`].
     pub(super) cwd: Option<String>,
-    /// Added to its environment.
+    /// Variables added to its environment.
     pub(super) env: Vec<(String, String)>,
     pub(super) mode: Mode,
 }
 
-/// How a program is spoken to.
+/// Communication with a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// One process for the conversation, a line of JSON each way for each message.
+    /// One process for the conversation, with one line of JSON in each direction per message.
     Lines,
-    /// A process for each message.
+    /// One process for each message.
     Once {
-        /// Whether the message is on its stdin.
+        /// True if the message is sent to its stdin.
         stdin: bool,
-        /// Whether its stdout is JSON.
+        /// True if its stdout is JSON.
         json: bool,
     },
 }
 
 impl Manner {
-    /// How the program of a command line is run: `subprocess:COMMAND`.
+    /// Returns the configuration for a command line: `subprocess:COMMAND`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns the problem of the command.
     pub(super) fn of_argument(argument: Option<&str>) -> Result<Self, Box<Diagnostic>> {
         let help = "write `subprocess:COMMAND`, or configure it: `{type: subprocess, command: [...]}`";
         let wrong = |message: String| Box::new(Diagnostic::error(message).help(help));
@@ -54,7 +54,7 @@ impl Manner {
         Ok(Self { words, cwd: None, env: Vec::new(), mode: Mode::Lines })
     }
 
-    /// Reads a configuration. `None` where something is wrong, which is in `problems` then.
+    /// Reads a configuration. Returns `None` if it has errors, which are added to `problems`.
     pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<Self> {
         let before = problems.len();
         without_functions(node, "subprocess", problems);
@@ -103,7 +103,7 @@ impl Manner {
     }
 }
 
-/// The words of a command, which is text or a list of them.
+/// Reads the words of a command, which is a text or a list.
 fn command(node: &Node, problems: &mut Problems) -> Option<Vec<String>> {
     let found = match &node.kind {
         NodeKind::List(items) => items.iter().map(|item| text(item, "an item of `command`", problems)).collect(),
@@ -124,7 +124,7 @@ fn command(node: &Node, problems: &mut Problems) -> Option<Vec<String>> {
     found
 }
 
-/// A folder that is written so that it stays within the sandbox, or within the project.
+/// Reads a folder, which must stay within the sandbox or the project.
 fn inside(node: &Node, problems: &mut Problems) -> Option<String> {
     let written = text(node, "`cwd`", problems)?;
     let below = written.strip_prefix(PROJECT).filter(|rest| rest.is_empty() || rest.starts_with('/'));

@@ -1,8 +1,8 @@
-//! The agent `subprocess`: a program of the user's, in the sandbox. It is spoken to in lines of JSON, or run once for each
+//! The agent `subprocess`: a user's program in the sandbox. It communicates in lines of JSON, or is run once for each
 //! message.
 //!
-//! A program that is missing or cannot be executed is the environment's trouble. One that exits before it has answered,
-//! exits badly, answers something else than was agreed on or says too much has failed.
+//! A program that is missing or cannot be executed is a failure of the environment. A program fails if it exits before
+//! it has answered, exits with an error, answers in another format or prints too much.
 
 mod launch;
 mod manner;
@@ -26,10 +26,10 @@ use super::performer::Performer;
 use super::{Agent, Description, Part, Scene};
 use crate::session::Session;
 
-/// Where skills are installed for it, relative to the working directory: the folder that agents share.
+/// Folder of its skills, relative to the working directory: the folder that agents share.
 const SKILLS: &str = ".agents/skills";
 
-/// A program of the user's; see the module.
+/// A user's program; see the module documentation.
 pub struct Subprocess;
 
 static DESCRIPTION: Description = Description {

@@ -1,4 +1,4 @@
-//! A conversation with a program: one process for all of it, or one for each message.
+//! A conversation with a program: one process for the whole conversation, or one for each message.
 
 use model::{Ending, Step, Usage, UserMessage};
 use sandbox::BoxFuture;
@@ -14,13 +14,13 @@ use crate::session::{Reply, Session};
 use crate::transcript::perform;
 use crate::turn::Turn;
 
-/// How many lines of each kind are told as notices; the rest is only kept.
+/// Maximum number of lines of each stream that are recorded as notices; further lines are only kept.
 const MOST_NOTICES: usize = 100;
-/// The most characters of a line that a notice repeats.
+/// Maximum length of a line in a notice, in characters.
 const LONGEST_NOTICE: usize = 2000;
-/// The most that may be written to stdout for one message, in bytes.
+/// Maximum size of stdout for one message, in bytes.
 const MOST_OUTPUT: usize = 64 << 20;
-/// The most of an answer that is plain text, in bytes.
+/// Maximum size of a plain text answer, in bytes.
 const LONGEST_TEXT: usize = 16 << 20;
 
 /// An open conversation.
@@ -28,27 +28,27 @@ pub(super) struct Conversation {
     pub(super) launch: Launch,
     pub(super) mode: Mode,
     pub(super) id: String,
-    /// The process of a conversation in lines.
+    /// Process of a conversation in lines.
     pub(super) process: Option<Process>,
     pub(super) performer: Performer,
-    /// How many notices there were from stdout and from stderr.
+    /// Numbers of notices from stdout and from stderr.
     pub(super) notices: [usize; 2],
-    /// How many messages were sent.
+    /// Number of messages sent.
     pub(super) sent: usize,
-    /// Whether the end of the reply to the last of them is recorded.
+    /// True if the end of the reply to the last message was recorded.
     pub(super) is_told: bool,
-    /// Whether the conversation ended before its time, and nobody listens to the process any more.
+    /// True if the conversation ended early, so that the process's output is no longer read.
     pub(super) is_over: bool,
 }
 
-/// What a line on stdout is.
+/// Meaning of a line on stdout.
 enum Heard {
     Nothing,
-    /// For nobody in particular.
+    /// A line that is not an answer.
     Noise,
-    /// It begins as an answer does, and cannot be read: why.
+    /// A line that begins like an answer but cannot be read; with the reason.
     Unreadable(String),
-    /// JSON.
+    /// A JSON object.
     Map(Map<String, Value>),
 }
 
@@ -89,7 +89,7 @@ impl Conversation {
         answer.error.map_or(Ok(()), |because| Err(Ending::GaveUp { because }))
     }
 
-    /// Sends a line and follows the process until its answer.
+    /// Sends a line and reads the process's output until its answer.
     async fn exchange(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<Reported, Ending> {
         let Some(mut process) = self.process.take() else {
             return Err(Ending::GaveUp { because: "its process is gone".to_owned() });
@@ -111,7 +111,7 @@ impl Conversation {
         })
     }
 
-    /// What the process wrote to stderr beside its answer.
+    /// Records the stderr lines that the process wrote with its answer.
     async fn overhear(&mut self, process: &mut Process, turn: &mut Turn) -> Result<(), Ending> {
         for line in process.take_dregs() {
             self.hear_stderr(&line, turn)?;
@@ -123,7 +123,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// What the process said since its last answer, which answers nothing.
+    /// Records output since the last answer, which belongs to no message.
     async fn leftovers(&mut self, process: &mut Process, turn: &mut Turn) -> Result<(), Ending> {
         for _ in 0..MOST_NOTICES {
             let said = tokio::select! {
@@ -191,7 +191,7 @@ impl Conversation {
         }
     }
 
-    /// A process that ended before it answered.
+    /// Returns the ending for a process that ended before it answered.
     fn gone(&self, process: &Process, how: &str) -> Ending {
         if let Some(trouble) = process.trouble() {
             return Ending::Unreachable { because: trouble.to_owned() };
@@ -243,14 +243,14 @@ impl Conversation {
             return Err(Ending::Unreachable { because: trouble.to_owned() });
         }
         if !output.is_empty() {
-            // What it did say may explain it.
+            // Its output may explain the failure.
             self.performer.next_turn();
             self.performer.say(turn, &output)?;
         }
         Err(Ending::GaveUp { because: format!("it failed ({how})") })
     }
 
-    /// All that the process writes to stdout, but for the last line's end.
+    /// Returns all of the process's stdout, without the line end of its last line.
     async fn output(&mut self, process: &mut Process, turn: &mut Turn) -> Result<String, Ending> {
         let mut stopping = std::pin::pin!(turn.stopping());
         let mut output: Option<String> = None;
@@ -278,7 +278,7 @@ impl Conversation {
         }
     }
 
-    /// The line that carries a message.
+    /// Returns the line that sends a message.
     fn request(&self, message: &UserMessage) -> Value {
         let mut request = Map::new();
         request.insert("message".to_owned(), json!(message.text));
@@ -301,7 +301,7 @@ impl Conversation {
         self.notice("stderr", line, turn)
     }
 
-    /// Tells of a line that is no answer.
+    /// Records a line that is not an answer as a notice.
     fn notice(&mut self, from: &str, line: &Line, turn: &mut Turn) -> Result<(), Ending> {
         let [stdout, stderr] = &mut self.notices;
         let count = if from == "stderr" { stderr } else { stdout };
@@ -314,7 +314,7 @@ impl Conversation {
     }
 }
 
-/// An answer that is one JSON document.
+/// Parses an answer that is one JSON document.
 fn of_json(output: &str) -> Result<Reported, Ending> {
     let answer = match serde_json::from_str(output) {
         Ok(Value::Object(map)) => Reported::read(map),
@@ -329,7 +329,7 @@ fn of_json(output: &str) -> Result<Reported, Ending> {
     })
 }
 
-/// Keeps a line as it came.
+/// Keeps a line unchanged.
 fn keep(stream: &str, line: &Line, turn: &mut Turn) {
     if line.dropped == 0 {
         turn.raw(stream, &line.text);
@@ -338,7 +338,7 @@ fn keep(stream: &str, line: &Line, turn: &mut Turn) {
     }
 }
 
-/// Whether a line, and all that was written so far, is still something that can be taken in.
+/// Checks the limits for a line and for all output so far.
 fn within_bounds(line: &Line, written: usize, most: usize) -> Result<(), Ending> {
     let because = match () {
         () if line.dropped > 0 => format!("it wrote a line of more than {} MiB", line.text.len() >> 20),
@@ -348,7 +348,7 @@ fn within_bounds(line: &Line, written: usize, most: usize) -> Result<(), Ending>
     Err(Ending::GaveUp { because })
 }
 
-/// The beginning of a text.
+/// Returns the beginning of a text.
 fn clipped(text: &str) -> String {
     let mut shown: String = text.chars().take(300).collect();
     if shown.len() < text.len() {

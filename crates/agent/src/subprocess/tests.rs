@@ -15,12 +15,12 @@ fn rehearsal(config: &Value, case: Case) -> Rehearsal {
     }
 }
 
-/// An agent that is a script, which is run for a whole conversation.
+/// Returns the configuration of a shell script that runs for a whole conversation.
 fn script(text: &str) -> Value {
     json!({"type": "subprocess", "command": ["sh", "-c", text]})
 }
 
-/// Writes lines of 4 kB without end.
+/// Prints lines of 4 kB forever.
 const FLOOD: &str = r"yes $(head -c 4000 /dev/zero | tr '\0' x)";
 
 fn once(text: &str) -> Value {
@@ -163,7 +163,7 @@ async fn a_program_that_is_missing_or_cannot_be_executed_is_the_environments() {
     assert_eq!(told(command("./folder")).await, "`./folder` is a folder");
     let cwd = json!({"type": "subprocess", "command": "cat", "cwd": "none"});
     assert_eq!(told(cwd).await, "the sandbox has no folder `none` to run in (`cwd`); the case's fixtures can make it");
-    // What a supervisor tells of a program that it could not run.
+    // Message of a supervisor about a program that it could not run.
     let marked = script("echo >&2 'trialrun supervisor: cannot run x: Exec format error'; exit 126");
     let ended = played(&marked, &["go"]).await;
     assert_eq!(ended.endings, [Ending::Unreachable { because: "cannot run x: Exec format error".into() }]);

@@ -1,12 +1,12 @@
-//! A command line, taken apart.
+//! Splits a command line into words.
 
-/// Letters that mean something to a shell where they stand without quotes. No shell reads the command.
+/// Characters with a meaning for a shell outside of quotes. The command is not run by a shell.
 const OF_A_SHELL: [char; 8] = ['|', '&', ';', '<', '>', '$', '`', '('];
 
-/// The words of `text`: at spaces, but for what stands in quotes or after a backslash.
+/// Splits `text` at spaces, except within quotes or after a backslash.
 ///
 /// # Errors
-/// A quote that is never closed, or something that only a shell would understand; in words.
+/// Returns an error message for a quote that is not closed, or for syntax that only a shell would understand.
 pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -27,7 +27,7 @@ pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// Takes what stands up to the closing quote. In double quotes a backslash keeps its meaning before a quote or another.
+/// Reads up to the closing quote. In double quotes a backslash escapes only a quote or another backslash.
 fn quoted(letters: &mut std::str::Chars<'_>, quote: char, word: &mut String) -> Result<(), String> {
     while let Some(letter) = letters.next() {
         match letter {

@@ -181,7 +181,7 @@ impl Configured {
     }
 }
 
-/// Whether an agent can run on this machine, and advice if it cannot.
+/// Readiness of an agent on this machine, with advice if it cannot run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readiness {
     /// True if it can run.

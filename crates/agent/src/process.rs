@@ -177,7 +177,7 @@ impl Process {
         if words.is_empty() { how } else { format!("{how}: {words}") }
     }
 
-    /// Returns its exit code if it ended by itself and [`obituary`](Self::obituary) was called.
+    /// Returns its exit code if it ended by itself and its ending was described.
     pub(super) fn exit_code(&self) -> Option<i32> {
         self.exit_code
     }

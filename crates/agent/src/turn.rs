@@ -28,11 +28,11 @@ const MOST_TOLD: usize = 64 * 1024 * 1024;
 /// 127 levels.
 const MOST_LEVELS: usize = 100;
 
-/// What an agent waits for while it retries its model after an error. If the trial's timeout then expires, the trial is
-/// broken because of the provider.
+/// Value of `Event::Waiting` while an agent retries its model after an error. If the trial's timeout then expires, the
+/// trial is broken because of the provider.
 pub const WAITING_ON_PROVIDER: &str = "provider";
 
-/// Whether the agent may continue.
+/// Answer to a recorded step: the agent may continue or must stop.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "an agent that goes on after a stop breaks its limits"]
 pub enum Flow {
@@ -61,8 +61,8 @@ pub enum Decision {
     Deny(String),
 }
 
-/// A conversation from the agent's side, used by the session. The session records the agent's steps with it, and gets
-/// the answers to the agent's questions from it.
+/// Record of a conversation, from the user's messages to the agent's answers. A session records the agent's steps in
+/// it, and gets the answers to the agent's questions from it.
 pub struct Turn {
     sink: Box<dyn EventSink>,
     trace: Trace,

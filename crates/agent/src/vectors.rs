@@ -126,7 +126,7 @@ fn parse_output() -> Vec<Vector> {
     lines(PARSE_OUTPUT).into_iter().map(vector).collect()
 }
 
-/// Describes a command line.
+/// Compares properties of recorded command lines with those of our agents.
 fn build_command() -> Vec<Vector> {
     let vectors = |vector: Value| {
         let argv: Vec<&str> = vector["argv"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
@@ -157,7 +157,7 @@ fn build_command() -> Vec<Vector> {
     lines(BUILD_COMMAND).into_iter().flat_map(vectors).collect()
 }
 
-/// Compares the recorded bills with ours, using the recorded prices.
+/// Compares the recorded bills with ours, computed from the same prices.
 fn reconcile() -> Vec<Vector> {
     let list = ListPrices::of(&json!({"data": [
         {"id": "anthropic/claude-haiku-4.5", "pricing": {"prompt": "0.000001", "completion": "0.000005",

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::OFlag;
 use nix::libc;
 
-/// Entry that [`find`] finds at a path below a folder.
+/// Entry at a path below a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// There is no entry.

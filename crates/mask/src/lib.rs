@@ -58,7 +58,7 @@ impl fmt::Debug for Mask {
     }
 }
 
-/// Which secrets are masked.
+/// Selection of the secrets that are masked.
 #[derive(Clone, Copy, PartialEq)]
 enum Extent {
     /// Everything that is a secret or looks like one.

@@ -1,4 +1,4 @@
-//! Infrastructure failures, which make a trial say nothing about its agent.
+//! Infrastructure failures. A trial with such a failure gives no information about its agent.
 
 use model::Fault;
 

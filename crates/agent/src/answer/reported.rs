@@ -60,12 +60,12 @@ impl Reported {
     }
 }
 
-/// Returns all of `map` if it has more than the known parts. Its `output` counts as text, unless it is neither a string
-/// nor a list of items.
+/// Returns all of `map` if it has more than the known parts. Its text is added as `output` if it has none. A string,
+/// null or a list of items under `output` is a known part; any other value is more.
 fn whole(mut map: Map<String, Value>, text: Option<&str>) -> Option<Value> {
     let is_part =
         |key: &str| key == TOOLS || [&TEXTS[..], &CALLS, &PLACES, &BESIDE].iter().any(|keys| keys.contains(&key));
-    // Items of the Responses API are not counted, because the text and the calls were read from them.
+    // Items of the Responses API are a known part, because the text and the calls were read from them.
     let is_item = |item: &Value| item.get("type").is_some_and(Value::is_string);
     let is_more = |(key, value): (&String, &Value)| match value {
         Value::Null | Value::String(_) if key == OUTPUT => false,

@@ -3,10 +3,10 @@
 //! a thread.
 //!
 //! The service is between the agent and this program, so its failures are the provider's fault and break the trial: an
-//! unreachable address, any error status, a response or a run that *failed*, one that *expired* although this program
-//! was not late, and answers in an unknown format. Decisions of the agent are the agent's fault: a refusal, an answer
-//! that is *incomplete* because it reached its token limit or a filter cut it, a call of a tool that does not exist
-//! here. A run that was *cancelled* from outside counts as gone.
+//! unreachable address, any error status, a response or a run that *failed*, one that *expired* although it was not
+//! waiting for this program, and answers in an unknown format. Decisions of the agent are the agent's fault: a refusal,
+//! an answer that is *incomplete* because it reached its token limit or a filter cut it, a call of a tool that does not
+//! exist here. A run that was *cancelled* from outside counts as aborted.
 
 mod reference;
 mod responses;

@@ -6,7 +6,7 @@ pub(super) fn unwrapped(line: &str) -> String {
     words(line).and_then(|words| script(&words)).unwrap_or_else(|| line.to_owned())
 }
 
-/// Same as [`unwrapped`], for a command that is a list of words.
+/// Returns the script of a shell command that is a list of words. Any other command is quoted and joined.
 pub(super) fn of_words(words: &[String]) -> String {
     script(words).unwrap_or_else(|| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
 }

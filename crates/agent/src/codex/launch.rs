@@ -25,7 +25,7 @@ const SCRIPTED_MODEL: &str = "gpt-5.5";
 const QUIET: [(&str, bool); 3] = [
     ("check_for_update_on_startup", false),
     ("analytics.enabled", false),
-    // Without a network it would wait for one as long as the trial lasts.
+    // If the network is down it would retry until the trial ends.
     ("features.unbounded_connection_retries", false),
 ];
 

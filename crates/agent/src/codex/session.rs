@@ -258,7 +258,7 @@ impl Conversation {
             Noted::Version(version) => {
                 self.version.get_or_insert(version);
             }
-            // Whether an answer in progress is still counted after a limit is reached would depend on chance.
+            // An answer in progress when a limit is reached is not counted: its arrival would depend on chance.
             Noted::Used(_) if matches!(progress.stop, Some(Ending::OutOfBudget { .. })) => {}
             Noted::Used(tokens) => {
                 *progress.used.get_or_insert_default() += tokens;

@@ -20,7 +20,7 @@ pub(super) enum Act {
     Count,
     /// Calls the tool `find` with `{"q": 1}`, gets `found`, and answers `done`.
     Call,
-    /// Answers [`HUGE`] times `x`.
+    /// Answers `x`, repeated a million times.
     Huge,
     /// Does not answer.
     Hang,

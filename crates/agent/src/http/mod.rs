@@ -124,7 +124,7 @@ fn untold_skill(case: &Case) -> Option<Diagnostic> {
     Some(problem.help("`--agent NAME` runs the suite with an agent that reads skills"))
 }
 
-/// Returns warnings about data of the case that no request would contain.
+/// Returns errors for data of the case that no request would contain.
 fn unreached(part: &Part<'_>, body: &Body) -> Vec<Diagnostic> {
     let messages = &part.case.messages;
     let brought = [

@@ -50,9 +50,9 @@ impl Supervisor {
         self.command_elsewhere(&[], program, args)
     }
 
-    /// Same as [`command`](Self::command), but the program finds the first path of each pair in `places` at the second.
-    /// With a namespace, only the program sees it so. Without one, the program works at the first path, and variables
-    /// that name the second path are changed to the first.
+    /// Same as `command`, but the program finds the first path of each pair in `places` at the second. With a
+    /// namespace, only the program sees it so. Without one, the program works at the first path, and variables that
+    /// name the second path are changed to the first.
     pub fn command_elsewhere<A: AsRef<OsStr>>(
         &self,
         places: &[(PathBuf, PathBuf)],

@@ -26,7 +26,7 @@ pub(crate) struct Pieces {
     promised: Option<u64>,
     end: End,
     flushed: bool,
-    /// Keep the request counted as unanswered until the body is dropped.
+    /// Guards that keep the request counted as unanswered until the body is dropped.
     _flights: Vec<Flight>,
 }
 
@@ -62,7 +62,7 @@ impl Pieces {
     }
 }
 
-/// Closes the connection in the middle of a body, on purpose.
+/// Error that closes the connection in the middle of a body, on purpose.
 #[derive(Debug, thiserror::Error)]
 #[error("cut on purpose")]
 pub(crate) struct CutOnPurpose;

@@ -29,8 +29,8 @@ use self::view::{MOST_LAYERS, View};
 /// Replacement for a secret.
 pub const MASKED: &str = "[masked]";
 
-/// Minimum length in bytes of a secret, or of a part of one, that is masked. Shorter values occur too often in ordinary
-/// text.
+/// Minimum length of a text that is searched, in bytes. No secret and no part of one that is masked is shorter, and
+/// many texts are.
 const SHORTEST: usize = 8;
 
 /// Maximum size of a compiled set of secrets, in bytes.

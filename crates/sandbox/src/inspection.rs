@@ -248,7 +248,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Returns the output of `git status --porcelain`. The index must be one that the agent did not write.
+    /// Returns the output of `git status --porcelain`. Without `reads_all`, the index must be unchanged.
     pub(super) async fn status(&self) -> Result<Vec<String>, Unreadable> {
         if self.inspection.reads_all {
             return self.script(STATUS_SCRIPT, &[]).await;

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! <temporary directory>/trialrun-sandbox-<pid>-<random>/
-//!     work/    where the agent works; the fixture
+//!     work/    working directory of the agent, with the fixture
 //!     home/    its HOME, empty
 //!     tmp/     its TMPDIR, empty
-//!     owner    whose sandbox it is, locked while it is in use
+//!     owner    names the owner; locked while the sandbox is in use
 //! ```
 //!
 //! A directory does not confine an agent. Files that the agent writes elsewhere below the sandbox's directory are

@@ -30,7 +30,7 @@ use super::own_tools::{self, Owner};
 use super::{Agent, Description, Part, Scene};
 use crate::session::Session;
 
-/// An assistant hosted by OpenAI; see the module.
+/// An assistant hosted by OpenAI; see the module documentation.
 pub struct Assistant;
 
 /// Owner of the case's tools.

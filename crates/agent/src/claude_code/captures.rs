@@ -1,8 +1,8 @@
 //! Tests recorded sessions of real versions against the scripts that their model followed.
 //!
 //! A capture consists of `stdout.jsonl`, the `script.json` of the model server (step n answers request n), and
-//! `meta.json` (how the process was started and ended, and the requests it made). The text of the served steps must be
-//! read from stdout. The few sessions where that is not possible are in [`EXCEPTIONS`], each with its reason.
+//! `meta.json` (how the process was started and ended, and the requests it made). What is read from stdout must match
+//! the served steps. The few sessions where it cannot match are in [`EXCEPTIONS`], each with its reason.
 
 use std::path::Path;
 

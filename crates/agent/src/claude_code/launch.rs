@@ -27,7 +27,7 @@ const QUIET: [(&str, &str); 5] = [
     ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
 ];
 
-/// Variables that turn off features of the machine's settings in hermetic runs.
+/// Variables that turn off bundled skills and automatic memory in hermetic runs.
 const HERMETIC: [(&str, &str); 2] =
     [("CLAUDE_CODE_DISABLE_BUNDLED_SKILLS", "1"), ("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1")];
 

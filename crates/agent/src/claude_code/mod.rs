@@ -1,5 +1,5 @@
-//! The agent `claude-code`: Claude Code itself, driven like by its own SDK, with JSON lines that contain a control
-//! protocol. Experiments and reasons: `docs/design/claude-code.md`.
+//! The agent `claude-code`: Claude Code itself, driven in the same way as by its own SDK, with JSON lines that contain
+//! a control protocol. Experiments and reasons: `docs/design/claude-code.md`.
 
 #[cfg(test)]
 pub(super) mod captures;

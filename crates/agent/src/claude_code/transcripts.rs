@@ -42,7 +42,7 @@ impl Drop for Transcripts {
         if name.len() <= LONGEST_NAME {
             let _ = fs::remove_dir_all(self.folder.join(PROJECTS).join(name));
         }
-        // Other files of a session contain its id in their names: `todos/ID-agent-ID.json`, `file-history/ID`.
+        // The names of other files of a session begin with its id: `todos/ID-agent-ID.json`, `file-history/ID`.
         let folders = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         let entries = folders.filter_map(|folder| fs::read_dir(folder.path()).ok()).flatten().flatten();

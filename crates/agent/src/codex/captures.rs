@@ -1,9 +1,9 @@
 //! Tests recorded threads of a real version against the scripts that their model followed.
 //!
 //! A capture consists of `stdout.jsonl`, the `script.json` of the model server (step n answers request n), and
-//! `meta.json` (how the process was started and ended, and the requests it made). The text of the served steps must be
-//! read from stdout. The sessions where that is not possible are in [`EXCEPTIONS`], each with its reason. The captures
-//! below `codex-0.169.0-threads` also have `thread.jsonl`, the thread's own file, in which nothing is missing.
+//! `meta.json` (how the process was started and ended, and the requests it made). What is read from stdout must match
+//! the served steps. The sessions where it cannot match are in [`EXCEPTIONS`], each with its reason. The captures below
+//! `codex-0.169.0-threads` also have `thread.jsonl`, the thread's own file, in which nothing is missing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

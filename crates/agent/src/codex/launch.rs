@@ -29,7 +29,7 @@ const QUIET: [(&str, bool); 3] = [
     ("features.unbounded_connection_retries", false),
 ];
 
-/// Settings that turn off features of the machine in hermetic runs. Plug-ins would be downloaded from the network.
+/// Settings that turn off plug-ins and bundled skills in hermetic runs. Plug-ins would be downloaded from the network.
 const HERMETIC: [(&str, bool); 2] = [("features.plugins", false), ("skills.bundled.enabled", false)];
 
 /// Data for starting the CLI for a message.

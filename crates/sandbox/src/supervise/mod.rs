@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! harness ── __supervise ── __supervise-space ── __supervise-init (pid 1) ── program      with a namespace
-//! harness ── __supervise ── program                                                      the floor
+//! harness ── __supervise ── program                                                      without a namespace
 //! ```
 //!
 //! `program` is started through `__supervise-exec`, which gives it a new session, so that Ctrl-C in a terminal does not

@@ -1,22 +1,22 @@
-//! Under which configuration a case runs, and the name of one execution.
+//! Configuration that a case runs under, and the id of one execution.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// The variant of an arm whose agent has the skill.
+/// Variant of an arm whose agent has the skill.
 pub const WITH_SKILL: &str = "with_skill";
-/// The variant of an arm whose agent lacks it: what the other one is compared with. It decides nothing by itself.
+/// Variant of an arm whose agent lacks the skill. It serves only for comparison and does not affect the run's result.
 pub const WITHOUT_SKILL: &str = "without_skill";
 
-/// One configuration a case runs under.
+/// Configuration that a case runs under.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Arm {
-    /// The agent's name, such as `claude-code`.
+    /// Name of the agent, such as `claude-code`.
     pub agent: String,
-    /// The model's name as the user gave it; the agent's own default when absent.
+    /// Name of the model as the user gave it; the agent's own default if absent.
     pub model: Option<String>,
-    /// Such as `with_skill`; absent where there is nothing to compare.
+    /// Variant, such as `with_skill`; absent if there is nothing to compare.
     pub variant: Option<String>,
 }
 
@@ -24,7 +24,7 @@ impl std::fmt::Display for Arm {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.agent)?;
         if let Some(model) = &self.model {
-            // The file's name says enough, wherever it lies.
+            // The file name is enough, whatever folder the script is in.
             let model = model.strip_prefix("scripted:").unwrap_or(model);
             write!(f, ":{}", model.rsplit('/').next().unwrap_or(model))?;
         }
@@ -35,28 +35,28 @@ impl std::fmt::Display for Arm {
     }
 }
 
-/// Names one execution of a case. Prints as `suite::case@arm#2`.
+/// Id of one execution of a case. Prints as `suite::case@arm#2`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TrialId {
-    /// The suite's name.
+    /// Name of the suite.
     pub suite: Arc<str>,
-    /// The case's id.
+    /// Id of the case.
     pub case: Arc<str>,
-    /// The arm, printed.
+    /// Printed form of the arm.
     pub arm: Arc<str>,
-    /// From 1.
+    /// Number of the repetition, from 1.
     pub repetition: u64,
 }
 
 impl TrialId {
-    /// Whether it is only there to be compared with, as its arm's name tells.
+    /// Returns `true` if the trial serves only for comparison, which the variant in its arm's name shows.
     pub fn is_baseline(&self) -> bool {
         self.arm.strip_suffix(WITHOUT_SKILL).is_some_and(|front| front.ends_with('+'))
     }
 }
 
 impl From<&TrialId> for Arc<str> {
-    /// As it prints. There are as many as there are trials, so it is put together without a formatter.
+    /// Returns the printed form. It is concatenated without a formatter because every trial needs one.
     fn from(id: &TrialId) -> Self {
         let repetition = id.repetition.to_string();
         [&id.suite, "::", &id.case, "@", &id.arm, "#", &repetition].concat().into()

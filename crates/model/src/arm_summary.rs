@@ -1,4 +1,5 @@
-//! Arms told by name: what each came to, and how the one with the skill differs from the one without it.
+//! Summaries of arms by name: the results of each, and the difference between the arm with the skill and the one
+//! without.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -9,28 +10,28 @@ use serde::{Deserialize, Serialize};
 use crate::statistics::{ArmStatistics, Delta, Observation, Trigger, Triggering};
 use crate::{TrialRecord, WITH_SKILL, WITHOUT_SKILL};
 
-/// What figures are made of, of one finished trial: so little of it that thousands can be kept while a run goes on.
+/// Figures of one finished trial, kept small so that thousands fit in memory during a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialFigures {
-    /// The arm, printed.
+    /// Printed form of the arm.
     pub arm: Arc<str>,
-    /// The agent.
+    /// Name of the agent.
     pub agent: String,
-    /// The model.
+    /// Name of the model.
     pub model: Option<String>,
-    /// The variant.
+    /// Variant of the arm.
     pub variant: Option<String>,
-    /// What it came to and took; its suite and its case's id tell its case.
+    /// Outcome and usage. The suite's name and the case's id identify the case.
     pub observation: Observation<(Arc<str>, Arc<str>)>,
-    /// Whether the skill triggered and was to; absent where the case does not say.
+    /// Actual and expected triggering of the skill; absent if the case does not specify it.
     pub trigger: Option<Trigger>,
 }
 
-/// A trial whose case is told by a suite's name and an id that are somebody else's.
+/// Observation whose case is identified by a borrowed suite name and case id.
 type Seen<'a> = Observation<(&'a str, &'a str)>;
 
 impl TrialFigures {
-    /// Of a record.
+    /// Extracts the figures of a record.
     pub fn of(trial: &TrialRecord) -> Self {
         Self {
             arm: trial.arm.clone(),
@@ -42,33 +43,33 @@ impl TrialFigures {
         }
     }
 
-    /// What it came to, without a copy of what tells its case.
+    /// Returns the observation with a borrowed case key.
     fn observed(&self) -> Seen<'_> {
         let (suite, case) = &self.observation.case;
         self.observation.as_ref().of_case((suite, case))
     }
 }
 
-/// One arm's trials taken together.
+/// Summary of one arm's trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArmSummary {
-    /// The arm, printed.
+    /// Printed form of the arm.
     pub arm: String,
-    /// The agent.
+    /// Name of the agent.
     pub agent: String,
-    /// The model.
+    /// Name of the model.
     pub model: Option<String>,
-    /// The variant.
+    /// Variant of the arm.
     pub variant: Option<String>,
-    /// What they came to.
+    /// Statistics of its trials.
     #[serde(flatten)]
     pub statistics: ArmStatistics,
-    /// How the skill triggered; absent where no case says whether it should.
+    /// Triggering of the skill; absent if no case specifies whether it should trigger.
     pub trigger: Option<Triggering>,
 }
 
 impl ArmSummary {
-    /// Each arm of `trials`, in the order it first appears.
+    /// Summarises each arm of `trials`, in order of first appearance.
     pub fn of<'a>(trials: impl IntoIterator<Item = &'a TrialFigures>) -> Vec<Self> {
         let arms = groups(trials, |trial| &*trial.arm);
         arms.into_iter().map(|(arm, trials)| Self::of_arm(arm, &trials)).collect()
@@ -87,77 +88,77 @@ impl ArmSummary {
         }
     }
 
-    /// Whether it is only there to be compared with.
+    /// Returns `true` if the arm serves only for comparison.
     pub fn is_baseline(&self) -> bool {
         self.variant.as_deref() == Some(WITHOUT_SKILL)
     }
 }
 
-/// What the skill is worth to an agent with a model: with − without, paired by case.
+/// Effect of the skill for one agent and model: with − without, paired by case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArmDelta {
-    /// The agent.
+    /// Name of the agent.
     pub agent: String,
-    /// The model.
+    /// Name of the model.
     pub model: Option<String>,
-    /// The arm that has the skill, printed.
+    /// Printed form of the arm that has the skill.
     pub with: String,
-    /// The arm that lacks it, printed.
+    /// Printed form of the arm that lacks the skill.
     pub without: String,
-    /// By how much they differ.
+    /// Difference between the two arms.
     #[serde(flatten)]
     pub delta: Delta,
-    /// The same for each suite by its name: a run may test several skills.
+    /// The same for each suite: a run may test several skills.
     pub suites: Vec<SuiteDelta>,
-    /// Each case of which both have a graded trial, by suite and id.
+    /// Cases that have a graded trial in both arms, by suite and id.
     pub cases: Vec<CaseDelta>,
 }
 
-/// What the skill of a suite is worth.
+/// Effect of the skill in one suite.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SuiteDelta {
-    /// The suite's name.
+    /// Name of the suite.
     pub suite: String,
-    /// Over trials with the skill, the mean of met / (met + unmet).
+    /// Mean of met / (met + unmet) over trials with the skill.
     pub with: Option<f64>,
-    /// The same without it.
+    /// The same mean over trials without the skill.
     pub without: Option<f64>,
-    /// By how much they differ.
+    /// Difference between the two.
     #[serde(flatten)]
     pub delta: Delta,
-    /// How the skill triggered; absent where no case says whether it should.
+    /// Triggering of the skill; absent if no case specifies whether it should trigger.
     pub trigger: Option<Triggering>,
 }
 
-/// A case with the skill and without it.
+/// Figures of a case with the skill and without it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseDelta {
-    /// The suite's name.
+    /// Name of the suite.
     pub suite: String,
-    /// The case's id.
+    /// Id of the case.
     pub case: String,
-    /// With the skill.
+    /// Figures with the skill.
     pub with: CaseFigures,
-    /// Without it.
+    /// Figures without the skill.
     pub without: CaseFigures,
 }
 
-/// A case's graded trials in one arm.
+/// Figures of a case's graded trials in one arm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CaseFigures {
-    /// How many.
+    /// Number of graded trials.
     pub trials: u64,
-    /// In how many of them everything was decided.
+    /// Number of trials in which every assertion was decided.
     pub decided: u64,
-    /// How many of those passed.
+    /// Number of `decided` trials that passed.
     pub passed: u64,
-    /// Over the graded trials, the mean of met / (met + unmet).
+    /// Mean of met / (met + unmet) over the graded trials.
     pub pass_rate: Option<f64>,
 }
 
 impl ArmDelta {
-    /// Of each agent and model that ran with the skill and without it, in the order in which they first appear.
+    /// Compares every agent and model that ran both with and without the skill, in order of first appearance.
     pub fn of<'a>(trials: impl IntoIterator<Item = &'a TrialFigures>) -> Vec<Self> {
         let pairs = groups(trials, |trial| (trial.agent.as_str(), trial.model.as_deref()));
         pairs.into_iter().filter_map(|((agent, model), trials)| Self::of_pair(agent, model, &trials)).collect()
@@ -205,8 +206,8 @@ fn suites(with: &[&TrialFigures], without: &[&TrialFigures]) -> Vec<SuiteDelta> 
 }
 
 impl CaseDelta {
-    /// Whether the skill helps with the case (`Greater`) or harms (`Less`): more of its trials pass, or as many do and
-    /// more of what they assert holds.
+    /// Returns `Greater` if the skill helps with the case and `Less` if it harms: more trials pass, or as many pass
+    /// and more assertions hold.
     pub fn direction(&self) -> Ordering {
         let passes = (self.with.passed * self.without.decided).cmp(&(self.without.passed * self.with.decided));
         passes.then_with(|| {
@@ -215,7 +216,8 @@ impl CaseDelta {
         })
     }
 
-    /// How far both are apart: the shares of trials that passed and of what they assert, added up.
+    /// Returns the distance between the two: the difference in the share of passed trials plus the difference in the
+    /// share of met assertions.
     pub fn distance(&self) -> f64 {
         let passed =
             |figures: &CaseFigures| (figures.decided > 0).then(|| figures.passed as f64 / figures.decided as f64);
@@ -258,7 +260,7 @@ fn cases(with: &[&TrialFigures], without: &[&TrialFigures]) -> Vec<CaseDelta> {
     told.filter(|case| case.with.trials > 0 && case.without.trials > 0).collect()
 }
 
-/// `trials` by what they share, in the order in which it first appears.
+/// Groups `trials` by key, in order of first appearance.
 fn groups<'a, K: Copy + Eq + std::hash::Hash>(
     trials: impl IntoIterator<Item = &'a TrialFigures>,
     key: impl Fn(&'a TrialFigures) -> K,

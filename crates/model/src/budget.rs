@@ -1,80 +1,80 @@
-//! Caps on what a trial may use.
+//! Caps on the resources of a trial.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Budget, Tokens};
 
-/// Caps on what a trial may use, beside those on turns and on tokens of all kinds. What nobody reports is held against
-/// nobody.
+/// Caps on the resources of a trial, in addition to those on turns and on total tokens. A figure that is not reported
+/// never counts as exceeding a cap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budgets {
-    /// Input tokens, those from and for a cache included.
+    /// Input tokens, including cache reads and cache writes.
     pub input: Option<f64>,
-    /// Input tokens but for those read from a cache.
+    /// Input tokens, excluding cache reads.
     pub non_cached_input: Option<f64>,
-    /// Output tokens, reasoning included.
+    /// Output tokens, including reasoning.
     pub output: Option<f64>,
-    /// Output tokens that are reasoning.
+    /// Reasoning tokens, a part of the output.
     pub reasoning: Option<f64>,
-    /// US dollars.
+    /// Cost in US dollars.
     pub cost_usd: Option<f64>,
-    /// Wall clock from the first message to the last answer, in milliseconds.
+    /// Wall-clock time from the first message to the last answer, in milliseconds.
     pub duration_ms: Option<f64>,
 }
 
-/// What becomes of a trial that is out of a budget.
+/// Action taken when a trial exceeds a budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnBudget {
-    /// It goes on and is warned about.
+    /// Continue and report a warning.
     Warn,
-    /// It fails; where the budget is known to be used up on the way, it is stopped.
+    /// Fail the trial. If usage is known while the agent runs, stop the agent.
     #[default]
     Fail,
-    /// It fails, and no other trial is started.
+    /// Fail the trial and start no further trials.
     Stop,
 }
 
 impl OnBudget {
-    /// Each by its written name.
+    /// Every variant with its name in files and on the command line.
     pub const ALL: [(&'static str, Self); 3] = [("warn", Self::Warn), ("fail", Self::Fail), ("stop", Self::Stop)];
 
-    /// Whether a budget that is not kept only warns.
+    /// Returns `true` if an exceeded budget only causes a warning.
     pub fn only_warns(self) -> bool {
         self == Self::Warn
     }
 
-    /// Whether it is what becomes of a trial unless somebody says otherwise.
+    /// Returns `true` for `Fail`, the default.
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
     pub(crate) fn is_fail(&self) -> bool {
         *self == Self::Fail
     }
 
-    /// As written.
+    /// Returns the name used in files and on the command line.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, one)| *one == self).map_or("fail", |(name, _)| name)
     }
 }
 
-/// A budget that was not kept.
+/// Budget that was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Overrun {
-    /// Which.
+    /// Kind of budget.
     pub budget: Budget,
-    /// The cap.
+    /// Value of the cap.
     pub limit: f64,
-    /// What was used.
+    /// Amount used.
     pub used: f64,
 }
 
 impl Budgets {
-    /// Whether there is no cap at all.
+    /// Returns `true` if no cap is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Every budget that `tokens`, `cost_usd` and `duration_ms` do not keep. A budget is kept by exactly what it allows.
+    /// Returns every budget that `tokens`, `cost_usd` and `duration_ms` exceed. Using exactly the cap is allowed.
     pub fn overruns(&self, tokens: Option<Tokens>, cost_usd: Option<f64>, duration_ms: Option<f64>) -> Vec<Overrun> {
         let of = |count: fn(Tokens) -> u64| tokens.map(|tokens| count(tokens) as f64);
         let all = [

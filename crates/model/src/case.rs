@@ -1,4 +1,4 @@
-//! What the user wrote: suites and cases, before anything is planned.
+//! Suites and cases as the user wrote them, before planning.
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -8,100 +8,103 @@ use serde_json::{Map, Value};
 
 use crate::{Definition, Diagnostic, Excerpt, Fixtures, Node, Skill, SkillEval, Spanned};
 
-/// One file of cases, or the cases of one skill.
+/// Cases of one file or of one skill.
 #[derive(Debug, Clone)]
 pub struct Suite {
-    /// The skill's name, else the file's stem. First part of a trial's id.
+    /// Name of the skill, otherwise the stem of the file. First part of a trial's id.
     pub name: String,
-    /// The file the cases came from.
+    /// File that the cases came from.
     pub path: PathBuf,
-    /// The format it was read as, such as `scenario`.
+    /// Format of the file, such as `scenario`.
     pub format: &'static str,
-    /// The cases, in the order they are written.
+    /// Cases in the order in which they are written.
     pub cases: Vec<Arc<Case>>,
 }
 
 /// One test of an agent.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// Unique within its suite.
+    /// Id, unique within the suite.
     pub id: String,
-    /// Where the id is written.
+    /// Location of the id.
     pub source: Excerpt,
-    /// A human's note.
+    /// Description for readers.
     pub description: Option<String>,
-    /// For selection.
+    /// Tags, used to select cases.
     pub tags: Vec<String>,
-    /// What is under test.
+    /// Subject under test.
     pub subject: Subject,
-    /// What is installed of it: a skill, or the definition of a sub-agent.
+    /// Kind of definition that is installed: a skill or a sub-agent.
     pub definition: Definition,
-    /// What the user says, in order, in one session; at least one message, unless the case is code or the user is played.
+    /// Messages that the user sends, in order, in one session. At least one, unless the case is code or the user is
+    /// simulated.
     pub messages: Vec<UserMessage>,
-    /// Tools that the agent is to have beside its own, for every message that is not written down: those of code and of a
-    /// played user.
+    /// Tools that the agent gets in addition to its own, for messages that are not written in the file: those of code
+    /// and of a simulated user.
     pub tools: Vec<Value>,
-    /// The function that is the case, where it is written as code. It says what the user says, and asserts.
+    /// Function that implements the case if it is written as code. It sends the user's messages and makes the
+    /// assertions.
     pub code: Option<Box<Code>>,
-    /// The model that plays the user once the messages are said.
+    /// Model that plays the user after the written messages.
     pub user: Option<Box<SimulatedUser>>,
-    /// Settings of the `runner` block and its like; unset ones are filled in when the run is planned. The cases of a file
-    /// may share them.
+    /// Settings of the `runner` block and similar blocks; unset ones are filled in when the run is planned. The cases
+    /// of a file may share them.
     pub runner: Arc<RunnerOptions>,
-    /// The most model turns over the whole chain. Absent: no cap.
+    /// Maximum number of model turns over all messages. No cap if absent.
     pub max_turns: Option<u64>,
     /// Number of model turns above which a trial without a cap gets a warning; a default of the format.
     pub warn_turns: Option<u64>,
-    /// The most tokens over the whole chain; goes before the skill's own.
+    /// Maximum number of tokens over all messages. Takes precedence over the skill's own budget.
     pub token_budget: Option<f64>,
-    /// Wall clock for one trial, in milliseconds.
+    /// Wall-clock timeout of one trial, in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// How often to repeat it; the run's number when absent.
+    /// Number of repetitions; the run's number if absent.
     pub trials: Option<u64>,
-    /// The sandbox before the agent starts.
+    /// Contents of the sandbox before the agent starts.
     pub fixtures: Arc<Fixtures>,
-    /// Answers to the agent's questions, each used once.
+    /// Prepared answers to the agent's questions, each used once.
     pub user_responses: Vec<UserResponse>,
-    /// What must hold afterwards; names and arguments, not compiled yet.
+    /// Assertions about the result: names and arguments, not compiled yet.
     pub assertions: Vec<AssertionSpec>,
-    /// True if a trial of which nothing is asserted is undecided. It is, unless the case has a token budget of its own, or an
-    /// arm leaves out what the case asserts. Other limits bound a trial and claim nothing about what the agent did.
+    /// True if a trial without any assertion is undecided. This is the case unless the case has a token budget of its
+    /// own, or an arm omits the case's assertions. Other limits bound a trial but claim nothing about what the agent
+    /// did.
     pub must_assert: bool,
-    /// How findings become an outcome.
+    /// Rule that turns findings into an outcome.
     pub ruling: Ruling,
-    /// Why it is not to be run.
+    /// Reason for skipping the case.
     pub skip: Option<String>,
-    /// Why it cannot be run, although the rest can. Its trials are broken.
+    /// Reasons why this case cannot run although the others can. Its trials are broken.
     pub broken: Vec<Diagnostic>,
-    /// `true` if a mistake in how it is written breaks its own trials; otherwise nothing runs.
+    /// True if a mistake in the case breaks only its own trials; otherwise a mistake prevents the whole run.
     pub fails_alone: bool,
     /// Number of times that a failed trial is run again; the run's setting if absent.
     pub reruns: Option<u32>,
-    /// What the record calls expected, where the format has such a value.
+    /// Value that the record reports as expected, if the format has one.
     pub expected: Option<Value>,
-    /// What is expected of the whole result, where `expected` is something else.
+    /// Expected value of the whole result, if it differs from `expected`.
     pub expected_trace: Option<Value>,
-    /// The JSON Schema of the output, where `expected` is something else.
+    /// JSON Schema of the output, if it differs from `expected`.
     pub expected_schema: Option<Value>,
-    /// When its variables are kept in the record.
+    /// Condition under which the record keeps the variables.
     pub log_vars: LogVars,
-    /// Where it stands in its file, from 0, for formats whose readers count.
+    /// Position in the file, from 0, for formats whose readers count cases.
     pub position: Option<usize>,
-    /// What it asks of the skill under test, where it asks whether the skill is of use.
+    /// Expectations about the skill under test, if the case checks whether the skill helps.
     pub skill_eval: Option<Box<SkillEval>>,
 }
 
-// What thousands of cases leave open, they share.
+// Shared defaults, so that thousands of cases do not each allocate their own.
 static NO_OPTIONS: LazyLock<Arc<RunnerOptions>> = LazyLock::new(Arc::default);
 static NO_FIXTURES: LazyLock<Arc<Fixtures>> = LazyLock::new(Arc::default);
 
 impl Case {
-    /// Every tool that the case brings; one may come more than once.
+    /// Returns every tool of the case; a tool may occur more than once.
     pub fn all_tools(&self) -> impl Iterator<Item = &Value> {
         self.messages.iter().flat_map(|message| &message.tools).chain(&self.tools)
     }
 
-    /// A case with an id and a place and nothing else; formats fill in what they have.
+    /// Creates a case with only an id and a location; the formats fill in the rest.
     pub fn new(id: impl Into<String>, source: Excerpt) -> Self {
         Self {
             id: id.into(),
@@ -139,60 +142,61 @@ impl Case {
     }
 }
 
-/// A case that is a function in a module.
+/// Case that is a function in a module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
-    /// The module, absolute.
+    /// Absolute path of the module.
     pub module: PathBuf,
-    /// Which of the scenarios that the module exports, in the order of its exports, from 0.
+    /// Index of the scenario among those that the module exports, in export order, from 0.
     pub scenario: usize,
-    /// What the scenario is called.
+    /// Name of the scenario.
     pub name: String,
-    /// What it asserts, once for each time it is written there. What it comes to shows only when it runs.
+    /// Assertions in the code, one for each place in which they are written. Their results are known only after the
+    /// code runs.
     pub claims: Vec<CodeClaim>,
 }
 
-/// An assertion in the code of a scenario.
+/// Assertion in the code of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeClaim {
-    /// The name that code has for it, such as `llmJudge`.
+    /// Name of the assertion in code, such as `llmJudge`.
     pub name: String,
-    /// Where it is written.
+    /// Location in the file.
     pub source: Excerpt,
 }
 
-/// A user that a model plays.
+/// User that a model plays.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulatedUser {
-    /// Who the user is: `role`, `name`, `tone`, `backstory`, `context`.
+    /// Persona of the user: `role`, `name`, `tone`, `backstory`, `context`.
     pub persona: Map<String, Value>,
-    /// What the user wants.
+    /// Goal of the user.
     pub goal: String,
-    /// When the user has nothing more to say.
+    /// Condition under which the user stops.
     pub stop_when: Option<String>,
-    /// The most messages the user sends.
+    /// Maximum number of messages that the user sends.
     pub max_turns: u64,
-    /// The model that plays, as `provider:model`; absent: the run's judge.
+    /// Model that plays the user, as `provider:model`; the run's judge if absent.
     pub model: Option<String>,
-    /// Where it is written.
+    /// Location in the file.
     pub source: Excerpt,
 }
 
-/// What a case puts to the test.
+/// Subject that a case tests.
 #[derive(Debug, Clone)]
 pub enum Subject {
-    /// A skill, installed where the agent looks for skills, and put to it as if it had been triggered.
+    /// Skill that is installed where the agent looks for skills and presented to it as if it had been triggered.
     Skill(Arc<Skill>),
-    /// A skill, or the definition of a sub-agent, that is installed only: whether the agent makes use of it is up to the agent.
+    /// Skill or sub-agent definition that is only installed; the agent decides whether to use it.
     Installed(Arc<Skill>),
-    /// A prompt, appended to the agent's own.
+    /// Prompt appended to the agent's own.
     Prompt(Arc<Skill>),
-    /// The agent as it is.
+    /// Agent without a skill or a prompt.
     Agent,
 }
 
 impl Subject {
-    /// The skill or the prompt's stand-in.
+    /// Returns the skill, or the stand-in for the prompt.
     pub fn skill(&self) -> Option<&Arc<Skill>> {
         match self {
             Self::Skill(skill) | Self::Installed(skill) | Self::Prompt(skill) => Some(skill),
@@ -200,7 +204,7 @@ impl Subject {
         }
     }
 
-    /// The skill that is to be installed.
+    /// Returns the skill to install.
     pub fn installed(&self) -> Option<&Arc<Skill>> {
         match self {
             Self::Skill(skill) | Self::Installed(skill) => Some(skill),
@@ -209,159 +213,159 @@ impl Subject {
     }
 }
 
-/// One thing the user says, and what the agent is handed with it. Agents that take only text pass over the rest.
+/// One message of the user and the data that goes with it. Agents that accept only text ignore the rest.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UserMessage {
-    /// The text, sent as it is.
+    /// Text, sent unchanged.
     pub text: String,
-    /// The value the text was made of, where the case has one.
+    /// Value that the text was made from, if the case has one.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub input: Option<Value>,
-    /// The prompt or script that is to answer, as the user names it.
+    /// Prompt or script that answers, as the user names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
-    /// Who says it: `role`, `name`, `tone`, `backstory`, `context`, as far as the case tells.
+    /// Persona of the sender: `role`, `name`, `tone`, `backstory`, `context`, as far as the case specifies them.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub persona: Map<String, Value>,
-    /// Tools the agent is to have beside its own: names, references to modules, or descriptions.
+    /// Tools that the agent gets in addition to its own: names, references to modules, or descriptions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Value>,
-    /// Named values for the script: what templates see.
+    /// Named values for the script, available to templates.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub vars: Map<String, Value>,
-    /// Settings handed on to the script unread.
+    /// Settings passed to the script without interpretation.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub options: Map<String, Value>,
 }
 
 impl UserMessage {
-    /// A message that is nothing but text.
+    /// Creates a message that has only text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 }
 
-/// How findings become an outcome, where it is not simply that all of them must be met.
+/// Rule that turns findings into an outcome, for cases that do not simply require all of them to be met.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ruling {
-    /// The trial passes by its score; without it, by its findings.
+    /// Scores that decide whether the trial passes; without them, the findings decide.
     pub scoring: Option<Scoring>,
-    /// The trial passes if what it asserts does not hold. Trouble is not turned into a pass.
+    /// True if the trial passes when its assertions do not hold. Broken and undecided trials do not become passes.
     pub not: bool,
 }
 
-/// What a trial must score.
+/// Score that a trial needs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Scoring {
-    /// What a full match scores.
+    /// Score of a full match.
     pub max_score: f64,
-    /// The least score that passes, if nothing critical failed.
+    /// Minimum score that passes, provided that nothing critical failed.
     pub pass_score: f64,
 }
 
-/// When a trial's variables are kept in the record.
+/// Condition under which the record keeps a trial's variables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogVars {
-    /// Never.
+    /// Never keep them.
     #[default]
     Never,
-    /// When the trial did not pass.
+    /// Keep them if the trial did not pass.
     OnFailure,
-    /// Always.
+    /// Always keep them.
     Always,
 }
 
-/// A prepared answer.
+/// Prepared answer to a question of the agent.
 #[derive(Debug, Clone)]
 pub struct UserResponse {
-    /// A regular expression over the question's text.
+    /// Regular expression matched against the text of the question.
     pub match_question: Spanned<String>,
-    /// The label to choose, or free text.
+    /// Label to choose, or free text.
     pub choose: String,
-    /// Where the pattern is written.
+    /// Location of the pattern.
     pub source: Excerpt,
 }
 
-/// An assertion as written: a type, arguments and a place. Only grading knows what the types are.
+/// Assertion as written: a type, arguments and a location. Only grading knows the types.
 #[derive(Debug, Clone)]
 pub struct AssertionSpec {
-    /// The whole entry, `id`, `type` and `weight` included.
+    /// Whole entry, including `id`, `type` and `weight`.
     pub node: Node,
-    /// How its arguments are written.
+    /// Form in which its arguments are written.
     pub arguments: Arguments,
-    /// What it is about.
+    /// Part of the trial that it is about.
     pub about: About,
-    /// Unique within the case.
+    /// Id, unique within the case.
     pub id: String,
-    /// Such as `tool_called`.
+    /// Type, such as `tool_called`.
     pub kind: Spanned<String>,
-    /// Share of the score; 1 unless written.
+    /// Share of the score; 1 by default.
     pub weight: f64,
 }
 
-/// How the arguments of an assertion are written.
+/// Form in which the arguments of an assertion are written.
 #[derive(Debug, Clone, Default)]
 pub enum Arguments {
-    /// As fields of the entry, beside `type`: `{type: contains, text: hello}`.
+    /// Fields of the entry, beside `type`: `{type: contains, text: hello}`.
     #[default]
     Fields,
-    /// As the value of a single key, which is the type: `contains: hello`.
+    /// Value of a single key, which is the type: `contains: hello`.
     Brief(Node),
-    /// One after the other, as code gives them: `assert.contains(reply, "hello")`, the reply left out.
+    /// Positional arguments in code: `assert.contains(reply, "hello")`, without the reply.
     Listed(Vec<Node>),
 }
 
-/// What an assertion is about.
+/// Part of a trial that an assertion is about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum About {
-    /// All that the agent did and left behind.
+    /// Everything that the agent did and left behind.
     #[default]
     Trial,
-    /// The reply to one message of the user, from 1, and what was done for it.
+    /// Reply to one message of the user, numbered from 1, and the work done for it.
     Reply(usize),
-    /// The last reply.
+    /// Last reply.
     LastReply,
 }
 
-/// Settings a case may carry.
+/// Settings that a case may have.
 #[derive(Debug, Clone, Default)]
 pub struct RunnerOptions {
-    /// Which agent; the original name `claude` is already `claude-code` here.
+    /// Name of the agent; the original name `claude` is already replaced by `claude-code`.
     pub agent: Option<(String, Excerpt)>,
-    /// Which model, or `scripted:FILE` with FILE resolved against the suite.
+    /// Name of the model, or `scripted:FILE` with FILE resolved relative to the suite.
     pub model: Option<String>,
-    /// Where the model is written.
+    /// Location of the model's name.
     pub model_source: Option<Excerpt>,
-    /// How the agent treats permissions.
+    /// Permission mode of the agent.
     pub permission_mode: Option<PermissionMode>,
-    /// The only tools the agent is to have. Replaces the skill's `allowed-tools`.
+    /// Exclusive list of the agent's tools. Replaces the skill's `allowed-tools`.
     pub allowed_tools_override: Option<Vec<String>>,
-    /// Which of the machine's own settings the agent may read; none unless written.
+    /// Layers of the machine's own settings that the agent may read; none by default.
     pub setting_sources: Vec<SettingSource>,
-    /// `low`, `medium`, `high`, as the agent understands it.
+    /// Reasoning effort passed to the agent, such as `low`, `medium` or `high`.
     pub reasoning_effort: Option<String>,
 }
 
-/// How the agent treats permissions.
+/// Permission mode of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {
-    /// Ask for what is not allowed; nobody is there to say yes.
+    /// Ask for permission, which is never granted because no user is present.
     Default,
     /// Allow edits below the working directory.
     AcceptEdits,
-    /// Look, do not touch.
+    /// Read only, without changes.
     Plan,
     /// Allow everything.
     BypassPermissions,
 }
 
 impl PermissionMode {
-    /// Every mode by its written name.
+    /// Every mode with its written name.
     pub const ALL: [(&'static str, Self); 4] = [
         ("default", Self::Default),
         ("acceptEdits", Self::AcceptEdits),
@@ -369,7 +373,7 @@ impl PermissionMode {
         ("bypassPermissions", Self::BypassPermissions),
     ];
 
-    /// As written.
+    /// Returns the written name.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, mode)| *mode == self).map_or("default", |(name, _)| name)
     }
@@ -379,20 +383,20 @@ impl PermissionMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingSource {
-    /// The user's configuration folder.
+    /// Configuration folder of the user.
     User,
-    /// The repository's configuration.
+    /// Configuration of the repository.
     Project,
-    /// The repository's private configuration.
+    /// Private configuration of the repository.
     Local,
 }
 
 impl SettingSource {
-    /// Every source by its written name.
+    /// Every source with its written name.
     pub const ALL: [(&'static str, Self); 3] =
         [("user", Self::User), ("project", Self::Project), ("local", Self::Local)];
 
-    /// As written.
+    /// Returns the written name.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",

@@ -1,18 +1,18 @@
-//! Typed reading of a [`Node`] tree: every problem is collected, none stops the reading, and a key nobody asked for is
-//! an error with a suggestion. Suites and assertions are read by the same hand.
+//! Typed reading of a [`Node`] tree. Every problem is collected and none stops the reading; an unknown key is an
+//! error with a suggestion. Suites and assertions are both read with it.
 
 use serde_json::Number;
 
 use crate::{Diagnostic, Node, NodeKind, Span, Spanned, nearest};
 
-/// The problems found so far.
+/// Problems found so far.
 pub type Problems = Vec<Diagnostic>;
 
-/// A map being read field by field. [`Fields::finish`] reports the keys that nobody asked for.
+/// Reads a map field by field. [`Fields::finish`] reports the unknown keys.
 pub struct Fields<'a> {
     node: &'a Node,
     entries: &'a [(Spanned<String>, Node)],
-    /// What the map is, for messages: "a scenario", "`tool_called`".
+    /// Name of the map in messages: "a scenario", "`tool_called`".
     what: &'a str,
     known: Vec<&'static str>,
     open: bool,
@@ -20,7 +20,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads `node` as a map, or reports that it is none.
+    /// Reads `node` as a map, or reports that it is not a map.
     pub fn of(node: &'a Node, what: &'a str, problems: &mut Problems) -> Option<Self> {
         match &node.kind {
             NodeKind::Map(entries) => {
@@ -33,32 +33,31 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The same map, whose keys of several words may be written in snake case and in camel case: `argsMatch` is
-    /// `args_match`.
+    /// Accepts keys of several words in snake case and in camel case: `argsMatch` is `args_match`.
     pub fn in_either_case(self) -> Self {
         Self { either_case: true, ..self }
     }
 
-    /// Whether what is written as `name` is `key`.
+    /// Returns `true` if the written `name` means `key`.
     fn is(&self, name: &str, key: &str) -> bool {
-        // Most pairs differ in their last letter already, and every name is compared with every key.
+        // Every name is compared with every key, and most pairs already differ in their last letter.
         let last = |text: &str| text.bytes().next_back().map(|letter| letter.to_ascii_lowercase());
         name == key || (self.either_case && last(name) == last(key) && snake(name).eq(snake(key)))
     }
 
-    /// The map itself.
+    /// Returns the map itself.
     pub fn node(&self) -> &'a Node {
         self.node
     }
 
-    /// The value under `key`; the key counts as known from now on. `null` is a value: an optional section is left out,
-    /// not set to nothing.
+    /// Returns the value under `key` and marks the key as known. `null` counts as a value: an optional section is
+    /// left out, not set to null.
     pub fn get(&mut self, key: &'static str) -> Option<&'a Node> {
         self.known.push(key);
         self.entries.iter().find(|(name, _)| self.is(&name.value, key)).map(|(_, node)| node)
     }
 
-    /// The value under `key`, or a problem that it is missing.
+    /// Returns the value under `key`, or reports that it is missing.
     pub fn require(&mut self, key: &'static str, problems: &mut Problems) -> Option<&'a Node> {
         let found = self.get(key);
         if found.is_none() {
@@ -71,30 +70,30 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// Where `key` itself is written.
+    /// Returns the location of `key` itself.
     pub fn key_span(&self, key: &str) -> Option<Span> {
         self.entries.iter().find(|(name, _)| self.is(&name.value, key)).map(|(name, _)| name.span)
     }
 
-    /// Text under `key`; empty text is an error.
+    /// Reads text under `key`; empty text is an error.
     pub fn text(&mut self, key: &'static str, problems: &mut Problems) -> Option<String> {
         let node = self.get(key)?;
         text(node, &format!("`{key}`"), problems)
     }
 
-    /// Text under `key` that must be there and not be empty.
+    /// Reads text under `key`, which must be present and not empty.
     pub fn required_text(&mut self, key: &'static str, problems: &mut Problems) -> Option<String> {
         let node = self.require(key, problems)?;
         text(node, &format!("`{key}`"), problems)
     }
 
-    /// Text under `key`, which may be empty.
+    /// Reads text under `key`, which may be empty.
     pub fn any_text(&mut self, key: &'static str, problems: &mut Problems) -> Option<String> {
         let node = self.get(key)?;
         any_text(node, &format!("`{key}`"), problems)
     }
 
-    /// A boolean under `key`.
+    /// Reads a boolean under `key`.
     pub fn boolean(&mut self, key: &'static str, problems: &mut Problems) -> Option<bool> {
         let node = self.get(key)?;
         match node.kind {
@@ -110,7 +109,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A whole number of at least `least` under `key`.
+    /// Reads a whole number of at least `least` under `key`.
     pub fn whole(&mut self, key: &'static str, least: u64, problems: &mut Problems) -> Option<u64> {
         let node = self.get(key)?;
         let value = match &node.kind {
@@ -129,7 +128,7 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// A number above zero under `key`.
+    /// Reads a number above zero under `key`.
     pub fn positive(&mut self, key: &'static str, problems: &mut Problems) -> Option<f64> {
         let node = self.get(key)?;
         let value = match &node.kind {
@@ -149,20 +148,20 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list under `key`.
+    /// Reads a list under `key`.
     pub fn list(&mut self, key: &'static str, problems: &mut Problems) -> Option<&'a [Node]> {
         let node = self.get(key)?;
         list(node, &format!("`{key}`"), problems)
     }
 
-    /// A list of non-empty texts under `key`.
+    /// Reads a list of non-empty texts under `key`.
     pub fn texts(&mut self, key: &'static str, problems: &mut Problems) -> Option<Vec<String>> {
         let items = self.list(key, problems)?;
         let what = format!("an item of `{key}`");
         Some(items.iter().filter_map(|item| text(item, &what, problems)).collect())
     }
 
-    /// A map of names to texts under `key`, in the order it is written.
+    /// Reads a map of names to texts under `key`, in the order in which it is written.
     pub fn text_map(&mut self, key: &'static str, problems: &mut Problems) -> Option<Vec<(String, Spanned<String>)>> {
         let node = self.get(key)?;
         let NodeKind::Map(entries) = &node.kind else {
@@ -180,7 +179,7 @@ impl<'a> Fields<'a> {
         )
     }
 
-    /// One of `choices` under `key`.
+    /// Reads one of `choices` under `key`.
     pub fn choice<T: Copy>(
         &mut self,
         key: &'static str,
@@ -191,8 +190,8 @@ impl<'a> Fields<'a> {
         choice(node, &format!("`{key}`"), choices, problems)
     }
 
-    /// A length of time under `key`, in milliseconds: `500ms`, `30s`, `5m`, `1h`. A bare number is milliseconds, and a
-    /// warning spells that out: on the command line it is seconds.
+    /// Reads a duration under `key` and returns it in milliseconds: `500ms`, `30s`, `5m`, `1h`. A bare number is
+    /// milliseconds and causes a warning, because on the command line a bare number is seconds.
     pub fn duration_ms(&mut self, key: &'static str, problems: &mut Problems) -> Option<u64> {
         let value = self.duration_or_ms(key, problems)?;
         if let Some(node) = self.get(key).filter(|node| matches!(node.kind, NodeKind::Number(_))) {
@@ -204,7 +203,8 @@ impl<'a> Fields<'a> {
         Some(value)
     }
 
-    /// The same for a key of a format in which a bare number has always been milliseconds.
+    /// Reads a duration like `duration_ms`, but without the warning, for formats in which a bare number has always
+    /// been milliseconds.
     pub fn duration_or_ms(&mut self, key: &'static str, problems: &mut Problems) -> Option<u64> {
         let node = self.get(key)?;
         let value = match &node.kind {
@@ -221,17 +221,17 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// Keys that were not asked for are no error in this map.
+    /// Accepts unknown keys in this map.
     pub fn open(&mut self) {
         self.open = true;
     }
 
-    /// The keys that nobody asked for.
+    /// Returns the keys that were not read.
     pub fn unread(&self) -> impl Iterator<Item = &'a (Spanned<String>, Node)> + '_ {
         self.entries.iter().filter(|(name, _)| !self.known.iter().any(|key| self.is(&name.value, key)))
     }
 
-    /// Reports the keys that nobody asked for.
+    /// Reports the keys that were not read.
     pub fn finish(self, problems: &mut Problems) {
         self.refuse_second_spellings(problems);
         if self.open {
@@ -267,19 +267,19 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The first key of the map, as the place to point at when something is missing from it.
+    /// Returns the first key of the map as the location for problems about something missing.
     fn node_head(&self) -> Node {
         let span = self.entries.first().map_or(self.node.span, |(name, _)| name.span);
         Node { kind: NodeKind::Null, span, tag: None, source: self.node.source.clone() }
     }
 }
 
-/// `toolCalled` as `tool_called`; a name that has a `_` as it is.
+/// Converts `toolCalled` to `tool_called`; leaves a name that contains `_` unchanged.
 pub fn snake_case(name: &str) -> String {
     if name.contains('_') { name.to_owned() } else { snake(name).collect() }
 }
 
-/// The letters of a name as it is written in snake case.
+/// Returns the letters of a name in snake case.
 fn snake(name: &str) -> impl Iterator<Item = char> + '_ {
     name.chars().flat_map(|letter| {
         let between = letter.is_ascii_uppercase().then_some('_');
@@ -287,7 +287,7 @@ fn snake(name: &str) -> impl Iterator<Item = char> + '_ {
     })
 }
 
-/// `node` as text that is not empty.
+/// Reads `node` as text that is not empty.
 pub fn text(node: &Node, what: &str, problems: &mut Problems) -> Option<String> {
     let value = any_text(node, what, problems)?;
     if value.is_empty() {
@@ -297,7 +297,7 @@ pub fn text(node: &Node, what: &str, problems: &mut Problems) -> Option<String> 
     Some(value)
 }
 
-/// `node` as text.
+/// Reads `node` as text.
 pub fn any_text(node: &Node, what: &str, problems: &mut Problems) -> Option<String> {
     if let NodeKind::String(value) = &node.kind {
         return Some(value.clone());
@@ -310,7 +310,7 @@ pub fn any_text(node: &Node, what: &str, problems: &mut Problems) -> Option<Stri
     None
 }
 
-/// `node` as a list.
+/// Reads `node` as a list.
 pub fn list<'a>(node: &'a Node, what: &str, problems: &mut Problems) -> Option<&'a [Node]> {
     match &node.kind {
         NodeKind::List(items) => Some(items),
@@ -321,7 +321,7 @@ pub fn list<'a>(node: &'a Node, what: &str, problems: &mut Problems) -> Option<&
     }
 }
 
-/// `node` as one of `choices`.
+/// Reads `node` as one of `choices`.
 pub fn choice<T: Copy>(node: &Node, what: &str, choices: &[(&'static str, T)], problems: &mut Problems) -> Option<T> {
     let names = || choices.iter().map(|(name, _)| *name);
     let found = node.as_str().and_then(|written| choices.iter().find(|(name, _)| *name == written));
@@ -336,7 +336,7 @@ pub fn choice<T: Copy>(node: &Node, what: &str, choices: &[(&'static str, T)], p
     found.map(|(_, value)| *value)
 }
 
-/// A whole number, also when it is written `5.0`.
+/// Returns the number as a whole number, including when it is written as `5.0`.
 pub fn as_whole(number: &Number) -> Option<u64> {
     number.as_u64().or_else(|| {
         let value = number.as_f64()?;
@@ -344,14 +344,15 @@ pub fn as_whole(number: &Number) -> Option<u64> {
     })
 }
 
-/// `ms` milliseconds as one writes them, in the largest unit of which they are a whole number: `90s`, `5m`.
+/// Formats `ms` milliseconds in the largest unit that divides them: `90s`, `5m`.
 fn duration(ms: u64) -> String {
     let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
     let unit = units.into_iter().find(|(unit, _)| ms.is_multiple_of(*unit));
     unit.map_or_else(|| format!("{ms}ms"), |(unit, name)| format!("{}{name}", ms / unit))
 }
 
-/// `500ms`, `30s`, `5m`, `1h` or `1.5h` in milliseconds; `None` for anything else, zero and bare numbers included.
+/// Parses `500ms`, `30s`, `5m`, `1h` or `1.5h` and returns milliseconds; `None` for anything else, including zero and
+/// bare numbers.
 pub fn parse_duration_ms(written: &str) -> Option<u64> {
     let written = written.trim();
     let digits = written.find(|c: char| !c.is_ascii_digit() && c != '.')?;

@@ -1,64 +1,64 @@
-//! What is wrong with the user's files, said so that it can be mended at once.
+//! Problems in the user's files, with enough detail to fix them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Excerpt;
 
-/// Whether a diagnostic stops the run.
+/// Severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Shown; stops nothing unless `--strict`.
+    /// Reported, but does not prevent the run unless `--strict` is set.
     Warning,
-    /// Nothing runs.
+    /// Prevents the run.
     Error,
 }
 
-/// One problem in the user's files. Loading and planning collect all of them and report them in one go.
+/// Problem in the user's files. Loading and planning collect all of them and report them together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnostic {
-    /// Whether it stops the run.
+    /// Severity, which decides whether the run is prevented.
     pub severity: Severity,
-    /// What is wrong, in one line, lower case, without a final period.
+    /// Description of the problem in one line: lower case, without a final period.
     pub message: String,
-    /// Where; absent when no file is to blame, such as for an argument of the command line.
+    /// Location; absent if the problem is not in a file, such as for a command-line argument.
     pub source: Option<Excerpt>,
-    /// A few words beside the underlined text.
+    /// Short label beside the underlined text.
     pub label: Option<String>,
-    /// What to do about it.
+    /// Ways to fix it.
     pub help: Vec<String>,
 }
 
 impl Diagnostic {
-    /// A problem that stops the run.
+    /// Creates a problem that prevents the run.
     pub fn error(message: impl Into<String>) -> Self {
         Self { severity: Severity::Error, message: message.into(), source: None, label: None, help: Vec::new() }
     }
 
-    /// Something that looks wrong but may be meant.
+    /// Creates a warning about something that looks wrong but may be intended.
     pub fn warning(message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(message) }
     }
 
-    /// Points at the user's text.
+    /// Sets the location in the user's file.
     pub fn at(mut self, source: Excerpt) -> Self {
         self.source = Some(source);
         self
     }
 
-    /// Adds words beside the underlined text.
+    /// Adds a label beside the underlined text.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// Adds a way out.
+    /// Adds a way to fix the problem.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help.push(help.into());
         self
     }
 
-    /// Adds "did you mean" if `near` holds something.
+    /// Adds "did you mean" if `near` is present.
     pub fn suggest(self, near: Option<&str>) -> Self {
         match near {
             Some(near) => self.help(format!("did you mean `{near}`?")),
@@ -66,7 +66,7 @@ impl Diagnostic {
         }
     }
 
-    /// Whether it stops the run.
+    /// Returns `true` if it prevents the run.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

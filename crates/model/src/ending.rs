@@ -1,58 +1,58 @@
-//! How acting ended, and whose trouble it was when it ended badly.
+//! Ways in which the conversation with an agent ends, and the component at fault if it ended badly.
 
 use serde::{Deserialize, Serialize};
 
-/// How an agent stopped acting. What it did until then is graded all the same, unless its provider failed.
+/// Way in which an agent stopped. Its work until then is graded in any case, unless its provider failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Ending {
-    /// It answered the last message.
+    /// The agent answered the last message.
     Finished,
-    /// It gave an error for an answer. Counts against the agent.
+    /// The agent returned an error as its answer. Counts against the agent.
     GaveUp {
-        /// What it said.
+        /// Text of the error.
         because: String,
     },
-    /// A budget ran out; that budget's own finding judges it.
+    /// The agent ran out of a budget; the finding of that budget judges it.
     OutOfBudget {
-        /// Which.
+        /// Kind of budget.
         budget: Budget,
-        /// The limit.
+        /// Value of the limit.
         limit: f64,
     },
-    /// The wall clock ran out. Counts against the agent.
+    /// The wall-clock timeout expired. Counts against the agent.
     TimedOut {
-        /// The setting that fired, such as `--timeout`.
+        /// Setting that caused the timeout, such as `--timeout`.
         setting: String,
         /// Its value in milliseconds.
         after_ms: u64,
     },
-    /// A model or a service behind it did not answer, or answered nonsense.
+    /// A model or a service behind it did not answer, or its answer was not valid.
     ProviderFailed {
-        /// What happened.
+        /// Description of the failure.
         because: String,
     },
-    /// The agent's process went away without saying how it ended.
+    /// The agent's process ended without reporting a result.
     Aborted {
-        /// What is known.
+        /// Details, as far as they are known.
         because: String,
     },
-    /// The agent could not be asked: nobody answers at its address, or what to send it could not be made.
+    /// The agent could not be reached: its address does not answer, or the request could not be built.
     Unreachable {
-        /// What is known.
+        /// Details, as far as they are known.
         because: String,
     },
-    /// The test or its configuration has a mistake, so the agent could not show what it does. Never counts against it.
+    /// The test or its configuration has a mistake, so the agent could not be tested. Never counts against the agent.
     InvalidTest {
-        /// What is wrong, and where.
+        /// Description and location of the mistake.
         because: String,
     },
-    /// Somebody stopped the run.
+    /// The run was cancelled.
     Cancelled,
 }
 
 impl Ending {
-    /// One line for people.
+    /// Returns a one-line description for users.
     pub fn describe(&self) -> String {
         match self {
             Self::Finished => "finished".into(),
@@ -69,13 +69,13 @@ impl Ending {
         }
     }
 
-    /// Whether the next message of the chain may be sent.
+    /// Returns `true` if the next message may be sent.
     pub fn goes_on(&self) -> bool {
         matches!(self, Self::Finished)
     }
 }
 
-/// What can run out.
+/// Resource that a trial can run out of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Budget {
@@ -83,22 +83,22 @@ pub enum Budget {
     Turns,
     /// Tokens of every kind together.
     Tokens,
-    /// Input tokens, those from and for a cache included.
+    /// Input tokens, including cache reads and cache writes.
     Input,
-    /// Input tokens but for those read from a cache.
+    /// Input tokens, excluding cache reads.
     NonCachedInput,
     /// Output tokens.
     Output,
-    /// Output tokens that are reasoning.
+    /// Reasoning tokens, a part of the output.
     Reasoning,
-    /// US dollars.
+    /// Cost in US dollars.
     Cost,
-    /// Wall clock, in milliseconds.
+    /// Wall-clock time in milliseconds.
     Duration,
 }
 
 impl Budget {
-    /// In words.
+    /// Returns a description in words.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Turns => "turns",
@@ -113,18 +113,18 @@ impl Budget {
     }
 }
 
-/// Whose trouble a broken or undecided trial is. Never the agent's.
+/// Component at fault for a broken or undecided trial. Never the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// The machine: a missing program, a full disk, a failing setup command.
     Environment,
-    /// The model's provider.
+    /// The provider of the model.
     Provider,
-    /// trialrun.
+    /// trialrun itself.
     Harness,
     /// A judge that gave no verdict.
     Judge,
-    /// The user's test or configuration: code with a mistake, a request that the agent does not understand.
+    /// The user's test or configuration: code with a mistake, or a request that the agent does not understand.
     Test,
 }

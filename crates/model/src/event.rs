@@ -1,4 +1,4 @@
-//! What a run tells the world: one ordered, owned, serialisable stream, the same live and on disk.
+//! Events of a run: one ordered, owned, serialisable stream, identical live and on disk.
 
 use std::sync::Arc;
 
@@ -8,31 +8,31 @@ use serde_json::Value;
 
 use crate::{Collected, HookKind, HookRecord, RunInfo, Step, Summary, TrialId, TrialRecord};
 
-/// The version that [`Envelope::v`] carries now.
+/// Current value of [`Envelope::v`].
 pub const EVENT_VERSION: u32 = 1;
 
-/// An event, when it happened and what it belongs to.
+/// Event with its time and the run, trial and attempt that it belongs to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
-    /// [`EVENT_VERSION`] when it was written.
+    /// Value of [`EVENT_VERSION`] at the time of writing.
     pub v: u32,
-    /// From 1, without gaps within a run.
+    /// Sequence number, from 1, without gaps within a run.
     pub seq: u64,
-    /// When the dispatcher saw it.
+    /// Time at which the dispatcher received the event.
     pub at: Timestamp,
-    /// The run.
+    /// Id of the run.
     pub run: Arc<str>,
-    /// The trial's printed id, for everything that belongs to one.
+    /// Printed id of the trial; absent for events that do not belong to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<Arc<str>>,
-    /// From 1, for everything that belongs to a trial.
+    /// Number of the attempt, from 1; absent for events that do not belong to a trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
-    /// What happened.
+    /// Event.
     pub event: Event,
 }
 
-/// What an envelope belongs to.
+/// Run, trial and attempt of an envelope.
 #[derive(Debug, Clone, PartialEq)]
 struct Origin {
     run: Arc<str>,
@@ -40,20 +40,21 @@ struct Origin {
     attempt: Option<u32>,
 }
 
-/// Writes envelopes as JSON. What those of one attempt at a trial have in common is written once and copied for the others.
+/// Writes envelopes as JSON. The fields that events of one attempt have in common are serialised once and then
+/// copied.
 #[derive(Debug, Default)]
 pub struct Letterhead {
-    /// What the last one belonged to.
+    /// Origin of the last envelope.
     origin: Option<Origin>,
-    /// What stands of them in the text.
+    /// Serialised fields of that origin.
     text: Vec<u8>,
 }
 
 impl Letterhead {
-    /// Writes `envelope` to the end of `out`, as serialising it would.
+    /// Appends `envelope` to `out`, exactly as serialising it would.
     ///
     /// # Errors
-    /// When something in it cannot be JSON.
+    /// Returns an error if a value cannot be represented as JSON.
     pub fn write(&mut self, envelope: &Envelope, out: &mut Vec<u8>) -> serde_json::Result<()> {
         let Envelope { v, seq, at, run, trial, attempt, event } = envelope;
         let is_same = |at: &Origin| (&at.run, &at.trial, &at.attempt) == (run, trial, attempt);
@@ -85,101 +86,101 @@ impl Letterhead {
     }
 }
 
-/// Writes `value` as JSON behind `before`.
+/// Writes `value` as JSON after `before`.
 fn put(out: &mut Vec<u8>, before: &[u8], value: &impl Serialize) -> serde_json::Result<()> {
     out.extend_from_slice(before);
     serde_json::to_writer(out, value)
 }
 
-/// What happened.
+/// Event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
-    /// The run began.
+    /// The run started.
     RunStarted(Box<RunInfo>),
-    /// A trial began, or began again.
+    /// A trial started, or started again.
     TrialStarted {
-        /// Its parts.
+        /// Parts of the trial's id.
         id: TrialId,
-        /// The agent.
+        /// Name of the agent.
         agent: String,
-        /// The model as the user named it.
+        /// Name of the model as the user gave it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// The skill's name, or that of the prompt's stand-in.
+        /// Name of the skill, or of the prompt's stand-in.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         subject: Option<String>,
-        /// The file the case was written in.
+        /// File in which the case is written.
         file: Arc<str>,
-        /// What the user is going to say.
+        /// Messages that the user will send.
         messages: Vec<String>,
-        /// Where the case stands in its file, from 0, for formats whose readers count.
+        /// Position of the case in its file, from 0, for formats whose readers count cases.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         position: Option<usize>,
-        /// The script that is to answer.
+        /// Script that answers.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         script: Option<String>,
-        /// The value the message is made of, where the case has one.
+        /// Value that the message was made from, if the case has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<Value>,
     },
     /// The sandbox is ready.
     SandboxReady {
-        /// Where the agent works.
+        /// Working directory of the agent.
         path: String,
-        /// Where the skill was put, relative to `path`.
+        /// Location of the installed skill, relative to `path`.
         skill: Option<String>,
-        /// How long it took.
+        /// Time it took, in milliseconds.
         duration_ms: u64,
     },
-    /// The trial waits for something else now: a name of a wait, such as `agent`, `setup`, `grading`.
+    /// The trial now waits for something else.
     Waiting {
-        /// For what.
+        /// Name of the wait, such as `agent`, `setup`, `grading`.
         on: String,
     },
-    /// The agent did something.
+    /// The agent performed a step.
     Step(Step),
-    /// A line of the agent's own output, as it came but for secrets.
+    /// A line of the agent's own output, unchanged except that secrets are masked.
     Output {
         /// `stdout`, `stderr`, or the name of a protocol.
         stream: String,
-        /// The line.
+        /// Text of the line.
         text: String,
     },
-    /// Nothing was heard of the agent for a while.
+    /// The agent has produced no output for a while.
     Idle {
-        /// For how long.
+        /// Duration of the silence, in milliseconds.
         idle_ms: u64,
-        /// What it waits for, as far as it is known.
+        /// Reason for the wait, if it is known.
         on: String,
     },
-    /// Acting has ended and the sandbox was looked at.
+    /// The conversation has ended and the sandbox was inspected.
     Collected(Collected),
-    /// A command that the user puts around trials is about to run.
+    /// A hook command of the user is about to run.
     HookStarted {
-        /// When it runs.
+        /// Point at which the hook runs.
         hook: HookKind,
-        /// Which of those that run then, from 1.
+        /// Number among the hooks of that point, from 1.
         number: usize,
-        /// The command.
+        /// Command line.
         command: String,
     },
-    /// It came to its end.
+    /// A hook command ended.
     HookFinished(HookRecord),
-    /// An attempt was broken by infrastructure and is tried again.
+    /// Infrastructure broke an attempt, and the trial is retried.
     TrialRetried {
-        /// What broke it.
+        /// Reason why the attempt was broken.
         because: String,
     },
-    /// A trial has its outcome.
+    /// A trial has an outcome.
     TrialFinished(Box<TrialRecord>),
-    /// The run is over.
+    /// The run ended.
     RunFinished {
-        /// What it came to.
+        /// Summary of the results.
         summary: Summary,
-        /// How long it took.
+        /// Duration in milliseconds.
         duration_ms: u64,
-        /// The signal that stopped it, if one did.
+        /// Signal that stopped the run, if any.
         signal: Option<String>,
     },
 }

@@ -1,4 +1,4 @@
-//! What a trial leaves behind. Grading is a function of it alone.
+//! Evidence that a trial leaves behind. Grading depends on nothing else.
 
 use std::sync::Arc;
 
@@ -6,101 +6,104 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Budgets, Ending, OnBudget, RepositoryChange, Trace, Usage};
 
-/// Everything grading may look at.
+/// All the inputs of grading.
 #[derive(Debug, Clone)]
 pub struct Evidence {
-    /// What the agent did.
+    /// Trace of the agent.
     pub trace: Trace,
-    /// What was found in the sandbox afterwards.
+    /// State of the sandbox afterwards.
     pub collected: Collected,
-    /// How acting ended.
+    /// Way in which the conversation ended.
     pub ending: Ending,
-    /// The limits it ran under.
+    /// Limits in force.
     pub limits: Arc<Limits>,
-    /// Indices of the case's `user_responses` that nothing asked for.
+    /// Indices of the case's `user_responses` that were not used.
     pub unused_responses: Vec<usize>,
-    /// How long the agent took in this attempt, in milliseconds, by the clock that `--timeout` and `--max-duration` stop
-    /// it by; absent where it was not measured.
+    /// Time that the agent took in this attempt, in milliseconds, by the clock that `--timeout` and `--max-duration`
+    /// use; absent if it was not measured.
     pub agent_ms: Option<u64>,
 }
 
 impl Evidence {
-    /// What counts against the trial's budgets: this attempt, and earlier ones that were tried again because of how their
-    /// agents ended.
+    /// Returns the usage that counts against the trial's budgets: that of this attempt and of earlier ones that were
+    /// retried because of the way their agents ended.
     pub fn counted(&self) -> Usage {
         self.limits.counted(self.trace.usage)
     }
 
-    /// How long the agent took, with earlier attempts that count, in milliseconds; absent where it was not measured.
+    /// Returns the time that the agent took, in milliseconds, including earlier attempts that count; absent if it was
+    /// not measured.
     pub fn agent_ms(&self) -> Option<u64> {
         let earlier = self.limits.earlier.map_or(0, |earlier| earlier.duration_ms);
         self.agent_ms.map(|own| own + earlier)
     }
 }
 
-/// The limits of a trial, as they were in force.
+/// Limits in force for a trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// The cap on model turns; 0 for none.
+    /// Cap on model turns; 0 for none.
     pub max_turns: u64,
-    /// True if somebody set that cap. One that is a default of the format stops nothing: a trial that goes over it is
-    /// warned about.
+    /// True if that cap was set explicitly. A default of the format does not stop the agent: a trial that exceeds it
+    /// gets a warning.
     pub max_turns_set: bool,
-    /// The cap on tokens of every kind together.
+    /// Cap on tokens of every kind together.
     pub token_budget: Option<f64>,
-    /// Who set the token cap: `scenario`, `skill` or `--max-total-tokens`.
+    /// Origin of the token cap: `scenario`, `skill` or `--max-total-tokens`.
     pub token_budget_from: Option<String>,
-    /// Wall clock, in milliseconds.
+    /// Wall-clock timeout in milliseconds.
     pub timeout_ms: u64,
-    /// Who set the wall clock: `--timeout`, `timeout` in the scenario or the project, or the built-in default.
+    /// Origin of the timeout: `--timeout`, `timeout` in the scenario or the project, or the built-in default.
     pub timeout_from: Option<String>,
-    /// The caps beside those above.
+    /// Further caps.
     #[serde(skip_serializing_if = "Budgets::is_empty")]
     pub budgets: Budgets,
-    /// What becomes of a trial that is out of one, or of the tokens of `--max-total-tokens`; not told where it fails.
+    /// Action if a budget, or the token cap of `--max-total-tokens`, is exceeded. Not serialised if it is `Fail`.
     #[serde(skip_serializing_if = "OnBudget::is_fail")]
     pub on_budget: OnBudget,
-    /// What earlier attempts used that count against the budgets, too.
+    /// Usage of earlier attempts that also counts against the budgets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Earlier>,
 }
 
-/// What earlier attempts at a trial used that were tried again because of how their agents ended.
+/// Usage of earlier attempts at a trial that were retried because of the way their agents ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Earlier {
-    /// Tokens and money, as far as they are known.
+    /// Tokens and cost, as far as they are known.
     pub usage: Usage,
-    /// How long their agents took, in milliseconds.
+    /// Time that their agents took, in milliseconds.
     pub duration_ms: u64,
 }
 
 impl Limits {
-    /// Whether the cap on tokens of every kind only warns: it is the command line's, and the command line says so.
+    /// Returns `true` if exceeding the cap on total tokens only causes a warning: the cap and that setting come from
+    /// the command line.
     pub fn tokens_only_warn(&self) -> bool {
         self.on_budget == OnBudget::Warn && self.token_budget_from.as_deref() == Some("--max-total-tokens")
     }
 
-    /// The number of model turns after which an agent is stopped; `None` if somebody set none.
+    /// Returns the number of model turns after which the agent is stopped; `None` if no cap was set explicitly.
     pub fn turn_cap(&self) -> Option<u64> {
         Some(self.max_turns).filter(|turns| self.max_turns_set && *turns > 0)
     }
 
-    /// The number of model turns above which a trial is warned about; `None` if there is none, or a cap that stops it.
+    /// Returns the number of model turns above which a trial gets a warning; `None` if there is none, or if a cap
+    /// stops the agent.
     pub fn warn_turns(&self) -> Option<u64> {
         Some(self.max_turns).filter(|turns| !self.max_turns_set && *turns > 0)
     }
 
-    /// Whether an agent is stopped once it has used more tokens or money than it may.
+    /// Returns `true` if an agent is stopped once it exceeds its tokens or cost.
     pub fn are_kept_on_the_way(&self) -> bool {
         let capped = Budgets { duration_ms: None, ..self.budgets };
         (self.token_budget.is_some() && !self.tokens_only_warn())
             || (!capped.is_empty() && !self.on_budget.only_warns())
     }
 
-    /// What counts against the budgets, of an attempt that used `usage`: as far as it is known, with what earlier attempts
-    /// used.
+    /// Returns the usage that counts against the budgets for an attempt that used `usage`, as far as it is known,
+    /// including earlier attempts.
     pub fn counted(&self, usage: Usage) -> Usage {
         let mut sum = self.earlier.map(|earlier| earlier.usage).unwrap_or_default();
         sum += usage;
@@ -108,44 +111,44 @@ impl Limits {
     }
 }
 
-/// What was found in the sandbox after acting.
+/// State of the sandbox after the conversation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Collected {
-    /// Where the agent worked: absolute, links resolved. Absent when there was no sandbox.
+    /// Absolute path of the working directory with links resolved; absent if there was no sandbox.
     pub sandbox: Option<String>,
-    /// The agent's home.
+    /// Home directory of the agent.
     pub home: Option<String>,
-    /// The agent's directory for temporary files.
+    /// Agent's directory for temporary files.
     pub tmp: Option<String>,
-    /// Files of the working directory that are not as they were, sorted by path.
+    /// Changed files of the working directory, sorted by path.
     pub files_changed: Vec<FileChange>,
-    /// Paths beside the working directory that were written, where only the sandbox's own should be.
+    /// Paths outside the working directory that were written although only the sandbox's own paths should be.
     pub outside_changes: Vec<String>,
-    /// The repository, if there is one.
+    /// State of the repository, if there is one.
     pub repository: Option<Repository>,
-    /// What assertions had looked at beyond that, each need once.
+    /// Further probes that assertions requested, one for each need.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<Probe>,
-    /// What assertions about a reply had looked at once it had come, before the next message.
+    /// Probes that assertions about a reply requested, taken after that reply and before the next message.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reply_probes: Vec<ReplyProbes>,
-    /// What became of the repository and its remotes, where the case or an assertion needs to know.
+    /// Changes of the repository and its remotes, if the case or an assertion needs them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repository_change: Option<Box<RepositoryChange>>,
-    /// What the agent changed in the working directory, as a patch, where somebody wants it and git can tell.
+    /// Agent's changes to the working directory as a patch, if it is requested and git can produce it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
 }
 
 impl Collected {
-    /// What `need` came to, if it was looked at.
+    /// Returns the result of the probe for `need`, if there was one.
     pub fn probed(&self, need: &Need) -> Option<&Probed> {
         let key = need.key();
         self.probes.iter().find(|probe| probe.key == key).map(|probe| &probe.found)
     }
 
-    /// The same as seen once the reply to message `number`, from 1, had come, as far as somebody looked then.
+    /// Puts the probes taken after the reply to message `number`, from 1, before those taken at the end.
     pub fn look_back(&mut self, number: usize) {
         let then = self.reply_probes.iter().filter(|probes| probes.reply == number);
         let then: Vec<Probe> = then.flat_map(|probes| probes.probes.iter().cloned()).collect();
@@ -153,40 +156,40 @@ impl Collected {
     }
 }
 
-/// What was looked at once a reply had come.
+/// Probes taken after one reply.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReplyProbes {
-    /// The message that it answers, from 1.
+    /// Number of the message that the reply answers, from 1.
     pub reply: usize,
-    /// What was found, each need once.
+    /// Probes, one for each need.
     pub probes: Vec<Probe>,
 }
 
-/// Something an assertion must have looked at in the sandbox after the agent has ended.
+/// Information about the sandbox that an assertion needs after the agent has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Need {
     /// A file.
     File {
-        /// Relative to the working directory, with `/`.
+        /// Path relative to the working directory, with `/`.
         path: String,
     },
-    /// What a shell command does in the working directory.
+    /// Result of a shell command in the working directory.
     Command {
-        /// The command.
+        /// Command line.
         run: String,
-        /// How long it may take, in milliseconds.
+        /// Timeout in milliseconds.
         timeout_ms: u64,
     },
     /// The repository and its remotes, before and after: [`Collected::repository_change`].
     Repository,
-    /// What files there are in the working directory, and what is in the small ones.
+    /// List of the files in the working directory, with the contents of small ones.
     Files,
 }
 
 impl Need {
-    /// What tells it from others, whatever is masked in it later: a digest of all of it.
+    /// Returns a digest of the whole need, which identifies it even if parts of it are masked later.
     pub fn key(&self) -> String {
         let (kind, text, number) = match self {
             Self::File { path } => ("file", path.as_str(), 0),
@@ -198,7 +201,7 @@ impl Need {
     }
 }
 
-/// A digest that is the same everywhere and always: FNV-1a, with a prime and a start of 128 bits. It keeps no secret.
+/// Returns a digest that is the same on every machine: 128-bit FNV-1a. It is not suitable for secrets.
 pub fn digest(bytes: impl Iterator<Item = u8>) -> String {
     let digest = bytes.fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |digest, byte| {
         (digest ^ u128::from(byte)).wrapping_mul((1 << 88) | 0x13b)
@@ -206,108 +209,108 @@ pub fn digest(bytes: impl Iterator<Item = u8>) -> String {
     format!("{digest:032x}")
 }
 
-/// What was looked at for an assertion.
+/// Probe of the sandbox for an assertion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
-    /// [`Need::key`] of what was asked for.
+    /// [`Need::key`] of the need.
     pub key: String,
-    /// What was asked for, to be shown.
+    /// Need, for display.
     pub need: Need,
-    /// What came of it.
+    /// Result.
     pub found: Probed,
 }
 
-/// What came of looking.
+/// Result of a probe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Probed {
-    /// There is nothing of that name.
+    /// The path does not exist.
     Nothing,
-    /// There is a directory.
+    /// The path is a directory.
     Directory,
-    /// There is something that is neither a file nor a directory.
+    /// The path is neither a file nor a directory.
     Special,
-    /// There is a file.
+    /// The path is a file.
     File {
-        /// How long it is, in bytes.
+        /// Size in bytes.
         size: u64,
-        /// What is in it, as far as it was read; what is not UTF-8 is replaced.
+        /// Content, as far as it was read; invalid UTF-8 is replaced.
         text: String,
-        /// Whether the rest was not read.
+        /// True if the rest was not read.
         clipped: bool,
     },
-    /// The name leads out of the working directory, so nobody looked.
+    /// The path leads out of the working directory and was not read.
     Outside,
-    /// All files of the working directory but those of repositories.
+    /// All files of the working directory except those of repositories.
     Files {
-        /// The files, sorted by path.
+        /// Files, sorted by path.
         files: Vec<FoundFile>,
-        /// Whether there are more of them.
+        /// True if there are more files.
         clipped: bool,
     },
     /// The command was run.
     Ran {
-        /// Its exit code; absent when its time was over.
+        /// Exit code; absent if the command timed out.
         exit_code: Option<i32>,
-        /// What it wrote to its standard output; of too much the middle is left out.
+        /// Stdout; the middle is left out if it is too long.
         stdout: String,
-        /// The same of its error output.
+        /// Stderr; the middle is left out if it is too long.
         stderr: String,
-        /// Whether something was left out of either.
+        /// True if part of either was left out.
         clipped: bool,
     },
-    /// Nobody could look.
+    /// The probe failed.
     Failed {
-        /// Why, in one line.
+        /// Reason in one line.
         because: String,
     },
 }
 
-/// A file of the working directory.
+/// File of the working directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FoundFile {
-    /// Relative to the working directory, with `/`; a directory with nothing in it ends with one.
+    /// Path relative to the working directory, with `/`; an empty directory ends with `/`.
     pub path: String,
-    /// How long it is, in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// What is in it, if it is small and UTF-8 and there is not too much of that already.
+    /// Content, if the file is small and UTF-8 and the total limit is not reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// A file that is not as it was.
+/// Changed file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// Relative to the working directory, with `/`.
+    /// Path relative to the working directory, with `/`.
     pub path: String,
-    /// What happened to it.
+    /// Kind of change.
     pub change: Change,
 }
 
-/// What happened to a file.
+/// Kind of change of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// It is new.
+    /// The file is new.
     Added,
-    /// Its content or kind is another.
+    /// Its content or type changed.
     Modified,
-    /// It is gone.
+    /// The file was deleted.
     Deleted,
 }
 
-/// A repository's state.
+/// State of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Repository {
-    /// The commit that is checked out.
+    /// Commit that is checked out.
     pub head: Option<String>,
-    /// The branch that is checked out.
+    /// Branch that is checked out.
     pub branch: Option<String>,
-    /// `git status --porcelain`, a line each.
+    /// Lines of `git status --porcelain`.
     pub status: Vec<String>,
-    /// Commits made since the fixture: hash and subject, newest first.
+    /// Commits made since the fixture, as hash and subject, newest first.
     pub new_commits: Vec<String>,
 }
 

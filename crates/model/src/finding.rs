@@ -1,112 +1,112 @@
-//! What a check says about evidence.
+//! Results of checks on evidence.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Excerpt;
 
-/// Whether what was asked for holds.
+/// Result of an assertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// It holds.
+    /// The assertion holds.
     Met,
-    /// It does not hold. Counts against the agent.
+    /// The assertion does not hold. Counts against the agent.
     Unmet,
-    /// Nobody can say. Never counts against the agent.
+    /// The assertion could not be decided. Never counts against the agent.
     Undecided,
 }
 
-/// How a claim came about.
+/// Origin of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Claim {
-    /// Written down before the run; can be graded again from evidence.
+    /// Declared before the run; it can be graded again from evidence.
     #[default]
     Declared,
-    /// Decided while the agent ran; kept as it was.
+    /// Decided while the agent ran; the result is kept as it was.
     Observed,
 }
 
-/// What one assertion came to.
+/// Result of one assertion.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The assertion's id, unique within the case.
+    /// Id of the assertion, unique within the case.
     pub id: String,
-    /// The assertion's type, such as `tool_called`.
+    /// Type of the assertion, such as `tool_called`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What a person would call it, if it has a name beside its id.
+    /// Display name, if there is one beside the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Whether it holds.
+    /// Result.
     pub status: Status,
-    /// How the claim came about.
+    /// Origin of the claim.
     #[serde(default)]
     pub claim: Claim,
-    /// 0 to 1; absent when undecided.
+    /// Score from 0 to 1; absent if undecided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// Its share of the trial's score.
+    /// Share of the trial's score.
     pub weight: f64,
-    /// Why, in one line.
+    /// Reason in one line.
     pub because: String,
-    /// What was asked for, when it was not found.
+    /// Expected text, if it was not found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// What was there instead.
+    /// Actual text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actual: Option<String>,
-    /// What else helps to understand it, a line each.
+    /// Further details, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
-    /// What kept it, or a part of it, from being decided.
+    /// Reason why all or part of it could not be decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Values taken from the matching calls.
+    /// Values captured from the matching calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub captures: Vec<Capture>,
-    /// The user's line; absent for implicit assertions.
+    /// Location in the user's file; absent for implicit assertions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Excerpt>,
-    /// Where in the trace.
+    /// Position in the trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Position>,
-    /// Whether nobody wrote it: it goes with every trial.
+    /// True if the assertion is not written in the case but added to every trial.
     #[serde(default)]
     pub implicit: bool,
-    /// A digest of the assertion, where the record masks something in what it may have looked at: the evidence that is
-    /// recorded gives the same verdict to nothing else.
+    /// Digest of the assertion. Present if the record masks text that the assertion may have looked at, because the
+    /// recorded evidence then gives the same verdict only for exactly this assertion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub masked: Option<String>,
-    /// How long the judge took to decide it, in milliseconds, with all that it was asked at once.
+    /// Time that the judge took to decide it, in milliseconds, including everything else in the same request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
-    /// Whether a model is asked for it.
+    /// True if a model decides it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judged: bool,
-    /// Where what is judged is found in what the agent gave, such as `output`; empty for the whole of it.
+    /// Path of the judged value in the agent's result, such as `output`; empty for the whole result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The category it is reported under.
+    /// Category under which it is reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dimension: Option<String>,
     /// Paths that must hold and do not, whatever the score.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_critical: Vec<String>,
-    /// What it may still score, where parts of it are undecided.
+    /// Range of possible scores, if parts are undecided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leeway: Option<Leeway>,
-    /// How the score came about, part by part.
+    /// Score of each part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<Detail>,
-    /// Every place that is not as it should be.
+    /// Places that do not match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
 }
 
 impl Finding {
-    /// What an assertion comes to that nobody could judge.
+    /// Creates the finding of an assertion that could not be decided.
     pub fn undecided(id: &str, kind: &str, weight: f64, source: Option<Excerpt>, because: &str) -> Self {
         Self {
             id: id.to_owned(),
@@ -137,123 +137,123 @@ impl Finding {
         }
     }
 
-    /// True if nothing about it is undecided, neither a part of it nor a part of its score. One decided part is enough for
-    /// [`Status::Unmet`] and never for [`Status::Met`]: counting such a finding would count failures alone.
+    /// True if nothing about it is undecided: neither a part nor a part of its score. One decided part is enough for
+    /// [`Status::Unmet`] but never for [`Status::Met`], so counting such a finding would count only failures.
     pub fn is_decided(&self) -> bool {
-        // What code threw while it decided is how it decided.
+        // An error thrown by a code assertion is its result, not a lack of one.
         let is_partial = self.error.is_some() && self.claim == Claim::Declared;
         self.status != Status::Undecided && self.leeway.is_none() && !is_partial
     }
 }
 
-/// What a finding may still score: nobody can say of some parts whether they hold.
+/// Range of the possible score of a finding with undecided parts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Leeway {
-    /// 0 to 1: if everything undecided turned out badly.
+    /// Score from 0 to 1 if every undecided part failed.
     pub least: f64,
-    /// 0 to 1: if everything undecided turned out well.
+    /// Score from 0 to 1 if every undecided part passed.
     pub most: f64,
-    /// Whether something that must hold is among what is undecided.
+    /// True if a critical part is undecided.
     pub critical: bool,
 }
 
-/// A part of what one assertion asked for, and what it came to.
+/// Part of an assertion with its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Detail {
-    /// The path of the part, such as `output.name` or `items[0]`.
+    /// Path of the part, such as `output.name` or `items[0]`.
     pub key: String,
-    /// What a person would call it.
+    /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The category it is reported under.
+    /// Category under which it is reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dimension: Option<String>,
-    /// Whether the whole fails when it does.
+    /// True if the whole assertion fails when this part fails.
     #[serde(default)]
     pub critical: bool,
-    /// Its share of what stands above it; below 0 for a penalty.
+    /// Share of the enclosing part's score; below 0 for a penalty.
     pub weight: f64,
-    /// 0 to 1.
+    /// Score from 0 to 1.
     pub score: f64,
-    /// Whether it holds.
+    /// Result.
     pub status: Status,
-    /// Whether it counts for nothing, because of several parts only the best one does, and that is another.
+    /// True if it does not count because only the best of several parts counts, and another part is the best.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passed_over: bool,
-    /// Its own parts.
+    /// Nested parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<Detail>,
 }
 
-/// One place that is not as it should be.
+/// Place that does not match.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Its path.
+    /// Path of the place.
     pub key: String,
-    /// What is wrong, in one line.
+    /// Description of the problem in one line.
     pub message: String,
-    /// What was asked for.
+    /// Expected value.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub expected: Option<Value>,
-    /// What was there; absent when nothing was.
+    /// Actual value; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub actual: Option<Value>,
-    /// What differs between the two, shortened around the changes.
+    /// Differences between the two, shortened around the changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diff: Vec<Segment>,
-    /// Whether the whole fails by it.
+    /// True if it makes the whole assertion fail.
     #[serde(default)]
     pub critical: bool,
-    /// The user's line.
+    /// Location in the user's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Excerpt>,
 }
 
-/// A piece of a diff.
+/// Piece of a diff.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
-    /// Whose text it is.
+    /// Side to which the text belongs.
     pub part: Part,
-    /// The text.
+    /// Text of the piece.
     pub text: String,
 }
 
-/// Whose text a piece of a diff is.
+/// Side to which a piece of a diff belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     /// In both.
     Same,
-    /// Asked for and not there.
+    /// Expected but not found.
     Missing,
-    /// There and not asked for.
+    /// Found but not expected.
     Extra,
 }
 
-/// A place in a trace.
+/// Position in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// From 0.
+    /// Index of the turn, from 0.
     pub turn: Option<usize>,
     /// Index among all calls, from 0.
     pub call: Option<usize>,
 }
 
-/// A value taken from a matching call.
+/// Value captured from a matching call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
-    /// The argument it is the value of.
+    /// Name of the argument.
     pub field: String,
-    /// Always whole.
+    /// Value, never shortened.
     pub value: String,
-    /// How much of it to show, in UTF-16 units as the format has always counted.
+    /// Length to show, in UTF-16 units as the format has always counted.
     pub shown_chars: usize,
-    /// Which step of a sequence, from 1.
+    /// Step of a sequence, from 1.
     pub step: Option<usize>,
 }
 
 impl Capture {
-    /// The part to show, and whether something is left out.
+    /// Returns the part to show, and `true` if something is left out.
     pub fn shown(&self) -> (&str, bool) {
         let mut units = 0;
         for (at, c) in self.value.char_indices() {

@@ -1,18 +1,18 @@
-//! What a sandbox holds before the agent starts.
+//! Contents of a sandbox before the agent starts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::{Excerpt, Spanned};
 
-/// A fixtures block with everything it names read in: the same block always builds the same sandbox.
+/// Fixtures block with the contents of all the files it names. The same block always builds the same sandbox.
 #[derive(Debug, Clone, Default)]
 pub struct Fixtures {
-    /// Make the sandbox a git repository.
+    /// True if the sandbox is made a git repository.
     pub git_init: bool,
-    /// The branch to be on after the baseline commit; `main` when absent.
+    /// Branch to check out after the baseline commit; `main` if absent.
     pub git_branch: Option<String>,
-    /// Directory trees copied in first, in order.
+    /// Directory trees copied first, in order.
     pub copy_trees: Vec<CopyTree>,
     /// Files of the baseline commit.
     pub files_committed: Vec<FixtureFile>,
@@ -22,14 +22,14 @@ pub struct Fixtures {
     pub files_unstaged: Vec<FixtureFile>,
     /// Shell commands run in the finished tree, in order.
     pub setup_commands: Vec<Spanned<String>>,
-    /// Variables for setup commands and the agent, in the order they are written.
+    /// Environment variables for setup commands and the agent, in the order in which they are written.
     pub env: Vec<(String, String)>,
-    /// Where the block stands, for messages.
+    /// Location of the block, for messages.
     pub source: Option<Excerpt>,
 }
 
 impl Fixtures {
-    /// Whether building the sandbox means doing anything at all.
+    /// Returns `true` if building the sandbox requires no work.
     pub fn is_empty(&self) -> bool {
         !self.git_init
             && self.copy_trees.is_empty()
@@ -40,26 +40,26 @@ impl Fixtures {
     }
 }
 
-/// The contents of a directory, merged into a directory of the sandbox.
+/// Directory whose contents are merged into a directory of the sandbox.
 #[derive(Debug, Clone)]
 pub struct CopyTree {
-    /// An existing directory.
+    /// Existing source directory.
     pub from: PathBuf,
-    /// Relative to the sandbox, `.` for its root, without `..`.
+    /// Target directory relative to the sandbox, `.` for its root, without `..`.
     pub to: String,
-    /// Where it is written.
+    /// Location in the user's file.
     pub source: Excerpt,
 }
 
-/// One file of a fixture.
+/// File of a fixture.
 #[derive(Debug, Clone)]
 pub struct FixtureFile {
-    /// Relative to the sandbox, without `..`.
+    /// Path relative to the sandbox, without `..`.
     pub path: String,
-    /// The bytes, whatever they are.
+    /// Content as bytes.
     pub content: Arc<[u8]>,
-    /// Whether the file it was read from can be executed.
+    /// True if the source file is executable.
     pub executable: bool,
-    /// Where it is written.
+    /// Location in the user's file.
     pub source: Excerpt,
 }

@@ -1,16 +1,16 @@
-//! Where a remote's review requests are: which service, and what the project is called there.
+//! Location of a remote's review requests: the service and the project's name there.
 
-/// A service that keeps repositories and review requests.
+/// Service that hosts repositories and review requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForgeKind {
-    /// GitHub: pull requests, asked for by `gh`.
+    /// GitHub: pull requests, queried with `gh`.
     GitHub,
-    /// GitLab, also one's own: merge requests, asked for by `glab`.
+    /// GitLab, including self-hosted instances: merge requests, queried with `glab`.
     GitLab,
 }
 
 impl ForgeKind {
-    /// The program that asks it.
+    /// Returns the program that queries the service.
     pub fn program(self) -> &'static str {
         match self {
             Self::GitHub => "gh",
@@ -18,7 +18,7 @@ impl ForgeKind {
         }
     }
 
-    /// Its name for people.
+    /// Returns the display name.
     pub fn name(self) -> &'static str {
         match self {
             Self::GitHub => "GitHub",
@@ -27,20 +27,20 @@ impl ForgeKind {
     }
 }
 
-/// A project of such a service.
+/// Project on such a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forge {
-    /// Which.
+    /// Service.
     pub kind: ForgeKind,
-    /// Its host, in lower case.
+    /// Host name in lower case.
     pub host: String,
-    /// What the project is called there, such as `owner/name`; GitLab's groups may be nested.
+    /// Name of the project, such as `owner/name`; GitLab's groups may be nested.
     pub project: String,
 }
 
 impl Forge {
-    /// The project that the remote at `address` is: a URL, `user@host:path`, or `host/path` without a scheme where the host
-    /// is github.com. `None` for paths of this machine, other services and addresses that name no project.
+    /// Returns the project of the remote at `address`: a URL, `user@host:path`, or `host/path` without a scheme if
+    /// the host is github.com. Returns `None` for local paths, other services and addresses without a project.
     pub fn of(address: &str) -> Option<Self> {
         let address = address.trim();
         let (host, path) = match address.split_once("://") {
@@ -51,7 +51,7 @@ impl Forge {
             }
             Some(_) => return None,
             None => match address.split_once(':') {
-                // A colon after a slash belongs to a path, and a single letter before it is a drive.
+                // A colon after a slash belongs to a path, and a single letter before a colon is a drive.
                 Some((front, path)) if !front.contains('/') && front.len() > 1 => (front.rsplit('@').next()?, path),
                 Some(_) => return None,
                 None => address.split_once('/').filter(|(host, _)| host.eq_ignore_ascii_case("github.com"))?,
@@ -78,12 +78,12 @@ impl Forge {
     }
 }
 
-/// True if a remote's address is a folder of this machine. Such a remote has no review requests, and never can.
+/// True if a remote's address is a local folder. Such a remote cannot have review requests.
 pub fn is_folder(address: &str) -> bool {
     let address = address.trim();
     match address.split_once("://") {
         Some((scheme, _)) => scheme.eq_ignore_ascii_case("file"),
-        // A colon after a slash belongs to a path, and a single letter before it is a drive.
+        // A colon after a slash belongs to a path, and a single letter before a colon is a drive.
         None => address.split_once(':').is_none_or(|(front, _)| front.contains('/') || front.len() == 1),
     }
 }

@@ -1,11 +1,11 @@
-//! The vocabulary of trialrun: plain data, no I/O, no runtime, no clock.
+//! Common data types of trialrun: plain data, no I/O, no runtime, no clock.
 //!
-//! A *suite* holds *cases*, what the user wrote. An *arm* is one configuration a case runs under. A *trial* is one
-//! execution: case × arm × repetition. A trial leaves *evidence* (a trace of steps, and what was collected from the
-//! sandbox); *findings* are what checks say about evidence; an *outcome* is what the findings amount to. All of it is
-//! told as *events*, which are recorded and reported.
+//! A *suite* holds *cases*, as the user wrote them. An *arm* is one configuration that a case runs under. A *trial*
+//! is one execution: case × arm × repetition. A trial leaves *evidence*: a trace of steps, and the state collected
+//! from the sandbox. *Findings* are the results of checks on evidence; an *outcome* is computed from the findings.
+//! All of it is reported as *events*, which are recorded and passed to the reporters.
 //!
-//! Serialised names are stable: the JSON report, the event stream and the store are made of these types. Fields are
+//! Serialised names are stable: the JSON report, the event stream and the store consist of these types. Fields are
 //! added, never renamed. An unknown number is `null`, never 0.
 
 mod arm;

@@ -1,110 +1,111 @@
-//! What lists show of recorded runs and trials: a few columns each, so that ten thousand of them are read at once.
+//! Rows of lists of recorded runs and trials, with only a few columns so that ten thousand of them can be read at
+//! once.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{Fault, Outcome, Step, Summary, Tokens};
 
-/// A recorded run in a list.
+/// Recorded run in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRow {
-    /// The whole id.
+    /// Full id.
     pub id: String,
-    /// The shortest part of the id's front that still names it, at least eight characters.
+    /// Shortest unique prefix of the id, at least eight characters.
     pub short: String,
-    /// The user's name for it.
+    /// Label given by the user.
     pub label: Option<String>,
-    /// The run whose evidence was graded again.
+    /// Run whose evidence was graded again.
     pub regrade_of: Option<String>,
-    /// When it began.
+    /// Start time.
     pub started_at: Timestamp,
-    /// When it ended; absent while it runs and for ever if it was killed.
+    /// End time; absent while the run is active, and permanently if it was killed.
     pub finished_at: Option<Timestamp>,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub duration_ms: Option<u64>,
-    /// The signal that stopped it, if one did.
+    /// Signal that stopped it, if any.
     pub signal: Option<String>,
-    /// The process that ran or runs it, where the store was told.
+    /// Id of the process that ran or runs it, if the store has it.
     pub owner_pid: Option<u32>,
-    /// The program's version.
+    /// Version of trialrun.
     pub trialrun_version: String,
-    /// How many trials were planned.
+    /// Number of planned trials.
     pub planned: usize,
-    /// How many trials have an outcome.
+    /// Number of trials that have an outcome.
     pub finished: usize,
-    /// What it came to; absent while it is not over.
+    /// Summary of the results; absent until the run ends.
     pub summary: Option<Summary>,
 }
 
-/// A recorded trial in a list.
+/// Recorded trial in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialRow {
-    /// The run's whole id.
+    /// Full id of the run.
     pub run: String,
-    /// The user's name for the run.
+    /// Label of the run, given by the user.
     pub label: Option<String>,
-    /// Printed: `suite::case@arm#1`.
+    /// Printed id: `suite::case@arm#1`.
     pub id: String,
-    /// The suite's name.
+    /// Name of the suite.
     pub suite: String,
-    /// The case's id.
+    /// Id of the case.
     pub case: String,
-    /// The arm, printed.
+    /// Printed form of the arm.
     pub arm: String,
-    /// The agent.
+    /// Name of the agent.
     pub agent: String,
-    /// The model as the user named it.
+    /// Name of the model as the user gave it.
     pub model: Option<String>,
-    /// Such as `with_skill`.
+    /// Variant, such as `with_skill`.
     pub variant: Option<String>,
-    /// From 1.
+    /// Number of the repetition, from 1.
     pub repetition: u64,
-    /// What it came to.
+    /// Outcome.
     pub outcome: Outcome,
-    /// Passed only after another attempt failed.
+    /// True if it passed only after another attempt failed.
     pub flaky: bool,
-    /// Whose trouble it was.
+    /// Component at fault.
     pub fault: Option<Fault>,
-    /// The reason in one line.
+    /// Reason in one line.
     pub because: Option<String>,
-    /// Σ weight·score of the decided findings.
+    /// Score: Σ weight·score of the decided findings.
     pub score: Option<f64>,
-    /// Σ weight of the decided findings.
+    /// Maximum score: Σ weight of the decided findings.
     pub max_score: Option<f64>,
-    /// When it started.
+    /// Start time.
     pub started_at: Timestamp,
-    /// From provisioning to the outcome.
+    /// Time from provisioning to the outcome, in milliseconds.
     pub duration_ms: u64,
-    /// How long its agent took, in milliseconds; absent where it did not run.
+    /// Time that the agent took, in milliseconds; absent if it did not run.
     pub agent_ms: Option<u64>,
-    /// The model's turns.
+    /// Number of model turns.
     pub turns: usize,
-    /// Every call.
+    /// Number of tool calls.
     pub tool_calls: usize,
     /// Tokens of all attempts together, if they are known.
     pub tokens: Option<Tokens>,
-    /// US dollars of all attempts together, if they are known.
+    /// Cost of all attempts together in US dollars, if it is known.
     pub cost_usd: Option<f64>,
-    /// The cap on tokens, if there was one.
+    /// Cap on tokens, if there was one.
     pub token_budget: Option<f64>,
-    /// How many attempts it took.
+    /// Number of attempts.
     pub attempts: usize,
-    /// What went wrong beside the findings, counted.
+    /// Number of errors beside the findings.
     pub errors: usize,
-    /// The skill's version as written.
+    /// Version of the skill as written.
     pub skill_version: Option<String>,
     /// SHA-256 over the skill's files.
     pub skill_hash: Option<String>,
 }
 
 impl TrialRow {
-    /// When it got its outcome.
+    /// Returns the time at which the trial got its outcome.
     pub fn finished_at(&self) -> Timestamp {
         let length = jiff::SignedDuration::from_millis(i64::try_from(self.duration_ms).unwrap_or(i64::MAX));
         self.started_at.checked_add(length).unwrap_or(self.started_at)
     }
 
-    /// Whether it used more tokens than it was given.
+    /// Returns `true` if it exceeded its token budget.
     pub fn over_budget(&self) -> bool {
         match (self.tokens, self.token_budget) {
             (Some(tokens), Some(budget)) => tokens.total() as f64 > budget,
@@ -113,21 +114,21 @@ impl TrialRow {
     }
 }
 
-/// A trial that has begun and has no outcome.
+/// Trial that has started and has no outcome yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LiveTrial {
-    /// Printed: `suite::case@arm#1`.
+    /// Printed id: `suite::case@arm#1`.
     pub id: String,
-    /// From 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// When this attempt began.
+    /// Start time of this attempt.
     pub since: Timestamp,
-    /// The name of what it waits for.
+    /// Name of the wait, if the trial is waiting.
     pub waiting_on: Option<String>,
-    /// Since when it waits for that.
+    /// Start time of the wait.
     pub waiting_since: Option<Timestamp>,
-    /// The last thing the agent did in this attempt.
+    /// Agent's last step in this attempt.
     pub last_step: Option<Step>,
-    /// When that was.
+    /// Time of that step.
     pub last_step_at: Option<Timestamp>,
 }

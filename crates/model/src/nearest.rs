@@ -1,7 +1,8 @@
-//! "Did you mean": the one place that decides what is near enough to be suggested.
+//! "Did you mean" suggestions: the only place that decides whether a name is close enough to suggest.
 
-/// The candidate a reader most likely meant by `written`, if any is near enough: equal but for case, `-` and `_`, a
-/// transposition or up to a third of its letters away, or a longer name that starts with it.
+/// Returns the candidate that `written` most likely means, if any is close enough. Close enough means: equal except
+/// for case, `-` and `_`; one transposition or up to a third of its letters away; or a longer name that starts with
+/// `written`.
 pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let fold = |name: &str| name.to_lowercase().replace(['-', '_', ' '], "");
     let wanted = fold(written);

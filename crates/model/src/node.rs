@@ -1,4 +1,4 @@
-//! The tree a document is read into: every value knows where it was written.
+//! Tree that a document is parsed into. Every value has its location in the file.
 
 use std::sync::Arc;
 
@@ -6,53 +6,53 @@ use serde_json::Value;
 
 use crate::{Diagnostic, Excerpt, Source, Span, Spanned};
 
-/// A value in the user's file.
+/// Value in the user's file.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// What it is.
+    /// Value by kind.
     pub kind: NodeKind,
-    /// Where it is written.
+    /// Location in the file.
     pub span: Span,
-    /// The YAML tag as written (`!re`), if any.
+    /// YAML tag as written (`!re`), if any.
     pub tag: Option<Box<str>>,
-    /// The file.
+    /// File that contains it.
     pub source: Arc<Source>,
 }
 
-/// What a [`Node`] is. Numbers keep JSON's distinction of whole and fractional.
+/// Kind and content of a [`Node`]. Numbers keep JSON's distinction between integers and fractions.
 #[derive(Debug, Clone)]
 pub enum NodeKind {
-    /// `null`, `~` or nothing at all.
+    /// `null`, `~` or an empty value.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number.
+    /// Number.
     Number(serde_json::Number),
     /// Text.
     String(String),
-    /// A sequence.
+    /// Sequence.
     List(Vec<Node>),
-    /// A mapping, in the order it is written; keys are unique.
+    /// Mapping, in the order in which it is written; keys are unique.
     Map(Vec<(Spanned<String>, Node)>),
 }
 
 impl Node {
-    /// A place in the user's file to point at.
+    /// Returns the location for a diagnostic.
     pub fn excerpt(&self) -> Excerpt {
         self.source.excerpt(self.span)
     }
 
-    /// An error that points at this value.
+    /// Creates an error that points at this value.
     pub fn error(&self, message: impl Into<String>) -> Diagnostic {
         Diagnostic::error(message).at(self.excerpt())
     }
 
-    /// A warning that points at this value.
+    /// Creates a warning that points at this value.
     pub fn warning(&self, message: impl Into<String>) -> Diagnostic {
         Diagnostic::warning(message).at(self.excerpt())
     }
 
-    /// What kind of value it is, with its article, for messages: "a string", "a list".
+    /// Returns the kind of the value with its article, for messages: "a string", "a list".
     pub fn kind_name(&self) -> &'static str {
         match self.kind {
             NodeKind::Null => "nothing (null)",
@@ -64,7 +64,7 @@ impl Node {
         }
     }
 
-    /// The text, if it is text.
+    /// Returns the text if the value is text.
     pub fn as_str(&self) -> Option<&str> {
         match &self.kind {
             NodeKind::String(text) => Some(text),
@@ -72,7 +72,7 @@ impl Node {
         }
     }
 
-    /// The value under `key`, if this is a map that has it.
+    /// Returns the value under `key` if this is a map that has it.
     pub fn get(&self, key: &str) -> Option<&Node> {
         match &self.kind {
             NodeKind::Map(entries) => entries.iter().find(|(name, _)| name.value == key).map(|(_, node)| node),
@@ -80,7 +80,7 @@ impl Node {
         }
     }
 
-    /// The same value without its places.
+    /// Converts to JSON, without locations.
     pub fn to_json(&self) -> Value {
         match &self.kind {
             NodeKind::Null => Value::Null,
@@ -94,7 +94,7 @@ impl Node {
         }
     }
 
-    /// A tree with no file behind it, for values that come from code; every place is the start of `origin`.
+    /// Creates a tree without a file, for values that come from code. Every location is the start of `origin`.
     pub fn from_json(value: &Value, origin: &Arc<Source>) -> Self {
         let kind = match value {
             Value::Null => NodeKind::Null,

@@ -1,30 +1,30 @@
-//! What a trial came to.
+//! Outcome of a trial.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Ending, Finding, Node, NodeKind, Ruling, Scoring, Status};
 
-/// What a trial came to. Whose fault a broken one is stands beside it.
+/// Outcome of a trial. The component at fault for a broken trial is stored beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Every finding is met.
     Passed,
-    /// Some finding is unmet.
+    /// At least one finding is unmet.
     Failed,
-    /// None is unmet, but some could not be decided.
+    /// No finding is unmet, but at least one could not be decided.
     Undecided,
-    /// Infrastructure trouble; says nothing about the agent.
+    /// Infrastructure failed; the trial says nothing about the agent.
     Broken,
-    /// It was not run, on purpose.
+    /// The trial was skipped on purpose.
     Skipped,
-    /// Somebody stopped the run.
+    /// The run was cancelled.
     Cancelled,
 }
 
 impl Outcome {
-    /// What findings amount to, given how acting ended: infrastructure trouble never counts against an agent, and never
-    /// passes it. `ruling` says how; what nobody wrote must be met under any ruling.
+    /// Computes the outcome from the findings and the ending. Infrastructure trouble never counts against an agent
+    /// and never passes it. `ruling` is the rule to apply; implicit findings must be met under any ruling.
     pub fn of(findings: &[Finding], ending: &Ending, ruling: &Ruling) -> Self {
         match ending {
             Ending::ProviderFailed { .. }
@@ -54,8 +54,9 @@ impl Outcome {
         }
     }
 
-    /// `Some(true)` if the decided findings alone pass, whatever the undecided ones would come to. `None` if no finding
-    /// that somebody wrote is decided. Undecided findings leave the verdict, never deciding it in either direction.
+    /// Returns `Some(true)` if the decided findings alone pass, whatever the results of the undecided ones would be.
+    /// Returns `None` if no finding written in the case is decided. Undecided findings are excluded and never decide
+    /// the verdict in either direction.
     pub fn of_decided(findings: &[Finding], ruling: &Ruling) -> Option<bool> {
         let decided: Vec<&Finding> = findings.iter().filter(|finding| finding.is_decided()).collect();
         let mut written = decided.iter().filter(|finding| !finding.implicit).peekable();
@@ -70,12 +71,12 @@ impl Outcome {
         Some(holds != ruling.not)
     }
 
-    /// True if the agent did its work and it was graded, so that the findings say something about the agent.
+    /// True if the agent's work was graded, so that the findings say something about the agent.
     pub fn is_graded(self) -> bool {
         matches!(self, Self::Passed | Self::Failed | Self::Undecided)
     }
 
-    /// As the report writes it.
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -88,29 +89,30 @@ impl Outcome {
     }
 }
 
-/// What findings add up to, as far as it is decided.
+/// Sum of the findings' scores, as far as they are decided.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tally {
-    /// The points if everything undecided turned out badly.
+    /// Points if every undecided part failed.
     pub least: f64,
-    /// The points if everything undecided turned out well.
+    /// Points if every undecided part passed.
     pub most: f64,
-    /// Whether something failed that must hold.
+    /// True if a critical part failed.
     pub failed_critical: bool,
-    /// Whether something that must hold is undecided.
+    /// True if a critical part is undecided.
     pub open_critical: bool,
 }
 
 impl Scoring {
-    /// Sums of weights are not exact; what is missed by less than this share of the most is not missed.
+    /// Relative tolerance for sums of weights, which are not exact. A score that is short by less than this share of
+    /// the maximum is enough.
     const TOLERANCE: f64 = 1e-9;
 
-    /// Whether an expectation gives any part of it a weight, so that a score is wanted.
+    /// Returns `true` if the expectation gives any of its parts a weight, which means that a score is wanted.
     pub fn is_wanted_by(expectation: &Node) -> bool {
         Self::weight_in(expectation).is_some()
     }
 
-    /// The first weight that an expectation gives a part of it.
+    /// Returns the first weight given to a part of the expectation.
     pub fn weight_in(expectation: &Node) -> Option<&Node> {
         let given = |weight: &&Node| !matches!(weight.kind, NodeKind::Null);
         match &expectation.kind {
@@ -124,13 +126,13 @@ impl Scoring {
         }
     }
 
-    /// Σ weight · score of the findings that somebody wrote, where what is undecided earns nothing. A case that asserts
-    /// nothing has the most there is, and a full match has exactly that.
+    /// Returns Σ weight · score of the explicit findings, where undecided ones score 0. A case without assertions has
+    /// the maximum score, and a full match has exactly the maximum.
     pub fn score(&self, findings: &[Finding]) -> f64 {
         self.tally(findings).least
     }
 
-    /// What the findings that somebody wrote add up to, and may.
+    /// Returns the range of scores of the explicit findings.
     pub fn tally(&self, findings: &[Finding]) -> Tally {
         let mut written = findings.iter().filter(|finding| !finding.implicit).peekable();
         let start = if written.peek().is_none() { self.max_score } else { 0.0 };
@@ -147,12 +149,13 @@ impl Scoring {
         tally
     }
 
-    /// Whether the score is enough and nothing critical failed; `None` where that hangs on what is undecided.
+    /// Returns `true` if the score is enough and nothing critical failed; `None` if that depends on undecided
+    /// findings.
     pub fn passes(&self, findings: &[Finding]) -> Option<bool> {
         self.allows(&self.tally(findings))
     }
 
-    /// As `passes`, of what the findings add up to.
+    /// Like `passes`, for a tally.
     pub fn allows(&self, tally: &Tally) -> Option<bool> {
         if tally.failed_critical || !self.is_enough(tally.most) {
             return Some(false);
@@ -160,7 +163,7 @@ impl Scoring {
         (self.is_enough(tally.least) && !tally.open_critical).then_some(true)
     }
 
-    /// True if these findings score the same share of their own weights that a pass takes of the most there is.
+    /// True if these findings reach the same share of their own weights that a pass requires of the maximum score.
     fn passes_by_share<'a>(&self, findings: impl Iterator<Item = &'a Finding>) -> bool {
         let (mut score, mut most, mut failed_critical) = (0.0, 0.0, false);
         for finding in findings {
@@ -172,17 +175,18 @@ impl Scoring {
         !failed_critical && score >= needed - most * Self::TOLERANCE
     }
 
-    /// Why the score does not pass, or may not: `scores 50 of 100, and needs 80`. `None` where it is enough.
+    /// Returns the reason why the score does not pass, or might not: `scores 50 of 100, and needs 80`. `None` if it
+    /// is enough.
     pub fn because(&self, findings: &[Finding]) -> Option<String> {
         self.because_of(&self.tally(findings))
     }
 
-    /// As `because`, of what the findings add up to.
+    /// Like `because`, for a tally.
     pub fn because_of(&self, tally: &Tally) -> Option<String> {
         if self.is_enough(tally.least) {
             return None;
         }
-        // What is not enough must not read as if it were.
+        // Show full precision if rounding would make an insufficient score look sufficient.
         let is_close = [tally.least, tally.most].iter().any(|score| points(*score) == points(self.pass_score));
         let shown = |score: f64| if is_close { score.to_string() } else { points(score) };
         let (least, most) = (shown(tally.least), shown(tally.most));
@@ -194,14 +198,14 @@ impl Scoring {
         score >= self.pass_score - self.max_score.abs() * Self::TOLERANCE
     }
 
-    /// Without the noise that keeps a full score from being one.
+    /// Rounds a sum that is full except for floating-point error to the full score.
     fn settled(&self, sum: f64) -> f64 {
         let is_full = (sum - self.max_score).abs() <= self.max_score.abs() * Self::TOLERANCE;
         if is_full { self.max_score } else { sum }
     }
 }
 
-/// The least and the most that a finding scores.
+/// Returns the lowest and the highest possible score of a finding.
 fn bounds(finding: &Finding) -> (f64, f64) {
     match (finding.leeway, finding.score) {
         (Some(leeway), _) => (leeway.least, leeway.most),
@@ -210,7 +214,7 @@ fn bounds(finding: &Finding) -> (f64, f64) {
     }
 }
 
-/// With at most two decimals.
+/// Formats with at most two decimals.
 fn points(score: f64) -> String {
     let rounded = (score * 100.0).round() / 100.0;
     if rounded == 0.0 { "0".into() } else { rounded.to_string() }

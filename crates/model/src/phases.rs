@@ -1,34 +1,34 @@
-//! How long each part of a trial took.
+//! Duration of each phase of a trial.
 
 use std::ops::AddAssign;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A duration in whole milliseconds.
+/// Returns a duration in whole milliseconds.
 pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// How long the parts of a trial took, in milliseconds, all its attempts together. What is between them is in none.
+/// Durations of the phases of a trial, in milliseconds, over all its attempts. Time between phases is not included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Phases {
-    /// Making its sandbox: clone, fixtures, setup commands.
+    /// Provisioning of the sandbox: clone, fixtures, setup commands.
     pub provision_ms: u64,
-    /// The conversation. It includes the time of a played user and of judges that test code asks on the way, which the
-    /// agent's own time leaves out.
+    /// Conversation. It includes the time of a simulated user and of judges that test code asks meanwhile, which the
+    /// agent's own time excludes.
     pub act_ms: u64,
-    /// Looking at the sandbox and its remotes.
+    /// Collection of the state of the sandbox and its remotes.
     pub collect_ms: u64,
-    /// Grading, with judges and the user's checking commands.
+    /// Grading, including judges and the user's check commands.
     pub grade_ms: u64,
-    /// The user's commands after grading.
+    /// User's hook commands after grading.
     pub hooks_ms: u64,
 }
 
 impl Phases {
-    /// Each phase's name and time, in order.
+    /// Returns each phase's name and duration, in order.
     pub fn named(self) -> [(&'static str, u64); 5] {
         [
             ("provision", self.provision_ms),

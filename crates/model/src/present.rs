@@ -1,9 +1,9 @@
-//! Reading an optional value in which null is a value: absent is absent, null is null.
+//! Deserialisation of optional values that distinguishes null from absent.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// For fields of type `Option<Value>` that are left out when absent.
+/// Deserialises fields of type `Option<Value>` that are omitted when absent.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

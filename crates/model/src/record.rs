@@ -1,4 +1,4 @@
-//! What is kept of a run and of a trial: the objects of the JSON report.
+//! Records of runs and trials: the objects of the JSON report.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,231 +11,232 @@ use crate::{
     Ending, Fault, FileChange, Finding, Limits, Outcome, Phases, Ruling, Scoring, SideEffects, Tokens, TrialId,
 };
 
-/// A run, as the report's `run` tells it.
+/// Run, as in the report's `run`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
-    /// Sorts by time.
+    /// Id, which sorts by time.
     pub id: String,
-    /// The user's name for it.
+    /// Label given by the user.
     pub label: Option<String>,
-    /// The run whose evidence was graded again.
+    /// Run whose evidence was graded again.
     #[serde(default)]
     pub regrade_of: Option<String>,
-    /// When it began.
+    /// Start time.
     pub started_at: Timestamp,
-    /// The program's version.
+    /// Version of trialrun.
     pub trialrun_version: String,
-    /// The resolved settings: name → value.
+    /// Resolved settings by name.
     pub settings: Map<String, Value>,
-    /// The agents it uses.
+    /// Agents used by the run.
     pub agents: Vec<AgentInfo>,
-    /// The skills it tests.
+    /// Skills under test.
     pub skills: Vec<SkillInfo>,
-    /// The trials it will run, in order.
+    /// Planned trials, in order.
     pub trials: Vec<TrialId>,
-    /// How many run at a time.
+    /// Number of trials that run in parallel.
     pub jobs: usize,
 }
 
-/// An agent of a run.
+/// Agent of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentInfo {
-    /// Such as `claude-code`.
+    /// Name, such as `claude-code`.
     pub name: String,
-    /// The agent's own version, if it is known.
+    /// Version of the agent, if it is known.
     pub version: Option<String>,
-    /// The model.
+    /// Name of the model.
     pub model: Option<String>,
-    /// As the agent understands it.
+    /// Reasoning effort passed to the agent.
     pub reasoning_effort: Option<String>,
-    /// Where its model is reached.
+    /// URL of the model's endpoint.
     pub base_url: Option<String>,
 }
 
-/// A skill of a run.
+/// Skill of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillInfo {
-    /// Its name.
+    /// Name of the skill.
     pub name: String,
-    /// Its version as written.
+    /// Version as written.
     pub version: Option<String>,
     /// SHA-256 over its files.
     pub content_hash: String,
 }
 
-/// A finished trial, as the report's `trials` tells it. What it does not have is not written: most of the fields of most
-/// trials are empty, and there are thousands of them.
+/// Finished trial, as in the report's `trials`. Absent fields are omitted: most fields of most trials are empty, and
+/// there are thousands of trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
-    /// Printed: `suite::case@arm#1`.
+    /// Printed id: `suite::case@arm#1`.
     pub id: Arc<str>,
-    /// The suite's name.
+    /// Name of the suite.
     pub suite: Arc<str>,
-    /// The case's id.
+    /// Id of the case.
     pub case: Arc<str>,
-    /// What a person would call it.
+    /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The arm, printed.
+    /// Printed form of the arm.
     pub arm: Arc<str>,
-    /// The agent.
+    /// Name of the agent.
     pub agent: String,
-    /// The model as the user named it.
+    /// Name of the model as the user gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Such as `with_skill`.
+    /// Variant, such as `with_skill`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// From 1.
+    /// Number of the repetition, from 1.
     pub repetition: u64,
-    /// What it came to.
+    /// Outcome.
     pub outcome: Outcome,
-    /// Passed only after another attempt failed.
+    /// True if it passed only after another attempt failed.
     #[serde(default)]
     pub flaky: bool,
-    /// Whose trouble it was, if it is broken or undecided.
+    /// Component at fault, if the trial is broken or undecided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
-    /// The reason in one line; absent for a pass.
+    /// Reason in one line; absent for a pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
-    /// How acting ended; absent if it never began.
+    /// Way in which the conversation ended; absent if it never started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
-    /// Σ weight·score of the decided findings.
+    /// Score: Σ weight·score of the decided findings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// Σ weight of the decided findings.
+    /// Maximum score: Σ weight of the decided findings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_score: Option<f64>,
-    /// The score it takes to pass, where the format has one.
+    /// Score needed to pass, if the format has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass_score: Option<f64>,
-    /// One for each assertion, implicit ones last.
+    /// Findings, one for each assertion; implicit ones are last.
     pub findings: Vec<Finding>,
-    /// What the user said, all messages.
+    /// All messages of the user.
     pub input: Vec<String>,
-    /// The value the message was made of, where the case has one.
+    /// Value that the message was made from, if the case has one.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub input_value: Option<Value>,
-    /// The agent's last answer.
+    /// Agent's last answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// The whole of what the agent gave last, where that is more than text: `output`, `messages` and any other key.
+    /// Agent's whole last result, if it is more than text: `output`, `messages` and any other key.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub result: Option<Value>,
-    /// What the case calls expected.
+    /// Expected value according to the case.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub expected: Option<Value>,
-    /// What the case expects of the whole result, where `expected` is something else.
+    /// Expected value of the whole result, if it differs from `expected`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub expected_trace: Option<Value>,
-    /// The JSON Schema of the output, where `expected` is something else.
+    /// JSON Schema of the output, if it differs from `expected`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub expected_schema: Option<Value>,
-    /// The script that was to answer.
+    /// Script that was to answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
-    /// The tools it was handed.
+    /// Tools passed to the agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Value>,
-    /// The variables it was handed, where the case wants them kept.
+    /// Variables passed to the agent, if the case wants them in the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vars: Option<Map<String, Value>>,
-    /// Whether it passes when what it asserts does not hold.
+    /// True if the trial passes when its assertions do not hold.
     #[serde(default)]
     pub not: bool,
-    /// Where the case stands in its file, from 0, for formats whose readers count.
+    /// Position of the case in its file, from 0, for formats whose readers count cases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<usize>,
-    /// Numbers that the case's code gave a name.
+    /// Named scores set by the case's code.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: BTreeMap<String, f64>,
-    /// What judging by models took.
+    /// Requests and usage of judge models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<Aside>,
-    /// What playing the user took.
+    /// Requests and usage of the simulated user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<Aside>,
-    /// How the agent replied to each message, in order.
+    /// Agent's reply to each message, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replies: Vec<ReplyRecord>,
-    /// The model's turns, sub-agents' not counted.
+    /// Number of model turns, excluding those of sub-agents.
     pub turn_count: usize,
-    /// Every call.
+    /// All tool calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<CallRecord>,
-    /// Every question.
+    /// All questions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<AnsweredQuestion>,
     /// Tokens, if they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Tokens>,
-    /// US dollars, if they are known.
+    /// Cost in US dollars, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Who says what it cost: the user's prices (`pricing-config`), OpenRouter's list (`openrouter-pricing`), an agent that is
-    /// a program (`cli`, or `cli-unreconciled` where OpenRouter bills and its list was not to be had), any other (`agent`).
+    /// Origin of the cost: the user's prices (`pricing-config`), OpenRouter's price list (`openrouter-pricing`), an
+    /// agent that is a program (`cli`, or `cli-unreconciled` if OpenRouter bills and its price list could not be
+    /// fetched), any other agent (`agent`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_source: Option<String>,
-    /// What the agent itself says it cost, where another figure goes before it.
+    /// Cost reported by the agent itself, if another figure takes precedence over it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd_cli: Option<f64>,
-    /// Whether the agent made use of the skill under test; absent where there is none.
+    /// True if the agent used the skill under test; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub triggered: Option<bool>,
-    /// Whether it was to, as far as the case says.
+    /// True if the skill was expected to trigger; absent if the case does not specify it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub should_trigger: Option<bool>,
-    /// What the trial left on remotes: what `cleanup` takes away.
+    /// Branches and review requests that the trial left on remotes, which `cleanup` removes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub side_effects: Vec<SideEffects>,
-    /// What the agent's process exited with, where there is one and it ended by itself.
+    /// Exit code of the agent's process, if there is one and it ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// From provisioning to the outcome, all attempts and everything around the agent included.
+    /// Time from provisioning to the outcome, in milliseconds, including all attempts and all work around the agent.
     pub duration_ms: u64,
-    /// How long the agent took, in milliseconds, with earlier attempts that count: its own time, which `--max-duration`
-    /// limits and comparisons use. Absent where it did not run.
+    /// Time that the agent took, in milliseconds, including earlier attempts that count. `--max-duration` limits it
+    /// and comparisons use it. Absent if the agent did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_ms: Option<u64>,
-    /// How long each part of it took.
+    /// Duration of each phase.
     #[serde(default)]
     pub phases: Phases,
-    /// When it started.
+    /// Start time.
     pub started_at: Timestamp,
-    /// The agent's own session id.
+    /// Session id assigned by the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// The agent's own version.
+    /// Version of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_version: Option<String>,
-    /// How the agent was signed in, in words that hold no secret.
+    /// Way in which the agent was signed in, without secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<String>,
-    /// The skill under test.
+    /// Skill under test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<SkillInfo>,
-    /// The limits in force.
+    /// Limits in force.
     #[serde(default)]
     pub limits: Arc<Limits>,
-    /// Settings of this trial that change what the agent does: permission mode, tools, setting sources. Trials of one arm
-    /// share them.
+    /// Settings of this trial that change the agent's behaviour: permission mode, tools, setting sources. Trials of
+    /// one arm share them.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub settings: Arc<Map<String, Value>>,
-    /// Attempts before this one; this one is last.
+    /// Earlier attempts and this one, which is last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<AttemptRecord>,
-    /// Files of the working directory that are not as they were.
+    /// Changed files of the working directory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files_changed: Vec<FileChange>,
-    /// The sandbox, where it was kept.
+    /// Path of the sandbox, if it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
-    /// What went wrong beside the findings.
+    /// Errors beside the findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
-    /// What looks wrong but decides nothing.
+    /// Warnings, which do not affect the outcome.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// True if the record of the last attempt has masked text that assertions may look at.
@@ -244,7 +245,8 @@ pub struct TrialRecord {
 }
 
 impl TrialRecord {
-    /// Whether it is only there to be compared with: its agent lacks the skill. It decides nothing by itself.
+    /// Returns `true` if the trial serves only for comparison because its agent lacks the skill. It does not affect
+    /// the run's result.
     pub fn is_baseline(&self) -> bool {
         self.variant.as_deref() == Some(crate::WITHOUT_SKILL)
     }
@@ -254,7 +256,8 @@ impl TrialRecord {
         self.findings.iter().filter(|finding| !finding.is_decided()).count()
     }
 
-    /// `Some(true)` if what could be decided passes; `None` if the trial was not graded, or no assertion was decided.
+    /// Returns `Some(true)` if the decided findings pass; `None` if the trial was not graded, or no assertion was
+    /// decided.
     pub fn decided_pass(&self) -> Option<bool> {
         let scoring = self.pass_score.zip(self.max_score);
         let scoring = scoring.map(|(pass_score, max_score)| Scoring { max_score, pass_score });
@@ -262,7 +265,7 @@ impl TrialRecord {
         Outcome::of_decided(&self.findings, &ruling).filter(|_| self.outcome.is_graded())
     }
 
-    /// Number of undecided findings of a trial that passed but for them; `None` for any other trial.
+    /// Returns the number of undecided findings of a trial whose decided findings pass; `None` for any other trial.
     pub fn passed_but_for(&self) -> Option<usize> {
         let is_open = self.outcome == Outcome::Undecided && self.decided_pass() == Some(true);
         is_open.then(|| self.undecided())
@@ -273,17 +276,17 @@ fn is_empty(settings: &Arc<Map<String, Value>>) -> bool {
     settings.is_empty()
 }
 
-/// What was asked of models other than the agent's own; it never counts as the agent's.
+/// Requests to models other than the agent's own. They never count as the agent's usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Aside {
-    /// How many answers came from a model.
+    /// Number of answers that a model gave.
     pub requests: u64,
-    /// How many answers were there already.
+    /// Number of answers that came from the cache.
     pub cached: u64,
-    /// What it used; an amount that one of them did not tell is absent.
+    /// Tokens used; absent if any of them did not report its amount.
     pub tokens: Option<Tokens>,
-    /// What it cost in US dollars; absent if it is not known of one of them.
+    /// Cost in US dollars; absent if any of them is unknown.
     pub cost_usd: Option<f64>,
 }
 
@@ -301,7 +304,7 @@ impl std::ops::AddAssign for Aside {
 }
 
 impl Aside {
-    /// An amount of both together: known if it is known of each that asked a model at all.
+    /// Combines an amount of both: known only if it is known for each that made requests.
     fn with<T>(self, other: Self, of: fn(&Self) -> Option<T>, plus: impl FnOnce(T, T) -> T) -> Option<T> {
         match (self.requests, other.requests) {
             (_, 0) => of(&self),
@@ -311,84 +314,84 @@ impl Aside {
     }
 }
 
-/// A reply to one message of the user.
+/// Reply to one message of the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplyRecord {
-    /// The answer. Absent if there is none, or if it is the only reply: then it is the trial's answer.
+    /// Answer. Absent if there is none, or if it is the only reply: then it is the trial's answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// From the message to the end of the reply, in milliseconds.
+    /// Time from the message to the end of the reply, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
-    /// From the message to the first word of the reply, in milliseconds, if it came in pieces.
+    /// Time from the message to the first token of the reply, in milliseconds, if it was streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token_ms: Option<u64>,
 }
 
-/// A call, as the report tells it.
+/// Tool call, as in the report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallRecord {
-    /// The canonical name.
+    /// Canonical name of the tool.
     pub name: String,
-    /// The agent's own name.
+    /// Agent's own name for the tool.
     pub raw_name: String,
-    /// The arguments.
+    /// Arguments.
     pub input: Value,
-    /// The answer.
+    /// Result.
     pub result: Option<String>,
-    /// Whether the answer is an error.
+    /// True if the result is an error.
     pub is_error: bool,
     /// Index of the turn, from 0.
     pub turn: usize,
-    /// The call whose sub-agent made it.
+    /// Id of the call that started the sub-agent, if a sub-agent made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
 }
 
-/// A question and what was answered.
+/// Question and its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnsweredQuestion {
-    /// What the agent asked.
+    /// Question of the agent.
     pub question: String,
-    /// What it was told; absent when nothing matched.
+    /// Answer; absent if no prepared answer matched.
     pub answer: Option<String>,
 }
 
 /// One attempt at a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttemptRecord {
-    /// What it came to.
+    /// Outcome.
     pub outcome: Outcome,
-    /// Why.
+    /// Reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
-    /// The agent's last answer in it.
+    /// Agent's last answer in this attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// What it used.
+    /// Tokens used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Tokens>,
-    /// What it cost.
+    /// Cost in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// How long it took, everything around the agent included.
+    /// Duration in milliseconds, including all work around the agent.
     pub duration_ms: u64,
 }
 
-/// When a command runs that the user puts around trials.
+/// Point at which a hook command of the user runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookKind {
-    /// Before any trial.
+    /// Before the first trial.
     PreRun,
-    /// After a trial was graded, while its sandbox is there.
+    /// After a trial was graded, while its sandbox exists.
     PostGrade,
     /// After the last trial.
     PostRun,
 }
 
 impl HookKind {
-    /// In words: `pre-run`, `post-grade`, `post-run`.
+    /// Returns the name: `pre-run`, `post-grade`, `post-run`.
     pub fn name(self) -> &'static str {
         match self {
             Self::PreRun => "pre-run",
@@ -398,38 +401,38 @@ impl HookKind {
     }
 }
 
-/// What became of a command that the user puts around trials.
+/// Result of a hook command of the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookRecord {
-    /// When it ran.
+    /// Point at which it ran.
     pub hook: HookKind,
-    /// The command.
+    /// Command line.
     pub command: String,
-    /// Its exit code; absent where it did not come to its end by itself.
+    /// Exit code; absent if it did not exit by itself.
     pub exit_code: Option<i32>,
-    /// Whether its time was over.
+    /// True if it timed out.
     #[serde(default)]
     pub timed_out: bool,
-    /// What kept it from being run to its end.
+    /// Error that prevented it from running to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What it wrote to its standard output; of too much the middle is left out.
+    /// Stdout; the middle is left out if it is too long.
     #[serde(default)]
     pub stdout: String,
-    /// The same of its error output.
+    /// Stderr; the middle is left out if it is too long.
     #[serde(default)]
     pub stderr: String,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 
 impl HookRecord {
-    /// Whether it came to its end and is content.
+    /// Returns `true` if it exited with code 0.
     pub fn succeeded(&self) -> bool {
         self.error.is_none() && !self.timed_out && self.exit_code == Some(0)
     }
 
-    /// How it went, in words.
+    /// Returns a description of the result in words.
     pub fn describe(&self) -> String {
         match (&self.error, self.timed_out, self.exit_code) {
             (Some(error), ..) => error.clone(),
@@ -439,7 +442,7 @@ impl HookRecord {
         }
     }
 
-    /// The last lines it wrote, those of its error output if there are any; at most `most`.
+    /// Returns at most `most` of its last lines: those of stderr, or of stdout if stderr is empty.
     pub fn last_lines(&self, most: usize) -> Vec<&str> {
         let text = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
         let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();

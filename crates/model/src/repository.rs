@@ -1,4 +1,4 @@
-//! A repository at one moment, and what became of it.
+//! State of a repository at one moment, and the change between two moments.
 
 use std::collections::BTreeMap;
 
@@ -6,104 +6,105 @@ use serde::{Deserialize, Serialize};
 
 use crate::SideEffects;
 
-/// A repository at one moment: its refs, its index and its remotes.
+/// State of a repository at one moment: its refs, its index and its remotes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RepositoryState {
-    /// The commit that is checked out; absent before the first one.
+    /// Commit that is checked out; absent before the first one.
     pub head: Option<String>,
-    /// The branch that is checked out; absent where a commit is.
+    /// Branch that is checked out; absent if HEAD is detached.
     pub branch: Option<String>,
     /// Local branches and their commits.
     pub branches: BTreeMap<String, String>,
-    /// Remotes by name: those that stood before the agent acted, at the addresses they had then.
+    /// Remotes by name: those that existed before the agent acted, at the addresses they had then.
     pub remotes: BTreeMap<String, RemoteState>,
-    /// How many commits are reached from any ref.
+    /// Number of commits reachable from any ref.
     pub commit_count: u64,
-    /// The latest of them, newest first; at most 50.
+    /// Latest of these commits, newest first; at most 50.
     pub recent_commits: Vec<Commit>,
-    /// All refs, tags included: a digest of their names and what they stand for.
+    /// Digest of the names and targets of all refs, including tags.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refs: Option<String>,
-    /// What is in the index: a digest of its entries. Absent where there is no index that can be read.
+    /// Digest of the entries of the index; absent if no index can be read.
     pub index: Option<String>,
-    /// `git status --porcelain`, a line each.
+    /// Lines of `git status --porcelain`.
     pub status: Vec<String>,
-    /// Remote-tracking branches that git logged as pushed, such as `fork/main`, and the commits they were pushed at.
+    /// Remote-tracking branches that git logged as pushed, such as `fork/main`, with the pushed commits.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pushes: BTreeMap<String, String>,
-    /// Why none of this can be read although it could before: the agent removed the repository or broke it.
+    /// Reason why the state cannot be read although it could be before: the agent removed or broke the repository.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
 }
 
-/// A remote at one moment.
+/// State of a remote at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RemoteState {
-    /// Its address, without what signs in.
+    /// Address, without credentials.
     pub url: String,
-    /// Its branches and their commits, as the remote itself tells them; absent if it could not be asked.
+    /// Branches and their commits, as reported by the remote itself; absent if it could not be queried.
     pub branches: Option<BTreeMap<String, String>>,
-    /// Its review requests, open and closed; absent if they could not be asked for.
+    /// Review requests, open and closed; absent if they could not be queried.
     pub review_requests: Option<Vec<ReviewRequest>>,
-    /// What could not be asked, and why, a line each.
+    /// Queries that failed, with the reason, one line each.
     pub unknown: Vec<String>,
-    /// Branches that somebody else changed while the trial ran; in `branches` they are as they were before.
+    /// Branches changed by others during the trial. `branches` has their state from before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_others: Vec<String>,
 }
 
-/// A commit.
+/// Commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Commit {
-    /// Its hash.
+    /// Hash.
     pub sha: String,
-    /// The first line of its message.
+    /// First line of the message.
     pub subject: String,
-    /// Whether it is reached from what is checked out.
+    /// True if it is reachable from HEAD.
     pub on_head: bool,
 }
 
-/// A pull request or a merge request.
+/// Pull request or merge request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewRequest {
-    /// Its number.
+    /// Number.
     pub number: u64,
-    /// The branch that is to be merged.
+    /// Branch to merge.
     pub head: Option<String>,
-    /// The branch it is to be merged into.
+    /// Target branch.
     pub base: Option<String>,
-    /// Where people look at it.
+    /// URL of its web page.
     pub url: Option<String>,
-    /// Whether it can still be merged.
+    /// True if it can still be merged.
     pub open: bool,
 }
 
-/// What became of a repository between two moments.
+/// Change of a repository between two moments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RepositoryChange {
-    /// Before the agent began: fixtures and skill are in their places.
+    /// State before the agent starts, with fixtures and skill in place.
     pub before: RepositoryState,
-    /// After the agent and all its processes have ended.
+    /// State after the agent and all its processes have ended.
     pub after: RepositoryState,
-    /// Commits reached from a ref or from what is checked out that were not before, newest first.
+    /// Commits reachable from a ref or from HEAD that were not reachable before, newest first.
     pub new_commits: Vec<Commit>,
 }
 
 impl RepositoryChange {
-    /// What is new on remotes, remote by remote: branches, and review requests that are open. What could not be asked for
-    /// is not new.
+    /// Returns what is new on each remote: branches and open review requests. Anything that could not be queried is
+    /// not counted as new.
     pub fn side_effects(&self) -> Vec<SideEffects> {
         let of = |after: &RemoteState| {
-            // A name may have come to stand for another place; what was there before is known of a place only.
+            // Compare by URL: the name may now belong to another address, and the earlier state is known by address
+            // only.
             let before = self.before.remotes.values().find(|before| before.url == after.url);
             let old = before.map(|before| before.branches.as_ref());
             let is_new = |name: &str| match old {
                 Some(old) => old.is_some_and(|old| !old.contains_key(name)),
-                // A remote that was not there before is the agent's own.
+                // A remote that did not exist before was added by the agent.
                 None => true,
             };
             let commits: BTreeMap<String, String> =

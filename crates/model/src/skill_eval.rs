@@ -1,4 +1,4 @@
-//! What a case asks of the skill under test, and what trials leave on remotes.
+//! Expectations about the skill under test, and side effects of trials on remotes.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::Excerpt;
 
-/// What the definition under test is.
+/// Kind of definition under test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Definition {
-    /// A skill: a directory with a `SKILL.md`.
+    /// Skill: a directory with a `SKILL.md`.
     #[default]
     Skill,
-    /// A sub-agent: a Markdown file, which the agent may hand a task to.
+    /// Sub-agent: a Markdown file. The agent may delegate a task to it.
     SubAgent,
 }
 
 impl Definition {
-    /// In words.
+    /// Returns the name in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Skill => "skill",
@@ -26,37 +26,37 @@ impl Definition {
     }
 }
 
-/// What a case asks of the skill under test, where it asks whether the skill is of use.
+/// Expectations about the skill under test, for a case that checks whether the skill helps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SkillEval {
-    /// Whether the agent is to make use of the skill. If not, what the case says about branches, commits, pushes and review
-    /// requests is turned round, and use of the skill is a failure.
+    /// True if the agent should use the skill. If false, the case's expectations about branches, commits, pushes and
+    /// review requests are inverted, and using the skill is a failure.
     pub should_trigger: bool,
-    /// What is put before the message where the skill is installed, such as `Use the $review skill. `.
+    /// Text put before the message if the skill is installed, such as `Use the $review skill. `.
     pub invocation: Option<String>,
-    /// How far the case reaches out.
+    /// Reach of the case's side effects.
     pub side_effect_level: SideEffectLevel,
-    /// What it may leave behind, and where that is written.
+    /// Allowed side effects and the location of that setting.
     pub contract: Option<(SideEffectContract, Excerpt)>,
 }
 
-/// How far a case reaches out.
+/// Reach of a case's side effects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SideEffectLevel {
-    /// It only reads.
+    /// Only reads.
     Static,
-    /// It changes the sandbox and nothing else.
+    /// Changes only the sandbox.
     #[default]
     LocalOnly,
-    /// It reaches services, and does them no harm.
+    /// Contacts services without changing them.
     LiveSafe,
-    /// It changes what others see.
+    /// Changes what others can see.
     LiveExternal,
 }
 
 impl SideEffectLevel {
-    /// Every level by its written name.
+    /// Every level with its written name.
     pub const ALL: [(&'static str, Self); 4] = [
         ("static", Self::Static),
         ("local-only", Self::LocalOnly),
@@ -64,25 +64,25 @@ impl SideEffectLevel {
         ("live-external", Self::LiveExternal),
     ];
 
-    /// As written.
+    /// Returns the written name.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, level)| *level == self).map_or("local-only", |(name, _)| name)
     }
 }
 
-/// What a trial may leave behind.
+/// Side effects that a trial is allowed to leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SideEffectContract {
-    /// Local branches.
+    /// Allows new local branches.
     pub allow_new_local_branches: bool,
-    /// Branches on a remote.
+    /// Allows new branches on a remote.
     pub allow_new_remote_branches: bool,
-    /// Commits.
+    /// Allows new commits.
     pub allow_new_commits: bool,
-    /// Pull requests and merge requests.
+    /// Allows new pull requests and merge requests.
     pub allow_new_review_requests: bool,
-    /// Files that are not as they were once fixtures and skill were in their places.
+    /// Allows changes of files, compared with their state after fixtures and skill were installed.
     pub allow_worktree_changes: bool,
 }
 
@@ -98,20 +98,20 @@ impl Default for SideEffectContract {
     }
 }
 
-/// What a trial left on one remote.
+/// Side effects of a trial on one remote.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SideEffects {
-    /// The remote's address, without what signs in.
+    /// Address of the remote, without credentials.
     pub remote: String,
-    /// Branches that are new there.
+    /// New branches.
     pub branches: Vec<String>,
-    /// Numbers of review requests that are new and open.
+    /// Numbers of new and open review requests.
     pub review_requests: Vec<u64>,
-    /// The commits of these branches, as they were left.
+    /// Commits of these branches at the end of the trial.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub commits: BTreeMap<String, String>,
-    /// Whether the trial added the remote itself: what was there before is not known then.
+    /// True if the trial itself added the remote, so that its earlier state is unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub added: bool,
 }

@@ -1,11 +1,11 @@
-//! Places in the user's files.
+//! Locations in the user's files.
 
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-/// A half-open range of bytes in a [`Source`]. Trees have one in every value, so it is kept small: what lies beyond the
-/// first 4 GiB of a text is where those end.
+/// Half-open range of bytes in a [`Source`]. Every value of a tree has one, so it is kept small: an offset beyond 4
+/// GiB is stored as 4 GiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Span {
     start: u32,
@@ -13,47 +13,47 @@ pub struct Span {
 }
 
 impl Span {
-    /// The range `start..end`.
+    /// Creates the range `start..end`.
     pub fn new(start: usize, end: usize) -> Self {
         let kept = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         Self { start: kept(start), end: kept(end.max(start)) }
     }
 
-    /// The first byte.
+    /// Returns the offset of the first byte.
     pub fn start(self) -> usize {
         self.start as usize
     }
 
-    /// One past the last byte; equal to `start` for a place between two bytes.
+    /// Returns the offset after the last byte; equal to `start` for a position between two bytes.
     pub fn end(self) -> usize {
         self.end as usize
     }
 }
 
-/// A value and where the user wrote it.
+/// Value with its location in the user's file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spanned<T> {
-    /// What was written.
+    /// Value.
     pub value: T,
-    /// Where.
+    /// Location.
     pub span: Span,
 }
 
 impl<T> Spanned<T> {
-    /// `value`, written at `span`.
+    /// Creates `value`, written at `span`.
     pub fn new(value: T, span: Span) -> Self {
         Self { value, span }
     }
 }
 
-/// One file of the user's, as it was read.
+/// File of the user, as it was read.
 #[derive(Debug)]
 pub struct Source {
-    /// The path as the user would write it, for messages.
+    /// Path as the user would write it, for messages.
     pub path: Arc<str>,
-    /// The whole text.
+    /// Whole text.
     pub text: String,
-    /// Where each line begins; found when the first excerpt is asked for.
+    /// Offset at which each line starts; computed for the first excerpt.
     lines: OnceLock<Vec<usize>>,
 }
 
@@ -66,7 +66,7 @@ impl PartialEq for Source {
 impl Eq for Source {}
 
 impl Source {
-    /// A source to be shared by everything that was read from it.
+    /// Creates a source that everything read from it can share.
     pub fn new(path: impl Into<Arc<str>>, text: impl Into<String>) -> Arc<Self> {
         Arc::new(Self { path: path.into(), text: text.into(), lines: OnceLock::new() })
     }
@@ -76,7 +76,7 @@ impl Source {
         self.lines.get_or_init(begins)
     }
 
-    /// The line that holds `span`, ready to be drawn without this source.
+    /// Returns the line that contains `span`. It can be drawn without this source.
     pub fn excerpt(&self, span: Span) -> Excerpt {
         let floor = |mut at: usize| {
             at = at.min(self.text.len());
@@ -99,12 +99,13 @@ impl Source {
     }
 }
 
-/// A line that is longer than this, in bytes, is cut. A file without line ends would be kept whole with every place in it.
+/// Length in bytes above which a line is cut. Otherwise every location in a file without line ends would keep the
+/// whole file.
 const LONGEST_LINE: usize = 1_000;
-/// What is kept of a long line before the place and after it, in bytes.
+/// Number of bytes kept before and after the location in a long line.
 const KEPT: usize = 200;
 
-/// What of the line `text` is kept for the place at the byte `at` of it, and how many characters stand before that.
+/// Returns the kept part of the line `text` around the byte `at`, and the number of characters before it.
 fn around(text: &str, at: usize, column: usize) -> (&str, usize) {
     if text.len() <= LONGEST_LINE {
         return (text, 0);
@@ -122,23 +123,23 @@ fn around(text: &str, at: usize, column: usize) -> (&str, usize) {
     (&text[from..to.max(from)], (column - 1).saturating_sub(before))
 }
 
-/// A line of the user's file and what to underline in it. It holds the text, so a recorded failure can be drawn after
-/// the file has changed.
+/// Line of the user's file and the part to underline. It holds the text, so a recorded failure can be drawn after the
+/// file has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Excerpt {
-    /// The path as the user would write it; those of one file share it.
+    /// Path as the user would write it; excerpts of one file share it.
     pub file: Arc<str>,
-    /// 1-based.
+    /// Line number, from 1.
     pub line: usize,
-    /// 1-based, in characters.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// How many characters to underline, at least 1.
+    /// Number of characters to underline, at least 1.
     #[serde(default = "one")]
     pub length: usize,
-    /// The line without its line end; of a very long one, what is around the underlined part.
+    /// Line without its line end; for a very long line, the part around the location.
     #[serde(default)]
     pub text: String,
-    /// How many characters of the line stand before `text`.
+    /// Number of characters of the line before `text`.
     #[serde(default, skip_serializing_if = "is_none")]
     pub skipped: usize,
 }
@@ -152,7 +153,7 @@ fn one() -> usize {
 }
 
 impl Excerpt {
-    /// An excerpt of a whole file that has no line to show, such as a directory or an unreadable file.
+    /// Creates an excerpt of a whole file without a line to show, such as a directory or an unreadable file.
     pub fn of_file(path: impl Into<Arc<str>>) -> Self {
         Self { file: path.into(), line: 1, column: 1, length: 1, text: String::new(), skipped: 0 }
     }

@@ -1,148 +1,148 @@
-//! What an agent does while it acts, one step at a time.
+//! Steps of an agent.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{Effect, Touch, Usage};
 
-/// One thing that happened in a session. A trace is built from steps alone, live and from the record.
+/// One event of a session. A trace is built only from steps, both live and from the record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Step {
     /// The agent opened, or reopened, its session.
     Session {
-        /// The agent's own id; only the first one of a trial counts.
+        /// Session id assigned by the agent; only the first one of a trial counts.
         session_id: Option<String>,
-        /// The model the agent says it uses.
+        /// Model that the agent reports.
         model: Option<String>,
-        /// The agent's own version.
+        /// Version of the agent.
         agent_version: Option<String>,
-        /// The tools it says it has.
+        /// Tools that the agent reports.
         #[serde(default)]
         tools: Vec<String>,
-        /// How it is signed in, in words that hold no secret.
+        /// Way in which the agent is signed in, without secrets.
         auth: Option<String>,
     },
-    /// The user spoke.
+    /// The user sent a message.
     UserMessage {
-        /// From 1.
+        /// Number of the message, from 1.
         index: usize,
-        /// How many there will be.
+        /// Total number of messages.
         of: usize,
-        /// What was said.
+        /// Text of the message.
         text: String,
     },
     /// The model wrote text.
     Text {
-        /// The model message it belongs to; text and calls of one message are one turn.
+        /// Model message it belongs to; text and calls of one message are one turn.
         message: String,
-        /// What it wrote.
+        /// Text.
         text: String,
-        /// The call whose sub-agent wrote it.
+        /// Id of the call that started the sub-agent, if a sub-agent wrote it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
-    /// The model thought aloud.
+    /// The model produced reasoning.
     Thinking {
-        /// The model message it belongs to.
+        /// Model message it belongs to.
         message: String,
-        /// What it thought; may be empty where the vendor hides it.
+        /// Reasoning text; may be empty if the vendor hides it.
         text: String,
-        /// The call whose sub-agent thought it.
+        /// Id of the call that started the sub-agent, if a sub-agent produced it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
     /// The model called a tool.
     ToolCall(ToolCall),
-    /// A tool answered.
+    /// A tool returned a result.
     ToolResult(ToolResult),
-    /// The agent asked the user, and this is what it was told.
+    /// The agent asked the user a question; includes the answer.
     Question(Question),
-    /// The agent was refused a tool.
+    /// The agent was denied a tool.
     PermissionDenied {
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// The call.
+        /// Id of the call.
         call_id: Option<String>,
-        /// Why.
+        /// Reason.
         message: String,
     },
-    /// The agent tries its provider again.
+    /// The agent retries a request to its provider.
     Retry {
-        /// From 1.
+        /// Number of the attempt, from 1.
         attempt: u64,
-        /// The HTTP status, if there was an answer.
+        /// HTTP status, if there was a response.
         status: Option<u16>,
-        /// What went wrong.
+        /// Description of the error.
         error: String,
-        /// How long it waits, in milliseconds.
+        /// Delay before the retry, in milliseconds.
         delay_ms: Option<u64>,
     },
-    /// A scripted model looked at what the agent sent.
+    /// A scripted model checked a request of the agent.
     RequestCheck {
-        /// Which step of the script, from 1.
+        /// Step of the script, from 1.
         step: usize,
-        /// Whether the request was as the script expects.
+        /// True if the request met the script's expectation.
         met: bool,
-        /// What was looked for and, when it was not met, what was there instead.
+        /// Expected value and, if it was not met, the actual value.
         because: String,
     },
-    /// A line of the agent's error output, or something the harness has to say about the session.
+    /// A line of the agent's stderr, or a notice of the harness about the session.
     Notice {
         /// `stderr`, `agent` or `harness`.
         from: String,
-        /// The line.
+        /// Text of the line.
         text: String,
     },
-    /// The agent has answered one user message, well or not.
+    /// The agent has finished its reply to one user message, successfully or not.
     Finished {
-        /// The agent's own word, such as `success`.
+        /// Agent's own result type, such as `success`.
         subtype: String,
-        /// Whether the agent calls it an error.
+        /// True if the agent reports an error.
         is_error: bool,
-        /// What it used for this message.
+        /// Usage for this message.
         usage: Usage,
-        /// The agent's answer.
+        /// Agent's answer.
         text: Option<String>,
-        /// The whole of what it gave, where that is more than text: `output`, `messages` and any other key.
+        /// Whole result, if it is more than text: `output`, `messages` and any other key.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
         result: Option<Value>,
     },
-    /// How long the reply to the user's last message took. Told after it, where an agent takes its time.
+    /// Latency of the reply to the user's last message. Follows the reply, for agents that measure it.
     Replied {
-        /// From the message to the end of the reply.
+        /// Time from the message to the end of the reply, in milliseconds.
         latency_ms: u64,
-        /// From the message to the first word of the reply, where it came in pieces.
+        /// Time from the message to the first token of the reply, in milliseconds, if it was streamed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         first_token_ms: Option<u64>,
     },
 }
 
-/// A call of a tool.
+/// Tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The agent's id for it.
+    /// Id assigned by the agent.
     pub id: String,
-    /// The canonical name; `raw_name` where there is none.
+    /// Canonical name; `raw_name` if there is none.
     pub name: String,
-    /// The agent's own name.
+    /// Agent's own name for the tool.
     pub raw_name: String,
-    /// The arguments.
+    /// Arguments.
     pub input: Value,
-    /// The model message it belongs to.
+    /// Model message it belongs to.
     pub message: String,
-    /// The call whose sub-agent made this one.
+    /// Id of the call that started the sub-agent, if a sub-agent made this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// What it does.
+    /// Effect of the call.
     pub effect: Effect,
-    /// The paths it names; filled in by the runner.
+    /// Paths that the call names; filled in by the runner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub touches: Vec<Touch>,
 }
 
 impl ToolCall {
-    /// A call of a tool whose own name is the canonical one.
+    /// Creates a call of a tool whose own name is the canonical one.
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: Value, message: impl Into<String>) -> Self {
         let name = name.into();
         Self {
@@ -157,7 +157,7 @@ impl ToolCall {
         }
     }
 
-    /// `Name(key="value", …)`: the first two arguments, each cut to 50 characters.
+    /// Returns `Name(key="value", …)` with the first two arguments, each cut to 50 characters.
     pub fn summary(&self) -> String {
         let shown = |value: &Value| {
             let text = value.to_string();
@@ -172,7 +172,7 @@ impl ToolCall {
         format!("{}({})", self.name, arguments.unwrap_or_default())
     }
 
-    /// The argument that says best what the call is about, as one line of text.
+    /// Returns the most descriptive argument as one line of text.
     pub fn key_argument(&self) -> Option<String> {
         let input = self.input.as_object()?;
         let named = crate::tool::find(&self.name).and_then(|tool| tool.key_argument).and_then(|key| input.get(key));
@@ -183,35 +183,35 @@ impl ToolCall {
     }
 }
 
-/// A tool's answer.
+/// Result of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The call it answers.
+    /// Id of the call.
     pub id: String,
-    /// The answer as text.
+    /// Result as text.
     pub content: String,
-    /// Whether it is an error.
+    /// True if it is an error.
     pub is_error: bool,
 }
 
-/// A question the agent asked its user.
+/// Question of the agent to its user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// The call that asked.
+    /// Id of the call that asked.
     pub call_id: Option<String>,
-    /// What it asked.
+    /// Text of the question.
     pub question: String,
-    /// The labels it offers.
+    /// Labels of the options.
     #[serde(default)]
     pub options: Vec<String>,
-    /// Whether several labels may be chosen.
+    /// True if several labels may be chosen.
     #[serde(default)]
     pub multi_select: bool,
-    /// What it was told; absent when no prepared answer matched.
+    /// Answer; absent if no prepared answer matched.
     pub answer: Option<String>,
-    /// Which of the case's `user_responses` answered, from 0.
+    /// Index of the used entry of the case's `user_responses`, from 0.
     pub response: Option<usize>,
-    /// Why nobody can say whether an answer was prepared: a pattern that could not be tried to its end.
+    /// Reason why it is unknown whether an answer was prepared: a pattern could not be evaluated completely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undecided: Option<String>,
 }

@@ -1,72 +1,72 @@
-//! Counting: a fold over finished trials, and the only one.
+//! Counts over finished trials. This is the only place that counts them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Aside, Outcome, Tokens, TrialRecord, Usage};
 
-/// What a run came to.
+/// Summary of a run's results.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Summary {
-    /// How many trials have an outcome; those that are only there to be compared with are not among them.
+    /// Number of trials that have an outcome, excluding those that serve only for comparison.
     pub trials: usize,
-    /// How many are only there to be compared with: the agent without the skill.
+    /// Number of trials that serve only for comparison: the agent without the skill.
     #[serde(skip_serializing_if = "is_zero")]
     pub baseline: usize,
-    /// How many passed.
+    /// Number of passed trials.
     pub passed: usize,
-    /// How many failed.
+    /// Number of failed trials.
     pub failed: usize,
-    /// How many could not be decided.
+    /// Number of undecided trials.
     pub undecided: usize,
-    /// How many of `undecided` passed but for what is undecided.
+    /// Number of `undecided` trials whose decided assertions pass.
     pub passed_but_undecided: usize,
-    /// How many were broken by infrastructure.
+    /// Number of trials broken by infrastructure.
     pub broken: usize,
-    /// How many were skipped.
+    /// Number of skipped trials.
     pub skipped: usize,
-    /// How many were cancelled.
+    /// Number of cancelled trials.
     pub cancelled: usize,
-    /// How many passed only after a failed attempt.
+    /// Number of trials that passed only after a failed attempt.
     pub flaky: usize,
-    /// Share of the `decided` trials that passed; absent without one. Where nothing is undecided this is
-    /// passed / (passed + failed).
+    /// Share of the `decided` trials that passed; absent if there are none. If nothing is undecided, this is passed /
+    /// (passed + failed).
     pub pass_rate: Option<f64>,
-    /// Trials that were graded with nothing undecided: what `pass_rate` is of.
+    /// Graded trials in which nothing is undecided: the basis of `pass_rate`.
     pub decided: Passes,
-    /// Trials that have a decided assertion; `passed` if all that was decided passes.
+    /// Trials that have a decided assertion; `passed` counts those whose decided assertions all pass.
     pub by_decided: Passes,
-    /// Tokens of all trials whose tokens are known, the baseline's included; absent when none are.
+    /// Tokens of all trials whose tokens are known, including baseline trials; absent if none are.
     pub tokens: Option<Tokens>,
-    /// The part of `tokens` that trials took which are only there to be compared with.
+    /// Part of `tokens` used by trials that serve only for comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline_tokens: Option<Tokens>,
-    /// US dollars of all trials whose cost is known, the baseline's included; absent when none is.
+    /// US dollars of all trials whose cost is known, including baseline trials; absent if none is.
     pub cost_usd: Option<f64>,
-    /// The part of `cost_usd` that trials cost which are only there to be compared with.
+    /// Part of `cost_usd` of trials that serve only for comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline_cost_usd: Option<f64>,
-    /// How many trials' cost is known, the baseline's included.
+    /// Number of trials whose cost is known, including baseline trials.
     pub trials_with_cost: usize,
-    /// What judging by models took; absent when no model was asked.
+    /// Requests and usage of judge models; absent if no model was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judge: Option<Aside>,
-    /// What playing users took; absent when nobody was played.
+    /// Requests and usage of simulated users; absent if there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<Aside>,
 }
 
-/// How many of some trials passed.
+/// Number of passed trials among some trials.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passes {
-    /// How many trials.
+    /// Number of trials.
     pub trials: usize,
-    /// How many of them passed.
+    /// Number of them that passed.
     pub passed: usize,
 }
 
 impl Passes {
-    /// The share that passed; `None` of no trials.
+    /// Returns the share that passed; `None` for no trials.
     pub fn rate(&self) -> Option<f64> {
         (self.trials > 0).then(|| self.passed as f64 / self.trials as f64)
     }
@@ -78,7 +78,8 @@ impl Passes {
 }
 
 impl Summary {
-    /// Counts one more trial. Of one that is only there to be compared with, what it took counts, and not what it came to.
+    /// Counts one more trial. A trial that serves only for comparison counts with its usage, but not with its
+    /// outcome.
     pub fn add(&mut self, trial: &TrialRecord) {
         let mut took = Usage::default();
         for attempt in &trial.attempts {
@@ -100,14 +101,14 @@ impl Summary {
         }
     }
 
-    /// What `trials` came to.
+    /// Summarises `trials`.
     pub fn of<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Self {
         let mut summary = Self::default();
         trials.into_iter().for_each(|trial| summary.add(trial));
         summary
     }
 
-    /// Counts what a trial came to.
+    /// Counts the outcome of a trial.
     fn count(&mut self, trial: &TrialRecord) {
         self.trials += 1;
         match trial.outcome {
@@ -129,13 +130,13 @@ impl Summary {
         self.pass_rate = self.decided.rate();
     }
 
-    /// True if not every trial came to a verdict with nothing undecided.
+    /// True if any trial is not fully decided.
     pub fn is_incomplete(&self) -> bool {
         let open = self.passed + self.failed > self.decided.trials;
         open || self.undecided + self.broken + self.cancelled > 0
     }
 
-    /// The exit code of a run that came to this: 1 if something failed, 3 if something is not known, else 0.
+    /// Returns the exit code of the run: 1 if a trial failed, 3 if a result is unknown, else 0.
     pub fn exit_code(&self) -> u8 {
         if self.failed > 0 {
             1
@@ -147,7 +148,7 @@ impl Summary {
     }
 }
 
-/// Adds what is known of `more`.
+/// Adds the known amounts of `more`.
 fn add(tokens: &mut Option<Tokens>, cost_usd: &mut Option<f64>, more: Usage) {
     let mut sum = Usage { tokens: *tokens, cost_usd: *cost_usd };
     sum += more;
@@ -159,14 +160,14 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// A mean and how far it can be trusted.
+/// Mean with its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The mean.
+    /// Mean.
     pub mean: f64,
-    /// The standard deviation of the sample; absent for one value.
+    /// Standard deviation of the sample; absent for one value.
     pub stddev: Option<f64>,
-    /// The 95 % interval, where it makes sense.
+    /// 95 % interval, if it is defined.
     pub ci95: Option<[f64; 2]>,
 }
 
@@ -228,7 +229,7 @@ mod tests {
         );
         assert_eq!(Summary::of(&trials[..2]).exit_code(), 1);
         assert_eq!(Summary::of(&[of("undecided", &["met", "undecided"])]).exit_code(), 3);
-        // One part of a claim that does not hold decides the claim, and is no reason to count it.
+        // One unmet part decides a claim, but the claim is not counted while another part is undecided.
         let mut half = of("failed", &["unmet", "met"]);
         half.findings[0].error = Some("another part is undecided".into());
         assert_eq!(TrialFigures::of(&half).observation.pass_rate, Some(1.0));

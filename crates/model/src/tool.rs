@@ -1,8 +1,9 @@
-//! The canonical tools: what agents' own tools are mapped to, and which of their arguments are paths and commands.
+//! Canonical tools: the tools to which agents' own tools are mapped, and which of their arguments are paths and
+//! commands.
 
 use serde::{Deserialize, Serialize};
 
-/// What a call does to the world.
+/// Effect of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -12,19 +13,19 @@ pub enum Effect {
     Read,
     /// Writes a file.
     Write,
-    /// Looks for files or text.
+    /// Searches for files or text.
     Search,
     /// Asks the user.
     Ask,
     /// Invokes a skill.
     Skill,
-    /// Goes to a server of the model context protocol.
+    /// Calls a server of the Model Context Protocol.
     Mcp,
     /// Anything else.
     Other,
 }
 
-/// What a call does to a path.
+/// Kind of access to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
@@ -34,42 +35,42 @@ pub enum Access {
     Write,
 }
 
-/// How sure it is that a call touches a path.
+/// Certainty that a call accesses a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
     /// The path is an argument of its own.
     Named,
-    /// The path was read out of a shell command, which is guesswork.
+    /// The path was extracted from a shell command, which is guesswork.
     Guessed,
 }
 
-/// A path that a call names. The runner resolves it when the call is seen, while the links are still as the agent
-/// found them.
+/// Path that a call names. The runner resolves it when it sees the call, while the links are still as the agent found
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Touch {
-    /// As the agent wrote it.
+    /// Path as the agent wrote it.
     pub raw: String,
-    /// Absolute, `~` expanded to the agent's home, symbolic links followed as far as the path exists.
+    /// Absolute path, with `~` expanded to the agent's home and symbolic links followed as far as the path exists.
     pub resolved: String,
-    /// What is done to it.
+    /// Kind of access.
     pub access: Access,
-    /// How sure that is.
+    /// Certainty of the access.
     pub certainty: Certainty,
 }
 
-/// A canonical tool.
+/// Canonical tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Tool {
-    /// Its name, as assertions write it.
+    /// Name, as assertions write it.
     pub name: &'static str,
-    /// What it does.
+    /// Effect.
     pub effect: Effect,
-    /// Arguments that are paths, and what is done to them.
+    /// Arguments that are paths, with the kind of access.
     pub paths: &'static [(&'static str, Access)],
     /// Arguments that are glob patterns, whose fixed front part is a path.
     pub globs: &'static [&'static str],
-    /// The argument that says best what the call is about, shown beside its name.
+    /// Most descriptive argument, shown beside the name.
     pub key_argument: Option<&'static str>,
 }
 
@@ -84,7 +85,7 @@ const fn tool(
     Tool { name, effect, paths, globs, key_argument }
 }
 
-/// Every canonical tool. Agents map their own names to these; a name that is not here is kept as it is.
+/// All canonical tools. Agents map their own names to these; a name that is not in this list is kept as it is.
 pub const TOOLS: &[Tool] = &[
     tool("Bash", Effect::Shell, &[], &[], "command"),
     tool("BashOutput", Effect::Other, &[], &[], "bash_id"),
@@ -117,12 +118,12 @@ pub const TOOLS: &[Tool] = &[
     tool("StructuredOutput", Effect::Other, &[], &[], ""),
 ];
 
-/// The canonical tool of that name, case and all.
+/// Returns the canonical tool with that name; case matters.
 pub fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// The arguments that a canonical tool takes, where they are known; vendors add to them now and then.
+/// Returns the arguments of a canonical tool, if they are known. Vendors add arguments from time to time.
 pub fn arguments(name: &str) -> Option<&'static [&'static str]> {
     const ARGUMENTS: &[(&str, &[&str])] = &[
         ("Bash", &["command", "description", "timeout", "run_in_background", "dangerouslyDisableSandbox"]),
@@ -160,7 +161,7 @@ pub fn arguments(name: &str) -> Option<&'static [&'static str]> {
     ARGUMENTS.iter().find(|(tool, _)| *tool == name).map(|(_, arguments)| *arguments)
 }
 
-/// What a call of a tool named `name` does.
+/// Returns the effect of a call of a tool named `name`.
 pub fn effect(name: &str) -> Effect {
     match find(name) {
         Some(tool) => tool.effect,

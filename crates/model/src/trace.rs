@@ -1,4 +1,4 @@
-//! What an agent did, put together from its steps. One builder, for live runs and for recorded ones.
+//! Trace of an agent, built from its steps. Live and recorded runs use the same builder.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,36 +7,36 @@ use serde_json::Value;
 
 use crate::{Question, Step, ToolCall, ToolResult, Usage};
 
-/// What an agent did.
+/// Trace of an agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trace {
-    /// The first session id the agent named.
+    /// First session id that the agent reported.
     pub session_id: Option<String>,
-    /// The model the agent says it used.
+    /// Model that the agent reports.
     pub model: Option<String>,
-    /// The agent's own version.
+    /// Version of the agent.
     pub agent_version: Option<String>,
-    /// How it was signed in.
+    /// Way in which it was signed in.
     pub auth: Option<String>,
-    /// The tools it said it has.
+    /// Tools that it reported.
     pub tools: Vec<String>,
-    /// What the user said.
+    /// Messages of the user.
     pub user_messages: Vec<String>,
-    /// What the agent answered to each message of the user, in order. What was said before the first one is in none.
+    /// Agent's reply to each message of the user, in order. Text before the first message belongs to no reply.
     pub replies: Vec<TracedReply>,
-    /// The model's turns in order, sub-agents' included.
+    /// Model turns in order, including those of sub-agents.
     pub turns: Vec<TracedTurn>,
-    /// Every call in order.
+    /// Tool calls in order.
     pub calls: Vec<TracedCall>,
-    /// Every question in order.
+    /// Questions in order.
     pub questions: Vec<Question>,
-    /// The agent's last answer, absent if it gave none.
+    /// Agent's last answer; absent if it gave none.
     pub answer: Option<String>,
-    /// The whole of what the agent gave last, where that is more than text. It may be large, and its reply has it too.
+    /// Agent's whole last result, if it is more than text. It may be large and is shared with its reply.
     pub result: Option<Arc<Value>>,
-    /// What it used, all messages together.
+    /// Usage over all messages.
     pub usage: Usage,
-    /// What a scripted model found in the requests: step, met, because.
+    /// Checks of requests by a scripted model: step, met, because.
     pub request_checks: Vec<(usize, bool, String)>,
     index: HashMap<String, usize>,
     /// Turns by model message and sub-agent.
@@ -45,51 +45,51 @@ pub struct Trace {
     own_turns: usize,
 }
 
-/// What the agent answered to one message of the user.
+/// Agent's reply to one message of the user.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TracedReply {
-    /// The answer, absent if it gave none.
+    /// Answer; absent if it gave none.
     pub answer: Option<String>,
-    /// The whole of what it gave, where that is more than text.
+    /// Whole result, if it is more than text.
     pub result: Option<Arc<Value>>,
-    /// What it used for it.
+    /// Usage for this reply.
     pub usage: Usage,
-    /// From the message to the end of the reply, where somebody measured it.
+    /// Time from the message to the end of the reply, in milliseconds, if it was measured.
     pub latency_ms: Option<u64>,
-    /// From the message to the first word of the reply, where it came in pieces.
+    /// Time from the message to the first token of the reply, in milliseconds, if it was streamed.
     pub first_token_ms: Option<u64>,
 }
 
 /// One model message.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TracedTurn {
-    /// The model message's id.
+    /// Id of the model message.
     pub message: String,
-    /// Its texts, joined by nothing.
+    /// Texts, concatenated without a separator.
     pub text: String,
-    /// Its thoughts.
+    /// Reasoning.
     pub thinking: String,
     /// Indices into [`Trace::calls`].
     pub calls: Vec<usize>,
-    /// The call whose sub-agent it is.
+    /// Id of the call that started the sub-agent, if it is a sub-agent's turn.
     pub parent: Option<String>,
-    /// Which user message it answers, from 1.
+    /// Number of the user message it answers, from 1.
     pub user_message: usize,
 }
 
-/// A call and its answer.
+/// Tool call with its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TracedCall {
-    /// The call.
+    /// Call.
     pub call: ToolCall,
-    /// The answer, if there was one.
+    /// Result, if there was one.
     pub result: Option<ToolResult>,
     /// Index into [`Trace::turns`].
     pub turn: usize,
 }
 
 impl Trace {
-    /// The trace of `steps`.
+    /// Builds the trace of `steps`.
     pub fn of<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Self {
         let mut trace = Self::default();
         for step in steps {
@@ -98,7 +98,7 @@ impl Trace {
         trace
     }
 
-    /// Adds what happened next.
+    /// Adds the next step.
     pub fn push(&mut self, step: &Step) {
         match step {
             Step::Session { session_id, model, agent_version, tools, auth } => {
@@ -143,7 +143,7 @@ impl Trace {
             Step::Finished { usage, text, result, .. } => {
                 self.usage += *usage;
                 let said = text.as_ref().is_some_and(|text| !text.is_empty());
-                // What was given with an answer before is no part of one that is text alone.
+                // The result of an earlier answer does not belong to a later answer that is only text.
                 let gave = said || result.is_some();
                 let result = result.clone().map(Arc::new);
                 if gave {
@@ -171,13 +171,13 @@ impl Trace {
         }
     }
 
-    /// How many turns the agent itself took; its sub-agents' are not counted.
+    /// Returns the number of the agent's own turns, excluding those of sub-agents.
     pub fn turn_count(&self) -> usize {
         self.own_turns
     }
 
-    /// What was said and done between the user's message `number`, from 1, and the next one, as if it were all. `None` if
-    /// there is no such message.
+    /// Returns the part of the trace between the user's message `number`, from 1, and the next one, as a trace of its
+    /// own. `None` if there is no such message.
     pub fn reply(&self, number: usize) -> Option<Self> {
         let at = number.checked_sub(1)?;
         let reply = self.replies.get(at)?;
@@ -210,7 +210,8 @@ impl Trace {
         Some(part)
     }
 
-    /// The turn of that model message. A message whose steps are interleaved with a sub-agent's is still one turn.
+    /// Returns the index of the turn of that model message. A message whose steps are interleaved with a sub-agent's
+    /// is still one turn.
     fn turn(&mut self, message: &str, parent: Option<&String>) -> usize {
         let is_it = |turn: &TracedTurn| turn.message == message && turn.parent.as_ref() == parent;
         if self.turns.last().is_some_and(is_it) {

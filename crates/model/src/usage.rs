@@ -1,26 +1,25 @@
-//! Tokens and money. What is not known is `None`, never 0.
+//! Tokens and cost. Unknown values are `None`, never 0.
 
 use serde::{Deserialize, Serialize};
 
-/// What a model was asked to do, in tokens. The four kinds do not overlap: `input` is without what was read from or
-/// written to a cache.
+/// Tokens of model requests. The four kinds do not overlap: `input` excludes cache reads and cache writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tokens {
-    /// Input that no cache had.
+    /// Uncached input.
     pub input: u64,
     /// Input read from a cache.
     pub cache_read: u64,
     /// Input written to a cache.
     pub cache_write: u64,
-    /// Output, reasoning included.
+    /// Output, including reasoning.
     pub output: u64,
-    /// The part of the output that is reasoning, where the vendor says.
+    /// Part of the output that is reasoning, if the vendor reports it.
     pub reasoning: Option<u64>,
 }
 
 impl Tokens {
-    /// Everything a budget counts: input, both caches and output.
+    /// Returns all the tokens that a budget counts: input, cache reads, cache writes and output.
     pub fn total(&self) -> u64 {
         self.input + self.cache_read + self.cache_write + self.output
     }
@@ -39,13 +38,13 @@ impl std::ops::AddAssign for Tokens {
     }
 }
 
-/// What a trial used; a part that nobody reported is absent.
+/// Usage of a trial; an unreported part is absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Tokens, if the agent or its provider told.
+    /// Tokens, if the agent or its provider reported them.
     pub tokens: Option<Tokens>,
-    /// US dollars, if they are known.
+    /// Cost in US dollars, if it is known.
     pub cost_usd: Option<f64>,
 }
 

@@ -1,5 +1,5 @@
-//! Holds the statistics against recorded ones of agent-skill-eval 0.6.1; what is meant to differ is listed with its
-//! reason. A mean over nothing and a deviation of one value are unknown here and 0 there.
+//! Compares the statistics with recorded ones of agent-skill-eval 0.6.1; intended differences are listed with their
+//! reasons. A mean over nothing and a deviation of one value are unknown here and 0 there.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,10 +13,10 @@ const STATS: &str = include_str!("vectors/compute_stats.json");
 const BENCHMARK: &str = include_str!("vectors/compute_benchmark.json");
 const DIFFERENCES: &str = include_str!("vectors/differences.json");
 
-/// How far figures may be apart that are made of the same values in another order.
+/// Tolerance for figures computed from the same values in another order.
 const PRECISION: f64 = 1e-9;
 
-/// A recorded run as a trial. A run without assertions has no share of them.
+/// Converts a recorded run to a trial. A run without assertions has no share of met ones.
 fn observation(run: &Value) -> Observation<u64> {
     if run.get("error").is_some() {
         return Observation::new(0, Outcome::Broken);
@@ -34,7 +34,7 @@ fn observation(run: &Value) -> Observation<u64> {
     }
 }
 
-/// An arm in the words of the recorded one.
+/// Formats an arm in the structure of the recorded one.
 fn told(arm: &ArmStatistics) -> Value {
     let estimate = |estimate: Option<Estimate>| {
         estimate.map_or(Value::Null, |estimate| json!({"mean": estimate.mean, "stddev": estimate.stddev}))
@@ -61,7 +61,7 @@ fn delta(delta: &Delta) -> Value {
     })
 }
 
-/// What the recorded benchmark holds, of our figures.
+/// Returns our figures for the entries of the recorded benchmark.
 fn benchmark(results: &Map<String, Value>, recorded: &Value) -> Value {
     let trials = |agent: &str, with_skill: bool| -> Vec<Observation<u64>> {
         let runs = results.values().filter(|run| run["agent"] == agent && run["with_skill"] == with_skill);
@@ -88,7 +88,7 @@ fn benchmark(results: &Map<String, Value>, recorded: &Value) -> Value {
     json!({"run_summary": summary, "deltas": deltas, "delta": only})
 }
 
-/// Each figure of a recorded tree with ours. A tree that is empty or null is a figure, too.
+/// Collects each figure of a recorded tree with ours. An empty or null tree counts as a figure.
 fn figures(path: &str, recorded: &Value, ours: &Value, found: &mut BTreeMap<String, (Value, Value)>) {
     match recorded {
         Value::Object(entries) if !entries.is_empty() => {

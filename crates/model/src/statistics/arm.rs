@@ -1,4 +1,4 @@
-//! One arm.
+//! Statistics of one arm.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,66 +7,66 @@ use super::mean::{amount, rate, share};
 use super::observation::{Observation, by_case};
 use crate::{Estimate, Outcome};
 
-/// One arm's trials taken together: what running the same cases again would show. Trials that were graded are in the
-/// figures; broken, skipped and cancelled ones are counted beside them.
+/// Statistics of one arm's trials: estimates of the results of running the same cases again. Graded trials are
+/// included in the figures; broken, skipped and cancelled ones are only counted.
 ///
-/// What is undecided leaves a figure whatever the rest of its trial came to. Otherwise failures alone would be counted:
-/// one unmet assertion decides a trial, and a met one beside an undecided one does not.
+/// Anything undecided is excluded from a figure, whatever the other results of its trial are. Otherwise only failures
+/// would be counted: one unmet assertion decides a trial, but a met one beside an undecided one does not.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ArmStatistics {
     /// Number of graded trials: passed, failed or undecided.
     pub trials: usize,
-    /// Number of graded trials in which everything was decided.
+    /// Number of graded trials in which every assertion was decided.
     pub decided: usize,
     /// Number of `decided` trials that passed.
     pub passed: usize,
     /// Number of cases that have a graded trial.
     pub cases: usize,
-    /// How many trials were broken by infrastructure.
+    /// Number of trials broken by infrastructure.
     pub broken: usize,
-    /// How many could not be decided.
+    /// Number of undecided trials.
     pub undecided: usize,
-    /// How many of `undecided` passed but for what is undecided.
+    /// Number of `undecided` trials whose decided assertions pass.
     pub passed_but_undecided: usize,
-    /// How many were skipped.
+    /// Number of skipped trials.
     pub skipped: usize,
-    /// How many were cancelled.
+    /// Number of cancelled trials.
     pub cancelled: usize,
-    /// Over trials, of met / (met + unmet), with Wilson's interval.
+    /// Mean over trials of met / (met + unmet), with Wilson's interval.
     pub pass_rate: Option<Estimate>,
     /// Share of the `decided` trials that passed, with Wilson's interval.
     pub full_pass_rate: Option<Estimate>,
-    /// Share of the graded trials in which everything that was decided passes, with Wilson's interval.
+    /// Share of the graded trials whose decided assertions all pass, with Wilson's interval.
     pub decided_pass_rate: Option<Estimate>,
-    /// Over trials, of the share of the most there is to score.
+    /// Mean over trials of the score as a share of the maximum.
     pub score: Option<Estimate>,
-    /// How many `decided` trials every case has that has one: up to here both curves are over all cases.
+    /// Smallest number of `decided` trials of any case that has one: up to this k, both curves cover all cases.
     pub k: u64,
-    /// Chance that at least one of k passes, averaged over cases, for every k.
+    /// Probability that at least one of k trials passes, averaged over cases, for every k.
     pub pass_at_k: Vec<AtK>,
-    /// Chance that all of k pass, averaged over cases, for every k.
+    /// Probability that all of k trials pass, averaged over cases, for every k.
     pub pass_hat_k: Vec<AtK>,
-    /// Seconds.
+    /// Duration in seconds.
     pub duration_s: Option<Estimate>,
     /// Tokens of every kind.
     pub tokens: Option<Estimate>,
-    /// How many graded trials' tokens are known.
+    /// Number of graded trials whose tokens are known.
     pub trials_with_tokens: usize,
-    /// US dollars.
+    /// Cost in US dollars.
     pub cost_usd: Option<Estimate>,
-    /// How many graded trials' cost is known.
+    /// Number of graded trials whose cost is known.
     pub trials_with_cost: usize,
 }
 
 impl ArmStatistics {
-    /// pass@k and pass^k where k is as many trials as every case has; `None` without a decided trial.
+    /// Returns pass@k and pass^k at `self.k`; `None` without a decided trial.
     pub fn at_k(&self) -> Option<(f64, f64)> {
         let at = |curve: &[AtK]| curve.iter().find(|point| point.k == self.k).map(|point| point.value);
         at(&self.pass_at_k).zip(at(&self.pass_hat_k))
     }
 
-    /// Of an arm's trials, in any order.
+    /// Computes the statistics of an arm's trials, which may be in any order.
     pub fn of<K: Ord>(trials: &[Observation<K>]) -> Self {
         let count = |outcome: Outcome| trials.iter().filter(|trial| trial.outcome == outcome).count();
         let values = |of: fn(&Observation<K>) -> Option<f64>| -> Vec<f64> {
@@ -107,7 +107,7 @@ impl ArmStatistics {
     }
 }
 
-/// How many of a case's trials are decided, and how many of those passed.
+/// Returns the number of a case's decided trials, and the number of those that passed.
 fn passes<K>(trials: &[&Observation<K>]) -> (u64, u64) {
     let decided: Vec<f64> = trials.iter().filter_map(|trial| trial.full_pass()).collect();
     (decided.len() as u64, decided.iter().filter(|pass| **pass > 0.0).count() as u64)
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn undecided_assertions_leave_every_figure_in_both_directions() {
-        // A check that 9 of 10 trials meet, and a judge that is never there.
+        // A check that 9 of 10 trials meet, and a judge that never answers.
         let open = |met: bool| Observation {
             undecided: 1,
             decided_pass: Some(met),

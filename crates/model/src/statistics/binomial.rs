@@ -1,8 +1,8 @@
-//! Figures about things that happen or do not.
+//! Statistics of yes/no outcomes.
 
 use super::Z;
 
-/// Wilson's score interval for `passed` of `trials` at 95 % (Wilson 1927). `[0, 1]` for no trials.
+/// Returns Wilson's score interval for `passed` of `trials` at 95 % (Wilson 1927). `[0, 1]` for no trials.
 pub fn wilson(passed: u64, trials: u64) -> [f64; 2] {
     if trials == 0 {
         return [0.0, 1.0];
@@ -10,8 +10,9 @@ pub fn wilson(passed: u64, trials: u64) -> [f64; 2] {
     wilson_of_share(passed.min(trials) as f64 / trials as f64, trials)
 }
 
-/// Wilson's score interval around the mean of `values` many numbers from 0 to 1. Of numbers between 0 and 1 it is wide
-/// rather than narrow: their variance is at most `share * (1 - share)`, that of zeros and ones. `[0, 1]` for no values.
+/// Returns Wilson's score interval around `share`, the mean of `values` numbers from 0 to 1. For numbers strictly
+/// between 0 and 1 the interval is too wide rather than too narrow: their variance is at most `share * (1 - share)`,
+/// that of zeros and ones. `[0, 1]` for no values.
 pub fn wilson_of_share(share: f64, values: u64) -> [f64; 2] {
     if values == 0 || !share.is_finite() {
         return [0.0, 1.0];
@@ -20,17 +21,17 @@ pub fn wilson_of_share(share: f64, values: u64) -> [f64; 2] {
     let center = share + Z * Z / (2.0 * n);
     let spread = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
     let scale = 1.0 + Z * Z / n;
-    // At the ends the exact bound is the end itself; what the arithmetic leaves of it is not worth showing.
+    // At 0 and 1 the exact bound is 0 or 1; this removes the floating-point error.
     let low = if share == 0.0 { 0.0 } else { ((center - spread) / scale).max(0.0) };
     let high = if share == 1.0 { 1.0 } else { ((center + spread) / scale).min(1.0) };
     [low, high]
 }
 
-/// McNemar's exact test (1947), two-sided: how likely pairs that differ split at least as unevenly as `better` to
-/// `worse` where either way is as likely. 1 where no pair differs.
+/// Returns the p-value of McNemar's exact test (1947), two-sided: the probability that differing pairs split at least
+/// as unevenly as `better` to `worse` if both directions are equally likely. 1 if no pair differs.
 pub fn mcnemar(better: u64, worse: u64) -> f64 {
     let Some(n) = better.checked_add(worse) else { return 1.0 };
-    // Σ C(n, i) for i up to the fewer, which are whole numbers, so that few pairs come out exactly.
+    // Σ C(n, i) for i up to the smaller count. These are whole numbers, so the result is exact for few pairs.
     let (mut term, mut sum, mut halvings) = (1.0, 1.0, n);
     for i in 1..=better.min(worse) {
         term = term * (n - i + 1) as f64 / i as f64;
@@ -43,7 +44,7 @@ pub fn mcnemar(better: u64, worse: u64) -> f64 {
     chance.clamp(0.0, 1.0)
 }
 
-/// 2 to the power of 512: far from what a number can hold, and a sum that is divided by it loses nothing.
+/// 2 to the power of 512: well below the largest `f64`, and dividing a sum by it loses no precision.
 const SCALE: f64 = f64::from_bits((1023 + 512) << 52);
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! Chance that follows from a seed.
+//! Random numbers from a seed.
 
-/// A row of random numbers that follows from a seed, the same on every machine: SplitMix64 (Steele, Lea and Flood 2014).
-/// Neighbouring seeds give unrelated rows. For shuffling and sampling, not for secrets.
+/// Sequence of random numbers that is determined by a seed and the same on every machine: SplitMix64 (Steele, Lea and
+/// Flood 2014). Neighbouring seeds give unrelated sequences. For shuffling and sampling, not for secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// The row of `seed`.
+    /// Creates the sequence of `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,24 +19,24 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number in `0.0..1.0`.
+    /// Returns a number in `0.0..1.0`.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A whole number in `0..bound`, each as likely as the others (Lemire 2019); 0 for a bound of 0.
+    /// Returns a whole number in `0..bound`, all equally likely (Lemire 2019); 0 for a bound of 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         let Some(surplus) = bound.wrapping_neg().checked_rem(bound) else { return 0 };
         loop {
             let product = u128::from(self.bits()) * u128::from(bound);
-            // The low half tells which draws would make the first numbers likelier.
+            // Reject draws by their low half, because they would make the smallest numbers more likely.
             if product as u64 >= surplus {
                 return (product >> 64) as u64;
             }
         }
     }
 
-    /// Puts items into an order by chance, every order as likely as the others (Fisher and Yates; Durstenfeld 1964).
+    /// Shuffles items so that every order is equally likely (Fisher and Yates; Durstenfeld 1964).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);

@@ -1,9 +1,10 @@
-//! The chance that some, or all, of k trials pass.
+//! Probability that some, or all, of k trials pass.
 
 use serde::{Deserialize, Serialize};
 
-/// The unbiased estimate that at least one of `k` draws from `n` trials, `c` of them passed, has passed:
-/// 1 − C(n−c, k) / C(n, k) (Chen et al. 2021). 0 for `k` beyond `n`, of which nothing is known.
+/// Returns the unbiased estimate of the probability that at least one of `k` draws from `n` trials, of which `c`
+/// passed, has passed: 1 − C(n−c, k) / C(n, k) (Chen et al. 2021). 0 if `k` is larger than `n`, for which there is no
+/// estimate.
 pub fn pass_at_k(n: u64, c: u64, k: u64) -> f64 {
     let c = c.min(n);
     if n < k || k == 0 {
@@ -15,8 +16,8 @@ pub fn pass_at_k(n: u64, c: u64, k: u64) -> f64 {
     1.0 - (0..k).map(|i| (n - c - i) as f64 / (n - i) as f64).product::<f64>()
 }
 
-/// The unbiased estimate that all of `k` draws from `n` trials, `c` of them passed, have passed: C(c, k) / C(n, k)
-/// (Yao et al. 2024). 0 for `k` beyond `n`, of which nothing is known.
+/// Returns the unbiased estimate of the probability that all of `k` draws from `n` trials, of which `c` passed, have
+/// passed: C(c, k) / C(n, k) (Yao et al. 2024). 0 if `k` is larger than `n`, for which there is no estimate.
 pub fn pass_hat_k(n: u64, c: u64, k: u64) -> f64 {
     if n < k || k == 0 || c < k {
         return 0.0;
@@ -24,22 +25,22 @@ pub fn pass_hat_k(n: u64, c: u64, k: u64) -> f64 {
     (0..k).map(|i| (c - i) as f64 / (n - i) as f64).product()
 }
 
-/// One point of such a curve.
+/// Point of such a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AtK {
-    /// How many trials are drawn.
+    /// Number of trials drawn.
     pub k: u64,
-    /// The chance, averaged over the cases that have so many.
+    /// Probability, averaged over the cases that have at least k trials.
     pub value: f64,
-    /// How many cases that are. Where it falls, the curve goes on over fewer cases.
+    /// Number of these cases. Where it drops, the curve continues over fewer cases.
     pub cases: usize,
 }
 
-/// Both curves over cases, each with its trials and how many of them passed: pass@k and pass^k for every k up to the
-/// most trials of a case.
+/// Computes pass@k and pass^k over cases for every k up to the largest number of trials of a case. Each case is its
+/// number of trials and the number that passed.
 pub(super) fn curves(cases: &[(u64, u64)]) -> (Vec<AtK>, Vec<AtK>) {
     let most = cases.iter().map(|case| case.0).max().unwrap_or(0);
-    // One step down each curve, for all cases at a time: the chance that none of k passed, and that all did.
+    // One step of each curve for all cases: the probability that none of k passed, and that all did.
     let mut chances: Vec<(f64, f64)> = vec![(1.0, 1.0); cases.len()];
     (1..=most)
         .map(|k| {
@@ -64,7 +65,8 @@ pub(super) fn curves(cases: &[(u64, u64)]) -> (Vec<AtK>, Vec<AtK>) {
 mod tests {
     use super::*;
 
-    /// The shares of all choices of k of n trials, the first c passed, in which some and in which all passed.
+    /// Enumerates all choices of k of n trials, of which the first c passed, and returns the shares in which some and
+    /// in which all passed.
     fn enumerated(n: u64, c: u64, k: u64) -> (f64, f64) {
         let (mut choices, mut some, mut all) = (0u32, 0u32, 0u32);
         for chosen in 0u32..1 << n {

@@ -1,4 +1,4 @@
-//! How two arms differ.
+//! Difference between two arms.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,47 +8,48 @@ use super::observation::{Observation, by_case};
 use super::sign_flip::sign_flip;
 use crate::Estimate;
 
-/// How far two arms are apart in one figure, over the cases that both have it of.
+/// Difference between two arms in one figure, over the cases for which both have the figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The mean over cases of the one's mean minus the other's.
+    /// Mean over cases of one arm's mean minus the other's.
     pub mean: f64,
-    /// The standard deviation of the cases' differences; absent for one case.
+    /// Standard deviation of the cases' differences; absent for one case.
     pub stddev: Option<f64>,
-    /// The 95 % interval of the mean over cases like these; absent for one case.
+    /// 95 % interval of the mean over cases like these; absent for one case.
     pub ci95: Option<[f64; 2]>,
-    /// How likely chance alone makes a difference so large, either way: the exact sign-flip test.
+    /// Two-sided p-value of the exact sign-flip test: the probability of a difference at least this large by chance
+    /// alone.
     pub p_value: f64,
-    /// How many cases both arms have it of.
+    /// Number of cases for which both arms have the figure.
     pub cases: usize,
 }
 
-/// How two arms differ, such as with − without a skill, case by case. Only graded trials count.
+/// Difference between two arms, such as with − without a skill, paired by case. Only graded trials count.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Delta {
-    /// How many cases both arms have a graded trial of.
+    /// Number of cases that have a graded trial in both arms.
     pub cases_paired: usize,
-    /// How many cases are left out because an arm has no graded trial of them.
+    /// Number of cases left out because an arm has no graded trial of them.
     pub cases_unpaired: usize,
-    /// Of the share of met findings, as a share: 0.5 is 50 points.
+    /// Difference in the share of met findings, as a share: 0.5 is 50 percentage points.
     pub pass_rate: Option<Difference>,
-    /// Of the share of trials that passed, among those in which everything was decided.
+    /// Difference in the share of passed trials, among those in which everything was decided.
     pub full_pass_rate: Option<Difference>,
-    /// Of the share of trials in which everything that was decided passes.
+    /// Difference in the share of trials whose decided assertions all pass.
     pub decided_pass_rate: Option<Difference>,
-    /// Of the share of the most there is to score.
+    /// Difference in the score as a share of the maximum.
     pub score: Option<Difference>,
-    /// Seconds.
+    /// Difference in duration, in seconds.
     pub duration_s: Option<Difference>,
-    /// Tokens of every kind.
+    /// Difference in tokens of every kind.
     pub tokens: Option<Difference>,
-    /// US dollars.
+    /// Difference in cost, in US dollars.
     pub cost_usd: Option<Difference>,
 }
 
 impl Delta {
-    /// What `with` has more than `without`, paired by case. Both in any order.
+    /// Computes `with` minus `without`, paired by case. Both may be in any order.
     pub fn between<K: Ord>(with: &[Observation<K>], without: &[Observation<K>]) -> Self {
         let (ours, theirs) = (by_case(with), by_case(without));
         let pairs: Vec<Pair<'_, K>> =
@@ -70,10 +71,10 @@ impl Delta {
     }
 }
 
-/// A case's graded trials in both arms.
+/// Graded trials of one case in both arms.
 type Pair<'a, K> = (&'a [&'a Observation<K>], &'a [&'a Observation<K>]);
 
-/// Each case's difference of means, where both arms know it.
+/// Returns each case's difference of means, for cases in which both arms have the value.
 fn differences<K>(pairs: &[Pair<'_, K>], of: fn(&Observation<K>) -> Option<f64>) -> Vec<f64> {
     let mean = |trials: &[&Observation<K>]| {
         let values: Vec<f64> = trials.iter().filter_map(|trial| of(trial)).collect();
@@ -84,7 +85,7 @@ fn differences<K>(pairs: &[Pair<'_, K>], of: fn(&Observation<K>) -> Option<f64>)
 }
 
 impl Difference {
-    /// Of paired differences, with Student's interval; `None` without one.
+    /// Computes the difference from paired differences, with Student's interval; `None` if there are none.
     pub fn of(differences: &[f64]) -> Option<Self> {
         Self::new(estimate(differences)?, differences)
     }
@@ -104,11 +105,12 @@ impl Difference {
     }
 }
 
-/// Below this, the differences of shares are apart by rounding only.
+/// Standard deviation below which differences of shares differ only by rounding.
 const SPREADLESS: f64 = 1e-12;
 
-/// The mean of paired differences of shares. Its interval is Student's, within −1 and 1. Cases that all differ alike do
-/// not show that every case would: theirs is that of Bonett and Price (2012), which is never empty.
+/// Returns the mean of paired differences of shares, with Student's interval limited to −1 and 1. If all cases have
+/// the same difference, that does not show that every case would. Their interval is that of Bonett and Price (2012),
+/// which is never empty.
 pub(super) fn estimate_of_shares(differences: &[f64]) -> Option<Estimate> {
     let mut estimate = estimate(differences)?;
     if estimate.stddev.is_some_and(|stddev| stddev <= SPREADLESS) {
@@ -118,7 +120,7 @@ pub(super) fn estimate_of_shares(differences: &[f64]) -> Option<Estimate> {
     Some(estimate)
 }
 
-/// Wald's interval after a case of −1 and one of 1 joined.
+/// Returns Wald's interval after adding one case of −1 and one of 1.
 fn padded(differences: &[f64]) -> Option<[f64; 2]> {
     let joined: Vec<f64> = differences.iter().copied().chain([-1.0, 1.0]).collect();
     let (mean, stddev, n) = moments(&joined)?;

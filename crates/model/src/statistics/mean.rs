@@ -1,9 +1,9 @@
-//! Means.
+//! Means with their intervals.
 
 use super::{student, wilson, wilson_of_share};
 use crate::Estimate;
 
-/// The mean, the sample's standard deviation and Student's 95 % interval; `None` for no values.
+/// Returns the mean, the sample's standard deviation and Student's 95 % interval; `None` for no values.
 pub fn estimate(values: &[f64]) -> Option<Estimate> {
     let (mean, stddev, n) = moments(values)?;
     let half = stddev.zip(student::quantile(n - 1)).map(|(stddev, t)| t * stddev / (n as f64).sqrt());
@@ -11,15 +11,15 @@ pub fn estimate(values: &[f64]) -> Option<Estimate> {
     Some(Estimate { mean, stddev, ci95 })
 }
 
-/// As `estimate`, of amounts that cannot be below 0, such as tokens: neither does the interval go there.
+/// Like `estimate`, for amounts that cannot be below 0, such as tokens: the interval does not go below 0 either.
 pub fn amount(values: &[f64]) -> Option<Estimate> {
     let estimate = estimate(values)?;
     Some(Estimate { ci95: estimate.ci95.map(|[low, high]| [low.max(0.0), high.max(0.0)]), ..estimate })
 }
 
-/// The mean of shares from 0 to 1, with Wilson's interval, which one value has, too. Student's would be empty where all
-/// values are equal, and too narrow wherever a rare failure has not happened yet. Values outside of 0 to 1 are no shares;
-/// with one among them this is `estimate`.
+/// Returns the mean of shares from 0 to 1 with Wilson's interval, which exists even for one value. Student's interval
+/// would be empty if all values are equal, and too narrow as long as a rare failure has not happened yet. If any
+/// value is outside 0 to 1 and so not a share, this is the same as `estimate`.
 pub fn share(values: &[f64]) -> Option<Estimate> {
     let (mean, stddev, n) = moments(values)?;
     if values.iter().any(|value| value.is_finite() && !(0.0..=1.0).contains(value)) {
@@ -28,7 +28,7 @@ pub fn share(values: &[f64]) -> Option<Estimate> {
     Some(Estimate { mean, stddev, ci95: Some(wilson_of_share(mean, n as u64)) })
 }
 
-/// How often something happened, with Wilson's interval; `None` for no trials.
+/// Returns the share of `trials` in which something happened, with Wilson's interval; `None` for no trials.
 pub fn rate(happened: u64, trials: u64) -> Option<Estimate> {
     (trials > 0).then(|| Estimate {
         mean: happened.min(trials) as f64 / trials as f64,
@@ -37,13 +37,14 @@ pub fn rate(happened: u64, trials: u64) -> Option<Estimate> {
     })
 }
 
-/// The mean of the finite values, the sample's standard deviation (over n − 1) if there are two, and how many they are.
+/// Returns the mean of the finite values, the sample's standard deviation (over n − 1) if there are at least two, and
+/// their number.
 pub(super) fn moments(values: &[f64]) -> Option<(f64, Option<f64>, usize)> {
     let mut values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     values.sort_unstable_by(f64::total_cmp);
     let (first, last) = (*values.first()?, *values.last()?);
     let n = values.len();
-    // A sum of equal values is off by more than they are apart.
+    // The rounding error of a sum of equal values is larger than their spread, which is zero.
     let mean = if first == last { first } else { values.iter().sum::<f64>() / n as f64 };
     if !mean.is_finite() {
         return None;

@@ -1,8 +1,9 @@
-//! Figures about trials, as pure functions: what an arm came to, how two arms differ, how a skill triggers, and how far
-//! each figure can be trusted. The formulas, their sources and what was not chosen: `docs/design/statistics.md`.
+//! Statistics of trials as pure functions: results of an arm, the difference between two arms, triggering of a skill,
+//! and the confidence in each figure. The formulas, their sources and the rejected alternatives are in
+//! `docs/design/statistics.md`.
 //!
-//! What is not defined is `None`; no figure is ever infinite or not a number. Values that are neither count as unknown.
-//! The order in which values are handed over never shows in a figure: sums run over sorted values.
+//! Undefined figures are `None`; no figure is ever infinite or NaN. Infinite and NaN values count as unknown. The
+//! order of the input never affects a figure: sums run over sorted values.
 
 mod arm;
 mod binomial;
@@ -27,5 +28,5 @@ pub use observation::Observation;
 pub use sign_flip::{least_p_value, sign_flip};
 pub use triggering::{Trigger, Triggering};
 
-/// The normal distribution's 97.5 % quantile: two-sided 95 %.
+/// 97.5 % quantile of the normal distribution: two-sided 95 %.
 const Z: f64 = 1.959_963_984_540_054;

@@ -1,37 +1,37 @@
-//! What statistics know of a trial.
+//! Statistical view of a trial.
 
 use std::collections::BTreeMap;
 
 use crate::{Finding, Outcome, Status, TrialRecord};
 
-/// What statistics know of a trial. `case` is whatever tells cases apart.
+/// Statistical view of a trial. `case` is any value that identifies the case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation<K> {
-    /// The case.
+    /// Key of the case.
     pub case: K,
-    /// What it came to.
+    /// Outcome.
     pub outcome: Outcome,
     /// Number of findings that could not be decided.
     pub undecided: usize,
-    /// Whether the decided findings alone pass; `None` if no assertion was decided.
+    /// True if the decided findings alone pass; `None` if no assertion was decided.
     pub decided_pass: Option<bool>,
-    /// met / (met + unmet). What is undecided is in neither.
+    /// Share met / (met + unmet). Undecided findings count in neither.
     pub pass_rate: Option<f64>,
-    /// Of the score, the share of the most there is.
+    /// Score as a share of the maximum.
     pub score: Option<f64>,
-    /// How long the agent took, in seconds.
+    /// Time that the agent took, in seconds.
     pub duration_s: Option<f64>,
     /// Tokens of every kind.
     pub tokens: Option<f64>,
-    /// US dollars.
+    /// Cost in US dollars.
     pub cost_usd: Option<f64>,
 }
 
 impl<'a> Observation<(&'a str, &'a str)> {
-    /// Of a record; its suite and its case's id tell its case.
+    /// Extracts the observation from a record; its suite name and case id identify the case.
     pub fn of(trial: &'a TrialRecord) -> Self {
         let undecided = trial.undecided();
-        // A score out of a fixed number of points loses those of what is undecided.
+        // A score out of a fixed number of points lacks the points of undecided findings.
         let is_short = trial.pass_score.is_some() && undecided > 0;
         let most = trial.max_score.filter(|most| *most > 0.0 && !is_short);
         Self {
@@ -49,13 +49,13 @@ impl<'a> Observation<(&'a str, &'a str)> {
 }
 
 impl<K> Observation<K> {
-    /// The same of a case that is told in another way.
+    /// Replaces the key of the case.
     pub fn of_case<C>(self, case: C) -> Observation<C> {
         let Self { outcome, undecided, decided_pass, pass_rate, score, duration_s, tokens, cost_usd, .. } = self;
         Observation { case, outcome, undecided, decided_pass, pass_rate, score, duration_s, tokens, cost_usd }
     }
 
-    /// The same with its case borrowed.
+    /// Borrows the key of the case.
     pub fn as_ref(&self) -> Observation<&K> {
         Observation {
             case: &self.case,
@@ -70,7 +70,7 @@ impl<K> Observation<K> {
         }
     }
 
-    /// Nothing but its outcome; an undecided one has a single finding.
+    /// Creates an observation with only an outcome; an undecided one has a single finding.
     pub fn new(case: K, outcome: Outcome) -> Self {
         let decided_pass = match outcome {
             Outcome::Passed => Some(true),
@@ -90,29 +90,29 @@ impl<K> Observation<K> {
         }
     }
 
-    /// True if it says something about the agent: the trial was graded.
+    /// True if the trial was graded, so that it says something about the agent.
     pub fn is_graded(&self) -> bool {
         self.outcome.is_graded()
     }
 
-    /// True if it was graded and nothing is undecided. Whether it counts as passed or failed must not depend on how the
-    /// rest of it came out, so a trial that failed beside something undecided is not decided.
+    /// True if it was graded and nothing is undecided. The result of the other assertions must not determine whether
+    /// a trial is counted, so a trial that failed beside something undecided is not decided.
     pub fn is_decided(&self) -> bool {
         self.is_graded() && self.undecided == 0
     }
 
-    /// 1 for a pass and 0 for a failure of a trial in which everything was decided.
+    /// Returns 1 for a pass and 0 for a failure if everything in the trial was decided.
     pub(super) fn full_pass(&self) -> Option<f64> {
         self.is_decided().then(|| f64::from(u8::from(self.outcome == Outcome::Passed)))
     }
 
-    /// 1 if everything that was decided passes, else 0.
+    /// Returns 1 if all decided findings pass, else 0.
     pub(super) fn decided_full_pass(&self) -> Option<f64> {
         self.decided_pass.filter(|_| self.is_graded()).map(|pass| f64::from(u8::from(pass)))
     }
 }
 
-/// The graded trials of each case.
+/// Returns the graded trials of each case.
 pub(super) fn by_case<K: Ord>(trials: &[Observation<K>]) -> BTreeMap<&K, Vec<&Observation<K>>> {
     let mut cases: BTreeMap<&K, Vec<&Observation<K>>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.is_graded()) {
@@ -121,8 +121,8 @@ pub(super) fn by_case<K: Ord>(trials: &[Observation<K>]) -> BTreeMap<&K, Vec<&Ob
     cases
 }
 
-/// met / (met + unmet); `None` if no assertion was decided. What nobody wrote counts only if it is not met, such as an
-/// exceeded budget: else every limit that is kept would raise the share.
+/// Returns met / (met + unmet); `None` if no assertion was decided. Implicit findings count only if they are unmet,
+/// such as an exceeded budget. Otherwise every limit that is kept would raise the share.
 fn met_share(findings: &[Finding]) -> Option<f64> {
     let decided = || findings.iter().filter(|finding| finding.is_decided());
     let written = decided().filter(|finding| !finding.implicit).count();

@@ -1,30 +1,30 @@
-//! Whether paired differences are more than chance.
+//! Significance test for paired differences.
 
 use super::{Chance, mcnemar};
 
-/// Up to how many differences every choice of signs is looked at.
+/// Maximum number of differences for which every choice of signs is enumerated.
 const EXACT: usize = 32;
-/// How many choices of signs are drawn beyond that.
+/// Number of random choices of signs above that maximum.
 const DRAWS: u64 = 19_999;
-/// Of chance, where signs are drawn: the same differences always have the same p-value.
+/// Fixed seed of the random choices, so that the same differences always have the same p-value.
 const SEED: u64 = 0x5eed;
-/// Sums that are apart by less than this share of all there is are equal but for rounding.
+/// Sums that differ by less than this share of the total differ only by rounding.
 const TOLERANCE: f64 = 1e-12;
 
-/// The two-sided p-value of paired differences (Fisher 1935, Pitman 1937): of all ways to give the differences a sign,
-/// the share whose sum is as far from 0 as the one seen. It assumes that a difference is as likely to be in favour of the
-/// one as of the other, and nothing else.
+/// Returns the two-sided p-value of paired differences (Fisher 1935, Pitman 1937): of all ways to give the
+/// differences a sign, the share whose sum is at least as far from 0 as the observed sum. The only assumption is that
+/// a difference in favour of either arm is equally likely.
 ///
-/// Exact for up to 32 differences that are not 0, and for any number of the same size, where it is McNemar's exact test.
-/// Else it is drawn, with the choice that was seen among those drawn (Phipson and Smyth 2010), so never 0.
-/// `None` without a difference that is a number.
+/// The result is exact for up to 32 non-zero differences, and for any number of differences of the same size, where
+/// the test is McNemar's exact test. Otherwise choices are drawn at random and the observed one is included (Phipson
+/// and Smyth 2010), so the result is never 0. `None` if there is no finite difference.
 pub fn sign_flip(differences: &[f64]) -> Option<f64> {
     let differences: Vec<f64> = differences.iter().copied().filter(|value| value.is_finite()).collect();
     if differences.is_empty() {
         return None;
     }
     let largest = differences.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
-    // Differences of 0 are 0 with either sign; the others are measured by the largest, so that no sum overflows.
+    // Differences of 0 stay 0 with either sign. The others are divided by the largest, so that no sum overflows.
     let mut scaled: Vec<f64> =
         differences.iter().map(|value| value / largest).filter(|value| value.abs() > TOLERANCE).collect();
     scaled.sort_unstable_by(|a, b| a.abs().total_cmp(&b.abs()).then(a.total_cmp(b)));
@@ -42,24 +42,24 @@ pub fn sign_flip(differences: &[f64]) -> Option<f64> {
     })
 }
 
-/// The least p-value that so many cases can have: 2 of 2^cases ways to give them signs.
+/// Returns the smallest possible p-value for `cases` cases: 2 of 2^cases ways to give them signs.
 pub fn least_p_value(cases: usize) -> f64 {
     2f64.powi(1 - i32::try_from(cases).unwrap_or(i32::MAX)).min(1.0)
 }
 
-/// The share of all signs whose sum is at least `seen` away from 0. Each half's sums meet the other half's sorted ones,
-/// so 2^32 choices take 2^16 searches.
+/// Returns the share of all choices of signs whose sum is at least `seen` away from 0. The sums of one half are
+/// looked up in the sorted sums of the other half, so 2^32 choices take 2^16 searches.
 fn exact(sizes: &[f64], seen: f64) -> f64 {
     let (left, right) = sizes.split_at(sizes.len() / 2);
     let mut others = sums(right);
     others.sort_unstable_by(f64::total_cmp);
     let far: usize =
         sums(left).iter().map(|sum| others.len() - others.partition_point(|other| sum + other < seen)).sum();
-    // With all signs turned a sum is as far on the other side.
+    // Flipping all signs mirrors the sum, so counting one side is enough.
     2.0 * far as f64 / 2f64.powi(sizes.len() as i32)
 }
 
-/// Of every choice of signs, the sum.
+/// Returns the sum of every choice of signs.
 fn sums(sizes: &[f64]) -> Vec<f64> {
     sizes.iter().fold(vec![0.0], |sums, size| sums.iter().flat_map(|sum| [sum - size, sum + size]).collect())
 }
@@ -85,7 +85,7 @@ fn drawn(sizes: &[f64], seen: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Every choice of signs, one by one.
+    /// Enumerates every choice of signs.
     fn brute_force(differences: &[f64]) -> f64 {
         let seen = differences.iter().sum::<f64>().abs() - 1e-9;
         let choices = 1u32 << differences.len();

@@ -1,4 +1,4 @@
-//! The intervals and the test, held against what they promise.
+//! Simulations that check the coverage of the intervals and the error rates of the test.
 
 use super::delta::estimate_of_shares;
 use super::mean::{estimate, share};
@@ -13,7 +13,7 @@ fn holds(ci95: [f64; 2], value: f64) -> bool {
     (ci95[0]..=ci95[1]).contains(&value)
 }
 
-/// The sum of twelve uniform numbers is a bell, near enough.
+/// Returns a nearly normally distributed number: the sum of twelve uniform numbers.
 fn normal(chance: &mut Chance) -> f64 {
     (0..12).map(|_| chance.unit()).sum::<f64>() - 6.0
 }
@@ -49,7 +49,7 @@ fn wilsons_interval_covers_95_percent_on_average_by_calculation() {
 fn the_interval_of_shares_covers_95_percent_even_where_failures_are_rare() {
     let mut chance = Chance::new(2);
     for n in [3, 5, 10, 30] {
-        // Nearly always nearly everything is met, and rarely nothing: Student's interval covers 40 to 80 % of these.
+        // Usually almost everything is met, and rarely nothing. Student's interval covers only 40 to 80 % of these.
         let mean = 0.95 * 0.95;
         let covered = (0..2_000).filter(|_| {
             let values: Vec<f64> =
@@ -69,7 +69,8 @@ fn students_interval_covers_95_percent_of_a_bell_and_not_much_less_of_what_is_sk
         let rounds = 3_000;
         for _ in 0..rounds {
             let bell: Vec<f64> = (0..n).map(|_| normal(&mut chance)).collect();
-            // The logarithm is a bell of 0.5: the long times and many tokens of a few trials.
+            // The logarithm is normal with a standard deviation of 0.5: a few trials take much longer and use many
+            // more tokens.
             let skewed: Vec<f64> = bell.iter().map(|value| (0.5 * value).exp()).collect();
             covered.0 += u32::from(holds(estimate(&bell).unwrap().ci95.unwrap(), 0.0));
             covered.1 += u32::from(holds(estimate(&skewed).unwrap().ci95.unwrap(), 0.125f64.exp()));
@@ -80,7 +81,7 @@ fn students_interval_covers_95_percent_of_a_bell_and_not_much_less_of_what_is_sk
     }
 }
 
-/// The differences of cases that are as hard as chance has it, and `more` likely to pass in the one arm.
+/// Returns the differences of cases of random difficulty, in which one arm is `more` likely to pass.
 fn differences(chance: &mut Chance, cases: usize, trials: u64, more: f64) -> Vec<f64> {
     (0..cases)
         .map(|_| {
@@ -112,7 +113,7 @@ fn the_test_sees_a_difference_where_none_is_in_at_most_5_percent() {
         let rounds = 1_500;
         let seen =
             (0..rounds).filter(|_| sign_flip(&differences(&mut chance, cases, trials, 0.0)).unwrap() <= 0.05).count();
-        // Three standard errors of a rate of 5 %.
+        // The margin is three standard errors of a rate of 5 %.
         assert!(seen as f64 / f64::from(rounds) <= 0.05 + 0.017, "{cases} cases of {trials}: {seen}");
     }
 }
@@ -125,8 +126,8 @@ fn the_test_sees_a_large_difference() {
     assert!(seen as f64 / f64::from(rounds) > 0.95, "{seen}");
 }
 
-/// A trial of two assertions that hold as likely as `likely` says. Whether each is decided is chance's alone: the second
-/// one's judge is away for a share of `away` of the trials.
+/// Simulates a trial of two assertions that hold with the probabilities `likely`. Whether each is decided is
+/// independent of that: the judge of the second one fails in a share of `away` of the trials.
 fn judged_trial(chance: &mut Chance, case: u64, likely: [f64; 2], away: f64) -> Observation<u64> {
     let holds = likely.map(|likely| chance.unit() < likely);
     let is_decided = [true, chance.unit() >= away];
@@ -149,7 +150,7 @@ fn judged_trial(chance: &mut Chance, case: u64, likely: [f64; 2], away: f64) -> 
 fn a_judge_that_is_away_biases_no_rate_of_an_arm() {
     let mut chance = Chance::new(7);
     for away in [0.0, 0.2, 0.5, 0.9] {
-        // Both hold as likely, so that the rate of checks does not depend on which of them are decided.
+        // Both are equally likely to hold, so the rate of checks does not depend on which of them are decided.
         let likely = [0.8, 0.8];
         let trials: Vec<_> = (0..40_000).map(|at| judged_trial(&mut chance, at % 20, likely, away)).collect();
         let arm = ArmStatistics::of(&trials);
@@ -157,7 +158,8 @@ fn a_judge_that_is_away_biases_no_rate_of_an_arm() {
         assert!(near(arm.pass_rate, 0.8), "{away}: {:?}", arm.pass_rate);
         assert!(near(arm.full_pass_rate, 0.64), "{away}: {:?}", arm.full_pass_rate);
         assert!(near(arm.decided_pass_rate, 0.64 * (1.0 - away) + 0.8 * away), "{away}: {:?}", arm.decided_pass_rate);
-        // What passed or failed is no such share: a failure is decided by one check, and a pass takes all of them.
+        // The share of passes among passed and failed trials is biased: one check decides a failure, but a pass needs
+        // all of them.
         let by_outcome = |outcome| trials.iter().filter(|trial| trial.outcome == outcome).count() as f64;
         let (passed, failed) = (by_outcome(Outcome::Passed), by_outcome(Outcome::Failed));
         assert!(away < 0.5 || passed / (passed + failed) < 0.64 - 0.05, "{away}: the difference is there to be seen");
@@ -171,7 +173,7 @@ fn a_judge_that_is_away_biases_no_difference() {
         let mut arm = |likely: [f64; 2]| -> Vec<_> {
             (0..30_000).map(|at| judged_trial(&mut chance, at % 30, likely, away)).collect()
         };
-        // The skill helps with the first assertion, and neither helps nor harms with the second one.
+        // The skill helps with the first assertion and has no effect on the second one.
         let delta = Delta::between(&arm([0.9, 0.6]), &arm([0.4, 0.6]));
         let near = |apart: Option<Difference>, truth: f64| (apart.unwrap().mean - truth).abs() < 0.02;
         assert!(near(delta.pass_rate, 0.5 * away + 0.25 * (1.0 - away)), "{away}: {:?}", delta.pass_rate);
@@ -185,7 +187,8 @@ fn a_judge_that_is_away_biases_no_difference() {
 
 #[test]
 fn turning_every_verdict_round_turns_every_rate_round() {
-    // No rule may hang on which way an assertion came out: what is undecided stays so, and the rest is mirrored.
+    // No rule may depend on the direction of a result: undecided assertions stay undecided, and the others are
+    // mirrored.
     let mut chance = Chance::new(9);
     let trials: Vec<_> = (0..2_000)
         .map(|at| {

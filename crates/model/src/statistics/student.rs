@@ -1,8 +1,8 @@
-//! Student's distribution.
+//! Student's t-distribution.
 
 use super::Z;
 
-/// The two-sided 95 % quantile for 1 to 30 degrees of freedom, from the distribution's finite series (Abramowitz and
+/// Two-sided 95 % quantiles for 1 to 30 degrees of freedom, from the distribution's finite series (Abramowitz and
 /// Stegun 1964, 26.7.3 and 26.7.4).
 const QUANTILES: [f64; 30] = [
     12.706_204_736,
@@ -37,13 +37,14 @@ const QUANTILES: [f64; 30] = [
     2.042_272_456,
 ];
 
-/// The two-sided 95 % quantile of Student's t; `None` for no degrees of freedom.
+/// Returns the two-sided 95 % quantile of Student's t; `None` for zero degrees of freedom.
 pub(super) fn quantile(freedom: usize) -> Option<f64> {
     let at = freedom.checked_sub(1)?;
     Some(QUANTILES.get(at).copied().unwrap_or_else(|| expanded(freedom as f64)))
 }
 
-/// Fisher's expansion (Abramowitz and Stegun 26.7.5); above 30 degrees of freedom it is off by less than 1e-7.
+/// Returns Fisher's expansion (Abramowitz and Stegun 26.7.5). Above 30 degrees of freedom its error is less than
+/// 1e-7.
 fn expanded(freedom: f64) -> f64 {
     let z = |power: i32| Z.powi(power);
     let terms = [
@@ -59,7 +60,7 @@ fn expanded(freedom: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// The probability between -t and t: the finite series that the quantiles invert.
+    /// Returns the probability between -t and t: the finite series that the quantiles invert.
     fn within(t: f64, freedom: usize) -> f64 {
         let angle = (t / (freedom as f64).sqrt()).atan();
         let (sine, square) = (angle.sin(), angle.cos().powi(2));

@@ -1,72 +1,73 @@
-//! How a skill triggers.
+//! Triggering of a skill.
 
 use serde::{Deserialize, Serialize};
 
 use super::mean::rate;
 use crate::{Estimate, TrialRecord};
 
-/// Whether a skill triggered in a trial, and whether it was to.
+/// Actual and expected triggering of a skill in one trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trigger {
-    /// Whether the case wants it to.
+    /// True if the case expects the skill to trigger.
     pub expected: bool,
-    /// Whether it did; `None` where nobody can say, as of a broken trial.
+    /// True if it triggered; `None` if that is unknown, as for a broken trial.
     pub happened: Option<bool>,
 }
 
 impl Trigger {
-    /// Of a record; `None` where its case does not say whether the skill is to trigger, or its arm lacks the skill. What an
-    /// agent did until infrastructure broke its trial, or somebody stopped it, says nothing.
+    /// Extracts the value from a record. `None` if the case does not specify whether the skill should trigger, or the
+    /// arm lacks the skill. Work that an agent did before its trial was broken or cancelled does not count.
     pub fn of(trial: &TrialRecord) -> Option<Self> {
         let expected = trial.should_trigger.filter(|_| !trial.is_baseline())?;
         Some(Self { expected, happened: trial.triggered.filter(|_| trial.outcome.is_graded()) })
     }
 }
 
-/// How well a skill's triggering fits what the cases want, over the trials of an arm that has the skill.
+/// Comparison of a skill's triggering with the cases' expectations, over the trials of an arm that has the skill.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Triggering {
-    /// It was to trigger and did.
+    /// Number of trials in which it should trigger and did.
     pub hits: u64,
-    /// It was to trigger and did not.
+    /// Number of trials in which it should trigger and did not.
     pub misses: u64,
-    /// It was not to trigger and did.
+    /// Number of trials in which it should not trigger and did.
     pub false_alarms: u64,
-    /// It was not to trigger and did not.
+    /// Number of trials in which it should not trigger and did not.
     pub rejections: u64,
-    /// Nobody can say; in no denominator.
+    /// Number of trials for which it is unknown; excluded from all rates.
     pub unknown: u64,
-    /// Of the trials where it triggered, how many wanted it: hits / (hits + false alarms).
+    /// Share of the trials in which it triggered that expected it: hits / (hits + false alarms).
     pub precision: Option<Estimate>,
-    /// Of the trials that wanted it, how many had it: hits / (hits + misses).
+    /// Share of the trials that expected it in which it triggered: hits / (hits + misses).
     pub recall: Option<Estimate>,
-    /// Of all trials, how many never triggered it: (misses + rejections) / all.
+    /// Share of all trials in which it never triggered: (misses + rejections) / all.
     pub never: Option<Estimate>,
 }
 
 impl Triggering {
-    /// How many trials of which it can be said wanted it to trigger.
+    /// Returns the number of trials with a known result that expected it to trigger.
     pub fn wanted(&self) -> u64 {
         self.hits + self.misses
     }
 
-    /// In how many trials it triggered.
+    /// Returns the number of trials in which it triggered.
     pub fn triggered(&self) -> u64 {
         self.hits + self.false_alarms
     }
 
-    /// How many trials there are of which it can be said whether it triggered.
+    /// Returns the number of trials for which it is known whether it triggered.
     pub fn known(&self) -> u64 {
         self.triggered() + self.misses + self.rejections
     }
 
-    /// Whether it was wanted and never triggered at all: then what trials with the skill came to says nothing about it.
+    /// Returns `true` if it was expected and never triggered. In that case the results of trials with the skill say
+    /// nothing about it.
     pub fn never_happened(&self) -> bool {
         self.wanted() > 0 && self.triggered() == 0
     }
 
-    /// Of trials.
+    /// Counts the given trials.
     pub fn of(triggers: impl IntoIterator<Item = Trigger>) -> Self {
         let mut sum = Self::default();
         for trigger in triggers {

@@ -40,7 +40,7 @@ impl Skill {
     }
 }
 
-/// Tool of `allowed-tools` with the scopes in which it is allowed. Without scopes it is allowed everywhere.
+/// Tool of `allowed-tools` with the scopes in which it is allowed. Without scopes it is allowed without restriction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowedTool {
     /// Name of the tool, such as `Bash`.

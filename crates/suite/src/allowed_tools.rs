@@ -1,12 +1,12 @@
-//! `allowed-tools`: the tools a skill says it needs.
+//! `allowed-tools`: the tools that a skill declares.
 //!
-//! Skills spell it in many ways: `Read, Write`, `Read Write`, a YAML list, and scopes in parentheses that hold spaces
-//! and commas themselves, as in `Bash(git *, npm test)`. White space and commas part tools wherever no parenthesis is
-//! open, and a closed scope ends its tool.
+//! Skills write it in several forms: `Read, Write`, `Read Write`, a YAML list, and scopes in parentheses that contain
+//! spaces and commas themselves, as in `Bash(git *, npm test)`. White space and commas separate tools outside
+//! parentheses, and a closing parenthesis ends its tool.
 
 use model::AllowedTool;
 
-/// The tools of `written`, each as it stands there.
+/// Splits `written` into tools, each as written.
 pub fn tokens(written: &str) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut token = String::new();
@@ -36,8 +36,8 @@ pub fn tokens(written: &str) -> Vec<String> {
     tokens
 }
 
-/// The tools by name in the order they first appear, the scopes of one name put together. A name that stands once
-/// without scopes is allowed whole, whatever else is said about it.
+/// Merges tools by name in order of first appearance, and combines the scopes of one name. A name that occurs once
+/// without scopes is allowed without restriction, whatever its other entries say.
 pub fn merged(tokens: &[String]) -> Vec<AllowedTool> {
     let mut tools: Vec<AllowedTool> = Vec::new();
     let mut whole: Vec<String> = Vec::new();
@@ -64,7 +64,7 @@ pub fn merged(tokens: &[String]) -> Vec<AllowedTool> {
     tools
 }
 
-/// Why `token` names no tool, if it does not.
+/// Returns the reason why `token` is not a tool, if it is not.
 pub fn fault(token: &str) -> Option<&'static str> {
     if token.starts_with('(') {
         Some("has scopes but no tool before them")
@@ -77,7 +77,7 @@ pub fn fault(token: &str) -> Option<&'static str> {
     }
 }
 
-/// The name and the scopes of one tool.
+/// Returns the name and the scopes of one tool.
 fn parts(token: &str) -> (String, Vec<String>) {
     let Some((name, rest)) = token.split_once('(') else {
         return (token.to_owned(), Vec::new());

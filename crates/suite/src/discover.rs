@@ -1,4 +1,5 @@
-//! Which files a load reads: by default every skill's tests and the project's scenarios, else what the user named.
+//! Finds the files to load: by default the tests of every skill and the project's scenarios, otherwise the targets
+//! that the user named.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::ErrorKind;
@@ -15,41 +16,42 @@ use crate::load::Request;
 use crate::path;
 use crate::skill::{SKILL_FILE, TESTS_FOLDER};
 
-/// The folder in the project's root for suites that belong to no skill.
+/// Folder in the project's root for suites that do not belong to a skill.
 const SCENARIOS_FOLDER: &str = "scenarios";
 
-/// The folder in the project's root for suites that lie apart from their skills.
+/// Folder in the project's root for suites that are stored apart from their skills.
 const EXAMPLES_FOLDER: &str = "examples";
 
-/// A file that may hold a suite.
+/// File that may contain a suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Where it is, absolute.
+    /// Absolute path.
     pub path: PathBuf,
-    /// Whether it has to be a suite.
+    /// Reason why the file is considered.
     pub standing: Standing,
 }
 
-/// Why a file is looked at.
+/// Reason why a file is considered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It must be a suite: it was named, or is where only suites are.
+    /// The file must be a suite: it was named, or is in a folder that contains only suites.
     Suite,
-    /// It was come across below a directory that was named. What nearly is a suite, or cannot be read, is told.
+    /// The file was found below a directory that was named. A file that is nearly a suite, or cannot be read, is
+    /// reported.
     Searched,
-    /// It is deeper in the project's scenarios, where there may be scripts and material, too. What nearly is a suite is
-    /// told.
+    /// The file is in a subfolder of the project's scenarios, which may also contain scripts and other files. A file
+    /// that is nearly a suite is reported.
     Deeper,
 }
 
-/// The directories below `skills_dir` that are skills, sorted by name. Links are passed over.
+/// Returns the directories below `skills_dir` that are skills, sorted by name. Symbolic links are skipped.
 pub fn skills(skills_dir: &Path) -> Vec<PathBuf> {
     let mut skills = folders(skills_dir);
     skills.retain(|path| path.join(SKILL_FILE).is_file());
     skills
 }
 
-/// The directories in `shelf`, sorted by name. Links are passed over.
+/// Returns the directories in `shelf`, sorted by name. Symbolic links are skipped.
 fn folders(shelf: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(shelf) else { return Vec::new() };
     let mut folders: Vec<PathBuf> = entries
@@ -61,12 +63,13 @@ fn folders(shelf: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// The names of the skills below `skills_dir`, sorted.
+/// Returns the names of the skills below `skills_dir`, sorted.
 pub fn skill_names(skills_dir: &Path) -> Vec<String> {
     skills(skills_dir).iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect()
 }
 
-/// The files that `request` names, each once, in the order they are named; those of a directory by their path.
+/// Returns the files that `request` names, without duplicates and in the order in which they are named; files of a
+/// directory are sorted by path.
 pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> {
     let mut found = Vec::new();
     if let Some(written) = &request.skill {
@@ -91,20 +94,20 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
     for target in &request.targets {
         found.extend(named(target, request, problems));
     }
-    // What cannot be looked into may hold tests: silence would be a green run without them.
+    // A folder that cannot be read may contain tests. Without a report, the run would be green without them.
     problems.extend(passed_over(request));
     let mut seen = HashSet::new();
     found.retain(|candidate| seen.insert(candidate.path.clone()));
     found
 }
 
-/// What is said where a project has none of the folders that tests are in.
+/// Reports that the project has none of the folders that contain tests.
 fn nothing_there(request: &Request) -> Diagnostic {
     let shown = path::shown(&request.skills_dir, &request.cwd);
     let problem =
         Diagnostic::error(format!("there are no tests here: neither `tests` nor `{SCENARIOS_FOLDER}` nor `{shown}`"));
     let beside = std::fs::read_dir(&request.cwd).into_iter().flatten().flatten().map(|entry| entry.path());
-    // Names that say what is in the file: others are only read where they are named.
+    // Suggest only files whose names show their format: others are read only if they are named.
     let mut tests: Vec<String> =
         beside.filter(|path| format::named(path).is_some()).map(|path| path::shown(&path, &request.cwd)).collect();
     tests.sort();
@@ -117,9 +120,8 @@ fn nothing_there(request: &Request) -> Diagnostic {
         .help("`trialrun init` makes a first test")
 }
 
-/// What the user named for suites of skills: the directory of a skill, by its path or the name of one of the project's, or
-/// the file of a sub-agent.
-/// `None` where there is no such skill.
+/// Returns the skill that the user chose: the directory of a skill, given by path or by the name of a project skill,
+/// or the file of a sub-agent. `None` if there is no such skill.
 pub fn chosen_skill(request: &Request) -> Option<PathBuf> {
     let written = request.skill.as_deref()?;
     let named = request.skills_dir.join(written);
@@ -128,7 +130,7 @@ pub fn chosen_skill(request: &Request) -> Option<PathBuf> {
     [path::resolve(&request.cwd, written), named].into_iter().find(is_skill)
 }
 
-/// The suite of the skill that was named, unless files were named with it.
+/// Returns the suite of the chosen skill, unless files were named with it.
 fn of_chosen_skill(written: &str, request: &Request, problems: &mut Problems) -> Option<Candidate> {
     let Some(skill) = chosen_skill(request) else {
         let directory = path::resolve(&request.cwd, written);
@@ -155,7 +157,8 @@ fn of_chosen_skill(written: &str, request: &Request, problems: &mut Problems) ->
     evals
 }
 
-/// The suite that asks whether a skill is of use: its own, else the one of its name among the examples beside the skills.
+/// Returns the `evals.json` of a skill: its own, otherwise the one with its name in the examples folder beside the
+/// skills.
 fn evals_of(skill: &Path) -> Option<Candidate> {
     // The suite of the sub-agent `agents/NAME.md` is in `agents/NAME`.
     let folder = if skill.is_file() { skill.with_extension("") } else { skill.to_owned() };
@@ -169,13 +172,13 @@ fn evals_of(skill: &Path) -> Option<Candidate> {
     Some(Candidate { path, standing: Standing::Suite })
 }
 
-/// The suites of skills in `root`, in the folders below it, and in those of its examples and of its sub-agents.
+/// Returns the suites of skills in `root`, in the folders below it, and in those of its examples and sub-agents.
 fn evals_below(root: &Path) -> Vec<Candidate> {
     let files = evals_places(root).into_iter().filter(|path| path.is_file());
     files.map(|path| Candidate { path, standing: Standing::Searched }).collect()
 }
 
-/// Where [`evals_below`] looks for suites.
+/// Returns the paths at which [`evals_below`] looks for suites.
 fn evals_places(root: &Path) -> Vec<PathBuf> {
     let is_hidden = |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
     let own = folders(root);
@@ -189,7 +192,7 @@ fn evals_places(root: &Path) -> Vec<PathBuf> {
     all.map(|folder| folder.join(EVALS_FOLDER).join(EVALS_FILE)).collect()
 }
 
-/// The folders of tests that cannot be looked into, and the files in them that are not read because of their names.
+/// Reports folders of tests that cannot be read, and files in them that are skipped because of their names.
 fn passed_over(request: &Request) -> Problems {
     let mut roots: Vec<PathBuf> = request.targets.iter().map(|target| path::resolve(&request.cwd, target)).collect();
     if request.targets.is_empty() {
@@ -224,12 +227,12 @@ fn passed_over(request: &Request) -> Problems {
     found.into_values().collect()
 }
 
-/// True for a name that says that the file is to be read: a suite's or a skill's.
+/// True if the name marks the file as one to be read: a suite or a skill.
 fn is_meant(path: &Path) -> bool {
     is_test(path) || format::is_evals_file(path) || path.file_name().is_some_and(|name| name == SKILL_FILE)
 }
 
-/// True for a pipe, a socket, a device, and a link to one.
+/// True for a pipe, a socket, a device, and a link to one of them.
 fn is_special(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir())
 }
@@ -238,7 +241,7 @@ fn not_regular() -> Diagnostic {
     Diagnostic::error("cannot read the file: it is not a regular file")
 }
 
-/// That the file at `path` is a test but for its name.
+/// Reports a file that would be a test if its name were right.
 fn misnamed_test(path: &Path) -> Option<Diagnostic> {
     let right = format::misspelt(path.file_name()?.to_str()?)?;
     let named = format::named(Path::new(&right)).map(|(format, _)| format)?;
@@ -247,7 +250,7 @@ fn misnamed_test(path: &Path) -> Option<Diagnostic> {
     named.is_meant(&source.text).then(|| problem.help(format!("call it `{right}`, or begin its name with `_`")))
 }
 
-/// What `target` means: a skill of the project, else a file or a directory.
+/// Resolves `target`: a skill of the project, otherwise a file or a directory.
 fn named(target: &str, request: &Request, problems: &mut Problems) -> Vec<Candidate> {
     let skill = request.skills_dir.join(target);
     let is_name = !target.is_empty() && !target.contains(['/', '\\']) && target != "." && target != "..";
@@ -287,7 +290,7 @@ fn unknown(target: &str, path: &Path, request: &Request) -> Diagnostic {
         .help("`--case ID` selects a case by its id")
 }
 
-/// The suites of a directory: a skill's tests, the tests of the skills it holds, else whatever suites are below it.
+/// Returns the suites of a directory: a skill's tests, or the tests of the skills in it, or any suites below it.
 fn in_directory(directory: &Path, target: &str, request: &Request, problems: &mut Problems) -> Vec<Candidate> {
     if directory.join(SKILL_FILE).is_file() {
         return tests_or_warning(directory, target, problems);
@@ -297,7 +300,8 @@ fn in_directory(directory: &Path, target: &str, request: &Request, problems: &mu
     if problems.len() == known && skills(directory).is_empty() { below(directory, Standing::Searched) } else { tests }
 }
 
-/// The tests of every skill in `shelf`. In the project's own folder of skills, tests without a skill are a problem.
+/// Returns the tests of every skill in `shelf`. In the project's own skills folder, tests without a skill are an
+/// error.
 fn tests_of_skills(shelf: &Path, request: &Request, problems: &mut Problems) -> Vec<Candidate> {
     if shelf == request.skills_dir {
         for bare in folders(shelf).iter().filter(|folder| !folder.join(SKILL_FILE).is_file()) {
@@ -318,7 +322,7 @@ fn tests_without_skill(directory: &Path, cwd: &Path) -> Diagnostic {
     }
 }
 
-/// The file in `directory` that is nearly called as a skill's file must be.
+/// Returns the file in `directory` whose name is close to the required name of a skill file.
 pub fn misnamed(directory: &Path) -> Option<String> {
     let entries = std::fs::read_dir(directory).ok()?;
     let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
@@ -340,8 +344,8 @@ fn tests_or_warning(skill: &Path, target: &str, problems: &mut Problems) -> Vec<
     tests
 }
 
-/// The test files of a skill: those directly in its tests folder that are YAML or fixtures files and do not start with
-/// `_`, by name, and the suite that asks whether it is of use.
+/// Returns the test files of a skill: YAML and fixtures files directly in its tests folder whose names do not start
+/// with `_`, sorted by name, and its `evals.json`.
 fn tests_of(skill: &Path) -> Vec<Candidate> {
     let tests = std::fs::read_dir(skill.join(TESTS_FOLDER)).into_iter().flat_map(tests_among);
     tests.chain(evals_of(skill)).collect()
@@ -363,7 +367,7 @@ fn is_test(path: &Path) -> bool {
     !hidden && (Language::of(path) == Some(Language::Yaml) || format::named(path).is_some())
 }
 
-/// Whether a search goes into what it has come to.
+/// Returns `true` if a search descends into `entry`.
 fn is_entered(entry: &DirEntry) -> bool {
     if entry.depth() == 0 || !entry.file_type().is_dir() {
         return true;
@@ -375,9 +379,9 @@ fn is_entered(entry: &DirEntry) -> bool {
         && !entry.path().join("CACHEDIR.TAG").exists()
 }
 
-/// Every YAML file, every fixtures file and every `evals.json` below `directory` that may be a suite. What is never meant
-/// is passed over: dot folders, files that start with `_`, folders of fixtures and of packages, build caches, and all of a
-/// skill but its tests.
+/// Returns every YAML file, fixtures file and `evals.json` below `directory` that may be a suite. Skipped are: hidden
+/// folders, files that start with `_`, folders of fixtures and of packages, build caches, and everything of a skill
+/// except its tests.
 fn below(directory: &Path, standing: Standing) -> Vec<Candidate> {
     let entered = |entry: &DirEntry| {
         is_entered(entry)

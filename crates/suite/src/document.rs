@@ -1,13 +1,14 @@
-//! Text to a tree in which every value knows its place. The only file that knows a parser.
+//! Parses text into a tree in which every value has its location. The only file that uses a parser.
 //!
-//! YAML is read as YAML 1.2 with the core schema, with three decisions where readers differ:
+//! YAML is read as YAML 1.2 with the core schema, with three decisions where parsers differ:
 //! - Only `true` and `false` (also `True`, `TRUE`) are booleans; `yes`, `no`, `on` and `off` are text. Digits are a
 //!   decimal number even with a leading zero (`017` is 17), octal is written `0o17`, and `1_000` is text.
-//! - `.inf` and `.nan` are errors: JSON, in which everything is recorded, has no such numbers.
-//! - `<<` merges a map or a list of maps, though YAML 1.2 dropped it; keys written in the map itself win.
+//! - `.inf` and `.nan` are errors: JSON, the format of all records, has no such numbers.
+//! - `<<` merges a map or a list of maps, although YAML 1.2 dropped it; keys written in the map itself take
+//!   precedence.
 //!
-//! Keys are text and unique. A custom tag (`!re`) is kept, and what it stands before is text or a collection. What
-//! anchors and aliases may add to a document is bounded.
+//! Keys are text and unique. A custom tag (`!re`) is kept, and the value after it is text or a collection. The number
+//! of values that anchors and aliases may add to a document is limited.
 
 mod comment;
 mod parts;
@@ -24,20 +25,21 @@ use serde_json::Number;
 
 use crate::parallel;
 
-/// The most values that anchors and aliases may add to one document. A page of shared fixtures needs some hundreds.
+/// Maximum number of values that anchors and aliases may add to one document. A page of shared fixtures needs some
+/// hundreds.
 const ALIAS_BUDGET: usize = 100_000;
 
-/// The language a document is written in.
+/// Language of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     /// YAML 1.2, core schema.
     Yaml,
-    /// JSON as RFC 8259 has it: no comments, no trailing commas.
+    /// JSON according to RFC 8259: no comments, no trailing commas.
     Json,
 }
 
 impl Language {
-    /// The language of a file by the end of its name; `None` for one that is neither.
+    /// Returns the language of a file by its extension; `None` for any other extension.
     pub fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
@@ -48,11 +50,11 @@ impl Language {
     }
 }
 
-/// Largest document that is read, in bytes.
+/// Maximum size of a document in bytes.
 const LARGEST: u64 = 256 << 20;
 
-/// The text of the file at `path`, which messages call `shown`. An unreadable file or one that is not UTF-8 is a
-/// problem with its place.
+/// Reads the file at `path`, which messages call `shown`. An unreadable file or invalid UTF-8 is reported with its
+/// location.
 pub fn open(path: &Path, shown: &str) -> Result<Arc<Source>, Box<Diagnostic>> {
     let bytes = files::read_named(path, LARGEST)
         .map_err(|error| Diagnostic::error(format!("cannot read the file: {error}")).at(Excerpt::of_file(shown)))?;
@@ -64,11 +66,11 @@ pub fn open(path: &Path, shown: &str) -> Result<Arc<Source>, Box<Diagnostic>> {
     Ok(Source::new(shown, text))
 }
 
-/// The tree of the YAML or JSON file at `path`, which messages call `shown`. For documents that are not suites, such as
+/// Parses the YAML or JSON file at `path`, which messages call `shown`. For documents that are not suites, such as
 /// the script of a model.
 ///
 /// # Errors
-/// Everything that is wrong with the file or its syntax.
+/// Returns every problem of the file and its syntax.
 pub fn read_document(path: &Path, shown: &str) -> Result<Node, Problems> {
     let source = open(path, shown).map_err(|problem| vec![*problem])?;
     let mut problems = Problems::new();
@@ -79,20 +81,20 @@ pub fn read_document(path: &Path, shown: &str) -> Result<Node, Problems> {
     }
 }
 
-/// Whether `text` is several YAML documents in one file, which no file of ours is.
+/// Returns `true` if `text` contains several YAML documents, which none of our own files does.
 pub fn is_stream(text: &str) -> bool {
     let is_content = |line: &&str| !line.trim().is_empty() && !line.starts_with(['#', '%']);
     let is_start = |line: &str| line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
     text.lines().filter(is_content).skip(1).any(is_start)
 }
 
-/// Reads the whole of `source`. `None` when its syntax is broken; smaller problems are reported and what they touch is
-/// left out.
+/// Parses the whole of `source`. Returns `None` if its syntax is broken; smaller problems are reported and the values
+/// they affect are left out.
 pub fn read(source: &Arc<Source>, language: Language, problems: &mut Problems) -> Option<Node> {
     read_part(source, 0..source.text.len(), language, problems)
 }
 
-/// Reads one document that is a part of `source`, such as the frontmatter of a Markdown file.
+/// Parses one document that is a part of `source`, such as the frontmatter of a Markdown file.
 pub fn read_part(
     source: &Arc<Source>,
     part: Range<usize>,
@@ -109,7 +111,7 @@ pub fn read_part(
     build(Builder::new(source, part.start, problems), text).map(Builder::finish)
 }
 
-/// Reads every YAML document of `source`, in order. Anchors reach to the end of their document.
+/// Parses every YAML document of `source`, in order. Anchors are visible until the end of their document.
 pub fn read_stream(source: &Arc<Source>, problems: &mut Problems) -> Option<Vec<Node>> {
     if let Some(list) = read_in_parts(source) {
         return Some(vec![list]);
@@ -119,12 +121,14 @@ pub fn read_stream(source: &Arc<Source>, problems: &mut Problems) -> Option<Vec<
     build(builder, &source.text).map(Builder::finish_stream)
 }
 
-/// Reads a long list on several threads; nothing if anything is wrong with it, or if its parts have to do with each other.
+/// Parses a long list on several threads. Returns `None` if there is any problem, or if its parts depend on each
+/// other.
 fn read_in_parts(source: &Arc<Source>) -> Option<Node> {
     let read = |part: Range<usize>| {
         let mut problems = Problems::new();
         let builder = build(Builder::new(source, part.start, &mut problems), source.text.get(part)?)?;
-        // Anchors reach to the end of the document, and what they may add to it is counted.
+        // Anchors are visible until the end of the document, and the values they add are counted, so parts with
+        // anchors cannot be parsed separately.
         let is_alone = builder.anchors.is_empty();
         let list = builder.finish();
         match list.kind {
@@ -143,7 +147,7 @@ fn read_in_parts(source: &Arc<Source>) -> Option<Node> {
     Some(Node { kind: NodeKind::List(all), span, tag: None, source: Arc::clone(source) })
 }
 
-/// Reads JSON texts, one in each line of `source`. Empty lines are passed over, broken ones are reported.
+/// Parses one JSON text per line of `source`. Empty lines are skipped and broken ones are reported.
 pub fn read_json_lines(source: &Arc<Source>, problems: &mut Problems) -> Vec<Node> {
     let mut nodes = Vec::new();
     let mut start = 0;
@@ -165,7 +169,7 @@ pub fn read_json_lines(source: &Arc<Source>, problems: &mut Problems) -> Vec<Nod
     nodes
 }
 
-/// Feeds `text` to `builder`; nothing if there is no sense in what it holds.
+/// Feeds `text` to `builder`; returns `None` if the content cannot be processed.
 fn build<'a>(mut builder: Builder<'a>, text: &str) -> Option<Builder<'a>> {
     let start = builder.start;
     let parser = Parser::new_from_str_with_options(text, options! { emit_comments: false });
@@ -186,14 +190,14 @@ fn build<'a>(mut builder: Builder<'a>, text: &str) -> Option<Builder<'a>> {
     Some(builder)
 }
 
-/// A collection whose end has not been seen yet.
+/// Collection whose end has not been reached yet.
 struct Open {
-    /// From its first byte; a block collection's end is that of its last value.
+    /// Starts at its first byte. The end of a block collection is that of its last value.
     span: Span,
     style: StructureStyle,
     tag: Option<Box<str>>,
     anchor: usize,
-    /// How many values it holds so far, itself included.
+    /// Number of values in it so far, including itself.
     size: usize,
     body: Body,
 }
@@ -205,7 +209,7 @@ enum Body {
 
 enum Key {
     Name(Spanned<String>),
-    /// `<<`
+    /// The merge key `<<`.
     Merge,
 }
 
@@ -213,13 +217,13 @@ struct Builder<'a> {
     source: &'a Arc<Source>,
     start: usize,
     open: Vec<Open>,
-    /// Each finished anchored value and how many values it holds.
+    /// Finished anchored values, each with the number of values in it.
     anchors: HashMap<usize, (Node, usize)>,
-    /// How many values anchors and aliases have added.
+    /// Number of values that anchors and aliases have added.
     added: usize,
     root: Option<Node>,
     documents: usize,
-    /// The documents before the one being read, where there may be several.
+    /// Documents before the current one, if several are allowed.
     earlier: Option<Vec<Node>>,
     problems: &'a mut Problems,
 }
@@ -230,7 +234,7 @@ impl<'a> Builder<'a> {
         Self { source, start, open, anchors, added: 0, root: None, documents: 0, earlier: None, problems }
     }
 
-    /// Takes the parser's next event; `false` when there is no sense in going on.
+    /// Processes the parser's next event; returns `false` if parsing should stop.
     fn take(&mut self, event: Event<'_>, span: Span) -> bool {
         match event {
             Event::DocumentStart(..) => {
@@ -307,7 +311,7 @@ impl<'a> Builder<'a> {
         self.finished(node, size, anchor)
     }
 
-    /// The maps that a value of `<<` stands for.
+    /// Returns the maps that a value of `<<` stands for.
     fn entries_of<'n>(&self, merged: &'n Node) -> Vec<&'n [(Spanned<String>, Node)]> {
         match &merged.kind {
             NodeKind::Map(entries) => vec![entries],
@@ -316,7 +320,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Keeps the first of each key and reports the others.
+    /// Keeps the first entry of each key and reports the others.
     fn refuse_duplicates(&mut self, entries: &mut Vec<(Spanned<String>, Node)>) {
         if !has_duplicates(entries) {
             return;
@@ -341,7 +345,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Puts a finished value where it belongs.
+    /// Adds a finished value to its parent.
     fn finished(&mut self, node: Node, size: usize, anchor: usize) -> bool {
         if anchor != 0 {
             if !self.afford(size, node.span) {
@@ -366,7 +370,7 @@ impl<'a> Builder<'a> {
             Body::Map { entries, merged, key } => match key.take() {
                 Some(Key::Name(name)) => {
                     let mut node = node;
-                    // A value that is not written has no place of its own: its key stands for it.
+                    // An omitted value has no location of its own, so it gets that of its key.
                     if node.span.start() == node.span.end() && matches!(node.kind, NodeKind::Null) {
                         node.span = name.span;
                     }
@@ -399,7 +403,7 @@ impl<'a> Builder<'a> {
         if !self.afford(size, span) {
             return false;
         }
-        // What is inside keeps the place where it is written; the whole stands where it is used.
+        // Nested values keep the location where they are written; the value itself gets the location of the alias.
         self.finished(Node { span, ..node }, size, 0)
     }
 
@@ -432,7 +436,7 @@ impl<'a> Builder<'a> {
         Node { kind: kind.unwrap_or(NodeKind::Null), span, tag: tag.and_then(custom), source: Arc::clone(self.source) }
     }
 
-    /// `span` without line ends at its end: a block scalar's reaches to the next token.
+    /// Removes trailing line ends from `span`: the span of a block scalar extends to the next token.
     fn trimmed(&self, span: Span) -> Span {
         let text = self.source.text.get(span.start()..span.end()).unwrap_or_default();
         Span::new(span.start(), span.start() + text.trim_end_matches(['\n', '\r']).len())
@@ -464,14 +468,14 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// Every document.
+    /// Returns every document.
     fn finish_stream(mut self) -> Vec<Node> {
         let mut documents = self.earlier.take().unwrap_or_default();
         documents.extend(self.root.take());
         documents
     }
 
-    /// The document; an empty one is null at its start.
+    /// Returns the document; an empty one is null at its start.
     fn finish(self) -> Node {
         self.root.unwrap_or_else(|| Node {
             kind: NodeKind::Null,
@@ -482,7 +486,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Most maps have a handful of keys, for which comparing them is much cheaper than a table.
+/// Checks for duplicate keys. Most maps have few keys, and comparing them pairwise is much cheaper than a hash table.
 fn has_duplicates(entries: &[(Spanned<String>, Node)]) -> bool {
     if entries.len() <= 12 {
         let later = |at: usize| entries[at + 1..].iter();
@@ -500,7 +504,7 @@ fn last_byte(style: StructureStyle, span: Span, end: Span, last: Option<Span>) -
     }
 }
 
-/// A node in a key's position, and what is wrong with it as a key.
+/// Converts a node to a key, and returns the problem with it as a key, if any.
 fn as_key(node: &Node) -> (Key, Option<Diagnostic>) {
     let written = node.source.text.get(node.span.start()..node.span.end()).unwrap_or_default();
     if written == "<<" && node.tag.is_none() {
@@ -521,16 +525,17 @@ fn as_key(node: &Node) -> (Key, Option<Diagnostic>) {
     }
 }
 
-/// What follows `!!` in the tag that JavaScript's YAML readers give a regular expression. YAML itself has no such tag.
+/// Text after `!!` in the tag that JavaScript's YAML parsers use for regular expressions. YAML itself has no such
+/// tag.
 const REGEX_SUFFIX: &str = "js/regexp";
 
-/// A tag that is not one of YAML's own, as it is written.
+/// Returns the tag as written if it is not one of YAML's own.
 fn custom(tag: &Tag) -> Option<Box<str>> {
     let written = tag.original();
     (tag.core_suffix().is_none_or(|core| core == REGEX_SUFFIX) && written != "!").then(|| written.into_boxed_str())
 }
 
-/// A plain scalar by the core schema, or why it cannot be read.
+/// Parses a plain scalar by the core schema, or returns the reason why it cannot be read.
 fn plain(written: &str) -> Result<NodeKind, String> {
     Ok(match written {
         "" | "~" | "null" | "Null" | "NULL" => NodeKind::Null,
@@ -544,7 +549,7 @@ fn plain(written: &str) -> Result<NodeKind, String> {
     })
 }
 
-/// A scalar with one of YAML's own tags.
+/// Parses a scalar with one of YAML's own tags.
 fn core_tagged(core: &str, written: &str) -> Result<NodeKind, String> {
     let kind = plain(written)?;
     let fits = match (core, &kind) {
@@ -555,13 +560,13 @@ fn core_tagged(core: &str, written: &str) -> Result<NodeKind, String> {
     if fits { Ok(kind) } else { Err(format!("`{written}` is no !!{core}")) }
 }
 
-/// A number by the core schema: `None` when `written` is none, an error when JSON cannot hold it.
+/// Parses a number by the core schema: `None` if `written` is not a number, an error if JSON cannot represent it.
 fn number(written: &str) -> Option<Result<Number, ()>> {
     let unsigned = written.strip_prefix(['-', '+']).unwrap_or(written);
     if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(written, ".nan" | ".NaN" | ".NAN") {
         return Some(Err(()));
     }
-    // Most texts begin with a letter: they need no more than this look.
+    // Most texts start with a letter, and this check alone rules them out.
     if !unsigned.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
         return None;
     }
@@ -592,7 +597,7 @@ fn float(written: &str) -> Result<Number, ()> {
     written.parse().ok().and_then(Number::from_f64).ok_or(())
 }
 
-/// What the parser found, in our words where its own help little, and a way out.
+/// Returns a clearer message for a parser error where its own is not helpful, and a way to fix it.
 fn explain(kind: &ErrorKind) -> (Option<&'static str>, Option<&'static str>) {
     match kind {
         ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation | ErrorKind::TabNotAllowed => {
@@ -639,7 +644,7 @@ fn explain(kind: &ErrorKind) -> (Option<&'static str>, Option<&'static str>) {
     }
 }
 
-/// Problems of `text`, which begins at the byte `start` of `source`.
+/// Reports a JSON error in `text`, which starts at the byte `start` of `source`.
 fn json_error(source: &Source, start: usize, text: &str, error: &serde_json::Error) -> Diagnostic {
     let line_start = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();
     json_problem(source, error, start + line_start + error.column().saturating_sub(1))
@@ -667,12 +672,12 @@ mod tests {
         (node, problems)
     }
 
-    /// A list of some hundred kilobytes, each of whose items is `item` with its number.
+    /// Returns a list of some hundred kilobytes; each item is `item` called with its number.
     fn long(item: impl Fn(usize) -> String) -> Arc<Source> {
         Source::new("t.yaml", (0..6_000).map(item).collect::<String>())
     }
 
-    /// Where a value and all that is in it are written.
+    /// Returns the locations of a value and of all nested values.
     fn places(node: &Node) -> Vec<Span> {
         let inside: Vec<Span> = match &node.kind {
             NodeKind::List(items) => items.iter().flat_map(places).collect(),
@@ -720,7 +725,7 @@ mod tests {
         node.unwrap().to_json()
     }
 
-    /// `line:column` and message of the only problem.
+    /// Returns `line:column` and message of the only problem.
     fn problem(text: &str) -> String {
         let (_, problems) = parse(text);
         assert_eq!(problems.len(), 1, "{problems:?}");
@@ -866,7 +871,7 @@ mod tests {
         assert_eq!(open(file.path(), "t.yaml").unwrap_err().to_string(), "t.yaml:2:4: the file is not UTF-8 text");
     }
 
-    /// Every place must be in the text, whatever the text is.
+    /// Asserts that every location is inside the text, whatever the text is.
     fn hold_spans(node: &Node) {
         assert!(node.source.text.get(node.span.start()..node.span.end()).is_some(), "{:?}", node.span);
         match &node.kind {

@@ -1,5 +1,5 @@
-//! The `fixtures` block: what a sandbox holds before the agent starts. Everything it names is read here, so that the
-//! same block always builds the same sandbox.
+//! `fixtures` block: the contents of a sandbox before the agent starts. All the files it names are read here, so that
+//! the same block always builds the same sandbox.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use model::{CopyTree, Excerpt, FixtureFile, Fixtures, Node, NodeKind, Spanned};
 
 use crate::path;
 
-/// One block as written: what is not written is not set, so that blocks can be laid on each other.
+/// Block as written. Fields that are not written are unset, so that blocks can be merged.
 #[derive(Debug, Clone, Default)]
 pub struct Block {
-    /// The names of shared blocks to start from, in order, and where each is written.
+    /// Names of the shared blocks it extends, in order, with their locations.
     pub extends: Vec<(String, Excerpt)>,
     git_init: Option<bool>,
     git_branch: Option<String>,
@@ -25,7 +25,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Reads a block; the paths in it start at `base`.
+    /// Reads a block; its paths are relative to `base`.
     pub fn read(node: &Node, base: &Path, problems: &mut Problems) -> Option<Self> {
         let mut fields = Fields::of(node, "`fixtures`", problems)?;
         let block = Self {
@@ -48,7 +48,7 @@ impl Block {
         Some(block)
     }
 
-    /// Lays `other` on this block: lists and variables are added at the end, single values replaced.
+    /// Merges `other` into this block: lists and variables are appended, single values are replaced.
     pub fn lay(&mut self, other: &Self) {
         self.git_init = other.git_init.or(self.git_init);
         self.git_branch = other.git_branch.clone().or_else(|| self.git_branch.take());
@@ -65,7 +65,7 @@ impl Block {
         }
     }
 
-    /// The sandbox it describes; `node` is the case's own block, for messages.
+    /// Converts the block to fixtures; `node` is the case's own block, for messages.
     pub fn into_fixtures(self, node: &Node, problems: &mut Problems) -> Fixtures {
         let git_init = self.git_init.unwrap_or(false);
         if self.git_branch.is_some() && !git_init {
@@ -86,7 +86,7 @@ impl Block {
     }
 }
 
-/// The items of a list under `key`, those that could be read.
+/// Reads the items of a list under `key`, leaving out those that cannot be read.
 fn each<T>(
     fields: &mut Fields<'_>,
     key: &'static str,
@@ -109,7 +109,7 @@ fn extends(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, Exc
     items.iter().filter_map(|item| name(item, problems)).collect()
 }
 
-/// A branch name that git will take; git's own rules, less what nobody writes.
+/// Reads a branch name that git accepts. These are git's own rules, except for some that do not occur in practice.
 fn branch(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
     let name = fields.text("git_branch", problems)?;
     let odd = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);
@@ -187,10 +187,10 @@ fn file(node: &Node, base: &Path, problems: &mut Problems) -> Option<FixtureFile
     Some(FixtureFile { path: path?, content: content.into(), executable, source: node.excerpt() })
 }
 
-/// Largest file that becomes a fixture, in bytes.
+/// Maximum size of a fixture file in bytes.
 const LARGEST: u64 = 256 << 20;
 
-/// A file's bytes, and whether it can be executed.
+/// Returns the bytes of a file, and `true` if it is executable.
 pub fn bytes(path: &Path) -> std::io::Result<(Vec<u8>, bool)> {
     let content = files::read_named(path, LARGEST)?;
     Ok((content, is_executable(&std::fs::metadata(path)?)))
@@ -243,7 +243,7 @@ fn env(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, String)
     env
 }
 
-/// The fixtures of a case that describes none.
+/// Returns the fixtures of a case without a `fixtures` block.
 pub fn none() -> Arc<Fixtures> {
     Arc::new(Fixtures::default())
 }

@@ -1,10 +1,10 @@
 //! LOAD: reads suites, skills and project configuration.
 //!
-//! [`load()`] turns what the user named into suites, and reports every problem of syntax and shape with its place. It
-//! knows no agent, no sandbox and no type of assertion: an assertion is a name, arguments and a place. Reading is
-//! strict: a key nobody knows, a section set to nothing, a file that is not there are errors, not silence.
+//! [`load()`] turns the user's targets into suites, and reports every syntax and type error with its location. It
+//! does not know agents, sandboxes or assertion types: an assertion is a name, arguments and a location. Reading is
+//! strict: an unknown key, a section set to nothing, and a missing file are errors and never ignored.
 //!
-//! The library reads files and nothing else: it is told the directories and never asks the environment.
+//! The library reads files and nothing else: the caller passes the directories, and the environment is never read.
 
 mod allowed_tools;
 mod discover;

@@ -1,5 +1,4 @@
-//! What several files of one load share: the skills they name and the fixtures they extend, each read once, however
-//! many threads ask for it.
+//! Skills and fixtures shared by several files of one load. Each is read once, however many threads request it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,16 +14,16 @@ use crate::path::{self, shown};
 use crate::shared_fixtures::{self, SharedFixtures};
 use crate::skill::{self, SKILL_FILE, TESTS_FOLDER};
 
-/// What a folder of skills is called beside a folder of suites.
+/// Name of a skills folder beside a folder of suites.
 const SKILLS_FOLDER: &str = "skills";
 
-/// What a folder of sub-agents is called beside a folder of suites.
+/// Name of a sub-agents folder beside a folder of suites.
 pub const SUB_AGENTS_FOLDER: &str = "agents";
 
-/// How far above a suite that is not part of the project skills are looked for.
+/// Number of parent folders in which skills are searched for a suite outside the project.
 const FOLDERS_ABOVE: usize = 4;
 
-/// The folders a load looks into, and what it found there.
+/// Folders of a load, and the skills and fixtures found in them.
 pub struct Library {
     root: PathBuf,
     skills_dir: PathBuf,
@@ -38,7 +37,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// An empty library of the project that `request` is about; messages show paths as seen from where it is made.
+    /// Creates an empty library for the project of `request`; messages show paths relative to its working directory.
     pub fn new(request: &Request) -> Self {
         Self {
             root: request.root.clone(),
@@ -53,34 +52,34 @@ impl Library {
         }
     }
 
-    /// What the project's configuration says of fixtures files.
+    /// Returns the fixtures settings from the project's configuration.
     pub fn fixture_settings(&self) -> &FixtureSettings {
         &self.fixture_settings
     }
 
-    /// The modules that were read so far.
+    /// Returns the modules that were read so far.
     pub fn modules(&self) -> &script::Library {
         &self.modules
     }
 
-    /// Where paths in messages are seen from.
+    /// Returns the directory to which paths in messages are relative.
     pub fn cwd(&self) -> &Path {
         &self.cwd
     }
 
-    /// What time it is, in milliseconds since 1970, as far as is known.
+    /// Returns the current time in milliseconds since 1970, if it is known.
     pub fn now_ms(&self) -> Option<i64> {
         self.now_ms
     }
 
-    /// `path` as the user would write it.
+    /// Returns `path` as the user would write it.
     pub fn shown(&self, path: &Path) -> String {
         shown(path, &self.cwd)
     }
 
-    /// The skill called `name`, as a case in `file` means it: the one that the user named, if it is called so; the sibling
-    /// of the skill whose tests `file` belongs to; the one in a folder `skills` above `file`; the project's. `None` when
-    /// it is missing or broken; it is reported then.
+    /// Returns the skill called `name` that a case in `file` refers to: the one that the user chose, if it has that
+    /// name; the sibling of the skill whose tests include `file`; the one in a `skills` folder above `file`; the
+    /// project's. Returns `None` if it is missing or broken, which is reported.
     pub fn skill(&self, name: &str, file: &Path, node: &Node, problems: &mut Problems) -> Option<Arc<Skill>> {
         if let Some(chosen) = self.chosen_skill().filter(|chosen| chosen.file_name().is_some_and(|own| own == name)) {
             return self.skill_at(chosen);
@@ -92,7 +91,7 @@ impl Library {
         self.skill_on(name, &shelves, node, problems)
     }
 
-    /// The folders of skills that are near the file at `path`, nearest first, and the project's.
+    /// Returns the skills folders near the file at `path`, nearest first, followed by the project's.
     pub fn shelves(&self, path: &Path) -> Vec<PathBuf> {
         let mut shelves = self.folders_above(path, SKILLS_FOLDER);
         shelves.retain(|shelf| *shelf != self.skills_dir);
@@ -100,7 +99,7 @@ impl Library {
         shelves
     }
 
-    /// The folders called `name` that are above the file at `path`, nearest first.
+    /// Returns the folders called `name` above the file at `path`, nearest first.
     fn folders_above(&self, path: &Path, name: &str) -> Vec<PathBuf> {
         let bound = [&self.cwd, &self.root].into_iter().find(|bound| path.starts_with(bound));
         let count = match bound {
@@ -111,8 +110,8 @@ impl Library {
         above.map(|folder| folder.join(name)).filter(|folder| folder.is_dir()).collect()
     }
 
-    /// The skill called `name` on the first of `shelves` that has it. `None` when it is missing or broken; it is reported
-    /// then.
+    /// Returns the skill called `name` in the first of `shelves` that has it. Returns `None` if it is missing or
+    /// broken, which is reported.
     pub fn skill_on(
         &self,
         name: &str,
@@ -132,15 +131,15 @@ impl Library {
         self.skill_at(&directory)
     }
 
-    /// The skill in the directory at `path`, or the sub-agent in the file there. `None` when it is broken; it is reported
-    /// then.
+    /// Returns the skill in the directory at `path`, or the sub-agent in the file there. Returns `None` if it is
+    /// broken, which is reported.
     pub fn skill_at(&self, path: &Path) -> Option<Arc<Skill>> {
         let read = if path.is_file() { skill::read_sub_agent } else { skill::read };
         self.skills.get(path, |problems| read(path, &self.shown(path), problems).map(Arc::new))
     }
 
-    /// The sub-agent called `name`, as a suite in `file` means it: the one in a folder `agents` above `file`. `None` when it
-    /// is missing or broken; it is reported then.
+    /// Returns the sub-agent called `name` that a suite in `file` refers to: the one in an `agents` folder above
+    /// `file`. Returns `None` if it is missing or broken, which is reported.
     pub fn sub_agent(&self, name: &str, file: &Path, node: &Node, problems: &mut Problems) -> Option<Arc<Skill>> {
         if path::inside_sandbox(name).as_deref() != Ok(name) || name.contains('/') || name == "." {
             problems.push(node.error(format!("`{name}` is no name for a sub-agent")));
@@ -162,7 +161,7 @@ impl Library {
         None
     }
 
-    /// The directory of the skill that the user named for suites of skills.
+    /// Returns the directory of the skill that the user chose.
     pub fn chosen_skill(&self) -> Option<&Path> {
         self.chosen_skill.as_deref()
     }
@@ -181,8 +180,8 @@ impl Library {
         node.error(format!("there is no skill called `{name}`")).suggest(near).help(format!("looked in {looked}"))
     }
 
-    /// The nearest `_fixtures.yaml` for `file`, upward to the folder of skills it belongs to, else to the project's
-    /// root; a file outside of the project has only its own directory.
+    /// Returns the nearest `_fixtures.yaml` for `file`, searching upward to the skills folder it belongs to,
+    /// otherwise to the project's root. For a file outside the project only its own directory is searched.
     pub fn fixtures(&self, file: &Path) -> Option<Arc<SharedFixtures>> {
         let shared =
             self.fixture_folders(file).map(|folder| folder.join(shared_fixtures::FILE)).find(|path| path.is_file())?;
@@ -192,7 +191,7 @@ impl Library {
         )
     }
 
-    /// The directories in which [`Library::fixtures`] looks, nearest first.
+    /// Returns the directories in which [`Library::fixtures`] searches, nearest first.
     pub fn fixture_folders<'f>(&self, file: &'f Path) -> impl Iterator<Item = &'f Path> {
         let own = file.parent().unwrap_or(Path::new("/"));
         let shelf = home_of(file).and_then(Path::parent);
@@ -205,7 +204,7 @@ impl Library {
         own.ancestors().take(count)
     }
 
-    /// The problems of everything that was read, file by file.
+    /// Returns the problems of everything that was read, grouped by file.
     pub fn into_problems(self) -> Problems {
         let mut problems = self.skills.into_problems();
         problems.extend(self.fixtures.into_problems());
@@ -213,19 +212,19 @@ impl Library {
     }
 }
 
-/// The directory of the skill whose tests `file` belongs to.
+/// Returns the directory of the skill whose tests include `file`.
 pub fn home_of(file: &Path) -> Option<&Path> {
     let folder = file.parent()?;
     let home = folder.parent()?;
     (folder.file_name()? == TESTS_FOLDER && home.join(SKILL_FILE).is_file()).then_some(home)
 }
 
-/// Things read from files, each with the problems of its reading.
+/// Values read from files, each with the problems of its reading.
 struct Shelf<T> {
     places: Mutex<BTreeMap<PathBuf, Arc<Place<T>>>>,
 }
 
-/// Empty until somebody has read it.
+/// Empty until it has been read.
 type Place<T> = OnceLock<(T, Problems)>;
 
 impl<T> Default for Shelf<T> {
@@ -235,7 +234,7 @@ impl<T> Default for Shelf<T> {
 }
 
 impl<T: Clone> Shelf<T> {
-    /// What is at `path`; the first to ask reads it, others wait for that.
+    /// Returns the value at `path`. The first caller reads it, and others wait for that.
     fn get(&self, path: &Path, read: impl FnOnce(&mut Problems) -> T) -> T {
         let place = {
             let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! LOAD: from what the user named to suites, with every problem on the way.
+//! LOAD: turns the user's targets into suites and collects every problem.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,58 +14,59 @@ use crate::library::{Library, home_of};
 use crate::parallel;
 use crate::path::shown;
 
-/// Fewer files than this are read on one thread: starting another costs as much as reading dozens of them.
+/// Minimum number of files per thread. Fewer are read on one thread, because starting another one costs as much as
+/// reading dozens of files.
 const FILES_PER_THREAD: usize = 64;
 
-/// What the folder of tests is called, unless the project says otherwise.
+/// Default name of the tests folder.
 const TESTS_FOLDER: &str = "tests";
 
-/// What to load.
+/// Arguments of a load.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// The project's root directory, absolute.
+    /// Root directory of the project, absolute.
     pub root: PathBuf,
-    /// The project's folder of skills, absolute.
+    /// Skills folder of the project, absolute.
     pub skills_dir: PathBuf,
-    /// The project's folder of suites that belong to no skill, absolute, if it has one.
+    /// Project folder with suites that do not belong to a skill, absolute, if there is one.
     pub tests: Option<PathBuf>,
-    /// Where the user stands, absolute: targets start here, and messages show paths from here.
+    /// User's working directory, absolute: targets are relative to it, and so are paths in messages.
     pub cwd: PathBuf,
-    /// Files, directories and names of skills; none means the tests of every skill in `skills_dir`, and
-    /// what is in the folder `scenarios` of the root and in `tests`.
+    /// Files, directories and names of skills. If empty: the tests of every skill in `skills_dir`, and the files in
+    /// the folder `scenarios` of the root and in `tests`.
     pub targets: Vec<String>,
-    /// The skill that tests are about, whatever lies near them: a directory, or the name of one of the project's. Suites of
-    /// skills are held to it; other tests take it where they name a skill that is called so.
-    /// Without targets, its own suite is read and nothing else.
+    /// Skill that tests are about, instead of any that is near them: a directory, or the name of a project skill.
+    /// Suites of skills must be about it; other tests use it if they name a skill with its name. Without targets,
+    /// only its own suite is read.
     pub skill: Option<String>,
-    /// What the project's configuration says of fixtures files.
+    /// Fixtures settings from the project's configuration.
     pub fixtures: FixtureSettings,
-    /// The variables that modules find in `process.env`.
+    /// Environment variables that modules see in `process.env`.
     pub environment: Vec<script::Variable>,
-    /// What time it is for templates, in milliseconds since 1970; without it they cannot ask.
+    /// Current time for templates, in milliseconds since 1970; without it the time functions are not available.
     pub now_ms: Option<i64>,
 }
 
-/// What a load found.
+/// Result of a load.
 #[derive(Debug, Default)]
 pub struct Loaded {
-    /// The suites, in the order their first file was named. While there are errors among the diagnostics they hold
-    /// what could be read, for finding further problems and not for running.
+    /// Suites in the order in which their first file was named. If there are errors among the diagnostics, they
+    /// contain what could be read: enough to find further problems, but not for running.
     pub suites: Vec<Suite>,
-    /// Every problem, file by file in the order of the suites, then skills and shared fixtures.
+    /// All problems, grouped by file in the order of the suites, followed by skills and shared fixtures.
     pub diagnostics: Vec<Diagnostic>,
-    /// The modules of tests as they were read, for running them.
+    /// Modules of tests as they were read, for running them.
     pub modules: script::Library,
 }
 
 impl Loaded {
-    /// Whether something forbids to go on.
+    /// Returns `true` if any diagnostic is an error, so that nothing may run.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
 }
 
-/// Reads everything that `request` names. Nothing stops at the first bad file.
+/// Reads everything that `request` names. A bad file does not stop the reading of others.
 pub fn load(request: &Request) -> Loaded {
     let mut diagnostics = Problems::new();
     let candidates = discover::candidates(request, &mut diagnostics);
@@ -101,18 +102,18 @@ pub fn load(request: &Request) -> Loaded {
     Loaded { suites, diagnostics, modules }
 }
 
-/// One file as it was read.
+/// Result of reading one file.
 #[derive(Default)]
 struct ReadFile {
-    /// `None` when it is no suite.
+    /// `None` if it is not a suite.
     format: Option<&'static str>,
     cases: Vec<Arc<Case>>,
     problems: Problems,
 }
 
 impl ReadFile {
-    /// Moves the errors of a file whose mistakes break only its own trials to its cases. If no case could be read, one
-    /// stands for the file.
+    /// Moves the errors of a file whose mistakes break only its own trials to its cases. If no case could be read,
+    /// one case stands for the file.
     fn contain_errors(&mut self, path: &Path, shown: &str) {
         let (mut errors, others): (Problems, Problems) =
             std::mem::take(&mut self.problems).into_iter().partition(Diagnostic::is_error);
@@ -131,7 +132,7 @@ impl ReadFile {
     }
 }
 
-/// Reads the files; the results are in their order.
+/// Reads the files; the results are in the same order.
 fn read_all(candidates: &[Candidate], library: &Library) -> Vec<ReadFile> {
     parallel::map(candidates.iter().collect(), FILES_PER_THREAD, |candidate| read_one(candidate, library))
 }
@@ -197,12 +198,13 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
     file
 }
 
-/// Whether the file is meant to be a suite.
+/// Returns `true` if the file is intended as a suite.
 fn resembles_a_suite(candidate: &Candidate, file: &SuiteFile<'_>) -> bool {
     candidate.standing == Standing::Suite || FORMATS.iter().any(|format| format.resembles(file))
 }
 
-/// The format of a file that is not loaded, and the skill that a suite of a skill is about. `None` if it is not a suite.
+/// Returns the format of a file that is not loaded, and the skill that it is about if it is a suite of a skill.
+/// `None` if it is not a suite.
 fn identify(candidate: &Candidate) -> Option<(&'static str, Option<String>)> {
     let source = document::open(&candidate.path, "").ok()?;
     if let Some((format, _)) = format::named(&candidate.path) {
@@ -216,12 +218,12 @@ fn identify(candidate: &Candidate) -> Option<(&'static str, Option<String>)> {
     Some((format.name(), skill.and_then(|name| name.as_str()).map(str::to_owned)))
 }
 
-/// Whether a file was found by looking around. What is in a skill's folder of tests may be for other tools.
+/// Returns `true` if the file was found by a search. Files in a skill's tests folder may belong to other tools.
 fn is_come_across(candidate: &Candidate) -> bool {
     candidate.standing != Standing::Suite || home_of(&candidate.path).is_some()
 }
 
-/// What is said of a file that cannot be read and need not be a suite.
+/// Returns the report about a file that cannot be read and need not be a suite.
 fn not_read(mut problem: Diagnostic, standing: Standing) -> Option<Diagnostic> {
     match standing {
         Standing::Suite => Some(problem),
@@ -233,7 +235,7 @@ fn not_read(mut problem: Diagnostic, standing: Standing) -> Option<Diagnostic> {
     }
 }
 
-/// A file that no format recognises, and the key in it that is nearly that of a scenario.
+/// Reports a file that no format recognises, with the key that is close to that of a scenario.
 fn unrecognised(place: Excerpt, near: Option<&str>) -> Diagnostic {
     let told = |name: &str, mark: &str| format!("{name}: {mark}");
     let formats = FORMATS.iter().map(|format| told(format.name(), format.mark()));
@@ -243,19 +245,20 @@ fn unrecognised(place: Excerpt, near: Option<&str>) -> Diagnostic {
     near.into_iter().chain(formats).chain(named).fold(problem, Diagnostic::help)
 }
 
-/// Suites as they come together from files.
+/// Suites that are built from files.
 #[derive(Default)]
 struct Suites {
-    /// By the skill's directory or the file, and the format.
+    /// Index of each suite, by the skill's directory or the file, and the format.
     places: HashMap<(PathBuf, &'static str), usize>,
     suites: Vec<Suite>,
-    /// How many of them are loaded. The others come after them.
+    /// Number of suites that are loaded. The others come after them.
     loaded: usize,
 }
 
 impl Suites {
-    /// Adds the cases of one file: to the suite of the skill whose tests it belongs to, else as a suite of their own, as
-    /// those of a format that is told by its name always are. A suite of a skill is called like `skill`.
+    /// Adds the cases of one file: to the suite of the skill whose tests include it, otherwise as a suite of their
+    /// own. A format that is recognised by name always makes a suite of its own. A suite of a skill gets the name
+    /// `skill`.
     fn add(&mut self, path: &Path, format: &'static str, skill: Option<String>, cases: Vec<Arc<Case>>) {
         let home = home_of_suite(path);
         let key = (home.unwrap_or(path).to_owned(), format);
@@ -272,7 +275,7 @@ impl Suites {
         self.suites[at].cases.extend(cases);
     }
 
-    /// Whether a suite is about the skill in the directory `chosen`.
+    /// Returns `true` if a suite is about the skill in the directory `chosen`.
     fn are_about(&self, chosen: Option<&Path>) -> bool {
         let is_chosen = |case: &Arc<Case>| {
             chosen.is_some() && case.subject.skill().and_then(|skill| skill.directory.as_deref()) == chosen
@@ -280,8 +283,8 @@ impl Suites {
         self.suites.iter().any(|suite| suite.format == EVALS || suite.cases.iter().any(is_chosen))
     }
 
-    /// Adds, without their cases, those suites of the project that are not loaded and share a name with one that is: a
-    /// suite's name must not depend on which others are loaded with it. `read` are the files that are loaded.
+    /// Adds, without their cases, the project's other suites that share a name with a loaded one, because a suite's
+    /// name must not depend on which others are loaded with it. `read` are the files that are loaded.
     fn add_neighbours(&mut self, request: &Request, read: &HashSet<&Path>) {
         self.loaded = self.suites.len();
         if request.targets.is_empty() && request.skill.is_none() {
@@ -290,7 +293,7 @@ impl Suites {
         let project = Request { targets: Vec::new(), skill: None, ..request.clone() };
         for candidate in discover::candidates(&project, &mut Problems::new()) {
             let path = candidate.path.as_path();
-            // What a suite of a skill is called is written in it.
+            // The name of a suite of a skill is written in the file.
             let may_share = |suite: &Suite| format::is_evals_file(path) || suite.name == plain_name(path);
             if read.contains(path) || !self.suites.iter().any(may_share) {
                 continue;
@@ -301,12 +304,13 @@ impl Suites {
         }
     }
 
-    /// The suites that are loaded, each with a name of its own and its cases with ids of their own.
+    /// Returns the loaded suites, each with a unique name, and with unique ids of its cases.
     fn finish(mut self, request: &Request, problems: &mut Problems) -> Vec<Suite> {
         let root = &request.root;
         self.name_by_folder(request);
         self.yield_names();
-        // Files of one stem are called by their path, and by their whole name where only its end tells them apart.
+        // Files with the same stem are named by their path, and by their full file name if only the extension
+        // differs.
         self.rename_twins(|path| match folder_of_evals(path) {
             Some(folder) if folder.starts_with(root) => shown(folder, root),
             Some(folder) => shown(folder, &request.cwd),
@@ -320,7 +324,7 @@ impl Suites {
         self.suites
     }
 
-    /// Names suites of code by their path in the folder of tests, where they are often many: `billing/refund`.
+    /// Names suites of code by their path in the tests folder, because there are often many: `billing/refund`.
     fn name_by_folder(&mut self, request: &Request) {
         let is_inside = |folder: &Path| folder.starts_with(&request.root) || folder.starts_with(&request.cwd);
         for suite in self.suites.iter_mut().filter(|suite| suite.format == CODE) {
@@ -335,7 +339,8 @@ impl Suites {
         }
     }
 
-    /// Leaves the names of skills that have tests, too, to those: a suite's name is part of what is recorded.
+    /// Renames suites whose name is also that of a skill with tests, which keeps it: a suite's name is part of the
+    /// record.
     fn yield_names(&mut self) {
         let others = self.suites.iter().filter(|suite| suite.format != EVALS);
         let taken: HashSet<String> = others.map(|suite| suite.name.clone()).collect();
@@ -344,8 +349,8 @@ impl Suites {
         }
     }
 
-    /// Gives the suites that share their name with one at another place the name that `name` makes of their path. The
-    /// suites of one skill's tests are at one place, whatever their formats are.
+    /// Renames suites that share their name with one in another place to `name` of their path. The suites of one
+    /// skill's tests are in one place, whatever their formats are.
     fn rename_twins(&mut self, name: impl Fn(&Path) -> String) {
         let mut places: HashMap<String, HashSet<PathBuf>> = HashMap::new();
         for suite in &self.suites {
@@ -359,13 +364,13 @@ impl Suites {
     }
 }
 
-/// The directory of the skill whose suite the file at `path` is a part of. Files of a format that is told by its name are
-/// suites of their own.
+/// Returns the directory of the skill whose suite contains the file at `path`. Files of a format that is recognised
+/// by name are suites of their own.
 fn home_of_suite(path: &Path) -> Option<&Path> {
     home_of(path).filter(|_| format::named(path).is_none())
 }
 
-/// What the suite of the file at `path` is called, unless another one is called so, too.
+/// Returns the name of the suite of the file at `path`, before conflicts are resolved.
 fn plain_name(path: &Path) -> String {
     if let Some((_, suite)) = format::named(path) {
         return suite.to_owned();
@@ -374,7 +379,7 @@ fn plain_name(path: &Path) -> String {
     name.unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The folder whose `evals` the file at `path` lies in.
+/// Returns the parent of the `evals` folder that contains the file at `path`.
 fn folder_of_evals(path: &Path) -> Option<&Path> {
     let folder = path.parent().filter(|_| format::is_evals_file(path))?;
     folder.parent().filter(|_| folder.file_name().is_some_and(|name| name == EVALS_FOLDER))

@@ -7,14 +7,14 @@ use model::decode::Problems;
 
 use crate::path;
 
-/// What a model that plays a script is called, before the script's path.
+/// Prefix of a model that plays a script, before the script's path.
 const SCRIPTED: &str = "scripted:";
 
-/// What agents that are files are called, before the file's path: one that answers from it, and one that is a module.
+/// Prefixes of agents that are files, before the file's path: one that answers from it, and one that is a module.
 const OF_FILES: [&str; 2] = ["recorded:", "custom:"];
 
-/// An agent by today's name; Claude Code was `claude` where these formats come from. The file of an agent that has one is
-/// made absolute, seen from `base`; what is in it is for planning to read.
+/// Returns the current name of an agent; Claude Code was called `claude` where these formats come from. The file of
+/// an agent that has one is made absolute, relative to `base`; planning reads its contents.
 pub fn agent(written: String, base: &Path) -> String {
     for kind in OF_FILES {
         if let Some(file) = written.strip_prefix(kind).filter(|file| !file.is_empty()) {
@@ -24,8 +24,8 @@ pub fn agent(written: String, base: &Path) -> String {
     if written == "claude" { "claude-code".to_owned() } else { written }
 }
 
-/// A model; a script's path is made absolute, seen from `base`. One that cannot be read is reported here, and the model is
-/// still named, so that none is missed.
+/// Returns the name of a model; a script's path is made absolute, relative to `base`. A script that cannot be read is
+/// reported here, but the model is still returned, so that no other problem about a missing model follows.
 pub fn model(written: &str, node: &Node, base: &Path, problems: &mut Problems) -> Option<String> {
     let Some(script) = written.strip_prefix(SCRIPTED) else {
         return Some(written.to_owned());

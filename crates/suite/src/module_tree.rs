@@ -1,5 +1,5 @@
-//! What a module exports, as a tree like that of any other file: every value knows where it is written, as far as the
-//! text shows it, and a function is the place it is found at.
+//! Converts the exports of a module to a tree like that of any other file. Every value has its location, as far as it
+//! can be found in the text, and a function is represented by the path at which it is found.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,31 +8,32 @@ use model::decode::Problems;
 use model::{Node, NodeKind, Source, Span, Spanned};
 use script::{Inside, Language, Place, Reference, Value};
 
-/// On the text of a regular expression, `/source/flags`.
+/// Tag of the text of a regular expression, `/source/flags`.
 pub const REGEX: &str = "!re";
 
-/// On the place of a function in a module: its path, `#`, and the way to it. No file can have it.
+/// Tag of the location of a function in a module: its path, `#`, and the property path to it. No file can contain
+/// this tag.
 pub const FUNCTION: &str = "!function";
 
-/// Deeper values are none that a person wrote.
+/// Maximum depth. Deeper values are not written by hand.
 const DEPTH: usize = 128;
 
-/// Values of a module being made into nodes.
+/// Converts values of a module to nodes.
 pub struct Tree<'a> {
-    /// Where the module is, absolute.
+    /// Absolute path of the module.
     pub module: &'a Path,
-    /// Its text.
+    /// Text of the module.
     pub source: &'a Arc<Source>,
-    /// What cannot be said in a tree is told here.
+    /// Receives problems about values that a tree cannot represent.
     pub problems: &'a mut Problems,
 }
 
-/// Where a value is found.
+/// Location of a value.
 #[derive(Clone, Copy)]
 struct Spot<'p> {
-    /// Where it is written, or the last thing around it of which that is known.
+    /// Location of the value, or of the innermost enclosing value whose location is known.
     span: Span,
-    /// What is known of its parts.
+    /// Known locations of its parts.
     place: Option<&'p Place>,
     depth: usize,
 }
@@ -46,7 +47,7 @@ impl<'p> Spot<'p> {
         self.inside(place)
     }
 
-    /// The part called `key`, and where its name is written.
+    /// Returns the part called `key`, and the location of its name.
     fn entry(self, key: &str) -> (Span, Self) {
         let entry = match self.place.map(|place| &place.inside) {
             Some(Inside::Map(entries)) => entries.iter().rev().find(|(name, _)| name.value == key),
@@ -61,18 +62,18 @@ impl<'p> Spot<'p> {
 }
 
 impl Tree<'_> {
-    /// `value`, which the module exports under `name`.
+    /// Converts `value`, which the module exports under `name`.
     pub fn export(&mut self, name: &str, value: &Value) -> Node {
         let language = Language::of(self.module).unwrap_or(Language::JavaScript);
-        // Without it, everything is at the start of the file.
+        // Without it, all locations are the start of the file.
         let place = script::positions(&self.source.text, language, name).ok().flatten();
         let span = place.as_ref().map(|place| place.span).unwrap_or_default();
-        // Items of the default export are found by their number alone.
+        // Items of the default export are found by their index alone.
         let way = if name == "default" && matches!(value, Value::List(_)) { "" } else { name };
         self.node(value, &mut way.to_owned(), Spot { span, place: place.as_ref(), depth: 0 })
     }
 
-    /// `value`, which is found along `way`.
+    /// Converts `value`, which is found at the property path `way`.
     fn node(&mut self, value: &Value, way: &mut String, spot: Spot<'_>) -> Node {
         let tag = match value {
             Value::Regex { .. } => Some(REGEX),
@@ -114,7 +115,7 @@ impl Tree<'_> {
         Node { kind, tag: tag.map(Box::from), ..place }
     }
 
-    /// A key without a value is as if it were not there.
+    /// Converts a map. A key with the value `undefined` is left out.
     fn map(&mut self, entries: &[(String, Value)], way: &mut String, spot: Spot<'_>) -> Vec<(Spanned<String>, Node)> {
         let given = entries.iter().filter(|(_, value)| !value.is_undefined());
         let entry = |(key, value): &(String, Value)| {
@@ -133,7 +134,7 @@ impl Tree<'_> {
         node
     }
 
-    /// A list with functions in it, as a map: their names are lost otherwise.
+    /// Converts a list that contains functions to a map, because their names would be lost otherwise.
     fn operators(&mut self, items: &[Value], way: &mut String, spot: Spot<'_>) -> Vec<(Spanned<String>, Node)> {
         let mut entries = Vec::with_capacity(items.len());
         for (at, item) in items.iter().enumerate() {
@@ -150,7 +151,7 @@ impl Tree<'_> {
     }
 }
 
-/// One step of a way: `.name`, or `["any text"]`.
+/// Returns one step of a property path: `.name`, or `["any text"]`.
 fn step(key: &str, is_first: bool) -> String {
     let is_name = |key: &str| {
         let letter =

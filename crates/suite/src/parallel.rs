@@ -1,14 +1,15 @@
-//! The same work on many things, on several threads.
+//! Parallel map over several threads.
 
 use std::sync::{Mutex, PoisonError};
 
-/// More threads than this are not worth their start.
+/// Maximum number of threads; starting more is not worth the cost.
 const MOST_THREADS: usize = 8;
 
-/// The stack of a thread, as large as that of a program's first one: what is read nests.
+/// Stack size of a thread, equal to that of a program's main thread because parsing is recursive.
 const STACK: usize = 8 << 20;
 
-/// What `work` makes of each of `items`, in their order. Fewer than `per_thread` for each thread are not worth another.
+/// Returns the results of `work` for `items`, in their order. Another thread is started only for every `per_thread`
+/// items.
 pub fn map<T: Send, R: Send>(items: Vec<T>, per_thread: usize, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = items.len().div_ceil(per_thread).min(available).min(MOST_THREADS);

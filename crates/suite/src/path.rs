@@ -1,8 +1,8 @@
-//! Paths: as the user would write them, and as a fixture may.
+//! Paths as the user would write them, and paths in a sandbox.
 
 use std::path::{Component, Path, PathBuf};
 
-/// `path` as the user would write it: relative to `cwd` when it is below it.
+/// Returns `path` as the user would write it: relative to `cwd` if it is below it.
 pub fn shown(path: &Path, cwd: &Path) -> String {
     match path.strip_prefix(cwd) {
         Ok(below) if below.as_os_str().is_empty() => ".".to_owned(),
@@ -11,7 +11,7 @@ pub fn shown(path: &Path, cwd: &Path) -> String {
     }
 }
 
-/// `written` seen from `base`, without `.` and with each `..` taken back. Symbolic links are not looked at.
+/// Returns `written` relative to `base`, with `.` removed and `..` resolved. Symbolic links are not followed.
 pub fn resolve(base: &Path, written: impl AsRef<Path>) -> PathBuf {
     let mut resolved = PathBuf::new();
     for component in base.join(written).components() {
@@ -28,7 +28,8 @@ pub fn resolve(base: &Path, written: impl AsRef<Path>) -> PathBuf {
     resolved
 }
 
-/// A path inside the sandbox, with `/` between its parts and `.` for the root, or why `written` is none.
+/// Returns the path inside the sandbox, with `/` as separator and `.` for the root, or the reason why `written` is
+/// not such a path.
 pub fn inside_sandbox(written: &str) -> Result<String, &'static str> {
     if written.contains('\0') {
         return Err("holds a NUL byte");

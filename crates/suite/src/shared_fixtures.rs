@@ -9,13 +9,13 @@ use model::{Diagnostic, Excerpt, NodeKind, nearest};
 use crate::document::{self, Language};
 use crate::fixtures::Block;
 
-/// The name of the file.
+/// Name of the file.
 pub const FILE: &str = "_fixtures.yaml";
 
-/// The blocks of one file, each with what it extends already under it.
+/// Blocks of one file, each merged with those it extends.
 #[derive(Debug, Default)]
 pub struct SharedFixtures {
-    /// The path, for messages.
+    /// Path for messages.
     shown: String,
     blocks: Vec<(String, Block)>,
 }
@@ -51,7 +51,7 @@ impl SharedFixtures {
         Self { blocks: blocks.collect(), shown: written.shown.clone() }
     }
 
-    /// The block called `name`; else an error at `place`.
+    /// Returns the block called `name`, or an error at `place`.
     pub fn get(&self, name: &str, place: &Excerpt) -> Result<&Block, Box<Diagnostic>> {
         self.blocks.iter().find(|(known, _)| known == name).map(|(_, block)| block).ok_or_else(|| {
             let names = || self.blocks.iter().map(|(name, _)| name.as_str());
@@ -66,7 +66,8 @@ impl SharedFixtures {
         })
     }
 
-    /// Puts the block called `name`, laid on what it extends, into `unfolded`. `way` holds the names that led here.
+    /// Merges the block called `name` with those it extends, and adds it to `unfolded`. `way` contains the names that
+    /// led here.
     fn unfold<'a>(
         &'a self,
         name: &'a str,

@@ -14,13 +14,14 @@ use crate::document::Language;
 use crate::format::EVALS_FOLDER;
 use crate::{allowed_tools, document};
 
-/// The file that makes a directory a skill.
+/// File that makes a directory a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
 
-/// The skill's folder of test suites; no part of what is installed or hashed.
+/// Folder of a skill with its test suites; it is neither installed nor hashed.
 pub const TESTS_FOLDER: &str = "tests";
 
-/// Reads the definition of a sub-agent in the file at `path`, which messages call `shown`. It is called like its file.
+/// Reads the definition of a sub-agent in the file at `path`, which messages call `shown`. It has the name of its
+/// file.
 pub fn read_sub_agent(path: &Path, shown: &str, problems: &mut Problems) -> Option<Skill> {
     let read = document::open(path, shown).and_then(|source| {
         let hash = hash_of(path).map_err(|error| {
@@ -68,7 +69,7 @@ pub fn read_sub_agent(path: &Path, shown: &str, problems: &mut Problems) -> Opti
     })
 }
 
-/// The frontmatter of `source`, which is a skill or the like, and where its body is.
+/// Returns the frontmatter of `source`, which is a skill or a sub-agent, and the range of its body.
 fn frontmatter(source: &Arc<Source>, what: &str, problems: &mut Problems) -> Option<(Node, Range<usize>)> {
     match split(&source.text) {
         Ok((matter, body, language)) => Some((document::read_part(source, matter, language, problems)?, body)),
@@ -108,7 +109,7 @@ pub fn read(directory: &Path, shown: &str, problems: &mut Problems) -> Option<Sk
     Some(skill)
 }
 
-/// The stand-in for a bare prompt, so that it can be told and recorded like a skill.
+/// Creates the stand-in for a bare prompt, so that it can be reported and recorded like a skill.
 pub fn of_prompt(case: &str, prompt: &str) -> Skill {
     let hash = hex(&Sha256::digest(prompt.as_bytes()));
     Skill {
@@ -126,7 +127,7 @@ pub fn of_prompt(case: &str, prompt: &str) -> Skill {
     }
 }
 
-/// Reads the text of a `SKILL.md`; `folder` is the name of its directory, which the skill's name must equal. Its
+/// Reads the text of a `SKILL.md`; `folder` is the name of its directory, which the skill's name must equal.
 /// `content_hash` is left empty.
 fn parse(source: &Arc<Source>, folder: Option<&str>, problems: &mut Problems) -> Option<Skill> {
     let (root, body) = frontmatter(source, "skill", problems)?;
@@ -170,8 +171,8 @@ fn parse(source: &Arc<Source>, folder: Option<&str>, problems: &mut Problems) ->
     })
 }
 
-/// Refuses keys that are nearly `token-budget` or `allowed-tools`, which would have no effect. Other keys belong to the
-/// agents that read the skill.
+/// Rejects keys that are close to `token-budget` or `allowed-tools`, which would have no effect. Other keys belong to
+/// the agents that read the skill.
 fn refuse_misspelt(fields: &Fields<'_>, problems: &mut Problems) {
     for (key, value) in fields.unread() {
         let written = key.value.len();
@@ -183,14 +184,14 @@ fn refuse_misspelt(fields: &Fields<'_>, problems: &mut Problems) {
     }
 }
 
-/// The bytes of the frontmatter, those of the body, and what the frontmatter is written in.
+/// Byte ranges of the frontmatter and the body, and the language of the frontmatter.
 type Parts = (Range<usize>, Range<usize>, Language);
 
-/// How a frontmatter may begin.
+/// Allowed first lines of a frontmatter.
 const FENCES: [(&str, Language); 3] =
     [("---", Language::Yaml), ("---yaml", Language::Yaml), ("---json", Language::Json)];
 
-/// Where the frontmatter and the body of `text` are; else where it is wrong, and what it is that the text has or has not.
+/// Splits `text` into frontmatter and body. On failure returns the offset of the problem and a description of it.
 fn split(text: &str) -> Result<Parts, (usize, &'static str)> {
     let is_fence = |line: &str| line.trim_end() == "---";
     let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
@@ -210,7 +211,7 @@ fn split(text: &str) -> Result<Parts, (usize, &'static str)> {
     Err((start, "has a frontmatter that is not closed by a second `---`"))
 }
 
-/// A scalar as the user wrote it, so that version `1.0` does not become `1`.
+/// Returns a scalar as the user wrote it, so that version `1.0` does not become `1`.
 fn as_written(node: &Node, problems: &mut Problems) -> Option<String> {
     match &node.kind {
         NodeKind::Null => None,
@@ -225,7 +226,7 @@ fn as_written(node: &Node, problems: &mut Problems) -> Option<String> {
     }
 }
 
-/// The tools of `allowed-tools`: a text, or a list of texts.
+/// Reads the tools of `allowed-tools`: a text, or a list of texts.
 fn tools(node: &Node, problems: &mut Problems) -> Vec<String> {
     let mut found = Vec::new();
     let mut take = |node: &Node, problems: &mut Problems| {
@@ -245,15 +246,16 @@ fn tools(node: &Node, problems: &mut Problems) -> Vec<String> {
     found
 }
 
-/// Whether what is at `path`, seen from a skill's directory, belongs to the skill: not its tests and suites, which hold the
-/// answers, nor what programs leave behind.
+/// Returns `true` if `path`, relative to a skill's directory, belongs to the skill. Its tests and suites do not,
+/// because they contain the answers, and neither do files that programs generate.
 fn is_part(path: &Path) -> bool {
     let left_out = [TESTS_FOLDER, EVALS_FOLDER, ".git"];
     !path.ends_with("__pycache__") && !left_out.iter().any(|name| path == Path::new(name))
 }
 
-/// SHA-256 over every regular file below `directory` that belongs to the skill, in the order of their path's bytes: of each,
-/// `path:`, its path with `/`, a line feed, its bytes, a line feed. Symbolic links are left out.
+/// Returns the SHA-256 over every regular file below `directory` that belongs to the skill, in the byte order of
+/// their paths. Each file contributes `path:`, its path with `/`, a line feed, its bytes, and a line feed. Symbolic
+/// links are left out.
 fn hash_of(directory: &Path) -> std::io::Result<String> {
     let mut files: Vec<(Vec<u8>, PathBuf)> = Vec::new();
     let is_entered = |entry: &walkdir::DirEntry| entry.path().strip_prefix(directory).is_ok_and(is_part);
@@ -279,7 +281,7 @@ fn hash_of(directory: &Path) -> std::io::Result<String> {
     Ok(hex(&hash.finalize()))
 }
 
-/// Largest file of a skill, in bytes.
+/// Maximum size of a skill file in bytes.
 const LARGEST: u64 = 256 << 20;
 
 fn hex(bytes: &[u8]) -> String {

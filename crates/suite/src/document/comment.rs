@@ -1,10 +1,11 @@
-//! Text that ends sooner than its author meant: ` #` begins a comment in YAML.
+//! Detection of text that is cut off by a comment by mistake: ` #` starts a comment in YAML.
 
-/// Texts without quotes that are not prose.
+/// Unquoted values that are not prose.
 const LITERALS: [&str; 5] = ["true", "false", "null", "~", "-"];
 
-/// Where the comment begins that cuts off the text `source[start..end]`, which has no quotes: `order #5` is `order`. A
-/// comment with a blank behind its `#` is meant as one, and so is any that follows a number or a literal: `30s #seconds`.
+/// Returns the start of the comment that cuts off the unquoted text `source[start..end]`: `order #5` is read as
+/// `order`. A `#` followed by a space is an intended comment, and so is any comment after a number or a literal: `30s
+/// #seconds`.
 pub(super) fn cutting(source: &str, start: usize, end: usize) -> Option<usize> {
     let text = source.get(start..end)?.trim_end();
     let rest = source.get(start + text.len()..)?;

@@ -1,15 +1,16 @@
-//! A long list in YAML, cut into parts that can be read at the same time.
+//! Splits a long YAML list into parts that can be parsed in parallel.
 
 use std::ops::Range;
 
-/// How long a part is at the least, in bytes: reading less takes no longer than starting a thread for it.
+/// Minimum length of a part in bytes: parsing less is not slower than starting a thread for it.
 const SHORTEST: usize = 64 * 1024;
 
-/// What an item of a list that is the whole document begins with: nothing else can be at the beginning of a line, but for
-/// what stands in quotes or brackets.
+/// Start of an item of a list that is the whole document. In such a document no other line can start like this,
+/// except inside quotes or brackets.
 const ITEM: &str = "- ";
 
-/// The parts of `text`, each of which begins with an item; nothing if it is no list, too short, or several documents.
+/// Returns the parts of `text`, each of which starts with an item. Returns `None` if it is not a list, too short, or
+/// contains several documents.
 pub(super) fn split(text: &str) -> Option<Vec<Range<usize>>> {
     let is_content = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
     if text.len() < 2 * SHORTEST || !text.lines().find(is_content)?.starts_with(ITEM) {

@@ -1,5 +1,5 @@
-//! The assertions of a case, as far as loading knows them: an id, a type, a weight and how the rest is written. What the
-//! types are is for grading to know.
+//! Reads a case's assertions, as far as loading knows them: an id, a type, a weight and the form of the arguments.
+//! Only grading knows the types.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use std::sync::Arc;
 use model::decode::{self, Fields, Problems};
 use model::{About, Arguments, AssertionSpec, Node, NodeKind, Spanned};
 
-/// What an entry has beside its type and arguments.
+/// Keys of an entry besides its type and arguments.
 const BESIDE: [&str; 3] = ["id", "weight", "title"];
 
-/// The assertions of one case while they are read.
+/// Assertions of one case while they are read.
 #[derive(Default)]
 pub(super) struct Assertions {
-    /// Each with whether its id is still to be made.
+    /// Each assertion, with `true` if its id still has to be generated.
     specs: Vec<(AssertionSpec, bool)>,
 }
 
-/// Whether entries with a `type` need an `id`, too. Those that are a single key never do.
+/// Requirement for the `id` of entries with a `type`. Entries with a single key never need one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ids {
     Required,
@@ -25,7 +25,7 @@ pub(super) enum Ids {
 }
 
 impl Assertions {
-    /// Reads the entries `items`, which are about `about`.
+    /// Reads the entries `items`, whose subject is `about`.
     pub(super) fn read(&mut self, items: &[Node], about: About, ids: Ids, problems: &mut Problems) {
         self.specs.extend(items.iter().filter_map(|item| {
             let spec = entry(item, ids, problems)?;
@@ -34,8 +34,8 @@ impl Assertions {
         }));
     }
 
-    /// All of them, in the order they were read. Those without an id are called by their type and a number, such as
-    /// `tool_called-2`, however the type is written: the second of the type that has none.
+    /// Returns all assertions in the order in which they were read. Those without an id get their type and a number,
+    /// such as `tool_called-2` for the second one of the type without an id, whichever way the type is written.
     pub(super) fn finish(self) -> Vec<AssertionSpec> {
         let taken: Vec<String> = self.specs.iter().map(|(spec, _)| spec.id.clone()).collect();
         let mut counts: HashMap<String, usize> = HashMap::new();
@@ -52,10 +52,10 @@ impl Assertions {
     }
 }
 
-/// An entry; its id is empty where it has none.
+/// Reads an entry; its id is empty if it has none.
 fn entry(item: &Node, ids: Ids, problems: &mut Problems) -> Option<AssertionSpec> {
     if let NodeKind::String(kind) = &item.kind {
-        // A type that needs no argument may stand alone.
+        // A type without arguments may be written alone.
         let kind = Spanned::new(decode::text(item, "an assertion", problems).map(|_| kind.clone())?, item.span);
         let nothing = Node { kind: NodeKind::Null, span: item.span, tag: None, source: Arc::clone(&item.source) };
         return Some(spec(item, String::new(), kind, None, Arguments::Brief(nothing)));
@@ -80,7 +80,7 @@ fn entry(item: &Node, ids: Ids, problems: &mut Problems) -> Option<AssertionSpec
     Some(spec(item, id?, kind, weight, Arguments::Fields))
 }
 
-/// The only key of an entry beside what every entry has, and its value.
+/// Returns the only key of an entry besides the common ones, with its value.
 fn single_key(fields: &mut Fields<'_>) -> Option<(Spanned<String>, Node)> {
     for known in BESIDE {
         fields.get(known);

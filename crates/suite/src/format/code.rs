@@ -1,5 +1,6 @@
-//! `code`: tests as code, in files called `NAME.test.ts`. A module is evaluated to see which scenarios it exports; what
-//! they do is seen when they run. A file that does not load is one case that cannot be run, and the rest goes on.
+//! `code`: tests as code, in files called `NAME.test.ts`. A module is evaluated to find the scenarios it exports;
+//! their behaviour is known only when they run. A file that does not load becomes one case that cannot be run, and
+//! the other files are not affected.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -14,19 +15,19 @@ use super::scenario::fixtures_of;
 use super::{NamedFormat, SuiteFile, directory};
 use crate::library::Library;
 
-/// The format.
+/// The `code` format.
 pub struct CodeFormat;
 
-/// Its name.
+/// Name of the format.
 pub const CODE: &str = "code";
 
-/// How the names of its files end.
+/// File name endings of the format.
 const ENDINGS: [&str; 4] = [".test.ts", ".test.mts", ".test.js", ".test.mjs"];
 
-/// What evaluating a module may take, all that it imports included.
+/// Time limit for evaluating a module, including everything it imports.
 const LOADING: Duration = Duration::from_secs(10);
 
-/// Which argument of `scenario(name, options, fn)` the options are.
+/// Index of the options in `scenario(name, options, fn)`.
 const OPTIONS: usize = 1;
 
 impl NamedFormat for CodeFormat {
@@ -56,7 +57,7 @@ impl NamedFormat for CodeFormat {
 
 fn load(path: &Path, source: &Source, library: &Library, problems: &mut Problems) -> Result<Tests, ScriptError> {
     let mut options = script::Options::new(directory(path));
-    // Modules have the names that files have without links.
+    // Modules have the names of files with links resolved.
     options.shown_from = library.cwd().canonicalize().unwrap_or_else(|_| library.cwd().to_owned());
     options.library = library.modules().clone();
     let mut runtime = Runtime::new(options)?;
@@ -66,17 +67,17 @@ fn load(path: &Path, source: &Source, library: &Library, problems: &mut Problems
     Ok(tests)
 }
 
-/// The only case of a file of which no other is known.
+/// Creates the only case of a file whose cases are not known.
 fn unloaded(path: &Path, source: &Source, mut problem: Diagnostic) -> Case {
     let place = problem.source.get_or_insert_with(|| Excerpt::of_file(&*source.path)).clone();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     Case { broken: vec![problem], fails_alone: true, ..Case::new(name, place) }
 }
 
-/// The cases of a module that was loaded.
+/// Returns the cases of a loaded module.
 fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
     for other in &tests.others {
-        // What a package makes for others to choose from is nobody's mistake.
+        // A scenario that a package offers to its users is not a mistake.
         if let Some(call) = other.call.as_ref().filter(|call| call.source.path == source.path) {
             let message = format!("the scenario `{}` is not exported, so it does not run", other.name);
             problems.push(Diagnostic::warning(message).at(call.excerpt()).help("write `export` before it"));
@@ -110,7 +111,7 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
     cases.into_iter().map(|(case, _)| Arc::new(case)).collect()
 }
 
-/// Where a scenario has `only`, those that do not have it are passed over.
+/// If a scenario has `only`, skips those without it.
 fn skip_others(cases: &mut [(Case, bool)]) {
     if !cases.iter().any(|(_, is_only)| *is_only) {
         return;
@@ -120,13 +121,13 @@ fn skip_others(cases: &mut [(Case, bool)]) {
     }
 }
 
-/// What the code of a scenario asserts.
+/// Returns the assertions in the code of a scenario.
 fn claims(call: &script::Call) -> impl Iterator<Item = CodeClaim> {
     let source = &call.source;
     call.claims.iter().map(|claim| CodeClaim { name: claim.value.clone(), source: source.excerpt(claim.span) })
 }
 
-/// Where a scenario's name is written, as far as that is known.
+/// Returns the location of a scenario's name, as far as it is known.
 fn place_of(written: &Written, source: &Source) -> Excerpt {
     match &written.call {
         Some(call) => {
@@ -137,13 +138,13 @@ fn place_of(written: &Written, source: &Source) -> Excerpt {
     }
 }
 
-/// An id is one line of text.
+/// Replaces control characters, because an id is one line of text.
 fn line(name: &str) -> String {
     name.split(char::is_control).collect::<Vec<_>>().join(" ")
 }
 
-/// Reads the options of a scenario into `case`, which cannot be run if something is wrong with them; what is only doubtful
-/// goes to `warnings`. Returns true if it is one of the only ones to run.
+/// Reads the options of a scenario into `case`. Errors make the case impossible to run; doubts are added to
+/// `warnings`. Returns `true` if it has `only`.
 fn options(
     written: &Written,
     path: &Path,
@@ -164,7 +165,8 @@ fn options(
     if let Some(mut fields) = Fields::of(&node, "the options of a scenario", &mut problems) {
         case.description = fields.any_text("description", &mut problems);
         case.tags = fields.texts("tags", &mut problems).unwrap_or_default();
-        // Other test runners of JavaScript take milliseconds, so only a number that is hardly meant so is doubted.
+        // Other JavaScript test runners use milliseconds, so only a number that is implausibly small causes a
+        // warning.
         case.timeout_ms = match fields.get("timeout").map(|node| &node.kind) {
             Some(NodeKind::Number(number)) if number.as_f64().is_some_and(|ms| ms < 1000.0) => {
                 fields.duration_ms("timeout", &mut problems)
@@ -189,7 +191,7 @@ fn options(
     is_only
 }
 
-/// `reruns`, or `retries` as the original called it.
+/// Reads `reruns`, or `retries` as the original called it.
 fn reruns(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<u32> {
     let reruns = fields.whole("reruns", 0, problems);
     let retries = fields.whole("retries", 0, problems);
@@ -199,7 +201,7 @@ fn reruns(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<u32> {
     reruns.or(retries).map(|reruns| u32::try_from(reruns).unwrap_or(u32::MAX))
 }
 
-/// `skip`: true, or why.
+/// Reads `skip`: `true`, or the reason.
 fn skip(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
     let node = fields.get("skip")?;
     match &node.kind {

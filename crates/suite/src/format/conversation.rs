@@ -1,4 +1,4 @@
-//! `conversation`: what a user says, turn by turn, and what must hold of the replies.
+//! `conversation`: the user's messages, turn by turn, and assertions about the replies.
 
 mod turn;
 mod user;
@@ -14,13 +14,13 @@ use super::{Format, SuiteFile};
 use crate::fixtures;
 use crate::library::Library;
 
-/// The format.
+/// The `conversation` format.
 pub struct Conversation;
 
-/// Its name.
+/// Name of the format.
 const CONVERSATION: &str = "conversation";
 
-/// Keys that a conversation has at its top and hardly anything else; one may be chance, two are none.
+/// Top-level keys that hardly any other file has. One of them may be a coincidence, two are not.
 const TELLING: [&str; 5] = ["turns", "persona", "assertions", "user", "name"];
 
 impl Format for Conversation {
@@ -62,18 +62,18 @@ impl Format for Conversation {
     }
 }
 
-/// Whether a turn has what the user says, under a key that is `says` or nearly.
+/// Returns `true` if a turn has a message of the user under `says` or a similar key.
 fn says(turn: &Node) -> bool {
     let NodeKind::Map(entries) = &turn.kind else { return false };
     entries.iter().any(|(key, value)| value.as_str().is_some() && nearest(&key.value, ["says"]).is_some())
 }
 
-/// How many of a conversation's keys `root` has.
+/// Returns the number of a conversation's keys that `root` has.
 fn told(root: &Node) -> usize {
     TELLING.iter().filter(|key| root.get(key).is_some()).count()
 }
 
-/// Whether `root` has a user that a model plays.
+/// Returns `true` if `root` has a user that a model plays.
 fn plays(root: &Node) -> bool {
     root.get("user").is_some_and(|user| user.get("goal").is_some())
 }
@@ -134,7 +134,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     })
 }
 
-/// The case's id and where it is written: `id`, else its name, else what the file is called.
+/// Returns the case's id and its location: `id`, otherwise the name, otherwise the name of the file.
 fn id(name: Option<&str>, fields: &mut Fields<'_>, file: &SuiteFile<'_>, problems: &mut Problems) -> (String, Excerpt) {
     let own = fields.text("id", problems);
     let node = fields.get("id").or_else(|| fields.get("name"));
@@ -147,7 +147,7 @@ fn id(name: Option<&str>, fields: &mut Fields<'_>, file: &SuiteFile<'_>, problem
     (id.map_or_else(stem, str::to_owned), source)
 }
 
-/// `skip`: true, or why.
+/// Reads `skip`: `true`, or the reason.
 fn skip(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
     let node = fields.get("skip")?;
     match &node.kind {
@@ -160,7 +160,7 @@ fn skip(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
     }
 }
 
-/// The beginning of the file, for what is wrong with the whole.
+/// Returns the start of the file, as the location for problems of the whole file.
 fn head(root: &Node) -> Node {
     let first = match &root.kind {
         NodeKind::Map(entries) => entries.first().map(|(key, _)| key.span),

@@ -1,4 +1,4 @@
-//! `evals`: the cases of one skill in an `evals.json`, which ask whether the skill makes the agent better.
+//! `evals`: the cases of one skill in an `evals.json`, which test whether the skill improves the agent.
 
 mod assertion;
 mod case;
@@ -21,25 +21,26 @@ use crate::skill::SKILL_FILE;
 pub use self::assertion::{KEYS as ASSERTION_KEYS, TYPES as ASSERTION_TYPES, Type as AssertionType};
 pub use self::design::design_warnings;
 
-/// The format.
+/// The `evals` format.
 pub struct Evals;
 
-/// Its name.
+/// Name of the format.
 pub const EVALS: &str = "evals";
 
-/// The folder of a skill in which its suite is; no part of what is installed or hashed.
+/// Folder of a skill that contains its suite; it is neither installed nor hashed.
 pub const EVALS_FOLDER: &str = "evals";
 
-/// What a suite in this format is called where it is looked for.
+/// File name of such a suite where suites are searched for.
 pub const EVALS_FILE: &str = "evals.json";
 
-/// The keys that name what is put to the test. Hardly anything but such a suite has one of them at its top, with [`CASES`].
+/// Keys that name the skill or sub-agent under test. Hardly any other file has one of them at its top together with
+/// [`CASES`].
 const NAMES: [(&str, Definition); 2] = [("skill_name", Definition::Skill), ("subagent_name", Definition::SubAgent)];
 
-/// The list of the cases.
+/// Key of the list of cases.
 const CASES: &str = "evals";
 
-/// Where an editor finds the schema of the file, which is nothing to us.
+/// Key with the location of the file's schema, which only editors use.
 const SCHEMA: &str = "$schema";
 
 impl Format for Evals {
@@ -78,12 +79,12 @@ impl Format for Evals {
     }
 }
 
-/// Whether the file at `path` has the name that the format gives.
+/// Returns `true` if the file at `path` has the name of this format.
 pub fn is_called_so(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == EVALS_FILE)
 }
 
-/// The directory of the skill that has the file at `path` as its own suite: `SKILL/evals/evals.json`.
+/// Returns the directory of the skill whose own suite is the file at `path`: `SKILL/evals/evals.json`.
 pub fn home_of(path: &Path) -> Option<&Path> {
     let home = path.parent()?.parent()?;
     home.join(SKILL_FILE).is_file().then_some(home)
@@ -116,7 +117,7 @@ fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Op
     Some(cases)
 }
 
-/// The key that names what the suite is about, and what that is. There is one.
+/// Returns the key that names the subject of the suite, and its kind. Exactly one is allowed.
 fn named(fields: &mut Fields<'_>, problems: &mut Problems) -> (&'static str, Definition) {
     let [skill, sub_agent] = NAMES;
     let Some(second) = fields.get(sub_agent.0) else { return skill };
@@ -135,7 +136,7 @@ fn list<'a>(node: &'a Node, problems: &mut Problems) -> Option<&'a [Node]> {
     Some(items)
 }
 
-/// What is said of a path that starts somewhere else than at the suite's folder.
+/// Adds help about paths that are not relative to the suite's folder.
 fn starts_here(problem: Diagnostic) -> Diagnostic {
     problem
         .help(format!("a path starts at the folder of this file, and stays in it: `files/NAME` beside `{EVALS_FILE}`"))

@@ -1,4 +1,4 @@
-//! `fixtures`: many cases in one file, each an input and what is expected of the answer.
+//! `fixtures`: many cases in one file, each an input with the expected answer.
 
 mod case;
 mod content;
@@ -35,18 +35,19 @@ use crate::parallel;
 pub use self::field::{FIELDS, FRONT_FIELDS, Field, Kind, SECTION_FIELDS, STRICT};
 pub use self::settings::FixtureSettings;
 
-/// The format.
+/// The `fixtures` format.
 pub struct FixturesFormat;
 
-/// How many cases a thread reads at a time.
+/// Number of cases that a thread reads at a time.
 const PORTION: usize = 64;
-/// Fewer portions than this are read on one thread: starting another costs as much as reading dozens of cases.
+/// Number of portions per thread. Fewer are read on one thread, because starting another one costs as much as reading
+/// dozens of cases.
 const PORTIONS_PER_THREAD: usize = 4;
 
-/// What stands before the end of a file's name.
+/// Part of the file name before the extension.
 const MARKS: [&str; 2] = [".fixture.", ".fixtures."];
 
-/// How a file's name may end, and how the file is read.
+/// Allowed extensions, and the way in which the file is read.
 const ENDINGS: [(&str, Ending); 8] = [
     ("yaml", Ending::Yaml),
     ("yml", Ending::Yaml),
@@ -91,7 +92,7 @@ impl NamedFormat for FixturesFormat {
     }
 }
 
-/// A file's name without what marks it, and how it is read.
+/// Splits a file name into the name without the mark, and the way in which the file is read.
 fn split(file: &str) -> Option<(&str, Ending)> {
     let (rest, extension) = file.rsplit_once('.')?;
     let (_, ending) = ENDINGS.iter().find(|(name, _)| name.eq_ignore_ascii_case(extension))?;
@@ -100,7 +101,7 @@ fn split(file: &str) -> Option<(&str, Ending)> {
     (!name.is_empty()).then_some((name, *ending))
 }
 
-/// The cases of the file at `path`.
+/// Returns the cases of the file at `path`.
 fn cases(path: &Path, content: Content, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
     let known = problems.len();
     let Content { front, cases: nodes, root, is_module } = content;
@@ -134,11 +135,11 @@ fn read_all(sheet: &Sheet<'_>, nodes: Vec<Node>, problems: &mut Problems) -> Vec
     drafts
 }
 
-/// Reads some of the cases, each with its position in the file.
+/// Reads a portion of the cases, each with its position in the file.
 fn read_portion(sheet: &Sheet<'_>, nodes: Vec<(usize, Node)>) -> (Vec<Draft>, Problems) {
     let (mut drafts, mut problems) = (Vec::with_capacity(nodes.len()), Problems::new());
     let mut suspicion = Suspicion::default();
-    // Each tree goes as soon as its case is made: together they are as large as the cases.
+    // Each tree is freed as soon as its case is built: together the trees are as large as the cases.
     for (position, node) in nodes {
         if Fields::of(&node, "a case", &mut problems).is_none() {
             continue;
@@ -153,7 +154,7 @@ fn read_portion(sheet: &Sheet<'_>, nodes: Vec<(usize, Node)>) -> (Vec<Draft>, Pr
     (drafts, problems)
 }
 
-/// What a case is run with, one after the other: its own script, or each of the file's.
+/// Returns the scripts to run a case with: its own script, or each of the file's.
 fn arms<'a>(sheet: &'a Sheet<'_>, node: &Node) -> Vec<Option<&'a Node>> {
     if sheet.scripts.is_empty() || node.get("script").is_some_and(is_truthy) {
         return vec![None];
@@ -161,7 +162,7 @@ fn arms<'a>(sheet: &'a Sheet<'_>, node: &Node) -> Vec<Option<&'a Node>> {
     sheet.scripts.iter().map(Some).collect()
 }
 
-/// Where a case has `only`, those that do not have it are passed over.
+/// If a case has `only`, skips those without it.
 fn skip_others(drafts: &mut [Draft]) {
     if !drafts.iter().any(|draft| draft.is_only) {
         return;
@@ -171,7 +172,7 @@ fn skip_others(drafts: &mut [Draft]) {
     }
 }
 
-/// Warns of the cases that expect nothing: their trials are undecided.
+/// Warns of cases without expectations: their trials are undecided.
 fn warn_of_idle(drafts: &[Draft], problems: &mut Problems) {
     let idle = |draft: &&Draft| draft.case.assertions.is_empty() && draft.case.skip.is_none();
     let count = drafts.iter().filter(idle).count();
@@ -201,7 +202,7 @@ fn warn_of_twins(drafts: &[Draft], problems: &mut Problems) {
     }
 }
 
-/// What is wrong with the front matter shows in every case; it is told once.
+/// Removes repeated problems: a problem in the front matter shows up in every case but is reported once.
 fn drop_repeated(known: usize, problems: &mut Problems) {
     if problems.len() - known < 2 {
         return;
@@ -215,7 +216,7 @@ fn drop_repeated(known: usize, problems: &mut Problems) {
     });
 }
 
-/// The cases with their ids: titles where they tell cases apart, else numbers.
+/// Returns the cases with their ids: titles if they are unique, otherwise numbers.
 fn named(drafts: Vec<Draft>) -> Vec<Arc<Case>> {
     let id = |draft: &Draft, id: String| match &draft.arm {
         Some(arm) => format!("{id} [{arm}]"),

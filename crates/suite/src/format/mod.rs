@@ -1,5 +1,5 @@
-//! The formats a suite may be written in. A new one is a file here and a line in [`FORMATS`], or in [`NAMED`] if the
-//! names of its files tell it.
+//! Formats of suites. A new one is a file here and a line in [`FORMATS`], or in [`NAMED`] if its file names identify
+//! it.
 
 mod assertions;
 mod code;
@@ -26,89 +26,90 @@ pub use fixtures::{
 };
 pub use scenario::{OPENING, WARN_TURNS, near_miss, run};
 
-/// A way to write cases down that is told by what is in a file.
+/// Format that is recognised by the contents of a file.
 pub trait Format: Sync {
-    /// Its name, such as `scenario`.
+    /// Returns its name, such as `scenario`.
     fn name(&self) -> &'static str;
 
-    /// How a file of this format is told from others, to follow its name in a message.
+    /// Returns the text that follows its name in a message and says how to recognise a file of this format.
     fn mark(&self) -> &'static str;
 
-    /// Whether a file that was only come across is meant to be of this format, by a look at its text, which is too
-    /// broken to be parsed.
+    /// Returns `true` if the text of a file that was found by a search, and is too broken to be parsed, seems
+    /// intended for this format.
     fn is_meant(&self, text: &str) -> bool;
 
-    /// `true` if a mistake in a file breaks the trials of its own cases; otherwise nothing runs.
+    /// `true` if a mistake in a file breaks only the trials of its own cases; otherwise it prevents the run.
     fn fails_alone(&self) -> bool {
         false
     }
 
-    /// Whether a file that was only come across is meant to be of this format, if only nearly. Any other is passed over.
+    /// Returns `true` if a file that was found by a search is, or nearly is, of this format. Other files are skipped.
     fn resembles(&self, file: &SuiteFile<'_>) -> bool;
 
-    /// Whether `file`, which must be a suite, is meant to be of this format, broken or not.
+    /// Returns `true` if `file`, which must be a suite, is intended for this format, broken or not.
     fn recognises(&self, file: &SuiteFile<'_>) -> bool;
 
-    /// The cases of `file`. A case with problems is given as far as it could be read, so that what comes after
-    /// loading can look for more of them.
+    /// Reads the cases of `file`. A case with problems is returned as far as it could be read, so that later stages
+    /// can find more of them.
     fn read(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>>;
 }
 
-/// A file that may hold a suite.
+/// File that may contain a suite.
 pub struct SuiteFile<'a> {
-    /// Where it is, absolute.
+    /// Absolute path.
     pub path: &'a Path,
-    /// What is written in it.
+    /// Parsed contents.
     pub root: &'a Node,
 }
 
 impl SuiteFile<'_> {
-    /// The directory that the paths in the file start at.
+    /// Returns the directory to which the paths in the file are relative.
     pub fn directory(&self) -> &Path {
         directory(self.path)
     }
 }
 
-/// The directory that the paths in the file at `path` start at.
+/// Returns the directory to which the paths in the file at `path` are relative.
 fn directory(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("/"))
 }
 
-/// Every format that is told by content; the first that recognises a file reads it.
+/// All formats that are recognised by content; the first that recognises a file reads it.
 pub static FORMATS: &[&dyn Format] = &[&scenario::Scenario, &conversation::Conversation, &evals::Evals];
 
-/// A way to write cases down that is told by the names of its files. Each file is a suite of its own.
+/// Format that is recognised by the file name. Each file is a suite of its own.
 pub trait NamedFormat: Sync {
-    /// Its name, such as `fixtures`.
+    /// Returns its name, such as `fixtures`.
     fn name(&self) -> &'static str;
 
-    /// What files of this format are called, to follow its name in a message.
+    /// Returns the text that follows its name in a message and describes its file names.
     fn mark(&self) -> &'static str;
 
-    /// Whether a file of such a name that was only come across is meant to be of this format, by a look at its text. Any
-    /// other is passed over.
+    /// Returns `true` if a file with a matching name that was found by a search seems intended for this format,
+    /// judging by its text. Other files are skipped.
     fn is_meant(&self, _text: &str) -> bool {
         true
     }
 
-    /// The suite's name, if `file` is the name of a file of this format.
+    /// Returns the suite's name, if `file` is the name of a file of this format.
     fn suite<'f>(&self, file: &'f str) -> Option<&'f str>;
 
-    /// The cases of the file at `path`, which is absolute. A case with problems is given as far as it could be read.
+    /// Reads the cases of the file at `path`, which is absolute. A case with problems is returned as far as it could
+    /// be read.
     fn read(&self, path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>>;
 }
 
-/// Every format that is told by name.
+/// All formats that are recognised by name.
 pub static NAMED: &[&dyn NamedFormat] = &[&fixtures::FixturesFormat, &code::CodeFormat];
 
-/// The format that files called like the one at `path` have, and the name of its suite.
+/// Returns the format of files with the name of the one at `path`, and the name of its suite.
 pub fn named(path: &Path) -> Option<(&'static dyn NamedFormat, &str)> {
     let file = path.file_name()?.to_str()?;
     NAMED.iter().find_map(|format| Some((*format, format.suite(file)?)))
 }
 
-/// The name that the file called `file` was probably meant to have: `a.test.ts` for `a.tests.ts` and `a.spec.ts`,
-/// `a.fixture.yaml` for `a.fixure.yaml`.
+/// Returns the name that the file called `file` was probably meant to have: `a.test.ts` for `a.tests.ts` and
+/// `a.spec.ts`, `a.fixture.yaml` for `a.fixure.yaml`.
 pub fn misspelt(file: &str) -> Option<String> {
     let (rest, extension) = file.rsplit_once('.')?;
     let (stem, kind) = rest.rsplit_once('.').filter(|(stem, _)| !stem.is_empty() && !stem.starts_with('_'))?;

@@ -1,4 +1,4 @@
-//! `scenario`: one case in a YAML file, as ai-tester has them.
+//! `scenario`: one case in a YAML file, in the format of ai-tester.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::fixtures::{self, Block};
 use crate::library::Library;
 use crate::{document, model_name, path, shared_fixtures, skill};
 
-/// The format.
+/// The `scenario` format.
 pub struct Scenario;
 
-/// The keys that say what is put to the test; a scenario has exactly one of them.
+/// Keys that name the subject under test; a scenario has exactly one of them.
 const SUBJECTS: [&str; 3] = ["skill", "system_prompt", "system_prompt_file"];
 
-/// Keys that hardly anything but a scenario has at its top. One may be chance, two are none.
+/// Top-level keys that hardly any other file has. One of them may be a coincidence, two are not.
 const TELLING: [&str; 11] = [
     "skill",
     "system_prompt",
@@ -36,7 +36,7 @@ const TELLING: [&str; 11] = [
     "assertions",
 ];
 
-/// What an inline prompt is sent when the scenario says nothing else.
+/// Default message for an inline prompt.
 pub const OPENING: &str = "Begin.";
 
 impl Format for Scenario {
@@ -59,7 +59,7 @@ impl Format for Scenario {
 
     fn resembles(&self, file: &SuiteFile<'_>) -> bool {
         let NodeKind::Map(entries) = &file.root.kind else { return false };
-        // Of a scenario's telling keys only `fixtures` holds a map; others are chance, such as names in a table.
+        // Of these keys only `fixtures` contains a map. Others that do are a coincidence, such as names in a table.
         let fits = |name: &str, value: &Node| !matches!(value.kind, NodeKind::Map(_)) || name == "fixtures";
         let entries = entries.iter().map(|(name, value)| (name.value.as_str(), value));
         let entries = entries.filter(|(name, value)| fits(name, value));
@@ -79,7 +79,7 @@ impl Format for Scenario {
     }
 }
 
-/// The number of model turns above which a scenario without `max_turns` is warned about.
+/// Number of model turns above which a scenario without `max_turns` gets a warning.
 pub const WARN_TURNS: u64 = 40;
 
 fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Option<Case> {
@@ -123,7 +123,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     })
 }
 
-/// A tag changes what a value means; here none has a meaning, so none is passed over.
+/// Reports unknown tags. A tag changes the meaning of a value, so none is ignored.
 pub(super) fn refuse_tags(node: &Node, problems: &mut Problems) {
     if let Some(tag) = &node.tag {
         problems.push(node.error(format!("unknown tag `{tag}`")).help("put the text in quotes if no tag is meant"));
@@ -146,7 +146,7 @@ fn id(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
     Some(id)
 }
 
-/// What is put to the test: exactly one of the three.
+/// Reads the subject: exactly one of the three keys.
 fn subject(
     id: &str,
     fields: &mut Fields<'_>,
@@ -195,7 +195,7 @@ fn subject(
     }
 }
 
-/// What the user says. Texts are sent as they are written; without any, one is made from the subject and `argument`.
+/// Reads the user's messages. They are sent as written; without any, one is made from the subject and `argument`.
 fn messages(subject: Option<&Subject>, fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<UserMessage> {
     let argument = fields.any_text("argument", problems);
     let one = fields.text("user_prompt", problems);
@@ -239,7 +239,7 @@ fn opening(subject: Option<&Subject>, argument: Option<&str>) -> String {
     text
 }
 
-/// What asks for a skill when the scenario says nothing else.
+/// Returns the default message that asks for a skill.
 pub fn run(skill: &str) -> String {
     format!("Run the `{skill}` skill from your system prompt, from start to end, on the current working directory.")
 }
@@ -256,7 +256,7 @@ fn token_budget(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<f64>
     budget.or(dashed)
 }
 
-/// The `runner` block, and `agent` and `model` of the scenario itself.
+/// Reads the `runner` block, and `agent` and `model` of the scenario itself.
 pub(super) fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> RunnerOptions {
     let own_agent = agent(fields, "agent", directory, problems);
     let own_model = model(fields, directory, problems);
@@ -386,12 +386,12 @@ fn assertions(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Assertion
     assertions.finish()
 }
 
-/// `node` at the place of its key, for what is wrong with the key being there.
+/// Returns `node` at the location of its key, for problems with the presence of the key.
 fn at_key(fields: &Fields<'_>, key: &str, node: &Node) -> Node {
     place(node, fields.key_span(key).unwrap_or(node.span))
 }
 
-/// The `scenario` line, else the first, for what is wrong with the whole.
+/// Returns the `scenario` line, otherwise the first line, for problems of the whole file.
 fn head(fields: &Fields<'_>) -> Node {
     let node = fields.node();
     place(node, fields.key_span("scenario").unwrap_or(model::Span::new(node.span.start(), node.span.start())))
@@ -401,8 +401,8 @@ pub(super) fn place(node: &Node, span: model::Span) -> Node {
     Node { kind: NodeKind::Null, span, tag: None, source: Arc::clone(&node.source) }
 }
 
-/// Whether a map with these keys is meant to be a scenario. Of each key: its name, and whether a single value is under
-/// it, as under `scenario`; `scenarios` with a list is somebody else's.
+/// Returns `true` if a map with these keys is intended as a scenario. Each key comes with `true` if its value is not
+/// a list, as under `scenario`; `scenarios` with a list belongs to other programs.
 fn looks_like_one<'k>(keys: impl Iterator<Item = (&'k str, bool)>) -> bool {
     let mut telling = 0;
     for (key, is_single) in keys {
@@ -415,7 +415,7 @@ fn looks_like_one<'k>(keys: impl Iterator<Item = (&'k str, bool)>) -> bool {
     false
 }
 
-/// What a file that no format recognises was most likely meant to be, if its keys give it away.
+/// Returns the key that is probably a misspelt `scenario`, for a file that no format recognises.
 pub fn near_miss(root: &Node) -> Option<&str> {
     let NodeKind::Map(entries) = &root.kind else { return None };
     nearest("scenario", entries.iter().map(|(name, _)| name.value.as_str()))

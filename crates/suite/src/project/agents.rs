@@ -1,4 +1,4 @@
-//! `agent` and `agents`: the agents that the project configures, and which of them is meant when nobody says.
+//! `agent` and `agents`: the agents that the project configures, and the default one.
 
 use std::path::Path;
 
@@ -9,24 +9,26 @@ use super::Setting;
 use super::environment::{Missing, take_below};
 use crate::model_name;
 
-/// An agent that the project configures. What its keys mean is for the agent to say.
+/// Agent that the project configures. Only the agent itself interprets its keys.
 #[derive(Debug, Clone)]
 pub struct ProjectAgent {
-    /// What the project calls it.
+    /// Name in the project.
     pub name: String,
-    /// A map. References to the environment are filled in; one that cannot be stands as it is written.
+    /// Map with its settings. References to the environment are filled in; one that cannot be resolved stays as
+    /// written.
     pub node: Node,
-    /// The references that could not be filled in: errors, if the agent is used.
+    /// References that could not be resolved: errors, if the agent is used.
     pub missing: Vec<Diagnostic>,
 }
 
-/// What a single agent is called that has no `type`, which planning refuses.
+/// Name of a single agent without a `type`, which planning rejects.
 const NAMELESS: &str = "agent";
 
-/// Letters that a name cannot have: they stand between it and something else on the command line and in reports.
+/// Characters that a name cannot contain, because they separate it from other text on the command line and in
+/// reports.
 const APART: [char; 6] = [':', '=', '@', '#', ',', '/'];
 
-/// Reads `agent` and `agents` of a configuration, and what is the default agent by them.
+/// Reads `agent` and `agents` of a configuration, and the default agent that follows from them.
 pub fn read(
     fields: &mut Fields<'_>,
     root: &Path,
@@ -50,7 +52,7 @@ pub fn read(
             _ => problems.push(node.error(format!("`agents` must be a map of agents, not {}", node.kind_name()))),
         }
     }
-    // Where there is one there is no choice.
+    // A single agent is the default.
     if let [only] = agents.as_slice() {
         default = Some(Setting { value: only.name.clone(), source: only.node.excerpt() });
     }

@@ -13,27 +13,27 @@ use crate::model_name;
 /// Settings for cases that do not have their own.
 #[derive(Debug, Clone, Default)]
 pub struct Defaults {
-    /// Which agent; the original name `claude` is already `claude-code` here.
+    /// Name of the agent; the original name `claude` is already replaced by `claude-code`.
     pub agent: Option<Setting<String>>,
-    /// Which model; a script's path is absolute.
+    /// Name of the model; a script's path is absolute.
     pub model: Option<Setting<String>>,
-    /// How the agent treats permissions.
+    /// Permission mode of the agent.
     pub permission_mode: Option<Setting<PermissionMode>>,
-    /// Wall clock for one trial, in milliseconds.
+    /// Wall-clock timeout of one trial, in milliseconds.
     pub timeout_ms: Option<Setting<u64>>,
-    /// The most model turns of a trial.
+    /// Maximum number of model turns of a trial.
     pub max_turns: Option<Setting<u64>>,
-    /// How often to repeat each case.
+    /// Number of repetitions of each case.
     pub trials: Option<Setting<u64>>,
-    /// The most tokens of a trial.
+    /// Maximum number of tokens of a trial.
     pub token_budget: Option<Setting<f64>>,
-    /// How many trials run at a time.
+    /// Number of trials that run in parallel.
     pub jobs: Option<Setting<u64>>,
-    /// How often a trial is tried again that something else than its agent broke.
+    /// Number of retries of a trial that infrastructure broke.
     pub retries: Option<Setting<u64>>,
-    /// How often a failed trial is tried again.
+    /// Number of reruns of a failed trial.
     pub reruns: Option<Setting<u64>>,
-    /// Which kind of sandbox.
+    /// Kind of sandbox.
     pub sandbox: Option<Setting<String>>,
 }
 
@@ -81,8 +81,8 @@ impl Defaults {
         self.sandbox = setting(sandbox, "sandbox", fields);
     }
 
-    /// Reads the section `eval`, which says some of the same in other words. `retries` in it means another thing than
-    /// beside it, which is warned about unless the file is of the original.
+    /// Reads the section `eval`, which contains some of the same settings under other names. `retries` has another
+    /// meaning in it than in `defaults`, which causes a warning unless the file is in the original format.
     pub(super) fn read_eval(&mut self, node: &Node, dialect: Dialect, problems: &mut Problems) {
         let Some(fields) = Fields::of(node, "`eval`", problems) else { return };
         let mut fields = fields.in_either_case();
@@ -107,7 +107,7 @@ impl Defaults {
         fields.finish(problems);
     }
 
-    /// What holds in a `fabrik.config` that does not say otherwise.
+    /// Sets the defaults of a `fabrik.config`.
     pub(super) fn fill_as_fabrik(&mut self, file: &Excerpt) {
         let implied = |value: u64| Setting { value, source: file.clone() };
         self.jobs.get_or_insert_with(|| implied(3));
@@ -116,7 +116,7 @@ impl Defaults {
     }
 }
 
-/// Puts `second` into `first`, of which only one may be written.
+/// Moves `second` into `first`; only one of the two may be written.
 pub(super) fn keep_one<T>(
     first: &mut Option<Setting<T>>,
     second: Option<Setting<T>>,
@@ -132,7 +132,7 @@ pub(super) fn keep_one<T>(
     }
 }
 
-/// Two names of one key must not both be there.
+/// Reports two names of one key that are both present.
 fn refuse_both(fields: &mut Fields<'_>, first: &'static str, second: &'static str, problems: &mut Problems) {
     if let (Some(_), Some(span)) = (fields.get(first), fields.key_span(second)) {
         let place = Node { kind: NodeKind::Null, span, tag: None, source: Arc::clone(&fields.node().source) };

@@ -1,4 +1,4 @@
-//! `${env.NAME}` in a configuration: filled in from the environment, and nothing else of it is seen.
+//! `${env.NAME}` in a configuration: replaced by the variable's value. Nothing else of the environment is visible.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use model::{Diagnostic, Node, NodeKind, nearest};
 
 use crate::module_tree::{FUNCTION, REGEX};
 
-/// What a reference begins with. A `$` before it takes its meaning away.
+/// Start of a reference. A `$` before it escapes it.
 const OPENING: &str = "${env.";
 
-/// Variables by their names.
+/// Environment variables by name.
 pub type Environment = BTreeMap<String, String>;
 
-/// What could not be filled in, and under which keys.
+/// Reference that could not be resolved, and its keys.
 #[derive(Debug, Clone)]
 pub struct Missing {
-    /// From the outermost key to the innermost; items of lists are numbers.
+    /// Keys from the outermost to the innermost; items of lists are numbers.
     pub way: Vec<String>,
-    /// What is wrong, with its place.
+    /// Problem with its location.
     pub problem: Diagnostic,
 }
 
-/// `node` with every reference to a variable filled in. One that cannot be is left as it is written.
+/// Replaces every reference to a variable in `node`. One that cannot be resolved stays as written.
 pub fn fill(node: &Node, environment: &Environment, missing: &mut Vec<Missing>) -> Node {
     Filling { environment, way: Vec::new(), missing }.node(node)
 }
 
-/// The problems under `way`, taken out of `missing`.
+/// Removes the problems under `way` from `missing` and returns them.
 pub fn take_below(missing: &mut Vec<Missing>, way: &[&str]) -> Problems {
     let is_below = |one: &Missing| one.way.len() >= way.len() && one.way.iter().zip(way).all(|(is, key)| is == key);
     let (below, others) = std::mem::take(missing).into_iter().partition(is_below);

@@ -1,4 +1,4 @@
-//! Which file is the configuration, and what is written in it.
+//! Finds and reads the configuration file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::document::{self, Language};
 use crate::module_tree::{FUNCTION, Tree};
 use crate::path::shown;
 
-/// How the configuration in a file of this name is written.
+/// Returns the dialect of a configuration file with this name.
 pub(super) fn dialect_of(path: &Path) -> Option<Dialect> {
     let name = path.file_name()?;
     FILES.iter().find(|(known, _)| name == *known).map(|(_, dialect)| *dialect)
 }
 
-/// Names of configuration files; in a directory the first that is there is read.
+/// Names of configuration files; the first that exists in a directory is read.
 const FILES: [(&str, Dialect); 17] = [
     ("trialrun.config.ts", Dialect::Own),
     ("trialrun.config.mts", Dialect::Own),
@@ -39,32 +39,32 @@ const FILES: [(&str, Dialect); 17] = [
     (".ai-tester.yaml", Dialect::AiTester),
 ];
 
-/// What evaluating a configuration may take, all that it imports included.
+/// Time limit for evaluating a configuration, including everything it imports.
 const BUDGET: Duration = Duration::from_secs(10);
 
-/// Whose configuration it is.
+/// Dialect of a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// Ours.
+    /// trialrun's own format.
     Own,
-    /// The same keys with other defaults.
+    /// Fabrik: the same keys with other defaults.
     Fabrik,
-    /// Fewer keys.
+    /// ai-tester: fewer keys.
     AiTester,
 }
 
-/// A configuration file that was found.
+/// Configuration file that was found.
 pub struct Found {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Whose it is.
+    /// Dialect of the file.
     pub dialect: Dialect,
 }
 
-/// The configuration in `directory`. One that is there and not read is an error if it is ours, else a warning, unless
-/// what is read is ours.
+/// Returns the configuration in `directory`. A second one in the same format is an error. One in another format is
+/// not read, which is a warning unless the one that is read is in our own format.
 pub fn in_directory(directory: &Path, cwd: &Path, problems: &mut Problems) -> Option<Found> {
-    // A pipe or a device is found, too: reading it says that it is not a regular file.
+    // Pipes and devices are found, too: reading one reports that it is not a regular file.
     let is_there = |name: &str| std::fs::metadata(directory.join(name)).is_ok_and(|meta| !meta.is_dir());
     let mut found = FILES.iter().filter(|(name, _)| is_there(name));
     let (first, dialect) = found.next()?;
@@ -81,12 +81,12 @@ pub fn in_directory(directory: &Path, cwd: &Path, problems: &mut Problems) -> Op
     Some(Found { path: directory.join(first), dialect: *dialect })
 }
 
-/// The names that a configuration may have.
+/// Returns the allowed names of a configuration.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
 }
 
-/// What is written in the file at `path`; `null` if that is nothing.
+/// Reads the file at `path`; an empty file is `null`.
 pub fn read(path: &Path, cwd: &Path, problems: &mut Problems) -> Option<Node> {
     let source = match document::open(path, &shown(path, cwd)) {
         Ok(source) => source,
@@ -135,7 +135,7 @@ fn exported(path: &Path, source: &Source, cwd: &Path) -> Result<Option<script::V
     runtime.export(&module, "default")
 }
 
-/// A configuration that asks for variables as scripts elsewhere do finds none, and nothing would say so.
+/// Warns of `process.env`. It is empty in a configuration, and without the warning nothing would indicate that.
 fn warn_of_environment(source: &Arc<Source>, problems: &mut Problems) {
     const ASKED: &str = "process.env";
     let is_comment = |at: usize| {

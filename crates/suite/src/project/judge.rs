@@ -6,32 +6,32 @@ use model::{Diagnostic, Node, NodeKind};
 use super::environment::{Missing, take_below};
 use super::{Setting, setting};
 
-/// The model that judges and plays users, as far as the project says.
+/// Model that judges and plays users, as far as the project configures it.
 #[derive(Debug, Clone, Default)]
 pub struct Judge {
-    /// As `provider:model`.
+    /// Name as `provider:model`.
     pub model: Option<Setting<String>>,
-    /// Another address than its vendor's own.
+    /// URL to use instead of the vendor's own.
     pub base_url: Option<Setting<String>>,
-    /// Its key; without one the environment has it.
+    /// API key; without one it is taken from the environment.
     pub api_key: Option<Setting<String>>,
-    /// How many judge the same.
+    /// Number of judges for each verdict.
     pub judges: Option<Setting<u64>>,
-    /// How freely it answers, from 0.
+    /// Sampling temperature, from 0.
     pub temperature: Option<Setting<f64>>,
-    /// References to the environment that could not be filled in: errors, if something is judged.
+    /// References to the environment that could not be resolved: errors, if a judge is used.
     pub missing: Vec<Diagnostic>,
 }
 
-/// What providers are called in a configuration, and what they are here.
+/// Providers whose names in a configuration differ from the names here.
 const PROVIDERS: [(&str, &str); 1] = [("custom", "compatible")];
 
 impl Judge {
-    /// Reads both sections; `judge` goes before `llm`.
+    /// Reads both sections; `judge` takes precedence over `llm`.
     pub(super) fn read(fields: &mut Fields<'_>, missing: &mut Vec<Missing>, problems: &mut Problems) -> Self {
         let below = fields.get("llm").map(|node| of_llm(node, problems)).unwrap_or_default();
         let above = fields.get("judge").map(|node| of_judge(node, problems)).unwrap_or_default();
-        // A model at another address, or with another key, is another model.
+        // The URL and key of `llm` belong to its model, and are not used for another one.
         let same = above.model.is_none();
         let lower = |setting: Option<Setting<String>>| setting.filter(|_| same);
         let mut unset = take_below(missing, &["judge"]);
@@ -81,7 +81,7 @@ fn of_llm(node: &Node, problems: &mut Problems) -> Judge {
     judge
 }
 
-/// What both sections have.
+/// Reads the settings that both sections have.
 fn rest(fields: &mut Fields<'_>, problems: &mut Problems) -> Judge {
     let base_url = fields.text("base_url", problems);
     let base_url = setting(base_url, "base_url", fields);

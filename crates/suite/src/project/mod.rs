@@ -1,5 +1,5 @@
-//! The project's configuration: `trialrun.config.ts`, `trialrun.yaml` and their like, or the file of a project that comes
-//! from elsewhere.
+//! Configuration of the project: `trialrun.config.ts`, `trialrun.yaml` and similar files, or the file of a project in
+//! the format of another tool.
 
 mod agents;
 mod defaults;
@@ -26,61 +26,61 @@ pub use self::file::names as config_names;
 pub use self::judge::Judge;
 pub use self::sections::{ProviderLimits, Reports, SandboxChoice};
 
-/// Where skills are when nothing says otherwise.
+/// Default skills folder.
 const SKILLS_DIR: &str = "skills";
 
-/// Where suites are that belong to no skill, when nothing says otherwise.
+/// Default folder of suites that do not belong to a skill.
 const TESTS: &str = "tests";
 
-/// Where the state is when nothing says otherwise.
+/// Default folder of the state.
 const STATE: &str = ".trialrun";
 
-/// The sections that may hold functions.
+/// Sections that may contain functions.
 const WITH_CODE: [&str; 3] = ["agent", "agents", "fixtures"];
 
-/// A project: its root, its folders and its defaults.
+/// Project: its root, its folders and its defaults.
 #[derive(Debug, Clone)]
 pub struct Project {
-    /// The directory of the configuration file; without one, where the search began.
+    /// Directory of the configuration file; without one, the directory in which the search started.
     pub root: PathBuf,
-    /// The configuration file, if there is one.
+    /// Configuration file, if there is one.
     pub file: Option<PathBuf>,
-    /// What is written in it, with references to the environment filled in as far as they can be. It holds secrets.
+    /// Contents of that file, with references to the environment resolved as far as possible. It contains secrets.
     pub tree: Option<Node>,
-    /// The folder that holds the skills, absolute.
+    /// Folder that contains the skills, absolute.
     pub skills_dir: PathBuf,
-    /// The folder that holds suites that belong to no skill, absolute; absent if there is none.
+    /// Folder with suites that do not belong to a skill, absolute; absent if there is none.
     pub tests: Option<PathBuf>,
-    /// The folder for recorded runs, absolute.
+    /// Folder for recorded runs, absolute.
     pub state: PathBuf,
-    /// The file of the record, absolute, where it is not in that folder.
+    /// Database file of the store, absolute, if it is not in that folder.
     pub store: Option<Setting<PathBuf>>,
-    /// What cases get that do not say it themselves.
+    /// Defaults of settings that cases do not have.
     pub defaults: Defaults,
-    /// The agents that it configures, in the order they are written.
+    /// Configured agents, in the order in which they are written.
     pub agents: Vec<ProjectAgent>,
-    /// The model that judges.
+    /// Model that judges.
     pub judge: Judge,
-    /// The file with prices of models, absolute.
+    /// File with prices of models, absolute.
     pub pricing: Option<Setting<PathBuf>>,
-    /// How providers of models may be asked.
+    /// Limits on requests to model providers.
     pub providers: Vec<ProviderLimits>,
-    /// Which kind may take the place of the sandbox that is chosen.
+    /// Kind of sandbox that may replace the chosen one.
     pub sandbox_fallback: Option<String>,
-    /// Which reports are written.
+    /// Reports to write.
     pub reports: Reports,
-    /// By how much a score may fall before it counts as worse, from 0 to 1.
+    /// Amount by which a score may fall before it counts as a regression, from 0 to 1.
     pub regression_threshold: Option<Setting<f64>>,
-    /// What holds for all fixtures files.
+    /// Settings of all fixtures files.
     pub fixtures: FixtureSettings,
 }
 
-/// A value of the configuration and where it is written.
+/// Value of the configuration with its location.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting<T> {
-    /// The value.
+    /// Value.
     pub value: T,
-    /// Its place.
+    /// Location.
     pub source: Excerpt,
 }
 
@@ -90,14 +90,14 @@ impl Project {
         self.file.as_deref().and_then(file::dialect_of) == Some(Dialect::Fabrik)
     }
 
-    /// The project that `start` belongs to, as [`find_with`](Self::find_with) finds it where no variable is set.
+    /// Returns the project of `start` like [`find_with`](Self::find_with), without environment variables.
     pub fn find(start: &Path, cwd: &Path) -> (Self, Vec<Diagnostic>) {
         Self::find_with(start, cwd, &Environment::new())
     }
 
-    /// The project that `start` belongs to: that of the nearest directory upward with a configuration file, else
-    /// `start` itself without any settings. Messages show paths as seen from `cwd`; `${env.NAME}` is looked up in
-    /// `environment`. A broken file gives its problems and what could be read of it.
+    /// Returns the project of `start`: that of the nearest parent directory with a configuration file, otherwise
+    /// `start` itself without any settings. Messages show paths relative to `cwd`; `${env.NAME}` is looked up in
+    /// `environment`. For a broken file, returns its problems and the settings that could be read.
     pub fn find_with(start: &Path, cwd: &Path, environment: &Environment) -> (Self, Vec<Diagnostic>) {
         let mut problems = Problems::new();
         let start = path::resolve(cwd, start);
@@ -114,7 +114,7 @@ impl Project {
         (Self::bare(&start), problems)
     }
 
-    /// A project at `root` without a configuration file.
+    /// Creates a project at `root` without a configuration file.
     pub fn bare(root: &Path) -> Self {
         let tests = root.join(TESTS);
         Self {
@@ -146,7 +146,7 @@ impl Project {
         problems: &mut Problems,
     ) {
         if matches!(written.kind, NodeKind::Null) {
-            // Nothing but comments: no settings.
+            // Only comments: no settings.
             if dialect == Dialect::Fabrik {
                 self.defaults.fill_as_fabrik(&written.excerpt());
             }
@@ -214,7 +214,7 @@ impl Project {
             defaults::keep_one(&mut self.defaults.sandbox, chosen.provider, what, problems);
             self.sandbox_fallback = chosen.fallback;
         }
-        // Nothing of it is used as long as there is no such sandbox.
+        // These values are not used as long as there is no such sandbox.
         environment::take_below(missing, &["sandbox", "daytona"]);
         if let Some(node) = fields.get("eval") {
             self.defaults.read_eval(node, dialect, problems);
@@ -228,7 +228,7 @@ impl Project {
     }
 }
 
-/// The folder, and a warning if there is none.
+/// Returns the folder, and warns if it does not exist.
 fn there(folder: Setting<PathBuf>, cwd: &Path, problems: &mut Problems) -> PathBuf {
     if !folder.value.is_dir() {
         let message = format!("there is no directory `{}`", shown(&folder.value, cwd));
@@ -237,8 +237,8 @@ fn there(folder: Setting<PathBuf>, cwd: &Path, problems: &mut Problems) -> PathB
     folder.value
 }
 
-/// The configuration with its references to the environment filled in. Settings of fixtures files are handed to scripts
-/// as they are written.
+/// Returns the configuration with its references to the environment resolved. Settings of fixtures files are passed
+/// to scripts as written.
 fn fill(written: &Node, environment: &Environment, missing: &mut Vec<Missing>) -> Node {
     let mut filled = environment::fill(written, environment, missing);
     environment::take_below(missing, &["fixtures"]);
@@ -250,7 +250,7 @@ fn fill(written: &Node, environment: &Environment, missing: &mut Vec<Missing>) -
     filled
 }
 
-/// Reports functions where nothing calls them.
+/// Reports functions in sections that do not support them.
 fn refuse_functions(root: &Node, problems: &mut Problems) {
     let NodeKind::Map(entries) = &root.kind else { return };
     for (name, node) in entries.iter().filter(|(name, _)| !WITH_CODE.contains(&name.value.as_str())) {

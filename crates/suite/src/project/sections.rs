@@ -1,4 +1,4 @@
-//! The smaller sections: `providers`, `sandbox`, `report`, `diff`, `store`.
+//! Smaller sections: `providers`, `sandbox`, `report`, `diff`, `store`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,18 +9,18 @@ use super::file::Dialect;
 use super::{Setting, setting};
 use crate::path;
 
-/// How one provider of models may be asked.
+/// Limits on requests to one model provider.
 #[derive(Debug, Clone)]
 pub struct ProviderLimits {
-    /// Its name, such as `openai`.
+    /// Name, such as `openai`.
     pub name: String,
-    /// Where the name is written.
+    /// Location of the name.
     pub source: Excerpt,
-    /// How many requests may be on their way at a time.
+    /// Maximum number of concurrent requests.
     pub concurrency: Option<u64>,
-    /// How many requests may be sent in a minute.
+    /// Maximum number of requests per minute.
     pub requests_per_minute: Option<u64>,
-    /// How long a whole answer may take, in milliseconds.
+    /// Timeout of a whole response, in milliseconds.
     pub timeout_ms: Option<u64>,
 }
 
@@ -45,16 +45,16 @@ pub fn providers(node: &Node, problems: &mut Problems) -> Vec<ProviderLimits> {
     entries.iter().filter_map(&mut read).collect()
 }
 
-/// Which kind of sandbox, and what else if there is none of that kind.
+/// Kind of sandbox, and the fallback if it is not available.
 #[derive(Debug, Clone, Default)]
 pub struct SandboxChoice {
-    /// The kind.
+    /// Kind.
     pub provider: Option<Setting<String>>,
-    /// The kind that may take its place, with a warning.
+    /// Kind that may replace it, with a warning.
     pub fallback: Option<String>,
 }
 
-/// The one kind that can take another's place.
+/// Only kind that can replace another one.
 const FALLBACK: [(&str, &str); 1] = [("local", "local")];
 
 /// Reads `sandbox`: a kind, or a map.
@@ -77,7 +77,7 @@ pub fn sandbox(node: &Node, dialect: Dialect, problems: &mut Problems) -> Sandbo
     SandboxChoice { provider, fallback: fallback.or(implied) }
 }
 
-/// What is written about a sandbox of that kind is checked, so that it is right when it is used.
+/// Checks the settings of a Daytona sandbox, so that they are correct when it becomes available.
 fn daytona(node: &Node, problems: &mut Problems) {
     let Some(fields) = Fields::of(node, "`daytona`", problems) else { return };
     let mut fields = fields.in_either_case();
@@ -91,12 +91,12 @@ fn daytona(node: &Node, problems: &mut Problems) {
 /// Keys of `sandbox.daytona` that are text.
 const DAYTONA: [&str; 6] = ["apiKey", "apiUrl", "target", "snapshot", "image", "language"];
 
-/// Which reports are written when the command line names none.
+/// Reports to write if the command line names none.
 #[derive(Debug, Clone, Default)]
 pub struct Reports {
-    /// Their formats, each with its place.
+    /// Formats with their locations.
     pub formats: Option<Vec<Setting<String>>>,
-    /// Where those go that are files, absolute.
+    /// Directory of reports that are files, absolute.
     pub directory: Option<Setting<PathBuf>>,
 }
 
@@ -115,7 +115,7 @@ pub fn reports(node: &Node, root: &Path, problems: &mut Problems) -> Reports {
     Reports { formats, directory }
 }
 
-/// Reads `diff`: by how much a score may fall before it counts, from 0 to 1.
+/// Reads `diff`: the amount by which a score may fall before it counts as a regression, from 0 to 1.
 pub fn diff(node: &Node, problems: &mut Problems) -> Option<Setting<f64>> {
     let mut fields = Fields::of(node, "`diff`", problems)?.in_either_case();
     let threshold = fields.get("regressionThreshold").and_then(|node| match &node.kind {
@@ -131,7 +131,7 @@ pub fn diff(node: &Node, problems: &mut Problems) -> Option<Setting<f64>> {
     threshold
 }
 
-/// Reads `store`: the file of the record, absolute.
+/// Reads `store`: the database file, absolute.
 pub fn store(node: &Node, root: &Path, problems: &mut Problems) -> Option<Setting<PathBuf>> {
     let mut fields = Fields::of(node, "`store`", problems)?.in_either_case();
     let file = folder(&mut fields, "path", root, problems);
@@ -149,7 +149,7 @@ pub fn store(node: &Node, root: &Path, problems: &mut Problems) -> Option<Settin
     }
 }
 
-/// The path under `key`, absolute, seen from `root`.
+/// Returns the path under `key` as an absolute path, relative to `root`.
 pub fn folder(
     fields: &mut Fields<'_>,
     key: &'static str,

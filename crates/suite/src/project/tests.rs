@@ -1,4 +1,4 @@
-//! Configurations as people write them.
+//! Tests with typical configurations.
 
 use model::PermissionMode;
 
@@ -54,7 +54,7 @@ fn the_own_file_goes_before_that_of_ai_tester() {
 fn without_a_file_the_start_is_the_root() {
     let (project, problems, directory) = find(&[("sub/x", "")], "sub");
     assert!(problems.is_empty());
-    // A directory above the temporary one may have a configuration; then this says nothing.
+    // A directory above the temporary one may have a configuration. In that case this checks nothing.
     if project.file.is_none() {
         assert_eq!(project.root, directory.path().join("sub"));
         assert_eq!(project.skills_dir, directory.path().join("sub/skills"));
@@ -104,7 +104,7 @@ fn json_configuration_is_strict_json() {
     assert!(problems[0].contains("trailing comma"), "{problems:?}");
 }
 
-/// The configuration of the seed's document, as it is.
+/// Example configuration of the original, unchanged.
 const FABRIK: &str = r#"import { defineConfig } from "@fabrik/cli";
 
 export default defineConfig({

@@ -1,4 +1,4 @@
-//! Tests as code: what a load makes of modules, good ones and bad ones.
+//! Tests as code: loading of valid and invalid modules.
 
 use std::path::PathBuf;
 
@@ -62,7 +62,7 @@ export default scenario("contradictory information handling", async ({ agent }) 
 });
 "#;
 
-/// Everything in the folder `tests`.
+/// Loads the folder `tests`.
 fn load_tests(scratch: &Scratch) -> trialrun_suite::Loaded {
     trialrun_suite::load(&Request {
         root: scratch.root().to_owned(),
@@ -73,7 +73,7 @@ fn load_tests(scratch: &Scratch) -> trialrun_suite::Loaded {
     })
 }
 
-/// What is said of the only case of a file with this text.
+/// Returns the problems of the only case of a file with this text.
 fn broken(text: &str) -> Vec<String> {
     let scratch = Scratch::new();
     let loaded = scratch.write("a.test.ts", text).load(&["a.test.ts"]);

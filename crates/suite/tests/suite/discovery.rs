@@ -1,4 +1,4 @@
-//! Which files a load reads.
+//! Selection of the files to load.
 
 use crate::scratch::{Scratch, outline, told};
 
@@ -10,7 +10,7 @@ fn test_of(skill: &str, id: &str) -> String {
     format!("scenario: {id}\nskill: {skill}\n")
 }
 
-/// Two skills with tests, one without, and things that are none.
+/// Creates two skills with tests, one without, and folders that are not skills.
 fn skills() -> Scratch {
     let scratch = Scratch::new();
     for name in ["beta", "alpha", "untested"] {

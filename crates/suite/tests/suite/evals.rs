@@ -1,4 +1,4 @@
-//! `evals.json`: what is read, what is refused and where, which skill it is about, where its files lie.
+//! `evals.json`: accepted and rejected content with locations, the skill under test, and the paths of files.
 
 mod problems;
 mod skills;
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::scratch::{Scratch, told};
 
-/// Where the suite of the skill `s` is.
+/// Path of the suite of the skill `s`.
 const SUITE: &str = "skills/s/evals/evals.json";
 
-/// A project with the skill `s`, whose suite has this text, and some files.
+/// Creates a project with the skill `s`, whose suite has this text, and some files.
 fn skill(text: &str) -> Scratch {
     let scratch = Scratch::new();
     scratch.skill("s").write(SUITE, text);
@@ -25,7 +25,7 @@ fn skill(text: &str) -> Scratch {
     scratch
 }
 
-/// A suite of one case with these keys beside those it must have.
+/// Returns a suite of one case with these keys in addition to the required ones.
 fn one(rest: &str) -> String {
     let comma = if rest.is_empty() { "" } else { "," };
     format!(
@@ -33,14 +33,14 @@ fn one(rest: &str) -> String {
     )
 }
 
-/// The only case of a suite that nothing is wrong with.
+/// Returns the only case of a suite without problems.
 fn case(rest: &str) -> Arc<Case> {
     let loaded = skill(&one(rest)).load(&["s"]);
     assert!(loaded.diagnostics.is_empty(), "{:#?}", told(&loaded.diagnostics));
     Arc::clone(&loaded.suites[0].cases[0])
 }
 
-/// The suite of the seed's own page.
+/// Suite from the original documentation.
 const OF_THE_SEED: &str = r#"{
   "skill_name": "write-release-notes",
   "evals": [
@@ -171,7 +171,7 @@ fn typed_assertions_keep_their_fields() {
     assert_eq!(&case.assertions[2].node.source.text[kind.span.start()..kind.span.end()], "\"file_not_contains\"");
 }
 
-/// Where the files of a case lie, and whether they are untracked, staged or committed.
+/// Returns the paths of a case's untracked, staged and committed files.
 fn lying(rest: &str) -> [Vec<String>; 3] {
     let case = case(rest);
     let fixtures = &case.fixtures;

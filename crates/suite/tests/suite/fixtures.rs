@@ -1,4 +1,4 @@
-//! Fixtures files: what a case becomes, and what is refused.
+//! Fixtures files: the resulting cases, and rejected content.
 
 mod modules;
 mod problems;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::scratch::{Scratch, outline, told};
 
 impl Scratch {
-    /// The cases of a fixtures file that nothing is wrong with.
+    /// Returns the cases of a fixtures file without errors.
     fn fixtures(&self, text: &str) -> Vec<Arc<Case>> {
         let loaded = self.write("f.fixture.yaml", text).load(&["f.fixture.yaml"]);
         let errors: Vec<_> = loaded.diagnostics.iter().filter(|problem| problem.is_error()).collect();
@@ -20,7 +20,7 @@ impl Scratch {
         loaded.suites[0].cases.clone()
     }
 
-    /// What is said about a fixtures file.
+    /// Returns the problems of a fixtures file.
     fn told_of_fixtures(&self, text: &str) -> Vec<String> {
         told(&self.write("f.fixture.yaml", text).load(&["f.fixture.yaml"]).diagnostics)
     }
@@ -40,12 +40,12 @@ fn ids(cases: &[Arc<Case>]) -> Vec<&str> {
     cases.iter().map(|case| case.id.as_str()).collect()
 }
 
-/// `id: what is expected` of each assertion.
+/// Returns the expected value of each assertion, by its id.
 fn parts(case: &Case) -> Value {
     case.assertions.iter().map(|spec| (spec.id.clone(), spec.node.get(&spec.id).unwrap().to_json())).collect()
 }
 
-/// What an assertion is told under `key`.
+/// Returns the value of the first assertion under `key`.
 fn setting(case: &Case, key: &str) -> Value {
     case.assertions[0].node.get(key).map(|node| node.to_json()).unwrap_or_default()
 }
@@ -165,7 +165,7 @@ fn an_input_becomes_a_message() {
     assert_eq!(told, [""; 0]);
 }
 
-/// The variables of the only case.
+/// Returns the variables of the only case.
 fn vars(text: &str) -> Value {
     Value::Object(case(text).messages[0].vars.clone())
 }
@@ -286,7 +286,7 @@ fn prompts_keep_what_is_not_a_template_and_a_warning_says_so() {
         let told = Scratch::new().told_of_fixtures(&text);
         assert!(told.len() == 1 && told[0].contains(problem), "{told:#?}");
     }
-    // A dollar before a variable is a dollar.
+    // A dollar sign before a variable is an ordinary character.
     let priced = case("{input: 'It costs ${{ price }}.', price: 5, output: ok}");
     assert_eq!(priced.messages[0].text, "It costs $5.");
 }

@@ -1,4 +1,4 @@
-//! LOAD from outside: files on disk in, suites and diagnostics out.
+//! Tests of LOAD through its public interface: files on disk as input, suites and diagnostics as output.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 

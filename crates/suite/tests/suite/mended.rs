@@ -1,4 +1,5 @@
-//! Where the original read fixtures files wrongly, a fact each. The numbers are those of its known faults.
+//! Known faults of the original in reading fixtures files that do not occur here, one per test. The numbers are those
+//! of the known faults.
 
 #![allow(clippy::unwrap_used)]
 
@@ -22,7 +23,7 @@ fn loaded(text: &str) -> Loaded {
     })
 }
 
-/// The cases of a file that nothing is wrong with.
+/// Returns the cases of a file without problems.
 fn cases(text: &str) -> Vec<Arc<Case>> {
     let loaded = loaded(text);
     assert!(loaded.diagnostics.is_empty(), "{text}: {:#?}", loaded.diagnostics);
@@ -35,17 +36,17 @@ fn case(text: &str) -> Arc<Case> {
     Arc::clone(&cases[0])
 }
 
-/// What is said about a file, with the help.
+/// Returns the problems of a file, with their help.
 fn told(text: &str) -> Vec<String> {
     loaded(text).diagnostics.iter().map(|problem| format!("{problem} {}", problem.help.join(" "))).collect()
 }
 
-/// What the first assertion of a case is told under `key`.
+/// Returns the value of the first assertion of a case under `key`.
 fn asserted(case: &Case, key: &str) -> Value {
     case.assertions[0].node.get(key).map(model::Node::to_json).unwrap_or_default()
 }
 
-/// Q13
+/// Known fault Q13.
 #[test]
 fn an_unknown_variable_is_an_error_with_the_nearest_name() {
     for text in [
@@ -67,7 +68,7 @@ fn an_unknown_variable_is_an_error_with_the_nearest_name() {
     assert_eq!(asserted(&asked, "output"), json!("none"));
 }
 
-/// Q15
+/// Known fault Q15.
 #[test]
 fn diff_inside_of_what_is_expected_is_how_the_output_is_compared() {
     let case = case("- {expect: {output: Hello, diff: {type: words, permissive: true}}}");
@@ -75,7 +76,7 @@ fn diff_inside_of_what_is_expected_is_how_the_output_is_compared() {
     assert_eq!(asserted(&case, "diff"), json!({"type": "words", "permissive": true}));
 }
 
-/// Q24
+/// Known fault Q24.
 #[test]
 fn what_a_case_says_goes_before_the_front_matter_for_the_agent_as_in_matching() {
     for text in [
@@ -90,7 +91,7 @@ fn what_a_case_says_goes_before_the_front_matter_for_the_agent_as_in_matching() 
     assert_eq!((&default.messages[0].vars["name"], asserted(&default, "output")), (&json!("C"), json!("C")));
 }
 
-/// Q25
+/// Known fault Q25.
 #[test]
 fn what_is_told_as_expected_is_what_is_checked() {
     for (text, expected) in [
@@ -104,7 +105,7 @@ fn what_is_told_as_expected_is_what_is_checked() {
     }
 }
 
-/// Q29
+/// Known fault Q29.
 #[test]
 fn values_that_share_the_beginning_of_a_name_are_no_circle() {
     let text = "- {user: {name: A}, user2: '{{user}}', users: ['{{user}}', '{{user2}}'], output: '{{user2.name}} {{users[1].name}}'}";
@@ -113,14 +114,14 @@ fn values_that_share_the_beginning_of_a_name_are_no_circle() {
     assert!(!told.is_empty() && told[0].contains('a') && told[0].contains('b'), "{told:#?}");
 }
 
-/// Q30
+/// Known fault Q30.
 #[test]
 fn keys_stay_in_the_order_they_are_written_in() {
     let case = case("- {v: zz, output: {b: '{{v}}', a: 2, '{{v}}': 3, c: {e: '{{v}}', d: 1}}}");
     assert_eq!(asserted(&case, "output").to_string(), r#"{"b":"zz","a":2,"zz":3,"c":{"e":"zz","d":1}}"#);
 }
 
-/// Q33
+/// Known fault Q33.
 #[test]
 fn auto_scores_where_any_weight_is_given() {
     let scoring = |text: &str| case(text).ruling.scoring;
@@ -133,14 +134,14 @@ fn auto_scores_where_any_weight_is_given() {
     assert!(wrong[0].contains("scoring"), "{wrong:#?}");
 }
 
-/// Q36
+/// Known fault Q36.
 #[test]
 fn lists_in_an_input_are_not_merged() {
     let case = case("input: {l: [1, 2, 3], m: {x: 1}}\n---\n- {input: {l: [9], m: {y: 2}}, output: x}");
     assert_eq!(case.messages[0].input, Some(json!({"l": [9], "m": {"y": 2, "x": 1}})));
 }
 
-/// Q37
+/// Known fault Q37.
 #[test]
 fn no_name_of_a_variable_breaks_templates() {
     for name in ["range", "true", "false", "none", "namespace", "raise_exception", "loop", "join", "strftime_now"] {
@@ -150,13 +151,13 @@ fn no_name_of_a_variable_breaks_templates() {
     assert_eq!(asserted(&case("- {input: {range: 3}, output: 'x {{range}} y'}"), "output"), json!("x 3 y"));
 }
 
-/// Q43
+/// Known fault Q43.
 #[test]
 fn what_is_put_into_a_regular_expression_is_text() {
     assert_eq!(asserted(&case("- {price: $5.00, output: '/^{{price}}$/'}"), "output"), json!("/^\\$5\\.00$/"));
 }
 
-/// Q46
+/// Known fault Q46.
 #[test]
 fn the_front_matter_may_say_only_skip_not_and_title_for_every_case() {
     let front = |line: &str| cases(&format!("{line}\n---\n- {{n: 1, output: a}}\n- {{n: 2, output: b}}"));

@@ -1,4 +1,4 @@
-//! Scenario files: what is read, what is refused, and where.
+//! Scenario files: accepted and rejected content, with locations.
 
 use model::Subject;
 

@@ -1,4 +1,4 @@
-//! A project in a temporary directory.
+//! Project in a temporary directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// A project with an empty skills folder.
+    /// Creates a project with an empty skills folder.
     pub fn new() -> Self {
         let scratch = Self { directory: tempfile::tempdir().unwrap() };
         std::fs::create_dir(scratch.path("skills")).unwrap();
@@ -26,7 +26,7 @@ impl Scratch {
         self.root().join(relative)
     }
 
-    /// Writes a file and the directories above it.
+    /// Writes a file and its parent directories.
     pub fn write(&self, relative: &str, content: impl AsRef<[u8]>) -> &Self {
         let path = self.path(relative);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -34,7 +34,7 @@ impl Scratch {
         self
     }
 
-    /// A skill that has nothing but what it must have.
+    /// Creates a skill with only the required content.
     pub fn skill(&self, name: &str) -> &Self {
         self.write(&format!("skills/{name}/SKILL.md"), format!("---\nname: {name}\ndescription: d\n---\n# Body\n"))
     }
@@ -47,7 +47,7 @@ impl Scratch {
         trialrun_suite::load(&self.request(cwd, targets))
     }
 
-    /// As a project whose configuration says this of fixtures files.
+    /// Loads with these fixtures settings of the project's configuration.
     pub fn load_with(&self, fixtures: FixtureSettings, targets: &[&str]) -> Loaded {
         trialrun_suite::load(&Request { fixtures, ..self.request(self.root(), targets) })
     }
@@ -62,12 +62,12 @@ impl Scratch {
         }
     }
 
-    /// What is said about one scenario with this text.
+    /// Returns the problems of one scenario with this text.
     pub fn problems(&self, text: &str) -> Vec<Diagnostic> {
         all_problems(&self.write("s.yaml", text).load(&["s.yaml"]))
     }
 
-    /// The case of a scenario that nothing is wrong with.
+    /// Returns the case of a scenario without problems.
     pub fn case(&self, text: &str) -> Arc<Case> {
         let loaded = self.write("s.yaml", text).load(&["s.yaml"]);
         let problems = all_problems(&loaded);
@@ -76,18 +76,18 @@ impl Scratch {
     }
 }
 
-/// The problems of the load, and those that break single cases.
+/// Returns the problems of the load, and those that break single cases.
 pub fn all_problems(loaded: &Loaded) -> Vec<Diagnostic> {
     let cases = loaded.suites.iter().flat_map(|suite| &suite.cases);
     loaded.diagnostics.iter().chain(cases.flat_map(|case| &case.broken)).cloned().collect()
 }
 
-/// `file:line:column: message` of each.
+/// Formats each diagnostic as `file:line:column: message`.
 pub fn told(diagnostics: &[Diagnostic]) -> Vec<String> {
     diagnostics.iter().map(ToString::to_string).collect()
 }
 
-/// `suite: case, case` of each suite.
+/// Formats each suite as `suite: case, case`.
 pub fn outline(loaded: &Loaded) -> Vec<String> {
     let cases = |suite: &model::Suite| suite.cases.iter().map(|case| case.id.clone()).collect::<Vec<_>>().join(", ");
     loaded.suites.iter().map(|suite| format!("{}: {}", suite.name, cases(suite))).collect()

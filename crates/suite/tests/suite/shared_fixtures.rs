@@ -1,4 +1,4 @@
-//! `_fixtures.yaml` as scenarios see it.
+//! Use of `_fixtures.yaml` by scenarios.
 
 use crate::scratch::{Scratch, told};
 

@@ -1,4 +1,4 @@
-//! What ai-tester 0.4.0 was recorded to do, held against what is done here.
+//! Comparison with the recorded behaviour of ai-tester 0.4.0.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ fn lines(name: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Scenarios the original refuses: the line at which loading refuses them, or `None` where the trouble is inside an
+/// Scenarios that the original rejects: the line at which loading rejects them, or `None` if the problem is inside an
 /// assertion, which loading does not look into.
 const INVALID: &[(&str, Option<(usize, &str)>)] = &[
     ("05-empty-scenario.yaml", Some((1, "`scenario` must not be empty"))),
@@ -73,7 +73,7 @@ fn every_invalid_scenario_is_refused_at_its_line() {
             Some((line, message)) => {
                 let place = format!("{file}:{line}:");
                 assert!(problems.iter().any(|p| p.starts_with(&place) && p.contains(message)), "{file}: {problems:#?}");
-                // A map of `a` is moreover no scenario; every other file has nothing wrong with it but its one fault.
+                // A map of `a` is also not a scenario. Every other file has exactly one problem.
                 let more = usize::from(*file == "36-duplicate-keys.yaml");
                 assert_eq!(problems.len(), 1 + more, "{file}: {problems:#?}");
                 assert!(loaded.has_errors());
@@ -95,7 +95,7 @@ fn scenarios_that_were_wrongly_accepted_are_refused_as_far_as_loading_can_tell()
             "01-typo-key-silently-dropped.yaml",
             &[":2:8: there is no skill called `does-not-exist`", ":3:1: unknown key `asserions` in the scenario"],
         ),
-        // Whether an agent or a pattern is any good, and whether an assertion's id is unique, is not for loading.
+        // Loading does not check whether an agent or a pattern is valid, or whether an assertion's id is unique.
         ("02-unknown-runtime.yaml", &[]),
         ("03-bad-regex-and-duplicate-ids.yaml", &[]),
         ("04-missing-system-prompt-file.yaml", &[":2:21: `./nope.md`: cannot read the file"]),
@@ -115,7 +115,7 @@ fn scenarios_that_were_wrongly_accepted_are_refused_as_far_as_loading_can_tell()
     assert_eq!((agent.as_str(), place.line, place.column), ("gemini", 3, 19));
 }
 
-/// The skill `name` with this text, as a case that names it gets it.
+/// Returns the skill `name` with this text, as loaded for a case that names it.
 fn skill_of(name: &str, text: &str) -> Result<Skill, Vec<String>> {
     let scratch = Scratch::new();
     scratch.write(&format!("skills/{name}/SKILL.md"), text);
@@ -132,7 +132,7 @@ fn allowed_tools_here(vector: &Value) -> Value {
     json!({ "raw": skill.allowed_tools_raw, "parsed": skill.allowed_tools })
 }
 
-/// Whether a `SKILL.md` is read as it was: refused, or the same frontmatter, body and hash.
+/// Returns `true` if a `SKILL.md` is read as recorded: rejected, or with the same frontmatter, body and hash.
 fn skill_agrees(vector: &Value) -> bool {
     match skill_of("a", vector["text"].as_str().unwrap()) {
         Ok(skill) => {
@@ -170,7 +170,7 @@ fn every_vector_agrees_or_is_a_listed_difference() {
     for vector in lines("skill_md.jsonl") {
         hold("skill_md.jsonl", "text", &vector, skill_agrees(&vector));
     }
-    // Past the capture of passing tests: the count is for whoever reads the run.
+    // Bypass the output capture of passing tests, so that the count is visible in the test output.
     let counted = format!("skill vectors: {agree} agree + {listed} listed = {all} vectors");
     std::io::Write::write_all(&mut std::io::stdout(), format!("\n{counted}\n").as_bytes()).unwrap();
     assert_eq!(agree + listed, all);

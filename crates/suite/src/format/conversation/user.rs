@@ -1,4 +1,4 @@
-//! Who speaks: a persona, and a user that a model plays.
+//! Reads the persona and the user that a model plays.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::model_name;
 
-/// How many messages a played user sends unless the conversation says otherwise.
+/// Default maximum number of messages of a simulated user.
 const MOST_TURNS: u64 = 10;
 
-/// A persona: its role, or a map of what is known of it.
+/// Reads a persona: its role, or a map of its properties.
 pub(super) fn persona(node: &Node, problems: &mut Problems) -> Option<Map<String, Value>> {
     let mut persona = Map::new();
     if let NodeKind::String(role) = &node.kind {
@@ -37,7 +37,7 @@ pub(super) fn persona(node: &Node, problems: &mut Problems) -> Option<Map<String
     Some(persona)
 }
 
-/// `user`: whom a model plays. Its persona is the conversation's unless it has its own.
+/// Reads `user`, the simulated user. Its persona is the conversation's unless it has its own.
 pub(super) fn read(
     fields: &mut Fields<'_>,
     conversations: &Map<String, Value>,

@@ -1,4 +1,4 @@
-//! What must hold after a case: texts, whose meaning grading finds out, and maps with a `type`.
+//! Reads the assertions of a case: texts, whose meaning grading determines, and maps with a `type`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,28 +8,28 @@ use model::{About, Arguments, AssertionSpec, Definition, Diagnostic, Node, NodeK
 
 use crate::path;
 
-/// The type that a text has.
+/// Type of an assertion that is a text.
 const CLAIM: &str = "claim";
 
-/// The assertion that cases have in which the skill is not to be used.
+/// Types of the assertion that is added if the skill or sub-agent should not be used.
 pub(super) const NOT_USED: [&str; 2] = ["skill_not_used", "sub_agent_not_used"];
 
-/// Its id.
+/// Id of that assertion.
 const NOT_USED_ID: &str = "skill-not-used";
 
-/// A type of assertion, and which keys it has beside `type` and `text`.
+/// Type of assertion, and its keys besides `type` and `text`.
 pub struct Type {
-    /// What `type` says.
+    /// Value of `type`.
     pub name: &'static str,
-    /// Keys that must be there.
+    /// Required keys.
     pub needs: &'static [&'static str],
-    /// Keys that may be there.
+    /// Optional keys.
     pub may: &'static [&'static str],
-    /// What it asks for, in one sentence.
+    /// Description in one sentence.
     pub about: &'static str,
 }
 
-/// Every type, in the order of the reference.
+/// All types, in the order of the reference.
 pub static TYPES: [Type; 11] = [
     of("file_exists", &["path"], &[], "There is a file."),
     of("file_not_exists", &["path"], &[], "There is no such file."),
@@ -53,17 +53,18 @@ const fn of(
     Type { name, needs, may, about }
 }
 
-/// Every key that an assertion may have, whatever its type.
+/// All keys that an assertion may have, whatever its type.
 pub const KEYS: [&str; 7] = ["type", "text", "path", "contains", "command", "json_path", "equals"];
 
-/// The assertions of a list; ids are their numbers in it.
+/// Reads the assertions of a list; their ids are their numbers in it.
 pub(super) fn read(items: &[Node], problems: &mut Problems) -> Vec<AssertionSpec> {
     refuse_repeated(items, problems);
     let numbered = items.iter().enumerate();
     numbered.filter_map(|(at, item)| entry(item, format!("assertion-{}", at + 1), problems)).collect()
 }
 
-/// That the skill or sub-agent called `name` is not used, as it follows from what is written at `place`.
+/// Creates the assertion that the skill or sub-agent called `name` is not used, which follows from the key at
+/// `place`.
 pub(super) fn not_used(definition: Definition, name: &str, place: &Node) -> AssertionSpec {
     let [of_skill, of_sub_agent] = NOT_USED;
     let (not_used, id) = match definition {
@@ -112,7 +113,7 @@ fn find(node: &Node, problems: &mut Problems) -> Option<&'static Type> {
     decode::choice(node, "`type`", &choices, problems)
 }
 
-/// A key that says nothing in this type would be passed over, and with it what its writer meant.
+/// Reports keys that the type does not use. They would be ignored without notice.
 fn refuse_needless(written: &Type, fields: &mut Fields<'_>, problems: &mut Problems) {
     let known = || ["type", "text"].iter().chain(written.needs).chain(written.may);
     for key in KEYS.iter().filter(|key| !known().any(|other| other == *key)) {
@@ -148,7 +149,7 @@ fn check_path(written: &str, place: &Node, problems: &mut Problems) {
     problems.push(problem.help("write a path relative to where the agent works, such as `src/main.py`"));
 }
 
-/// Warns of what is asserted twice: it would count twice.
+/// Warns of duplicate assertions, which would count twice.
 fn refuse_repeated(items: &[Node], problems: &mut Problems) {
     let mut first: HashMap<String, Span> = HashMap::new();
     for item in items {
@@ -163,7 +164,7 @@ fn refuse_repeated(items: &[Node], problems: &mut Problems) {
     }
 }
 
-/// What makes two assertions the same: their words, whatever their case, the white space between them and the full stop.
+/// Normalises a text for comparison: case, white space and a final period do not matter.
 fn normal(text: &str) -> String {
     let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
     words.join(" ").trim_end_matches(['.', ' ']).to_owned()

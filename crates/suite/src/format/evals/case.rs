@@ -1,4 +1,4 @@
-//! One case: what the user says, what lies in the sandbox, what must hold.
+//! Reads one case: the user's message, the files of the sandbox and the assertions.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use serde_json::Value;
 use super::assertion;
 use super::fixture::{self, Contents};
 
-/// What the cases of one suite have in common.
+/// Properties that the cases of one suite have in common.
 pub(super) struct Suite<'a> {
-    /// The skill's name, as it is written.
+    /// Name of the skill as written.
     pub(super) name: &'a str,
-    /// Whether that is a skill or a sub-agent.
+    /// Kind of the definition: skill or sub-agent.
     pub(super) definition: Definition,
-    /// The skill, if it was found.
+    /// Skill, if it was found.
     pub(super) skill: Option<&'a Arc<Skill>>,
-    /// Where the paths of files start.
+    /// Folder to which the paths of files are relative.
     pub(super) directory: &'a Path,
-    /// The agent that runs them, if the suite names one.
+    /// Agent that runs the cases, if the suite names one.
     pub(super) runner: Arc<RunnerOptions>,
-    /// The files that were read so far.
+    /// Files that were read so far.
     pub(super) contents: &'a mut Contents,
 }
 
 impl Suite<'_> {
-    /// The case `item`, which is the one at `at` from 0.
+    /// Reads the case `item` at the index `at`, from 0.
     pub(super) fn case(&mut self, at: usize, item: &Node, problems: &mut Problems) -> Option<Case> {
         let mut fields = Fields::of(item, "a case", problems)?;
         let (id, source) = id(&mut fields, at, problems);
@@ -69,7 +69,7 @@ impl Suite<'_> {
     }
 }
 
-/// The case's id and where it is written.
+/// Returns the case's id and its location.
 fn id(fields: &mut Fields<'_>, at: usize, problems: &mut Problems) -> (String, Excerpt) {
     let node = fields.require("id", problems);
     let source = node.map_or_else(|| fields.node().excerpt(), Node::excerpt);
@@ -83,7 +83,7 @@ fn id(fields: &mut Fields<'_>, at: usize, problems: &mut Problems) -> (String, E
     (id.unwrap_or_else(|| format!("case {}", at + 1)), source)
 }
 
-/// An id, which becomes a part of file names.
+/// Reads an id, which becomes a part of file names.
 fn read_id(node: &Node) -> Result<String, Box<Diagnostic>> {
     let id = match &node.kind {
         NodeKind::String(text) => text.clone(),
@@ -110,7 +110,7 @@ fn read_id(node: &Node) -> Result<String, Box<Diagnostic>> {
     Err(Box::new(node.error(format!("`id` {fault}")).help("an id becomes the name of a folder")))
 }
 
-/// What the user says, word for word.
+/// Reads the user's message, which is sent unchanged.
 fn prompt(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
     let node = fields.require("prompt", problems)?;
     let text = decode::any_text(node, "`prompt`", problems)?;
@@ -121,7 +121,7 @@ fn prompt(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
     Some(text)
 }
 
-/// Whether the user asks for the skill. Where it is not to be used, nobody can.
+/// Returns `true` if the message asks for the skill. If the skill should not be used, that is an error.
 fn is_forced(fields: &mut Fields<'_>, should_trigger: bool, problems: &mut Problems) -> bool {
     let is_forced = fields.boolean("force_skill_invocation", problems).unwrap_or(false);
     if is_forced
@@ -140,7 +140,7 @@ fn level(fields: &mut Fields<'_>, problems: &mut Problems) -> SideEffectLevel {
     fields.choice("side_effect_level", &SideEffectLevel::ALL, problems).unwrap_or_default()
 }
 
-/// What the case may leave behind: all that is not forbidden.
+/// Reads the allowed side effects: everything that is not forbidden.
 fn contract(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<(SideEffectContract, Excerpt)> {
     let node = fields.get("side_effect_contract")?;
     let mut fields = Fields::of(node, "`side_effect_contract`", problems)?;

@@ -1,9 +1,9 @@
-//! What a suite of a skill leaves open although nothing is wrong with it.
+//! Warnings about gaps in a suite of a skill that is otherwise correct.
 
 use model::{AssertionSpec, Case, Diagnostic, SideEffectLevel, SkillEval, Suite};
 
-/// What the suite of a skill cannot show as it is made: `check --strict` tells it. Suites of other formats leave nothing
-/// open. `is_judged` says whether a model has to be asked about an assertion of a case.
+/// Returns warnings about what the suite of a skill cannot show, which `check --strict` reports. Suites of other
+/// formats have none. `is_judged` returns `true` if deciding an assertion of a case needs a model.
 pub fn design_warnings(suite: &Suite, is_judged: &dyn Fn(&Case, &AssertionSpec) -> bool) -> Vec<Diagnostic> {
     let cases = || suite.cases.iter().filter_map(|case| Some((case.as_ref(), case.skill_eval.as_ref()?)));
     let Some((first, _)) = cases().next() else { return Vec::new() };
@@ -40,12 +40,12 @@ pub fn design_warnings(suite: &Suite, is_judged: &dyn Fn(&Case, &AssertionSpec) 
     warnings
 }
 
-/// Whether an assertion follows from the case and is not written down.
+/// Returns `true` if an assertion follows from the case and is not written in it.
 fn follows(spec: &AssertionSpec) -> bool {
     super::assertion::NOT_USED.contains(&spec.kind.value.as_str())
 }
 
-/// Whether the skill is to be used although the user does not ask for it.
+/// Returns `true` if the skill should be used although the user does not ask for it.
 fn is_natural(case: &Case, eval: &SkillEval) -> bool {
     let is_named = |name: &str| case.messages.iter().any(|message| message.text.contains(&format!("${name}")));
     let is_asked_for = || case.subject.skill().is_some_and(|skill| is_named(&skill.name));

@@ -1,4 +1,4 @@
-//! The files of a case: which there are, and where they lie in the sandbox.
+//! Reads the files of a case and their paths in the sandbox.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use super::case::Suite;
 use super::{EVALS_FOLDER, starts_here};
 use crate::{fixtures, path};
 
-/// The folder that suites keep their files in. Where the agent works there is no such folder.
+/// Folder in which suites keep their files. The agent's working directory does not have it.
 const FILES_FOLDER: &str = "files";
 
-/// What git keeps to itself.
+/// Folder that belongs to git.
 const GIT: &str = ".git";
 
-/// The files of one suite, each read once: many cases have the same.
+/// Files of one suite. Each is read once because many cases use the same ones.
 #[derive(Default)]
 pub(super) struct Contents(HashMap<PathBuf, (Arc<[u8]>, bool)>);
 
@@ -34,19 +34,19 @@ impl Contents {
     }
 }
 
-/// An item of `files`.
+/// Item of `files`.
 struct Entry<'a> {
     place: &'a Node,
     written: String,
-    /// The file or directory.
+    /// Source file or directory.
     from: PathBuf,
     is_directory: bool,
-    /// Where it goes, part by part; a directory with none goes to the root with all that is in it.
+    /// Components of the target path; a directory with none is copied to the root with all its contents.
     target: Vec<String>,
 }
 
-/// The sandbox of a case, which is a git repository: files are untracked unless it says otherwise. `case` is where the
-/// case stands.
+/// Reads the fixtures of a case. The sandbox is a git repository, and files are untracked unless the case says
+/// otherwise. `case` is the location of the case.
 pub(super) fn read(
     fields: &mut Fields<'_>,
     suite: &mut Suite<'_>,
@@ -136,7 +136,7 @@ fn entry<'a>(item: &'a Node, suite: &Suite<'_>, problems: &mut Problems) -> Opti
     Some(Entry { place: item, written, from, is_directory, target })
 }
 
-/// `written` without its dots, or why it names nothing below the folder of the suite.
+/// Returns `written` without dots, or the reason why it is not below the folder of the suite.
 fn below_the_suite(written: &str) -> Result<String, &'static str> {
     match path::inside_sandbox(written) {
         Ok(inside) if inside == "." => Err("is the folder of this file itself"),
@@ -145,7 +145,7 @@ fn below_the_suite(written: &str) -> Result<String, &'static str> {
     }
 }
 
-/// What is said of a file that is not there, with the one that is most likely meant.
+/// Reports a missing file, with the most likely intended one.
 fn missing(item: &Node, written: &str, inside: &str, directory: &Path) -> Diagnostic {
     let problem = item.error(format!("there is no file `{written}`"));
     let own = inside.strip_prefix(EVALS_FOLDER).and_then(|rest| rest.strip_prefix('/'));
@@ -162,7 +162,7 @@ fn missing(item: &Node, written: &str, inside: &str, directory: &Path) -> Diagno
     starts_here(problem.suggest(near.as_deref()))
 }
 
-/// Takes the folder away that the files of the case are in, if it is the only one.
+/// Removes the common folder from the targets, if it is the only one.
 fn strip_folder(entries: &mut [Entry<'_>], problems: &mut Problems) {
     let is_inside = |entry: &&mut Entry<'_>| entry.target.len() > 1;
     let folders: BTreeSet<String> = entries
@@ -184,7 +184,7 @@ fn strip_folder(entries: &mut [Entry<'_>], problems: &mut Problems) {
     }
 }
 
-/// Whether `entry` may lie where it would: not where git or the skill is.
+/// Returns `false` and reports a problem if the target of `entry` is reserved for git or the skill.
 fn refuse_reserved(entry: &Entry<'_>, skill: &str, problems: &mut Problems) -> bool {
     match reserved(&entry.target, skill) {
         Some(fault) => {
@@ -200,7 +200,7 @@ fn reserved(target: &[String], skill: &str) -> Option<&'static str> {
         return Some("in a folder `.git`, which is git's own");
     }
     match target {
-        // Each agent has a folder of its own for skills, and all are called alike: `.claude/skills/NAME`.
+        // Each agent has a skills folder of its own, and all have the same structure: `.claude/skills/NAME`.
         [agent, skills, name, ..] if agent.starts_with('.') && skills == "skills" && name == skill => {
             Some("where the skill is installed")
         }
@@ -211,9 +211,9 @@ fn reserved(target: &[String], skill: &str) -> Option<&'static str> {
     }
 }
 
-/// The files as they come together.
+/// Files collected so far.
 struct Files<'a> {
-    /// Who put a file there, by its path in the sandbox.
+    /// Entry that added each file, by its path in the sandbox.
     taken: HashMap<String, &'a str>,
     files: Vec<FixtureFile>,
 }
@@ -254,7 +254,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Puts a file to `target`, or says why it cannot be there.
+    /// Adds a file at `target`, or reports the reason why it cannot be added.
     fn put(
         &mut self,
         entry: &'a Entry<'_>,
@@ -283,7 +283,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Who has put a file at `target`, a folder there, or a file where a folder of it must be.
+    /// Returns the entry that already added a file or a folder at `target`, or a file at one of its parent folders.
     fn in_the_way(&self, target: &str) -> Option<&'a str> {
         let above = target.match_indices('/').map(|(at, _)| &target[..at]);
         if let Some(other) = std::iter::once(target).chain(above).find_map(|path| self.taken.get(path)) {

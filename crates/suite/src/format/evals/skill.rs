@@ -1,4 +1,5 @@
-//! Which skill a suite is about: the one that was named, the one whose suite it is, or one by its name.
+//! Finds the skill that a suite is about: the one that the user chose, the one that owns the suite, or one by its
+//! name.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::super::SuiteFile;
 use super::home_of;
 use crate::library::Library;
 
-/// The skill or the sub-agent that `file` calls `name`, which is written at `place`.
+/// Returns the skill or the sub-agent that `file` calls `name`, which is written at `place`.
 pub(super) fn find(
     name: &str,
     definition: Definition,

@@ -1,9 +1,9 @@
-//! What is refused, each at its line.
+//! Rejected content, each with its line.
 
 use super::{SUITE, one, skill};
 use crate::scratch::told;
 
-/// What is said of a suite whose only case has these keys on the third line, without the file's name.
+/// Returns the problems of a suite whose only case has these keys on the third line, without the file's name.
 fn said(rest: &str) -> Vec<String> {
     of(&one(rest))
 }
@@ -179,7 +179,7 @@ fn a_file_and_a_folder_of_one_name_are_refused_in_either_order() {
     ] {
         let scratch = skill(&one(&format!("\"files\": [{files}]")));
         scratch.write("skills/s/evals/files/x", "").write("skills/s/evals/x/y", "").write("skills/s/evals/other/z", "");
-        // Two folders, so that none is taken away.
+        // Two folders, so that neither is removed from the paths.
         let text = one(&format!("\"files\": [{files}, \"files/one/deep/c.txt\"]"));
         let told = told(&scratch.write(SUITE, text).load(&["s"]).diagnostics);
         assert_eq!(told, [format!("{SUITE}:{expected}")]);

@@ -1,4 +1,4 @@
-//! Which suites are found, and which skill each is about.
+//! Discovery of suites, and the skill that each is about.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ fn suite(skill: &str) -> String {
     format!("{{\"skill_name\": \"{skill}\", \"evals\": [{{\"id\": 1, \"prompt\": \"p\", \"expected_output\": \"\"}}]}}")
 }
 
-/// Skills `a` and `b` with suites of their own, `c` with one among the examples, `d` with none.
+/// Creates the skills `a` and `b` with suites of their own, `c` with one in the examples folder, and `d` without one.
 fn project() -> Scratch {
     let scratch = Scratch::new();
     for name in ["a", "b", "c", "d"] {
@@ -68,7 +68,7 @@ fn a_project_of_nothing_but_skills_and_suites_needs_no_folders() {
 fn a_suite_outside_of_the_project_finds_the_skills_beside_its_examples() {
     let scratch = project();
     let file = "examples/c/evals/evals.json";
-    // Where there is no configuration, the project starts at what is named.
+    // Without a configuration, the project starts at the named folder.
     let folder = scratch.path("examples/c/evals");
     let loaded = trialrun_suite::load(&Request {
         root: folder.clone(),
@@ -223,7 +223,7 @@ fn what_a_suite_leaves_open_is_told_on_demand() {
     assert_eq!(trialrun_suite::design_warnings(&suite, &|_, _| true), []);
 }
 
-/// The names of what is loaded, sorted.
+/// Returns the names of the loaded suites, sorted.
 fn names(loaded: &Loaded) -> Vec<&str> {
     let mut names: Vec<&str> = loaded.suites.iter().map(|suite| suite.name.as_str()).collect();
     names.sort_unstable();
@@ -234,13 +234,13 @@ fn names(loaded: &Loaded) -> Vec<&str> {
 fn a_suite_is_called_the_same_however_it_is_addressed() {
     let scratch = project();
     scratch.write("skills/a/tests/t.yaml", "scenario: t\nskill: a\nassertions: []\n");
-    // Two suites about one skill, two files of one stem, and one that is called like a skill.
+    // Two suites about one skill, two files with the same stem, and one with the name of a skill.
     scratch.write("examples/other/evals/evals.json", suite("c"));
     let prompt = |id: &str| format!("scenario: {id}\nsystem_prompt: p\nassertions: []\n");
     for (file, id) in [("one/x", "x"), ("two/x", "x"), ("b", "b"), ("alone", "alone")] {
         scratch.write(&format!("scenarios/{file}.yaml"), prompt(id));
     }
-    // What is not a suite takes no name away.
+    // A file that is not a suite does not reserve its name.
     scratch.write("scenarios/models/alone.yaml", "steps: []\n");
     let all =
         ["a", "a/evals", "alone", "b", "b/evals", "examples/c", "examples/other", "scenarios/one/x", "scenarios/two/x"];

@@ -1,4 +1,4 @@
-//! What agent-skill-eval 0.6.1 was recorded to do, held against what is done here.
+//! Comparison with the recorded behaviour of agent-skill-eval 0.6.1.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn lines(name: &str) -> Vec<Value> {
     read(name).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What a complaint about a `SKILL.md` comes to, in the words of either program.
+/// Classifies a message about a `SKILL.md` of either program.
 fn complaint(text: &str) -> &'static str {
     let holds = |words: &[&str]| words.iter().any(|word| text.contains(word));
     if holds(&["no YAML frontmatter", "has no frontmatter"]) {
@@ -36,7 +36,8 @@ fn complaint(text: &str) -> &'static str {
     }
 }
 
-/// Whether the two programs complain of the same. There they are warnings, here they stop a run that tests the skill.
+/// Returns `true` if both programs report the same problem. There it is a warning; here it stops a run that tests the
+/// skill.
 fn frontmatter_agrees(vector: &Value) -> bool {
     let scratch = Scratch::new();
     scratch.write("skills/sk/SKILL.md", vector["text"].as_str().unwrap());
@@ -50,7 +51,7 @@ fn frontmatter_agrees(vector: &Value) -> bool {
     here.iter().map(|line| complaint(line)).collect::<Vec<_>>() == there
 }
 
-/// Whether two texts that were the same there, as the judge's answers were matched, are the same assertion here.
+/// Returns `true` if two texts that were equal there, for matching the judge's answers, are the same assertion here.
 fn normal_agrees(vector: &Value) -> bool {
     let scratch = Scratch::new();
     scratch.skill("s").write(SUITE, one(&format!("\"assertions\": [{}, {}]", vector["in"], vector["out"])));
@@ -75,7 +76,7 @@ fn every_vector_agrees_or_is_a_listed_difference() {
     };
     hold("frontmatter_problems.jsonl", "text", frontmatter_agrees);
     hold("normalize.jsonl", "in", normal_agrees);
-    // Past the capture of passing tests: the count is for whoever reads the run.
+    // Bypass the output capture of passing tests, so that the count is visible in the test output.
     let counted = format!("evals vectors: {agree} agree + {listed} listed = {all} vectors");
     std::io::Write::write_all(&mut std::io::stdout(), format!("\n{counted}\n").as_bytes()).unwrap();
     assert_eq!(agree + listed, all);
@@ -83,7 +84,7 @@ fn every_vector_agrees_or_is_a_listed_difference() {
     assert_eq!(listed, of_vectors);
 }
 
-/// The suites that were taken there and are refused here, and the other way round, each with the reason.
+/// Checks suites that were accepted there and are rejected here, or the other way round, each with the reason.
 #[test]
 fn every_listed_difference_of_the_format_is_one() {
     let differences: Value = serde_json::from_str(&read("differences.json")).unwrap();

@@ -1,4 +1,4 @@
-//! One account at a provider, and how much of it is asked at a time. Everybody who asks the same account shares one.
+//! Account at a provider and the limits on its use. All callers that use the same account share one value.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,15 +10,16 @@ use crate::Policy;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// One account at a provider.
+/// Account at a provider.
 ///
-/// It lets as many requests through as the policy allows, in the order they come. When the provider asks for a pause,
-/// all of them wait, and half as many are let through after it; each answer makes a little more room again.
+/// It admits as many concurrent requests as the policy allows, in order of arrival. When the provider asks for a
+/// pause, all callers wait, and afterwards only half as many requests are admitted; each response increases the limit
+/// a little.
 pub(crate) struct Account {
     most: f64,
     requests: Option<Allowance>,
     tokens: Option<Allowance>,
-    /// Whoever waits to be let in waits here, but for the first.
+    /// Queue of callers waiting to be admitted, except for the first.
     queue: tokio::sync::Mutex<()>,
     changed: Notify,
     state: Mutex<State>,
@@ -26,16 +27,17 @@ pub(crate) struct Account {
 
 struct State {
     under_way: usize,
-    /// How many may be under way.
+    /// Current limit on concurrent requests.
     room: f64,
     paused_until: Option<Instant>,
-    /// When the room was last cut.
+    /// Time at which the limit was last reduced.
     cut_at: Option<Instant>,
     requests_paid: Option<Instant>,
     tokens_paid: Option<Instant>,
 }
 
-/// So much a minute. What is used moves a mark ahead; whoever comes while the mark is a minute ahead waits.
+/// Rate limit per minute. Each use moves a mark into the future; a caller waits while the mark is at least a minute
+/// ahead.
 #[derive(Clone, Copy)]
 struct Allowance {
     each: Duration,
@@ -46,7 +48,7 @@ impl Allowance {
         Self { each: MINUTE.div_f64(per_minute.max(1) as f64) }
     }
 
-    /// When the next may come.
+    /// Returns the time at which the next request may be sent.
     fn free_at(mark: Option<Instant>, now: Instant) -> Instant {
         mark.and_then(|mark| mark.checked_sub(MINUTE)).unwrap_or(now).max(now)
     }
@@ -58,13 +60,13 @@ impl Allowance {
     }
 }
 
-/// A request's leave to be on its way; it ends when this is dropped.
+/// Permission for one request to be in progress; it ends when this value is dropped.
 pub(crate) struct Leave {
     account: Arc<Account>,
     since: Instant,
 }
 
-/// Whether a request may go.
+/// Result of a request for admission.
 enum Door {
     Open(Leave),
     Full,
@@ -91,13 +93,13 @@ impl Account {
         }
     }
 
-    /// Waits until a request may go.
+    /// Waits until a request may be sent.
     pub(crate) async fn enter(self: &Arc<Self>) -> Leave {
         let _first = self.queue.lock().await;
         loop {
             let changed = self.changed.notified();
             let mut changed = std::pin::pin!(changed);
-            // What changes from here on is heard, so nothing is missed between looking and waiting.
+            // Changes from here on wake this task, so none is missed between checking and waiting.
             changed.as_mut().enable();
             match self.look() {
                 Door::Open(leave) => return leave,
@@ -135,20 +137,20 @@ impl Account {
 }
 
 impl Leave {
-    /// The provider wants everybody to wait.
+    /// Pauses all callers because the provider asked for it.
     pub(crate) fn pause(&self, wait: Duration) {
         let now = Instant::now();
         let mut state = self.account.state();
         let until = now.checked_add(wait).unwrap_or(now);
         state.paused_until = Some(state.paused_until.map_or(until, |already| already.max(until)));
-        // Those who were let through together are all refused together; that is one reason to slow down, not many.
+        // Requests that were admitted together are rejected together. That is one reason to slow down, not several.
         if state.cut_at.is_none_or(|cut| cut < self.since) {
             state.room = (state.room.min(state.under_way as f64) / 2.0).max(1.0);
             state.cut_at = Some(now);
         }
     }
 
-    /// The provider answered.
+    /// Records a response of the provider.
     pub(crate) fn answered(&self, tokens: Option<u64>) {
         let mut state = self.account.state();
         state.room = (state.room + 1.0 / state.room).min(self.account.most);

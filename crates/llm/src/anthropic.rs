@@ -1,4 +1,4 @@
-//! Anthropic: Messages.
+//! Anthropic: Messages API.
 
 use crate::Provider;
 use crate::remote::{Key, Sign, Vendor};

@@ -1,4 +1,4 @@
-//! Whoever speaks Chat Completions at an address of their own.
+//! Any server that supports Chat Completions at an address of its own.
 
 use crate::Provider;
 use crate::remote::{Key, Sign, Vendor};
@@ -7,7 +7,7 @@ use crate::wire::chat_completions::Asking;
 const KEY: &str = "COMPATIBLE_API_KEY";
 const ADDRESS: &str = "COMPATIBLE_BASE_URL";
 
-// The key has a variable of its own: nobody's vendor key is to go to an address it was not made for.
+// The key has a variable of its own, so that a vendor's key is never sent to another vendor's address.
 static CHAT: Vendor = Vendor {
     name: "compatible",
     dialect: &Asking { limit: "max_tokens" },

@@ -1,4 +1,4 @@
-//! Keys, addresses and proxies, as whoever runs this hands them in.
+//! Keys, addresses and proxies, as the caller passes them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,25 +6,25 @@ use std::sync::Arc;
 
 use crate::provider::PROVIDERS;
 
-/// Variables that say how the network is reached, in both spellings.
+/// Proxy variables in both spellings.
 const NETWORK: [&str; 8] =
     ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"];
 
-/// Keys, addresses and proxies, by the names of their variables. What is in it is never shown.
+/// Keys, addresses and proxies by the names of their variables. The values are never shown.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
     values: BTreeMap<String, String>,
 }
 
 impl Credentials {
-    /// Takes from `env` what providers know a use for, and nothing else; what is empty counts as not set.
+    /// Takes only those variables from `env` that a provider or the network uses; empty ones count as unset.
     pub fn of<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
         let known = |name: &str| NETWORK.contains(&name) || PROVIDERS.iter().any(|one| one.variables.contains(&name));
         let found = env.into_iter().filter(|(name, value)| known(name) && !value.trim().is_empty());
         Self { values: found.map(|(name, value)| (name.clone(), value.trim().to_owned())).collect() }
     }
 
-    /// The same with one more.
+    /// Adds a variable.
     pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.values.insert(name.into(), value.into().trim().to_owned());
         self
@@ -34,20 +34,20 @@ impl Credentials {
         self.values.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// The first of several that is set.
+    /// Returns the first of several variables that is set.
     pub(crate) fn first(&self, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| self.get(name))
     }
 }
 
 impl fmt::Debug for Credentials {
-    /// The names alone.
+    /// Shows only the names.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.values.keys()).finish()
     }
 }
 
-/// A key. It can be told from others and taken out of texts; it cannot be shown.
+/// API key. It can be compared and removed from texts, but not displayed.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     text: Arc<str>,
@@ -58,7 +58,7 @@ impl Key {
         Self { text: text.into() }
     }
 
-    /// `text` without the key, also as JSON and URLs have it.
+    /// Replaces the key in `text`, including its JSON and URL encodings.
     pub(crate) fn scrub(&self, text: &str) -> String {
         let json = serde_json::Value::String(self.text.to_string()).to_string();
         let url: String = self.text.bytes().map(in_url).collect();

@@ -1,71 +1,71 @@
-//! What goes wrong between here and a provider.
+//! Failures of requests to a provider.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::wire::Told;
 
-/// The most of a provider's own words that a message repeats, in characters.
+/// Maximum number of characters of a provider's message that is repeated.
 const LONGEST: usize = 600;
 
-/// A request that got no answer, although it was tried as often as the policy allows. It never holds a key.
+/// Request that got no response, after all the tries that the policy allows. It never contains a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// What kind of trouble it is.
+    /// Kind of failure.
     pub trouble: Trouble,
-    /// What was sent and where to, such as `POST https://host/v1/responses for gpt-5`.
+    /// Request and address, such as `POST https://host/v1/responses for gpt-5`.
     pub sent: String,
-    /// The HTTP status, if there was an answer.
+    /// HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// The vendor's word for it.
+    /// Vendor's error code.
     pub kind: Option<String>,
-    /// What the vendor, or the connection, says.
+    /// Message of the vendor or of the connection.
     pub message: String,
-    /// How long the vendor asks to wait.
+    /// Wait that the vendor asks for.
     pub retry_after: Option<Duration>,
-    /// How often it was tried.
+    /// Number of tries.
     pub tries: u32,
 }
 
-/// What kind of trouble a provider makes.
+/// Kind of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
     /// The key is missing, wrong, or not allowed to do this.
     Auth,
     /// The account has no money or no quota left.
     Billing,
-    /// There is no such model, or nothing at that address.
+    /// The model or the address does not exist.
     NotFound,
-    /// Too many requests or tokens for now.
+    /// Too many requests or tokens at the moment.
     RateLimit,
-    /// The provider has more to do than it can.
+    /// The provider is overloaded.
     Overloaded,
-    /// The conversation does not fit into the model.
+    /// The conversation exceeds the model's context length.
     ContextTooLong,
-    /// The provider refuses the content.
+    /// The provider rejects the content.
     ContentFilter,
-    /// The provider refuses the request.
+    /// The provider rejects the request.
     BadRequest,
     /// The provider itself failed.
     Server,
-    /// Nobody answers at that address.
+    /// The address does not respond.
     Unreachable,
-    /// The provider took the request, and no answer began in time.
+    /// The provider accepted the request, but no response started in time.
     Silent,
-    /// The answer did not go on in time, or the provider says that it was too late.
+    /// The response did not continue in time, or the provider reports a timeout.
     TimedOut,
-    /// The connection closed before the answer was complete.
+    /// The connection closed before the response was complete.
     Cut,
-    /// The answer is not in the vendor's format.
+    /// The response is not in the vendor's format.
     Unreadable,
-    /// The answer is longer than any answer should be.
+    /// The response exceeds the size limit.
     TooLarge,
-    /// The answer is a page for people: the address is not that of an API.
+    /// The response is a web page: the address is not that of an API.
     WebPage,
 }
 
 impl Trouble {
-    /// In words.
+    /// Returns a description in words.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Auth => "the key was not accepted",
@@ -87,7 +87,7 @@ impl Trouble {
         }
     }
 
-    /// Whether the same request may be answered when it is sent again.
+    /// Returns `true` if the same request may succeed when it is sent again.
     pub fn is_transient(self) -> bool {
         matches!(
             self,
@@ -102,29 +102,31 @@ impl Trouble {
         )
     }
 
-    /// The same for a request that gives up on a silent provider.
+    /// Returns `true` if the failure is transient, except for a silent provider, for requests that give up on
+    /// silence.
     pub(crate) fn is_transient_and_not_silence(self) -> bool {
         self.is_transient() && self != Self::Silent
     }
 
-    /// Whether no other request would fare better: the key, the address or the account is at fault.
+    /// Returns `true` if other requests would fail as well because the key, the address or the account is at fault.
     pub fn is_lasting(self) -> bool {
         matches!(self, Self::Auth | Self::Billing | Self::NotFound | Self::WebPage)
     }
 
-    /// Whether everybody who asks the same account should wait.
+    /// Returns `true` if all callers of the account should wait.
     pub(crate) fn is_everybodys(self) -> bool {
         matches!(self, Self::RateLimit | Self::Overloaded)
     }
 
-    /// What kind it is, from the status and what the vendor says.
+    /// Determines the kind from the status and the vendor's error.
     pub(crate) fn of(status: Option<u16>, told: &Told) -> Self {
         let message = told.message.to_ascii_lowercase();
         let kinds: Vec<String> = told.kinds.iter().map(|kind| kind.to_ascii_lowercase()).collect();
-        // Vendors put some of these phrases into errors of every status; only refusals of a request mean them.
+        // Vendors use some of these phrases in errors of every status; they are reliable only in rejections of a
+        // request.
         let is_refusal = status.is_none_or(|status| matches!(status, 400 | 403 | 413 | 422 | 429));
         let by_word = BY_WORD.iter().find(|(trouble, words, phrases)| {
-            // The words that say least are for errors within a stream, which have no status.
+            // The most general codes are only for errors within a stream, which have no status.
             let is_vague = matches!(trouble, Self::Server | Self::BadRequest);
             let is_word = words.iter().any(|word| kinds.iter().any(|kind| kind == word));
             let is_phrase = is_refusal && phrases.iter().any(|phrase| message.contains(phrase));
@@ -147,7 +149,8 @@ impl Trouble {
     }
 }
 
-/// What vendors say apart from the status: words for machines, and phrases for people where there is no word.
+/// Codes and phrases of vendors that determine the kind independently of the status. Phrases are for errors without a
+/// code.
 const BY_WORD: &[(Trouble, &[&str], &[&str])] = &[
     (
         Trouble::ContextTooLong,
@@ -174,7 +177,7 @@ const BY_WORD: &[(Trouble, &[&str], &[&str])] = &[
 ];
 
 impl Failure {
-    /// Trouble of which nothing else is known yet.
+    /// Creates a failure without further details.
     pub fn new(trouble: Trouble, sent: impl Into<String>) -> Self {
         Self {
             trouble,
@@ -192,7 +195,7 @@ impl Failure {
         self
     }
 
-    /// What a provider said with `status`, or in the middle of its answer.
+    /// Creates the failure for an error that a provider reports with `status`, or in the middle of its response.
     pub(crate) fn told(status: Option<u16>, told: &Told, sent: &str) -> Self {
         let kind = told.kinds.first().cloned();
         Self { status, kind, ..Self::new(Trouble::of(status, told), sent) }.saying(&told.message)
@@ -219,7 +222,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The beginning of a text, on one line.
+/// Returns the start of a text on one line.
 pub(crate) fn clipped(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LONGEST) {

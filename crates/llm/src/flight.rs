@@ -1,9 +1,9 @@
-//! Requests that wait for their answer.
+//! Requests that wait for their response.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The requests that are unanswered now. Clones share one list.
+/// Requests that currently have no response. Clones share one list.
 #[derive(Debug, Clone, Default)]
 pub struct Flights {
     open: Arc<Mutex<Open>>,
@@ -15,17 +15,17 @@ struct Open {
     waiting: Vec<(u64, String, Instant)>,
 }
 
-/// A request that has no answer yet, or not the whole of it.
+/// Request that has no response yet, or only a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
-    /// Which request, in words.
+    /// Description of the request.
     pub what: String,
-    /// How long it has been waiting.
+    /// Time that it has been waiting.
     pub since: Duration,
 }
 
 impl Flights {
-    /// A request has arrived; it waits until the returned [`Flight`] is dropped.
+    /// Registers a request; it waits until the returned [`Flight`] is dropped.
     pub fn begin(&self, what: impl Into<String>) -> Flight {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.next += 1;
@@ -34,7 +34,7 @@ impl Flights {
         Flight { id, flights: self.clone() }
     }
 
-    /// The requests that wait, the oldest first.
+    /// Returns the waiting requests, oldest first.
     pub fn waiting(&self) -> Vec<Waiting> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -44,13 +44,13 @@ impl Flights {
             .collect()
     }
 
-    /// How long the oldest has been waiting; `None` if all are answered.
+    /// Returns the time that the oldest request has been waiting; `None` if there is none.
     pub fn longest(&self) -> Option<Duration> {
         self.waiting().first().map(|waiting| waiting.since)
     }
 }
 
-/// A request on its way. It counts as answered when this is dropped, which also happens when the one who asked leaves.
+/// Request in progress. It counts as answered when this value is dropped, which also happens when the caller leaves.
 #[derive(Debug)]
 pub struct Flight {
     id: u64,

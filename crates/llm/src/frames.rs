@@ -1,17 +1,17 @@
-//! The pieces of a stream, from bytes that come cut anywhere.
+//! Splitting of a byte stream into its events or lines, wherever the chunks of bytes are cut.
 
 use crate::wire::Framing;
 
-/// Puts the pieces of a stream together.
+/// Assembles the events or lines of a stream.
 #[derive(Debug)]
 pub(crate) struct Frames {
     framing: Framing,
-    /// What has come since the last end of a line.
+    /// Bytes since the last end of a line.
     line: Vec<u8>,
-    /// The data of the event that has begun.
+    /// Data of the current event.
     data: Vec<u8>,
     has_data: bool,
-    /// The last byte was a carriage return, so a line feed right after it ends no other line.
+    /// True if the last byte was a carriage return, so that a line feed right after it does not end another line.
     after_return: bool,
     begun: bool,
 }
@@ -21,7 +21,7 @@ impl Frames {
         Self { framing, line: Vec::new(), data: Vec::new(), has_data: false, after_return: false, begun: false }
     }
 
-    /// Takes in the next bytes; gives the data of every piece that is complete with them.
+    /// Takes the next bytes; returns the data of every piece that they complete.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut pieces = Vec::new();
         for &byte in bytes {
@@ -41,8 +41,8 @@ impl Frames {
         pieces
     }
 
-    /// What is left when the stream has ended: a last line that nobody ended is one all the same, an event without the
-    /// blank line behind it is taken, too.
+    /// Returns the remaining pieces at the end of the stream: a last line without a line end, and an event without
+    /// the blank line after it.
     pub(crate) fn finish(mut self) -> Vec<Vec<u8>> {
         let line = std::mem::take(&mut self.line);
         let mut pieces: Vec<Vec<u8>> =
@@ -62,7 +62,7 @@ impl Frames {
         if line.is_empty() {
             return self.end_of_event();
         }
-        // Names of events, ids and comments say nothing that the data does not.
+        // Event names, ids and comments contain nothing that the data does not.
         let value = line.strip_prefix(b"data:").or((line == b"data").then_some(b""))?;
         if std::mem::replace(&mut self.has_data, true) {
             self.data.push(b'\n');

@@ -1,12 +1,13 @@
-//! Model providers behind one thin trait, and the wire formats of their vendors.
+//! Model providers behind one small trait, and the wire formats of their vendors.
 //!
-//! A [`Request`] goes in, a [`Reply`] comes out, both free of any vendor's spelling. [`PROVIDERS`] lists who can answer;
-//! [`WIRES`] lists the formats a gateway can speak on a provider's behalf. A provider is one file and one line, a wire
-//! format likewise.
+//! [`Request`] and [`Reply`] are independent of any vendor's format. [`PROVIDERS`] lists the providers; [`WIRES`]
+//! lists the formats that a gateway can serve. A provider is one file and one line in a table, and so is a wire
+//! format.
 //!
-//! [`Providers`] is what a run opens them from: it has the keys, the prices and the patience, and whoever asks the same
-//! account shares its limits. This crate reads no environment, reads no file and knows no agent: a key, a script or a
-//! list of prices is handed in by somebody else. A key is in no error, no reply and no output of `Debug`.
+//! [`Providers`] opens the models of a run: it has the keys, the prices and the policies, and callers of the same
+//! account share its limits. This crate does not read the environment or files and does not know agents: keys,
+//! scripts and price lists are passed in by the caller. A key never appears in an error, a reply or the output of
+//! `Debug`.
 
 mod account;
 mod anthropic;

@@ -1,78 +1,78 @@
-//! What is said between an agent and its model, in nobody's dialect.
+//! Messages between an agent and its model, independent of any vendor.
 
 use serde_json::Value;
 
-/// Who speaks.
+/// Sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The user, and the tools that answer through the user's messages.
+    /// The user, and the tools, whose results are part of the user's messages.
     User,
     /// The model.
     Assistant,
-    /// The harness around the model, where a vendor lets it speak between messages.
+    /// The harness around the model, if the vendor allows it to add messages between the others.
     System,
 }
 
-/// One message.
+/// Message of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// Who speaks.
+    /// Sender.
     pub role: Role,
-    /// What is said, in order.
+    /// Content in order.
     pub content: Vec<Block>,
 }
 
 impl Message {
-    /// A message of one text.
+    /// Creates a message with one text.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self { role, content: vec![Block::Text { text: text.into() }] }
     }
 
-    /// The texts of the message, one after the other with a line break between; tool results are not texts.
+    /// Returns the texts of the message, separated by line breaks; tool results are not included.
     pub fn spoken(&self) -> String {
         texts(&self.content)
     }
 }
 
-/// A piece of a message.
+/// Part of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
     /// Text.
     Text {
-        /// The text.
+        /// Text.
         text: String,
     },
-    /// The model's reasoning.
+    /// Reasoning of the model.
     Thinking {
-        /// The reasoning; may be empty where the vendor hides it.
+        /// Text of the reasoning; may be empty if the vendor hides it.
         text: String,
-        /// The vendor's seal on it, to be sent back unchanged.
+        /// Vendor's signature, to be sent back unchanged.
         signature: Option<String>,
     },
-    /// A call of a tool.
+    /// Tool call.
     ToolUse {
-        /// The call's id.
+        /// Id of the call.
         id: String,
-        /// The tool.
+        /// Name of the tool.
         name: String,
-        /// The arguments.
+        /// Arguments.
         input: Value,
     },
-    /// A tool's answer.
+    /// Result of a tool call.
     ToolResult {
-        /// The call it answers.
+        /// Id of the call.
         id: String,
-        /// What it says.
+        /// Content of the result.
         content: Vec<Block>,
-        /// Whether it is an error.
+        /// True if the result is an error.
         is_error: bool,
     },
-    /// Anything else a vendor has, as it was sent.
+    /// Any other block of a vendor, as it was sent.
     Other(Value),
 }
 
 impl Block {
-    /// Shows every text in the block to `see`, the strings inside arguments and unknown blocks included.
+    /// Calls `see` with every text in the block, including strings inside arguments and unknown blocks.
     pub(crate) fn each_text(&self, see: &mut dyn FnMut(&str)) {
         match self {
             Self::Text { text } | Self::Thinking { text, .. } => see(text),
@@ -86,7 +86,7 @@ impl Block {
     }
 }
 
-/// The texts among `blocks`, a line each.
+/// Returns the texts among `blocks`, one per line.
 pub(crate) fn texts(blocks: &[Block]) -> String {
     let texts: Vec<&str> = blocks
         .iter()
@@ -98,7 +98,7 @@ pub(crate) fn texts(blocks: &[Block]) -> String {
     texts.join("\n")
 }
 
-/// Shows every string, key and number of a JSON value to `see`.
+/// Calls `see` with every string, key and number of a JSON value.
 pub(crate) fn each_text(value: &Value, see: &mut dyn FnMut(&str)) {
     match value {
         Value::Null | Value::Bool(_) => {}

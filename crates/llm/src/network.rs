@@ -1,4 +1,4 @@
-//! The clients for HTTP. They are made when they are first needed: a run without a model needs none.
+//! HTTP clients. They are created on first use: a run without a model needs none.
 
 use std::sync::OnceLock;
 
@@ -6,7 +6,7 @@ use reqwest::{Client, NoProxy, Proxy, redirect};
 
 use crate::{Credentials, Policy};
 
-/// The clients of a run. One that talks to plain addresses needs no certificates, which take a while to be read.
+/// HTTP clients of a run. The one for plain HTTP needs no certificates, which take a while to load.
 #[derive(Default)]
 pub(crate) struct Network {
     proxies: Proxies,
@@ -15,7 +15,7 @@ pub(crate) struct Network {
     secure: OnceLock<Result<Client, String>>,
 }
 
-/// Which proxies there are.
+/// Configured proxies.
 #[derive(Default)]
 struct Proxies {
     http: Option<String>,
@@ -26,7 +26,7 @@ struct Proxies {
 impl Network {
     pub(crate) fn new(credentials: &Credentials, policy: &Policy) -> Self {
         let first = |names: &[&str]| credentials.first(names).map(str::to_owned);
-        // What listens on this machine is never reached through another.
+        // Addresses on this machine are never reached through a proxy.
         let never = first(&["NO_PROXY", "no_proxy"]).unwrap_or_default();
         let proxies = Proxies {
             http: first(&["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]),
@@ -36,21 +36,21 @@ impl Network {
         Self { proxies, policy: policy.clone(), ..Self::default() }
     }
 
-    /// The client for an address that is secure or plain.
+    /// Returns the client for HTTPS or plain HTTP.
     ///
     /// # Errors
-    /// In words.
+    /// Returns a description of the problem.
     pub(crate) fn client(&self, is_secure: bool) -> Result<Client, String> {
         let place = if is_secure { &self.secure } else { &self.plain };
         place.get_or_init(|| self.make(is_secure)).clone()
     }
 
     fn make(&self, is_secure: bool) -> Result<Client, String> {
-        // Somebody else in the process may have chosen already, which is as good.
+        // If another part of the process has already chosen a provider, that one works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = Client::builder()
             .user_agent(concat!("trialrun/", env!("CARGO_PKG_VERSION")))
-            // A redirect would carry the key to whoever it names.
+            // A redirect would send the key to another address.
             .redirect(redirect::Policy::none())
             .connect_timeout(self.policy.timeouts.connect)
             .tcp_nodelay(true)
@@ -60,7 +60,7 @@ impl Network {
         }
         let proxies = [self.proxies.http.as_ref().map(Proxy::http), self.proxies.https.as_ref().map(Proxy::https)];
         for proxy in proxies.into_iter().flatten() {
-            // The address may hold a password, so it is not repeated.
+            // The address may contain a password, so it is not repeated.
             let proxy = proxy.map_err(|_| "the proxy's address cannot be used".to_owned())?;
             client = client.proxy(proxy.no_proxy(NoProxy::from_string(&self.proxies.never)));
         }

@@ -30,14 +30,14 @@ pub(crate) const PROVIDER: Provider = Provider {
     open: |opening| CHAT.open(opening),
 };
 
-/// `OLLAMA_HOST` as an address. It may be a host alone, and tells servers what to listen on, so it may be every address
-/// there is.
+/// Converts `OLLAMA_HOST` to a URL. The variable may be only a host. It also tells servers which address to listen
+/// on, so it may be the wildcard address.
 pub(crate) fn address(written: &str) -> Cow<'_, str> {
     if written.contains("://") {
         return Cow::Borrowed(written);
     }
     let (host, path) = written.split_once('/').unwrap_or((written, ""));
-    // A port follows the last colon, if that is not within an address of the sixth version.
+    // A port follows the last colon, unless the colon is part of an IPv6 address.
     let (host, port) = match host.rsplit_once(':') {
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port),
         _ => (host, "11434"),

@@ -1,4 +1,4 @@
-//! OpenAI: Chat Completions, or Responses where that is asked for; and the documents of the Assistants API.
+//! OpenAI: Chat Completions, or Responses if selected; and the documents of the Assistants API.
 
 use crate::Provider;
 use crate::remote::{Key, Sign, Vendor};
@@ -25,7 +25,7 @@ static NAMED_CHAT: Vendor = Vendor { name: "openai-chat", ..CHAT_COMPLETIONS };
 static RESPONSES: Vendor =
     Vendor { name: "openai-responses", dialect: &responses::Asking, path: "/responses", ..CHAT_COMPLETIONS };
 
-/// What keeps conversations at the vendor's; no model is named to it.
+/// API that stores conversations at the vendor; requests do not name a model.
 pub(crate) static ASSISTANTS: Vendor =
     Vendor { path: "", headers: &[("openai-beta", "assistants=v2")], ..CHAT_COMPLETIONS };
 

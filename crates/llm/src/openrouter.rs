@@ -1,4 +1,4 @@
-//! OpenRouter: many vendors' models at one address, by Chat Completions.
+//! OpenRouter: models of many vendors at one address, through Chat Completions.
 
 mod list;
 

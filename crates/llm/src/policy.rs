@@ -1,43 +1,43 @@
-//! How patient and how greedy a client is.
+//! Timeouts, retries and limits of a client.
 
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
-/// How a provider is asked.
+/// Settings for requests to a provider.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
-    /// How long it waits for what.
+    /// Timeouts.
     pub timeouts: Timeouts,
-    /// How often a request is sent at most.
+    /// Maximum number of tries of a request.
     pub tries: u32,
-    /// How long it waits before the second try; each further wait is twice as long.
+    /// Wait before the second try; each further wait is twice as long.
     pub first_wait: Duration,
-    /// The longest of these waits.
+    /// Maximum of these waits.
     pub longest_wait: Duration,
-    /// The longest wait that a provider may ask for; asked for more, it gives up at once.
+    /// Maximum wait that a provider may ask for; if it asks for more, the request fails at once.
     pub longest_pause: Duration,
-    /// How many requests one account may have on their way at a time.
+    /// Maximum number of concurrent requests of one account.
     pub concurrency: usize,
-    /// How many requests one account may send in a minute.
+    /// Maximum number of requests of one account per minute.
     pub requests_per_minute: Option<u32>,
-    /// How many tokens one account may use in a minute.
+    /// Maximum number of tokens of one account per minute.
     pub tokens_per_minute: Option<u64>,
-    /// Whether answers are asked for as streams, which tells a slow provider from a dead one.
+    /// True to request responses as streams, which distinguishes a slow provider from a dead one.
     pub stream: bool,
-    /// The most bytes of an answer.
+    /// Maximum size of a response in bytes.
     pub largest_answer: usize,
 }
 
-/// How long a client waits for what.
+/// Timeouts of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For the connection.
+    /// Timeout for the connection.
     pub connect: Duration,
-    /// For the answer to begin.
+    /// Timeout for the start of the response.
     pub first_byte: Duration,
-    /// For the next piece of an answer.
+    /// Timeout for the next piece of a response.
     pub idle: Duration,
-    /// For the whole answer.
+    /// Timeout for the whole response.
     pub total: Duration,
 }
 
@@ -70,8 +70,8 @@ impl Default for Timeouts {
 }
 
 impl Policy {
-    /// How long to wait after the `tried`-th try, from 1: twice as long each time, less up to a half of it, so that those
-    /// who failed together do not come back together.
+    /// Returns the wait after try number `tried`, from 1: twice as long each time, minus a random part of up to a
+    /// half, so that clients that failed together do not retry together.
     pub(crate) fn wait_after(&self, tried: u32) -> Duration {
         let doubled = self.first_wait.saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1).min(20)));
         let whole = doubled.min(self.longest_wait);
@@ -79,7 +79,7 @@ impl Policy {
     }
 }
 
-/// A number from 0 up to 1.
+/// Returns a random number in `0.0..1.0`.
 fn chance() -> f64 {
     let bits = std::hash::RandomState::new().build_hasher().finish();
     (bits >> 11) as f64 / (1_u64 << 53) as f64

@@ -1,4 +1,4 @@
-//! What tokens cost. What is not known has no price, which is not the same as nothing.
+//! Prices of tokens. Unknown is not the same as free.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use model::{Diagnostic, Node, NodeKind, Tokens};
 
 const MILLION: f64 = 1_000_000.0;
 
-/// US dollars for a million tokens of each kind.
+/// US dollars per million tokens of each kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
-    /// Input that no cache had.
+    /// Uncached input.
     pub input: f64,
     /// Input read from a cache.
     pub cache_read: f64,
     /// Input written to a cache.
     pub cache_write: f64,
-    /// Output, reasoning included.
+    /// Output, including reasoning.
     pub output: f64,
 }
 
 impl Price {
-    /// Of US dollars for one token each. What is not written of reading a cache costs what a prompt does, and what is not
-    /// written of writing one costs nothing: most vendors ask nothing for it.
+    /// Converts US dollars per token. Without a price, cache reads cost as much as the prompt, and cache writes are
+    /// free, as with most vendors.
     pub(crate) fn per_token(prompt: f64, completion: f64, cache_read: Option<f64>, cache_write: Option<f64>) -> Self {
         Self {
             input: prompt * MILLION,
@@ -32,7 +32,7 @@ impl Price {
         }
     }
 
-    /// What `tokens` cost, in US dollars.
+    /// Returns the cost of `tokens` in US dollars.
     pub fn cost(&self, tokens: &Tokens) -> f64 {
         let parts = [
             (tokens.input, self.input),
@@ -44,23 +44,23 @@ impl Price {
     }
 }
 
-/// The prices of models: the user's, and those that are built in. The built-in ones are what vendors ask on their lists;
-/// they hold at the vendor's own address alone, because a proxy may ask for anything.
+/// Prices of models: the user's and the built-in ones. The built-in ones are vendors' list prices. They apply only at
+/// the vendor's own address, because a proxy may charge any price.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prices {
     own: BTreeMap<String, Price>,
 }
 
 impl Prices {
-    /// Reads the user's prices: a map from `provider:model`, or a model's name alone, to what it costs.
+    /// Reads the user's prices: a map from `provider:model`, or only a model's name, to its price.
     ///
-    /// A model has `input`, `output`, `cache_read` and `cache_write` in US dollars for a million tokens; without the third
-    /// reading a cache costs what input costs, and without the last writing one does. Or it has `prompt`, `completion`,
-    /// `input_cache_read` and `input_cache_write` in US dollars for one token, as numbers or as text; without the third
-    /// reading a cache costs what a prompt does, and without the last writing one costs nothing.
+    /// A model has `input`, `output`, `cache_read` and `cache_write` in US dollars per million tokens; `cache_read`
+    /// and `cache_write` are `input` by default. Or it has `prompt`, `completion`, `input_cache_read` and
+    /// `input_cache_write` in US dollars per token, as numbers or text; `input_cache_read` is `prompt` by default,
+    /// and `input_cache_write` is free by default.
     ///
     /// # Errors
-    /// Everything that is wrong with it, with its places.
+    /// Returns all problems with their locations.
     pub fn from_node(node: &Node) -> Result<Self, Vec<Diagnostic>> {
         let NodeKind::Map(entries) = &node.kind else {
             return Err(vec![node.error(format!("prices must be a map of models, not {}", node.kind_name()))]);
@@ -75,13 +75,13 @@ impl Prices {
         if problems.is_empty() { Ok(Self { own }) } else { Err(problems) }
     }
 
-    /// The user's own price of the model that is called exactly so.
+    /// Returns the user's own price for exactly this name.
     pub fn own(&self, model: &str) -> Option<Price> {
         self.own.get(model).copied()
     }
 
-    /// What a model of `provider` costs, if that is known. `is_own_address` is whether it is asked at the vendor's own
-    /// address.
+    /// Returns the price of a model of `provider`, if it is known. `is_own_address` is true if requests go to the
+    /// vendor's own address.
     pub fn of(&self, provider: &str, model: &str, is_own_address: bool) -> Option<Price> {
         let full = format!("{provider}:{model}");
         let own = [full.as_str(), model].into_iter().find_map(|name| self.own.get(name)).copied();
@@ -102,7 +102,7 @@ fn price(node: &Node, problems: &mut Problems) -> Option<Price> {
     fields.finish(problems);
     let mut read = |node: &Node| amount(node, problems);
     let (input, output) = (input.and_then(&mut read), output.and_then(&mut read));
-    // What is written and cannot be read makes it no price at all.
+    // A value that cannot be read makes the whole price invalid.
     let [cache_read, cache_write] = others.map(|node| node.map_or(Some(None), |node| read(node).map(Some)));
     let (input, output, cache_read, cache_write) = (input?, output?, cache_read?, cache_write?);
     if is_per_token {
@@ -124,11 +124,11 @@ fn amount(node: &Node, problems: &mut Problems) -> Option<f64> {
     value
 }
 
-/// A built-in price: the vendor, the model, and US dollars for a million tokens of input, of input read from a cache, of
-/// input written to one, and of output.
+/// Built-in price: the vendor, the model, and US dollars per million tokens of input, of cache reads, of cache
+/// writes, and of output.
 type Row = (&'static str, &'static str, f64, f64, f64, f64);
 
-/// List prices as they were known at the end of 2025. A model that is not here has no price rather than a guessed one.
+/// List prices as of the end of 2025. A model that is not listed has no price rather than a guessed one.
 const BUILT_IN: &[Row] = &[
     ("anthropic", "claude-3-5-haiku", 0.80, 0.08, 1.00, 4.0),
     ("anthropic", "claude-3-7-sonnet", 3.0, 0.30, 3.75, 15.0),
@@ -162,7 +162,7 @@ fn built_in(provider: &str, model: &str) -> Option<Price> {
     Some(Price { input, cache_read, cache_write, output })
 }
 
-/// Whether `model` is `name`, or one of its editions: `name-20250929`, `name-2025-08-07`, `name-latest`.
+/// Returns `true` if `model` is `name`, or one of its versions: `name-20250929`, `name-2025-08-07`, `name-latest`.
 fn is_edition(model: &str, name: &str) -> bool {
     let Some(rest) = model.strip_prefix(name) else { return false };
     let Some(edition) = rest.strip_prefix('-') else { return rest.is_empty() };

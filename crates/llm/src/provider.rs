@@ -1,4 +1,4 @@
-//! Who can answer a request.
+//! Model providers and the trait that they implement.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,33 +9,33 @@ use model::{Diagnostic, Node, nearest};
 
 use crate::{Failure, Flight, Providers, Reply, Request, Script};
 
-/// A future behind a pointer, so that the trait can be used as an object.
+/// Boxed future, so that the trait can be used as an object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Something that answers requests.
+/// Model that answers requests.
 pub trait Model: Send + Sync {
-    /// Answers one request. A provider on the network has tried as often as its policy allows when it gives an error; a
-    /// script gives its faults at once. The wall clock is the caller's business: an answer may never come. Dropping the
-    /// future ends the request.
+    /// Answers one request. When a network provider returns an error, it has already tried as often as its policy
+    /// allows; a script returns its faults at once. The caller must enforce its own timeout: an answer may never
+    /// come. Dropping the future cancels the request.
     fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>>;
 
-    /// What there is to record since the last call, such as tries that failed and are repeated.
+    /// Returns the steps to record since the last call, such as tries that failed and are repeated.
     fn take_steps(&self) -> Vec<model::Step> {
         Vec::new()
     }
 
-    /// Waits until [`Model::take_steps`] has something to say in the middle of a request. May wait for ever.
+    /// Waits until [`Model::take_steps`] has steps in the middle of a request. May wait forever.
     fn stirs(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
 
-    /// How long the oldest request has been waiting without a word from the provider; `None` if none is.
+    /// Returns the time for which the oldest request has waited without any response; `None` if none is waiting.
     fn silent_for(&self) -> Option<Duration> {
         None
     }
 
-    /// Answers one request for somebody who will put the answer on a wire. Where [`Model::respond`] acts a scripted
-    /// fault out, this describes it, so that it can be acted out on the wire instead.
+    /// Answers one request of a server that sends the answer in a wire format. While [`Model::respond`] performs a
+    /// scripted fault, this method describes it, so that the server can perform it.
     fn serve<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Served> {
         Box::pin(async move {
             let answer = match self.respond(request).await {
@@ -47,72 +47,72 @@ pub trait Model: Send + Sync {
     }
 }
 
-/// An answer on its way to the wire.
+/// Answer to be sent in a wire format.
 #[derive(Debug)]
 pub struct Served {
-    /// What to send.
+    /// Answer to send.
     pub answer: Answer,
-    /// Kept until the last byte is sent or the client has left, so that the model knows what is unanswered.
+    /// Kept until the last byte is sent or the client has left, so that the model knows the unanswered requests.
     pub flight: Option<Flight>,
 }
 
-/// What to put on the wire.
+/// Kind of answer to send.
 #[derive(Debug)]
 pub enum Answer {
-    /// The whole reply.
+    /// Complete reply.
     Reply(Reply),
-    /// An error instead of a reply.
+    /// Error instead of a reply.
     Failed(ProviderError),
-    /// A reply that breaks on the way.
+    /// Reply that is interrupted.
     Broken {
-        /// How.
+        /// Kind of interruption.
         how: Break,
-        /// What was being sent.
+        /// Reply of which a part is sent.
         begun: Reply,
     },
 }
 
-/// How a reply breaks on the way.
+/// Kind of interruption of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Break {
     /// The connection closes in the middle of the content.
     Cut,
-    /// What is sent is not what the format allows.
+    /// The data does not follow the format.
     Malformed,
     /// Nothing is ever sent.
     Hang,
-    /// The beginning is sent, and then nothing more.
+    /// The start is sent, and then nothing more.
     HangStream,
     /// An error is sent within the stream.
     ErrorEvent {
-        /// The vendor's word for it; `None` leaves the choice to the wire format.
+        /// Vendor's error code; `None` leaves the choice to the wire format.
         kind: Option<String>,
-        /// What it says.
+        /// Error message.
         message: String,
     },
 }
 
-/// Why there is no reply. Never the agent's fault.
+/// Reason why there is no reply. Never the agent's fault.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ProviderError {
     /// The provider answered with an error status.
     #[error("HTTP {status}: {message}")]
     Http {
-        /// The status.
+        /// HTTP status.
         status: u16,
-        /// The vendor's word for it; `None` where it follows from the status.
+        /// Vendor's error code; `None` if it follows from the status.
         kind: Option<String>,
-        /// What it says.
+        /// Error message.
         message: String,
-        /// Headers that came with it, such as `retry-after`.
+        /// Response headers, such as `retry-after`.
         headers: Vec<(String, String)>,
     },
     /// The provider reported an error in the middle of its answer.
     #[error("the provider reported an error within its answer: {message}")]
     Reported {
-        /// The vendor's word for it.
+        /// Vendor's error code.
         kind: Option<String>,
-        /// What it says.
+        /// Error message.
         message: String,
     },
     /// The connection closed before the answer was complete.
@@ -121,25 +121,25 @@ pub enum ProviderError {
     /// The answer cannot be read.
     #[error("the answer is not in the vendor's format")]
     Malformed,
-    /// A request over the network got no answer.
+    /// A request over the network got no response.
     #[error("{0}")]
     Failed(Box<Failure>),
     /// A script has no more steps.
     #[error("{message}")]
     Exhausted {
-        /// Which script, how many steps it has and which request this is.
+        /// Name of the script, its number of steps and the number of this request.
         message: String,
     },
-    /// A script has nothing to say to this conversation.
+    /// A script has no steps for this conversation.
     #[error("{message}")]
     Unscripted {
-        /// Which conversation, and what to write for it.
+        /// Name of the conversation, and what to write for it.
         message: String,
     },
 }
 
 impl ProviderError {
-    /// How long the provider asks to wait before the next try.
+    /// Returns the wait that the provider asks for before the next try.
     pub fn retry_after(&self) -> Option<Duration> {
         let headers = match self {
             Self::Failed(failure) => return failure.retry_after,
@@ -150,7 +150,7 @@ impl ProviderError {
         value.trim().parse().ok().map(Duration::from_secs)
     }
 
-    /// Whether the same request may be answered when it is sent again.
+    /// Returns `true` if the same request may succeed when it is sent again.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Http { status, .. } => matches!(status, 408 | 409 | 429 | 500..=599),
@@ -161,44 +161,44 @@ impl ProviderError {
     }
 }
 
-/// A provider as users name it: `NAME:ARGUMENT`.
+/// Provider, which users name as `NAME:ARGUMENT`.
 pub struct Provider {
-    /// What stands before the colon.
+    /// Name before the colon.
     pub name: &'static str,
-    /// What stands after it, for help texts.
+    /// Placeholder for the argument, for help texts.
     pub argument: &'static str,
-    /// What it is, in one line.
+    /// Description in one line.
     pub summary: &'static str,
-    /// The variables it reads from the [`Credentials`](crate::Credentials) it is given: those of keys, then that of an
-    /// address.
+    /// Names of the variables that it reads from the [`Credentials`](crate::Credentials): those of keys, followed by
+    /// that of an address.
     pub variables: &'static [&'static str],
-    /// Opens it with what stands after the colon.
+    /// Opens the provider with the argument.
     pub(crate) open: fn(&Opening<'_>) -> Result<Opened, OpenError>,
 }
 
 impl Provider {
-    /// The variables that a key may be in; none if it takes no key.
+    /// Returns the variables for a key; empty if the provider takes no key.
     pub fn keys(&self) -> &'static [&'static str] {
         self.variables.split_last().map_or(&[], |(_, keys)| keys)
     }
 }
 
-/// What a provider is opened with.
+/// Arguments for opening a provider.
 pub(crate) struct Opening<'a> {
-    /// What stands after the colon.
+    /// Argument after the colon.
     pub(crate) argument: &'a str,
-    /// Another address than the vendor's own.
+    /// Base URL to use instead of the vendor's own.
     pub(crate) base_url: Option<&'a str>,
-    /// What all that is opened has in common.
+    /// State shared by all the models that are opened.
     pub(crate) providers: &'a Providers,
-    /// Reads a file of the user's.
+    /// Reads a file of the user.
     pub(crate) read: ReadDocument<'a>,
 }
 
-/// Reads a file of the user's into a tree. This crate reads no files itself.
+/// Reads a file of the user into a tree. This crate does not read files itself.
 pub type ReadDocument<'a> = &'a dyn Fn(&str) -> Result<Node, Vec<Diagnostic>>;
 
-/// Every provider, in the order users see them.
+/// All providers, in the order in which users see them.
 pub static PROVIDERS: &[Provider] = &[
     crate::openai::PROVIDER,
     crate::openai::BY_RESPONSES,
@@ -210,12 +210,12 @@ pub static PROVIDERS: &[Provider] = &[
     crate::scripted::PROVIDER,
 ];
 
-/// A provider that is ready for trials.
+/// Opened provider.
 #[derive(Clone)]
 pub enum Opened {
-    /// A script, to be played from its beginning for every trial.
+    /// Script, to be played from its start in every trial.
     Script(Arc<Script>),
-    /// A model on the network.
+    /// Model on the network.
     Model(Arc<dyn Model>),
 }
 
@@ -228,64 +228,64 @@ impl std::fmt::Debug for Opened {
     }
 }
 
-/// Why a provider cannot be opened.
+/// Reason why a provider cannot be opened.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum OpenError {
-    /// Nobody has that name.
+    /// The provider's name is unknown.
     #[error("unknown model provider `{written}`; there are: {known}{}", did_you_mean(.near))]
     UnknownProvider {
-        /// What was written before the colon.
+        /// Name before the colon.
         written: String,
-        /// Every provider's name.
+        /// Names of all providers.
         known: String,
-        /// The name that was most likely meant.
+        /// Most similar name.
         near: Option<&'static str>,
     },
-    /// The name stands alone.
+    /// The argument is missing.
     #[error("`{provider}` needs to know more: write `{provider}:{argument}`")]
     NoArgument {
-        /// The provider.
+        /// Name of the provider.
         provider: &'static str,
-        /// What has to follow.
+        /// Required argument.
         argument: &'static str,
     },
-    /// The key is not there.
+    /// The key is missing.
     #[error("`{provider}` needs a key: {} is not set", .variables.join(" or "))]
     NoKey {
-        /// The provider.
+        /// Name of the provider.
         provider: &'static str,
-        /// The variables it could be in.
+        /// Variables that can hold the key.
         variables: &'static [&'static str],
     },
-    /// The key cannot be sent.
+    /// The key contains characters that cannot be sent.
     #[error("the key in {variable} has characters that no key has, such as a line break")]
     BadKey {
-        /// The variable it is in.
+        /// Variable that holds it.
         variable: &'static str,
     },
-    /// Nobody says where the provider is.
+    /// The provider has no default address, and none is set.
     #[error("`{provider}` needs an address: give `--base-url`, or set {variable}")]
     NoAddress {
-        /// The provider.
+        /// Name of the provider.
         provider: &'static str,
-        /// The variable it could be in.
+        /// Variable that can hold the address.
         variable: &'static str,
     },
-    /// The address is none.
+    /// The address is not valid.
     #[error("the base URL of `{provider}` cannot be used: {because}")]
     BadAddress {
-        /// The provider.
+        /// Name of the provider.
         provider: &'static str,
-        /// What is wrong with it.
+        /// Description of the problem.
         because: String,
     },
-    /// The network cannot be used from here.
+    /// The HTTP client could not be created.
     #[error("no client for HTTP can be made: {because}")]
     NoClient {
-        /// What is wrong.
+        /// Description of the problem.
         because: String,
     },
-    /// The provider's file is not as it should be.
+    /// The provider's file has problems.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Invalid(Vec<Diagnostic>),
 }
@@ -294,8 +294,8 @@ fn did_you_mean(near: &Option<&'static str>) -> String {
     near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
 }
 
-/// The provider that `written` names, and what stands after the colon. `None` for a plain model name, which is the
-/// agent's own business, even if it has a colon in it.
+/// Returns the provider that `written` names, and the argument. `None` for a plain model name, even with a colon in
+/// it: only the agent interprets that.
 pub fn provider_of(written: &str) -> Option<(&'static Provider, &str)> {
     let (name, argument) = written.split_once(':')?;
     let provider = PROVIDERS.iter().find(|provider| provider.name == name)?;
@@ -303,13 +303,13 @@ pub fn provider_of(written: &str) -> Option<(&'static Provider, &str)> {
 }
 
 impl OpenError {
-    /// Whether it is the machine that lacks something, rather than that something wrong was written.
+    /// Returns `true` if something is missing in the environment, rather than wrong in what the user wrote.
     pub fn is_environments(&self) -> bool {
         matches!(self, Self::NoKey { .. } | Self::BadKey { .. } | Self::NoAddress { .. } | Self::NoClient { .. })
     }
 }
 
-/// The provider of `NAME:ARGUMENT`, such as `openai:gpt-5`, and the argument.
+/// Returns the provider of `NAME:ARGUMENT`, such as `openai:gpt-5`, and the argument.
 pub(crate) fn named(written: &str) -> Result<(&'static Provider, &str), OpenError> {
     let (name, argument) = written.split_once(':').unwrap_or((written, ""));
     let Some(provider) = PROVIDERS.iter().find(|provider| provider.name == name) else {

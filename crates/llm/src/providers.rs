@@ -1,4 +1,4 @@
-//! What everything that is opened in a run has in common.
+//! State shared by all the models opened in a run.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -12,14 +12,14 @@ use crate::network::Network;
 use crate::provider::{Opening, named};
 use crate::{Credentials, Documents, ListPrices, OpenError, Opened, Policy, Prices, ReadDocument, openai};
 
-/// Where models are opened from: keys, prices, patience, and the accounts that all who ask the same provider share.
+/// Opens models. It has the keys, the prices, the policies, and the accounts shared by callers of the same provider.
 /// Clones share everything; a run has one.
 #[derive(Clone, Default)]
 pub struct Providers {
     shared: Arc<Shared>,
 }
 
-/// Where an account is, and the key that opens it.
+/// Address of an account, and its key.
 type Sign = (String, Option<Key>);
 
 #[derive(Default)]
@@ -27,7 +27,7 @@ struct Shared {
     credentials: Credentials,
     prices: Prices,
     policy: Policy,
-    /// Those of providers that have one of their own.
+    /// Policies of providers that have their own.
     policies: Arc<BTreeMap<String, Policy>>,
     network: Arc<Network>,
     accounts: Arc<Mutex<HashMap<Sign, Arc<Account>>>>,
@@ -35,15 +35,15 @@ struct Shared {
 }
 
 impl Providers {
-    /// Opens with these keys, at these prices, as patiently as the policy says.
+    /// Creates a value with these keys, prices and policy.
     pub fn new(credentials: Credentials, prices: Prices, policy: Policy) -> Self {
         let network = Arc::new(Network::new(&credentials, &policy));
         let shared = Shared { credentials, prices, policy, network, ..Shared::default() };
         Self { shared: Arc::new(shared) }
     }
 
-    /// The same with `value` in a variable, such as a key that somebody has to themselves. Prices, patience, the network
-    /// and the accounts are still shared.
+    /// Returns a copy with a variable set to `value`, such as a key for one caller only. Prices, policies, the
+    /// network and the accounts are still shared.
     pub fn with(&self, variable: &str, value: &str) -> Self {
         let shared = Shared {
             credentials: self.shared.credentials.clone().with(variable, value),
@@ -57,7 +57,7 @@ impl Providers {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The same, with providers that are asked by a policy of their own, by their names.
+    /// Returns a copy in which the named providers have their own policies.
     pub fn with_policies(&self, policies: BTreeMap<String, Policy>) -> Self {
         let shared = Shared {
             credentials: self.shared.credentials.clone(),
@@ -71,26 +71,26 @@ impl Providers {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Opens OpenAI's Assistants API, or that of a server like it at `base_url`. Nothing is sent yet.
+    /// Opens OpenAI's Assistants API, or that of a compatible server at `base_url`. Nothing is sent yet.
     ///
     /// # Errors
-    /// A key or an address that is missing or wrong.
+    /// Fails if a key or an address is missing or wrong.
     pub fn assistants(&self, base_url: Option<&str>) -> Result<Documents, OpenError> {
         let read = &|_: &str| Err(Vec::new());
         openai::ASSISTANTS.documents(&Opening { argument: "", base_url, providers: self, read })
     }
 
-    /// Opens `NAME:ARGUMENT`, such as `openai:gpt-5` or `scripted:hello.yaml`; a file it names is read by `read`.
-    /// `base_url` is another address than the vendor's own. Nothing is sent yet.
+    /// Opens `NAME:ARGUMENT`, such as `openai:gpt-5` or `scripted:hello.yaml`; `read` reads the file that it names.
+    /// `base_url` replaces the vendor's own address. Nothing is sent yet.
     ///
     /// # Errors
-    /// A name that nobody has, a key or an address that is missing, a file that is wrong.
+    /// Fails if the name is unknown, a key or an address is missing, or a file has problems.
     pub fn open(&self, written: &str, base_url: Option<&str>, read: ReadDocument<'_>) -> Result<Opened, OpenError> {
         let (provider, argument) = named(written)?;
         (provider.open)(&Opening { argument, base_url, providers: self, read })
     }
 
-    /// Whether a variable, such as `OPENAI_API_KEY`, is there and not empty. What is in it is never shown.
+    /// Returns `true` if a variable, such as `OPENAI_API_KEY`, is set and not empty. Its value is never shown.
     pub fn holds(&self, variable: &str) -> bool {
         self.shared.credentials.get(variable).is_some()
     }
@@ -99,17 +99,17 @@ impl Providers {
         &self.shared.credentials
     }
 
-    /// What models cost, as far as it is known.
+    /// Returns the prices of models, as far as they are known.
     pub fn prices(&self) -> &Prices {
         &self.shared.prices
     }
 
-    /// OpenRouter's own list, once somebody has asked for it.
+    /// Returns OpenRouter's price list, which is fetched on first use.
     pub(crate) fn list(&self) -> &OnceCell<Result<Arc<ListPrices>, String>> {
         &self.shared.list
     }
 
-    /// How the provider called `name` is asked.
+    /// Returns the policy of the provider called `name`.
     pub(crate) fn policy_of(&self, name: &str) -> &Policy {
         self.shared.policies.get(name).unwrap_or(&self.shared.policy)
     }
@@ -118,7 +118,7 @@ impl Providers {
         &self.shared.network
     }
 
-    /// The account that `key` opens at `origin`; whoever is first says by which policy it is used.
+    /// Returns the account of `key` at `origin`; the first caller determines its policy.
     pub(crate) fn account(&self, origin: String, key: Option<Key>, policy: &Policy) -> Arc<Account> {
         let mut accounts = self.shared.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         let account = accounts.entry((origin, key)).or_insert_with(|| Arc::new(Account::new(policy)));

@@ -1,4 +1,4 @@
-//! A model on the network: what all vendors have in common.
+//! Models on the network: the parts that all vendors have in common.
 
 mod documents;
 mod exchange;
@@ -20,10 +20,10 @@ use crate::account::Account;
 use crate::provider::{BoxFuture, Model, ProviderError};
 use crate::{Block, Failure, Flights, Policy, Price, Reply, Request, Trouble};
 
-/// A model on the network, as one trial sees it. Its account is everybody's.
+/// Model on the network, as seen by one trial. Its account is shared.
 pub(crate) struct Remote {
     exchange: Exchange,
-    /// The model's name at the vendor's.
+    /// Vendor's name of the model.
     model: String,
     account: Arc<Account>,
     policy: Policy,
@@ -37,7 +37,7 @@ pub(crate) struct Remote {
 struct State {
     steps: Vec<Step>,
     replies: u64,
-    /// The ids of the calls so far: some servers count anew in every answer.
+    /// Ids of the calls so far: some servers start counting again in every response.
     calls: HashSet<String>,
 }
 
@@ -64,7 +64,7 @@ impl Model for Remote {
 }
 
 impl Remote {
-    /// Tries until there is an answer, or trying again is of no use.
+    /// Retries until there is a response, or further tries cannot succeed.
     async fn persist(&self, request: &Request) -> Result<Reply, Failure> {
         let again =
             if request.gives_up_on_silence { Trouble::is_transient_and_not_silence } else { Trouble::is_transient };
@@ -77,7 +77,7 @@ impl Remote {
         persistence.ask(attempt, |reply| reply.tokens.map(|tokens| tokens.total()), tell).await
     }
 
-    /// The reply with what the vendor left out: ids that are unique, and what it cost.
+    /// Adds the parts of the reply that the vendor left out: unique ids and the cost.
     fn completed(&self, mut reply: Reply) -> Reply {
         let mut state = self.state();
         state.replies += 1;
@@ -105,7 +105,7 @@ impl Remote {
     }
 }
 
-/// The trouble of a response that says nothing for itself.
+/// Creates the failure for a response that does not describe its own problem.
 fn unreadable(sent: &str, what: &str) -> Failure {
     Failure::new(Trouble::Unreadable, sent).saying(what)
 }

@@ -1,31 +1,31 @@
-//! What a model answers.
+//! Reply of a model.
 
 use model::Tokens;
 use serde_json::{Map, Value};
 
 use crate::Block;
 
-/// One message of a model's.
+/// Message of a model.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reply {
-    /// The message's id.
+    /// Id of the message.
     pub message_id: String,
-    /// The model that answered.
+    /// Model that answered.
     pub model: String,
-    /// Text, thinking and tool calls, in order.
+    /// Text, reasoning and tool calls, in order.
     pub content: Vec<Block>,
-    /// Why it stopped.
+    /// Reason why the model stopped.
     pub stop_reason: StopReason,
-    /// What it used; `None` where the vendor does not tell.
+    /// Tokens used; `None` if the vendor does not report them.
     pub tokens: Option<Tokens>,
-    /// What it cost in US dollars, where a price is known or the vendor tells.
+    /// Cost in US dollars, if a price is known or the vendor reports it.
     pub cost_usd: Option<f64>,
-    /// Fields of the vendor's that have no place above, as they were sent.
+    /// Other fields of the vendor, as they were sent.
     pub extra: Map<String, Value>,
 }
 
 impl Reply {
-    /// The texts of the reply, one after the other, with nothing between them.
+    /// Returns the texts of the reply, concatenated without a separator.
     pub fn text(&self) -> String {
         let texts = self.content.iter().filter_map(|block| match block {
             Block::Text { text } => Some(text.as_str()),
@@ -34,33 +34,33 @@ impl Reply {
         texts.collect()
     }
 
-    /// Whether it calls a tool.
+    /// Returns `true` if it calls a tool.
     pub fn calls_tools(&self) -> bool {
         self.content.iter().any(|block| matches!(block, Block::ToolUse { .. }))
     }
 }
 
-/// Why a model stopped.
+/// Reason why a model stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum StopReason {
-    /// It said what it had to say.
+    /// The reply is complete.
     #[default]
     EndTurn,
-    /// It waits for the results of its tool calls.
+    /// The model waits for the results of its tool calls.
     ToolUse,
-    /// The limit of the answer's tokens was reached.
+    /// The token limit of the reply was reached.
     MaxTokens,
-    /// It wrote a stop sequence.
+    /// The model produced a stop sequence.
     StopSequence,
-    /// It declined.
+    /// The model declined.
     Refusal,
-    /// It wants to be asked to go on.
+    /// The model paused and expects a request to continue.
     Paused,
-    /// Something else, in the vendor's word.
+    /// Any other reason, in the vendor's wording.
     Other(String),
 }
 
-/// The names a script uses, in the order of the documentation.
+/// Names used in scripts, in the order of the documentation.
 pub(crate) const STOP_REASONS: &[(&str, StopReason)] = &[
     ("end_turn", StopReason::EndTurn),
     ("tool_use", StopReason::ToolUse),

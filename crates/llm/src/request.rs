@@ -1,61 +1,61 @@
-//! What an agent asks of its model.
+//! Request of an agent to its model.
 
 use serde_json::{Map, Value};
 
 use crate::message::{self, Block, Message, Role};
 
-/// One request for the next message of a conversation.
+/// Request for the next message of a conversation.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Request {
-    /// The model, as the agent names it.
+    /// Name of the model, as the agent gives it.
     pub model: String,
-    /// The system prompt, in the pieces it is sent in.
+    /// System prompt, in the pieces in which it is sent.
     pub system: Vec<String>,
-    /// Everything said so far.
+    /// Messages so far.
     pub messages: Vec<Message>,
-    /// The tools the model may call.
+    /// Tools that the model may call.
     pub tools: Vec<ToolSpec>,
-    /// The most tokens of the answer.
+    /// Maximum number of tokens of the reply.
     pub max_tokens: Option<u64>,
-    /// How much chance there is in the answer, from 0; `None` leaves it to the vendor.
+    /// Sampling temperature, from 0; `None` leaves it to the vendor.
     pub temperature: Option<f64>,
-    /// How hard the model is to think, in the vendor's word.
+    /// Reasoning effort, in the vendor's wording.
     pub effort: Option<String>,
-    /// What the answer has to look like, where it is to be JSON.
+    /// Required structure of the reply, if it must be JSON.
     pub response_schema: Option<ResponseSchema>,
-    /// True if it is not sent again to a provider that let its time pass without the beginning of an answer.
+    /// True if the request is not retried after a provider did not start to respond in time.
     pub gives_up_on_silence: bool,
-    /// Which conversation it belongs to.
+    /// Conversation it belongs to.
     pub conversation: Conversation,
-    /// Fields of the vendor's that have no place above, as they were sent.
+    /// Other fields of the vendor, as they were sent.
     pub extra: Map<String, Value>,
 }
 
 impl Request {
-    /// The whole system prompt: the pieces before the conversation and the system's messages within it.
+    /// Returns the whole system prompt: the pieces before the conversation and the system's messages within it.
     pub fn system_text(&self) -> String {
         let within = self.messages.iter().filter(|message| message.role == Role::System).map(Message::spoken);
         self.system.iter().cloned().chain(within).collect::<Vec<_>>().join("\n")
     }
 
-    /// The text of the first message of the user's.
+    /// Returns the text of the user's first message.
     pub fn first_user_text(&self) -> Option<String> {
         self.messages.iter().find(|message| message.role == Role::User).map(Message::spoken)
     }
 
-    /// The text of every message of the user's, a line each.
+    /// Returns the texts of all the user's messages, one per line.
     pub fn user_text(&self) -> String {
         let users = self.messages.iter().filter(|message| message.role == Role::User);
         users.map(Message::spoken).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
-    /// The text of the last message of the user's that has any; messages of tool results alone are passed over.
+    /// Returns the text of the user's last message that has any; messages with only tool results are skipped.
     pub fn last_user_text(&self) -> Option<String> {
         let users = self.messages.iter().rev().filter(|message| message.role == Role::User);
         users.map(Message::spoken).find(|text| !text.is_empty())
     }
 
-    /// The tool results that the model has not answered yet, as text.
+    /// Returns the tool results that the model has not answered yet, as text.
     pub fn fresh_tool_results(&self) -> Vec<String> {
         let since = self.messages.iter().rposition(|message| message.role == Role::Assistant).map_or(0, |at| at + 1);
         let blocks = self.messages[since..].iter().flat_map(|message| &message.content);
@@ -67,12 +67,12 @@ impl Request {
             .collect()
     }
 
-    /// The names of the tools, in order.
+    /// Returns the names of the tools, in order.
     pub fn tool_names(&self) -> impl Iterator<Item = &str> {
         self.tools.iter().map(|tool| tool.name.as_str())
     }
 
-    /// Shows every text of the request to `see`.
+    /// Calls `see` with every text of the request.
     pub(crate) fn each_text(&self, see: &mut dyn FnMut(&str)) {
         see(&self.model);
         self.system.iter().for_each(|text| see(text));
@@ -90,60 +90,61 @@ impl Request {
     }
 }
 
-/// What an answer has to look like. Each vendor has its own means to hold a model to it; whether an answer really is so
-/// is for the caller to see ([`crate::in_schema`]).
+/// Required structure of a reply. Each vendor has its own way to enforce it; the caller must check whether a reply
+/// really has it ([`crate::in_schema`]).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResponseSchema {
-    /// What the answer is called; letters, digits, `_` and `-`.
+    /// Name of the structure: letters, digits, `_` and `-`.
     pub name: String,
-    /// A JSON Schema.
+    /// JSON Schema.
     pub schema: Value,
 }
 
-/// A tool the model may call.
+/// Tool that the model may call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolSpec {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it is for.
+    /// Description.
     pub description: Option<String>,
-    /// The JSON Schema of its arguments; `null` for a tool the vendor runs itself.
+    /// JSON Schema of its arguments; `null` for a tool that the vendor runs itself.
     pub input_schema: Value,
-    /// Fields of the vendor's that have no place above, as they were sent.
+    /// Other fields of the vendor, as they were sent.
     pub extra: Map<String, Value>,
 }
 
-/// Which of an agent's conversations a request belongs to.
+/// Conversation of an agent to which a request belongs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Conversation {
-    /// What is known about its place.
+    /// Role of the conversation.
     pub part: Part,
-    /// The sub-agent's own id, where the agent sends one.
+    /// Id of the sub-agent, if the agent sends one.
     pub agent: Option<String>,
-    /// The session's id, where the agent sends one.
+    /// Id of the session, if the agent sends one.
     pub session: Option<String>,
 }
 
 impl Conversation {
-    /// The agent's own conversation with its user.
+    /// Creates the agent's own conversation with its user.
     pub fn main() -> Self {
         Self { part: Part::Main, ..Self::default() }
     }
 
-    /// A sub-agent's conversation.
+    /// Creates a sub-agent's conversation.
     pub fn subagent(id: Option<String>) -> Self {
         Self { part: Part::Subagent, agent: id, session: None }
     }
 }
 
-/// What part a conversation has in the agent's work.
+/// Role of a conversation in the agent's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Part {
-    /// The agent's own conversation with its user.
+    /// Agent's own conversation with its user.
     Main,
-    /// A sub-agent's.
+    /// Conversation of a sub-agent.
     Subagent,
-    /// The agent does not say. With tools it is the main one, without it is a side request such as for a title.
+    /// Not specified by the agent. With tools it is the main conversation, without them a side request, such as for a
+    /// title.
     #[default]
     Unmarked,
 }

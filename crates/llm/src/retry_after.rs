@@ -1,12 +1,11 @@
-//! When a provider says to come back.
+//! Parsing of the headers in which a provider asks to wait.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 
-/// How long to wait, from the value of `Retry-After`: seconds, or a date seen from `now`. A date that is over means not
-/// at all.
+/// Parses the value of `Retry-After`: seconds, or a date relative to `now`. A date in the past means no wait.
 pub(crate) fn parse(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<f64>() {
@@ -16,7 +15,7 @@ pub(crate) fn parse(value: &str, now: Timestamp) -> Option<Duration> {
     Some(Duration::try_from(then.duration_since(now)).unwrap_or_default())
 }
 
-/// How long to wait, from the value of `retry-after-ms`, which some vendors send beside the other.
+/// Parses the value of `retry-after-ms`, which some vendors send in addition.
 pub(crate) fn parse_ms(value: &str) -> Option<Duration> {
     let milliseconds: f64 = value.trim().parse().ok()?;
     Duration::try_from_secs_f64(milliseconds / 1000.0).ok()

@@ -1,44 +1,44 @@
-//! Answers that have to be JSON of a certain shape.
+//! Replies that must be JSON of a given structure.
 
 use model::Tokens;
 use serde_json::{Map, Value};
 
 use crate::{Message, Model, ProviderError, Reply, Request, Role, StopReason, Trouble};
 
-/// What asking for JSON came to.
+/// Result of a request for JSON.
 #[derive(Debug)]
 pub struct InSchema {
-    /// The answer, or why there is none.
+    /// JSON value, or the reason why there is none.
     pub value: Result<Value, NoAnswer>,
-    /// What all requests used together; `None` if one of them did not tell.
+    /// Tokens of all requests together; `None` if one of them is unknown.
     pub tokens: Option<Tokens>,
-    /// What they cost together in US dollars; `None` if one of them is not known.
+    /// Cost of all requests together in US dollars; `None` if one of them is unknown.
     pub cost_usd: Option<f64>,
-    /// How many answers came.
+    /// Number of replies.
     pub replies: u32,
 }
 
-/// Why there is no answer in the wanted shape.
+/// Reason why there is no reply with the required structure.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NoAnswer {
-    /// The provider gave none.
+    /// The provider returned an error.
     #[error(transparent)]
     Provider(#[from] ProviderError),
     /// The model declined.
     #[error("the model declined to answer{}", .0.as_deref().map(|text| format!(": {text}")).unwrap_or_default())]
     Refused(Option<String>),
-    /// The answer ended at the limit of its tokens.
+    /// The reply reached its token limit before it was complete.
     #[error("the answer reached the limit of its tokens before it was complete")]
     TooLong,
-    /// It is not JSON, or not of the wanted shape, even after it was asked for once more.
+    /// The reply is not JSON, or does not have the required structure, even after one retry.
     #[error("the answer is not as it was asked for: {0}")]
     Invalid(String),
 }
 
-/// Asks `model` for JSON as `request.response_schema` says, by the provider's own means; where the provider does not
-/// have them, or `valid` finds the answer wrong, asks once more with the schema, and what was wrong, in words.
+/// Asks `model` for JSON according to `request.response_schema`, using the provider's own feature. If the provider
+/// does not have it, or `valid` rejects the reply, asks once more with the schema and the problem in words.
 ///
-/// `valid` says what is wrong with an answer. This crate knows no validator of JSON Schema.
+/// `valid` returns the problem with a reply. This crate has no validator of JSON Schema.
 pub async fn in_schema(
     model: &dyn Model,
     request: &Request,
@@ -57,7 +57,7 @@ pub async fn in_schema(
     InSchema { value, tokens: sum.tokens.flatten(), cost_usd: sum.cost.flatten(), replies: sum.replies }
 }
 
-/// What several answers came to together. The inner `None` is: not known.
+/// Totals over several replies. An inner `None` means unknown.
 #[derive(Default)]
 struct Sum {
     tokens: Option<Option<Tokens>>,
@@ -102,7 +102,7 @@ impl Sum {
     }
 }
 
-/// Whether the provider refused the request for what it asks of the answer's shape.
+/// Returns `true` if the provider rejected the request because of the required structure.
 fn lacks_means(error: &ProviderError) -> bool {
     let ProviderError::Failed(failure) = error else { return false };
     let message = failure.message.to_ascii_lowercase();
@@ -110,7 +110,7 @@ fn lacks_means(error: &ProviderError) -> bool {
     failure.trouble == Trouble::BadRequest && words.iter().any(|word| message.contains(word))
 }
 
-/// The same request with the schema in words, and with what was wrong with the answer before.
+/// Returns the request with the schema in words, and with the problem of the previous reply.
 fn in_words(request: &Request, before: Option<(&Reply, &str)>) -> Request {
     let mut asked = request.clone();
     let Some(wanted) = asked.response_schema.take() else { return asked };
@@ -131,10 +131,11 @@ fn in_words(request: &Request, before: Option<(&Reply, &str)>) -> Request {
     asked
 }
 
-/// The JSON in an answer: all of it, what stands in a fence, or what stands between the first and the last bracket.
+/// Extracts the JSON from a reply: all of it, the contents of a code fence, or the text between the first and the
+/// last bracket.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// Returns the problem in words.
 pub fn json_of(text: &str) -> Result<Value, String> {
     let text = text.trim();
     let error = match serde_json::from_str(text) {
@@ -148,7 +149,8 @@ pub fn json_of(text: &str) -> Result<Value, String> {
     found.ok_or_else(|| if text.is_empty() { "it is empty".to_owned() } else { format!("it is not JSON ({error})") })
 }
 
-/// Whether a vendor's strict mode takes the schema: every object is closed and requires all it has.
+/// Returns `true` if a vendor's strict mode accepts the schema: every object is closed and requires all its
+/// properties.
 pub(crate) fn is_strict(schema: &Value) -> bool {
     match schema {
         Value::Array(items) => items.iter().all(is_strict),
@@ -162,7 +164,8 @@ fn is_closed(schema: &Map<String, Value>) -> bool {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return !is_object };
     let required = schema.get("required").and_then(Value::as_array);
     let requires = |name: &String| required.is_some_and(|all| all.iter().any(|one| one == name.as_str()));
-    // A property may itself be called `properties`; a schema that is taken for an open object is only not strict.
+    // A property may itself be called `properties`. A schema that is mistaken for an open object is merely not sent
+    // as strict.
     schema.get("additionalProperties") == Some(&Value::Bool(false)) && properties.keys().all(requires)
 }
 
@@ -175,7 +178,7 @@ mod tests {
     use super::*;
     use crate::{Block, BoxFuture, Failure, ResponseSchema};
 
-    /// Gives its answers in turn and keeps what it was asked.
+    /// Returns its replies in order and records the requests.
     struct Answers {
         answers: Mutex<Vec<Result<Reply, ProviderError>>>,
         asked: Mutex<Vec<Request>>,

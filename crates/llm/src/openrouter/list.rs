@@ -1,4 +1,4 @@
-//! What OpenRouter asks for its models, as its own list says, and what a model of a vendor's is called there.
+//! OpenRouter's price list, and the names of vendors' models in it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,21 +10,22 @@ use tokio::time::timeout;
 
 use crate::{Price, Providers};
 
-/// How long the list may take.
+/// Timeout for fetching the list.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest list that is read, in bytes. It has about a kilobyte for each model.
+/// Maximum size of the list in bytes. It has about a kilobyte for each model.
 const MOST: usize = 16 * 1024 * 1024;
-/// The vendor of model names without one: whoever is reconciled has models of theirs.
+/// Vendor assumed for model names without one: agents whose costs are reconciled use its models.
 const VENDOR: &str = "anthropic";
 
-/// What OpenRouter asks for its models.
+/// OpenRouter's prices by model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ListPrices {
     prices: BTreeMap<String, Price>,
 }
 
 impl ListPrices {
-    /// Reads the answer of `/models`; `None` if it is no such list. A model whose prices cannot be read has none.
+    /// Reads the response of `/models`; `None` if it is not such a list. A model whose prices cannot be read has
+    /// none.
     pub fn of(document: &Value) -> Option<Self> {
         let models = document.get("data")?.as_array()?;
         let prices = models.iter().filter_map(|model| {
@@ -34,14 +35,14 @@ impl ListPrices {
         Some(Self { prices: prices.collect() })
     }
 
-    /// What `model` costs there, under whichever of its names is on the list.
+    /// Returns the price of `model`, under any of its possible names.
     pub fn price(&self, model: &str) -> Option<Price> {
         slug_candidates(model).iter().find_map(|name| self.prices.get(name)).copied()
     }
 }
 
-/// What a model may be called on the list, the likeliest first: a vendor's own name is there behind the vendor, perhaps
-/// without its date, and with a point between the parts of its version.
+/// Returns the possible names of a model in the list, most likely first. The list has the vendor's own name after the
+/// vendor, possibly without its date, and with a dot between the parts of its version.
 pub fn slug_candidates(model: &str) -> Vec<String> {
     if model.is_empty() || model.contains('/') {
         return Some(model.to_owned()).filter(|model| !model.is_empty()).into_iter().collect();
@@ -57,13 +58,13 @@ pub fn slug_candidates(model: &str) -> Vec<String> {
     names
 }
 
-/// `model` without a date at its end, such as `-20251001`.
+/// Returns `model` without a date at its end, such as `-20251001`.
 fn undated(model: &str) -> &str {
     let date = model.rsplit_once('-').filter(|(_, date)| date.len() == 8 && date.bytes().all(|c| c.is_ascii_digit()));
     date.map_or(model, |(name, _)| name)
 }
 
-/// `model` with a point wherever a hyphen stands between two digits.
+/// Returns `model` with a dot in place of each hyphen between two digits.
 fn pointed(model: &str) -> String {
     let bytes = model.as_bytes();
     let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
@@ -74,8 +75,8 @@ fn pointed(model: &str) -> String {
     model.char_indices().map(letter).collect()
 }
 
-/// US dollars for a token each, as numbers or texts. What a model does not ask anything for has no price here: whoever
-/// says that it is free may mean somebody else's money.
+/// Reads US dollars per token, as numbers or texts. A model that is listed as free has no price here, because others
+/// may pay for it.
 fn price(pricing: &Value) -> Option<Price> {
     let amount = |key: &str| match pricing.get(key) {
         None | Some(Value::Null) => Some(None),
@@ -92,11 +93,11 @@ fn price(pricing: &Value) -> Option<Price> {
 }
 
 impl Providers {
-    /// What OpenRouter asks for its models. It is asked once, without a key, and whatever came of it is remembered.
-    /// `OPENROUTER_BASE_URL` is another address.
+    /// Returns OpenRouter's prices. The list is fetched once, without a key, and the result is remembered.
+    /// `OPENROUTER_BASE_URL` sets another address.
     ///
     /// # Errors
-    /// Why there is no list, in words.
+    /// Returns the reason why there is no list, in words.
     pub async fn openrouter_list(&self) -> Result<&Arc<ListPrices>, &str> {
         let list = self.list().get_or_init(|| async {
             match timeout(PATIENCE, self.fetch_list()).await {

@@ -1,4 +1,4 @@
-//! What a vendor offers beside the answers of its models: documents, each below the vendor's address.
+//! Documents of a vendor's API other than model responses, each below the vendor's address.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,8 +10,8 @@ use super::persistence::Persistence;
 use crate::account::Account;
 use crate::{Failure, Policy, Trouble};
 
-/// A vendor's documents, as one trial sees them: signed, patient, and sharing the account with everybody who asks for
-/// the same. No key is in any error.
+/// Documents of a vendor, as seen by one trial. Requests are signed and retried, and share the account with all its
+/// other callers. No error contains a key.
 pub struct Documents {
     exchange: Exchange,
     account: Arc<Account>,
@@ -24,24 +24,24 @@ impl Documents {
         Self { exchange, account, policy, steps: Mutex::default() }
     }
 
-    /// What is at `path`, such as `/threads/t_1/messages?order=asc`. Tried as often as the policy allows.
+    /// Fetches `path`, such as `/threads/t_1/messages?order=asc`. Tries as often as the policy allows.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// Returns the reason why there is no response.
     pub async fn get(&self, path: &str) -> Result<Value, Failure> {
         self.persist(path, None, Trouble::is_transient).await
     }
 
-    /// Sends `body` to `path`. It is tried again only where the vendor cannot have done what it asks for already.
+    /// Sends `body` to `path`. Retries only if the vendor cannot have processed the request.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// Like [`get`](Self::get).
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
         let is_untouched = |trouble| matches!(trouble, Trouble::RateLimit | Trouble::Overloaded | Trouble::Unreachable);
         self.persist(path, Some(body), is_untouched).await
     }
 
-    /// What there is to record since the last call: tries that failed and were repeated.
+    /// Returns the steps to record since the last call: tries that failed and were repeated.
     pub fn take_steps(&self) -> Vec<Step> {
         std::mem::take(&mut self.steps.lock().unwrap_or_else(PoisonError::into_inner))
     }

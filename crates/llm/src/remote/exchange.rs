@@ -1,4 +1,4 @@
-//! One request and its answer.
+//! One request and its response.
 
 mod document;
 
@@ -20,14 +20,14 @@ use crate::frames::Frames;
 use crate::wire::{Dialect, Framing, Gather, Progress, Spoilt, Told};
 use crate::{Failure, Flights, Policy, Reply, Request, Trouble, retry_after};
 
-/// What ends a stream of events, with some vendors.
+/// Marker at the end of an event stream, used by some vendors.
 const END: &[u8] = b"[DONE]";
-/// How long the rest of a complete answer may take; read to its end, the connection serves the next request.
+/// Timeout for reading the rest of a complete response, so that the connection can serve the next request.
 const REST: Duration = Duration::from_millis(50);
-/// The most bytes of an error that are read.
+/// Maximum number of bytes of an error that are read.
 const LARGEST_ERROR: usize = 64 * 1024;
 
-/// Where requests go.
+/// Endpoint to which requests are sent.
 pub(super) struct Exchange {
     client: Client,
     url: Url,
@@ -41,7 +41,7 @@ impl Exchange {
         Self { client, url, headers, key, dialect: vendor.dialect }
     }
 
-    /// Sends `request` once. While nothing has come back it is among `flights`.
+    /// Sends `request` once. It is registered in `flights` until a response starts.
     pub(super) async fn run(&self, request: &Request, policy: &Policy, flights: &Flights) -> Result<Reply, Failure> {
         let attempt =
             Attempt { exchange: self, request, policy, sent: self.sent(request), has_begun: AtomicBool::new(false) };
@@ -53,7 +53,7 @@ impl Exchange {
         done.map_err(|failure| self.scrubbed(failure))
     }
 
-    /// What is sent where, without what an address may hide.
+    /// Describes the request and its address, without the query, which may contain secrets.
     fn sent(&self, request: &Request) -> String {
         let mut url = self.url.clone();
         url.set_query(None);
@@ -75,7 +75,7 @@ struct Attempt<'a> {
     request: &'a Request,
     policy: &'a Policy,
     sent: String,
-    /// True once something of the answer has come.
+    /// True once a part of the response has arrived.
     has_begun: AtomicBool,
 }
 
@@ -92,7 +92,7 @@ impl Attempt<'_> {
             .body(body)
             .send();
         let flight = flights.begin(self.sent.clone());
-        // The connection has a limit of its own, which is told apart.
+        // The connection has its own timeout, which is reported separately.
         let limit = self.policy.timeouts.first_byte;
         let response = timeout(limit + self.policy.timeouts.connect, sending).await;
         let response = response.map_err(|_| self.silent(limit))?;
@@ -108,12 +108,13 @@ impl Attempt<'_> {
         }
     }
 
-    /// Whether the answer comes in pieces: what it says of itself counts for more than what was asked for.
+    /// Returns `true` if the response is a stream. Its content type takes precedence over the kind that was
+    /// requested.
     fn is_stream(&self, response: &Response) -> bool {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         match kind.split(';').next().unwrap_or_default().trim() {
             "text/event-stream" | "application/x-ndjson" => true,
-            // A document of lines says no more of itself than a document.
+            // A stream of JSON lines may have the same content type as a single document.
             "application/json" => self.policy.stream && self.exchange.dialect.framing() == Framing::Lines,
             _ => self.policy.stream,
         }
@@ -124,7 +125,7 @@ impl Attempt<'_> {
         self.exchange.dialect.reply(self.request, document).map_err(|spoilt| self.spoilt(spoilt))
     }
 
-    /// The whole of an answer that is one document.
+    /// Reads the whole of a response that is one document.
     async fn whole(&self, arriving: &mut Arriving) -> Result<Value, Failure> {
         let mut body = Vec::new();
         while let Some(bytes) = self.next(arriving).await? {
@@ -149,7 +150,7 @@ impl Attempt<'_> {
             let _ = timeout(REST, rest).await;
         } else {
             for piece in frames.finish() {
-                // What cannot be read at the end of a stream was cut there.
+                // A piece at the end of a stream that cannot be parsed was cut off there.
                 if serde_json::from_slice::<Value>(&piece).is_err() && piece != END {
                     break;
                 }
@@ -159,7 +160,7 @@ impl Attempt<'_> {
         gathered.finish().ok_or_else(|| Failure::new(Trouble::Cut, &self.sent))
     }
 
-    /// Takes in one piece; says whether it was the last.
+    /// Processes one piece; returns `true` if it was the last.
     fn piece(&self, gathered: &mut dyn Gather, piece: &[u8]) -> Result<bool, Failure> {
         if piece == END {
             return Ok(true);
@@ -169,7 +170,7 @@ impl Attempt<'_> {
         Ok(progress == Progress::Complete)
     }
 
-    /// The next bytes of the answer; `None` at its end.
+    /// Returns the next bytes of the response; `None` at its end.
     async fn next(&self, arriving: &mut Arriving) -> Result<Option<bytes::Bytes>, Failure> {
         let first = arriving.limit;
         let limit = first.unwrap_or(self.policy.timeouts.idle);
@@ -181,7 +182,7 @@ impl Attempt<'_> {
         let bytes = bytes.map_err(|error| self.broken(error))?;
         arriving.begun();
         self.has_begun.store(true, Ordering::Relaxed);
-        // No vendor's format begins so.
+        // No vendor's format starts like this.
         if arriving.seen == 0 && bytes.as_ref().is_some_and(|bytes| bytes.trim_ascii_start().starts_with(b"<")) {
             return Err(Failure::new(Trouble::WebPage, &self.sent));
         }
@@ -193,7 +194,7 @@ impl Attempt<'_> {
         Ok(bytes)
     }
 
-    /// What a response says that has no status of success.
+    /// Creates the failure for a response without a success status.
     async fn refused(&self, mut response: Response) -> Failure {
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
@@ -201,7 +202,7 @@ impl Attempt<'_> {
         let wait = wait.or_else(|| retry_after::parse(header("retry-after")?, Timestamp::now()));
         let location = header("location").filter(|_| (300..400).contains(&status)).map(str::to_owned);
         let mut body = Vec::new();
-        // An error that does not come whole is still an error.
+        // An incomplete error is still an error.
         while let Ok(Ok(Some(bytes))) = timeout(self.policy.timeouts.idle, response.chunk()).await {
             body.extend_from_slice(&bytes);
             if body.len() > LARGEST_ERROR {
@@ -215,12 +216,12 @@ impl Attempt<'_> {
             message: if body.starts_with(b"<") { "a page for people".to_owned() } else { self.shown(&body) },
         });
         if let Some(location) = location {
-            // Another address may hide a key as well as this one.
+            // The other address may contain a key, too.
             let location = location.split(['?', '#']).next().unwrap_or_default().to_owned();
             told.message = format!("it points to {location}, where the key is not to go");
         }
         if let Some(key) = &self.exchange.key {
-            // Before the message is cut short, or half a key could be left at its end.
+            // Remove the key before the message is shortened, otherwise half a key could be left at its end.
             told.message = key.scrub(&told.message);
         }
         Failure { retry_after: wait, ..Failure::told(Some(status), &told, &self.sent) }
@@ -243,7 +244,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// The beginning of what came, for people.
+    /// Returns the start of the received bytes for display.
     fn shown(&self, bytes: &[u8]) -> String {
         let text = String::from_utf8_lossy(bytes);
         match &self.exchange.key {
@@ -252,7 +253,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// What is wrong with an answer that is not whole after `total`.
+    /// Creates the failure for a response that is not complete after `total`.
     fn unfinished(&self, total: Duration) -> Failure {
         match self.has_begun.load(Ordering::Relaxed) {
             true => self.late(Trouble::TimedOut, "the whole answer took longer than", total),
@@ -271,7 +272,7 @@ impl Attempt<'_> {
     fn broken(&self, error: reqwest::Error) -> Failure {
         let error = error.without_url();
         let told = chain(&error);
-        // What takes compressed bodies apart reports every broken one as undecodable, also where the connection closed.
+        // The decompressor reports every broken body as undecodable, even if the connection closed.
         let is_cut =
             ["error reading a body", "unexpected end", "unexpected EOF"].iter().any(|sign| told.contains(sign));
         let trouble = match () {
@@ -284,11 +285,11 @@ impl Attempt<'_> {
     }
 }
 
-/// An answer that is coming in.
+/// Response that is being received.
 struct Arriving {
     response: Response,
     seen: usize,
-    /// How long the first bytes may take; gone with them.
+    /// Timeout for the first bytes; `None` once they have arrived.
     limit: Option<Duration>,
     _flight: Option<crate::Flight>,
 }
@@ -300,7 +301,7 @@ impl Arriving {
     }
 }
 
-/// An error with all that is behind it.
+/// Formats an error with all its causes.
 fn chain(error: &dyn Error) -> String {
     let mut told = error.to_string();
     let mut behind = error.source();

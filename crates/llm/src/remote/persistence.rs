@@ -1,4 +1,4 @@
-//! Asking again.
+//! Retries of requests.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use model::Step;
 use crate::account::Account;
 use crate::{Failure, Policy, Trouble};
 
-/// How often and when something is asked again, and who else has to wait for that.
+/// Rules for retries of a request, and the account whose callers may have to wait.
 pub(super) struct Persistence<'a> {
     pub(super) account: &'a Arc<Account>,
     pub(super) policy: &'a Policy,
-    /// What may be asked again at all.
+    /// Returns `true` for failures that may be retried.
     pub(super) again: fn(Trouble) -> bool,
 }
 
 impl Persistence<'_> {
-    /// Asks until there is an answer, or asking again is of no use. `tokens` is what an answer took, and `tell` hears of
-    /// each try that failed and is repeated.
+    /// Sends the request until there is a response, or further tries cannot succeed. `tokens` returns the usage of a
+    /// response, and `tell` is called for each try that failed and is repeated.
     pub(super) async fn ask<T, F: Future<Output = Result<T, Failure>>>(
         &self,
         mut attempt: impl FnMut() -> F,
@@ -51,7 +51,7 @@ impl Persistence<'_> {
                 error: failure.to_string(),
                 delay_ms: u64::try_from(wait.as_millis()).ok(),
             });
-            // Else the account makes everybody wait.
+            // Otherwise the account delays all its callers.
             if !failure.trouble.is_everybodys() {
                 tokio::time::sleep(wait).await;
             }

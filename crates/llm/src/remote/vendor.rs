@@ -1,4 +1,4 @@
-//! Where a vendor is and how requests to it are signed.
+//! Address of a vendor and authentication of requests to it.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,32 +13,32 @@ use crate::provider::{OpenError, Opened, Opening};
 use crate::wire::Dialect;
 use crate::{Flights, credentials, ollama};
 
-/// A vendor's description.
+/// Description of a vendor.
 pub(crate) struct Vendor {
     pub(crate) name: &'static str,
     pub(crate) dialect: &'static dyn Dialect,
-    /// Where keys may be, the first one that is set counts.
+    /// Variables for the key; the first one that is set counts.
     pub(crate) keys: &'static [Key],
-    /// Whether the vendor's own address answers nobody without a key.
+    /// True if the vendor's own address rejects requests without a key.
     pub(crate) needs_key: bool,
-    /// The vendor's own address.
+    /// Vendor's own address.
     pub(crate) address: Option<&'static str>,
     pub(crate) address_variable: &'static str,
-    /// The first part of its paths.
+    /// First part of its paths.
     pub(crate) version: &'static str,
-    /// Whether a base URL with a path of its own has the version in it, as is the custom with this vendor.
+    /// True if a base URL with a path already contains the version, as is common with this vendor.
     pub(crate) is_version_given: bool,
     pub(crate) path: &'static str,
     pub(crate) headers: &'static [(&'static str, &'static str)],
 }
 
-/// A variable that a key may be in.
+/// Variable that can hold a key.
 pub(crate) struct Key {
     pub(crate) variable: &'static str,
     pub(crate) sign: Sign,
 }
 
-/// How a key is sent.
+/// Way in which a key is sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sign {
     /// As `Authorization: Bearer`.
@@ -66,13 +66,13 @@ impl Vendor {
         Ok(Opened::Model(Arc::new(remote)))
     }
 
-    /// Opens what is below the vendor's address.
+    /// Opens the documents below the vendor's address.
     pub(crate) fn documents(&'static self, opening: &Opening<'_>) -> Result<Documents, OpenError> {
         let (exchange, account, _) = self.reach(opening)?;
         Ok(Documents::new(exchange, account, opening.providers.policy_of(self.name).clone()))
     }
 
-    /// The way to the vendor, the account that pays for it, and whether the address is the vendor's own.
+    /// Returns the connection to the vendor, its account, and `true` if the address is the vendor's own.
     fn reach(&'static self, opening: &Opening<'_>) -> Result<(Exchange, Arc<Account>, bool), OpenError> {
         let providers = opening.providers;
         let (url, is_own) = self.url(opening)?;
@@ -84,7 +84,7 @@ impl Vendor {
         Ok((Exchange::new(client, url, headers, key, self), account, is_own))
     }
 
-    /// Where requests go, and whether that is the vendor's own address.
+    /// Returns the URL of requests, and `true` if it is at the vendor's own address.
     fn url(&self, opening: &Opening<'_>) -> Result<(Url, bool), OpenError> {
         let variable = || opening.providers.credentials().get(self.address_variable);
         let given = opening.base_url.map(str::trim).filter(|url| !url.is_empty()).or_else(variable);
@@ -109,7 +109,7 @@ impl Vendor {
         Ok((url.clone(), own.is_some_and(|own| own.origin() == url.origin())))
     }
 
-    /// The key, and the headers that go with every request.
+    /// Returns the key, and the headers of every request.
     fn signed(&self, opening: &Opening<'_>, is_own: bool) -> Result<(Option<credentials::Key>, HeaderMap), OpenError> {
         let mut headers = HeaderMap::new();
         for (name, value) in self.headers {
@@ -117,7 +117,7 @@ impl Vendor {
         }
         let found = self.keys.iter().find_map(|key| Some((key, opening.providers.credentials().get(key.variable)?)));
         let Some((place, text)) = found else {
-            // A server of one's own may know its callers by other means.
+            // A self-hosted server may authenticate its clients in other ways.
             if self.needs_key && is_own {
                 return Err(OpenError::NoKey { provider: self.name, variables: self.key_variables() });
             }

@@ -1,10 +1,10 @@
-//! The steps of a conversation that is not the main one.
+//! Steps of a conversation other than the main one.
 
 use super::stage::Stage;
 use super::step::Step;
 use crate::{Part, Request};
 
-/// Steps, and the requests they are for.
+/// Steps, and conditions on the requests they are for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Conversation {
     pub(super) name: Option<String>,
@@ -17,7 +17,7 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// Whether every condition holds.
+    /// Returns `true` if every condition holds.
     pub(super) fn matches(&self, request: &Request, stage: &Stage) -> bool {
         let is_subagent = request.conversation.part == Part::Subagent;
         if self.subagent.is_some_and(|wanted| wanted != is_subagent)

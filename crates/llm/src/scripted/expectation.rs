@@ -1,11 +1,11 @@
-//! What a script expects a request to say.
+//! Expectations of a script about a request.
 
 use model::nearest;
 
 use super::stage::Stage;
 use crate::Request;
 
-/// What a step expects of the request it answers. Every text is looked for as it is written; nothing is a pattern.
+/// Expectations of a step about the request it answers. Every text is searched for literally; none is a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Expectation {
     pub(super) model: Option<String>,
@@ -18,7 +18,7 @@ pub(super) struct Expectation {
     pub(super) tools_exclude: Vec<String>,
 }
 
-/// Whether one condition held, and how it is known.
+/// Result of one condition, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Checked {
     pub(super) met: bool,
@@ -26,7 +26,7 @@ pub(super) struct Checked {
 }
 
 impl Expectation {
-    /// Looks at `request`: one result for each condition, in the order of the documentation.
+    /// Checks `request`: one result for each condition, in the order of the documentation.
     pub(super) fn check(&self, request: &Request, stage: &Stage) -> Vec<Checked> {
         let mut results = Vec::new();
         if let Some(wanted) = &self.model {
@@ -87,7 +87,7 @@ impl Expectation {
     }
 }
 
-/// The beginning of a text, on one line.
+/// Returns the start of a text on one line.
 fn shortened(text: &str) -> String {
     const MOST: usize = 200;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,26 +1,26 @@
-//! What goes wrong on purpose.
+//! Faults that a script injects.
 
 use crate::provider::Break;
 
-/// How an answer goes wrong.
+/// Kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
-    /// An error status instead of an answer.
+    /// An error status instead of a response.
     Http,
     /// The connection closes in the middle of the content.
     Cut,
-    /// What is sent is not what the format allows.
+    /// The data does not follow the format.
     Malformed,
     /// Nothing is ever sent.
     Hang,
-    /// The answer begins, and then nothing more comes.
+    /// The response starts, and then nothing more arrives.
     HangStream,
-    /// The answer begins, and then an error is sent in its place.
+    /// The response starts, and then an error is sent in its place.
     ErrorEvent,
 }
 
 impl FaultKind {
-    /// As scripts write it.
+    /// Returns the name used in scripts.
     pub fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -33,7 +33,7 @@ impl FaultKind {
     }
 }
 
-/// The names a script may use; `sse_error` is another word for `error_event`.
+/// Names that a script may use; `sse_error` is another name for `error_event`.
 pub(super) const KINDS: &[(&str, FaultKind)] = &[
     ("http", FaultKind::Http),
     ("cut", FaultKind::Cut),
@@ -44,18 +44,18 @@ pub(super) const KINDS: &[(&str, FaultKind)] = &[
     ("sse_error", FaultKind::ErrorEvent),
 ];
 
-/// A fault as a script writes it.
+/// Fault as written in a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
     /// An error status.
     Http { status: u16, kind: Option<String>, message: Option<String>, headers: Vec<(String, String)> },
-    /// An error within the answer.
+    /// An error within the response.
     ErrorEvent { kind: Option<String>, message: Option<String> },
-    /// A fault that says nothing.
+    /// A fault without a message.
     Silent(SilentFault),
 }
 
-/// A fault that says nothing.
+/// Fault without a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SilentFault {
     Cut,
@@ -65,7 +65,7 @@ pub(super) enum SilentFault {
 }
 
 impl SilentFault {
-    /// The same, for the wire.
+    /// Returns the corresponding break of the wire format.
     pub(super) fn on_the_wire(self) -> Break {
         match self {
             Self::Cut => Break::Cut,
@@ -88,7 +88,7 @@ impl Fault {
         }
     }
 
-    /// In words.
+    /// Returns a description in words.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Http { status, .. } => format!("HTTP {status}"),

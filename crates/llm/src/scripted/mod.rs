@@ -1,23 +1,23 @@
-//! The model `scripted:FILE`: it says what a file tells it to, so that an agent can be tested offline, for nothing, and
-//! with the same result every time.
+//! The model `scripted:FILE`, which plays the replies from a file, so that an agent can be tested offline, at no
+//! cost, and with the same result every time.
 //!
-//! A script is an ordered list of *steps*; a step is one answer: text, thinking, tool calls, what they cost, or a
-//! *fault*. The n-th request of a conversation gets the n-th step, whatever it says; `expect_request` checks what it
-//! said. Requests of other conversations (sub-agents, side requests) never use up the steps of the main one: they have
-//! steps of their own under `conversations`, and what nobody wrote steps for is answered as follows:
+//! A script is an ordered list of *steps*; a step is one reply: text, reasoning, tool calls, their cost, or a
+//! *fault*. The n-th request of a conversation gets the n-th step, whatever the request contains; `expect_request`
+//! checks its contents. Requests of other conversations (sub-agents, side requests) never use up the steps of the
+//! main one. They have their own steps under `conversations`, and requests without steps are answered as follows:
 //!
 //! - a request without tools that is not marked as the agent's main conversation, such as one for a session's title,
 //!   gets the text `ok` for no tokens;
-//! - a sub-agent's request is refused, with a [`Problem`] that says what to write;
-//! - a request after the last step is refused likewise.
+//! - a request of a sub-agent is rejected, with a [`Problem`] that says what to write;
+//! - a request after the last step is rejected in the same way.
 //!
-//! Wherever a conversation can have several instances (each sub-agent is one) every instance plays its steps from the
-//! beginning. The state of one trial is a [`Playback`]; the [`Script`] itself is never changed and is shared.
+//! If a conversation can have several instances (each sub-agent is one), every instance plays its steps from the
+//! start. A [`Playback`] is the state of one trial; the [`Script`] itself never changes and is shared.
 //!
 //! In every text of a script `$SANDBOX` is replaced by the trial's working directory and `$HOME` by the agent's home
 //! directory, unless a letter, digit or `_` follows. `${HOME}` is left to the shell.
 //!
-//! The format is described key by key by [`reference()`], from the same tables the tests hold against the reader.
+//! [`reference()`] describes the format key by key, from the same tables that the tests compare with the reader.
 
 mod conversation;
 mod expectation;
@@ -53,7 +53,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     },
 };
 
-/// A script as it was read; the same for every trial.
+/// Script as it was read; the same for every trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
     name: String,
@@ -62,22 +62,22 @@ pub struct Script {
 }
 
 impl Script {
-    /// The file it was read from, as the user wrote it.
+    /// Returns the file from which it was read, as the user wrote it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How many steps the main conversation has.
+    /// Returns the number of steps of the main conversation.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// Whether the main conversation has no step at all.
+    /// Returns `true` if the main conversation has no steps.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Begins to play the script, for one trial.
+    /// Starts to play the script for one trial.
     pub fn play(self: &Arc<Self>, stage: Stage) -> Playback {
         Playback::new(Arc::clone(self), stage)
     }

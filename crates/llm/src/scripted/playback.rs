@@ -1,4 +1,4 @@
-//! A script being played for one trial.
+//! Playback of a script for one trial.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use super::step::{Step, Times};
 use crate::provider::{Answer, BoxFuture, Break, Model, ProviderError, Served};
 use crate::{Block, Flights, Part, Reply, Request, StopReason, Waiting};
 
-/// A script being played for one trial. Clones share the state.
+/// Playback of a script for one trial. Clones share the state.
 #[derive(Debug, Clone)]
 pub struct Playback {
     script: Arc<Script>,
@@ -31,52 +31,52 @@ struct State {
     faulted: Option<(Place, ServedFault)>,
 }
 
-/// Which steps a request takes from, and whose instance of them it is.
+/// Conversation and instance from which a request takes its steps.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Place {
-    /// An index into the script's conversations; `None` for the main one.
+    /// Index into the script's conversations; `None` for the main one.
     conversation: Option<usize>,
-    /// The sub-agent's id.
+    /// Id of the sub-agent.
     instance: Option<String>,
 }
 
 #[derive(Debug, Default)]
 struct Cursor {
-    /// The first part of its messages' ids.
+    /// Prefix of its messages' ids.
     label: String,
     step: usize,
-    /// How many requests the current step has answered.
+    /// Number of requests that the current step has answered.
     answered: u64,
     requests: u64,
     exhausted: bool,
 }
 
-/// Something the script has no answer for. The trial says nothing about the agent then.
+/// Request for which the script has no answer. In this case the trial says nothing about the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What it lacks.
+    /// Kind of problem.
     pub kind: ProblemKind,
-    /// What happened and what to do about it, in one line.
+    /// Description of the problem and of how to fix it, in one line.
     pub message: String,
 }
 
-/// What a script lacks.
+/// Kind of problem with a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProblemKind {
     /// There were more requests than steps.
     Exhausted,
-    /// Nothing is written for a sub-agent's conversation, or for the main one.
+    /// The script has no steps for a sub-agent's conversation, or for the main one.
     Unscripted,
 }
 
-/// A fault that was served.
+/// Fault that was served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServedFault {
-    /// What kind.
+    /// Kind of fault.
     pub kind: FaultKind,
-    /// What was served and which line of the script says so.
+    /// Description of the fault, with its line in the script.
     pub because: String,
-    /// Whether a whole answer was served to the same conversation after it.
+    /// True if a complete reply was served to the same conversation after it.
     pub recovered: bool,
 }
 
@@ -85,39 +85,39 @@ impl Playback {
         Self { script, stage: Arc::new(stage), flights: Flights::default(), state: Arc::default() }
     }
 
-    /// The script's name: its file, as the user wrote it.
+    /// Returns the script's name: its file, as the user wrote it.
     pub fn name(&self) -> &str {
         self.script.name()
     }
 
-    /// What there is to record since the last call, in the order it happened: the results of `expect_request`, and the
-    /// problems as notices of the harness.
+    /// Returns the steps to record since the last call, in order: the results of `expect_request`, and the problems
+    /// as notices of the harness.
     pub fn take_steps(&self) -> Vec<model::Step> {
         std::mem::take(&mut self.state().steps)
     }
 
-    /// Everything the script had no answer for, each only once however often the agent tried.
+    /// Returns the problems, each only once however often the agent tried.
     pub fn problems(&self) -> Vec<Problem> {
         self.state().problems.clone()
     }
 
-    /// The last fault that was served.
+    /// Returns the last fault that was served.
     pub fn faulted(&self) -> Option<ServedFault> {
         self.state().faulted.as_ref().map(|(_, fault)| fault.clone())
     }
 
-    /// How many requests have arrived, side requests included.
+    /// Returns the number of requests, including side requests.
     pub fn requests_seen(&self) -> u64 {
         self.state().requests
     }
 
-    /// How long the oldest unanswered request has been waiting; `None` if all are answered. A trial that runs out of
-    /// time while this is so was held up by the script.
+    /// Returns the time that the oldest unanswered request has been waiting; `None` if all are answered. If a trial
+    /// times out while a request is waiting, the script caused the delay.
     pub fn in_flight(&self) -> Option<Duration> {
         self.flights.longest()
     }
 
-    /// The requests that are unanswered now, the oldest first.
+    /// Returns the currently unanswered requests, oldest first.
     pub fn waiting(&self) -> Vec<Waiting> {
         self.flights.waiting()
     }
@@ -126,7 +126,7 @@ impl Playback {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Which steps are for `request`.
+    /// Finds the steps for `request`.
     fn place(&self, request: &Request) -> Route {
         let conversations = &self.script.conversations;
         let found = conversations.iter().position(|conversation| conversation.matches(request, &self.stage));
@@ -142,7 +142,7 @@ impl Playback {
         if is_main { Route::Steps(Place { conversation: None, instance: None }) } else { Route::Side }
     }
 
-    /// What the script says to `request`, how long to wait before it is said, and what to call the request.
+    /// Returns the script's answer to `request`, the delay before it, and a description of the request.
     fn next(&self, request: &Request) -> Next {
         let route = self.place(request);
         let mut state = self.state();
@@ -315,7 +315,7 @@ impl State {
 }
 
 impl Cursor {
-    /// The step for the next request, after the ones that are used up.
+    /// Returns the step for the next request, after the used ones.
     fn advance<'s>(&mut self, steps: &'s [Step]) -> Option<&'s Step> {
         if let Some(step) = steps.get(self.step)
             && step.times == Times::Exactly(self.answered)
@@ -339,8 +339,8 @@ fn request_capacity(steps: &[Step]) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// A short answer for a request that is none of the script's business. It costs nothing, so that a trial's tokens are
-/// what the script says.
+/// Creates a short reply to a request that the script does not cover. It uses no tokens, so that a trial's tokens are
+/// those of the script.
 fn side_reply(request: &Request, number: u64) -> Reply {
     Reply {
         message_id: format!("msg_side_{number:04}"),
@@ -352,7 +352,7 @@ fn side_reply(request: &Request, number: u64) -> Reply {
     }
 }
 
-/// The first words of a text, in quotes.
+/// Returns the first words of a text, in quotes.
 fn beginning(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(60) {
@@ -374,7 +374,7 @@ mod tests {
         specimen::script(text).play(stage)
     }
 
-    /// A request of the main conversation as an agent sends it that does not mark its conversations.
+    /// Creates a request of the main conversation, as sent by an agent that does not mark its conversations.
     fn asks(text: &str) -> Request {
         Request {
             model: "m1".into(),

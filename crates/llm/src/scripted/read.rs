@@ -1,4 +1,4 @@
-//! Reads a script from the tree of its file; every problem is found in one go.
+//! Reads a script from the tree of its file; all problems are reported together.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::StopReason;
 use crate::reply::STOP_REASONS;
 
 impl Script {
-    /// Reads a script. A list of errors holds every problem of the file, in the file's order.
+    /// Reads a script. On failure returns every problem of the file, in the file's order.
     pub fn from_node(node: &Node) -> Result<Self, Vec<Diagnostic>> {
         let mut problems = Problems::new();
         let script = script(node, &mut problems);
@@ -167,7 +167,7 @@ fn stop_reason(fields: &mut Fields<'_>, key: &'static str, problems: &mut Proble
     STOP_REASONS.get(at).map(|(_, reason)| reason.clone())
 }
 
-/// Seconds as a bare number, else a length of time with its unit.
+/// Reads a delay: seconds as a bare number, or a duration with its unit.
 fn delay(node: &Node, problems: &mut Problems) -> Option<Duration> {
     const LONGEST: f64 = 24.0 * 60.0 * 60.0;
     let seconds = match &node.kind {
@@ -241,7 +241,7 @@ fn status(node: &Node, problems: &mut Problems) -> Option<u16> {
     status
 }
 
-/// Headers that can be sent as they are written. Those that belong to the connection are the gateway's own.
+/// Reads headers that can be sent as written. The gateway sets those of the connection itself.
 fn headers(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, String)> {
     const RESERVED: [&str; 4] = ["connection", "content-length", "content-type", "transfer-encoding"];
     let Some(node) = fields.get("headers") else { return Vec::new() };
@@ -293,7 +293,7 @@ fn expectation(node: &Node, problems: &mut Problems) -> Option<Expectation> {
     Some(expectation)
 }
 
-/// A text, or a list of them; none may be empty.
+/// Reads a text, or a list of texts; none may be empty.
 fn one_or_more(fields: &mut Fields<'_>, key: &'static str, problems: &mut Problems) -> Vec<String> {
     let Some(node) = fields.get(key) else { return Vec::new() };
     match &node.kind {
@@ -305,7 +305,7 @@ fn one_or_more(fields: &mut Fields<'_>, key: &'static str, problems: &mut Proble
     }
 }
 
-/// Two spellings of one key must not stand together.
+/// Reports two spellings of one key that are both present.
 fn either_or(fields: &Fields<'_>, one: &str, other: &str, problems: &mut Problems) {
     if let (Some(_), Some(second)) = (fields.node().get(one), fields.node().get(other)) {
         problems
@@ -318,7 +318,7 @@ mod tests {
     use super::super::specimen;
     use super::*;
 
-    /// `line:column: message` and help, of every problem.
+    /// Returns `line:column: message` and help of every problem.
     fn problems(text: &str) -> Vec<String> {
         let problems = Script::from_node(&specimen::node("s.yaml", text)).unwrap_err();
         let told = problems.iter().map(|problem| {

@@ -1,4 +1,5 @@
-//! Scripts for tests, read from YAML with every place known. Written for what the tests write: no anchors, no tags.
+//! Scripts for tests, read from YAML with all locations. Supports only the YAML used in tests: no anchors and no
+//! tags.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use model::{Node, NodeKind, Source, Span, Spanned};
 
 use crate::Script;
 
-/// `text` as a tree.
+/// Parses `text` into a tree.
 pub(crate) fn node(path: &str, text: &str) -> Node {
     let source = Source::new(path, text);
     let mut parser = Parser::new_from_str(text);
@@ -25,7 +26,7 @@ pub(crate) fn node(path: &str, text: &str) -> Node {
     value(first, &mut next, &source)
 }
 
-/// The script in `text`.
+/// Parses the script in `text`.
 pub(crate) fn script(text: &str) -> Arc<Script> {
     Arc::new(Script::from_node(&node("s.yaml", text)).unwrap_or_else(|problems| panic!("{problems:#?}")))
 }

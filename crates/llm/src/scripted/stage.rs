@@ -1,20 +1,20 @@
-//! Where a script is played.
+//! Context in which a script is played.
 
 use serde_json::Value;
 
-/// What a script needs to know about the trial it is played in.
+/// Properties of the trial that a script needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stage {
-    /// The trial's working directory, for `$SANDBOX`.
+    /// Working directory of the trial, for `$SANDBOX`.
     pub sandbox: String,
-    /// The agent's home directory, for `$HOME`.
+    /// Home directory of the agent, for `$HOME`.
     pub home: String,
-    /// Whether the agent was left without any tool, so that its main conversation has none either.
+    /// True if the agent has no tools, so that its main conversation has none either.
     pub without_tools: bool,
 }
 
 impl Stage {
-    /// `text` with the placeholders replaced.
+    /// Replaces the placeholders in `text`.
     pub(super) fn fill(&self, text: &str) -> String {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
@@ -42,7 +42,7 @@ impl Stage {
         filled
     }
 
-    /// `value` with the placeholders in its strings replaced; keys stay as they are.
+    /// Replaces the placeholders in the strings of `value`; keys stay unchanged.
     pub(super) fn fill_json(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.fill(text)),

@@ -1,4 +1,4 @@
-//! One answer of a script.
+//! Reply of a script.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use super::fault::Fault;
 use super::stage::Stage;
 use crate::{Block, Reply, Request, StopReason};
 
-/// What an answer costs when a step does not say.
+/// Default tokens of a reply.
 pub(super) const DEFAULT_TOKENS: Tokens =
     Tokens { input: 100, cache_read: 0, cache_write: 0, output: 10, reasoning: None };
 
-/// One answer of a script.
+/// Reply of a script.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Step {
     pub(super) text: Option<String>,
@@ -26,11 +26,11 @@ pub(super) struct Step {
     pub(super) times: Times,
     pub(super) fault: Option<Fault>,
     pub(super) expect: Expectation,
-    /// `file:line:column`, for messages.
+    /// Location `file:line:column`, for messages.
     pub(super) place: String,
 }
 
-/// A tool call of a script.
+/// Tool call of a script.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Call {
     pub(super) name: String,
@@ -38,7 +38,7 @@ pub(super) struct Call {
     pub(super) id: Option<String>,
 }
 
-/// How many requests a step answers.
+/// Number of requests that a step answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Times {
     Exactly(u64),
@@ -46,7 +46,7 @@ pub(super) enum Times {
 }
 
 impl Step {
-    /// The answer to `request`. `label` makes its ids unique within the trial.
+    /// Creates the reply to `request`. `label` makes its ids unique within the trial.
     pub(super) fn reply(&self, request: &Request, stage: &Stage, label: &str) -> Reply {
         let mut content = Vec::new();
         if let Some(thinking) = &self.thinking {

@@ -9,7 +9,7 @@ use super::parts::{estimate, halves, object, rejection, used};
 use super::{Incoming, Rejection, SseEvent, SseStream, Wire};
 use crate::{Block, Conversation, Message, Part, Reply, Request, Role, StopReason, ToolSpec};
 
-/// The vendor's words for errors, each with its status.
+/// Vendor's error types by status.
 const ERRORS: &[(u16, &str)] = &[
     (400, "invalid_request_error"),
     (401, "authentication_error"),
@@ -23,7 +23,7 @@ const ERRORS: &[(u16, &str)] = &[
     (529, "overloaded_error"),
 ];
 
-/// What an error within a stream is when nobody says: the only one the vendor is known to send there in practice.
+/// Default error type within a stream: the only one that the vendor is known to send there in practice.
 const STREAM_ERROR: &str = "overloaded_error";
 
 pub(crate) use client::Asking;
@@ -85,7 +85,7 @@ impl Wire for Messages {
     }
 
     fn stream(&self, reply: &Reply) -> SseStream {
-        // Output is counted as it is written: the first event knows of one token at most, the last of all.
+        // Output is counted as it is written: the first event reports at most one token, the last one the total.
         let first = used(reply).output.min(1);
         let start = json!({
             "type": "message_start",
@@ -138,7 +138,7 @@ impl Wire for Messages {
     }
 }
 
-/// A sub-agent's requests say so: by a header with its id, and in the first piece of their system prompt.
+/// Identifies a sub-agent's requests: by a header with its id, or by the first piece of their system prompt.
 fn conversation<'h>(header: &dyn Fn(&str) -> Option<&'h str>, system: &[String]) -> Conversation {
     let agent = header("x-claude-code-agent-id").map(str::to_owned);
     let marked = system.first().is_some_and(|text| text.contains("cc_is_subagent=true"));
@@ -162,7 +162,7 @@ fn message(value: Value, at: usize) -> Result<Message, Rejection> {
     Ok(Message { role, content: content(said, &format!("messages.{at}.content"))? })
 }
 
-/// A string, or a list of blocks.
+/// Reads a string, or a list of blocks.
 fn content(value: Value, place: &str) -> Result<Vec<Block>, Rejection> {
     match value {
         Value::String(text) => Ok(vec![Block::Text { text }]),
@@ -171,7 +171,7 @@ fn content(value: Value, place: &str) -> Result<Vec<Block>, Rejection> {
     }
 }
 
-/// A block that is not as it should be is kept as it is, like one of an unknown type.
+/// Reads a block. An invalid block is kept unchanged, like one of an unknown type.
 pub(super) fn block(value: Value) -> Block {
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let known = match value.get("type").and_then(Value::as_str) {
@@ -214,7 +214,7 @@ fn tool(value: Value) -> Result<ToolSpec, Rejection> {
     Ok(ToolSpec { name, description, input_schema, extra })
 }
 
-/// A block of a reply; `None` for what a model does not say.
+/// Formats a block of a reply; `None` for blocks that a model does not send.
 fn block_json(block: &Block) -> Option<Value> {
     match block {
         Block::Text { text } => Some(json!({"type": "text", "text": text})),
@@ -227,7 +227,7 @@ fn block_json(block: &Block) -> Option<Value> {
     }
 }
 
-/// Clients want a seal on reasoning and never look into it.
+/// Clients require a signature on reasoning but never check it.
 fn seal(signature: Option<&str>) -> &str {
     signature.unwrap_or("dHJpYWxydW4=")
 }

@@ -1,4 +1,4 @@
-//! OpenAI Chat Completions: `POST /v1/chat/completions`, which many others speak too.
+//! OpenAI Chat Completions: `POST /v1/chat/completions`, which many other servers support, too.
 
 mod client;
 mod server;
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use super::parts::whole;
 use crate::StopReason;
 
-/// The name of the format, and the field that names a schema.
+/// Name of the format, and the field that contains a schema.
 const SCHEMA: &str = "json_schema";
 
-/// Tokens that caches had are part of the prompt here, and reasoning is part of the completion; some vendors count the
-/// reasoning apart, which the total gives away.
+/// Reads the usage. Here the prompt includes cached tokens, and the completion includes reasoning. Some vendors count
+/// reasoning separately, which the total shows.
 fn tokens(usage: &Value) -> Option<Tokens> {
     let prompt = whole(usage, &["prompt_tokens"])?;
     let completion = whole(usage, &["completion_tokens"]).unwrap_or(0);
@@ -36,7 +36,7 @@ fn tokens(usage: &Value) -> Option<Tokens> {
     })
 }
 
-/// The other way round.
+/// Formats the usage.
 fn usage(tokens: &Tokens) -> Value {
     let prompt = tokens.input + tokens.cache_read + tokens.cache_write;
     let mut usage = json!({
@@ -56,7 +56,7 @@ fn usage(tokens: &Tokens) -> Value {
 
 fn stop_reason(word: &str, calls_tools: bool) -> StopReason {
     match word {
-        // Some servers say `stop` although tools are called.
+        // Some servers send `stop` although tools are called.
         "stop" if calls_tools => StopReason::ToolUse,
         "stop" => StopReason::EndTurn,
         "tool_calls" | "function_call" => StopReason::ToolUse,

@@ -1,80 +1,80 @@
-//! The client's side of a wire format.
+//! Client side of a wire format.
 
 use serde_json::{Map, Value};
 
 use crate::{Reply, Request};
 
-/// How a provider is asked, and how its answer is read.
+/// Formats requests to a provider and reads its responses.
 pub(crate) trait Dialect: Send + Sync {
-    /// The body of a request.
+    /// Formats the body of a request.
     fn ask(&self, request: &Request, stream: bool) -> Map<String, Value>;
 
-    /// Reads an answer that came as one document.
+    /// Reads a response that is one document.
     fn reply(&self, request: &Request, document: Value) -> Result<Reply, Spoilt>;
 
-    /// Begins to put an answer together that comes in pieces.
+    /// Starts to assemble a streamed response.
     fn gather(&self, request: &Request) -> Box<dyn Gather>;
 
-    /// How the pieces of a stream are told apart.
+    /// Returns the framing of a stream.
     fn framing(&self) -> Framing {
         Framing::Events
     }
 }
 
-/// How the pieces of a stream are told apart.
+/// Framing of the pieces of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// Server-sent events.
     Events,
-    /// A JSON document a line.
+    /// One JSON document per line.
     Lines,
 }
 
-/// An answer on its way.
+/// Response that is being received.
 pub(crate) trait Gather: Send {
-    /// Takes in the next piece.
+    /// Processes the next piece.
     fn take(&mut self, piece: Value) -> Result<Progress, Spoilt>;
 
-    /// The answer, after the stream has ended by itself; `None` if something is missing from it.
+    /// Returns the reply after the stream has ended; `None` if something is missing.
     fn finish(self: Box<Self>) -> Option<Reply>;
 }
 
-/// How far an answer is.
+/// Progress of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// More is to come.
+    /// More pieces follow.
     More,
-    /// It is complete, whatever else comes.
+    /// The response is complete, whatever follows.
     Complete,
 }
 
-/// Why an answer is none.
+/// Reason why a response cannot be used.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Spoilt {
-    /// It is not in the format; what is wrong with it.
+    /// The response is not in the format; contains a description.
     Unreadable(String),
-    /// It is an error that is told with a status of success, or in the middle of a stream.
+    /// The response is an error, with a success status or in the middle of a stream.
     Reported(Told),
 }
 
 impl Spoilt {
-    /// Something that has to be there is not.
+    /// Creates the reason for a missing part.
     pub(crate) fn lacks(what: &str) -> Self {
         Self::Unreadable(format!("the answer has no {what}"))
     }
 }
 
-/// What a provider says of an error.
+/// Error as a provider reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Told {
-    /// Its words for it, of the several that a vendor may have.
+    /// Error codes, of which a vendor may send several.
     pub(crate) kinds: Vec<String>,
-    /// What it says to people.
+    /// Error message.
     pub(crate) message: String,
 }
 
 impl Told {
-    /// Reads an error as any of the vendors writes it: `{"error": {"message", "type", "code"}}`, `{"error": "text"}`,
+    /// Reads an error in any vendor's format: `{"error": {"message", "type", "code"}}`, `{"error": "text"}`,
     /// `{"message"}` or `{"detail"}`.
     pub(crate) fn of(document: &Value) -> Option<Self> {
         let error = document.get("error").filter(|error| !error.is_null()).unwrap_or(document);

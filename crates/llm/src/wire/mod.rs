@@ -1,8 +1,8 @@
-//! The vendors' wire formats, in both directions: bytes of a request in and a reply's bytes out for those who serve
-//! ([`WIRES`]), a request's body out and a reply in for those who ask. One file or folder each.
+//! Wire formats of the vendors, in both directions. Servers ([`WIRES`]) read requests and write replies; clients
+//! write requests and read replies. One file or folder each.
 //!
-//! A format knows nothing of sockets, tokens or faults. It says how a reply looks as one document and as a stream of
-//! events, and how an error looks; whoever serves it decides what is sent of that.
+//! A format does not know sockets, tokens or faults. It formats a reply as one document and as a stream of events,
+//! and it formats errors; the server decides which parts to send.
 
 pub(crate) mod anthropic;
 pub(crate) mod chat_completions;
@@ -16,81 +16,82 @@ use serde_json::Value;
 pub(crate) use self::dialect::{Dialect, Framing, Gather, Progress, Spoilt, Told};
 use crate::{Reply, Request};
 
-/// Every wire format, in the order users see them.
+/// All wire formats, in the order in which users see them.
 pub static WIRES: &[&dyn Wire] = &[&anthropic::Messages, &responses::Responses, &chat_completions::ChatCompletions];
 
-/// A vendor's way to write requests and replies.
+/// Vendor's format of requests and replies.
 pub trait Wire: Send + Sync {
-    /// Its name, such as `anthropic`.
+    /// Returns its name, such as `anthropic`.
     fn name(&self) -> &'static str;
 
-    /// The method of its requests.
+    /// Returns the HTTP method of its requests.
     fn method(&self) -> &'static str;
 
-    /// The path of its requests, without the query.
+    /// Returns the path of its requests, without the query.
     fn path(&self) -> &'static str;
 
-    /// Reads a request. `header` looks a header up by its lower-case name.
+    /// Reads a request. `header` looks up a header by its lower-case name.
     fn read<'h>(&self, header: &dyn Fn(&str) -> Option<&'h str>, body: &[u8]) -> Result<Incoming, Rejection>;
 
-    /// The reply as one document.
+    /// Formats the reply as one document.
     fn whole(&self, reply: &Reply) -> Value;
 
-    /// The reply as a stream of events.
+    /// Formats the reply as a stream of events.
     fn stream(&self, reply: &Reply) -> SseStream;
 
-    /// An error as the body of a response with `status`. `kind` is the vendor's word, if it is not the usual one.
+    /// Formats an error as the body of a response with `status`. `kind` is the vendor's error code, if it is not the
+    /// usual one.
     fn error(&self, status: u16, kind: Option<&str>, message: &str) -> Value;
 
-    /// An error in the middle of a stream.
+    /// Formats an error in the middle of a stream.
     fn error_event(&self, kind: Option<&str>, message: &str) -> SseEvent;
 
-    /// The status that an error of `kind` has when it is not within a stream.
+    /// Returns the status of an error of `kind` outside a stream.
     fn status_of(&self, kind: Option<&str>) -> u16;
 
-    /// The answer of a small endpoint beside the one for messages, such as one that counts tokens.
+    /// Answers a small endpoint other than the one for messages, such as one that counts tokens.
     fn aside(&self, method: &str, path: &str, body: &[u8]) -> Option<Result<Value, Rejection>>;
 }
 
-/// A request as it arrived.
+/// Received request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Incoming {
-    /// What is asked.
+    /// Request.
     pub request: Request,
-    /// Whether the answer is to be a stream.
+    /// True if the reply must be a stream.
     pub stream: bool,
 }
 
-/// A request that cannot be read.
+/// Request that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Rejection {
-    /// What is wrong with it.
+    /// Description of the problem.
     pub message: String,
 }
 
-/// A reply as a stream, in the parts where it can break.
+/// Reply as a stream, split into the parts at which it can be interrupted.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SseStream {
-    /// Before any content.
+    /// Events before the content.
     pub opening: Vec<SseEvent>,
-    /// The content.
+    /// Events with the content.
     pub content: Vec<SseEvent>,
-    /// After the content.
+    /// Events after the content.
     pub closing: Vec<SseEvent>,
 }
 
-/// One server-sent event.
+/// Server-sent event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SseEvent {
-    /// Its name, where the format names events.
+    /// Name, if the format names events.
     pub event: Option<&'static str>,
-    /// What it carries, on one line.
+    /// Data on one line.
     pub data: String,
 }
 
 impl std::fmt::Display for SseEvent {
-    /// The event as it is sent.
+    /// Formats the event as it is sent.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if let Some(event) = self.event {
             writeln!(f, "event: {event}")?;

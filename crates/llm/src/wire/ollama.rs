@@ -1,4 +1,4 @@
-//! Ollama: `POST /api/chat`, a JSON document a line where it streams.
+//! Ollama: `POST /api/chat`; a stream has one JSON document per line.
 
 use model::Tokens;
 use serde_json::{Map, Value, json};
@@ -8,10 +8,10 @@ use super::{Dialect, Framing, Gather, Progress, Spoilt, Told};
 use crate::message::texts;
 use crate::{Block, Message, Reply, Request, Role, StopReason, ToolSpec};
 
-/// What of an answer is read into places of its own.
+/// Fields of a response that are read into fields of their own.
 const KNOWN: &[&str] = &["model", "created_at", "message", "done", "done_reason", "prompt_eval_count", "eval_count"];
 
-/// Ollama, from the client's side.
+/// Client side of Ollama.
 pub(crate) struct Asking;
 
 impl Dialect for Asking {
@@ -19,7 +19,7 @@ impl Dialect for Asking {
         let mut body = Map::new();
         body.insert("model".into(), json!(request.model));
         body.insert("messages".into(), Value::Array(messages(request)));
-        // Silence means a stream here.
+        // The default is a stream.
         body.insert("stream".into(), json!(stream));
         if !request.tools.is_empty() {
             body.insert("tools".into(), request.tools.iter().map(tool).collect());
@@ -67,7 +67,7 @@ fn messages(request: &Request) -> Vec<Value> {
     if !system.is_empty() {
         all.push(json!({"role": "system", "content": system}));
     }
-    // Results name the tool they come from, which only the call knows.
+    // Results must name their tool, which only the call contains.
     let mut names: Vec<(&str, &str)> = Vec::new();
     for message in &request.messages {
         for block in &message.content {
@@ -130,7 +130,7 @@ fn tool(tool: &ToolSpec) -> Value {
     json!({"type": "function", "function": function})
 }
 
-/// An answer on its way.
+/// Response that is being received.
 #[derive(Default)]
 struct Gathered {
     model: String,
@@ -195,7 +195,7 @@ impl Gather for Gathered {
             Some("stop") | None => StopReason::EndTurn,
             Some(word) => StopReason::Other(word.to_owned()),
         };
-        // A prompt that it still had in its cache is not counted at all.
+        // A prompt that is still in the server's cache is not counted at all.
         reply.tokens = whole(&last, &["eval_count"]).map(|output| Tokens {
             input: whole(&last, &["prompt_eval_count"]).unwrap_or(0),
             output,

@@ -1,4 +1,4 @@
-//! What several wire formats need.
+//! Helpers shared by several wire formats.
 
 use model::Tokens;
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ pub(super) fn rejection(message: impl Into<String>) -> Rejection {
     Rejection { message: message.into() }
 }
 
-/// The body of a request.
+/// Parses the body of a request.
 pub(super) fn object(body: &[u8]) -> Result<Map<String, Value>, Rejection> {
     match serde_json::from_slice(body) {
         Ok(Value::Object(fields)) => Ok(fields),
@@ -19,7 +19,7 @@ pub(super) fn object(body: &[u8]) -> Result<Map<String, Value>, Rejection> {
     }
 }
 
-/// The name of the model that is asked for.
+/// Takes the name of the model.
 pub(super) fn model(fields: &mut Map<String, Value>) -> Result<String, Rejection> {
     match fields.remove("model") {
         Some(Value::String(model)) => Ok(model),
@@ -27,7 +27,7 @@ pub(super) fn model(fields: &mut Map<String, Value>) -> Result<String, Rejection
     }
 }
 
-/// Takes `key` out if it is text; anything else stays where it is, so that nothing unknown is lost.
+/// Takes the value under `key` if it is text; any other value stays in place, so that nothing unknown is lost.
 pub(super) fn take_text(fields: &mut Map<String, Value>, key: &str) -> Option<String> {
     fields.get(key)?.as_str()?;
     match fields.remove(key) {
@@ -36,31 +36,31 @@ pub(super) fn take_text(fields: &mut Map<String, Value>, key: &str) -> Option<St
     }
 }
 
-/// Takes `key` out if it is a whole number.
+/// Takes the value under `key` if it is a whole number.
 pub(super) fn take_whole(fields: &mut Map<String, Value>, key: &str) -> Option<u64> {
     let number = fields.get(key)?.as_u64()?;
     fields.remove(key);
     Some(number)
 }
 
-/// Takes `key` out if it is a number.
+/// Takes the value under `key` if it is a number.
 pub(super) fn take_number(fields: &mut Map<String, Value>, key: &str) -> Option<f64> {
     let number = fields.get(key)?.as_f64()?;
     fields.remove(key);
     Some(number)
 }
 
-/// The text under `key`.
+/// Returns the text under `key`.
 pub(super) fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key).and_then(Value::as_str)
 }
 
-/// The whole number under a path of keys.
+/// Returns the whole number under a path of keys.
 pub(super) fn whole(value: &Value, path: &[&str]) -> Option<u64> {
     path.iter().try_fold(value, |value, key| value.get(key)).and_then(Value::as_u64)
 }
 
-/// A text in two parts, so that clients have something to put together; nothing at all for an empty one.
+/// Splits a text into two parts, so that clients have pieces to assemble; an empty text yields none.
 pub(super) fn halves(text: &str) -> impl Iterator<Item = &str> {
     let mut middle = text.len() / 2;
     while !text.is_char_boundary(middle) {
@@ -70,19 +70,19 @@ pub(super) fn halves(text: &str) -> impl Iterator<Item = &str> {
     [first, second].into_iter().filter(|part| !part.is_empty())
 }
 
-/// What a reply used, for formats that have no way to say that nobody knows.
+/// Returns the usage of a reply, for formats that cannot represent an unknown usage.
 pub(super) fn used(reply: &Reply) -> Tokens {
     reply.tokens.unwrap_or_default()
 }
 
-/// About four bytes a token; enough for a client that decides by it whether to make room.
+/// Estimates the tokens at about four bytes per token: enough for a client that uses it to decide whether to compact.
 pub(super) fn estimate(request: &Request) -> u64 {
     let mut bytes = 0;
     request.each_text(&mut |text| bytes += text.len() as u64);
     bytes.div_ceil(4)
 }
 
-/// The arguments of a call as vendors write them that send text: what is not JSON stays the text it is.
+/// Parses the arguments of a call that a vendor sends as text; text that is not JSON is kept as text.
 pub(super) fn arguments(written: &str) -> Value {
     if written.trim().is_empty() {
         return Value::Object(Map::new());
@@ -90,17 +90,17 @@ pub(super) fn arguments(written: &str) -> Value {
     serde_json::from_str(written).unwrap_or_else(|_| Value::String(written.to_owned()))
 }
 
-/// The arguments of a call as text.
+/// Formats the arguments of a call as text.
 pub(super) fn written(arguments: &Value) -> String {
     match arguments {
-        // They were no JSON when they came.
+        // They were not JSON when they were received.
         Value::String(text) => text.clone(),
         Value::Null => "{}".to_owned(),
         other => other.to_string(),
     }
 }
 
-/// What `object` holds beside `known`.
+/// Returns the entries of `object` that are not in `known`.
 pub(super) fn rest(object: &Value, known: &[&str]) -> Map<String, Value> {
     let entries = object.as_object().into_iter().flatten();
     let unknown = entries.filter(|(key, value)| !known.contains(&key.as_str()) && !value.is_null());

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::parts::whole;
 
-/// Tokens that caches had are part of the input here, and reasoning is part of the output.
+/// Reads the usage. Here the input includes cached tokens, and the output includes reasoning.
 fn tokens(usage: &Value) -> Option<Tokens> {
     let input = whole(usage, &["input_tokens"])?;
     let cached = whole(usage, &["input_tokens_details", "cached_tokens"]).unwrap_or(0);
@@ -26,7 +26,7 @@ fn tokens(usage: &Value) -> Option<Tokens> {
     })
 }
 
-/// The other way round.
+/// Formats the usage.
 fn usage(tokens: &Tokens) -> Value {
     let input = tokens.input + tokens.cache_read + tokens.cache_write;
     let mut usage = json!({

@@ -1,4 +1,4 @@
-//! Answers that are as they should be.
+//! Valid responses.
 
 use serde_json::{Value, json};
 use trialrun_llm::{

@@ -9,10 +9,10 @@ use trialrun_llm::{
     Timeouts, ToolSpec,
 };
 
-/// The key that must never be seen.
+/// Key that must never appear in any output.
 pub const CANARY: &str = "sk-canary-0123456789-abcdefghij";
 
-/// A provider's name and the path it asks.
+/// Names of providers with the paths they request.
 pub const ALL: [(&str, &str); 7] = [
     ("openai-responses", "/v1/responses"),
     ("openai", "/v1/chat/completions"),
@@ -26,12 +26,12 @@ pub const ALL: [(&str, &str); 7] = [
 /// One provider of each format.
 pub const FORMATS: [&str; 4] = ["openai-responses", "openai", "anthropic", "ollama"];
 
-/// Waits for nothing, and tries `tries` times.
+/// Creates a policy without waits that tries `tries` times.
 pub fn policy(tries: u32) -> Policy {
     Policy { tries, first_wait: Duration::ZERO, timeouts: patience(), ..Policy::default() }
 }
 
-/// Long enough for a busy machine, short enough that a hang is noticed.
+/// Timeouts that are long enough for a busy machine and short enough to detect a hang.
 fn patience() -> Timeouts {
     let long = Duration::from_secs(60);
     Timeouts { connect: long, first_byte: long, idle: long, total: long }
@@ -53,12 +53,12 @@ pub fn open(providers: &Providers, provider: &str, url: &str) -> Arc<dyn Model> 
     }
 }
 
-/// One model with a policy of its own.
+/// Creates a model with a policy of its own.
 pub fn model(provider: &str, url: &str, policy: Policy) -> Arc<dyn Model> {
     open(&providers(policy), provider, url)
 }
 
-/// A request with a tool.
+/// Creates a request with a tool.
 pub fn asks(text: &str) -> Request {
     Request {
         model: "whatever".into(),

@@ -1,4 +1,4 @@
-//! Documents that a vendor keeps: the Assistants API.
+//! Documents stored by a vendor: the Assistants API.
 
 use serde_json::json;
 use trialrun_llm::{Credentials, Trouble};

@@ -1,4 +1,4 @@
-//! Answers that break on the way.
+//! Interrupted responses.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use crate::client::{ALL, FORMATS, ask, model, open, policy, providers};
 use crate::server::{Answer, End, Server, gzip};
 use crate::streams::{check, document, stream};
 
-/// A stream that breaks off anywhere is trouble of the provider's, or complete; never half of an answer, never a hang.
+/// Cuts a stream at every position. Each result must be a provider failure or a complete reply, never a partial reply
+/// or a hang.
 async fn cut_everywhere(end: End, step: usize) {
     for provider in FORMATS {
         let (text, kind) = stream(provider);
@@ -22,7 +23,7 @@ async fn cut_everywhere(end: End, step: usize) {
             match ask(&model).await {
                 Ok(reply) => {
                     completed += 1;
-                    // The usage of this format comes after the end of the answer.
+                    // In this format the usage follows the end of the reply.
                     if reply.tokens.is_some() {
                         check(provider, &reply);
                     }
@@ -68,7 +69,7 @@ async fn a_document_may_be_cut_anywhere_plain_and_compressed() {
                     }
                     server.then(answer);
                     match ask(&model).await {
-                        // All of it may be there although its checksum is not.
+                        // The content may be complete although its checksum is missing.
                         Ok(reply) => check(provider, &reply),
                         Err(failure) => {
                             assert!(

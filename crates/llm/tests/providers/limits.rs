@@ -1,4 +1,4 @@
-//! Many who ask at once, and providers that want them to be fewer.
+//! Many concurrent callers, and providers that limit them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ async fn a_storm_of_refusals_passes_and_everybody_is_answered() {
         let providers = providers(Policy { concurrency: 8, ..policy(60) });
         let mut callers = JoinSet::new();
         for _ in 0..20 {
-            // Each trial opens its own; the account is one.
+            // Each trial opens its own model; the account is shared.
             let model = open(&providers, provider, &server.url());
             callers.spawn(async move { ask(&model).await });
         }

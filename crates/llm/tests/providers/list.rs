@@ -1,4 +1,4 @@
-//! OpenRouter's list of prices: asked for once, without a key, and never waited for too long.
+//! OpenRouter's price list: fetched once, without a key, and with a timeout.
 
 use serde_json::json;
 use trialrun_llm::{Credentials, Policy, Prices, Providers};

@@ -1,4 +1,4 @@
-//! Every provider against a real server on loopback, with every kind of answer.
+//! Tests of every provider with a real server on loopback and every kind of response.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

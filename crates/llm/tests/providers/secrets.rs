@@ -1,4 +1,4 @@
-//! A key is sent to whom it belongs, and seen nowhere else.
+//! A key is sent only to its own vendor and appears nowhere else.
 
 use serde_json::json;
 use trialrun_llm::{Credentials, Opened, Policy, Prices, Providers, Trouble};

@@ -1,4 +1,4 @@
-//! A server that answers what it is told to, and keeps what it was asked. It stops when it is dropped.
+//! Server that returns prepared responses and records the requests. It stops when it is dropped.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// What comes after the last byte.
+/// End of a response after its last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Whole,
@@ -27,14 +27,14 @@ pub enum End {
     Hang,
 }
 
-/// One answer.
+/// Prepared response.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
     pub headers: Vec<(&'static str, String)>,
     pub pieces: Vec<Bytes>,
     pub end: End,
-    /// Not even the head is sent.
+    /// True if not even the headers are sent.
     pub silent: bool,
 }
 
@@ -66,7 +66,7 @@ impl Answer {
         self
     }
 
-    /// The same in pieces of `size` bytes.
+    /// Splits the response into pieces of `size` bytes.
     pub fn in_pieces(mut self, size: usize) -> Self {
         let whole: Vec<u8> = self.pieces.concat();
         self.pieces = whole.chunks(size).map(Bytes::copy_from_slice).collect();
@@ -74,7 +74,7 @@ impl Answer {
     }
 }
 
-/// A request as it arrived.
+/// Received request.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub uri: String,
@@ -104,7 +104,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Gives `answers` one after the other; the last one for ever.
+    /// Returns `answers` in order and repeats the last one forever.
     pub async fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -126,12 +126,12 @@ impl Server {
         self.desk.connections.load(Ordering::SeqCst)
     }
 
-    /// How many requests were under way at most.
+    /// Returns the maximum number of concurrent requests.
     pub fn most_at_once(&self) -> usize {
         self.desk.most.load(Ordering::SeqCst)
     }
 
-    /// How many are under way now.
+    /// Returns the current number of requests.
     pub fn under_way(&self) -> usize {
         self.desk.under_way.load(Ordering::SeqCst)
     }
@@ -163,7 +163,7 @@ async fn listen(listener: TcpListener, desk: Arc<Desk>) {
     }
 }
 
-/// Counts a request until its answer is gone.
+/// Counts a request until its response is dropped.
 struct Counted(Arc<Desk>);
 
 impl Drop for Counted {
@@ -188,7 +188,7 @@ async fn answer(request: Request<Incoming>, desk: Arc<Desk>) -> Result<Response<
         let mut answers = desk.answers.lock().unwrap();
         if answers.len() > 1 { answers.pop_front().unwrap() } else { answers.front().unwrap().clone() }
     };
-    // Others may come before this one is answered.
+    // Other requests may arrive before this one is answered.
     tokio::task::yield_now().await;
     if answer.silent {
         std::future::pending::<()>().await;
@@ -234,7 +234,7 @@ impl Body for Pieces {
         match self.end {
             End::Whole => Poll::Ready(None),
             End::Hang => Poll::Pending,
-            // What is not written yet is dropped with an error; it is written when a body has nothing to give.
+            // Unwritten data is lost on an error; it is written when the body returns `Pending`.
             End::Cut if !self.flushed => {
                 self.flushed = true;
                 context.waker().wake_by_ref();
@@ -245,7 +245,7 @@ impl Body for Pieces {
     }
 }
 
-/// `bytes` as gzip, without making them smaller.
+/// Encodes `bytes` as gzip without compression.
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     let mut blocks = bytes.chunks(0xffff).peekable();

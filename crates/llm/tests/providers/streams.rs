@@ -1,9 +1,9 @@
-//! Answers as the vendors write them: the same thing said in each format, as a stream and as one document.
+//! Responses in the vendors' formats: the same content in each format, as a stream and as one document.
 
 use serde_json::{Value, json};
 use trialrun_llm::{Block, Reply, StopReason};
 
-/// What all of them say.
+/// Text of all responses.
 pub const SAID: &str = "Grüße 😀";
 
 fn events(events: &[(&str, Value)]) -> String {
@@ -14,7 +14,7 @@ fn chunks(chunks: &[Value]) -> String {
     chunks.iter().map(|data| format!("data: {data}\n\n")).chain(["data: [DONE]\n\n".to_owned()]).collect()
 }
 
-/// The stream of `provider`, and whether its events are server-sent ones.
+/// Returns the stream of `provider` and its content type.
 pub fn stream(provider: &str) -> (String, &'static str) {
     match provider {
         "anthropic" => (anthropic(), "text/event-stream; charset=utf-8"),
@@ -165,7 +165,7 @@ fn ollama() -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// The same as one document.
+/// Returns the same content as one document.
 pub fn document(provider: &str) -> Value {
     match provider {
         "anthropic" => json!({
@@ -195,7 +195,7 @@ pub fn document(provider: &str) -> Value {
     }
 }
 
-/// Whether `reply` says what all of them say.
+/// Asserts that `reply` has the common content.
 pub fn check(provider: &str, reply: &Reply) {
     let call = Block::ToolUse { id: "call_1".into(), name: "Bash".into(), input: json!({"command": "ls"}) };
     assert_eq!(reply.content, [Block::Text { text: SAID.into() }, call], "{provider}");

@@ -1,4 +1,4 @@
-//! One document for another, where no model is asked.
+//! Request and response of a single document, without a model.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,7 +11,7 @@ use super::{Arriving, Attempt, Exchange};
 use crate::{Failure, Policy, Request};
 
 impl Exchange {
-    /// Sends `body` to `path` below the vendor's address, or asks for what is there. `path` may have a query.
+    /// Sends `body` to `path` below the vendor's address, or fetches `path` without a body. `path` may have a query.
     pub(in crate::remote) async fn call(
         &self,
         path: &str,

@@ -1,4 +1,4 @@
-//! Anthropic Messages, from the client's side.
+//! Client side of Anthropic Messages.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,16 @@ use crate::wire::parts::{add, arguments, rest, text, whole};
 use crate::wire::{Dialect, Gather, Progress, Spoilt, Told};
 use crate::{Block, Message, Reply, Request, ResponseSchema, Role, StopReason, ToolSpec};
 
-/// The most tokens of an answer where nobody says: the vendor wants a number, and some old models take no large one.
+/// Default maximum number of tokens of a reply: the vendor requires one, and some old models do not accept a large
+/// one.
 const MOST_TOKENS: u64 = 32_000;
 const MOST_TOKENS_OF_OLD: &[(&str, u64)] =
     &[("claude-3-5", 8_192), ("claude-3-opus", 4_096), ("claude-3-sonnet", 4_096), ("claude-3-haiku", 4_096)];
 
-/// What of a message is read into places of its own.
+/// Fields of a message that are read into fields of their own.
 const KNOWN: &[&str] = &["id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"];
 
-/// Anthropic Messages, from the client's side.
+/// Client side of Anthropic Messages.
 pub(crate) struct Asking;
 
 impl Dialect for Asking {
@@ -25,7 +26,7 @@ impl Dialect for Asking {
         let mut body = Map::new();
         body.insert("model".into(), json!(request.model));
         body.insert("max_tokens".into(), json!(request.max_tokens.unwrap_or_else(|| most_tokens(&request.model))));
-        // A conversation with tools goes on: what was said so far is worth keeping at the vendor's.
+        // A conversation with tools continues, so its contents so far are worth caching at the vendor.
         let is_long = !request.tools.is_empty();
         let mut system = system(request);
         let mut messages = messages(&request.messages);
@@ -40,7 +41,7 @@ impl Dialect for Asking {
         body.insert("messages".into(), Value::Array(messages));
         let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
         if let Some(schema) = &request.response_schema {
-            // The answer is a call of a tool that takes what the schema says.
+            // The reply is a call of a tool whose arguments follow the schema.
             tools.push(json!({"name": schema.name, "description": "Gives the answer.", "input_schema": schema.schema}));
             let choice = if request.tools.is_empty() {
                 json!({"type": "tool", "name": schema.name})
@@ -98,14 +99,14 @@ fn most_tokens(model: &str) -> u64 {
     MOST_TOKENS_OF_OLD.iter().find(|(name, _)| model.starts_with(name)).map_or(MOST_TOKENS, |(_, most)| *most)
 }
 
-/// The system prompt as blocks; what the harness said between messages goes to its end.
+/// Formats the system prompt as blocks; the harness's messages within the conversation are appended.
 fn system(request: &Request) -> Vec<Value> {
     let within = request.messages.iter().filter(|message| message.role == Role::System).map(Message::spoken);
     let texts = request.system.iter().cloned().chain(within).filter(|text| !text.trim().is_empty());
     texts.map(|text| json!({"type": "text", "text": text})).collect()
 }
 
-/// Marks the end of what is to be cached.
+/// Marks the end of the part to be cached.
 fn mark(block: Option<&mut Value>) {
     if let Some(block) = block.and_then(Value::as_object_mut)
         && !matches!(block.get("type").and_then(Value::as_str), Some("thinking" | "redacted_thinking"))
@@ -130,12 +131,12 @@ fn messages(messages: &[Message]) -> Vec<Value> {
     written
 }
 
-/// A block as a request has it; `None` for what the vendor refuses, such as an empty text.
+/// Formats a block of a request; `None` for blocks that the vendor rejects, such as an empty text.
 fn block_json(block: &Block) -> Option<Value> {
     match block {
         Block::Text { text } if text.trim().is_empty() => None,
         Block::Text { text } => Some(json!({"type": "text", "text": text})),
-        // Reasoning without a seal is not the vendor's own.
+        // Reasoning without a signature did not come from the vendor.
         Block::Thinking { signature: None, .. } => None,
         Block::Thinking { text, signature: Some(signature) } => {
             Some(json!({"type": "thinking", "thinking": text, "signature": signature}))
@@ -181,7 +182,7 @@ fn stop_reason(word: Option<&str>) -> StopReason {
     }
 }
 
-/// Here the three kinds of input do not overlap, and the output has the reasoning in it.
+/// Reads the usage. Here the three kinds of input do not overlap, and the output includes the reasoning.
 fn tokens(usage: &Value) -> Option<Tokens> {
     let of = |key: &str| whole(usage, &[key]);
     Some(Tokens {
@@ -193,13 +194,13 @@ fn tokens(usage: &Value) -> Option<Tokens> {
     })
 }
 
-/// A reply whose answer is the call of the schema's tool, with the answer as its text.
+/// Converts the call of the schema's tool to a reply with the arguments as text.
 fn unwrapped(mut reply: Reply, schema: Option<&ResponseSchema>) -> Reply {
     let is_answer = |block: &Block| matches!(block, Block::ToolUse { name, .. } if schema.is_some_and(|schema| *name == schema.name));
     if !reply.content.iter().any(is_answer) {
         return reply;
     }
-    // What is said around the call is no part of the answer.
+    // Text around the call is not part of the answer.
     reply.content.retain(|block| !matches!(block, Block::Text { .. }));
     for block in &mut reply.content {
         if is_answer(block)
@@ -214,21 +215,21 @@ fn unwrapped(mut reply: Reply, schema: Option<&ResponseSchema>) -> Reply {
     reply
 }
 
-/// A message on its way.
+/// Message that is being received.
 struct Gathered {
     asked: String,
     schema: Option<ResponseSchema>,
-    /// What the first event said, and what later ones changed.
+    /// Fields of the first event, updated by later ones.
     message: Map<String, Value>,
     usage: Map<String, Value>,
     blocks: BTreeMap<u64, Piece>,
     complete: bool,
 }
 
-/// A block on its way.
+/// Block that is being received.
 struct Piece {
     begun: Value,
-    /// What its deltas add up to: text, reasoning, or arguments as text.
+    /// Concatenated deltas: text, reasoning, or arguments as text.
     text: String,
     signature: String,
 }
@@ -261,7 +262,7 @@ impl Gather for Gathered {
                 return Ok(Progress::Complete);
             }
             Some("error") => return Err(Spoilt::Reported(Told::of(&event).unwrap_or_default())),
-            // `ping`, `content_block_stop` and whatever is invented next.
+            // `ping`, `content_block_stop` and any future events.
             _ => {}
         }
         Ok(Progress::More)
@@ -287,7 +288,7 @@ impl Gather for Gathered {
 }
 
 impl Gathered {
-    /// Numbers of later events replace those of earlier ones: each is a sum.
+    /// Replaces the numbers of earlier events by those of later ones: each is a total.
     fn count(&mut self, usage: Option<&Value>) {
         let entries = usage.and_then(Value::as_object).into_iter().flatten();
         for (key, value) in entries.filter(|(_, value)| !value.is_null()) {

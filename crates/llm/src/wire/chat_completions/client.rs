@@ -1,4 +1,4 @@
-//! Chat Completions, from the client's side.
+//! Client side of Chat Completions.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::wire::parts::{add, arguments, rest, text, written};
 use crate::wire::{Dialect, Gather, Progress, Spoilt, Told};
 use crate::{Block, Message, Reply, Request, Role, StopReason, ToolSpec};
 
-/// What of an answer is read into places of its own.
+/// Fields of a response that are read into fields of their own.
 const KNOWN: &[&str] = &["id", "object", "created", "model", "choices", "usage"];
 
-/// Chat Completions, from the client's side.
+/// Client side of Chat Completions.
 pub(crate) struct Asking {
-    /// How the limit of the answer's tokens is called: the vendor renamed it, and others have the old name.
+    /// Name of the field for the token limit: the vendor renamed it, and others use the old name.
     pub(crate) limit: &'static str,
 }
 
@@ -66,7 +66,7 @@ impl Dialect for Asking {
     }
 }
 
-/// An error that came with a status of success.
+/// Returns the error of a response with a success status.
 fn failed(document: &Value) -> Result<(), Spoilt> {
     let is_error = document.get("error").is_some_and(|error| !error.is_null());
     match Told::of(document).filter(|_| is_error) {
@@ -111,7 +111,7 @@ fn assistant(message: &Message) -> Value {
     written
 }
 
-/// What tools answered comes first, a message each: the format wants it right behind the calls.
+/// Adds the tool results first, one message each: the format requires them directly after the calls.
 fn user(message: &Message, all: &mut Vec<Value>) {
     let mut parts = Vec::new();
     for block in &message.content {
@@ -126,7 +126,7 @@ fn user(message: &Message, all: &mut Vec<Value>) {
     }
     match parts.as_slice() {
         [] => {}
-        // Servers that know no parts know a text.
+        // Servers that do not support parts support a plain text.
         [only] if text(only, "type") == Some("text") => all.push(json!({"role": "user", "content": only["text"]})),
         _ => all.push(json!({"role": "user", "content": parts})),
     }
@@ -145,7 +145,7 @@ fn tool(tool: &ToolSpec) -> Value {
     json!({"type": "function", "function": function})
 }
 
-/// An answer on its way.
+/// Response that is being received.
 #[derive(Default)]
 struct Gathered {
     id: String,
@@ -159,7 +159,7 @@ struct Gathered {
     extra: Map<String, Value>,
 }
 
-/// A call on its way.
+/// Call that is being received.
 #[derive(Default)]
 struct Call {
     id: String,
@@ -172,7 +172,7 @@ impl Gathered {
         Self { model: request.model.clone(), ..Self::default() }
     }
 
-    /// What stands around the choices.
+    /// Reads the fields beside the choices.
     fn about(&mut self, document: &Value) {
         if let Some(id) = text(document, "id").filter(|id| !id.is_empty()) {
             id.clone_into(&mut self.id);
@@ -180,14 +180,14 @@ impl Gathered {
         if let Some(model) = text(document, "model").filter(|model| !model.is_empty()) {
             model.clone_into(&mut self.model);
         }
-        // Some tell it with every piece, as a sum so far.
+        // Some servers send it with every piece, as a running total.
         if let Some(usage) = document.get("usage").filter(|usage| usage.is_object()) {
             self.usage = usage.clone();
         }
         self.extra.extend(rest(document, KNOWN));
     }
 
-    /// A message that is whole, or a piece of one.
+    /// Reads a complete message, or a piece of one.
     fn message(&mut self, message: &Value, is_whole: bool) -> Result<(), Spoilt> {
         match message.get("content") {
             Some(Value::String(said)) => self.said.push_str(said),
@@ -209,11 +209,11 @@ impl Gathered {
         Ok(())
     }
 
-    /// A call, or a piece of one. `at` is where it stands among whole ones.
+    /// Reads a call, or a piece of one. `at` is the index among complete calls.
     fn call(&mut self, at: Option<u64>, piece: &Value) {
         let index = at.or_else(|| piece.get("index").and_then(Value::as_u64));
         let id = text(piece, "id").unwrap_or_default();
-        // Without an index, a piece with a new id begins a call.
+        // Without an index, a piece with a new id starts a call.
         let last = self.calls.keys().next_back().copied();
         let index = index.unwrap_or_else(|| match last {
             Some(last) if id.is_empty() || self.calls.get(&last).is_some_and(|call| call.id == id) => last,
@@ -251,7 +251,7 @@ impl Gather for Gathered {
         if let Some(stop) = text(choice, "finish_reason") {
             self.stop = Some(stop.to_owned());
         }
-        // The usage comes after the end, and the mark of the end after that.
+        // The usage follows the end of the message, and the end marker follows the usage.
         Ok(Progress::More)
     }
 

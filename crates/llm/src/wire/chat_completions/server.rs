@@ -1,4 +1,4 @@
-//! Chat Completions, from the server's side.
+//! Server side of Chat Completions.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::wire::parts::{
 use crate::wire::{Incoming, Rejection, SseEvent, SseStream, Wire};
 use crate::{Block, Conversation, Message, Reply, Request, ResponseSchema, Role, ToolSpec};
 
-/// The vendor's words for errors, each with its status.
+/// Vendor's error codes by status.
 const ERRORS: &[(u16, &str)] = &[
     (400, "invalid_request_error"),
     (401, "invalid_api_key"),
@@ -134,7 +134,7 @@ impl Wire for ChatCompletions {
     }
 }
 
-/// Adds one message of the wire to `request`. What tools answered belongs to the user's next message.
+/// Adds one message of the wire format to `request`. Tool results belong to the user's next message.
 fn take_in(request: &mut Request, value: Value, at: usize) -> Result<(), Rejection> {
     let Value::Object(mut fields) = value else {
         return Err(rejection(format!("messages.{at}: an object is required")));
@@ -195,7 +195,7 @@ fn assistant(fields: &Map<String, Value>, said: Vec<Block>) -> Message {
     Message { role: Role::Assistant, content }
 }
 
-/// A text, or a list of parts.
+/// Reads a text, or a list of parts.
 fn content(value: Value, at: usize) -> Result<Vec<Block>, Rejection> {
     match value {
         Value::String(text) => Ok(vec![Block::Text { text }]),
@@ -214,7 +214,7 @@ fn content(value: Value, at: usize) -> Result<Vec<Block>, Rejection> {
 fn tool(value: Value) -> Result<ToolSpec, Rejection> {
     let Value::Object(mut outer) = value else { return Err(rejection("tools: a list of objects is required")) };
     let Some(Value::Object(mut extra)) = outer.remove("function") else {
-        // One that the vendor runs itself.
+        // A tool that the vendor runs itself.
         let name = text(&Value::Object(outer.clone()), "type").unwrap_or_default().to_owned();
         return Ok(ToolSpec { name, extra: outer, ..ToolSpec::default() });
     };
@@ -234,7 +234,7 @@ fn schema(fields: &mut Map<String, Value>) -> Option<ResponseSchema> {
     Some(schema)
 }
 
-/// The text of a reply; null if there is none.
+/// Returns the text of a reply; null if there is none.
 fn said(reply: &Reply) -> Value {
     let text = reply.text();
     if text.is_empty() { Value::Null } else { Value::String(text) }

@@ -1,4 +1,4 @@
-//! Responses, from the client's side.
+//! Client side of Responses.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::wire::parts::{add, rest, text};
 use crate::wire::{Dialect, Gather, Progress, Spoilt, Told};
 use crate::{Reply, Request, StopReason, ToolSpec};
 
-/// What of a response is read into places of its own, and what only repeats the request.
+/// Fields of a response that are read into fields of their own, or only repeat the request.
 const KNOWN: &[&str] = &[
     "id",
     "object",
@@ -37,10 +37,10 @@ const KNOWN: &[&str] = &[
     "metadata",
 ];
 
-/// Models that do not reason; asked for their sealed reasoning they refuse the request.
+/// Models without reasoning; they reject requests for encrypted reasoning.
 const WITHOUT_REASONING: &[&str] = &["gpt-3", "gpt-4", "chatgpt", "ft:gpt-3", "ft:gpt-4"];
 
-/// Responses, from the client's side.
+/// Client side of Responses.
 pub(crate) struct Asking;
 
 impl Dialect for Asking {
@@ -55,7 +55,7 @@ impl Dialect for Asking {
         if !request.tools.is_empty() {
             body.insert("tools".into(), request.tools.iter().map(tool).collect());
         }
-        // Nothing is kept at the vendor's unless that is asked for, so reasoning travels with the conversation.
+        // The vendor stores nothing unless that is requested, so reasoning is sent along with the conversation.
         if !request.extra.contains_key("store") {
             body.insert("store".into(), json!(false));
             if reasons(&request.model) {
@@ -92,7 +92,7 @@ impl Dialect for Asking {
     }
 }
 
-/// Whether the model reasons, as far as its name tells.
+/// Returns `true` if the model supports reasoning, judging by its name.
 fn reasons(model: &str) -> bool {
     !model.contains("-chat") && !WITHOUT_REASONING.iter().any(|name| model.starts_with(name))
 }
@@ -112,13 +112,13 @@ fn tool(tool: &ToolSpec) -> Value {
     }
     add(&mut written, &tool.extra);
     if is_own && !written.contains_key("strict") {
-        // The vendor takes silence for strict, which optional arguments are not.
+        // The vendor's default is strict, which does not allow optional arguments.
         written.insert("strict".into(), json!(false));
     }
     Value::Object(written)
 }
 
-/// Reads a whole response. `items` are what a stream brought: some servers leave them out at its end.
+/// Reads a complete response. `items` are those of a stream: some servers leave them out at its end.
 fn read(asked: &str, document: &Value, items: Option<BTreeMap<u64, Value>>) -> Result<Reply, Spoilt> {
     let status = text(document, "status");
     let error = document.get("error").filter(|error| !error.is_null());
@@ -151,8 +151,8 @@ fn read(asked: &str, document: &Value, items: Option<BTreeMap<u64, Value>>) -> R
     Ok(reply)
 }
 
-/// A response on its way. Its items come whole at their ends, and the response comes whole at the last; the pieces in
-/// between say nothing new.
+/// Response that is being received. Each item is sent complete at its end, and the response is sent complete at the
+/// end; the pieces in between contain nothing new.
 struct Gathered {
     asked: String,
     items: BTreeMap<u64, Value>,
@@ -180,7 +180,7 @@ impl Gather for Gathered {
             Some("error") => return Err(Spoilt::Reported(Told::of(&event).unwrap_or_default())),
             Some(_) => {}
             None => {
-                // Servers that are only like it report errors without a type.
+                // Servers that are only compatible report errors without a type.
                 if let Some(told) = event.get("error").filter(|error| !error.is_null()).and(Told::of(&event)) {
                     return Err(Spoilt::Reported(told));
                 }

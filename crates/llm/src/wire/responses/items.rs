@@ -1,4 +1,4 @@
-//! The items of a conversation: what both sides write the same way.
+//! Items of a conversation, which both sides write in the same way.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::message::texts;
 use crate::wire::parts::{arguments, text, written};
 use crate::{Block, Message, Role};
 
-/// A conversation as a list of items.
+/// Formats a conversation as a list of items.
 pub(super) fn of_messages(messages: &[Message]) -> Vec<Value> {
     let mut items = Vec::new();
     for message in messages {
@@ -19,7 +19,7 @@ pub(super) fn of_messages(messages: &[Message]) -> Vec<Value> {
     items
 }
 
-/// Blocks of one message; texts that stand together are one item.
+/// Formats the blocks of one message; consecutive texts become one item.
 fn of_blocks(blocks: &[Block], role: &str, kind: &str, items: &mut Vec<Value>) {
     let mut parts: Vec<Value> = Vec::new();
     let flush = |parts: &mut Vec<Value>, items: &mut Vec<Value>| {
@@ -38,7 +38,7 @@ fn of_blocks(blocks: &[Block], role: &str, kind: &str, items: &mut Vec<Value>) {
                 continue;
             }
             Block::Other(item) => item.clone(),
-            // Reasoning without a seal is not the vendor's own, and could not be read back.
+            // Reasoning without a signature did not come from the vendor, which could not read it back.
             Block::Thinking { signature, .. } => match signature.as_deref().and_then(sealed) {
                 Some(item) => item,
                 None => continue,
@@ -56,12 +56,12 @@ fn of_blocks(blocks: &[Block], role: &str, kind: &str, items: &mut Vec<Value>) {
     flush(&mut parts, items);
 }
 
-/// The item that a seal is: the vendor's whole item, to be sent back unchanged.
+/// Returns the item in a signature: the vendor's whole item, to be sent back unchanged.
 fn sealed(signature: &str) -> Option<Value> {
     serde_json::from_str(signature).ok().filter(|item| text(item, "type") == Some("reasoning"))
 }
 
-/// What an item says, with its role. An item of an unknown kind is kept as it is.
+/// Reads the contents of an item, with its role. An item of an unknown kind is kept unchanged.
 pub(super) fn to_blocks(item: Value) -> (Role, Vec<Block>) {
     let name = |key: &str| text(&item, key).unwrap_or_default().to_owned();
     match text(&item, "type") {
@@ -97,7 +97,7 @@ pub(super) fn to_blocks(item: Value) -> (Role, Vec<Block>) {
     }
 }
 
-/// The parts of a message: texts, a refusal's text, and what else there is.
+/// Reads the parts of a message: texts, the text of a refusal, and any others.
 fn parts(content: Option<&Value>) -> Vec<Block> {
     match content {
         Some(Value::String(said)) => vec![Block::Text { text: said.clone() }],
@@ -115,7 +115,7 @@ fn part(part: &Value) -> Block {
     said.map_or_else(|| Block::Other(part.clone()), |said| Block::Text { text: said.to_owned() })
 }
 
-/// Whether a message holds a refusal.
+/// Returns `true` if a message contains a refusal.
 pub(super) fn is_refusal(item: &Value) -> bool {
     let parts = item.get("content").and_then(Value::as_array).into_iter().flatten();
     text(item, "type") == Some("message") && parts.into_iter().any(|part| text(part, "type") == Some("refusal"))

@@ -1,4 +1,4 @@
-//! Responses, from the server's side.
+//! Server side of Responses.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::wire::parts::{halves, model, object, rejection, take_number, take_tex
 use crate::wire::{Incoming, Rejection, SseEvent, SseStream, Wire};
 use crate::{Block, Conversation, Message, Part, Reply, Request, ResponseSchema, Role, StopReason, ToolSpec};
 
-/// The vendor's words for errors, each with its status.
+/// Vendor's error codes by status.
 const ERRORS: &[(u16, &str)] = &[
     (400, "invalid_request_error"),
     (401, "invalid_api_key"),
@@ -109,12 +109,12 @@ impl Wire for Responses {
     }
 }
 
-/// Adds one item of the wire to `request`. Items of one speaker that follow each other are one message.
+/// Adds one item of the wire format to `request`. Consecutive items of one role become one message.
 fn take_in(request: &mut Request, item: Value) -> Result<(), Rejection> {
     if !item.is_object() {
         return Err(rejection("input: a list of objects is required"));
     }
-    // Some models are offered their tools within the conversation.
+    // Some models receive their tools within the conversation.
     if text(&item, "type") == Some("additional_tools") {
         for value in item.get("tools").and_then(Value::as_array).into_iter().flatten() {
             take_tool(&mut request.tools, value.clone(), None)?;
@@ -127,7 +127,7 @@ fn take_in(request: &mut Request, item: Value) -> Result<(), Rejection> {
     match request.messages.last_mut() {
         Some(last) if last.role == role && role == Role::Assistant => last.content.extend(content),
         Some(last) if last.role == role && role == Role::User && is_answer => last.content.extend(content),
-        // A message of the user's that follows what tools answered goes with it.
+        // A message of the user after tool results is merged with them.
         Some(last)
             if last.role == role
                 && role == Role::User
@@ -141,7 +141,7 @@ fn take_in(request: &mut Request, item: Value) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// Whose conversation it is, as clients say that have sub-agents.
+/// Identifies the conversation, for clients that have sub-agents.
 fn conversation<'h>(header: &dyn Fn(&str) -> Option<&'h str>) -> Conversation {
     let owned = |name: &str| header(name).map(str::to_owned);
     let part = match (header("x-codex-parent-thread-id"), header("x-openai-subagent"), header("session-id")) {
@@ -153,7 +153,7 @@ fn conversation<'h>(header: &dyn Fn(&str) -> Option<&'h str>) -> Conversation {
     Conversation { part, agent, session: owned("session-id") }
 }
 
-/// An item about a tool that takes text, as if it were one of a function.
+/// Converts an item of a tool with text input to that of a function.
 fn plain(mut item: Value) -> Value {
     match text(&item, "type") {
         Some("custom_tool_call") => {
@@ -166,7 +166,8 @@ fn plain(mut item: Value) -> Value {
     item
 }
 
-/// Adds a tool. Those of a namespace are `NAMESPACE.NAME`, but for the one that has the usual ones.
+/// Adds a tool. Tools of a namespace are called `NAMESPACE.NAME`, except for those of the default namespace
+/// `functions`.
 fn take_tool(tools: &mut Vec<ToolSpec>, value: Value, namespace: Option<&str>) -> Result<(), Rejection> {
     let inner = value.get("tools").and_then(Value::as_array).filter(|_| text(&value, "type") == Some("namespace"));
     if let Some(inner) = inner {
@@ -195,7 +196,7 @@ fn tool(value: Value) -> Result<ToolSpec, Rejection> {
     Ok(ToolSpec { name, description, input_schema, extra })
 }
 
-/// The effort, if nothing else is said about reasoning; else all of it stays where it is.
+/// Takes the effort if it is the only reasoning setting; otherwise all of them stay in place.
 fn effort(fields: &mut Map<String, Value>) -> Option<String> {
     let reasoning = fields.get("reasoning")?.as_object()?;
     let effort = reasoning.get("effort")?.as_str()?.to_owned();
@@ -236,7 +237,7 @@ fn response(reply: &Reply, output: &[Value]) -> Value {
     })
 }
 
-/// What a reply says, as items; their ids follow from the reply's and their place.
+/// Formats a reply as items; their ids are derived from the reply's id and their index.
 fn items(reply: &Reply) -> Vec<Value> {
     let id = |kind: &str, at: usize| format!("{kind}_{}_{at}", reply.message_id);
     let has_refused = reply.stop_reason == StopReason::Refusal;
@@ -257,7 +258,7 @@ fn items(reply: &Reply) -> Vec<Value> {
     reply.content.iter().enumerate().filter_map(item).collect()
 }
 
-/// A call of a function, or of a tool that takes text.
+/// Formats a call of a function, or of a tool with text input.
 fn tool_call(id: &str, call: &str, name: &str, input: &Value) -> Value {
     let (namespace, name) = match name.split_once('.') {
         Some((namespace, name)) => (Some(namespace), name),
@@ -285,7 +286,7 @@ fn reasoning(id: &str, thought: &str, signature: Option<&str>) -> Value {
     })
 }
 
-/// The events of a stream are numbered.
+/// Numbers the events of a stream.
 #[derive(Default)]
 struct Events {
     next: u64,

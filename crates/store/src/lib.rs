@@ -1,11 +1,11 @@
-//! RECORD: every run, its trials and its events, written as they happen.
+//! RECORD: stores every run, its trials and its events while they happen.
 //!
-//! Events of a running trial are rows of a journal. When a trial gets its outcome, the same transaction that keeps the
-//! outcome packs that trial's events, with those of others that finish then, and empties its part of the journal. So a
-//! process that is killed loses at most the events it had not handed over yet: finished trials are whole, and what an
-//! unfinished one did until then is still there.
+//! Events of a running trial are rows of a journal. When a trial gets its outcome, one transaction stores the
+//! outcome, packs the trial's events together with those of other trials that finish at that time, and removes them
+//! from the journal. A process that is killed therefore loses at most the events it had not yet passed to the store:
+//! finished trials are complete, and the earlier events of an unfinished trial are still there.
 //!
-//! The store knows no report and decides nothing: it gives back the events as they came.
+//! The store does not know reports and decides nothing: it returns the events as they were written.
 
 mod migrate;
 mod pack;

@@ -1,20 +1,20 @@
-//! Which format a database file has, told from its first bytes alone, and which steps it lacks.
+//! Determines the format of a database file from its first bytes alone, and the migration steps it lacks.
 
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-/// What a file's first bytes say.
+/// Content of a file's first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Header {
-    /// There is no file, or it is empty: a database may be made there.
+    /// The file does not exist or is empty: a database may be created there.
     Absent,
-    /// A database with this format number and this owner's mark.
+    /// A database with this format number and application id.
     Database { version: u32, mark: u32 },
-    /// Something else.
+    /// Any other content.
     Foreign,
 }
 
-/// Reads a file's first bytes. Opening it as a database could already change it.
+/// Reads a file's first bytes. Opening the file as a database could already change it.
 pub(crate) fn header(path: &Path) -> std::io::Result<Header> {
     let mut file = match path.canonicalize().and_then(|path| files::open(&path)) {
         Ok(file) => file,
@@ -31,7 +31,7 @@ pub(crate) fn header(path: &Path) -> std::io::Result<Header> {
     })
 }
 
-/// The steps that a database of format `found` lacks; `None` if it is newer than all of them.
+/// Returns the steps that a database of format `found` lacks; `None` if it is newer than all of them.
 pub(crate) fn pending(found: u32, steps: &'static [&'static str]) -> Option<&'static [&'static str]> {
     steps.get(usize::try_from(found).ok()?..)
 }

@@ -1,17 +1,17 @@
-//! Text and bytes at rest: events as lines of JSON, compressed.
+//! Storage encoding of texts and bytes: events as lines of JSON, compressed.
 
 use model::Envelope;
 use serde_json::Value;
 
 use crate::{StoreError, StoredEvent};
 
-/// Trials of one suite differ in little, and the fastest level packs them as well as the slower ones do.
+/// Compression level. Trials of one suite are similar, and the fastest level compresses them as well as slower ones.
 const LEVEL: i32 = 1;
 
-/// Compresses; keeps its tables, which cost more to make than a small trial costs to pack.
+/// Compressor. It keeps its tables, because creating them costs more than compressing a small trial.
 pub(crate) struct Packer {
     compressor: zstd::bulk::Compressor<'static>,
-    /// Room for what comes together for the next pack; empty.
+    /// Reusable buffer for the next pack; empty.
     pub(crate) room: Vec<u8>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn unpack_text(packed: &[u8]) -> Result<String, StoreError> {
     String::from_utf8(unpack(packed)?).map_err(|error| damaged(&error))
 }
 
-/// An event and its number. One that this version cannot read is kept as it is, as long as it says where it belongs.
+/// Parses an event and its number. An event that this version cannot read is kept unchanged, if it has a number.
 pub(crate) fn event(line: &str) -> Result<(u64, StoredEvent), StoreError> {
     match serde_json::from_str::<Envelope>(line) {
         Ok(envelope) => Ok((envelope.seq, StoredEvent::Known(Box::new(envelope)))),

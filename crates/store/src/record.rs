@@ -1,4 +1,4 @@
-//! What a store can do, whatever holds the data.
+//! Interface of a store, independent of the storage.
 
 use std::path::PathBuf;
 
@@ -7,22 +7,22 @@ use serde_json::Value;
 
 use crate::{SelectError, Selectable, select_run, select_trial};
 
-/// Where runs are recorded and read again.
+/// Records runs and reads them back.
 pub trait Store: Send {
-    /// Keeps `events`, all of them or none. They come in the order of their numbers; a run's first event is its
-    /// `run_started`. When this returns, they survive the end of the process, however it ends.
+    /// Stores `events`, all of them or none. They are in the order of their numbers; a run's first event is its
+    /// `run_started`. After this method returns, they survive the end of the process, however it ends.
     fn append(&mut self, events: &[Envelope]) -> Result<(), StoreError>;
 
-    /// Adds `bytes` to the end of what is kept for a trial under `name`, such as the agent's raw output.
+    /// Appends `bytes` to the data of a trial under `name`, such as the agent's raw output.
     fn append_blob(&mut self, run: &str, trial: &str, name: &str, bytes: &[u8]) -> Result<(), StoreError>;
 
-    /// Recorded runs, newest first.
+    /// Returns recorded runs, newest first.
     fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError>;
 
-    /// What the run of that whole id set out to do.
+    /// Returns the settings and planned trials of the run with that full id.
     fn info(&self, run: &str) -> Result<RunInfo, StoreError>;
 
-    /// Finished trials, the one that finished last first.
+    /// Returns finished trials, most recently finished first.
     fn trials(&self, filter: &TrialFilter) -> Result<Vec<TrialRow>, StoreError> {
         let mut rows = Vec::new();
         self.each_trial(filter, &mut |row| {
@@ -32,36 +32,36 @@ pub trait Store: Send {
         Ok(rows)
     }
 
-    /// Gives finished trials to `take`, newest first, until it returns `false`. Only one is in memory at a time.
+    /// Calls `take` with finished trials, newest first, until it returns `false`. Only one is in memory at a time.
     fn each_trial(&self, filter: &TrialFilter, take: &mut dyn FnMut(TrialRow) -> bool) -> Result<(), StoreError>;
 
-    /// A finished trial, by the whole ids of its run and its own.
+    /// Returns a finished trial, by the full ids of its run and its own.
     fn trial(&self, run: &str, trial: &str) -> Result<TrialRecord, StoreError>;
 
-    /// Every event of one trial so far, in order.
+    /// Returns all events of one trial so far, in order.
     fn trial_events(&self, run: &str, trial: &str) -> Result<Vec<StoredEvent>, StoreError>;
 
-    /// Every event of a run, in order, read as they are asked for. The iterator sees the run as it was when it was
-    /// made, even while the run goes on.
+    /// Returns all events of a run, in order. The iterator reads them on demand. It sees the run as it was when the
+    /// iterator was created, even while the run continues.
     fn events<'a>(
         &'a self,
         run: &str,
     ) -> Result<Box<dyn Iterator<Item = Result<StoredEvent, StoreError>> + 'a>, StoreError>;
 
-    /// The trials of a run that have begun and have no outcome, in the order they began.
+    /// Returns the trials of a run that have started and have no outcome, in the order in which they started.
     fn live(&self, run: &str) -> Result<Vec<LiveTrial>, StoreError>;
 
-    /// What is kept beside the events of a trial.
+    /// Returns the data stored beside the events of a trial.
     fn blobs(&self, run: &str, trial: &str) -> Result<Vec<BlobInfo>, StoreError>;
 
-    /// Everything that was appended under `name`; `None` if nothing was.
+    /// Returns everything that was appended under `name`; `None` if nothing was.
     fn blob(&self, run: &str, trial: &str, name: &str) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Forgets a run and everything that belongs to it.
+    /// Deletes a run and everything that belongs to it.
     fn remove(&mut self, run: &str) -> Result<(), StoreError>;
 
-    /// Shows `each` known event of a run in order and returns how many events were left out because this version does
-    /// not know them.
+    /// Calls `each` with the known events of a run in order. Returns the number of events that were left out because
+    /// this version does not know them.
     fn replay(&self, run: &str, each: &mut dyn FnMut(&Envelope)) -> Result<usize, StoreError> {
         let mut unknown = 0;
         for event in self.events(run)? {
@@ -73,16 +73,16 @@ pub trait Store: Send {
         Ok(unknown)
     }
 
-    /// The run that `wanted` names: `latest`, `previous`, a label (the newest run that carries it) or the front of an
-    /// id.
+    /// Returns the run that `wanted` names: `latest`, `previous`, a label (the newest run with that label) or the
+    /// prefix of an id.
     fn select(&self, wanted: &str) -> Result<RunRow, StoreError> {
         let mut rows = self.runs(&RunFilter::default())?;
         let found = select_run(&rows, wanted)?;
         Ok(rows.swap_remove(found))
     }
 
-    /// The finished trial that `wanted` names, in the newest run that has one: its id, the id without its arm and
-    /// repetition, its case, or the front of its id. `RUN/…` looks in that run only.
+    /// Returns the finished trial that `wanted` names, in the newest run that has one: its id, the id without its arm
+    /// and repetition, its case, or the prefix of its id. `RUN/…` searches only that run.
     fn select_trial(&self, wanted: &str) -> Result<TrialRow, StoreError> {
         let runs = self.runs(&RunFilter::default())?;
         let mut problem = None;
@@ -105,48 +105,48 @@ pub trait Store: Send {
     }
 }
 
-/// Which runs to list.
+/// Filter for listing runs.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
-    /// At most so many, the newest.
+    /// Maximum number of runs, newest first.
     pub last: Option<usize>,
-    /// Only those that started before this.
+    /// Only runs that started before this time.
     pub before: Option<jiff::Timestamp>,
 }
 
-/// Which trials to list. Every condition that is given must hold.
+/// Filter for listing trials. All given conditions must hold.
 #[derive(Debug, Clone, Default)]
 pub struct TrialFilter {
-    /// Of the run with this whole id.
+    /// Full id of the run.
     pub run: Option<String>,
-    /// Of the suite, or skill, of this name.
+    /// Name of the suite or skill.
     pub suite: Option<String>,
-    /// Of the case with this id.
+    /// Id of the case.
     pub case: Option<String>,
-    /// Whose id contains this text.
+    /// Text that the trial's id contains.
     pub text: Option<String>,
-    /// At most so many, those that finished last.
+    /// Maximum number of trials, most recently finished first.
     pub last: Option<usize>,
 }
 
 impl TrialFilter {
-    /// All of a run's.
+    /// Selects all trials of a run.
     pub fn of_run(run: &str) -> Self {
         Self { run: Some(run.to_owned()), ..Self::default() }
     }
 }
 
-/// An event as it was read.
+/// Event as it was read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StoredEvent {
-    /// One that this version knows.
+    /// Event that this version knows.
     Known(Box<Envelope>),
-    /// One that another version wrote; kept as it is.
+    /// Event that another version wrote; kept unchanged.
     Unknown(Value),
 }
 
 impl StoredEvent {
-    /// The envelope, if this version knows it.
+    /// Returns the envelope, if this version knows it.
     pub fn known(self) -> Option<Envelope> {
         match self {
             Self::Known(envelope) => Some(*envelope),
@@ -154,7 +154,7 @@ impl StoredEvent {
         }
     }
 
-    /// The agent's step, if it is one.
+    /// Returns the agent's step, if the event is one.
     pub fn step(&self) -> Option<&Step> {
         match self {
             Self::Known(envelope) => match &envelope.event {
@@ -166,12 +166,12 @@ impl StoredEvent {
     }
 }
 
-/// Something kept beside a trial's events.
+/// Data stored beside a trial's events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobInfo {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: u64,
 }
 
@@ -185,45 +185,45 @@ impl Selectable for RunRow {
     }
 }
 
-/// Why the record cannot be used.
+/// Reason why the record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A newer program wrote it. Nothing was touched.
+    /// A newer version wrote the file. It was not changed.
     #[error(
         "{} was written by a newer trialrun (format {found}; this one knows up to {known}); it was not touched", path.display()
     )]
     Newer {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its format.
+        /// Format of the file.
         found: u32,
-        /// The newest format this program knows.
+        /// Newest format that this version knows.
         known: u32,
     },
-    /// It is not a record of runs. Nothing was touched.
+    /// The file is not a record of runs. It was not changed.
     #[error("{} is not a record of trialrun; it was not touched", path.display())]
     Foreign {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The file cannot be opened.
     #[error("cannot open the record {}: {because}", path.display())]
     Open {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         because: String,
     },
-    /// The file was taken away while a run was being recorded.
+    /// The file was removed or replaced while a run was being recorded.
     #[error("the record {} was removed or replaced while it was being written", path.display())]
     Gone {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The database said no.
+    /// The database reported an error.
     #[error("the record cannot be read or written: {0}")]
     Database(#[from] rusqlite::Error),
-    /// What is stored cannot be understood.
+    /// The stored data cannot be interpreted.
     #[error("the record is damaged: {0}")]
     Damaged(String),
     /// No run has that id.
@@ -232,12 +232,12 @@ pub enum StoreError {
     /// No finished trial has that id.
     #[error("run {run} has no finished trial `{trial}`")]
     UnknownTrial {
-        /// The run.
+        /// Id of the run.
         run: String,
-        /// The trial.
+        /// Id of the trial.
         trial: String,
     },
-    /// What the user named is not there, or is there twice.
+    /// The name given by the user matches nothing, or is ambiguous.
     #[error(transparent)]
     Select(#[from] SelectError),
 }

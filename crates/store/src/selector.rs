@@ -1,66 +1,66 @@
-//! What a user may call a run or a trial.
+//! Names by which a user can select a run or a trial.
 
 use model::{Outcome, TrialRow, nearest};
 
-/// A run that can be named.
+/// Run that can be selected by name.
 pub trait Selectable {
-    /// The whole id.
+    /// Returns the full id.
     fn id(&self) -> &str;
-    /// The user's name for it.
+    /// Returns the label given by the user.
     fn label(&self) -> Option<&str>;
 }
 
-/// Why a name leads nowhere.
+/// Reason why a name does not select anything.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectError {
-    /// There is nothing to name.
+    /// No run is recorded.
     #[error("no run is recorded yet")]
     NoRuns,
-    /// `previous` of a single run.
+    /// `previous` was requested, but there is only one run.
     #[error("there is no previous run: only {only} is recorded")]
     NoPrevious {
-        /// The one that is there.
+        /// Name of that run.
         only: String,
     },
-    /// No run is called that.
+    /// No run has that name.
     #[error("no run is called `{wanted}`; there are {}", near.join(", "))]
     UnknownRun {
-        /// What was asked for.
+        /// Requested name.
         wanted: String,
-        /// Runs that may have been meant, best first.
+        /// Similar runs, best match first.
         near: Vec<String>,
     },
-    /// Several ids begin so.
+    /// Several ids start with that prefix.
     #[error("`{wanted}` is the front of several runs: {}", matches.join(", "))]
     AmbiguousRun {
-        /// What was asked for.
+        /// Requested name.
         wanted: String,
-        /// The runs, newest first.
+        /// Matching runs, newest first.
         matches: Vec<String>,
     },
-    /// No trial is called that.
+    /// No trial has that name.
     #[error("no finished trial is called `{wanted}`; there are {}", near.join(", "))]
     UnknownTrial {
-        /// What was asked for.
+        /// Requested name.
         wanted: String,
-        /// Trials that may have been meant, best first.
+        /// Similar trials, best match first.
         near: Vec<String>,
     },
-    /// Trials of several cases are called that.
+    /// Trials of several cases match that name.
     #[error("`{wanted}` matches {} trials of several cases", matches.len())]
     AmbiguousTrial {
-        /// What was asked for.
+        /// Requested name.
         wanted: String,
-        /// The trials, those that did not pass first.
+        /// Matching trials, those that did not pass first.
         matches: Vec<(String, Outcome)>,
     },
 }
 
-/// How many names an error lists.
+/// Number of names that an error lists.
 const LISTED: usize = 5;
 
-/// The index of the run that `wanted` names among `runs`, newest first. `latest` and `previous` go before labels, labels
-/// before ids; of several runs with one label the newest is meant.
+/// Returns the index of the run that `wanted` names among `runs`, newest first. `latest` and `previous` take
+/// precedence over labels, and labels over ids; of several runs with one label the newest is selected.
 pub fn select_run(runs: &[impl Selectable], wanted: &str) -> Result<usize, SelectError> {
     let Some(latest) = runs.first() else { return Err(SelectError::NoRuns) };
     match wanted {
@@ -99,9 +99,9 @@ pub fn select_run(runs: &[impl Selectable], wanted: &str) -> Result<usize, Selec
     }
 }
 
-/// The index of the trial that `wanted` names among one run's `trials`: a whole id, an id without its arm, without
-/// arm and repetition, a case, or the front of an id or a case. Better ways of naming go before worse ones. Of several
-/// trials of one case it is the one that says most: a failed one before one that passed, else the first.
+/// Returns the index of the trial that `wanted` names among one run's `trials`. In order of precedence: a full id, an
+/// id without its arm, an id without arm and repetition, a case, or the prefix of an id or a case. Of several trials
+/// of one case the most informative is selected: a failed one before a passed one, otherwise the first.
 pub fn select_trial(trials: &[TrialRow], wanted: &str) -> Result<usize, SelectError> {
     let ways: [&dyn Fn(&TrialRow) -> bool; 5] = [
         &|trial| trial.id == wanted,
@@ -138,7 +138,7 @@ pub fn select_trial(trials: &[TrialRow], wanted: &str) -> Result<usize, SelectEr
     Err(SelectError::UnknownTrial { wanted: wanted.to_owned(), near })
 }
 
-/// How early a trial of several is shown.
+/// Returns the sort position of a trial among several.
 fn rank(outcome: Outcome) -> usize {
     let order = [Outcome::Failed, Outcome::Broken, Outcome::Undecided, Outcome::Cancelled, Outcome::Passed];
     order.iter().position(|known| *known == outcome).unwrap_or(order.len())

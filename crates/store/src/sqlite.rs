@@ -1,4 +1,4 @@
-//! The record in one SQLite file. The only place that speaks SQL.
+//! Record in one SQLite file. Only this module uses SQL.
 
 mod append;
 mod finish;
@@ -21,26 +21,27 @@ use crate::migrate::{Header, header, pending};
 use crate::pack::{Packer, unpack};
 use crate::{BlobInfo, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 
-/// How long a writer waits for another one. A batch takes milliseconds.
+/// Timeout of a writer that waits for another one. A batch takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A commit survives the end of the process, and what is written back into the file survives the end of the machine.
+/// A commit survives the end of the process, and data that was checkpointed into the file survives a crash of the
+/// machine.
 const SAFELY: &str = "PRAGMA synchronous = NORMAL";
-/// For how long a strange file is looked at again.
+/// Maximum time for which an unrecognised file is checked again before it is rejected.
 const SECOND_LOOKS: Duration = Duration::from_millis(300);
 
-/// A record in a SQLite file. One process writes a run; others may read, and write other runs, at the same time.
+/// Record in a SQLite file. One process writes a run; others may read, and write other runs, at the same time.
 pub struct SqliteStore {
     connection: Connection,
     packer: Packer,
     owner_pid: Option<u32>,
     path: PathBuf,
-    /// Which file that was when it was opened.
+    /// Identity of the file when it was opened.
     identity: Option<(u64, u64)>,
 }
 
 impl SqliteStore {
-    /// Opens the record at `path` and makes it if there is none. The folder must be there. A file that a newer program
-    /// wrote, or that is no record, is refused and left as it is, byte for byte.
+    /// Opens the record at `path`, and creates it if it does not exist. The folder must exist. A file that a newer
+    /// version wrote, or that is not a record, is rejected and left unchanged, byte for byte.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let no =
             |because: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), because: because.to_string() };
@@ -52,13 +53,13 @@ impl SqliteStore {
             StoreError::Database(error) => no(&error),
             error => error,
         })?;
-        // Before it is prepared there may be no file.
+        // Before it is prepared, the file may not exist.
         store.identity = Some(identity(path).map_err(|error| no(&error))?);
         Ok(store)
     }
 
-    /// Opens the record at `path`; `None` if there is none. Makes no file. A record that this user may only read is
-    /// opened to be read.
+    /// Opens the record at `path`; `None` if it does not exist. Creates no file. A record that this user can only
+    /// read is opened read-only.
     pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
         match header(path) {
             Ok(Header::Absent) => Ok(None),
@@ -81,7 +82,8 @@ impl SqliteStore {
             let found = format(&connection)?;
             Ok::<_, StoreError>((connection, found))
         };
-        // Nobody writes where the index of the log cannot be made; what is in a log is missing then.
+        // If the index of the log cannot be created, nothing else writes either, so the file can be opened as
+        // immutable. That would ignore the contents of a log, so it is allowed only without one.
         let (connection, found) = open("").or_else(|error| match has_log(path) {
             true => Err(error),
             false => open("?immutable=1"),
@@ -93,7 +95,7 @@ impl SqliteStore {
         Ok(Self { connection, packer: Packer::new()?, owner_pid: None, path: path.to_owned(), identity: None })
     }
 
-    /// From now on, runs that are recorded through this store belong to the process `pid`.
+    /// Sets the process `pid` as the owner of runs recorded through this store from now on.
     pub fn owned_by(mut self, pid: u32) -> Self {
         self.owner_pid = Some(pid);
         self
@@ -103,14 +105,14 @@ impl SqliteStore {
         let connection = &mut self.connection;
         connection.busy_timeout(PATIENCE)?;
         connection.set_prepared_statement_cache_capacity(32);
-        // In a file that is being made there is nothing that could be lost: until its tables are there nobody waits for the
-        // disk, which would be half a dozen times before the first run may begin.
+        // A file that is being created has no data to lose: until its tables exist, nothing is synced to disk.
+        // Otherwise there would be half a dozen syncs before the first run may start.
         let is_new = format(connection)? == 0;
         connection.execute_batch(if is_new { "PRAGMA synchronous = OFF" } else { SAFELY })?;
         connection.execute_batch("PRAGMA foreign_keys = ON")?;
         write_ahead(connection)?;
 
-        // Most of the time there is nothing to do, and then a reader should not wait for a writer.
+        // Usually there is nothing to do, and in that case a reader should not wait for a writer.
         if format(connection)? == schema::STEPS.len() as u32 {
             return Ok(connection.execute_batch(SAFELY)?);
         }
@@ -134,7 +136,7 @@ impl SqliteStore {
 impl Store for SqliteStore {
     fn append(&mut self, events: &[Envelope]) -> Result<(), StoreError> {
         append::append(&mut self.connection, &mut self.packer, self.owner_pid, events)?;
-        // SQLite goes on writing to a file that has no name any more.
+        // SQLite continues to write to a file that was unlinked.
         match identity(&self.path) {
             Ok(found) if Some(found) == self.identity => Ok(()),
             _ => Err(StoreError::Gone { path: self.path.clone() }),
@@ -213,7 +215,7 @@ impl Store for SqliteStore {
     fn remove(&mut self, run: &str) -> Result<(), StoreError> {
         let number = self.run_number(run)?;
         self.connection.execute("DELETE FROM runs WHERE no = ?1", [number])?;
-        // Every step frees one page, so it is stepped to its end.
+        // Each step frees one page, so the statement is stepped until it ends.
         let mut freeing = self.connection.prepare("PRAGMA incremental_vacuum")?;
         let mut pages = freeing.query([])?;
         while pages.next()?.is_some() {}
@@ -221,8 +223,8 @@ impl Store for SqliteStore {
     }
 }
 
-/// Refuses what is not ours, or newer. A file that another process is making at this moment looks strange for some
-/// milliseconds, so a stranger is looked at again before it is called one.
+/// Rejects files that are not records, or are newer. A file that another process is creating looks unknown for some
+/// milliseconds, so an unknown file is checked repeatedly before it is rejected.
 fn refuse_strangers(path: &Path) -> Result<(), StoreError> {
     let start = Instant::now();
     loop {
@@ -235,7 +237,7 @@ fn refuse_strangers(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Looks at the file without letting SQLite write to it.
+/// Checks the file without letting SQLite write to it.
 fn judge(path: &Path) -> Result<(), StoreError> {
     let no = |because: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), because: because.to_string() };
     let (version, mark) = match header(path).map_err(|error| no(&error))? {
@@ -246,11 +248,11 @@ fn judge(path: &Path) -> Result<(), StoreError> {
     if mark == schema::MARK && version > schema::STEPS.len() as u32 {
         return Err(newer(path, version));
     }
-    // What was committed last may still be in the log beside the file.
+    // The last commits may still be in the log beside the file.
     let (version, mark) = if has_log(path) {
         let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| no(&error))?;
         reader.busy_timeout(PATIENCE)?;
-        // Both are of one moment, although somebody may be writing them.
+        // The transaction ensures that both values are of the same moment, even while another process writes them.
         reader.execute_batch("BEGIN").map_err(|error| no(&error))?;
         let mark = reader.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(|error| no(&error))?;
         (format(&reader)?, mark)
@@ -272,13 +274,13 @@ fn has_log(path: &Path) -> bool {
     log.metadata().is_ok_and(|log| log.len() > 0)
 }
 
-/// Which file `path` is: its device and its number there.
+/// Returns the identity of the file at `path`: its device and inode numbers.
 fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
     let found = std::fs::metadata(path)?;
     Ok((found.dev(), found.ino()))
 }
 
-/// Whether a database has no tables, as one does that another process is making right now.
+/// Returns `true` if a database has no tables, like one that another process is creating right now.
 fn is_empty(path: &Path) -> Result<bool, StoreError> {
     let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     reader.busy_timeout(PATIENCE)?;
@@ -287,8 +289,8 @@ fn is_empty(path: &Path) -> Result<bool, StoreError> {
     Ok(tables == 0 || marked == schema::MARK)
 }
 
-/// Turns the write-ahead log on. Two processes that make the same file at once can meet here, and SQLite does not wait
-/// for this one lock by itself.
+/// Enables the write-ahead log. Two processes that create the same file at once may contend here, and SQLite does not
+/// wait for this one lock by itself.
 fn write_ahead(connection: &Connection) -> Result<(), StoreError> {
     let start = Instant::now();
     loop {
@@ -296,8 +298,8 @@ fn write_ahead(connection: &Connection) -> Result<(), StoreError> {
         if mode == "wal" {
             return Ok(());
         }
-        // Only a file without tables takes the first setting. As there is nothing in it, its journal can be in memory: one in
-        // a file waits for the disk eight times before the first run may begin.
+        // Only a file without tables accepts the first setting. As it is empty, its journal can be in memory: one in
+        // a file would be synced to disk eight times before the first run may start.
         let turned = connection
             .execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = MEMORY")
             .and_then(|()| connection.pragma_update(None, "journal_mode", "wal"));

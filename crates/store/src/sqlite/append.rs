@@ -37,18 +37,20 @@ pub(super) fn append(
     Ok(())
 }
 
-/// A batch that is being written.
+/// Batch that is being written.
 struct Batch<'a, 'e> {
     transaction: &'a Transaction<'a>,
     packer: &'a mut Packer,
     owner_pid: Option<u32>,
-    /// The runs' ids and numbers. Nearly always there is one.
+    /// Ids and numbers of the runs. Nearly always there is only one.
     runs: Vec<(&'e str, i64)>,
-    /// What trials without an outcome told in this batch, by the run's number and the trial's id; the run's own under ''.
+    /// Events in this batch of trials without an outcome, by the run's number and the trial's id; the run's own
+    /// events are under ''.
     open: HashMap<(i64, &'e str), Lines>,
     /// Trials that got their outcome in this batch and are not written yet, by the run's number.
     groups: HashMap<i64, Group<'e>>,
-    /// The lines of a trial that is in its group already, for the next one to fill: trials are short, and there are many.
+    /// Buffer of a trial that was already added to its group, reused for the next one: trials are short, and there
+    /// are many.
     spare: Lines,
 }
 
@@ -81,7 +83,7 @@ impl<'e> Batch<'_, 'e> {
         Ok(())
     }
 
-    /// The number of the event's run, which begins with its first event.
+    /// Returns the number of the event's run. The run's first event creates the run.
     fn run(&mut self, envelope: &'e Envelope) -> Result<i64, StoreError> {
         if let Some((_, run)) = self.runs.iter().find(|(id, _)| **id == *envelope.run) {
             return Ok(*run);
@@ -100,7 +102,7 @@ impl<'e> Batch<'_, 'e> {
             group.write(self.transaction, self.packer, *run)?;
             group.leave(&mut self.packer.room);
         }
-        // What a trial did that did not finish in this batch waits in the journal.
+        // Events of trials that did not finish in this batch are stored in the journal.
         let mut insert =
             self.transaction.prepare_cached("INSERT INTO journal (run, trial, seq, event) VALUES (?1, ?2, ?3, ?4)")?;
         for ((run, trial), lines) in &self.open {

@@ -1,4 +1,4 @@
-//! Trials that have their outcome: columns for lists, and what they told in packs.
+//! Finished trials: columns for lists, and their events in packs.
 
 use model::{Envelope, Event, Letterhead, Tokens, TrialRecord};
 use rusqlite::{Statement, Transaction, params};
@@ -6,7 +6,7 @@ use rusqlite::{Statement, Transaction, params};
 use crate::StoreError;
 use crate::pack::{Packer, damaged};
 
-/// How much trials that share a pack tell together, in bytes, before it is closed. Whoever wants one of them unpacks all.
+/// Size in bytes at which a pack is closed. Reading one trial unpacks the whole pack.
 const FULL: usize = 256 * 1024;
 
 const INSERT_TRIAL: &str = "INSERT INTO trials (run, id, suite, case_id, arm, agent, model, variant, repetition, outcome, flaky, \
@@ -21,9 +21,9 @@ const INSERT_TRIAL: &str = "INSERT INTO trials (run, id, suite, case_id, arm, ag
 pub(super) struct Lines {
     text: Vec<u8>,
     head: Letterhead,
-    /// The number and the end of each.
+    /// Number and end offset of each event.
     ends: Vec<(u64, usize)>,
-    /// Whether the trial's very first event is among them, so that nothing of it can have been written before.
+    /// True if they include the trial's very first event, so that none of its events can have been written before.
     from_the_start: bool,
 }
 
@@ -36,14 +36,14 @@ impl Lines {
         Ok(())
     }
 
-    /// Forgets everything but the room it took.
+    /// Clears the contents but keeps the allocated memory.
     pub(super) fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
         self.from_the_start = false;
     }
 
-    /// Each line with its number.
+    /// Returns each line with its number.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, Result<&str, StoreError>)> {
         let mut start = 0;
         self.ends.iter().map(move |&(seq, end)| {
@@ -58,13 +58,13 @@ impl Lines {
     }
 }
 
-/// Trials of one run that go into one pack.
+/// Trials of one run that are written into one pack.
 pub(super) struct Group<'e> {
     text: Vec<u8>,
     trials: Vec<Finished<'e>>,
 }
 
-/// A trial and where in its pack its events are.
+/// Trial with the range of its events in the pack.
 struct Finished<'e> {
     id: &'e str,
     record: &'e TrialRecord,
@@ -74,17 +74,17 @@ struct Finished<'e> {
 }
 
 impl<'e> Group<'e> {
-    /// A group without trials, whose text comes together in `room`.
+    /// Creates an empty group that collects its text in the buffer `room`.
     pub(super) fn in_room(room: &mut Vec<u8>) -> Self {
         Self { text: std::mem::take(room), trials: Vec::new() }
     }
 
-    /// Leaves `room` to another, once it is written.
+    /// Returns the buffer to `room` after the group was written.
     pub(super) fn leave(&mut self, room: &mut Vec<u8>) {
         *room = std::mem::take(&mut self.text);
     }
 
-    /// Adds a trial: what the journal has of it, which ends there, and its last `lines`.
+    /// Adds a trial: its events from the journal, which are removed from it, and its last `lines`.
     pub(super) fn add(
         &mut self,
         transaction: &Transaction<'_>,
@@ -101,7 +101,7 @@ impl<'e> Group<'e> {
         Ok(())
     }
 
-    /// Moves the trial's part of the journal here. The number of its first event.
+    /// Moves the trial's events from the journal into this group. Returns the number of the first event.
     fn take_journal(&mut self, transaction: &Transaction<'_>, run: i64, id: &str) -> Result<Option<u64>, StoreError> {
         let mut first = None;
         let mut select =
@@ -124,7 +124,7 @@ impl<'e> Group<'e> {
         self.text.len() >= FULL
     }
 
-    /// Writes the pack and its trials; the group is empty then.
+    /// Writes the pack and its trials, and empties the group.
     pub(super) fn write(
         &mut self,
         transaction: &Transaction<'_>,
@@ -152,7 +152,7 @@ impl<'e> Group<'e> {
 }
 
 impl Finished<'_> {
-    /// Writes its row by way of [`INSERT_TRIAL`].
+    /// Writes the trial's row with [`INSERT_TRIAL`].
     fn insert(&self, insert: &mut Statement<'_>, run: i64, pack: i64) -> Result<(), StoreError> {
         let record = self.record;
         let (tokens, cost_usd) = spent(record);
@@ -198,7 +198,7 @@ impl Finished<'_> {
     }
 }
 
-/// What all attempts used together.
+/// Returns the usage of all attempts together.
 fn spent(record: &TrialRecord) -> (Option<Tokens>, Option<f64>) {
     if record.attempts.is_empty() {
         return (record.usage, record.cost_usd);
@@ -216,7 +216,7 @@ fn spent(record: &TrialRecord) -> (Option<Tokens>, Option<f64>) {
     (tokens, cost)
 }
 
-/// A plain enumeration's written name.
+/// Returns the serialised name of a fieldless enum value.
 fn word(value: &impl serde::Serialize) -> Option<String> {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned))
 }

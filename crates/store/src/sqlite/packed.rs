@@ -7,20 +7,20 @@ use rusqlite::{Connection, Row};
 use crate::StoreError;
 use crate::pack::unpack_text;
 
-/// How many packs are kept. A run that is read in order goes back and forth between few of them.
+/// Number of packs that are cached. Reading a run in order alternates between few of them.
 const KEPT: usize = 4;
 
-/// Where a finished trial's events are.
+/// Location of a finished trial's events.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pack: i64,
     start: usize,
-    /// Absent: to the end of the pack.
+    /// End offset; absent if they extend to the end of the pack.
     end: Option<usize>,
 }
 
 impl Place {
-    /// Out of a row that begins with `pack, pack_start, pack_end`.
+    /// Reads the location from a row that starts with `pack, pack_start, pack_end`.
     pub(super) fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
         let byte = |value: i64| usize::try_from(value).unwrap_or(usize::MAX);
         let end: Option<i64> = row.get(2)?;
@@ -28,15 +28,15 @@ impl Place {
     }
 }
 
-/// Packs that were read last, unpacked.
+/// Cache of recently read packs, unpacked.
 #[derive(Default)]
 pub(super) struct Packs {
-    /// The last one first.
+    /// Most recently used first.
     kept: VecDeque<(i64, String)>,
 }
 
 impl Packs {
-    /// The events at `place`, a line of JSON each.
+    /// Returns the events at `place`, one line of JSON each.
     pub(super) fn lines(&mut self, connection: &Connection, place: Place) -> Result<&str, StoreError> {
         match self.kept.iter().position(|(pack, _)| *pack == place.pack) {
             Some(at) => self.kept.swap(0, at),

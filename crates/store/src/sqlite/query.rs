@@ -1,4 +1,4 @@
-//! Lists, by their columns, and single records.
+//! Queries for lists, which use only columns, and for single records.
 
 use jiff::Timestamp;
 use model::{Event, Outcome, RunInfo, RunRow, Tokens, TrialRecord, TrialRow};
@@ -10,7 +10,7 @@ use super::packed::{Packs, Place};
 use crate::pack::{damaged, event, unpack};
 use crate::{RunFilter, StoreError, TrialFilter};
 
-/// The shortest id that is shown.
+/// Minimum length of a shortened id.
 const SHORTEST: usize = 8;
 
 pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError> {
@@ -42,8 +42,8 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ru
     Ok(runs)
 }
 
-/// Gives each run the shortest front of its id that no other run's id has. Only its neighbours in order can share more
-/// of it than any other.
+/// Sets each run's short id: the shortest prefix that no other run's id has. Only the neighbours in sort order need
+/// to be compared, because no other id shares a longer prefix.
 fn shorten(connection: &Connection, runs: &mut [RunRow]) -> Result<(), StoreError> {
     let mut before = connection.prepare_cached("SELECT max(id) FROM runs WHERE id < ?1")?;
     let mut after = connection.prepare_cached("SELECT min(id) FROM runs WHERE id > ?1")?;
@@ -93,7 +93,7 @@ pub(super) fn each_trial(
             model: row.get("model")?,
             variant: row.get("variant")?,
             repetition: row.get::<_, i64>("repetition")?.unsigned_abs(),
-            // A word that this version does not know says nothing about the agent.
+            // An outcome that this version does not know says nothing about the agent.
             outcome: word(row.get("outcome")?).unwrap_or(Outcome::Undecided),
             flaky: row.get("flaky")?,
             fault: row.get::<_, Option<String>>("fault")?.and_then(word),
@@ -131,7 +131,7 @@ pub(super) fn info(connection: &Connection, run: &str) -> Result<RunInfo, StoreE
     serde_json::from_slice(&unpack(&packed)?).map_err(|error| damaged(&error))
 }
 
-/// The record is in the trial's last event.
+/// Returns a trial's record, which is in its last event.
 pub(super) fn trial(connection: &Connection, run: &str, trial: &str) -> Result<TrialRecord, StoreError> {
     let place = connection
         .prepare_cached(
@@ -162,7 +162,7 @@ fn tokens(row: &Row<'_>) -> rusqlite::Result<Option<Tokens>> {
     }))
 }
 
-/// A plain enumeration by its written name.
+/// Parses a fieldless enum value from its serialised name.
 fn word<T: DeserializeOwned>(name: String) -> Option<T> {
     serde_json::from_value(name.into()).ok()
 }

@@ -1,4 +1,4 @@
-//! Events in order again: those of finished trials out of their packs, the others out of the journal.
+//! Reads events in order: those of finished trials from their packs, the others from the journal.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,27 +11,28 @@ use super::run_number;
 use crate::pack::event;
 use crate::{StoreError, StoredEvent};
 
-/// How many journal rows are read at a time.
+/// Number of journal rows that are read at a time.
 const PAGE: usize = 256;
 
-/// One trial's events, or the run's own, in order.
+/// Events of one trial, or the run's own events, in order.
 enum Source {
-    /// A finished trial, not looked at yet.
+    /// Finished trial that has not been read yet.
     Packed(Place),
-    /// A finished trial's events.
+    /// Events of a finished trial.
     Lines(VecDeque<(u64, StoredEvent)>),
     /// Journal rows after a number.
     Journal { trial: String, page: VecDeque<(u64, StoredEvent)>, after: i64 },
 }
 
-/// A run's events in order. Trials that did not overlap in time are not in memory together, but for a few packs.
+/// Iterator over a run's events in order. Trials that did not overlap in time are not in memory together, except in a
+/// few packs.
 pub(super) struct Events<'a> {
-    /// Holds the run still while it is read.
+    /// Keeps a consistent view of the run while it is read.
     transaction: Transaction<'a>,
     run: i64,
     packs: Packs,
     sources: Vec<Source>,
-    /// The next event's number in each source that has one.
+    /// Number of the next event in each source that has one.
     next: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
@@ -137,7 +138,7 @@ fn journal(
     Ok(events)
 }
 
-/// Every event of one trial.
+/// Returns all events of one trial.
 pub(super) fn of_trial(connection: &Connection, run: i64, trial: &str) -> Result<Vec<StoredEvent>, StoreError> {
     let finished = connection
         .prepare_cached("SELECT pack, pack_start, pack_end FROM trials WHERE run = ?1 AND id = ?2")?
@@ -151,7 +152,7 @@ pub(super) fn of_trial(connection: &Connection, run: i64, trial: &str) -> Result
     Ok(told.into_iter().map(|(_, event)| event).collect())
 }
 
-/// The trials that have begun and have no outcome.
+/// Returns the trials that have started and have no outcome.
 pub(super) fn live(connection: &Connection, run: i64) -> Result<Vec<LiveTrial>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT trial FROM journal

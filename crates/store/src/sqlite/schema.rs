@@ -1,9 +1,9 @@
-//! The tables. A step, once released, is never changed: the next format is another step.
+//! Tables. A released step is never changed: the next format is another step.
 
-/// Marks a file as ours (`trln`).
+/// Application id of our files (`trln`).
 pub(super) const MARK: u32 = 0x7472_6c6e;
 
-/// What makes format n + 1 out of format n.
+/// Steps that migrate format n to format n + 1.
 pub(super) const STEPS: &[&str] = &[
     "
 CREATE TABLE runs (

@@ -34,7 +34,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-/// Writes envelopes with consecutive numbers, a second apart.
+/// Creates envelopes with consecutive numbers, a second apart.
 struct Story {
     run: String,
     seq: u64,

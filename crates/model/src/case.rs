@@ -66,9 +66,8 @@ pub struct Case {
     pub user_responses: Vec<UserResponse>,
     /// Assertions about the result: names and arguments, not compiled yet.
     pub assertions: Vec<AssertionSpec>,
-    /// True if a trial without any assertion is undecided. This is the case unless the case has a token budget of its
-    /// own, or an arm omits the case's assertions. Other limits bound a trial but claim nothing about what the agent
-    /// did.
+    /// True if a trial without any assertion is undecided. False if the case has a token budget of its own, or an arm
+    /// omits the case's assertions. Other limits bound a trial but claim nothing about what the agent did.
     pub must_assert: bool,
     /// Rule that turns findings into an outcome.
     pub ruling: Ruling,

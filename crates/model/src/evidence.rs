@@ -123,7 +123,7 @@ pub struct Collected {
     pub tmp: Option<String>,
     /// Changed files of the working directory, sorted by path.
     pub files_changed: Vec<FileChange>,
-    /// Paths outside the working directory that were written although only the sandbox's own paths should be.
+    /// Unexpected paths in the sandbox's base folder, which should contain only the sandbox's own directories.
     pub outside_changes: Vec<String>,
     /// State of the repository, if there is one.
     pub repository: Option<Repository>,

@@ -34,7 +34,7 @@ pub trait Model: Send + Sync {
         None
     }
 
-    /// Answers one request of a server that sends the answer in a wire format. While [`Model::respond`] performs a
+    /// Answers one request for a server that sends the answer in a wire format. While [`Model::respond`] performs a
     /// scripted fault, this method describes it, so that the server can perform it.
     fn serve<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Served> {
         Box::pin(async move {

@@ -1,4 +1,4 @@
-//! The dispatcher: it starts trials, waits for their outcomes, and passes the user's wish to stop on to them.
+//! The dispatcher: it starts trials, waits for their outcomes, and forwards stop requests to them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,33 +20,33 @@ use crate::spending::Spending;
 use crate::teller::{Listener, Teller};
 use crate::trial::{self, Grading, Halt, Shared};
 
-/// How many lanes there are at the most: they are as fast as processors are, and grading threads are no more either.
+/// Maximum number of lanes. They are limited by processors, and there are not more grading threads either.
 const MOST_LANES: usize = 4;
 
-/// What the user, or whoever records, wants of a run that is going on.
+/// Request to a run in progress, from the user or from the recorder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Control {
-    /// Start nothing more and ask agents to stop; the name of the signal or the reason. Said twice, it kills.
+    /// Start nothing more and ask agents to stop, with the name of the signal or the reason. A second one kills them.
     Stop(String),
 }
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Debug, Clone)]
 pub struct RunEnd {
-    /// What it came to.
+    /// Summary of the outcomes.
     pub summary: Summary,
-    /// What stopped it, if something did.
+    /// Reason why the run was stopped early, if it was.
     pub stopped_by: Option<String>,
-    /// Sandboxes that could not be removed, and why.
+    /// Sandboxes that could not be removed, each with the reason.
     pub left_over: Vec<String>,
-    /// The command before the run that failed, so that no trial was begun.
+    /// The pre-run command that failed, so that no trial was started.
     pub refused: Option<HookRecord>,
 }
 
-/// Runs a plan. `listener` hears every event in order, from whatever thread it comes; while it is behind, trials wait.
+/// Runs a plan. `listener` receives every event in order, from any thread; while it is behind, trials wait.
 ///
 /// # Errors
-/// When the run cannot begin: the gateway, the grading threads or the directory for sandboxes cannot be had.
+/// If the run cannot begin: the gateway, the grading threads or the directory for sandboxes cannot be created.
 pub async fn run(
     plan: Plan,
     host: Arc<Host>,
@@ -63,7 +63,7 @@ pub async fn run(
         halt: watch::channel(Halt::No).0,
         tasks: JoinSet::new(),
         running: HashMap::new(),
-        // A lane waits for nothing, and a command takes its time.
+        // A trial on a lane must not wait, and a post-grade command takes time.
         lanes: plan.hook.as_ref().is_none_or(|hook| hook.commands(HookKind::PostGrade).is_empty()),
         stopped_by: None,
     };
@@ -78,7 +78,7 @@ pub async fn run(
             break;
         }
         tokio::select! {
-            // What is rare comes first: trials that end all the time must not keep Ctrl-C from being heard.
+            // Rare messages come first: trials that end all the time must not delay Ctrl-C.
             biased;
             Some(control) = controls.recv() => dispatcher.control(control),
             Some(ended) = dispatcher.tasks.join_next_with_id() => dispatcher.ended(ended),
@@ -88,7 +88,7 @@ pub async fn run(
         Some(_) => "a pre-run command failed, so nothing was started",
         None => "the run was stopped before it started",
     });
-    // Every trial has closed its own sandbox; what one that was killed could not close goes now.
+    // Every trial has closed its own sandbox; this removes what killed trials could not close.
     let left_over = dispatcher.shared.registry.remove_all();
     dispatcher.around(HookKind::PostRun, &mut controls).await;
     let teller = Arc::clone(&dispatcher.teller);
@@ -126,8 +126,8 @@ pub(crate) async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breaka
     })
 }
 
-/// What hides the secrets of a run: those of the environment, of the configuration, and of each agent's with the
-/// environment filled in.
+/// Returns the mask for the secrets of a run: those of the environment, of the configuration, and of each agent's
+/// configuration with the environment filled in.
 fn mask_of(plan: &Plan, host: &Host) -> Mask {
     let mut secrets = plan.settings.secrets.clone();
     let mut last: Option<&Arc<Configured>> = None;
@@ -150,30 +150,30 @@ struct Dispatcher {
     course: Arc<Course>,
     shared: Arc<Shared>,
     halt: watch::Sender<Halt>,
-    /// What runs; a lane has no record to give.
+    /// Running tasks; a lane returns no record.
     tasks: JoinSet<Option<TrialRecord>>,
     running: HashMap<tokio::task::Id, Running>,
-    /// Whether there are threads for lanes.
+    /// `true` if trials may run on lanes.
     lanes: bool,
     stopped_by: Option<String>,
 }
 
-/// One of the jobs that run at a time.
+/// One of the jobs that run in parallel.
 enum Running {
-    /// A trial that has begun and has no outcome.
+    /// A trial that has started and has no outcome yet.
     Trial(Arc<PlannedTrial>, Line),
-    /// A lane, the trial it is at, and what waits for its end.
+    /// A lane, its current trial, and the task that waits for its end.
     Lane(Arc<Current>, AbortHandle),
 }
 
 impl Dispatcher {
-    /// Starts trials while there is room. A trial is told of before it runs, so what is counted and what runs never
-    /// differ.
+    /// Starts trials while there are free jobs. A trial is announced before its task exists, so the counts never differ
+    /// from the trials that run.
     fn start_trials(&mut self) {
         while self.stopped_by.is_none() && self.running.len() < self.jobs {
             let lanes = self.lanes;
             let Some(planned) = self.course.take(|planned| !lanes || !lane::suits(planned)) else {
-                // What is next is for a lane, unless there is nothing.
+                // The next trial is for a lane, unless there is none.
                 if !self.open_lane() {
                     return;
                 }
@@ -192,7 +192,8 @@ impl Dispatcher {
         }
     }
 
-    /// Opens a lane, if there is something for it to do and there may be one more. Whether to go on.
+    /// Opens a lane if there are trials left and the limit is not reached. Returns `true` if the caller should
+    /// continue.
     fn open_lane(&mut self) -> bool {
         let open = self.running.values().filter(|running| matches!(running, Running::Lane(..))).count();
         if open >= MOST_LANES || !self.course.goes_on() {
@@ -219,7 +220,7 @@ impl Dispatcher {
         true
     }
 
-    /// A trial's task is over, or a lane.
+    /// Handles the end of a trial's task or of a lane.
     fn ended(&mut self, ended: Result<(tokio::task::Id, Option<TrialRecord>), JoinError>) {
         let (task, record) = match ended {
             Ok((task, record)) => (task, record),
@@ -230,7 +231,7 @@ impl Dispatcher {
         self.teller.end(&line, record);
     }
 
-    /// Runs the user's commands that belong to no trial. One that failed before the run forbids it.
+    /// Runs the user's commands that belong to no trial. A pre-run command that fails prevents the run.
     async fn around(
         &mut self,
         moment: HookKind,
@@ -258,7 +259,7 @@ impl Dispatcher {
         }
     }
 
-    /// Waits for no lane any more: judging cannot be interrupted, only be left behind.
+    /// Stops waiting for lanes: grading cannot be interrupted, only abandoned.
     fn leave_lanes(&self) {
         for running in self.running.values() {
             let Running::Lane(current, task) = running else { continue };
@@ -269,7 +270,7 @@ impl Dispatcher {
         }
     }
 
-    /// Trials that were never started are told of too: nothing of the plan is left out of a report.
+    /// Reports trials that were never started, so that reports contain the whole plan.
     fn cancel_the_rest(&mut self, because: &str) {
         while let Some(planned) = self.course.take(|_| true) {
             let record = trial::cancelled(&planned, because);
@@ -279,7 +280,7 @@ impl Dispatcher {
 }
 
 impl Drop for Dispatcher {
-    /// However the run ends: what still goes on is not heard any more.
+    /// Drops all later events, however the run ends.
     fn drop(&mut self) {
         self.teller.close();
     }

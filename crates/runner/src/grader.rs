@@ -1,8 +1,8 @@
-//! Grading threads: matching is synchronous and each thread has its own engine, so it stays off the threads that talk to
-//! agents.
+//! Grading threads. Grading is synchronous and each thread has its own engine, so it is kept off the threads that talk
+//! to agents.
 //!
-//! A thread that panics goes on with the next trial. One that does not come back, because a script of the user's is in
-//! the middle of something the engine cannot stop, is given up and replaced.
+//! A thread that panics continues with the next trial. A thread that does not return, because a user's script is in an
+//! operation that the engine cannot interrupt, is abandoned and replaced.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -13,10 +13,10 @@ use model::{Evidence, Finding};
 use sandbox::Breakage;
 use tokio::sync::oneshot;
 
-/// How long judging one trial may take. The engine's own limits end nearly everything long before.
+/// Time limit for grading one trial. The engine's own limits end nearly everything long before.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// The stack of a grading thread: expectations nest, and so do the scripts in them.
+/// Stack size of a grading thread, in bytes: expectations nest, and so do the scripts in them.
 pub(crate) const STACK: usize = 16 << 20;
 
 struct Job {
@@ -27,7 +27,7 @@ struct Job {
 
 type Queue = Arc<Mutex<mpsc::Receiver<Job>>>;
 
-/// A few threads that grade.
+/// Pool of grading threads.
 pub(crate) struct Grader {
     jobs: mpsc::Sender<Job>,
     queue: Queue,
@@ -50,7 +50,7 @@ impl Grader {
         thread.spawn(move || serve(&queue)).map(drop)
     }
 
-    /// What `checks` say about `evidence`; the evidence comes back.
+    /// Grades `evidence` with `checks` and returns the findings together with the evidence.
     pub(crate) async fn grade(
         &self,
         checks: Arc<Vec<Check>>,
@@ -82,7 +82,7 @@ fn serve(queue: &Queue) {
     }
 }
 
-/// What `checks` say; `None` if one of them panics.
+/// Evaluates `checks`; returns `None` if one of them panics.
 fn judge(checks: &[Check], evidence: &Evidence) -> Option<Vec<Finding>> {
     catch_unwind(AssertUnwindSafe(|| grade::grade(checks, evidence))).ok()
 }
@@ -91,13 +91,13 @@ fn panicked() -> Breakage {
     Breakage::harness("grading panicked; this is a bug in trialrun")
 }
 
-/// What `checks` say about `evidence`, on this thread, which needs a stack like a grading thread's. Not for checks that
-/// run code of the user's: nothing would end them.
+/// Grades `evidence` with `checks` on the current thread, which needs the stack of a grading thread. Not for checks
+/// that run the user's code: nothing would interrupt them.
 pub(crate) fn grade_here(checks: &[Check], evidence: &Evidence) -> Result<Vec<Finding>, Breakage> {
     judge(checks, evidence).ok_or_else(panicked)
 }
 
-/// Nobody can say what checks come to whose judging does not end.
+/// Returns an undecided finding for each of `checks`, whose grading did not end.
 fn undecided(checks: &[Check], after: Duration) -> Vec<Finding> {
     let because = format!("judging did not come to an end within {} s", after.as_secs());
     let finding =

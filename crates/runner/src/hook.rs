@@ -1,6 +1,5 @@
-//! What the user puts around trials: commands that run before a run, after each grading and after a run. When they run and
-//! what becomes of what they say is decided here; what they are told, and how what they say is read, is whoever's who
-//! implements [`Hook`].
+//! Hooks: commands of the user that run before a run, after each grading and after a run. This module decides when they
+//! run and how their results count; implementations of [`Hook`] pass them their input and parse their output.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,46 +15,46 @@ use crate::plan::PlannedTrial;
 use crate::teller::Teller;
 use crate::trial::Halt;
 
-/// Why a command did not come to its end that somebody stopped.
+/// Error in the record of a command that was interrupted.
 pub(crate) const STOPPED: &str = "the run was stopped before it ended";
 
 /// The commands around trials.
 pub trait Hook: Send + Sync {
-    /// What runs at that moment, in order.
+    /// Returns the commands of `hook`, in order.
     fn commands(&self, hook: HookKind) -> &[String];
 
-    /// Whether somebody wants to have what agents changed as a patch.
+    /// Returns `true` if the commands need the agent's changes as a patch.
     fn wants_patch(&self) -> bool;
 
-    /// Runs the command `number`, from 1; `graded` is there after grading. Dropping the future ends the command and
+    /// Runs command `number`, from 1; `graded` is set after grading. Dropping the future kills the command and
     /// everything it has started.
     fn run<'a>(&'a self, hook: HookKind, number: usize, graded: Option<&'a Arc<Graded>>) -> BoxFuture<'a, Hooked>;
 }
 
-/// A trial that was graded and whose sandbox is still there.
+/// Trial that has been graded and whose sandbox still exists.
 pub struct Graded {
-    /// What was planned.
+    /// The planned trial.
     pub planned: Arc<PlannedTrial>,
-    /// What it would come to without the commands. Holds no secret.
+    /// Record of the trial as it would be without the commands. Holds no secrets.
     pub record: TrialRecord,
-    /// What was found in the sandbox. Holds no secret.
+    /// Collected state of the sandbox. Holds no secrets.
     pub collected: Collected,
-    /// Which attempt it is, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Where the agent worked.
+    /// Working directory of the agent.
     pub work: Option<PathBuf>,
 }
 
-/// What became of a command.
+/// Result of a command.
 pub struct Hooked {
-    /// How it went.
+    /// Record of the command.
     pub record: HookRecord,
-    /// What it found.
+    /// Findings of the command.
     pub findings: Vec<Finding>,
 }
 
 impl Hooked {
-    /// What is left of a command that somebody stopped: nobody can say what it would have found.
+    /// Result of a command that was interrupted, without findings.
     pub(crate) fn stopped(hook: HookKind, command: &str, began: Instant) -> Self {
         let record = HookRecord {
             hook,
@@ -71,8 +70,8 @@ impl Hooked {
     }
 }
 
-/// A finding of a command about `text`. It was decided while the sandbox was there, so it is kept when evidence is graded
-/// again.
+/// Returns a finding of a command about `text`. It was decided while the sandbox existed, so it is kept when the
+/// evidence is graded again.
 pub fn found(text: &str, status: Status, because: &str) -> Finding {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(80).collect();
     let mut finding = Finding::undecided(&format!("hook: {line}"), "hook", 1.0, None, because);
@@ -86,20 +85,20 @@ pub fn found(text: &str, status: Status, because: &str) -> Finding {
     finding
 }
 
-/// The finding that tells how a command of its own went.
+/// Returns the finding about the success of `command` itself.
 pub fn succeeded(command: &str, status: Status, because: &str) -> Finding {
     found(&format!("post-grade hook succeeded: {command}"), status, because)
 }
 
-/// What a moment's commands came to.
+/// Result of the commands of one hook.
 #[derive(Default)]
 pub(crate) struct Around {
-    /// The command before the run that forbids it.
+    /// The pre-run command that prevents the run.
     pub(crate) refused: Option<HookRecord>,
 }
 
-/// Runs the commands of a moment that belongs to no trial. The first that fails before a run is the last. A wish to stop
-/// ends the command that runs; `obey` hears it, and says how far the run is asked to stop now.
+/// Runs the commands of a hook that belongs to no trial. Before a run, the first command that fails is the last. A stop
+/// request ends the running command; `obey` handles the request and returns how far the run is to stop.
 pub(crate) async fn around(
     hook: &dyn Hook,
     moment: HookKind,
@@ -124,7 +123,7 @@ pub(crate) async fn around(
         teller.tell(Event::HookFinished(hooked.record.clone()));
         let forbids = moment == HookKind::PreRun && !hooked.record.succeeded();
         if forbids && halt == Halt::No {
-            // The end of the run reports it once more.
+            // The end of the run reports it again.
             mask.hook(&mut hooked.record);
             return Around { refused: Some(hooked.record) };
         }

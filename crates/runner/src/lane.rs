@@ -1,6 +1,6 @@
-//! Lanes: threads for trials that wait for nothing. Such a trial takes as long as it takes to judge it, so handing it to a
-//! task, its evidence to a grading thread and its outcome to the dispatcher would cost more than the trial. A lane takes
-//! one after the other, from beginning to end, and talks to no agent that anybody else could be waiting for.
+//! Lanes: threads for trials that never wait. Such a trial takes as long as its grading, so handing it to a task, its
+//! evidence to a grading thread and its outcome to the dispatcher would cost more than the trial. A lane runs such
+//! trials one after the other from beginning to end. They talk to no agent that another trial could be waiting for.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -16,7 +16,8 @@ use crate::plan::PlannedTrial;
 use crate::teller::Teller;
 use crate::trial::{self, Grading, Halt, Shared};
 
-/// The planned trials that nobody has taken. Whoever takes one owns it: a plan is large, and goes as it is carried out.
+/// Queue of planned trials that have not been taken. A taken trial is owned by its taker: a plan is large, and is freed
+/// as it is carried out.
 pub(crate) struct Course(Mutex<std::vec::IntoIter<Arc<PlannedTrial>>>);
 
 impl Course {
@@ -24,14 +25,14 @@ impl Course {
         Self(Mutex::new(trials.into_iter()))
     }
 
-    /// The next trial, if there is one and it is `wanted`; it is taken then.
+    /// Takes the next trial, if there is one and it is `wanted`.
     pub(crate) fn take(&self, wanted: impl FnOnce(&PlannedTrial) -> bool) -> Option<Arc<PlannedTrial>> {
         let mut trials = self.trials();
         trials.as_slice().first().filter(|planned| wanted(planned))?;
         trials.next()
     }
 
-    /// Whether some trial has not been taken.
+    /// Returns `true` if trials are left.
     pub(crate) fn goes_on(&self) -> bool {
         !self.trials().as_slice().is_empty()
     }
@@ -41,7 +42,7 @@ impl Course {
     }
 }
 
-/// Whether a trial waits for nothing and nobody, so that a lane can run it.
+/// Returns `true` if a trial never waits, so that a lane can run it.
 pub(crate) fn suits(planned: &PlannedTrial) -> bool {
     planned.agent.description().answers_at_once
         && !planned.checks.iter().any(Check::asks_judge)
@@ -58,12 +59,12 @@ pub(crate) struct Lane {
     pub(crate) current: Arc<Current>,
 }
 
-/// The trial that a lane is at, for whoever cannot wait for it.
+/// The current trial of a lane, for callers that cannot wait for the lane.
 #[derive(Default)]
 pub(crate) struct Current(Mutex<Option<(Arc<PlannedTrial>, Line)>>);
 
 impl Current {
-    /// The trial that was begun last.
+    /// Returns the trial that was started last.
     pub(crate) fn trial(&self) -> Option<(Arc<PlannedTrial>, Line)> {
         self.slot().clone()
     }
@@ -74,10 +75,11 @@ impl Current {
 }
 
 impl Lane {
-    /// Opens it on a thread of its own, inside the present runtime. What is returned hears when it has ended.
+    /// Starts the lane on a thread of its own, inside the current runtime. The returned channel closes when the lane
+    /// has ended.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// If no thread can be started.
     pub(crate) fn open(self, number: usize) -> std::io::Result<oneshot::Receiver<()>> {
         let (end, ended) = oneshot::channel();
         let runtime = Handle::current();
@@ -90,7 +92,7 @@ impl Lane {
         Ok(ended)
     }
 
-    /// Runs what is next as long as it suits a lane.
+    /// Runs trials as long as the next one suits a lane.
     fn run(self, runtime: &Handle) {
         while *self.halt.borrow() == Halt::No
             && let Some(planned) = self.course.take(suits)
@@ -102,7 +104,7 @@ impl Lane {
             let line = Line::new(Arc::clone(&self.teller), &planned.id, self.shared.mask_of(&planned));
             *self.current.slot() = Some((Arc::clone(&planned), line.clone()));
             trial::begin(&planned, &line);
-            // Pinned here: whoever waits for a future that it is handed by value moves it, some kilobytes, more than once.
+            // Pinned here: passing a future of some kilobytes by value moves it more than once.
             let run = pin!(trial::run(
                 Arc::clone(&planned),
                 Arc::clone(&self.shared),

@@ -1,8 +1,8 @@
 //! PLAN and RUN: plans trials, puts agents into sandboxes, keeps the clock, and has the evidence graded.
 //!
 //! A run is planned from suites and settings ([`plan`]), then run ([`run`]). Each trial goes through the same five
-//! steps: provision, act, collect, grade, close. The one way out is the stream of [`model::Event`]s that the dispatcher
-//! tells; this crate knows no file format, no store and no report.
+//! steps: provision, act, collect, grade, close. The only output is the stream of [`model::Event`]s that the dispatcher
+//! sends; this crate knows no file format, no store and no report.
 
 mod code;
 mod dispatcher;

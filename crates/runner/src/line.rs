@@ -1,4 +1,4 @@
-//! A trial's line to those who listen.
+//! Sender of the events of one trial.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -9,31 +9,31 @@ use model::{Event, Step};
 
 use crate::teller::Teller;
 
-/// No attempt goes on.
+/// Attempt number of a trial that has ended.
 const OVER: u32 = 0;
 
-/// One attempt's line to those who listen.
+/// Sender of the events of one attempt.
 #[derive(Clone)]
 pub(crate) struct Line {
     teller: Arc<Teller>,
-    /// The trial's printed id.
+    /// Printed id of the trial.
     trial: Arc<str>,
-    /// From 1.
+    /// Number of the attempt, from 1.
     attempt: u32,
-    /// The attempt that goes on; [`OVER`] once the trial has its outcome.
+    /// Number of the current attempt; [`OVER`] once the trial has its outcome.
     latest: Arc<AtomicU32>,
-    /// Microseconds, see [`waited`](Self::waited).
+    /// Time in microseconds, see [`waited`](Self::waited).
     waited: Arc<AtomicU64>,
     /// Mask for the secrets of the trial.
     mask: Arc<Mask>,
-    /// The private keys of which lines are still to come.
+    /// State of private keys that span several lines of output.
     key_blocks: Arc<KeyBlocks>,
-    /// True if text that assertions look at was masked.
+    /// `true` if text that assertions look at was masked.
     has_hidden: Arc<AtomicBool>,
 }
 
 impl Line {
-    /// A line for the first attempt at the trial with that printed id, whose secrets `mask` hides.
+    /// Creates a sender for the first attempt at the trial with that printed id, whose secrets `mask` hides.
     pub(crate) fn new(teller: Arc<Teller>, trial: impl Into<Arc<str>>, mask: Arc<Mask>) -> Self {
         Self {
             teller,
@@ -47,7 +47,7 @@ impl Line {
         }
     }
 
-    /// A line for the attempt after this one.
+    /// Creates a sender for the next attempt.
     pub(crate) fn next_attempt(&self) -> Self {
         let attempt = self.attempt + 1;
         let _ = self.latest.compare_exchange(self.attempt, attempt, Ordering::Relaxed, Ordering::Relaxed);
@@ -55,12 +55,12 @@ impl Line {
         Self { attempt, waited, key_blocks, has_hidden, ..self.clone() }
     }
 
-    /// The trial's printed id.
+    /// Printed id of the trial.
     pub(crate) fn trial(&self) -> &Arc<str> {
         &self.trial
     }
 
-    /// Which attempt it is, from 1.
+    /// Number of the attempt, from 1.
     pub(crate) fn attempt(&self) -> u32 {
         self.attempt
     }
@@ -70,7 +70,7 @@ impl Line {
         &self.mask
     }
 
-    /// `event` without secrets.
+    /// Returns `event` without secrets.
     pub(crate) fn masked(&self, mut event: Event) -> Event {
         match &mut event {
             Event::Output { stream, text } => self.key_blocks.mask(stream, text),
@@ -83,22 +83,22 @@ impl Line {
         event
     }
 
-    /// True if the events of this attempt have masked text that assertions look at.
+    /// Returns `true` if masking has changed text that assertions look at, in an event of this attempt.
     pub(crate) fn has_hidden(&self) -> bool {
         self.has_hidden.load(Ordering::Relaxed)
     }
 
-    /// Whether the trial has its outcome. Asked and changed by the teller only, one at a time.
+    /// Returns `true` if the trial has its outcome. Only the event bus reads and changes this, one caller at a time.
     pub(crate) fn is_over(&self) -> bool {
         self.latest.load(Ordering::Relaxed) == OVER
     }
 
-    /// The trial has its outcome now: the number of its last attempt, unless it had one already.
+    /// Marks the trial as ended. Returns the number of its last attempt, or `None` if it had ended already.
     pub(crate) fn end(&self) -> Option<u32> {
         Some(self.latest.swap(OVER, Ordering::Relaxed)).filter(|attempt| *attempt != OVER)
     }
 
-    /// Tells it; waits while the listener is behind. After the run nobody listens, and that is fine.
+    /// Sends `event`; waits while the listener is behind. After the run there is no listener, which is fine.
     pub(crate) fn tell(&self, event: Event) {
         let waited = self.teller.tell_of(self, event);
         if !waited.is_zero() {
@@ -106,12 +106,13 @@ impl Line {
         }
     }
 
-    /// Adds time that went to something else than the agent: a judge, or a user that is played.
+    /// Adds time that was not the agent's: for a judge, or for a played user.
     pub(crate) fn pause(&self, time: Duration) {
         self.waited.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// How long this attempt has waited for the listener so far. That is the harness's time and not the agent's.
+    /// Returns the time that this attempt has waited for the listener so far. It counts as the harness's, not the
+    /// agent's.
     pub(crate) fn waited(&self) -> Duration {
         Duration::from_micros(self.waited.load(Ordering::Relaxed))
     }

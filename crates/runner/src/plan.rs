@@ -1,5 +1,5 @@
-//! PLAN: from suites and settings to the trials that will run, with everything compiled and checked. Nothing has been
-//! started, and every problem is reported in one go.
+//! PLAN: turns suites and settings into the trials that will run, with everything compiled and checked. Planning starts
+//! nothing, and reports all problems at once.
 
 mod compilation;
 mod order;
@@ -30,48 +30,48 @@ pub(crate) use self::compilation::kind_of_agent;
 pub use self::settings::{Defaults, RetryOn, Settings};
 pub(crate) use self::variant::as_arm;
 
-/// The agent of a case that names none, in a project that names none.
+/// Agent of a case that names none, in a project that names none.
 const DEFAULT_AGENT: &str = "claude-code";
-/// More repetitions than this are a slip of the finger; the plan alone would fill the memory.
+/// Maximum number of trials of one case. More repetitions are a typing mistake; the plan alone would fill the memory.
 const MOST_TRIALS: u64 = 100_000;
-/// What a model is called that answers from a file.
+/// Prefix of the name of a model that answers from a file.
 pub(crate) const SCRIPTED: &str = "scripted:";
 
-/// The wall clock of a trial that is code where nobody set one.
+/// Default wall clock of a trial that is code, in milliseconds.
 const CODE_TIMEOUT_MS: u64 = 30_000;
 
-/// The wall clock of a trial where nobody set one: ten minutes.
+/// Default wall clock of a trial, in milliseconds: ten minutes.
 pub(crate) const DEFAULT_TIMEOUT_MS: u64 = 600_000;
 
-/// Where a trial's model is.
+/// Model of a trial.
 #[derive(Debug, Clone)]
 pub enum ModelChoice {
-    /// The vendor's, by name; `None` leaves the choice to the agent.
+    /// A vendor's model, by name; `None` leaves the choice to the agent.
     Vendor(Option<String>),
-    /// A script.
+    /// A scripted model.
     Scripted(Arc<llm::Script>),
 }
 
-/// What to plan from.
+/// Input of planning.
 pub struct PlanRequest<'a> {
     /// The loaded suites.
     pub suites: &'a [Suite],
-    /// The run's settings.
+    /// The settings of the run.
     pub settings: &'a Settings,
-    /// Which cases.
+    /// The selection of cases.
     pub selection: &'a Selection,
-    /// Where the user stands; messages about code show paths from here.
+    /// Working directory of the user; messages about code show paths relative to it.
     pub cwd: &'a Path,
-    /// Reads a scripted model's file. Planning itself knows no file format.
+    /// Reads the file of a scripted model. Planning itself knows no file format.
     pub read_script: ReadScript,
-    /// The modules of tests that were read with the suites, so that no trial reads them again.
+    /// Test modules that were read with the suites, so that no trial reads them again.
     pub modules: script::Library,
 }
 
-/// Reads a scripted model's file.
+/// Function that reads the file of a scripted model.
 pub type ReadScript = Arc<dyn Fn(&Path) -> Result<llm::Script, Vec<Diagnostic>> + Send + Sync>;
 
-/// What is going to run.
+/// A planned run.
 pub struct Plan {
     /// The trials in order.
     pub trials: Vec<Arc<PlannedTrial>>,
@@ -79,46 +79,46 @@ pub struct Plan {
     pub settings: Settings,
     /// The judge.
     pub judging: Arc<Judging>,
-    /// The agents that occur.
+    /// The agents of the trials.
     pub agents: Vec<AgentInfo>,
-    /// The skills that occur.
+    /// The skills of the trials.
     pub skills: Vec<SkillInfo>,
-    /// How many cases were loaded before selection.
+    /// Number of cases that were loaded, before selection.
     pub cases_loaded: usize,
-    /// The commands around trials; planning adds none.
+    /// The commands around trials; planning sets none.
     pub hook: Option<Arc<dyn Hook>>,
 }
 
-/// One trial, with everything it needs compiled.
+/// One planned trial, with everything it needs compiled.
 #[derive(Clone)]
 pub struct PlannedTrial {
-    /// Its name.
+    /// Id of the trial.
     pub id: TrialId,
-    /// The suite's file.
+    /// File of the suite.
     pub file: Arc<Path>,
-    /// The suite's folder; the files that the case names start there.
+    /// Folder of the suite; relative paths in the case start there.
     pub directory: Arc<Path>,
-    /// What the user wrote.
+    /// The case as the user wrote it.
     pub case: Arc<Case>,
-    /// Which case of the plan it is, from 0.
+    /// Position of the case in the plan, from 0.
     pub position: usize,
-    /// The configuration. What follows is the same for many trials, and they share it.
+    /// The arm. This and the following fields are the same for many trials, which share them.
     pub arm: Arc<Arm>,
     /// The agent.
     pub agent: &'static dyn Agent,
-    /// What follows the agent's name.
+    /// Argument behind the agent's name.
     pub argument: Option<Arc<str>>,
-    /// How the project configures it.
+    /// Configuration of the agent in the project.
     pub config: Option<Arc<Configured>>,
-    /// Where its model is.
+    /// The model.
     pub model: ModelChoice,
-    /// How the agent is set up.
+    /// Setup of the agent.
     pub setup: Arc<Setup>,
-    /// What records tell of that.
+    /// Settings that records contain.
     pub told: Arc<Map<String, Value>>,
     /// The limits in force.
     pub limits: Arc<Limits>,
-    /// The compiled assertions; none for a case that is not to be run.
+    /// The compiled assertions; empty for a case that is not to be run.
     pub checks: Arc<Vec<Check>>,
 }
 
@@ -133,12 +133,13 @@ impl PlannedTrial {
     }
 }
 
-/// `name`, the one that the `last` trial has where it is the same: there may be thousands of trials of one suite and arm.
+/// Returns `name` as an `Arc`, shared with the `last` trial where it is the same: one suite and arm may have thousands
+/// of trials.
 fn shared(last: Option<&Arc<str>>, name: &str) -> Arc<str> {
     last.filter(|last| ***last == *name).map_or_else(|| name.into(), Arc::clone)
 }
 
-/// `value`, the one that the `last` trial has where it is the same.
+/// Returns `value` as an `Arc`, shared with the `last` trial where it is the same.
 fn kept<T: PartialEq>(last: Option<&Arc<T>>, value: T) -> Arc<T> {
     last.filter(|last| ***last == value).map_or_else(|| Arc::new(value), Arc::clone)
 }
@@ -187,28 +188,28 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
 /// An agent that was found by its name.
 struct Cast<'w> {
     agent: &'static dyn Agent,
-    /// What follows its name.
+    /// Argument behind the agent's name.
     argument: Option<&'w str>,
     config: Option<Arc<Configured>>,
 }
 
-/// A case's checks and the tools they were compiled for.
+/// Checks of a case and the tools that they were compiled for.
 type Compiled = (Option<&'static [&'static str]>, Arc<Vec<Check>>);
 
 struct Planner<'a> {
     request: &'a PlanRequest<'a>,
     problems: Vec<Diagnostic>,
-    /// Suites that are skipped with an agent that cannot serve them.
+    /// Diagnostics about suites that are skipped because their agent cannot run them.
     unserved: Vec<Diagnostic>,
     scripts: BTreeMap<PathBuf, Option<Arc<llm::Script>>>,
-    /// Agents, with what follows their names, that have been asked about it.
+    /// Names of agents, with their arguments, whose configuration has been checked.
     arguments: HashSet<String>,
-    /// The path of the last suite and its folder.
+    /// Path of the last suite and its folder.
     places: Option<(Arc<Path>, Arc<Path>)>,
-    /// What runs the code of expectations.
+    /// Engine for the code in expectations.
     engine: Scripts,
     trials: Vec<Arc<PlannedTrial>>,
-    /// The last trial of each arm by its name, to share with the next what is the same.
+    /// Last trial of each arm by its name, so that the next trial can share its parts.
     latest: HashMap<Arc<str>, Arc<PlannedTrial>>,
 }
 
@@ -217,7 +218,7 @@ impl Planner<'_> {
         let selector = Selector::compile(self.request.selection, &mut self.problems);
         let mut seen: HashMap<(&str, &str), &Excerpt> = HashMap::new();
         let mut wanted: Vec<Wanted<'_>> = Vec::new();
-        // Counted before the selection: an answer by its position must not come to serve another case.
+        // Counted before the selection: a recorded answer found by its position must not be used for another case.
         let (mut position, mut ordinals) = (0, 0..);
         for suite in self.request.suites {
             for case in &suite.cases {
@@ -252,8 +253,8 @@ impl Planner<'_> {
         self.look_at_unused_agents();
     }
 
-    /// Moves the errors in the text of `case` from the run to its trials. They and the trials are those from the given
-    /// numbers on.
+    /// Moves the errors in the text of `case` from the run to its trials. `problems` and `trials` are the lengths of
+    /// the lists before the case was planned.
     fn contain_errors(&mut self, case: &Arc<Case>, problems: usize, trials: usize) {
         if self.trials.len() == trials {
             return;
@@ -279,7 +280,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Plans the trials of one variant of a case. What it asserts may have been compiled already.
+    /// Plans the trials of one variant of a case. Its assertions may have been compiled already, in `ready`.
     fn case(&mut self, wanted: &Wanted<'_>, mut ready: Option<Compilation>) {
         let Wanted { position, suite, variant: Variant { name: variant, case } } = wanted;
         let position = *position;
@@ -300,7 +301,7 @@ impl Planner<'_> {
             }
             let mut setup = self.setup(case, agent, &arm);
             self.drop_effort(case, agent, &mut setup);
-            // The assertions of a case are the same under every arm; only the tools they may name differ.
+            // The assertions of a case are the same under every arm; only the known tools differ.
             let known_tools = known_tools(agent, case);
             let checks = match &compiled {
                 Some((tools, checks)) if *tools == known_tools => Arc::clone(checks),
@@ -315,7 +316,7 @@ impl Planner<'_> {
                     checks
                 }
             };
-            // A case that is not run needs nothing of its agent.
+            // A case that is not run has no requirements for its agent.
             if case.skip.is_none() && case.broken.is_empty() {
                 let base_url = settings.base_url.as_deref();
                 let providers = &settings.providers;
@@ -393,7 +394,7 @@ impl Planner<'_> {
             }
         }
         if compiled.is_none() {
-            // Something is wrong with every agent or model; the assertions are looked at all the same.
+            // No agent or model is valid; the assertions are checked all the same.
             let problems = match ready.take_if(|ready| ready.tools.is_none()) {
                 Some(ready) => ready.problems,
                 None => grade::compile(case, &context).1,
@@ -404,7 +405,7 @@ impl Planner<'_> {
         self.problems.extend(problems);
     }
 
-    /// The agent that `written` names: one that the project configures, or one that is built in.
+    /// Returns the agent that `written` names: one that the project configures, or a built-in one.
     fn cast<'w>(&mut self, case: &Case, written: &'w str) -> Option<Cast<'w>> {
         let settings = self.request.settings;
         let Some(config) = settings.configured.iter().find(|configured| configured.name == written) else {
@@ -423,8 +424,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Warns of mistakes in agents that the project configures and no selected case is run with: they block nothing. What
-    /// misses a variable of the environment is left alone until it is used.
+    /// Warns of mistakes in configured agents that no selected case uses; they do not prevent the run. An agent that
+    /// lacks an environment variable is not checked until it is used.
     fn look_at_unused_agents(&mut self) {
         let unused = self.request.settings.configured.iter().filter(|config| config.is_filled);
         for config in unused.filter(|config| !self.arguments.contains(&config.name)) {
@@ -438,7 +439,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Warns of a default that nobody chose, where the project configures agents and calls none of them its own.
+    /// Warns when the default agent is used although the project configures agents and names none of them as its
+    /// default.
     fn tell_of_the_default(&mut self, case: &Case) {
         let settings = self.request.settings;
         let is_named = !settings.agents.is_empty() || case.runner.agent.is_some() || settings.defaults.agent.is_some();
@@ -455,7 +457,7 @@ impl Planner<'_> {
         );
     }
 
-    /// Asks `agent`, as `written`, whether it can play `part`.
+    /// Checks that `agent`, written as `written`, can run `part`.
     fn ask(&mut self, agent: &dyn Agent, written: &str, part: &Part<'_>) {
         let case = part.case;
         if self.arguments.insert(written.to_owned()) {
@@ -476,14 +478,14 @@ impl Planner<'_> {
             self.takes(agent, case, "tools", |agent| agent.description().takes_tools);
         }
         for problem in agent.check(part) {
-            // Some are about the whole file.
+            // Some diagnostics are about the whole file.
             if problem.is_error() || !self.problems.contains(&problem) {
                 self.problems.push(problem);
             }
         }
     }
 
-    /// Reports an agent that has no use for `what` the case brings.
+    /// Reports an agent that does not support `what`, which the case brings.
     fn takes(&mut self, agent: &dyn Agent, case: &Case, what: &str, takes: fn(&dyn Agent) -> bool) {
         if takes(agent) {
             return;
@@ -496,7 +498,7 @@ impl Planner<'_> {
         );
     }
 
-    /// Reports assertions that look into a sandbox where there is none to look into.
+    /// Reports assertions that look into a sandbox where there is none.
     fn refuse_needs(&mut self, agent: &dyn Agent, case: &Case, checks: &[Check]) {
         if case.skip.is_some() || crate::trial::has_sandbox(agent, case) {
             return;
@@ -508,8 +510,8 @@ impl Planner<'_> {
         }
     }
 
-    /// The case, to be skipped where both arms of it would be the same. An agent that the suite names itself is an error
-    /// there; any other agent serves other suites.
+    /// Returns the case, marked as skipped where both of its arms would be the same. That is an error if the suite
+    /// itself names the agent; any other agent may be meant for other suites.
     fn served(&mut self, wanted: &Wanted<'_>, agent: &dyn Agent, written: &str) -> Arc<Case> {
         let Wanted { suite, variant: Variant { name, case }, .. } = wanted;
         let settings = self.request.settings;
@@ -541,7 +543,7 @@ impl Planner<'_> {
         Arc::new(Case { skip: Some(because), ..Case::clone(case) })
     }
 
-    /// Tells which suites are skipped because of their agent: an error where nothing else is left to run.
+    /// Reports the suites that are skipped because of their agent: as errors if nothing else is left to run.
     fn tell_of_the_unserved(&mut self) {
         let is_all = self.trials.iter().all(|trial| trial.case.skip.is_some());
         let unserved = std::mem::take(&mut self.unserved).into_iter();
@@ -551,7 +553,7 @@ impl Planner<'_> {
         }));
     }
 
-    /// The path of `suite` and its folder, looked up once for many cases.
+    /// Returns the path of `suite` and its folder, cached for consecutive cases.
     fn places_of(&mut self, suite: &Suite) -> (Arc<Path>, Arc<Path>) {
         if let Some((path, directory)) = &self.places
             && **path == *suite.path
@@ -581,7 +583,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The configuration `case` runs under with `agent`, as `written`, and its model.
+    /// Returns the arm of `case` with `agent`, written as `written`, and its model.
     fn arm(&mut self, case: &Case, agent: &'static dyn Agent, written: &str) -> Option<(Arm, ModelChoice)> {
         let settings = self.request.settings;
         let given = settings
@@ -617,10 +619,10 @@ impl Planner<'_> {
             });
         }
         let (name, model) = match name.as_deref().and_then(|name| name.strip_prefix(SCRIPTED)) {
-            // Reading the case, or the project, has reported it.
+            // A missing file was already reported when the case or the project was read.
             Some(file) if !is_given && !Path::new(file).is_file() => return None,
             Some(file) => {
-                // The script is named as the user would write it, so that records of two machines agree.
+                // The script is named as the user would write it, so that records of two machines are the same.
                 let script = self.script(case, Path::new(file))?;
                 (Some(format!("{SCRIPTED}{}", script.name())), ModelChoice::Scripted(script))
             }
@@ -629,14 +631,14 @@ impl Planner<'_> {
         Some((Arm { agent: agent.name().to_owned(), model: name, variant: None }, model))
     }
 
-    /// Why `agent` cannot have the model `name`. A scripted model is for every agent.
+    /// Returns the reason why `agent` cannot use the model `name`. Every agent can use a scripted model.
     fn refused(&self, agent: &dyn Agent, name: &str) -> Option<String> {
         let settings = self.request.settings;
         let vendors = Some(name).filter(|name| !name.starts_with(SCRIPTED))?;
         agent.refuses_model(vendors, settings.base_url.as_deref(), &settings.providers)
     }
 
-    /// The script in `file`, read once; a problem with it is reported once.
+    /// Returns the script in `file`, which is read once; a problem with it is reported once.
     fn script(&mut self, case: &Case, file: &Path) -> Option<Arc<llm::Script>> {
         if let Some(known) = self.scripts.get(file) {
             return known.clone();
@@ -675,7 +677,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Drops a reasoning effort that `agent` does not take, with a warning: it is recorded as none.
+    /// Drops a reasoning effort that `agent` does not take, with a warning; the record then has none.
     fn drop_effort(&mut self, case: &Case, agent: &dyn Agent, setup: &mut Setup) {
         let Some(efforts) = agent.description().efforts else { return };
         let Some(effort) = setup.reasoning_effort.take_if(|effort| !efforts.contains(&effort.as_str())) else { return };
@@ -692,7 +694,7 @@ impl Planner<'_> {
         self.problems.push(if is_own { problem.at(case.source.clone()) } else { problem });
     }
 
-    /// The wall clock in milliseconds, and who set it.
+    /// Returns the wall clock in milliseconds, and the setting that it comes from.
     fn timeout(&self, case: &Case) -> (u64, &'static str) {
         let settings = self.request.settings;
         let set = [
@@ -704,7 +706,7 @@ impl Planner<'_> {
             Some(_) => (CODE_TIMEOUT_MS, "the default of code tests"),
             None => (DEFAULT_TIMEOUT_MS, "the default of --timeout"),
         });
-        // A budget of time that stops a trial is a clock like any other.
+        // A time budget that stops a trial acts as a clock.
         let budget = settings.budgets.duration_ms.filter(|_| settings.on_budget != OnBudget::Warn);
         match budget.map(|budget| budget as u64) {
             Some(budget) if budget < clock.0 => (budget, "--max-duration"),
@@ -741,7 +743,7 @@ impl Planner<'_> {
     }
 }
 
-/// The folder of `suite`: that of its file, or the folder it is; absolute.
+/// Returns the folder of `suite`: that of its file, or the suite itself if it is a folder; absolute.
 pub(crate) fn directory_of(suite: &Suite) -> PathBuf {
     let directory = match suite.path.parent() {
         _ if suite.path.is_dir() => suite.path.as_path(),
@@ -751,14 +753,14 @@ pub(crate) fn directory_of(suite: &Suite) -> PathBuf {
     std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
 }
 
-/// True if the agent `written` may have `model`, which is named beside the agent `owner`. A scripted model is for every
-/// agent.
+/// Returns `true` if the agent `written` may use `model`, which is named beside the agent `owner`. Every agent can use
+/// a scripted model.
 fn is_for(model: &str, owner: &str, written: &str) -> bool {
     let name = |written: &str| agent::find(written).map(|(agent, _)| agent.name());
     model.starts_with(SCRIPTED) || owner == written || name(owner).is_some_and(|owner| name(written) == Some(owner))
 }
 
-/// The agents that `case` runs with, as they are written.
+/// Returns the agents that `case` runs with, as they are written.
 fn agents_of<'a>(settings: &'a Settings, case: &Case) -> Cow<'a, [String]> {
     if !settings.agents.is_empty() {
         return Cow::Borrowed(&settings.agents);
@@ -767,7 +769,8 @@ fn agents_of<'a>(settings: &'a Settings, case: &Case) -> Cow<'a, [String]> {
     Cow::Owned(vec![own.or_else(|| settings.defaults.agent.clone()).unwrap_or_else(|| DEFAULT_AGENT.to_owned())])
 }
 
-/// The tools that the assertions of `case` may name with `agent`. What a case brings is called whatever it says.
+/// Returns the tools that the assertions of `case` may name with `agent`. `None` if the case brings tools, which may
+/// have any name.
 pub(crate) fn known_tools(agent: &dyn Agent, case: &Case) -> Option<&'static [&'static str]> {
     agent.description().tools.filter(|_| !brings_tools(case))
 }
@@ -776,14 +779,16 @@ fn brings_tools(case: &Case) -> bool {
     case.all_tools().next().is_some()
 }
 
-/// An arm as trials print it. What follows an agent's name is part of it, or two files of answers would be one arm.
+/// Returns the printed name of an arm. It includes the argument of the agent, or two files of answers would be the same
+/// arm.
 fn arm_name(arm: &Arm, argument: Option<&str>) -> String {
     let Some(argument) = argument else { return arm.to_string() };
     let file = argument.rsplit('/').next().unwrap_or(argument);
     Arm { agent: format!("{}:{file}", arm.agent), ..arm.clone() }.to_string()
 }
 
-/// What is added to the agent's own system prompt: the skill's body and where its files are, or the prompt as it is.
+/// Returns the addition to the agent's system prompt: the skill's body and the folder of its files, or the prompt as it
+/// is.
 fn system_prompt(subject: &Subject, folder: Option<&str>) -> Option<String> {
     match subject {
         Subject::Agent | Subject::Installed(_) => None,

@@ -1,12 +1,12 @@
-//! The prices that a trial is paid by.
+//! Prices that a trial is billed by.
 
 use agent::Pricing;
 use sandbox::Host;
 
 use crate::plan::{ModelChoice, PlannedTrial, Settings};
 
-/// The prices of `planned`. Asks OpenRouter for its list if it is needed and nobody has asked yet; the warning says why there
-/// is none.
+/// Returns the prices for `planned`. Fetches OpenRouter's price list if it is needed and was not fetched yet; the
+/// warning says why there is no list.
 pub(crate) async fn pricing_of(planned: &PlannedTrial, settings: &Settings, host: &Host) -> (Pricing, Option<String>) {
     let is_script = matches!(planned.model, ModelChoice::Scripted(_));
     let (mut list, mut warning) = (None, None);

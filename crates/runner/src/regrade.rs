@@ -1,5 +1,5 @@
-//! Grading recorded evidence again: what a run left is judged by the suite as it is today, as a run of its own. No agent is
-//! asked for anything, and nothing that is gone is looked at.
+//! Grades recorded evidence again: the records of a run are graded by the suite as it is today, as a run of its own. No
+//! agent is called, and assertions look only at what was recorded.
 
 mod kept;
 mod plan;
@@ -21,29 +21,29 @@ use crate::line::Line;
 use crate::teller::{Listener, Teller};
 use crate::trial::{self, Halt, Relived, Shared};
 
-/// Where recorded trials are read again.
+/// Source of recorded trials.
 pub trait Archive: Send + Sync {
-    /// What is recorded of the last attempt at the trial with that printed id, or why that cannot be read.
+    /// Returns the record of the last attempt at the trial with that printed id, or the reason why it cannot be read.
     fn read(&self, trial: &str) -> Result<Testimony, String>;
 }
 
-/// What is recorded of an attempt.
+/// Record of an attempt.
 #[derive(Debug, Clone, Default)]
 pub struct Testimony {
-    /// How its beginning was told.
+    /// The event that started the attempt.
     pub started: Option<Event>,
-    /// What the agent did.
+    /// Steps of the agent.
     pub steps: Vec<Step>,
-    /// What was found in the sandbox; absent if nobody looked.
+    /// Collected state of the sandbox; `None` if it was not collected.
     pub collected: Option<Collected>,
-    /// How many events come from another version, so that nobody here knows what they say.
+    /// Number of events from another version, which cannot be understood.
     pub unknown: usize,
 }
 
-/// Grades again what is planned. `listener` hears it as it hears a run.
+/// Grades the planned trials again. `listener` receives events as it does in a run.
 ///
 /// # Errors
-/// When it cannot begin: the grading threads cannot be had.
+/// If the grading threads cannot be started.
 pub async fn regrade(
     regrade: Regrade,
     host: Arc<Host>,
@@ -105,7 +105,7 @@ pub async fn regrade(
     Ok(RunEnd { summary, stopped_by, left_over: Vec::new(), refused: None })
 }
 
-/// One trial, once more.
+/// Processes one recorded trial.
 async fn again(
     work: Work,
     shared: Arc<Shared>,
@@ -138,7 +138,7 @@ async fn again(
     }
 }
 
-/// Tells what happened then, so that the new run can be shown, and graded again, like any other.
+/// Sends the recorded events, so that the new run can be shown, and graded again, like any other.
 fn tell(line: &Line, testimony: &Testimony, old: &TrialRecord) {
     match &testimony.started {
         Some(started) => line.tell(started.clone()),

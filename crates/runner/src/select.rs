@@ -1,23 +1,23 @@
-//! Which cases of the loaded suites run.
+//! Selection of the cases to run.
 
 use std::path::Path;
 
 use model::{Case, Diagnostic, Suite};
 use script::Regex;
 
-/// What the user asked for; empty selects everything.
+/// Criteria of the user; empty criteria select everything.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Exact case ids, `case` or `suite::case`; any of them.
     pub cases: Vec<String>,
     /// A regular expression over case ids.
     pub filter: Option<String>,
-    /// Text in a case's id or description, in the name of its suite or its file, or in one of its tags. Text with a `/` is
-    /// looked for in the path of the file.
+    /// Text in a case's id or description, in the name of its suite or its file, or in one of its tags. Text with a `/`
+    /// is searched for in the path of the file.
     pub test: Option<String>,
     /// Tags; any of them.
     pub tags: Vec<String>,
-    /// `suite::case` of the only cases to run, from an earlier run's failures.
+    /// `suite::case` of the only cases to run, from the failures of an earlier run.
     pub only: Option<Vec<String>>,
     /// Every n-th case starting with the k-th: (k, n), k from 1.
     pub shard: Option<(u64, u64)>,
@@ -30,7 +30,7 @@ pub(crate) struct Selector<'a> {
 }
 
 impl<'a> Selector<'a> {
-    /// Compiles `selection`; a bad pattern is reported.
+    /// Compiles `selection`; reports an invalid pattern.
     pub(crate) fn compile(selection: &'a Selection, problems: &mut Vec<Diagnostic>) -> Self {
         let filter = selection.filter.as_deref().and_then(|pattern| match Regex::parse(pattern) {
             Ok(regex) => Some(regex),
@@ -42,7 +42,7 @@ impl<'a> Selector<'a> {
         Self { selection, filter }
     }
 
-    /// Whether `case` is wanted; sharding comes after.
+    /// Returns `true` if `case` is selected, before sharding.
     pub(crate) fn wants(&self, suite: &Suite, case: &Case, problems: &mut Vec<Diagnostic>) -> bool {
         let Selection { cases, test, tags, only, .. } = self.selection;
         let name = || format!("{}::{}", suite.name, case.id);
@@ -70,7 +70,7 @@ impl<'a> Selector<'a> {
             && only.as_ref().is_none_or(|only| only.contains(&name()))
     }
 
-    /// Whether the wanted case number `ordinal`, from 0, belongs to this shard.
+    /// Returns `true` if the selected case number `ordinal`, from 0, belongs to this shard.
     pub(crate) fn in_shard(&self, ordinal: usize) -> bool {
         self.selection.shard.is_none_or(|(k, n)| ordinal as u64 % n == k - 1)
     }

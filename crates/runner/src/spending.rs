@@ -1,4 +1,4 @@
-//! What all trials of a run have cost so far, and whether any more of them may be started.
+//! Cost of all trials of a run so far, and the decision to start no more.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -6,19 +6,19 @@ use model::{Ending, OnBudget, Status, TrialRecord};
 
 use crate::plan::Settings;
 
-/// The assertions that tell of a budget that was not kept.
+/// Assertions that report an exceeded budget.
 const BUDGETS: [&str; 3] = ["budget", "token_budget", "time_budget"];
 
-/// What all trials of a run have cost so far.
+/// Cost of all trials of a run so far.
 #[derive(Debug, Default)]
 pub(crate) struct Spending {
-    /// US dollars.
+    /// Sum in US dollars.
     sum: Mutex<f64>,
     ceased: OnceLock<String>,
 }
 
 impl Spending {
-    /// Counts what `record` cost, its judges and its user included.
+    /// Adds the cost of `record`, including its judges and its played user.
     pub(crate) fn add(&self, record: &TrialRecord, settings: &Settings) {
         let attempts = record.attempts.iter().filter_map(|attempt| attempt.cost_usd);
         let asides = [record.judge, record.user].into_iter().flatten().filter_map(|aside| aside.cost_usd);
@@ -40,13 +40,13 @@ impl Spending {
         }
     }
 
-    /// Why nothing more is started, if nothing is.
+    /// Returns the reason why nothing more is started, or `None` if trials may start.
     pub(crate) fn ceased(&self) -> Option<&str> {
         self.ceased.get().map(String::as_str)
     }
 }
 
-/// What is said of the budget that the trial did not keep. The clock is one only if it is set as one.
+/// Returns the message about a budget that the trial exceeded. The clock counts only if it is set as a budget.
 fn unkept(record: &TrialRecord) -> Option<&str> {
     let is_clock = matches!(&record.ending, Some(Ending::TimedOut { setting, .. }) if setting != "--max-duration");
     let mut unmet = record.findings.iter().filter(|finding| finding.status == Status::Unmet && finding.implicit);

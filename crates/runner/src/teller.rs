@@ -1,4 +1,5 @@
-//! Everything that happens in a run goes through here: it gets its number, and the listener hears it, in that order.
+//! The event bus: every event of a run passes through here. It numbers the events and passes them to the listener in
+//! that order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -10,50 +11,50 @@ use model::{EVENT_VERSION, Envelope, Event, Summary, TrialRecord};
 
 use crate::line::Line;
 
-/// A shorter wait is the price of talking at all, and nobody's.
+/// Minimum wait that is measured. A shorter one is the normal cost of sending.
 const WORTH_TELLING: Duration = Duration::from_millis(1);
 
-/// Whoever is told what happens in a run: one event after the other, in the order of their numbers.
+/// Receiver of the events of a run, one after the other, in the order of their numbers.
 pub trait Listener: Send + Sync {
-    /// Takes an event, or gives it back if there is no room for it now.
+    /// Takes an event, or returns it if there is no room for it now.
     fn offer(&self, event: Envelope) -> Option<Envelope>;
 
-    /// Takes an event, and waits until there is room for it.
+    /// Takes an event, and blocks until there is room for it.
     fn hear(&self, event: Envelope);
 }
 
-/// Takes the secrets out of events, numbers them and passes them on. Whoever tells something waits while the listener is behind: an agent that floods
-/// its output is slowed down to the speed of recording instead of filling memory.
+/// Masks events, numbers them and passes them on. Senders wait while the listener is behind: an agent that floods its
+/// output is slowed down to the speed of recording instead of filling memory.
 pub(crate) struct Teller {
     run: Arc<str>,
     /// Mask for the secrets of the run.
     mask: Arc<Mask>,
     state: Mutex<State>,
-    /// Whether somebody waits for the listener, and everybody else for him.
+    /// `true` while a sender is blocked on the listener, and all others on that sender.
     is_behind: AtomicBool,
 }
 
 struct State {
-    /// `None` once the run is over; whoever still tells something then is not heard.
+    /// `None` once the run is over; later events are dropped.
     listener: Option<Arc<dyn Listener>>,
     seq: u64,
     summary: Summary,
 }
 
 impl Teller {
-    /// Tells `listener` of the run with the id `run`, whose secrets `mask` hides.
+    /// Creates the bus of the run with the id `run`, whose secrets `mask` hides.
     pub(crate) fn new(run: &str, listener: Arc<dyn Listener>, mask: Arc<Mask>) -> Self {
         let state = State { listener: Some(listener), seq: 0, summary: Summary::default() };
         Self { run: run.into(), mask, state: Mutex::new(state), is_behind: AtomicBool::new(false) }
     }
 
-    /// Tells something about the run itself.
+    /// Sends an event about the run itself.
     pub(crate) fn tell(&self, mut event: Event) {
         self.mask.event(&mut event);
         self.pass_on(&mut self.state(), None, event);
     }
 
-    /// Tells something about the attempt whose `line` it is, unless its trial has its outcome already. How long the
+    /// Sends an event about the attempt of `line`, unless its trial has its outcome already. Returns the time that the
     /// listener was waited for.
     pub(crate) fn tell_of(&self, line: &Line, event: Event) -> Duration {
         let event = line.masked(event);
@@ -68,7 +69,7 @@ impl Teller {
         if waited < WORTH_TELLING { Duration::ZERO } else { waited }
     }
 
-    /// Counts the outcome of the trial whose `line` it is and tells it, unless it has one already.
+    /// Counts and sends the outcome of the trial of `line`, unless it has one already.
     pub(crate) fn end(&self, line: &Line, mut record: TrialRecord) {
         line.mask().record(&mut record);
         let mut state = self.state();
@@ -77,7 +78,7 @@ impl Teller {
         }
     }
 
-    /// Counts a trial that never began, whose secrets `mask` hides, and tells it.
+    /// Counts and sends the outcome of a trial that never started, whose secrets `mask` hides.
     pub(crate) fn finish(&self, mask: &Mask, mut record: TrialRecord) {
         mask.record(&mut record);
         self.finish_in(&mut self.state(), record, 1);
@@ -89,12 +90,12 @@ impl Teller {
         self.pass_on(state, Some((&id, attempt)), Event::TrialFinished(Box::new(record)));
     }
 
-    /// What the trials came to so far.
+    /// Returns the summary of the outcomes so far.
     pub(crate) fn summary(&self) -> Summary {
         self.state().summary.clone()
     }
 
-    /// Nobody is told anything any more.
+    /// Drops all later events.
     pub(crate) fn close(&self) {
         self.state().listener = None;
     }
@@ -114,7 +115,7 @@ impl Teller {
         let Some(envelope) = refused else { return Duration::ZERO };
         let began = Instant::now();
         self.is_behind.store(true, Ordering::Relaxed);
-        // Sessions tell things synchronously; other tasks of this thread must not wait with them.
+        // Sessions send events synchronously; other tasks of this thread must not wait with them.
         tokio::task::block_in_place(|| listener.hear(envelope));
         self.is_behind.store(false, Ordering::Relaxed);
         began.elapsed()
@@ -133,7 +134,7 @@ impl Teller {
     }
 }
 
-/// Keeps what it hears, up to some number of events; those who tell more wait.
+/// Listener for tests that keeps events up to a maximum number; further senders wait.
 #[cfg(test)]
 pub(crate) struct Heard {
     events: Mutex<Vec<Envelope>>,
@@ -147,7 +148,7 @@ impl Heard {
         Arc::new(Self { events: Mutex::new(Vec::new()), room: std::sync::Condvar::new(), most })
     }
 
-    /// What was heard; there is room again.
+    /// Takes the events, which makes room again.
     pub(crate) fn take(&self) -> Vec<Envelope> {
         let events = std::mem::take(&mut *self.events.lock().unwrap());
         self.room.notify_all();

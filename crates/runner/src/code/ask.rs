@@ -1,4 +1,4 @@
-//! What a scenario asks for, read from what crosses.
+//! Requests of a scenario, parsed from the values that cross from the script engine.
 
 use std::time::Duration;
 
@@ -6,76 +6,76 @@ use model::{Excerpt, Node, SimulatedUser, Source, Span, Status, UserMessage};
 use script::{Call, Request, Runtime, Value};
 use serde_json::{Map, Value as Json};
 
-/// How long a command may take unless the scenario says otherwise.
+/// Default time limit of a command.
 const COMMAND: Duration = Duration::from_secs(30);
 
-/// Something a scenario asks for.
+/// One request of a scenario.
 #[derive(Debug)]
 pub(crate) enum Ask {
-    /// To say this to the agent, in the conversation of this name or the first one.
+    /// Send this message to the agent, in the conversation of this name or the first one.
     Send(UserMessage, Option<String>),
-    /// To have a model play the user, in the conversation of this name or the first one.
+    /// Have a model play the user, in the conversation of this name or the first one.
     Converse(Box<SimulatedUser>, Option<String>),
-    /// Whether something holds.
+    /// Check an assertion.
     Assert(Box<Declared>),
-    /// To note that it is about to decide something itself.
+    /// Announce a claim that the scenario is about to decide itself.
     Claim(Observed),
-    /// To note what it decided itself.
+    /// Record the result of a claim that the scenario has decided itself.
     Observed(Observed),
-    /// To note a number.
+    /// Record a named score.
     Score(String, f64),
-    /// What is in a file.
+    /// Read a file.
     Read(String),
-    /// What is in a directory.
+    /// List a directory.
     List(String),
-    /// Whether there is something.
+    /// Check that a path exists.
     Exists(String),
-    /// What a command does.
+    /// Run a command, with a time limit.
     Run(String, Duration),
 }
 
-/// An assertion of the program's.
+/// Assertion of this program that a scenario makes.
 #[derive(Debug)]
 pub(crate) struct Declared {
-    /// Which claim of the scenario it is, from 0.
+    /// Number of the claim within the scenario, from 0.
     pub(crate) number: u64,
-    /// As code calls it, such as `toolCalled`.
+    /// Name in code, such as `toolCalled`.
     pub(crate) name: String,
-    /// The message whose reply it is about, from 1; none if it is about the trial.
+    /// Number of the message whose reply the assertion is about, from 1; `None` if it is about the trial.
     pub(crate) reply: Option<usize>,
-    /// Its other arguments.
+    /// The other arguments.
     pub(crate) arguments: Vec<Node>,
-    /// Where it is called.
+    /// Place of the call.
     pub(crate) place: Node,
 }
 
-/// A claim that the scenario decides by its own code.
+/// Claim that the scenario decides by its own code.
 #[derive(Debug, Default)]
 pub(crate) struct Observed {
-    /// Which claim of the scenario it is, from 0.
+    /// Number of the claim within the scenario, from 0.
     pub(crate) number: u64,
-    /// As code calls it, such as `custom`.
+    /// Name in code, such as `custom`.
     pub(crate) name: String,
-    /// What the user calls it.
+    /// Title that the user gives the claim.
     pub(crate) title: Option<String>,
-    /// Where it is called.
+    /// Source excerpt of the call.
     pub(crate) source: Option<Excerpt>,
-    /// What it came to; none until it did.
+    /// Result; `None` until it is decided.
     pub(crate) status: Option<Status>,
     pub(crate) because: Option<String>,
     pub(crate) expected: Option<String>,
     pub(crate) actual: Option<String>,
     pub(crate) evidence: Vec<String>,
     pub(crate) error: Option<String>,
-    /// How long that took, in milliseconds.
+    /// Time that the decision took, in milliseconds.
     pub(crate) latency_ms: Option<f64>,
 }
 
 impl Ask {
-    /// Reads `request`, whose places `runtime` knows. `file` is the module, as messages show it.
+    /// Parses `request`, whose call sites `runtime` knows. `file` is the path of the module as messages show it.
     ///
     /// # Errors
-    /// What is wrong with it, to be thrown where it was asked.
+    /// A description of what is wrong with the request, to be thrown where the scenario made it.
     pub(super) fn read(request: &Request, runtime: &Runtime, file: &str) -> Result<Self, String> {
         let [name, given] = &request.arguments[..] else { return Err(unknown(&request.name)) };
         let name = name.as_str().unwrap_or_default();
@@ -106,7 +106,7 @@ fn unknown(name: &str) -> String {
     format!("`{name}` cannot be asked for here")
 }
 
-/// What a request gives.
+/// Arguments of a request.
 struct Given<'g> {
     map: &'g Value,
     runtime: &'g Runtime,

@@ -1,4 +1,4 @@
-//! What a scenario claims, and what it came to: the findings of a trial that is code, in the order of the calls.
+//! Claims of a scenario and their results: the findings of a trial that is code, in the order of the calls.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -10,33 +10,33 @@ use script::Value;
 
 use super::{Declared, Observed};
 
-/// The type of the finding about the scenario itself.
+/// Type of the finding about the scenario itself.
 const SCENARIO: &str = "scenario";
 
 /// Assertions that the prelude decides itself.
 const OWN: [&str; 1] = ["custom"];
 
-/// What runs the code of expectations that scenarios make.
+/// Engine for the code in expectations of scenarios.
 static SCRIPTS: LazyLock<Scripts> =
     LazyLock::new(|| Scripts::new(std::path::absolute(".").unwrap_or_else(|_| "/".into())));
 
-/// The claims of a scenario.
+/// Claims of a scenario.
 #[derive(Default)]
 pub(crate) struct Claims {
-    /// By their number.
+    /// Findings by the number of their claim.
     findings: BTreeMap<u64, Finding>,
-    /// What is wrong with the scenario itself.
+    /// Finding that reports a problem with the scenario itself.
     about_itself: Option<Finding>,
-    /// The numbers that were recorded.
+    /// Scores that the scenario recorded.
     pub(crate) scores: BTreeMap<String, f64>,
 }
 
 impl Claims {
-    /// Makes `claim` ready to be judged, with `directory` for the files that it names and `known_tools` for the tools that
-    /// the agent has, where they are known.
+    /// Compiles `claim` for grading. `directory` is the base of the files that it names; `known_tools` are the tools of
+    /// the agent, where they are known.
     ///
     /// # Errors
-    /// The finding about a claim that cannot be judged at all.
+    /// The finding to report for a claim that cannot be compiled.
     pub(crate) fn compile(
         claim: &Declared,
         directory: &Path,
@@ -65,12 +65,12 @@ impl Claims {
         grade::claim(&spec, &context).map_err(|problems| Box::new(misused(&kind, head, &problems)))
     }
 
-    /// Keeps what claim `number` came to.
+    /// Stores the finding of claim `number`.
     pub(crate) fn keep(&mut self, number: u64, finding: Finding) {
         self.findings.insert(number, finding);
     }
 
-    /// Keeps a claim that the scenario decides itself, or what it decided.
+    /// Stores a claim that the scenario decides itself, or its result.
     pub(crate) fn observe(&mut self, observed: Observed) {
         let finding = self.findings.entry(observed.number).or_insert_with(|| {
             let because = "it did not come to an end";
@@ -94,7 +94,7 @@ impl Claims {
         finding.evidence = observed.evidence;
     }
 
-    /// What claim `number` came to so far, as code sees it.
+    /// Returns the result of claim `number` so far, as a value for the script.
     pub(crate) fn result(&self, number: u64, latency_ms: f64) -> Value {
         let Some(finding) = self.findings.get(&number) else { return Value::Map(Vec::new()) };
         let text = |text: &Option<String>| text.as_deref().map_or(Value::Undefined, Value::from);
@@ -115,19 +115,19 @@ impl Claims {
         ])
     }
 
-    /// Something is wrong with the scenario itself, which is why its trial does not pass.
+    /// Records that something is wrong with the scenario itself, so that its trial does not pass.
     pub(crate) fn failed(&mut self, because: &str, source: Excerpt, evidence: Vec<String>) {
         let finding = Finding::undecided(SCENARIO, SCENARIO, 1.0, Some(source), because);
         let failed = Finding { status: Status::Unmet, score: Some(0.0), claim: Claim::Observed, evidence, ..finding };
         self.about_itself.get_or_insert(failed);
     }
 
-    /// Whether nothing was claimed, and nothing is known to be wrong.
+    /// Returns `true` if there are no claims and no problem with the scenario.
     pub(crate) fn is_empty(&self) -> bool {
         self.findings.is_empty() && self.about_itself.is_none()
     }
 
-    /// All of them in order, each with an id: what the user calls it, or its type and which of these it is.
+    /// Returns all findings in order, each with an id: its title, or its type and a number among those of that type.
     pub(crate) fn into_findings(self) -> Vec<Finding> {
         let mut count: HashMap<String, usize> = HashMap::new();
         let mut taken = HashSet::new();
@@ -149,7 +149,7 @@ impl Claims {
     }
 }
 
-/// The type of an assertion that code calls `name`.
+/// Returns the type of the assertion that code calls `name`.
 fn kind_of(name: &str) -> String {
     grade::find(name).map_or(name, |assertion| assertion.name).to_owned()
 }
@@ -179,7 +179,7 @@ fn unknown(name: &str, source: Excerpt) -> Finding {
     Finding { evidence: vec![help], ..finding }
 }
 
-/// What is said of a claim that is not made as it must be: the first problem, and the others beside it.
+/// Returns the finding for a claim that is used wrongly: the first problem, with the others as evidence.
 fn misused(kind: &str, head: Excerpt, problems: &[Diagnostic]) -> Finding {
     let first = problems.first();
     let because = first.map_or_else(|| "it cannot be read".to_owned(), |problem| problem.message.clone());

@@ -1,4 +1,4 @@
-//! A scenario's look into the sandbox: files below the agent's working directory, and nothing else.
+//! Access of a scenario to the sandbox: files below the agent's working directory, and nothing else.
 
 use std::fs;
 use std::path::{Component, Path};
@@ -9,16 +9,16 @@ use files::Found;
 use sandbox::{Sandbox, supervise};
 use script::Value;
 
-/// How large a file may be that is read, in bytes.
+/// Maximum size of a file that can be read, in bytes.
 const LARGEST: u64 = 8 << 20;
 
-/// How many names a list of a directory has.
+/// Maximum number of names in a directory listing.
 const MOST_NAMES: usize = 10_000;
 
-/// How much of each output of a command is kept, in bytes.
+/// Maximum size of each output of a command that is kept, in bytes.
 const MOST_OUTPUT: usize = 1 << 20;
 
-/// The files of a sandbox, if there is one.
+/// Files of a sandbox, if there is one.
 pub(crate) struct Files(pub(crate) Option<Arc<dyn Sandbox>>);
 
 impl Files {
@@ -26,7 +26,7 @@ impl Files {
         self.0.as_ref().ok_or_else(|| "there is no sandbox to look into: the agent works in none".to_owned())
     }
 
-    /// What is in the file at `path`, as text.
+    /// Returns the content of the file at `path`, as text.
     pub(crate) async fn read(&self, path: String) -> Result<Value, String> {
         self.look(path, |found, path| match found {
             Found::File(there) => text(&there, path).map(Value::String),
@@ -35,7 +35,7 @@ impl Files {
         .await
     }
 
-    /// The names in the directory at `path`, sorted; those of directories end in `/`.
+    /// Returns the names in the directory at `path`, sorted; those of directories end in `/`.
     pub(crate) async fn list(&self, path: String) -> Result<Value, String> {
         self.look(path, |found, path| match found {
             Found::Directory(there) => names(&there).map_err(|error| format!("cannot list `{path}`: {error}")),
@@ -44,12 +44,12 @@ impl Files {
         .await
     }
 
-    /// Whether there is anything at `path`.
+    /// Returns `true` if there is anything at `path`.
     pub(crate) async fn exists(&self, path: String) -> Result<Value, String> {
         self.look(path, |found, _| Ok(Value::Bool(found != Found::Nothing))).await
     }
 
-    /// What `command` does in the working directory.
+    /// Runs `command` in the working directory and returns its result.
     pub(crate) async fn run(&self, command: &str, timeout: Duration) -> Result<Value, String> {
         let process = self.sandbox()?.command("/bin/sh".as_ref(), &["-c".as_ref(), command.as_ref()], &[]);
         let output = supervise::run(process, timeout, MOST_OUTPUT).await;
@@ -65,7 +65,7 @@ impl Files {
         ]))
     }
 
-    /// Does `work` with what is at `path`, if anything is, where waiting for a disk holds up nobody.
+    /// Calls `work` with the entry at `path`, on a thread where waiting for a disk blocks no other trial.
     async fn look(
         &self,
         path: String,
@@ -77,16 +77,16 @@ impl Files {
     }
 }
 
-/// The entry at `path` below `root`.
+/// Returns the entry at `path` below `root`.
 fn inside(root: &Path, path: &str) -> Result<Found, String> {
     let outside = || format!("`{path}` leads out of the sandbox");
     match files::find(root, Path::new(path)) {
-        // The directory itself has no name in itself.
+        // The root directory has no name within itself.
         _ if path.split('/').all(|part| matches!(part, "" | ".")) && !path.starts_with('/') => {
             Ok(Found::Directory(root.to_owned()))
         }
         Ok(Found::Outside) => Err(outside()),
-        // Whether there is anything outside is nobody's business.
+        // Does not reveal what exists outside.
         Ok(Found::Nothing) if Path::new(path).components().any(|part| part == Component::ParentDir) => Err(outside()),
         found => found.map_err(|error| format!("cannot look at `{path}`: {error}")),
     }

@@ -1,6 +1,6 @@
-//! Scenarios: cases that are functions in modules of the user's. Each trial has an engine and a thread of its own, so that
-//! one that loops for ever or eats memory harms no other. What a scenario asks for comes as [`Ask`]s, which the trial
-//! answers in their order; what it claims becomes findings.
+//! Scenarios: cases that are functions in the user's modules. Each trial has an engine and a thread of its own, so that
+//! a scenario that loops for ever or uses much memory does not harm another. Requests of a scenario arrive as [`Ask`]s,
+//! which the trial answers in order; its claims become findings.
 
 mod ask;
 mod claims;

@@ -1,4 +1,4 @@
-//! The thread of a scenario: it loads the module, runs the function, and passes on what that asks for.
+//! Thread of a scenario: it loads the module, runs the function and passes on its requests.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,54 +12,54 @@ use tokio::sync::mpsc;
 
 use super::Ask;
 
-/// What a module and all that it imports may take to load.
+/// Time limit for loading a module and everything it imports.
 const LOADING: Duration = Duration::from_secs(10);
 
-/// How long a scenario may have the processor.
+/// Limit on the CPU time of a scenario.
 const PROCESSOR: Duration = Duration::from_secs(30);
 
-/// The most memory of an engine, in bytes.
+/// Limit on the memory of an engine, in bytes.
 const MEMORY: usize = 128 << 20;
 
 /// How many words may wait to be heard before the scenario waits.
 const WAITING: usize = 256;
 
-/// How many lines on the console are recorded of a scenario.
+/// Maximum number of console lines that are recorded per scenario.
 const MOST_LINES: usize = 1_000;
 
-/// How much of the console is recorded of a scenario, in bytes.
+/// Maximum size of the console output that is recorded per scenario, in bytes.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The directory that the program works in. Modules have the names that files have without links.
+/// Working directory of the program, without symbolic links, because modules are named by their canonical paths.
 static HERE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let here = std::path::absolute(".").ok()?;
     Some(here.canonicalize().unwrap_or(here))
 });
 
-/// What a scenario tells the trial.
+/// Message from a scenario to the trial.
 #[derive(Debug)]
 pub(crate) enum Word {
-    /// A line on its console.
+    /// A line that the scenario wrote to its console.
     Line(String),
-    /// It asks for these things, all that it can without an answer, each with the number to answer by. What it asked right
-    /// before it was stopped is told, too, and no answer is heard.
+    /// Requests of the scenario, as many as it can make without an answer, each with the number to answer it by.
+    /// Requests made right before the scenario is stopped are sent too, but their answers are ignored.
     Asks(Vec<(u64, Result<Ask, String>)>),
-    /// It has ended. Nothing comes after this.
+    /// The scenario has ended. This is the last message.
     Ended(Result<(), Trouble>),
 }
 
-/// Why a scenario did not come to its end.
+/// Reason why a scenario did not complete.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// Its module does not load any more.
+    /// Its module can no longer be loaded.
     Unloaded(ScriptError),
-    /// It threw, or was stopped at one of its limits.
+    /// It threw an exception, or exceeded one of its limits.
     Ended(ScriptError),
-    /// It was told to stop while it waited, and for what.
+    /// It was stopped while it waited, with what it waited for.
     Stopped(&'static str),
 }
 
-/// A scenario that runs on a thread of its own. Dropped, it is stopped.
+/// Scenario that runs on a thread of its own. Dropping it stops the scenario.
 pub(crate) struct Script {
     words: mpsc::Receiver<Word>,
     heard: Option<Word>,
@@ -81,8 +81,8 @@ impl Script {
         Ok(Self { words, heard: None, answers: Some(answers), stop })
     }
 
-    /// Waits until it tells something, which is kept for [`take`](Self::take). From when `stopping` resolves it is
-    /// stopped, and tells what is left.
+    /// Waits for the next message, which is kept for [`take`](Self::take). Once `stopping` resolves, the scenario is
+    /// stopped and its remaining messages are delivered.
     pub(crate) async fn listen(&mut self, stopping: impl Future<Output = ()>) {
         if self.heard.is_some() {
             return;
@@ -101,7 +101,7 @@ impl Script {
         }));
     }
 
-    /// What it has told.
+    /// Takes the message that was received.
     pub(crate) fn take(&mut self) -> Option<Word> {
         self.heard.take()
     }
@@ -109,12 +109,12 @@ impl Script {
     /// Answers a request.
     pub(crate) fn answer(&self, request: u64, answer: Result<Value, String>) {
         if let Some(answers) = &self.answers {
-            // Nobody hears it when the scenario has ended.
+            // Fails if the scenario has ended, which is fine.
             let _ = answers.send((request, answer));
         }
     }
 
-    /// Has it stop, wherever it is.
+    /// Stops the scenario, wherever it is.
     pub(crate) fn stop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.answers = None;
@@ -127,7 +127,7 @@ impl Drop for Script {
     }
 }
 
-/// Tells what is written to the console as long as there is room, then that there was more.
+/// Passes on console lines up to the limits, then one note that there is more.
 fn console(words: mpsc::Sender<Word>) -> Console {
     let mut room = Some((MOST_LINES, MOST_BYTES));
     Box::new(move |_, line: &str| {
@@ -138,10 +138,10 @@ fn console(words: mpsc::Sender<Word>) -> Console {
     })
 }
 
-/// What a request came to, by its number.
+/// Answer to a request, by its number.
 type Answer = (u64, Result<Value, String>);
 
-/// What the thread has.
+/// State of the thread.
 struct Play {
     code: Code,
     about: Value,
@@ -161,7 +161,7 @@ impl Play {
         self.tell(Word::Ended(ended));
     }
 
-    /// The engine to play in.
+    /// Returns the engine to run the scenario in.
     fn engine(&self) -> Result<Runtime, ScriptError> {
         let mut options = Options::new(self.directory());
         options.memory = MEMORY;
@@ -174,7 +174,7 @@ impl Play {
         Runtime::new(options)
     }
 
-    /// Where its module is.
+    /// Returns the directory of the module.
     fn directory(&self) -> PathBuf {
         self.code.module.parent().map_or_else(|| PathBuf::from("/"), PathBuf::from)
     }
@@ -189,18 +189,18 @@ impl Play {
         self.check(&tests).map_err(Trouble::Unloaded)?;
         let mut played = self.scenario(runtime, &tests);
         if let Err(Trouble::Ended(ScriptError::NeverSettled) | Trouble::Stopped(_)) = &played {
-            // Nothing is stopped that only tells what it has.
+            // A scenario that only delivers its results must not be stopped.
             self.stop.store(false, Ordering::Relaxed);
             if let Some(error) = runtime.thrown(&tests) {
                 played = Err(Trouble::Ended(error));
             }
         }
-        // What it asserted right before it ended badly counts.
+        // Assertions made right before a failure count.
         self.pass_on(&runtime.requests(), runtime);
         played
     }
 
-    /// Whether the module has the scenario that was planned.
+    /// Checks that the module still has the planned scenario.
     fn check(&self, tests: &Tests) -> Result<(), ScriptError> {
         match tests.scenarios.get(self.code.scenario) {
             Some(written) if written.name == self.code.name => Ok(()),
@@ -236,7 +236,7 @@ impl Play {
         self.tell(Word::Asks(asks.collect()));
     }
 
-    /// Takes in an answer and all others that are there; there may be none when a timer is due.
+    /// Delivers an answer and all others that have arrived; there may be none when a timer is due.
     fn hear(
         &self,
         answer: Result<Answer, RecvTimeoutError>,

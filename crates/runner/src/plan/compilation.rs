@@ -1,5 +1,6 @@
-//! Compiling what cases assert, on other threads than the one that plans: it is most of planning, and each case's is its
-//! own. What comes of it is asked for in the order of the cases, so that problems are told in that order, too.
+//! Compiles the assertions of cases on other threads than the planning one: it is most of the work of planning, and
+//! cases are independent of each other. Results are taken in the order of the cases, so problems are reported in that
+//! order too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,43 +16,43 @@ use super::variant::Variant;
 use super::{Settings, agents_of, directory_of, known_tools};
 use crate::grader::STACK;
 
-/// How many cases a thread takes at a time.
+/// Number of cases that a thread takes at a time.
 const CHUNK: usize = 64;
-/// Fewer cases than this are compiled as they are planned: starting a thread costs as much as compiling dozens of them.
+/// Minimum number of cases per thread: starting a thread costs as much as compiling dozens of cases.
 const WORTH_A_THREAD: usize = 4 * CHUNK;
-/// More threads than this are not worth their start.
+/// Maximum number of threads. More are not worth their start.
 const MOST_THREADS: usize = 8;
 
 /// A case that is to be planned.
 pub(super) struct Wanted<'a> {
-    /// Which of all cases it is, from 0.
+    /// Position among all cases, from 0.
     pub(super) position: usize,
     pub(super) suite: &'a Suite,
-    /// The case, as one of its arms runs it.
+    /// The case as one of its arms runs it.
     pub(super) variant: Variant,
 }
 
-/// What a case asserts, compiled.
+/// Compiled assertions of a case.
 pub(super) struct Compilation {
-    /// The tools it was compiled for.
+    /// Tools that the checks were compiled for.
     pub(super) tools: Option<&'static [&'static str]>,
     pub(super) checks: Vec<Check>,
     pub(super) problems: Vec<Diagnostic>,
 }
 
-/// Compilations that are being made, to be taken case by case.
+/// Compilations in progress, taken case by case.
 pub(super) struct Compiling {
-    /// Chunks with their numbers, in whatever order; absent where nothing is compiled before it is asked for.
+    /// Finished chunks with their numbers, in any order; `None` if nothing is compiled ahead.
     done: Option<Receiver<(usize, Vec<Compilation>)>>,
-    /// Chunks that came before their turn.
+    /// Chunks that arrived before their turn.
     early: BTreeMap<usize, Vec<Compilation>>,
     current: std::vec::IntoIter<Compilation>,
-    /// The number of the chunk after the current one.
+    /// Number of the chunk after the current one.
     next: usize,
 }
 
 impl Compiling {
-    /// Begins to compile what `wanted` assert, if they are many.
+    /// Starts to compile the assertions of `wanted`, if there are enough cases.
     pub(super) fn begin<'scope, 'env>(
         scope: &'scope Scope<'scope, 'env>,
         wanted: &'env [Wanted<'env>],
@@ -77,14 +78,14 @@ impl Compiling {
         compiling
     }
 
-    /// What the next case asserts; `None` if nobody has compiled it.
+    /// Returns the compilation of the next case; `None` if nothing is compiled ahead.
     pub(super) fn next(&mut self) -> Option<Compilation> {
         let done = self.done.as_ref()?;
         if let Some(compilation) = self.current.next() {
             return Some(compilation);
         }
         while !self.early.contains_key(&self.next) {
-            // They end without it only by a panic, which goes on where they are joined.
+            // The threads end without it only if one panics; joining them continues the panic.
             let (number, chunk) = done.recv().ok()?;
             self.early.insert(number, chunk);
         }
@@ -94,7 +95,7 @@ impl Compiling {
     }
 }
 
-/// Compiles chunk after chunk that nobody else has `taken`.
+/// Compiles chunk after chunk that no other thread has `taken`.
 fn compile(
     wanted: &[Wanted<'_>],
     settings: &Settings,
@@ -111,7 +112,7 @@ fn compile(
                 Some((of, directory)) if std::ptr::eq::<Suite>(of, *suite) => directory,
                 _ => directory_of(suite),
             };
-            // Those of the first agent, which are nearly always those of every one.
+            // Compiled for the tools of the first agent, which are nearly always those of every agent.
             let agent = agents_of(settings, case).iter().find_map(|written| kind_of_agent(settings, written));
             let tools = agent.and_then(|agent| known_tools(agent, case));
             let context =
@@ -126,7 +127,7 @@ fn compile(
     }
 }
 
-/// The agent that `written` names, for what can be known of it without asking it anything.
+/// Returns the type of the agent that `written` names, without checking the agent.
 pub(crate) fn kind_of_agent(settings: &Settings, written: &str) -> Option<&'static dyn Agent> {
     let configured = settings.configured.iter().find(|configured| configured.name == written);
     let kind = configured.map_or(Some(written), |configured| configured.node.get("type")?.as_str())?;

@@ -1,5 +1,5 @@
-//! The order of trials: where arms are compared, they take turns, so that what changes in the course of a run (a slow
-//! hour of the provider, a machine that warms up) happens to all of them alike.
+//! Order of trials. Where arms are compared, they take turns, so that changes in the course of a run (a slow hour of
+//! the provider, a machine that warms up) affect all of them alike.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use model::statistics::Chance;
 
 use super::PlannedTrial;
 
-/// Puts `trials` into the order they run in. Where no case has more than one arm they stay as they are planned. Otherwise
-/// every repetition of a case runs all its arms one after the other, in an order that `seed` decides, before any case is
+/// Puts `trials` into the order they run in. Where no case has more than one arm, they stay as planned. Otherwise every
+/// repetition of a case runs all its arms one after the other, in an order that `seed` decides, before any case is
 /// repeated.
 pub(super) fn interleave(trials: &mut [Arc<PlannedTrial>], seed: u64) {
     let is_compared =
@@ -16,7 +16,7 @@ pub(super) fn interleave(trials: &mut [Arc<PlannedTrial>], seed: u64) {
     if !trials.windows(2).any(is_compared) {
         return;
     }
-    // Stable, so the arms of a case are where the plan put them until they are shuffled.
+    // The sort is stable, so the arms of a case stay in the order of the plan until they are shuffled.
     trials.sort_by_key(|trial| (trial.id.repetition, trial.position));
     let mut chance = Chance::new(seed);
     for arms in

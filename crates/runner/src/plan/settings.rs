@@ -1,4 +1,4 @@
-//! What a run is planned with.
+//! Settings that a run is planned with.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use model::{Budgets, Excerpt, OnBudget, PermissionMode};
 
 use mask::secret::Secrets;
 
-/// Settings of a run, resolved: the command line, then the project, then what is built in. A case's own settings go
-/// between the first two.
+/// Settings of a run, resolved from the command line, the project and the built-in defaults, in this order. A case's
+/// own settings rank between the first two.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// `--agent`: each is an arm; empty leaves it to the cases.
+    /// `--agent`: each is an arm; if empty, the cases decide.
     pub agents: Vec<String>,
     /// `--model`, for every agent or for one (`agent=model`).
     pub models: Vec<(Option<String>, String)>,
@@ -21,26 +21,27 @@ pub struct Settings {
     pub base_url: Option<String>,
     /// `--trials`.
     pub trials: Option<u64>,
-    /// `--baseline` or `--no-baseline`: whether cases with a skill are run without it, too. Unset: those that ask whether
-    /// the skill is of use.
+    /// `--baseline` or `--no-baseline`: `true` if cases with a skill are also run without it. If `None`, only cases of
+    /// skill suites, which ask whether the skill helps, are.
     pub baseline: Option<bool>,
-    /// Which order trials of several arms take.
+    /// Seed for the order in which arms are interleaved.
     pub seed: u64,
-    /// `--source-repo`: what sandboxes are cloned from, before the fixtures.
+    /// `--source-repo`: repository that sandboxes are cloned from, before the fixtures.
     pub source_repo: Option<String>,
-    /// What signs in at the source repository, as variables for sandboxes; secrets are known by their names.
+    /// Environment variables that sign in at the source repository, for sandboxes; secrets are recognised by the names
+    /// of their variables.
     pub lent: Vec<(String, String)>,
     /// `--max-turns`.
     pub max_turns: Option<u64>,
     /// `--max-total-tokens`.
     pub max_total_tokens: Option<f64>,
-    /// Who says so: the option, or a variable of the environment.
+    /// Name of the setting that `max_total_tokens` comes from: the option, or an environment variable.
     pub max_total_tokens_from: &'static str,
     /// `--timeout`, in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// Who says so.
+    /// Name of the setting that `timeout_ms` comes from.
     pub timeout_from: &'static str,
-    /// `--max-input-tokens` and its like.
+    /// `--max-input-tokens` and the other budgets.
     pub budgets: Budgets,
     /// `--on-budget`.
     pub on_budget: OnBudget,
@@ -48,63 +49,63 @@ pub struct Settings {
     pub max_run_cost: Option<f64>,
     /// The agents that the project configures.
     pub configured: Vec<Arc<Configured>>,
-    /// Why the judge that somebody names cannot be had all the same: what the project says of it is not all there.
+    /// Reason why the named judge cannot be used: its configuration in the project is incomplete.
     pub judge_missing: Option<String>,
     /// The model that judges and plays users, as `provider:model`.
     pub judge: Option<String>,
     /// Place where the project names the judge, unless the command line does.
     pub judge_source: Option<Excerpt>,
-    /// Another address for the judge than its vendor's own.
+    /// Base URL for the judge, instead of its vendor's own.
     pub judge_base_url: Option<String>,
-    /// How many judges are asked about everything that says nothing else.
+    /// Number of judges for each assertion that does not set its own.
     pub judges: usize,
-    /// How much chance there is in what the judge says, from 0; what is usual unless it is set.
+    /// Temperature of the judge, from 0; the default of the judge if `None`.
     pub judge_temperature: Option<f64>,
-    /// Whether trials that are repeated share what a judge answered to the same question.
+    /// `true` if repeated trials share the judge's answers to the same question.
     pub judge_cache: bool,
     /// The project's own defaults.
     pub defaults: Defaults,
-    /// How many trials run at a time.
+    /// Number of trials that run in parallel.
     pub jobs: usize,
     /// Number of retries of a broken attempt.
     pub retries: u32,
-    /// Number of times that a failed trial is run again; one that passes only then is flaky.
+    /// Number of reruns of a failed trial; one that passes only then is flaky.
     pub reruns: u32,
-    /// `--retry-on`: how an agent must have ended for its attempt to be tried again, as often as broken ones. Unset: suites
-    /// of skills have both.
+    /// `--retry-on`: how an agent must have ended for its attempt to be retried, as often as broken ones. If `None`,
+    /// suites of skills retry both.
     pub retry_on: Option<RetryOn>,
-    /// What must never be told, beside what the environment has: keys and headers of the configuration.
+    /// Secrets beside those of the environment: keys and headers of the configuration.
     pub secrets: Secrets,
-    /// After how long without a word a warning is told, in milliseconds.
+    /// Time without activity after which a warning is sent, in milliseconds.
     pub idle_warn_ms: u64,
-    /// How long an agent may take to stop when asked, in milliseconds.
+    /// Time that an agent has to stop when asked, in milliseconds.
     pub stop_grace_ms: u64,
-    /// How long one setup command may take, in milliseconds.
+    /// Time limit of one setup command, in milliseconds.
     pub setup_timeout_ms: u64,
-    /// Leave sandboxes where they are.
+    /// `true` to keep sandboxes after their trials.
     pub keep_sandbox: bool,
-    /// Which kind of sandbox.
+    /// Name of the kind of sandbox.
     pub sandbox: String,
-    /// Where models are opened from; everything in a run that asks a model asks here.
+    /// Source of models; everything in a run that uses a model opens it here.
     pub providers: llm::Providers,
 }
 
-/// How an agent must have ended for its attempt to be tried again although it counts.
+/// Endings of an agent after which its attempt is retried although it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryOn {
-    /// With an error: an exit code of its program, or an answer that says so.
+    /// The agent ended with an error: an exit code of its program, or an answer that reports an error.
     pub exit: bool,
-    /// Not before its time was over.
+    /// The agent timed out.
     pub timeout: bool,
 }
 
 impl RetryOn {
-    /// In either way.
+    /// Both ways.
     pub const BOTH: Self = Self { exit: true, timeout: true };
-    /// It does not matter how.
+    /// Neither way.
     pub const NONE: Self = Self { exit: false, timeout: false };
 
-    /// As it is written: `exit`, `timeout`, both with a comma, or `none`.
+    /// Parses `exit`, `timeout`, both separated by a comma, or `none`.
     pub fn parse(written: &str) -> Option<Self> {
         if written.trim() == "none" {
             return Some(Self::NONE);
@@ -116,7 +117,7 @@ impl RetryOn {
         })
     }
 
-    /// As written.
+    /// Returns the written form, which [`parse`](Self::parse) accepts.
     pub fn name(self) -> &'static str {
         match (self.exit, self.timeout) {
             (true, true) => "exit,timeout",
@@ -172,12 +173,12 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Opens the model `written` as `provider:model`, for an agent that asks it in this process.
+    /// Opens the model `written` as `provider:model`, for an agent that calls it in this process.
     ///
     /// # Errors
-    /// A provider nobody knows, or one that lacks its key or its address.
+    /// If the provider is unknown, or lacks its key or its address.
     pub(crate) fn open_model(&self, written: &str) -> Result<Arc<dyn llm::Model>, llm::OpenError> {
-        // Scripts are played elsewhere, so there is no file to be read here.
+        // Scripts are handled elsewhere, so no file is read here.
         match self.providers.open(written, self.base_url.as_deref(), &|_| Err(Vec::new()))? {
             llm::Opened::Model(model) => Ok(model),
             llm::Opened::Script(_) => Err(llm::OpenError::Invalid(Vec::new())),
@@ -185,23 +186,23 @@ impl Settings {
     }
 }
 
-/// A project's defaults: they hold where neither the command line nor the case says otherwise.
+/// Defaults of a project. They apply where neither the command line nor the case sets a value.
 #[derive(Debug, Clone, Default)]
 pub struct Defaults {
     /// The agent.
     pub agent: Option<String>,
-    /// Where the agent is written.
+    /// Place where the agent is written.
     pub agent_source: Option<Excerpt>,
     /// The model.
     pub model: Option<String>,
-    /// How the agent treats permissions.
+    /// Handling of permissions by the agent.
     pub permission_mode: Option<PermissionMode>,
     /// Wall clock of a trial in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// The cap on model turns.
+    /// Limit on model turns.
     pub max_turns: Option<u64>,
-    /// Repetitions.
+    /// Number of repetitions.
     pub trials: Option<u64>,
-    /// The cap on tokens.
+    /// Limit on tokens.
     pub token_budget: Option<f64>,
 }

@@ -47,7 +47,7 @@ fn plan_of(suites: &[Suite]) -> (Plan, Vec<Diagnostic>) {
     })
 }
 
-/// The plan and its errors.
+/// Returns the plan and its errors.
 fn planned(suites: &[Suite]) -> (Plan, Vec<String>) {
     let (plan, problems) = plan_of(suites);
     (plan, problems.iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect())
@@ -69,7 +69,7 @@ fn an_agent_that_takes_no_script_and_no_tools_says_so_at_the_case() {
     assert_eq!(planned(&[bringing("fake")]).1, [""; 0]);
 }
 
-/// The models that a case with the agent and model of its own has under `settings`, and what is wrong.
+/// Returns the models of a case with the given agent and model of its own under `settings`, and the errors.
 fn models(settings: &Settings, own: (Option<&str>, Option<&str>)) -> (Vec<Option<String>>, Vec<String>) {
     let mut case = case("a", own.0.unwrap_or("claude-code"));
     let runner = Arc::make_mut(&mut case.runner);
@@ -105,10 +105,10 @@ fn a_default_model_belongs_to_the_agent_that_is_named_beside_it() {
     assert_eq!(model(&settings("claude", Some("claude-code"), claude), none).as_deref(), Some(claude));
     assert_eq!(model(&settings("codex", Some("claude-code"), "my-model"), none), None);
     assert_eq!(model(&settings("claude-code", Some("codex"), gpt), none).as_deref(), Some("claude-sonnet-4-6"));
-    // A project that names no agent means every agent that can have the model.
+    // If the project names no agent, its model is for every agent that can use it.
     assert_eq!(model(&settings("codex", None, claude), none), None);
     assert_eq!(model(&settings("codex", None, gpt), none).as_deref(), Some(gpt));
-    // A model of a case is its agent's likewise.
+    // A model of a case likewise belongs to its agent.
     let own = (Some("claude-code"), Some(claude));
     assert_eq!(model(&settings("codex", Some("codex"), gpt), own).as_deref(), Some(gpt));
     assert_eq!(model(&settings("claude-code", Some("codex"), gpt), own).as_deref(), Some(claude));
@@ -201,7 +201,7 @@ fn skill() -> Arc<model::Skill> {
     })
 }
 
-/// A case that asks whether its skill is of use.
+/// Creates a case of a skill suite, which asks whether its skill helps.
 fn asking(id: &str) -> Case {
     let skill_used = json!({"id": "one", "type": "skill_not_used", "skill": "greet"});
     let mut case = asserting(case(id, "fake"), &skill_used);
@@ -260,7 +260,7 @@ fn a_control_that_asserts_nothing_else_is_there_to_be_compared_without_the_skill
         (of(model::WITH_SKILL), of(WITHOUT_SKILL), problems.len())
     };
     assert_eq!(asked(true), (vec!["skill_not_used"], vec![], 0));
-    // What asserts nothing at all has checked nothing in either arm.
+    // A case without any assertion has checked nothing in either arm.
     assert_eq!(asked(false), (vec!["nothing_asserted"], vec!["nothing_asserted"], 1));
 }
 
@@ -280,7 +280,7 @@ fn the_baseline_is_had_or_left_out_as_the_user_says() {
     assert_eq!(arms(Some(true), case("a", "fake")), "fake");
 }
 
-/// What is told of agents that find no skills, and whether each trial is skipped.
+/// Returns the diagnostics about agents that find no skills, and for each trial `true` if it is skipped.
 fn compared(settings: &Settings, cases: Vec<Case>) -> (Vec<String>, Vec<bool>) {
     let suites = [suite(Path::new("case.yaml"), cases)];
     let (plan, problems) = plan(&PlanRequest {
@@ -319,7 +319,7 @@ fn a_suite_that_names_no_agent_is_skipped_with_one_that_finds_no_skills() {
         let (told, skipped) = compared(&settings, vec![unnamed("a"), unnamed("c"), plain]);
         assert_eq!(told, [format!("Warning case.yaml:1:1: {because}")]);
         assert_eq!(skipped.iter().filter(|is_skipped| **is_skipped).count(), 4);
-        // Where nothing else is left, nothing would be run.
+        // An error, because nothing would be left to run.
         let (told, _) = compared(&settings, vec![unnamed("a")]);
         assert_eq!(told, [format!("Error case.yaml:1:1: {because}")]);
     }

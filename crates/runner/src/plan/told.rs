@@ -1,4 +1,4 @@
-//! What records tell of how a trial was set up: the settings that change what its agent does.
+//! Settings of a trial in its records: those that change what its agent does.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::{PlannedTrial, Settings};
 
-/// What records tell of a trial of `case` that is set up like that. Trials that are alike share it with the one that was
-/// planned before them, `last`: there may be thousands.
+/// Returns the settings that records of a trial of `case` with `setup` contain. They are shared with `last`, the trial
+/// that was planned before, where they are the same: there may be thousands of trials.
 pub(super) fn of(
     case: &Case,
     setup: &Arc<Setup>,

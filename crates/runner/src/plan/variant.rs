@@ -1,4 +1,4 @@
-//! With the skill and without it: the two arms that say what the skill is worth.
+//! Variants of a case with the skill and without it: the two arms that measure how much the skill helps.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use model::{Case, Subject, WITH_SKILL, WITHOUT_SKILL};
 
 /// A case as one arm runs it.
 pub(super) struct Variant {
-    /// What the arm adds to its name; nothing where there is nothing to compare.
+    /// Suffix of the arm's name; `None` where there is nothing to compare.
     pub(super) name: Option<&'static str>,
     /// The case.
     pub(super) case: Arc<Case>,
 }
 
-/// The variants of `case`: as it is, or with its skill and without it. `baseline` is what the user says; unset, cases that
-/// ask whether their skill is of use are run without it, too.
+/// Returns the variants of `case`: as it is, or with its skill and without it. `baseline` is the user's setting; if
+/// `None`, cases of skill suites are also run without their skill.
 pub(super) fn of(case: &Arc<Case>, baseline: Option<bool>) -> Vec<Variant> {
     let asks = case.skill_eval.is_some();
     if case.subject.installed().is_none() {
@@ -29,7 +29,7 @@ pub(super) fn of(case: &Arc<Case>, baseline: Option<bool>) -> Vec<Variant> {
     ]
 }
 
-/// The case with the skill in its place: where the case says so, the user asks for it.
+/// Returns the case with its skill. Where the case sets an invocation, it is put before the first message.
 fn with_skill(case: &Arc<Case>) -> Arc<Case> {
     let invocation = case.skill_eval.as_ref().and_then(|eval| eval.invocation.as_ref());
     let Some(invocation) = invocation else { return Arc::clone(case) };
@@ -40,7 +40,7 @@ fn with_skill(case: &Arc<Case>) -> Arc<Case> {
     Arc::new(case)
 }
 
-/// The case as the arm called `variant` runs it.
+/// Returns the case as the arm called `variant` runs it.
 pub(crate) fn as_arm(case: &Arc<Case>, variant: Option<&str>) -> Arc<Case> {
     match variant {
         Some(WITH_SKILL) => with_skill(case),
@@ -49,8 +49,8 @@ pub(crate) fn as_arm(case: &Arc<Case>, variant: Option<&str>) -> Arc<Case> {
     }
 }
 
-/// The case without its skill. Whether the skill is used says nothing where there is none; a case that asks nothing else
-/// is there to be compared, in what it takes, and passes when the agent finishes.
+/// Returns the case without its skill. Assertions about the use of the skill are removed, because they say nothing
+/// without one. A case that asserts nothing else is compared by its usage only, and passes when the agent finishes.
 fn without_skill(case: &Case) -> Case {
     let about_the_skill = ["skill_used", "skill_not_used", "sub_agent_used", "sub_agent_not_used"];
     let mut case = case.clone();

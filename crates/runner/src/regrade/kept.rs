@@ -1,20 +1,20 @@
-//! What of a record stays as it was.
+//! The parts of a record that grading again does not change.
 
 use std::sync::Arc;
 
 use model::{Claim, Event, Finding, Outcome, TrialId, TrialRecord};
 
-/// What the findings are called that commands around trials give.
+/// Type of findings that commands around trials create.
 const HOOK: &str = "hook";
 
-/// The record of a trial that is not graded again, and why it is not.
+/// Returns the record of a trial that is not graded again, with the reason as a warning.
 pub(super) fn as_it_was(mut old: TrialRecord, because: Option<&str>) -> TrialRecord {
     let warning = because.map(|because| format!("not graded again: {because}"));
     old.warnings.extend(warning.filter(|warning| !old.warnings.contains(warning)));
     old
 }
 
-/// The record of a trial about which nothing can be said any more.
+/// Returns the record of a trial that can no longer be graded.
 pub(super) fn without_verdict(old: TrialRecord, outcome: Outcome, because: &str) -> TrialRecord {
     TrialRecord {
         outcome,
@@ -29,12 +29,12 @@ pub(super) fn without_verdict(old: TrialRecord, outcome: Outcome, because: &str)
     }
 }
 
-/// Findings that were decided while the sandbox was there: nobody can look again, so they stand.
+/// Returns the findings that were decided while the sandbox existed. It is gone, so they are kept.
 pub(crate) fn observed(old: &TrialRecord) -> Vec<Finding> {
     old.findings.iter().filter(|finding| finding.claim == Claim::Observed || finding.kind == HOOK).cloned().collect()
 }
 
-/// The record `new` of a trial that was graded again: what the suite decides is new, what the agent did is as it was.
+/// Merges the record `new` of a trial that was graded again into `old`: the verdict is new, the agent's part is kept.
 pub(crate) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
     let mut attempts = old.attempts;
     if let Some(last) = attempts.last_mut() {
@@ -76,7 +76,7 @@ pub(crate) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
     }
 }
 
-/// How the beginning of a trial is told of which nothing but its record is there.
+/// Returns the start event of a trial of which only the record exists.
 pub(super) fn begun(old: &TrialRecord) -> Event {
     Event::TrialStarted {
         id: TrialId {

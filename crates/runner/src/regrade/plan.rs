@@ -1,4 +1,4 @@
-//! Which recorded trials are graded again, and by what.
+//! Plans which recorded trials are graded again, and with which checks.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,24 +13,24 @@ use crate::plan::{ModelChoice, Plan, PlanRequest, PlannedTrial, as_arm, director
 use crate::trial::Shared;
 use crate::trial::judging::Judging;
 
-/// What to grade again.
+/// Input of planning to grade again.
 pub struct RegradeRequest<'a> {
-    /// The suites as they are today, and the settings. What is selected plays no part.
+    /// The suites as they are today, and the settings. The selection is ignored.
     pub today: PlanRequest<'a>,
     /// The recorded trials, in order.
     pub records: Vec<TrialRecord>,
 }
 
-/// What is going to be graded again.
+/// A plan to grade a run again.
 pub struct Regrade {
     pub(super) plan: Plan,
     pub(super) works: Vec<Work>,
-    /// What is not graded again, and why, a line each.
+    /// Reasons why trials are not graded again, one line each.
     pub notes: Vec<String>,
 }
 
 impl Regrade {
-    /// How many trials there are.
+    /// Number of trials.
     pub fn trials(&self) -> usize {
         self.works.len()
     }
@@ -40,13 +40,13 @@ impl Regrade {
         self.plan.judging.model()
     }
 
-    /// Their ids, in order.
+    /// Ids of the trials, in order.
     pub fn ids(&self) -> Vec<TrialId> {
         self.works.iter().map(|work| id_of(&work.old)).collect()
     }
 }
 
-/// A recorded trial, and what becomes of it.
+/// A recorded trial, and the action for it.
 pub(super) struct Work {
     pub(super) old: TrialRecord,
     pub(super) task: Task,
@@ -62,13 +62,13 @@ impl Work {
     }
 }
 
-/// What becomes of a recorded trial.
+/// Action for a recorded trial.
 pub(super) enum Task {
-    /// It is graded again.
+    /// Grade it again.
     Grade(Arc<PlannedTrial>),
-    /// Its record stays as it is; why, where that is not plain from what it came to.
+    /// Keep its record, with the reason unless the outcome is reason enough.
     Keep(Option<String>),
-    /// Nothing can be said about it.
+    /// Skip it, with the reason why it cannot be graded.
     Skip(String),
 }
 
@@ -99,7 +99,7 @@ pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
         .collect();
     let judging = Arc::new(Judging::plan(&today, &trials, &mut problems));
     let mut settings = today.settings.clone();
-    // Nothing is put into one.
+    // No sandbox is created.
     "local".clone_into(&mut settings.sandbox);
     let cases_loaded = today.suites.iter().map(|suite| suite.cases.len()).sum();
     let plan = Plan {
@@ -120,7 +120,7 @@ type Compiled = (Arc<Case>, Arc<Vec<Check>>);
 struct Planner<'a> {
     today: &'a PlanRequest<'a>,
     engine: Scripts,
-    /// By suite, case, variant and agent.
+    /// Keys are suite, case, variant and agent.
     compiled: HashMap<[String; 4], Compiled>,
     problems: Vec<Diagnostic>,
     notes: Notes,
@@ -141,7 +141,7 @@ impl Planner<'_> {
         };
         let case = &suite.cases[at];
         match old.outcome {
-            // They left nothing that could be graded.
+            // These left nothing to grade.
             Outcome::Broken | Outcome::Cancelled | Outcome::Skipped => {
                 self.notes.without_evidence += 1;
                 return Task::Keep(None);
@@ -167,7 +167,7 @@ impl Planner<'_> {
             directory: directory_of(suite).into(),
             position: at,
             arm: Arc::new(Arm { agent: old.agent.clone(), model: old.model.clone(), variant: old.variant.clone() }),
-            // Nobody asks it for anything.
+            // The agent is never called.
             agent: agent.unwrap_or(&agent::fake::Fake),
             argument: None,
             config: None,
@@ -183,7 +183,7 @@ impl Planner<'_> {
                 max_turns: old.limits.turn_cap(),
                 timeout_ms: old.limits.timeout_ms,
             }),
-            // What it was set up like stays told as it was.
+            // The recorded settings are kept.
             told: Arc::default(),
             limits: Arc::new(limits(&old.limits, &case)),
             case,
@@ -222,7 +222,7 @@ impl Planner<'_> {
     }
 }
 
-/// The limits that the trial ran under, but for what the suite says today.
+/// Returns the limits that the trial ran under, with those that the suite sets as they are today.
 fn limits(then: &Limits, case: &Case) -> Limits {
     let mut limits = then.clone();
     let is_suites = |from: &Option<String>| from.as_deref().is_none_or(|from| matches!(from, "scenario" | "skill"));
@@ -235,21 +235,21 @@ fn limits(then: &Limits, case: &Case) -> Limits {
     limits
 }
 
-/// What is told of trials that are not graded again.
+/// Counts of trials that are not graded again, by reason.
 #[derive(Default)]
 struct Notes {
-    /// Whose cases are gone.
+    /// Trials whose cases no longer exist.
     gone: usize,
-    /// Whose assertions are code.
+    /// Trials whose assertions are code.
     code: usize,
-    /// That were broken, cancelled or skipped.
+    /// Trials that were broken, cancelled or skipped.
     without_evidence: usize,
     /// Cases that the run did not have.
     unheard_of: usize,
 }
 
 impl Notes {
-    /// Counts the cases that are in a suite of the run and not in the run.
+    /// Counts the cases that are in a suite of the run but not in the run.
     fn count_unheard_of(&mut self, suites: &[Suite], works: &[Work]) {
         let has_run = |suite: &Suite| works.iter().any(|work| *work.old.suite == *suite.name);
         let is_known = |suite: &Suite, case: &Case| {

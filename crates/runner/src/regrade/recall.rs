@@ -1,19 +1,19 @@
-//! What assertions need that nobody looked at when the trial ran: a file out of what was recorded of all files, and else the
-//! reason why nobody can say.
+//! Recreates from the record what assertions need and was not looked at when the trial ran: a file from the recorded
+//! files if it is there, else the reason why the assertion cannot be decided.
 
 use grade::Check;
 use model::{About, Collected, FoundFile, Need, Probe, Probed};
 
-/// Why nobody can say what a command does.
+/// Reason why the result of a command is not known.
 const NOT_RUN: &str = "it was not run when the trial ran, and what it would have run in is gone";
-/// Why nobody can say what was there once a reply had come.
+/// Reason why the state of the sandbox after a reply is not known.
 const NOT_THEN: &str = "nobody looked at it when that reply had come";
-/// Why nobody can say what is in a file.
+/// Reason why the content of a file is not known.
 const NOT_RECORDED: &str = "nobody looked at it when the trial ran, and what files there were is not recorded";
 
 /// Adds what `checks` need and `collected` lacks.
 pub(crate) fn complete(collected: &mut Collected, checks: &[Check]) {
-    // Whoever worked in no sandbox left nothing behind, and assertions say so themselves.
+    // Without a sandbox nothing was left behind, and the assertions report that themselves.
     if collected.sandbox.is_none() {
         return;
     }
@@ -39,7 +39,8 @@ pub(crate) fn complete(collected: &mut Collected, checks: &[Check]) {
     }
 }
 
-/// What `need` came to, as far as it is recorded; `None` where assertions say themselves that it is not.
+/// Returns the result of `need`, as far as it is recorded; `None` where the assertions themselves report that it is
+/// missing.
 fn recalled(need: &Need, collected: &Collected) -> Option<Probed> {
     let failed = |because: &str| Some(Probed::Failed { because: because.to_owned() });
     match need {

@@ -1,41 +1,41 @@
-//! Whether an attempt is tried again, and what it leaves for the next one.
+//! Decides whether an attempt is retried, and what it leaves for the next one.
 //!
-//! What broke says nothing about the agent and is tried again. What failed is a finding, and is tried again only where somebody
-//! asks for it: a project, a case, or whoever says how an agent must have ended (`--retry-on`). In the last case only if the
-//! attempt left no trace: what it did to a remote would be there for the next one, and what it did at all is its outcome.
+//! A broken attempt says nothing about the agent and is retried. A failed one is a finding, and is retried only on
+//! request: by the project, by the case, or by how the agent ended (`--retry-on`). The last applies only if the attempt
+//! left no trace: changes to a remote would be visible to the next attempt, and changes of any kind are its outcome.
 
 use model::{AttemptRecord, Collected, Ending, Limits, Outcome, RemoteState, RepositoryChange, Usage};
 
 use crate::plan::{ModelChoice, PlannedTrial, RetryOn, Settings};
 
-/// Exit codes from here on are the supervisor's, a shell's about a program that cannot be run, or tell of a signal.
+/// Exit codes from here on are the supervisor's, a shell's about a program that cannot be run, or report a signal.
 const NOT_ITS_OWN: i32 = 125;
 
-/// Whether an attempt is tried again.
+/// Decision about a retry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Again {
-    /// No.
+    /// No retry.
     No,
-    /// It would be, but for what it left behind, or may have left.
+    /// No retry, because of what the attempt left behind, or may have left.
     Not(String),
-    /// Yes.
+    /// Retry.
     Yes,
-    /// Yes, because of how its agent ended. What it used counts against the trial's budgets.
+    /// Retry because of how the agent ended. The usage of the attempt counts against the trial's budgets.
     Counted,
 }
 
-/// What an attempt left behind.
+/// Changes that an attempt left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Trace {
-    /// The workspace, its repository and the remotes are as they were.
+    /// The workspace, its repository and the remotes are unchanged.
     None,
-    /// Something is not.
+    /// Something has changed.
     Some,
-    /// Nobody can say, and why.
+    /// Not known, with the reason.
     Unknown(String),
 }
 
-/// Whether the last of `attempts`, whose agent ended like that and left `trace`, is tried again.
+/// Decides whether the last of `attempts`, whose agent ended with `ending` and left `trace`, is retried.
 pub(super) fn decide(
     planned: &PlannedTrial,
     settings: &Settings,
@@ -44,7 +44,7 @@ pub(super) fn decide(
     trace: &Trace,
 ) -> Again {
     let Some(last) = attempts.last().map(|attempt| attempt.outcome) else { return Again::Yes };
-    // A scripted model comes to the same again, so trying again only costs time.
+    // A scripted model gives the same result again, so a retry only costs time.
     if matches!(planned.model, ModelChoice::Scripted(_)) {
         return Again::No;
     }
@@ -68,13 +68,14 @@ pub(super) fn decide(
     }
 }
 
-/// How an agent must have ended for its attempt to be tried again.
+/// Returns how an agent must have ended for its attempt to be retried.
 pub(super) fn retry_on(planned: &PlannedTrial, settings: &Settings) -> RetryOn {
     let usual = if planned.case.skill_eval.is_some() { RetryOn::BOTH } else { RetryOn::NONE };
     settings.retry_on.unwrap_or(usual)
 }
 
-/// A budget of time that is used up is used up, however often it is tried.
+/// Returns `true` if `on` includes `ending`. A time budget that is used up stays used up, however often the attempt is
+/// retried.
 fn is_trouble(on: RetryOn, ending: &Ending) -> bool {
     match ending {
         Ending::GaveUp { .. } => on.exit,
@@ -83,7 +84,8 @@ fn is_trouble(on: RetryOn, ending: &Ending) -> bool {
     }
 }
 
-/// How acting ended where an agent's exit is part of what it did: its process has said with a code of its own that it failed.
+/// Returns how acting ended in suites where the agent's exit code counts: a process that fails with a code of its own
+/// gave up.
 pub(super) fn counted(ending: Ending, exit_code: Option<i32>) -> Ending {
     match (ending, exit_code) {
         (Ending::Aborted { because }, Some(1..NOT_ITS_OWN)) => Ending::GaveUp { because },
@@ -91,7 +93,7 @@ pub(super) fn counted(ending: Ending, exit_code: Option<i32>) -> Ending {
     }
 }
 
-/// What an attempt left behind.
+/// Returns the changes that an attempt left behind.
 pub(super) fn trace_of(collected: &Collected) -> Trace {
     let is_same = match &collected.repository_change {
         Some(change) => is_same(change),
@@ -110,7 +112,7 @@ pub(super) fn trace_of(collected: &Collected) -> Trace {
         .unwrap_or(Trace::None)
 }
 
-/// Whether everything is the same that git knows here, remotes left out.
+/// Returns `true` if everything that git knows locally is unchanged; the content of remotes is not compared.
 fn is_same(change: &RepositoryChange) -> bool {
     let (before, after) = (&change.before, &change.after);
     (&before.head, &before.branch, &before.branches) == (&after.head, &after.branch, &after.branches)
@@ -134,8 +136,8 @@ fn of_remote(name: &str, before: &RemoteState, after: Option<&RemoteState>) -> T
     }
 }
 
-/// The limits of the attempt after one that used that much. `agent_ms` is how long the agent took in all attempts that
-/// count.
+/// Returns the limits of the attempt after one with the usage `used`. `agent_ms` is the time of the agent in all
+/// attempts that count.
 pub(super) fn limits_after(limits: &Limits, used: Usage, agent_ms: u64) -> Limits {
     let mut left = limits.clone();
     let earlier = left.earlier.get_or_insert_default();

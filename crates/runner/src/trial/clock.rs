@@ -1,4 +1,4 @@
-//! Watching over everything that may hang.
+//! Supervision of everything that may hang.
 
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -11,15 +11,15 @@ use super::model_in_use::ModelInUse;
 use super::{Halt, poll_once};
 use crate::line::Line;
 
-/// What became of something that was watched.
+/// Result of supervised work.
 pub(super) enum Watched<T> {
     Done(T),
     Ended(Ending),
 }
 
-/// Watches over everything that may hang.
+/// Supervises everything that may hang.
 pub(super) struct Clock<'a> {
-    /// But for what the attempt's line has waited: that comes on top.
+    /// Deadline, to which the time that the attempt waited for the listener is added.
     pub(super) deadline: Instant,
     pub(super) limits: &'a Limits,
     pub(super) idle_warn: Duration,
@@ -32,11 +32,11 @@ pub(super) struct Clock<'a> {
 }
 
 impl Clock<'_> {
-    /// Follows `work` to its end, to the wall clock's or to the user's. A session that is told to stop has its grace to
-    /// do so; then it is dropped, and its processes end with it.
+    /// Waits until `work` ends, the wall clock runs out or the user stops the run. A session that is asked to stop has
+    /// its grace period to do so; then it is dropped, and its processes end with it.
     pub(super) async fn watch<T>(&self, work: impl Future<Output = T>) -> Watched<T> {
         let mut work = std::pin::pin!(work);
-        // Work that is done at once needs no timers, and most of them are dear.
+        // Work that completes at once needs no timers, and most timers are expensive.
         if *self.halt.borrow() == Halt::No
             && let Poll::Ready(done) = poll_once(work.as_mut()).await
         {
@@ -49,10 +49,10 @@ impl Clock<'_> {
             let (idle, _) = self.activity.idle();
             let quiet = warn_after.saturating_sub(idle).max(Duration::from_millis(10));
             tokio::select! {
-                // The clock comes first: an agent that never falls silent must not keep it from being looked at.
+                // The clock comes first: an agent with constant output must not prevent it from being checked.
                 biased;
                 _ = tokio::time::sleep_until(self.deadline().into()) => {
-                    // The work may have waited for the record since this was set.
+                    // The work may have waited for the record since the timer was set.
                     if Instant::now() < self.deadline() {
                         continue;
                     }
@@ -61,7 +61,7 @@ impl Clock<'_> {
                 _ = halt.wait_for(|halt| *halt != Halt::No) => break Ending::Cancelled,
                 done = &mut work => return Watched::Done(done),
                 _ = tokio::time::sleep(quiet) => {
-                    // Nobody listened to the agent while the record was behind.
+                    // The agent's output was not read while the record was behind.
                     if waited != self.line.waited() {
                         waited = self.line.waited();
                         self.activity.heard();
@@ -99,7 +99,7 @@ mod tests {
     use crate::teller::{Heard, Teller};
     use agent::Endpoint;
 
-    /// What becomes of `work` whose time is over at once, but for what `line` has waited.
+    /// Watches `work` with a deadline that has passed, but for the time that `line` has waited.
     async fn watched(line: &Line, work: impl Future<Output = ()>) -> Watched<()> {
         let model = ModelInUse { endpoint: Endpoint::Vendor { base_url: None }, playback: None, _admission: None };
         let (stop, _) = watch::channel(false);

@@ -1,4 +1,5 @@
-//! Acting as a scenario wants it: what it asks for is done, one thing after the other, while the clock watches.
+//! Acting for a case that is code: the trial carries out the requests of the scenario one after the other, while the
+//! clock runs.
 
 mod judged;
 mod others;
@@ -20,24 +21,24 @@ use super::{Attempt, Halt};
 use crate::code::{Ask, Claims, Files, Script, Trouble, Word};
 use crate::user::Move;
 
-/// How long a scenario may take to tell what is left when it is stopped. Nothing but the engine's own work keeps it
-/// longer, and that is left behind.
+/// Time that a stopped scenario has to deliver its remaining messages. Only work inside the engine can take longer, and
+/// that is abandoned.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// A scenario that has kept the processor busy for so long when time is over is taken for one that never ends.
+/// A scenario that has kept the processor busy for this long when time is over is considered endless.
 const BUSY: Duration = Duration::from_secs(1);
-/// The most bytes of answers and files that a scenario without mistakes takes in within its limits, whatever it does with
-/// them.
+/// Maximum bytes of answers and files that a scenario without mistakes can process within its limits, whatever it does
+/// with them.
 const MOST_HARMLESS: usize = 1024 * 1024;
 
-/// What playing a scenario came to.
+/// Result of running a scenario.
 pub(super) struct Played {
     pub(super) ending: Ending,
     pub(super) claims: Claims,
-    /// What judging took.
+    /// Usage of the judge.
     pub(super) judge: Option<Aside>,
 }
 
-/// What is needed to play a scenario.
+/// State for running a scenario.
 pub(super) struct Stage<'s> {
     attempt: &'s Attempt<'s>,
     session: &'s mut dyn Session,
@@ -47,24 +48,24 @@ pub(super) struct Stage<'s> {
     sandbox: Option<Arc<dyn Sandbox>>,
     script: Script,
     claims: Claims,
-    /// How the agent has ended, once it has.
+    /// Ending of the agent, once it has ended.
     ending: Option<Ending>,
-    /// What the scenario was told when the agent had ended.
+    /// Error that the scenario received when the agent had ended.
     refused: Option<String>,
-    /// When the scenario was last heard and answered: since then it is at work by itself.
+    /// Time of the last message from or answer to the scenario: since then it works by itself.
     heard_at: Instant,
-    /// How many bytes it was given that the agent has made, as JSON.
+    /// Bytes of the agent's making that the scenario received, as JSON.
     given: usize,
-    /// What was found in the sandbox since something was last done there.
+    /// State of the sandbox, collected since the last action in it.
     collected: Option<Collected>,
-    /// Whether it was stopped, and has said its last words.
+    /// `true` if the scenario was stopped and has delivered its remaining messages.
     is_over: bool,
-    /// The claims that wait for the judge.
+    /// Claims that wait for the judge.
     open: Vec<Open>,
     judge: Option<Aside>,
 }
 
-/// Whether the scenario goes on.
+/// Continuation of a scenario.
 enum Next {
     On,
     Over,
@@ -100,10 +101,10 @@ impl<'s> Stage<'s> {
         }
     }
 
-    /// Plays it to its end.
+    /// Runs the scenario to its end.
     ///
     /// # Errors
-    /// When the machine does not let it be played, or the module does not load any more.
+    /// If the machine cannot run it, or the module no longer loads.
     pub(super) async fn play(mut self) -> Result<Played, Breakage> {
         loop {
             let stopping = self.turn.stopping();
@@ -122,7 +123,7 @@ impl<'s> Stage<'s> {
             if self.is_over {
                 break;
             }
-            // Time that the agent has used up is the scenario's, too.
+            // Once the agent has used up its time, the scenario has none either.
             if matches!(self.ending, Some(Ending::TimedOut { .. } | Ending::Cancelled)) {
                 self.last_words().await?;
                 break;
@@ -154,13 +155,13 @@ impl<'s> Stage<'s> {
         Ok(Next::On)
     }
 
-    /// A line on the scenario's console.
+    /// Records a line of the scenario's console.
     fn note(&mut self, text: String) {
-        // A limit that is hit by it is told by the next step, too.
+        // If this hits a limit, the next step reports it too.
         let _ = self.turn.record(Step::Notice { from: "test".to_owned(), text });
     }
 
-    /// Notes what needs only to be noted; anything else is given back.
+    /// Handles a request that only has to be recorded; returns any other request.
     fn noted(&mut self, request: u64, ask: Ask) -> Option<Ask> {
         let answer = match ask {
             Ask::Claim(observed) => {
@@ -186,7 +187,7 @@ impl<'s> Stage<'s> {
         let Some(ask) = self.noted(request, ask) else { return Ok(()) };
         let files = Files(self.sandbox.clone());
         if matches!(ask, Ask::Send(..) | Ask::Converse(..) | Ask::Run(..)) {
-            // Claims are about what was there when they were made.
+            // Claims are about the state at the time they were made.
             self.consult().await?;
         }
         let answer = match ask {
@@ -222,7 +223,7 @@ impl<'s> Stage<'s> {
         Ok(())
     }
 
-    /// Sends one message and gives the reply, or what the scenario is told where there is none.
+    /// Sends one message and returns the reply, or the error for the scenario where there is none.
     async fn say(
         &mut self,
         message: &UserMessage,
@@ -234,7 +235,7 @@ impl<'s> Stage<'s> {
         }))
     }
 
-    /// Has a model play the user until that has nothing more to say.
+    /// Has a model play the user until it has nothing more to say.
     async fn talk(
         &mut self,
         user: SimulatedUser,
@@ -266,7 +267,7 @@ impl<'s> Stage<'s> {
         Ok(Ok(Value::Map(vec![("replies".into(), Value::List(replies)), ("reason".into(), reason.into())])))
     }
 
-    /// Sends one message; which one it is, from 1, if the agent has answered it.
+    /// Sends one message. Returns its number, from 1, if the agent has answered it.
     async fn send(&mut self, message: &UserMessage, conversation: Option<&str>) -> Result<Option<usize>, Breakage> {
         if let Some(name) = conversation {
             self.enter(name).await?;
@@ -295,7 +296,7 @@ impl<'s> Stage<'s> {
         Ok(None)
     }
 
-    /// Has the conversation called `name` open, and notes that the next message belongs to it.
+    /// Opens the conversation called `name` if needed, and records that the next message belongs to it.
     async fn enter(&mut self, name: &str) -> Result<(), Breakage> {
         if self.ending.is_some() {
             return Ok(());
@@ -310,7 +311,7 @@ impl<'s> Stage<'s> {
         Ok(())
     }
 
-    /// What the scenario is told that speaks to an agent which has ended.
+    /// Returns the error for a scenario that sends a message to an agent that has ended.
     fn refusal(&mut self) -> String {
         let how = self.ending.as_ref().map(Ending::describe).unwrap_or_default();
         let first = format!("the agent gave no reply: {how}");
@@ -320,7 +321,7 @@ impl<'s> Stage<'s> {
         }
     }
 
-    /// Time is over, or the run is to stop, while the agent was not at work.
+    /// Handles the end of the time, or a request to stop the run, while the agent is not working.
     async fn out_of_time(&mut self, ending: Ending) -> Result<(), Breakage> {
         let after = match &ending {
             Ending::TimedOut { setting, after_ms } => Some(format!("{} s ({setting})", *after_ms as f64 / 1e3)),
@@ -332,7 +333,7 @@ impl<'s> Stage<'s> {
         };
         let busy = self.heard_at.elapsed();
         let (place, doing) = match self.stopped().await? {
-            // It had thrown before, and only waited for what it had begun.
+            // It had thrown before, and only waited for work that it had started.
             Some(trouble @ Trouble::Ended(ScriptError::Thrown { .. })) => return self.ended_badly(trouble),
             Some(Trouble::Ended(error @ ScriptError::TimedOut { .. })) if self.is_endless(busy) => {
                 let because = format!("the scenario was stopped after {after}: it was still at work");
@@ -349,12 +350,12 @@ impl<'s> Stage<'s> {
         Ok(())
     }
 
-    /// Hears what is left and lets the rest be.
+    /// Processes the remaining messages of the scenario and ignores how it ends.
     async fn last_words(&mut self) -> Result<(), Breakage> {
         self.stopped().await.map(drop)
     }
 
-    /// Stops the scenario and hears what it has claimed until then; why it ended, if it says so.
+    /// Stops the scenario and processes the claims it has made until then. Returns why it ended, if it reports that.
     async fn stopped(&mut self) -> Result<Option<Trouble>, Breakage> {
         self.script.stop();
         self.is_over = true;
@@ -365,7 +366,7 @@ impl<'s> Stage<'s> {
                 Some(Word::Line(text)) => self.note(text),
                 Some(Word::Asks(asks)) => {
                     for (request, ask) in asks {
-                        // Nothing new is begun, and of a trial that is stopped nothing is judged.
+                        // Nothing new is started, and claims of a stopped trial are not graded.
                         let noted = ask.ok().and_then(|ask| self.noted(request, ask));
                         if let Some(Ask::Assert(claim)) = noted
                             && self.ending != Some(Ending::Cancelled)
@@ -381,14 +382,14 @@ impl<'s> Stage<'s> {
         Ok(None)
     }
 
-    /// The scenario threw, or was stopped at one of its limits.
+    /// Handles a scenario that threw, or exceeded one of its limits.
     fn ended_badly(&mut self, trouble: Trouble) -> Result<(), Breakage> {
         let error = match trouble {
             Trouble::Unloaded(error) => return Err(Breakage::test(placed(&error, &error.to_string()))),
             Trouble::Ended(error) => error,
             Trouble::Stopped(_) => return Ok(()),
         };
-        // That the agent gave no reply is found out without it.
+        // The record already says that the agent gave no reply.
         if let ScriptError::Thrown { message, .. } = &error
             && self.refused.as_ref() == Some(message)
         {
@@ -402,14 +403,14 @@ impl<'s> Stage<'s> {
             error => error.to_string(),
         };
         if self.is_mistake(&error) {
-            // What it has claimed until then says nothing: the rest of the test was not run.
+            // The claims until then are not evidence: the rest of the test was not run.
             let help = help(&error).map_or_else(String::new, |help| format!("; {help}"));
             self.ending = Some(Ending::InvalidTest { because: placed(&error, &because) + &help });
             return Ok(());
         }
         let place = error.place().cloned().unwrap_or_else(|| self.head());
         let way = error.stack().iter().skip(1).map(|frame| format!("at {frame}"));
-        // Whose mistake it is cannot be told, so both are named.
+        // The source of the mistake is not known, so both possibilities are named.
         let is_unclear = matches!(&error, ScriptError::Thrown { name, .. } if name == "TypeError");
         let unclear = is_unclear.then(|| {
             "it counts against the agent, because its answer may be the cause; if it is not, the test has a mistake here"
@@ -420,9 +421,9 @@ impl<'s> Stage<'s> {
         Ok(())
     }
 
-    /// True if `error` is a mistake in the test's own code, because no answer of the agent's can be its cause: a name
-    /// that is not defined, code that never ends, and anything thrown before the agent was sent a message. How the agent
-    /// has ended is a fact that goes first.
+    /// Returns `true` if `error` is a mistake in the test's own code, because no answer of the agent can be its cause:
+    /// a name that is not defined, code that never ends, and anything thrown before the first message was sent to the
+    /// agent. Once the agent has ended, its ending takes precedence.
     fn is_mistake(&self, error: &ScriptError) -> bool {
         if self.ending.is_some() {
             return false;
@@ -437,20 +438,20 @@ impl<'s> Stage<'s> {
         }
     }
 
-    /// True if the scenario has been at work for so long by itself that it would go on for ever.
+    /// Returns `true` if the scenario has been working by itself for so long that it would never end.
     fn is_endless(&self, busy: Duration) -> bool {
         let half = Duration::from_millis(self.attempt.planned.limits.timeout_ms / 2);
         self.ending.is_none() && self.given <= MOST_HARMLESS && busy >= half.min(BUSY)
     }
 
-    /// Where the scenario begins.
+    /// Returns the place where the scenario begins.
     fn head(&self) -> Excerpt {
         self.attempt.planned.case.source.clone()
     }
 }
 
-/// True if the line where it was thrown has the name that it is about. Code of an agent's that a test evaluates has names
-/// of its own.
+/// Returns `true` if the name in the error is in the line that threw it. If a test evaluates code of an agent, that
+/// code has names of its own.
 fn is_in_text(error: &ScriptError) -> bool {
     let ScriptError::Thrown { message, .. } = error else { return false };
     let name = message.split_whitespace().next().unwrap_or_default().trim_matches(['\'', '`', '"']);
@@ -458,7 +459,7 @@ fn is_in_text(error: &ScriptError) -> bool {
     !first.is_empty() && error.place().is_some_and(|place| place.text.contains(first))
 }
 
-/// What to do about a mistake.
+/// Returns advice about a mistake.
 fn help(error: &ScriptError) -> Option<String> {
     match error {
         ScriptError::Thrown { name, message, .. } if name == "ReferenceError" => missing_name(message),
@@ -466,7 +467,7 @@ fn help(error: &ScriptError) -> Option<String> {
     }
 }
 
-/// What to do about `x is not defined`.
+/// Returns advice about `x is not defined`.
 fn missing_name(message: &str) -> Option<String> {
     const EXPORTED: [&str; 5] = ["scenario", "persona", "assert", "score", "sleep"];
     let name = message.strip_suffix(" is not defined")?.trim_matches(['\'', '`', '"']);
@@ -477,7 +478,7 @@ fn missing_name(message: &str) -> Option<String> {
     })
 }
 
-/// What is said of an error, behind its place.
+/// Returns `because` behind the place of `error`.
 fn placed(error: &ScriptError, because: &str) -> String {
     match error.place() {
         Some(place) => format!("{place}: {because}"),

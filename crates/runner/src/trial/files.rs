@@ -1,4 +1,4 @@
-//! What files there are in a working directory, and what is in the small ones and in those that the agent changed.
+//! Lists the files in a working directory, with the content of the small ones and of those that the agent changed.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -10,28 +10,28 @@ use std::time::SystemTime;
 use model::{FileChange, FoundFile, Probed};
 use walkdir::WalkDir;
 
-/// The most files that are named.
+/// Maximum number of files that are listed.
 const MOST_FILES: usize = 20_000;
 
-/// The longest file that is read as it is small, in bytes.
+/// Maximum size of a file that counts as small and is read, in bytes.
 const SMALL: u64 = 4 * 1024;
 
-/// How much is read of all small files together, in bytes.
+/// Maximum total size of all small files that are read, in bytes.
 const MOST_TEXT: usize = 64 * 1024;
 
-/// How many small files are read.
+/// Maximum number of small files that are read.
 const MOST_SMALL: usize = 512;
 
-/// The longest file that is read although it is not small, because the agent changed it, in bytes.
+/// Maximum size of a file that is read because the agent changed it, in bytes.
 const CHANGED: u64 = 256 * 1024;
 
-/// How much is read of all files that the agent changed together, in bytes.
+/// Maximum total size of all changed files that are read, in bytes.
 const MOST_CHANGED: usize = 4 * 1024 * 1024;
 
-/// How many of them are read, and how many are named beyond [`MOST_FILES`].
+/// Maximum number of changed files that are read, and that are listed beyond [`MOST_FILES`].
 const MOST_AGENTS: usize = 4096;
 
-/// Everything below `work` but repositories, and what is in small files and in those that are known to be `changed`.
+/// Lists everything below `work` except repositories, with the content of small files and of those in `changed`.
 pub(super) async fn below(work: &Path, changed: &[FileChange]) -> Probed {
     let work = work.to_owned();
     let changed: HashSet<String> = changed.iter().map(|file| file.path.clone()).collect();
@@ -47,7 +47,7 @@ struct Readable {
     at: usize,
     path: PathBuf,
     changed: SystemTime,
-    /// Whether the agent changed it.
+    /// `true` if the agent changed it.
     is_agents: bool,
 }
 
@@ -57,7 +57,7 @@ fn list(work: &Path, changed: &HashSet<String>) -> io::Result<(Vec<FoundFile>, b
     let mut clipped = false;
     let walk = WalkDir::new(work).min_depth(1).sort_by_file_name().into_iter();
     for entry in walk.filter_entry(|entry| entry.file_name() != ".git") {
-        // What cannot be read any more counts as gone.
+        // Entries that can no longer be read count as deleted.
         let Ok(entry) = entry else { continue };
         let is_directory = entry.file_type().is_dir();
         if is_directory && entry.path().read_dir().is_ok_and(|mut inside| inside.next().is_some()) {
@@ -66,7 +66,7 @@ fn list(work: &Path, changed: &HashSet<String>) -> io::Result<(Vec<FoundFile>, b
         let name = entry.path().strip_prefix(work).unwrap_or(entry.path()).to_string_lossy();
         let path = if is_directory { format!("{name}/") } else { name.into_owned() };
         let is_agents = changed.contains(&path);
-        // What the agent changed is told, however many others there are.
+        // Files that the agent changed are listed, however many others there are.
         if files.len() >= MOST_FILES && !is_agents {
             clipped = true;
             if changed.is_empty() {
@@ -89,7 +89,7 @@ fn list(work: &Path, changed: &HashSet<String>) -> io::Result<(Vec<FoundFile>, b
     Ok((read(files, readable), clipped))
 }
 
-/// Reads files, those first that were changed last, until it is enough.
+/// Reads files, the most recently changed ones first, up to the limits.
 fn read(mut files: Vec<FoundFile>, mut readable: Vec<Readable>) -> Vec<FoundFile> {
     readable.sort_by_key(|file| Reverse(file.changed));
     let (mut small, mut agents) = (Some((MOST_TEXT, MOST_SMALL)), Some((MOST_CHANGED, MOST_AGENTS)));
@@ -106,7 +106,7 @@ fn read(mut files: Vec<FoundFile>, mut readable: Vec<Readable>) -> Vec<FoundFile
     files
 }
 
-/// Content of a file of at most so many bytes, if it is text.
+/// Returns the content of a file of at most `most` bytes, if it is text.
 fn text(path: &Path, most: u64) -> Option<String> {
     String::from_utf8(::files::read(path, most).ok()?).ok()
 }

@@ -1,4 +1,4 @@
-//! The user's own commands after grading: they look at what is there, and what they find counts.
+//! Post-grade commands: they inspect a graded trial, and their findings count.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,8 +13,8 @@ use crate::hook::{Graded, Hooked};
 use crate::plan::PlannedTrial;
 
 impl Attempt<'_> {
-    /// Lets the user's commands look at a trial that was graded, while its sandbox is there: once a trial, so an attempt
-    /// that is tried again is not shown to them, and neither is what says nothing about the agent.
+    /// Runs the user's commands on a graded trial while its sandbox exists. They run once a trial, so not for an
+    /// attempt that is retried, nor for one that says nothing about the agent.
     pub(super) async fn after_grading(&self, end: &mut End, sandbox: Option<&Arc<dyn Sandbox>>) {
         let Some(hook) = &self.shared.hook else { return };
         let commands = hook.commands(HookKind::PostGrade);
@@ -42,7 +42,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Whether what the attempt would come to now leads to another one.
+    /// Returns `true` if the attempt would be retried with its current outcome.
     fn is_tried_again(&self, graded: &Graded, collected: &Collected) -> bool {
         let Graded { record, .. } = graded;
         let this = AttemptRecord {
@@ -59,12 +59,12 @@ impl Attempt<'_> {
         *self.halt.borrow() == Halt::No && matches!(again, Again::Yes | Again::Counted)
     }
 
-    /// What the trial would come to now.
+    /// Returns the trial with the outcome that it would have now.
     fn graded(&self, end: &End, sandbox: Option<&Arc<dyn Sandbox>>) -> Graded {
         let mut record = record_of(self.planned, end.copy());
         record.duration_ms = model::millis(self.began.elapsed());
         let mut collected = end.evidence.collected.clone();
-        // Commands of the user's are other programs, and pass on what they are told.
+        // The user's commands are other programs, which may pass on their input.
         self.line.mask().record(&mut record);
         self.line.mask().collected(&mut collected);
         Graded {
@@ -77,14 +77,14 @@ impl Attempt<'_> {
     }
 }
 
-/// Whether what is written in a case adds up in a way of its own. What commands find must hold beside that then, as what
-/// nobody wrote; else it is one more assertion.
+/// Returns `true` if the case combines its assertions by a rule of its own. Findings of commands are then required in
+/// addition, like implicit ones; otherwise each is one more assertion.
 fn has_rule_of_its_own(planned: &PlannedTrial) -> bool {
     let ruling = &planned.case.ruling;
     ruling.scoring.is_some() || ruling.not || planned.case.code.is_some()
 }
 
-/// Two commands may find the same; ids are unique all the same.
+/// Makes the id of `finding` unique, because two commands may find the same.
 fn numbered(mut finding: Finding, others: &[Finding]) -> Finding {
     let is_taken = |id: &str| others.iter().any(|other| other.id == id);
     if is_taken(&finding.id) {

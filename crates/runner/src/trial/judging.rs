@@ -1,4 +1,4 @@
-//! Judging: which model a run asks, and asking it about a trial.
+//! Judging: which model judges a run, and its verdicts about a trial.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,29 +15,29 @@ use super::{Attempt, Halt};
 use crate::line::Line;
 use crate::plan::{PlanRequest, PlannedTrial, ReadScript, SCRIPTED, Settings};
 
-/// The judge of a run, or why it has none.
+/// The judge of a run, or the reason why it has none.
 pub struct Judging {
     seat: Result<Seat, String>,
     asked: usize,
     cache: Arc<Cache>,
     breaker: Arc<Breaker>,
-    /// The scripts that play users, by what the cases call them.
+    /// Scripts that play users, by their names in the cases.
     users: BTreeMap<String, Arc<Script>>,
-    /// What reads those that only show when code runs.
+    /// Reads the scripts that become known only when code runs.
     read_script: ReadScript,
 }
 
-/// A judge that can be had.
+/// A judge that can be used.
 struct Seat {
-    /// As the user names it.
+    /// Name that the user gave it.
     name: String,
-    /// What it plays, if it is a script.
+    /// The script to play, if it is one.
     script: Option<Arc<Script>>,
 }
 
 impl Judging {
-    /// The judge that `request` names, or the first one whose key is there. What is wrong with it, and how many
-    /// assertions of `trials` stay undecided without one, is told to `problems`.
+    /// Selects the judge that `request` names, or the first default one whose key is set. Adds to `problems` what is
+    /// wrong with it, and how many assertions of `trials` stay undecided without one.
     pub(crate) fn plan(
         request: &PlanRequest<'_>,
         trials: &[Arc<PlannedTrial>],
@@ -66,8 +66,9 @@ impl Judging {
         }
     }
 
-    /// The model that plays `user`, and its name as its provider knows it: the one the case names, else the judge's. A
-    /// script is played from its beginning; the path of one that was not planned starts at `directory`.
+    /// Returns the model that plays `user`, and its name as its provider knows it: the one that the case names, else
+    /// the judge's. A script starts from its beginning; the path of one that was not planned is relative to
+    /// `directory`.
     pub(super) fn user(
         &self,
         settings: &Settings,
@@ -103,7 +104,7 @@ impl Judging {
         Ok((model, name.split_once(':').map_or(name.as_str(), |(_, name)| name).to_owned()))
     }
 
-    /// The script in `file`, or what is wrong with it, in a line.
+    /// Returns the script in `file`, or a one-line description of what is wrong with it.
     fn script(&self, file: &Path) -> Result<Arc<Script>, String> {
         (self.read_script)(file).map(Arc::new).map_err(|problems| match &problems[..] {
             [] => format!("the script {} cannot be read", file.display()),
@@ -112,7 +113,8 @@ impl Judging {
         })
     }
 
-    /// How many assertions of the plan need a judge, as far as that is written down: what code asserts shows when it runs.
+    /// Number of assertions of the plan that need a judge, as far as it is known: assertions in code are known only
+    /// when it runs.
     pub fn asked(&self) -> usize {
         self.asked
     }
@@ -122,29 +124,29 @@ impl Judging {
         self.seat.as_ref().ok().map(|seat| seat.name.as_str())
     }
 
-    /// The judge of one attempt at a trial. A script is played from its beginning for each.
+    /// Creates the judge of one attempt at a trial. A script starts from its beginning for each.
     fn judge(&self, settings: &Settings, planned: &PlannedTrial, line: &Line) -> Result<Judge, String> {
         let seat = self.seat.as_ref().map_err(Clone::clone)?;
         let judge = match &seat.script {
             Some(script) => Judge::new(&*seat.name, Arc::new(script.play(llm::Stage::default()))).of_a_script(),
             None => {
                 let model = open(settings, &seat.name).map_err(|error| error.to_string())?;
-                // Each attempt at each trial is judged by itself: how much judges vary is to be seen, and two cases that
-                // ask the same may not stand or fall together.
+                // Each attempt at each trial is judged by itself: the variance of judges is to be visible, and the
+                // verdicts of two cases with the same question must not depend on each other.
                 let attempt = line.attempt();
                 let series = if settings.judge_cache { String::new() } else { format!("{}!{attempt}", planned.id) };
                 let judge = Judge::new(&*seat.name, model).cached(Arc::clone(&self.cache), series);
                 judge.with_breaker(Arc::clone(&self.breaker))
             }
         };
-        // A verdict needs the text as it is, but a secret of the user's is no business of the judge's provider.
+        // A verdict needs the text as it is, but the user's secrets must not reach the judge's provider.
         let mask = Arc::clone(line.mask());
         let judge = judge.withholding(Box::new(move |text| mask.without_values(text).into_owned()));
         Ok(judge.panel(settings.judges).temperature(settings.judge_temperature))
     }
 }
 
-/// How many assertions of `trial` need a judge, as far as that is written down.
+/// Returns the number of assertions of `trial` that need a judge, as far as it is known.
 pub fn judged(trial: &PlannedTrial) -> usize {
     if trial.case.skip.is_some() {
         return 0;
@@ -154,7 +156,7 @@ pub fn judged(trial: &PlannedTrial) -> usize {
     checks + claims.filter(|claim| grade::find(&claim.name).is_some_and(grade::Assertion::is_judged)).count()
 }
 
-/// How many of these need a judge whatever the agent answers.
+/// Returns the number of these that need a judge whatever the agent answers.
 fn surely_judged(trial: &PlannedTrial) -> usize {
     if trial.case.skip.is_some() {
         return 0;
@@ -165,7 +167,7 @@ fn surely_judged(trial: &PlannedTrial) -> usize {
     checks + claims.filter(|claim| grade::find(&claim.name).is_some_and(is_sure)).count()
 }
 
-/// That of `asked` assertions of `trials` that a judge may be asked about some stay undecided, at the first of them.
+/// Reports, at the first of `trials`, that some of the `asked` assertions that may need a judge stay undecided.
 fn undecided(asked: usize, because: &str, trials: &[Arc<PlannedTrial>]) -> Diagnostic {
     let sure: usize = trials.iter().map(|trial| surely_judged(trial)).sum();
     let (count, verb) = match sure {
@@ -202,7 +204,7 @@ fn seat(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<Sea
     let name = match (&settings.judge, &settings.judge_base_url) {
         (Some(name), _) if name.trim().is_empty() => return Err("judging is switched off (`--judge \"\"`)".into()),
         (Some(name), _) => named_judge(name, &settings.providers),
-        // A key goes nowhere that nobody said it should go.
+        // A key is sent only where the user said it may be sent.
         (None, Some(_)) => {
             let problem = Diagnostic::error("an address for the judge, and no judge");
             problems.push(problem.help("name the provider and the model: `--judge openai:MODEL`"));
@@ -234,7 +236,7 @@ fn seat(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<Sea
     }
 }
 
-/// Reads the script that plays `user`, if it is one. Gives whether the users of other cases are to be looked at, too.
+/// Reads the script that plays `user`, if it is one. Returns `true` if the users of other cases are to be checked too.
 fn read_user(
     request: &PlanRequest<'_>,
     user: &SimulatedUser,
@@ -253,7 +255,7 @@ fn read_user(
         return true;
     }
     let found = match name.strip_prefix(SCRIPTED) {
-        // Reading the case has reported it.
+        // A missing file was already reported when the case was read.
         Some(file) if !Path::new(file).is_file() => Ok(None),
         Some(file) => (request.read_script)(Path::new(file)).map(|script| Some(Arc::new(script))),
         None => match request.settings.providers.open(name, None, &|_| Err(Vec::new())) {
@@ -272,27 +274,27 @@ fn read_user(
 }
 
 fn open(settings: &Settings, name: &str) -> Result<Arc<dyn llm::Model>, llm::OpenError> {
-    // Scripts are read by the plan, so there is no file to be read here.
+    // Scripts are read by the plan, so no file is read here.
     match settings.providers.open(name, settings.judge_base_url.as_deref(), &|_| Err(Vec::new()))? {
         Opened::Model(model) => Ok(model),
         Opened::Script(_) => Err(llm::OpenError::Invalid(Vec::new())),
     }
 }
 
-/// Why there is no judge where nobody named one.
+/// Returns the reason why there is no judge where none was named.
 fn no_judge() -> String {
     let keys: Vec<&str> = DEFAULT_JUDGES.iter().map(|judge| judge.key).collect();
     format!("no judge: set {}, or give `--judge PROVIDER:MODEL`", keys.join(" or "))
 }
 
 impl Attempt<'_> {
-    /// The judge of this attempt, or why there is none.
+    /// Returns the judge of this attempt, or the reason why there is none.
     pub(super) fn judge(&self) -> Result<&Judge, &str> {
         let made = self.judge.get_or_init(|| self.shared.judging.judge(&self.shared.settings, self.planned, self.line));
         made.as_ref().map_err(String::as_str)
     }
 
-    /// Fills in the findings of those of `checks` that need a judge, and tells what judging took. It may take as long as
+    /// Fills in the findings of those of `checks` that need a judge, and returns the usage. Judging may take as long as
     /// the trial itself; a run that is asked to stop does not wait for it.
     pub(super) async fn consult(
         &self,
@@ -318,7 +320,7 @@ impl Attempt<'_> {
             Ok(Err(_)) => {
                 let setting = self.planned.limits.timeout_from.as_deref().unwrap_or("--timeout");
                 let within = format!("within {} s ({setting})", limit.as_secs_f64());
-                // Its client still had patience, and knows why it needed that.
+                // The judge's client was still retrying, and knows the reason.
                 let because = match self.judge().ok().and_then(Judge::last_error) {
                     Some(error) => format!("the judge gave no verdict {within}; its last error: {error}"),
                     None => format!("the judge did not answer {within}"),
@@ -338,7 +340,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Whether a trial that ended so comes to nothing, whatever its findings are.
+/// Returns `true` if a trial that ended like this has no verdict, whatever its findings are.
 fn says_nothing(ending: &Ending) -> bool {
     matches!(
         ending,

@@ -1,4 +1,4 @@
-//! The life of a trial: provision, act, collect, grade, close. Closing runs whatever happened before.
+//! The life of a trial: provision, act, collect, grade, close. Closing always runs, whatever happened before.
 
 mod again;
 mod clock;
@@ -46,7 +46,7 @@ use crate::plan::{PlannedTrial, RetryOn, Settings};
 use crate::pricing::pricing_of;
 use crate::spending::Spending;
 
-/// What all trials of a run share.
+/// State that all trials of a run share.
 pub(crate) struct Shared {
     pub(crate) host: Arc<Host>,
     pub(crate) settings: Settings,
@@ -61,7 +61,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The mask of one trial: also what its fixture calls a secret.
+    /// Returns the mask of one trial, which includes the secrets of its fixture.
     pub(crate) fn mask_of(&self, planned: &PlannedTrial) -> Arc<Mask> {
         match planned.case.fixtures.env.as_slice() {
             [] => Arc::clone(&self.mask),
@@ -70,17 +70,18 @@ impl Shared {
     }
 }
 
-/// Where evidence is judged, which may take long.
+/// Thread on which evidence is graded, which may take long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grading {
-    /// On this thread, which talks to no agent that takes its time; what runs code of the user's elsewhere all the same.
+    /// The current thread, which serves no agent that takes its time. Checks that run the user's code are graded
+    /// elsewhere all the same.
     Here,
-    /// On a grading thread.
+    /// A grading thread.
     Elsewhere,
 }
 
-/// The record of a trial that is not run: because it is not to be, because its case is broken, or because the run has no
-/// money left. `None` if it is run.
+/// Returns the record of a trial that is not run: because it is skipped, because its case is broken, or because the
+/// budget of the run is used up. `None` if it is to be run.
 pub(crate) fn not_run(planned: &PlannedTrial, shared: &Shared) -> Option<TrialRecord> {
     let because = planned.case.skip.as_deref();
     match because {
@@ -93,12 +94,12 @@ pub(crate) fn not_run(planned: &PlannedTrial, shared: &Shared) -> Option<TrialRe
     }
 }
 
-/// Whether the trial needs a sandbox.
+/// Returns `true` if the trial needs a sandbox.
 pub(crate) fn needs_sandbox(planned: &PlannedTrial) -> bool {
     has_sandbox(planned.agent, &planned.case)
 }
 
-/// Whether trials of `case` with `agent` have a sandbox.
+/// Returns `true` if trials of `case` with `agent` have a sandbox.
 pub(crate) fn has_sandbox(agent: &dyn Agent, case: &Case) -> bool {
     let fixtures = &case.fixtures;
     // Whether a skill is of use shows only beside a place without it.
@@ -110,7 +111,7 @@ fn needs_repository(check: &Check) -> bool {
     check.needs().contains(&Need::Repository)
 }
 
-/// Tells that an attempt begins.
+/// Sends the event that an attempt starts.
 pub(crate) fn begin(planned: &PlannedTrial, line: &Line) {
     let first = planned.case.messages.first();
     line.tell(Event::TrialStarted {
@@ -126,21 +127,22 @@ pub(crate) fn begin(planned: &PlannedTrial, line: &Line) {
     });
 }
 
-/// How far a run has been asked to stop.
+/// Degree to which a run has been asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Halt {
-    /// Not at all.
+    /// Not asked to stop.
     No,
-    /// Politely: agents are asked to stop and have their grace.
+    /// Asked politely: agents are asked to stop and have their grace period.
     Stop,
-    /// At once.
+    /// Asked to stop at once.
     Kill,
 }
 
-/// Runs a trial that has begun to its outcome. A broken attempt is tried again as often as the settings say, and a failed
-/// one where they say so.
+/// Runs a trial that has been announced to its outcome. A broken attempt is retried as often as the settings say, and a
+/// failed one where they say so.
 ///
-/// What it waits for in few trials only (a sandbox, code, a played user, a judge) is boxed where that happens: the future
+/// Futures that only few trials wait for (a sandbox, code, a played user, a judge) are boxed: otherwise the future of
+/// every trial would have room for all of them, and it is moved several times.
 /// of every trial would have room for all of it, and is moved several times.
 pub(crate) async fn run(
     planned: Arc<PlannedTrial>,
@@ -196,7 +198,7 @@ pub(crate) async fn run(
             cost_usd: record.cost_usd,
             duration_ms: model::millis(began.elapsed()),
         });
-        // A test has the same mistake the next time.
+        // The test would have the same mistake the next time.
         let is_final = is_final || matches!(record.ending, Some(Ending::InvalidTest { .. }));
         let again = match is_final || *halt.borrow() != Halt::No {
             true => Again::No,
@@ -229,20 +231,20 @@ pub(crate) async fn run(
     }
 }
 
-/// What an attempt that ran to its end leaves.
+/// Result of an attempt that ran to its end.
 struct End {
     evidence: Evidence,
     findings: Vec<Finding>,
     warnings: Vec<String>,
     kept: Option<String>,
     errors: Vec<String>,
-    /// The numbers that a scenario recorded.
+    /// Scores that a scenario recorded.
     scores: BTreeMap<String, f64>,
-    /// What judging took.
+    /// Usage of the judge.
     judge: Option<Aside>,
-    /// What is known of the cost beside the amount.
+    /// Details of the cost beside its amount.
     bill: Bill,
-    /// What the agent's process exited with.
+    /// Exit code of the agent's process.
     exit_code: Option<i32>,
 }
 
@@ -252,7 +254,7 @@ impl End {
         Self { evidence, findings, warnings, kept, errors, scores, judge: None, bill: Bill::default(), exit_code: None }
     }
 
-    /// The disk was full while the agent worked. That is no failure of the agent's, whatever else it ran into.
+    /// Marks the disk as full while the agent worked. That is not a failure of the agent, whatever else it ran into.
     fn blame_disk(&mut self) {
         let ending = &mut self.evidence.ending;
         let has_failed = !ending.goes_on() || self.findings.iter().any(|finding| finding.status == Status::Unmet);
@@ -261,7 +263,7 @@ impl End {
         }
     }
 
-    /// The same once more, to be looked at.
+    /// Returns a copy for the user's commands.
     fn copy(&self) -> Self {
         let (findings, warnings) = (self.findings.clone(), self.warnings.clone());
         Self {
@@ -273,7 +275,7 @@ impl End {
         }
     }
 
-    /// Adds what a scenario came to: what it claimed goes before what nobody wrote.
+    /// Adds the result of a scenario: its claims go before the implicit findings.
     fn add(&mut self, played: Played) {
         let Played { mut claims, judge, .. } = played;
         self.scores = std::mem::take(&mut claims.scores);
@@ -284,10 +286,10 @@ impl End {
     }
 }
 
-/// Why an attempt did not get to its end.
+/// Reason why an attempt did not complete.
 enum Cut {
     Broken(Breakage),
-    /// By the user.
+    /// Stopped by the user.
     Stopped,
 }
 
@@ -306,28 +308,28 @@ struct Attempt<'a> {
     began: Instant,
     /// The attempts before this one.
     before: &'a [AttemptRecord],
-    /// Those of the trial, and what earlier attempts used of them.
+    /// Limits of the trial, with what earlier attempts used of them.
     limits: Arc<Limits>,
-    /// Made when it is first asked for.
+    /// Created on first use.
     judge: OnceLock<Result<grade::Judge, String>>,
-    /// What playing the user took so far.
+    /// Usage of the played user so far.
     user: Mutex<Option<Aside>>,
-    /// How long its parts took so far.
+    /// Durations of the phases so far.
     phases: Mutex<Phases>,
 }
 
 impl Attempt<'_> {
-    /// What playing the user took so far, whatever became of the attempt.
+    /// Returns the usage of the played user so far, whatever became of the attempt.
     fn user_took(&self) -> Option<Aside> {
         *self.user.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long its parts took so far.
+    /// Returns the durations of the phases so far.
     fn phases(&self) -> Phases {
         *self.phases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the time since `began` to the part that `of` names.
+    /// Adds the time since `began` to the phase that `of` selects.
     fn took(&self, of: fn(&mut Phases) -> &mut u64, began: Instant) {
         *of(&mut self.phases.lock().unwrap_or_else(PoisonError::into_inner)) += model::millis(began.elapsed());
     }
@@ -357,7 +359,7 @@ impl Attempt<'_> {
         }
         let looked = std::mem::take(&mut acted.looked);
         let began = Instant::now();
-        // Pinned here: a future that is handed on by value has its room twice in the one that waits for it.
+        // Pinned here: a future that is passed by value takes its space twice in the one that awaits it.
         let collected = {
             let collecting = pin!(self.collect(sandbox.clone(), &acted.ending, looked));
             self.with_grace(collecting).await
@@ -365,7 +367,7 @@ impl Attempt<'_> {
         self.took(|phases| &mut phases.collect_ms, began);
         let collected = match collected {
             Ok(Ok(Ok(collected))) => collected,
-            // Its own doing, whatever it said about it.
+            // Caused by the agent itself, whatever it reported.
             Ok(Ok(Err(because))) => {
                 if acted.ending.goes_on() {
                     acted.ending = Ending::GaveUp { because };
@@ -373,12 +375,12 @@ impl Attempt<'_> {
                 let everything = FileChange { path: ".".to_owned(), change: Change::Deleted };
                 Collected { files_changed: vec![everything], ..Collected::default() }
             }
-            // What the agent did is kept, although it says nothing without a look at what it left behind.
+            // The agent's steps are kept, although they are not evidence without a look at what it left behind.
             Ok(Err(Breakage { because, .. })) => {
                 acted.ending = Ending::Aborted { because };
                 Collected::default()
             }
-            // What it did so far is kept; without a look at the sandbox there is no verdict.
+            // The steps so far are kept; without a look at the sandbox there is no verdict.
             Err(_) => {
                 acted.ending = Ending::Cancelled;
                 Collected::default()
@@ -401,7 +403,7 @@ impl Attempt<'_> {
         Ok(end)
     }
 
-    /// A fresh sandbox, or none for an agent and a case that need none.
+    /// Creates a fresh sandbox, or none if neither agent nor case needs one.
     async fn provision(&self) -> Result<Option<Arc<dyn Sandbox>>, Cut> {
         let case = &self.planned.case;
         let agent = self.planned.agent;
@@ -432,12 +434,12 @@ impl Attempt<'_> {
         Ok(Some(sandbox))
     }
 
-    /// The conversation, until the agent has answered the last message or something ended it.
+    /// Runs the conversation until the agent has answered the last message or something ended it.
     async fn act(&self, sandbox: Option<Arc<dyn Sandbox>>, pricing: Pricing) -> Result<Acted, Breakage> {
         let planned = self.planned;
         let player = planned.case.user.as_ref().map(|user| self.player(SimulatedUser::clone(user))).transpose()?;
         let (began, waited) = (Instant::now(), self.line.waited());
-        // The clock adds what the line has waited; what it waited before is not the agent's either.
+        // The clock adds the time that the line waits from now on; earlier waits are not the agent's time either.
         let deadline = began + Duration::from_millis(self.limits.timeout_ms) - waited;
         let model = ModelInUse::of(planned, self.shared, sandbox.as_deref());
         let activity = Arc::new(Activity::default());
@@ -486,7 +488,7 @@ impl Attempt<'_> {
             endpoint: model.endpoint.clone(),
             providers: self.shared.settings.providers.clone(),
         };
-        // It loads while the agent is made ready.
+        // The scenario loads while the agent is prepared.
         let script = planned.case.code.as_ref().map(|code| self.script(code)).transpose()?;
         let configured = &self.shared.settings.configured;
         let mut others = script.as_ref().map(|_| Others::beside(scene.clone(), planned.agent, configured));
@@ -533,20 +535,20 @@ impl Attempt<'_> {
         let played = played.transpose()?;
         model.tell(&mut turn, &mut ending);
         if planned.case.skill_eval.is_some() {
-            // A program that failed before its model was asked says nothing about the agent.
+            // A program that failed before its first model request says nothing about the agent.
             let has_acted = turn.trace().turn_count() > 0;
             ending = again::counted(ending, turn.exit_code().filter(|_| has_acted));
         }
         Ok(Acted { turn, ending, played, looked, agent_ms })
     }
 
-    /// The time since `began` in milliseconds, without what the line has waited since it had waited that long: waiting for
-    /// the record, a judge or a played user is not the agent's.
+    /// Returns the time since `began` in milliseconds, without the time that the line has waited beyond `waited`:
+    /// waiting for the record, a judge or a played user is not the agent's.
     fn agents_time(&self, began: Instant, waited: Duration) -> u64 {
         model::millis(began.elapsed().saturating_sub(self.line.waited().saturating_sub(waited)))
     }
 
-    /// The scenario that is the case, begun.
+    /// Starts the scenario of a case that is code.
     fn script(&self, code: &Code) -> Result<Script, Breakage> {
         let model = self.planned.arm.model.as_deref().map_or(script::Value::Undefined, script::Value::from);
         let about = vec![("name".to_owned(), self.planned.arm.agent.as_str().into()), ("model".to_owned(), model)];
@@ -554,8 +556,8 @@ impl Attempt<'_> {
             .map_err(|error| Breakage::environment(format!("cannot start a thread: {error}")))
     }
 
-    /// Says what the user has to say, one message after the other, as long as the agent answers. What assertions about a
-    /// reply have to look at in the sandbox is added to `looked`.
+    /// Sends the user's messages one after the other, as long as the agent answers. Probes of the sandbox for
+    /// assertions about a reply are added to `looked`.
     async fn converse(
         &self,
         session: &mut dyn Session,
@@ -579,8 +581,8 @@ impl Attempt<'_> {
         Ending::Finished
     }
 
-    /// Looks at what assertions about the reply to message `number` have to know of the sandbox, before the next message
-    /// is sent. That is nobody's time but ours.
+    /// Probes the sandbox for assertions about the reply to message `number`, before the next message is sent. This
+    /// time counts as the harness's, not the agent's.
     async fn look_after(&self, number: usize, sandbox: Option<&dyn Sandbox>) -> Option<ReplyProbes> {
         let needs = self.needs(|check| check.about() == About::Reply(number));
         let sandbox = sandbox.filter(|_| !needs.is_empty())?;
@@ -590,7 +592,7 @@ impl Attempt<'_> {
         Some(ReplyProbes { reply: number, probes })
     }
 
-    /// Sends one message that is recorded already, and tells how long the reply took.
+    /// Sends one message that is already recorded, and records the latency of the reply.
     async fn send(
         &self,
         session: &mut dyn Session,
@@ -607,18 +609,19 @@ impl Attempt<'_> {
         if !self.planned.agent.description().answers_at_once {
             let first_token_ms = turn.first_token().map(|at| model::millis(at.saturating_duration_since(began)));
             let replied = Step::Replied { latency_ms: self.agents_time(began, waited), first_token_ms };
-            // A limit that was hit on the way is in `ending` already, or is told by the next step.
+            // If a limit was hit meanwhile, it is in `ending` already, or the next step reports it.
             let _ = turn.record(replied);
         }
         ending
     }
 
-    /// What those of the checks have to know of the sandbox that `wanted` names.
+    /// Returns what the checks that `wanted` selects need from the sandbox.
     fn needs(&self, wanted: impl Fn(&Check) -> bool) -> Vec<Need> {
         self.planned.checks.iter().filter(|check| wanted(check)).flat_map(Check::needs).collect()
     }
 
-    /// What the agent leaves, or how it left nothing to look at; `looked` is what was seen on the way.
+    /// Collects what the agent leaves, or the reason why it left nothing to inspect; `looked` are the probes made on
+    /// the way.
     async fn collect(
         &self,
         sandbox: Option<Arc<dyn Sandbox>>,
@@ -631,10 +634,10 @@ impl Attempt<'_> {
             Err(SandboxError::Ruined { because }) => return Ok(Err(because)),
             collected => collected?,
         };
-        // What was stopped is not judged.
+        // A stopped trial is not graded.
         if !matches!(ending, Ending::Cancelled) {
             let mut needs = self.needs(|check| !looked.iter().any(|then| check.about() == About::Reply(then.reply)));
-            // What another suite may ask of it once it is gone.
+            // A later version of the suite may need the files once the sandbox is gone.
             needs.extend(self.planned.case.skill_eval.is_some().then_some(Need::Files));
             collected.probes = Box::pin(probe::look(&*sandbox, needs, &collected.files_changed)).await;
         }
@@ -660,7 +663,7 @@ impl Attempt<'_> {
         };
         let (mut findings, evidence, took) = Box::pin(self.assess(&checks, evidence)).await?;
         if self.line.has_hidden() {
-            // Whoever grades what is recorded sees less than was seen now.
+            // Grading the record again sees less than was visible now.
             let own = checks.iter().zip(&mut findings).filter(|(check, _)| !check.asks_judge());
             own.for_each(|(check, finding)| finding.masked = Some(check.digest()));
         }
@@ -674,7 +677,7 @@ impl Attempt<'_> {
         Ok(end)
     }
 
-    /// What `checks` say about `evidence`, those included that need a judge, and what judging took.
+    /// Grades `evidence` with `checks`, including those that need a judge. Returns also the usage of the judge.
     async fn assess(
         &self,
         checks: &Arc<Vec<Check>>,
@@ -701,7 +704,7 @@ impl Attempt<'_> {
         Closed { kept, error: sandbox.close().await.err().map(|error| error.to_string()) }
     }
 
-    /// Does `work`, unless the run is asked to stop as firmly as `limit` or more.
+    /// Runs `work`, unless the run is asked to stop with at least `limit`.
     async fn unless<T>(&self, limit: Halt, work: impl Future<Output = T>) -> Result<T, Cut> {
         if *self.halt.borrow() >= limit {
             return Err(Cut::Stopped);
@@ -713,7 +716,7 @@ impl Attempt<'_> {
         until(stopped, work).await
     }
 
-    /// Does `work`, which has the grace of agents once the run is asked to stop.
+    /// Runs `work`, which has the grace period of agents once the run is asked to stop.
     async fn with_grace<T>(&self, work: impl Future<Output = T>) -> Result<T, Cut> {
         let (mut asked, mut told) = (self.halt.clone(), self.halt.clone());
         let grace = Duration::from_millis(self.shared.settings.stop_grace_ms);
@@ -725,10 +728,10 @@ impl Attempt<'_> {
     }
 }
 
-/// Does `work`, unless `stopped` comes first.
+/// Runs `work`, unless `stopped` completes first.
 async fn until<T>(stopped: impl Future<Output = ()>, work: impl Future<Output = T>) -> Result<T, Cut> {
     let mut work = pin!(work);
-    // What waits for nothing needs nobody to watch over it.
+    // Work that does not wait needs no supervision.
     if let Poll::Ready(done) = poll_once(work.as_mut()).await {
         return Ok(done);
     }
@@ -739,7 +742,7 @@ async fn until<T>(stopped: impl Future<Output = ()>, work: impl Future<Output = 
     }
 }
 
-/// Looks at `work` once.
+/// Polls `work` once.
 async fn poll_once<W: Future>(mut work: Pin<&mut W>) -> Poll<W::Output> {
     std::future::poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await
 }
@@ -747,11 +750,11 @@ async fn poll_once<W: Future>(mut work: Pin<&mut W>) -> Poll<W::Output> {
 struct Acted {
     turn: Turn,
     ending: Ending,
-    /// Where the case is code, what that came to.
+    /// Result of the scenario, if the case is code.
     played: Option<Played>,
-    /// What was looked at in the sandbox on the way.
+    /// Probes of the sandbox that were made between messages.
     looked: Vec<ReplyProbes>,
-    /// How long the agent took, in milliseconds.
+    /// Time of the agent, in milliseconds.
     agent_ms: u64,
 }
 

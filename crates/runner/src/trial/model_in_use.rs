@@ -1,4 +1,4 @@
-//! Where a trial's model is, and what a scripted one knows about how the trial ended.
+//! Endpoint of a trial's model, and what a scripted model knows about how the trial ended.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) struct ModelInUse {
 }
 
 impl ModelInUse {
-    /// Where the agent's model is: a scripted one is played anew for each attempt.
+    /// Returns the model of the agent; a scripted one is played anew for each attempt.
     pub(super) fn of(planned: &PlannedTrial, shared: &Shared, sandbox: Option<&dyn Sandbox>) -> Self {
         let script = match &planned.model {
             ModelChoice::Vendor(Some(name)) if planned.agent.description().asks_providers => {
@@ -49,11 +49,11 @@ impl ModelInUse {
         }
     }
 
-    /// How acting ended when the wall clock ran out. Asked at that moment: a request that is unanswered then was held up
-    /// by the model, and afterwards the agent has left.
+    /// Returns how acting ended when the wall clock ran out. Must be called at that moment: a request that is
+    /// unanswered then was held up by the model, and afterwards the agent has left.
     pub(super) fn timed_out(&self, limits: &Limits, waiting_on: &str) -> Ending {
         let setting = limits.timeout_from.clone().unwrap_or_default();
-        // A request that has only just come in is not what took the time.
+        // A request that has just arrived is not what took the time.
         let held_up = Duration::from_millis(limits.timeout_ms / 2).min(Duration::from_secs(1));
         match self.playback.as_ref().and_then(|playback| playback.in_flight()) {
             Some(waited) if waited >= held_up => Ending::ProviderFailed {
@@ -63,7 +63,7 @@ impl ModelInUse {
                     limits.timeout_ms as f64 / 1000.0
                 ),
             },
-            // An answer that has not even begun is the provider's to answer for; how long it takes is the model's.
+            // An answer that has not begun is the provider's responsibility; the length of an answer is the model's.
             _ if self.unheard_for().is_some_and(|waited| waited >= Duration::from_millis(limits.timeout_ms / 2)) => {
                 Ending::ProviderFailed {
                     because: format!(
@@ -82,7 +82,7 @@ impl ModelInUse {
         }
     }
 
-    /// How long a provider on the network has said nothing to a request.
+    /// Returns how long a provider on the network has not responded to a request.
     fn unheard_for(&self) -> Option<Duration> {
         match &self.endpoint {
             Endpoint::Provider(Ok(model)) => model.silent_for(),
@@ -90,7 +90,7 @@ impl ModelInUse {
         }
     }
 
-    /// What a scripted model saw and what went wrong with it: it knows better than the agent.
+    /// Records what a scripted model saw and what went wrong with it: it knows better than the agent.
     pub(super) fn tell(&self, turn: &mut Turn, ending: &mut Ending) {
         let Some(playback) = &self.playback else { return };
         for step in playback.take_steps() {
@@ -100,7 +100,7 @@ impl ModelInUse {
             return;
         }
         if let Some(problem) = playback.problems().into_iter().next() {
-            // The user wrote the script, so nothing failed but the test.
+            // The user wrote the script, so the test is invalid.
             *ending = Ending::InvalidTest { because: problem.message };
         } else if matches!(ending, Ending::GaveUp { .. } | Ending::Aborted { .. })
             && let Some(fault) = playback.faulted()

@@ -1,4 +1,4 @@
-//! What assertions have looked at in the sandbox once the agent has ended: files, and what commands do.
+//! Probes of the sandbox for assertions, taken once the agent has ended: files, and results of commands.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,15 +12,15 @@ use sandbox::{Sandbox, Twin};
 use super::files;
 use sandbox::supervise::{self, MARK, TROUBLE};
 
-/// How much of a file is read, in bytes.
+/// Maximum bytes of a file that are read.
 const MOST_OF_A_FILE: u64 = 16 * 1024 * 1024;
 
-/// How much of each output of a command is kept, in bytes.
+/// Maximum bytes of each output of a command that are kept.
 const MOST_OUTPUT: usize = 64 * 1024;
 
-/// Looks at everything in `needs`, each once: first at the files, then at what the commands do. They run one after the other
-/// in one copy of the sandbox, so that nobody who looks later finds a trace of them. `changed` are the files that are known
-/// not to be as they were.
+/// Probes everything in `needs`, each once: first the files, then the commands. Commands run one after the other in one
+/// copy of the sandbox, so that later probes find no trace of them. `changed` are the files that are known to have
+/// changed.
 pub(crate) async fn look(
     sandbox: &dyn Sandbox,
     needs: impl IntoIterator<Item = Need>,
@@ -43,7 +43,7 @@ pub(crate) async fn look(
                 probes.push(Probe { key, need, found });
             }
             Need::Command { .. } => commands.push((key, need)),
-            // Looked at before and after, whoever asks for it.
+            // Collected before and after the trial anyway.
             Need::Repository => {}
         }
     }
@@ -53,7 +53,7 @@ pub(crate) async fn look(
     probes
 }
 
-/// What commands do in a copy of the sandbox that is made for them and goes away again.
+/// Runs commands in a copy of the sandbox that is created for them and removed afterwards.
 async fn run_in_a_copy(sandbox: &dyn Sandbox, commands: Vec<(String, Need)>) -> Vec<Probe> {
     let copy = sandbox.copy().await;
     let mut probes = Vec::with_capacity(commands.len());
@@ -66,7 +66,7 @@ async fn run_in_a_copy(sandbox: &dyn Sandbox, commands: Vec<(String, Need)>) -> 
         probes.push(Probe { key, need, found });
     }
     if let Ok(copy) = copy {
-        // Whatever of it cannot be removed now is removed with the sandboxes of the run.
+        // Parts of it that cannot be removed now are removed with the sandboxes of the run.
         let _ = copy.close().await;
     }
     probes
@@ -82,7 +82,7 @@ async fn file(work: &Path, path: &str) -> Probed {
     }
 }
 
-/// What is at `path` below `work`, whose links are resolved. Nothing outside of `work` is looked at.
+/// Returns what is at `path` below `work`, whose links are resolved. Nothing outside of `work` is accessed.
 fn look_at(work: &Path, path: &str) -> io::Result<Probed> {
     Ok(match ::files::find(work, Path::new(path))? {
         Found::Nothing => Probed::Nothing,

@@ -1,4 +1,4 @@
-//! What is kept of a trial: its evidence and findings as the report tells them.
+//! Record of a trial: its evidence and findings in the form that reports have.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use sandbox::Breakage;
 use super::End;
 use crate::plan::PlannedTrial;
 
-/// The record of an attempt that ran to its end.
+/// Returns the record of an attempt that ran to its end.
 pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
     let End { evidence, findings, mut warnings, kept, errors, scores, judge, bill, exit_code } = end;
     warnings.extend(grade::warnings(&planned.case, &evidence).iter().map(ToString::to_string));
     let agent_ms = evidence.agent_ms();
     let Evidence { mut trace, collected, ending, .. } = evidence;
     let replies = replies(&trace);
-    // It may be large, and is not copied once nobody else has it.
+    // The result may be large, and is not copied if this is the only reference.
     trace.replies.clear();
     let result = trace.result.take().map(Arc::unwrap_or_clone);
     let outcome = Outcome::of(&findings, &ending, &planned.case.ruling);
@@ -64,7 +64,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         max_score: Some(max_score),
         findings,
         input: match (&planned.case.code, &planned.case.user) {
-            // What is said is not known before.
+            // The messages are not known beforehand.
             (Some(_), _) | (_, Some(_)) => trace.user_messages.clone(),
             (None, None) => planned.case.messages.iter().map(|message| message.text.clone()).collect(),
         },
@@ -116,7 +116,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
     }
 }
 
-/// The replies of a trial that has any.
+/// Returns the replies of a trial; their answers only if there are several.
 fn replies(trace: &Trace) -> Vec<ReplyRecord> {
     let is_only = trace.replies.len() == 1;
     let reply = |reply: &TracedReply| ReplyRecord {
@@ -127,14 +127,14 @@ fn replies(trace: &Trace) -> Vec<ReplyRecord> {
     trace.replies.iter().map(reply).collect()
 }
 
-/// What the decided claims of a scenario scored, as a share of what could be had, from 0 to 1; none if none is decided.
+/// Returns the score of a scenario's decided claims as a share of the maximum, from 0 to 1; `None` if none is decided.
 fn share(findings: &[Finding]) -> Option<f64> {
     let written: Vec<Finding> = findings.iter().filter(|finding| !finding.implicit).cloned().collect();
     let (sum, weights) = grade::score(&written);
     (weights > 0.0).then(|| sum / weights)
 }
 
-/// Why a trial is undecided, and that it passed but for that if it did.
+/// Returns the reason why a trial is undecided, with a note if all decided findings passed.
 fn open_because(findings: &[Finding], ruling: &Ruling) -> Option<String> {
     let because = first_of(findings, Status::Undecided, false)
         .or_else(|| ruling.scoring.and_then(|scoring| scoring.because(findings)))?;
@@ -145,14 +145,14 @@ fn open_because(findings: &[Finding], ruling: &Ruling) -> Option<String> {
     })
 }
 
-/// Whether all that is undecided is what a judge did not decide.
+/// Returns `true` if all undecided findings are those of a judge.
 fn is_judges(findings: &[Finding]) -> bool {
     let mut open = findings.iter().filter(|finding| finding.status == Status::Undecided).peekable();
     open.peek().is_some() && open.all(|finding| finding.judged)
 }
 
-/// The first finding of that status and how many more there are. Where acting ended badly, that is why the rest is not
-/// as it should be, so the finding about the ending, which nobody wrote, goes first.
+/// Returns the first finding with `status` and the number of others. If acting ended badly, that is the cause of the
+/// rest, so the implicit finding about the ending comes first.
 fn first_of(findings: &[Finding], status: Status, ended_badly: bool) -> Option<String> {
     let all: Vec<&Finding> = findings.iter().filter(|finding| finding.status == status).collect();
     let of_ending = all.iter().find(|finding| ended_badly && finding.implicit);
@@ -161,7 +161,7 @@ fn first_of(findings: &[Finding], status: Status, ended_badly: bool) -> Option<S
     Some(format!("{}: {}{rest}", first.id, first.because))
 }
 
-/// The record of a trial that infrastructure kept from saying anything.
+/// Returns the record of a trial that an infrastructure problem kept from a verdict.
 pub(crate) fn broken(planned: &PlannedTrial, breakage: &Breakage) -> TrialRecord {
     TrialRecord {
         outcome: Outcome::Broken,
@@ -172,7 +172,7 @@ pub(crate) fn broken(planned: &PlannedTrial, breakage: &Breakage) -> TrialRecord
     }
 }
 
-/// The record of a trial whose case cannot be run.
+/// Returns the record of a trial whose case cannot be run.
 pub(crate) fn unloaded(planned: &PlannedTrial) -> TrialRecord {
     let told = |problem: &Diagnostic| {
         let help = problem.help.iter().map(|help| format!("; {help}"));
@@ -184,23 +184,23 @@ pub(crate) fn unloaded(planned: &PlannedTrial) -> TrialRecord {
     TrialRecord { errors, ..broken(planned, &Breakage::test(because)) }
 }
 
-/// The record of a trial that fell over its own feet.
+/// Returns the record of a trial whose task panicked.
 pub(crate) fn panicked(planned: &PlannedTrial) -> TrialRecord {
     broken(planned, &Breakage::harness("the trial's task panicked; this is a bug in trialrun"))
 }
 
-/// The record of a trial that was stopped before its agent could leave anything.
+/// Returns the record of a trial that was stopped before its agent left anything.
 pub(crate) fn stopped(planned: &PlannedTrial) -> TrialRecord {
     let ending = Ending::Cancelled;
     TrialRecord { because: Some(ending.describe()), ending: Some(ending), ..empty_record(planned) }
 }
 
-/// The record of a trial that was not started, and why.
+/// Returns the record of a trial that was not started, with the reason.
 pub(crate) fn cancelled(planned: &PlannedTrial, because: &str) -> TrialRecord {
     TrialRecord { because: Some(because.to_owned()), ..empty_record(planned) }
 }
 
-/// The record of a trial that is not to be run.
+/// Returns the record of a skipped trial.
 pub(crate) fn skipped(planned: &PlannedTrial, because: &str) -> TrialRecord {
     TrialRecord { outcome: Outcome::Skipped, because: Some(because.to_owned()), ..empty_record(planned) }
 }

@@ -1,4 +1,4 @@
-//! Grading a trial that is over: its evidence comes from the record.
+//! Grading of a trial that is over, with evidence from the record.
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
@@ -18,19 +18,19 @@ use crate::regrade::{complete, merged, observed};
 /// Reason why an assertion cannot be decided.
 const MASKED_NOW: &str = "the record has `[masked]` in what it looks at, and the text in that place is not known";
 
-/// What is there of a trial that is over.
+/// Recorded evidence of a trial that is over.
 pub(crate) struct Relived {
-    /// What was recorded of it.
+    /// The recorded outcome.
     pub(crate) old: TrialRecord,
-    /// What the agent did in its last attempt.
+    /// Steps of the agent in its last attempt.
     pub(crate) steps: Vec<Step>,
-    /// What was found in the sandbox.
+    /// Collected state of the sandbox.
     pub(crate) collected: Collected,
-    /// How many events nobody here understands.
+    /// Number of events that this version does not understand.
     pub(crate) unknown: usize,
 }
 
-/// Grades a trial once more: by what is planned, from what is recorded.
+/// Grades a trial again: with the planned checks, from the recorded evidence.
 pub(crate) async fn relive(
     planned: Arc<PlannedTrial>,
     shared: Arc<Shared>,
@@ -45,7 +45,7 @@ pub(crate) async fn relive(
         unused_responses: unused(&planned, &trace),
         trace,
         collected,
-        // What has no ending has no evidence, and is not graded again.
+        // A trial without an ending has no evidence, and is not graded again.
         ending: old.ending.clone().unwrap_or(model::Ending::Cancelled),
         limits: Arc::clone(&planned.limits),
         agent_ms: old.agent_ms,
@@ -89,9 +89,9 @@ pub(crate) async fn relive(
     merged(old, new)
 }
 
-/// Makes `findings` say what is known where the record masks something that their checks look at: the verdict of then where
-/// the assertion is the same, and else nothing. Judges never saw what a user calls a secret, so what they say stands. Gives a
-/// line about it.
+/// Corrects `findings` where the record masks something that their checks look at: the earlier verdict is kept if the
+/// assertion is the same, otherwise the finding is undecided. Judges never saw the user's secrets, so their verdicts
+/// stand. Returns a one-line warning about it.
 fn what_is_masked(
     checks: &[Check],
     evidence: &Evidence,
@@ -99,7 +99,7 @@ fn what_is_masked(
     findings: &mut [Finding],
 ) -> Option<String> {
     let mut undecided: Vec<&str> = Vec::new();
-    // An agent may write the mark itself.
+    // The agent itself may have written the mark.
     if !old.masked {
         return None;
     }
@@ -121,7 +121,7 @@ fn what_is_masked(
     (!undecided.is_empty()).then(|| format!("{names}: new or changed since the run; {MASKED_NOW}"))
 }
 
-/// Which prepared answers nothing asked for, as the case has them today.
+/// Returns the prepared answers, as the case has them today, that no question used.
 fn unused(planned: &PlannedTrial, trace: &Trace) -> Vec<usize> {
     let (mut responder, _) = Responder::compile(&planned.case.user_responses);
     for question in &trace.questions {

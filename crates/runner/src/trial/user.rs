@@ -12,10 +12,10 @@ use super::clock::{Clock, Watched};
 use crate::user::{Move, NoMove, Player};
 
 impl Attempt<'_> {
-    /// Somebody who plays `user`.
+    /// Returns a player for `user`.
     ///
     /// # Errors
-    /// Why there is nobody, which is so with every try.
+    /// If there is no model for it, which a retry does not change.
     pub(super) fn player(&self, user: SimulatedUser) -> Result<Player, Breakage> {
         let (model, name) = self
             .shared
@@ -25,7 +25,7 @@ impl Attempt<'_> {
         Ok(Player::new(model, name, user, Arc::clone(self.line.mask())))
     }
 
-    /// What the user does next. The time in which it thinks is not the agent's, and what that took is kept apart.
+    /// Returns the next move of the user. Its time does not count as the agent's, and its usage is kept apart.
     pub(super) async fn next_move(
         &self,
         player: &mut Player,
@@ -43,7 +43,7 @@ impl Attempt<'_> {
         next
     }
 
-    /// Has `player` say what the user says, as long as it has something to say and the agent answers.
+    /// Sends the messages of `player`, as long as it has something to say and the agent answers.
     pub(super) async fn play_user(
         &self,
         mut player: Player,

@@ -1,5 +1,5 @@
-//! A user that a model plays. What the model costs and where it fails is kept apart from the agent: a user that cannot be
-//! played makes a trial broken, never failed.
+//! A user played by a model. The cost and the failures of the model are kept apart from the agent: a user that cannot
+//! be played makes a trial broken, never failed.
 
 mod prompt;
 
@@ -10,16 +10,16 @@ use mask::Mask;
 use model::{Aside, Ending, SimulatedUser, Trace};
 use serde_json::{Map, Value, json};
 
-/// The longest message that a played user may send, in bytes. Longer ones are a model that runs away.
+/// Maximum size of a message of a played user, in bytes. A longer one comes from a model that runs away.
 const LONGEST: usize = 16 * 1024;
 
-/// The most tokens of one answer of the model.
+/// Maximum number of tokens of one answer of the model.
 const MOST_TOKENS: u64 = 2_000;
 
-/// Somebody who plays the user in one trial.
+/// Player of the user in one trial.
 pub(crate) struct Player {
     model: Arc<dyn Model>,
-    /// The model's name, as its provider knows it.
+    /// Name of the model, as its provider knows it.
     name: String,
     user: SimulatedUser,
     mask: Arc<Mask>,
@@ -27,22 +27,23 @@ pub(crate) struct Player {
     spent: Aside,
 }
 
-/// What the user does next.
+/// Next move of the user.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Move {
-    /// Says something.
+    /// Sends a message.
     Say(String),
-    /// Has nothing more to say, and why.
+    /// Ends the conversation, with the reason.
     Leave(String),
 }
 
-/// Why nobody can tell what the user does next.
+/// Reason why the next move of the user is not known.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("the model that plays the user failed: {0}")]
 pub(crate) struct NoMove(NoAnswer);
 
 impl NoMove {
-    /// How the trial ends because of it. A script without an answer is the user's mistake, not a provider's failure.
+    /// Returns how the trial ends because of it. A script without an answer is the user's mistake, not a provider's
+    /// failure.
     pub(crate) fn ending(&self) -> Ending {
         let because = self.to_string();
         match &self.0 {
@@ -55,17 +56,17 @@ impl NoMove {
 }
 
 impl Player {
-    /// Has `model`, which its provider knows as `name`, play `user`. It is told none of the values that `mask` knows.
+    /// Has `model`, which its provider knows as `name`, play `user`. The values that `mask` knows are not sent to it.
     pub(crate) fn new(model: Arc<dyn Model>, name: String, user: SimulatedUser, mask: Arc<Mask>) -> Self {
         Self { model, name, user, mask, said: 0, spent: Aside::default() }
     }
 
-    /// Who it is.
+    /// Persona of the user.
     pub(crate) fn persona(&self) -> &Map<String, Value> {
         &self.user.persona
     }
 
-    /// What the user does after what `trace` has of the conversation. A model that fails is asked once more.
+    /// Returns the next move of the user after the conversation in `trace`. A model that fails is asked once more.
     ///
     /// # Errors
     /// If it fails again.
@@ -84,7 +85,7 @@ impl Player {
         Ok(next)
     }
 
-    /// What playing the user took since this was last asked; nothing where nobody was asked.
+    /// Returns the usage since the last call; `None` if the model was not called.
     pub(crate) fn spent(&mut self) -> Option<Aside> {
         let spent = std::mem::take(&mut self.spent);
         (spent.requests > 0).then_some(spent)
@@ -97,7 +98,7 @@ impl Player {
             messages: vec![prompt::conversation(trace, &self.mask)],
             max_tokens: Some(MOST_TOKENS),
             response_schema: Some(ResponseSchema { name: "user_turn".into(), schema: schema() }),
-            // A user has one conversation and no tools; a script is to play its steps to it.
+            // A user has one conversation and no tools; a script plays its steps for that conversation.
             conversation: Conversation::main(),
             ..Request::default()
         }
@@ -110,7 +111,7 @@ impl Player {
     }
 }
 
-/// Whether asking again is of no use.
+/// Returns `true` if a retry cannot help.
 fn is_final(error: &NoAnswer) -> bool {
     match error {
         NoAnswer::Provider(error) => !error.is_transient(),

@@ -1,12 +1,12 @@
-//! What a model is told that plays a user.
+//! Prompt for a model that plays a user.
 
 use llm::{Message, Role};
 use mask::Mask;
 use model::{SimulatedUser, Trace};
 use serde_json::{Value, json};
 
-/// Who the model is and what it is to do. It must stay the user: it never helps the agent, never speaks for it, never
-/// gives away what the user does not know, and stops when the user would.
+/// Describes who the model is and what it must do. It must stay the user: it never helps the agent, never speaks for
+/// it, never reveals what the user does not know, and stops when the user would.
 pub(super) fn role(user: &SimulatedUser) -> String {
     let mut text = String::from(
         "You play a person who is talking to a software agent. The agent is being tested; you are not. Stay this person \
@@ -28,7 +28,7 @@ pub(super) fn role(user: &SimulatedUser) -> String {
     text
 }
 
-/// The conversation so far, as data, without the values that `mask` knows.
+/// Returns the conversation so far, as data, without the values that `mask` knows.
 pub(super) fn conversation(trace: &Trace, mask: &Mask) -> Message {
     let mut said = Vec::new();
     for (message, reply) in trace.user_messages.iter().zip(&trace.replies) {

@@ -1,4 +1,4 @@
-//! The claims of a scenario, judged while it runs.
+//! Claims of a scenario, graded while it runs.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,9 +11,9 @@ use super::super::probe;
 use super::Stage;
 use crate::code::{Claims, Declared};
 
-/// A claim that is not judged yet.
+/// A claim that is not graded yet.
 pub(super) struct Open {
-    /// Whom to tell.
+    /// Request to answer.
     request: u64,
     number: u64,
     began: Instant,
@@ -21,7 +21,7 @@ pub(super) struct Open {
 }
 
 impl Stage<'_> {
-    /// Judges a claim by what is known now. One that asks a judge waits for [`consult`](Self::consult).
+    /// Grades a claim by the current evidence. One that needs a judge waits for [`consult`](Self::consult).
     pub(super) async fn assert(&mut self, request: u64, claim: &Declared) -> Result<(), Breakage> {
         let open = |check| Open { request, number: claim.number, began: Instant::now(), check };
         let planned = self.attempt.planned;
@@ -49,14 +49,14 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// A claim has been judged.
+    /// Stores the finding of a graded claim and answers the request.
     fn decided(&mut self, open: &Open, finding: Finding) {
         self.claims.keep(open.number, finding);
         let took = open.began.elapsed().as_secs_f64() * 1e3;
         self.script.answer(open.request, Ok(self.claims.result(open.number, took)));
     }
 
-    /// Has the judge decide all claims that wait for one, at the same time. That is nobody's time but ours.
+    /// Has the judge decide all waiting claims in parallel. This time counts as the harness's, not the agent's.
     pub(super) async fn consult(&mut self) -> Result<(), Breakage> {
         let open = std::mem::take(&mut self.open);
         if open.is_empty() {
@@ -77,7 +77,8 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// What `check` is to judge, with what it needs of the sandbox; or the finding, where there is none.
+    /// Returns the evidence for `check`, including what it needs from the sandbox; or the finding, where there is no
+    /// sandbox.
     async fn evidence_for(&mut self, check: &Check) -> Result<Result<Evidence, Box<Finding>>, Breakage> {
         let needs = check.needs();
         if needs.is_empty() {
@@ -93,7 +94,7 @@ impl Stage<'_> {
         Ok(Ok(evidence))
     }
 
-    /// What is known now.
+    /// Returns the current evidence.
     async fn evidence(&mut self) -> Result<Evidence, Breakage> {
         let collected = match (&self.collected, &self.sandbox) {
             (Some(collected), _) => collected.clone(),

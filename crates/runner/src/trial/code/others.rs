@@ -1,4 +1,4 @@
-//! The conversations of a scenario beside its first one: more with the same agent, or with another one that the project
+//! Further conversations of a scenario beside its first one: with the same agent, or with another one that the project
 //! configures.
 
 use std::sync::Arc;
@@ -6,22 +6,22 @@ use std::sync::Arc;
 use agent::{Agent, Configured, Endpoint, Scene, Session, Setup};
 use sandbox::Breakage;
 
-/// Those that are open, and what it takes to open more.
+/// The open conversations, and the context to open more.
 pub(in crate::trial) struct Others {
     scene: Scene,
-    /// The agent of the first conversation.
+    /// Agent of the first conversation.
     agent: &'static dyn Agent,
     configured: Vec<Arc<Configured>>,
     open: Vec<(String, Box<dyn Session>)>,
 }
 
 impl Others {
-    /// None yet. `scene` is that of the first conversation, with `agent`.
+    /// Creates an empty set. `scene` is the context of the first conversation, with `agent`.
     pub(in crate::trial) fn beside(scene: Scene, agent: &'static dyn Agent, configured: &[Arc<Configured>]) -> Self {
         Self { scene, agent, configured: configured.to_vec(), open: Vec::new() }
     }
 
-    /// The conversation called `name`, if it is open.
+    /// Returns the conversation called `name`, if it is open.
     pub(in crate::trial) fn find(&mut self, name: &str) -> Option<&mut Box<dyn Session>> {
         self.open.iter_mut().find(|(known, _)| known == name).map(|(_, session)| session)
     }
@@ -30,7 +30,7 @@ impl Others {
     /// scenario's own.
     ///
     /// # Errors
-    /// Why it cannot be opened.
+    /// If it cannot be opened.
     pub(in crate::trial) async fn open(&mut self, name: &str) -> Result<(), Breakage> {
         let mut scene = Scene { conversation: Some(name.to_owned()), ..self.scene.clone() };
         let mut agent = self.agent;
@@ -57,7 +57,7 @@ impl Others {
         Ok(())
     }
 
-    /// Ends all of them.
+    /// Closes all of them.
     pub(in crate::trial) async fn close(&mut self) {
         for (_, session) in &mut self.open {
             session.close().await;

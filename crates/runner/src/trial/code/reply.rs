@@ -1,9 +1,9 @@
-//! What the agent answered, as a scenario sees it.
+//! Replies of the agent, as scenarios see them.
 
 use model::Trace;
 use script::Value;
 
-/// The reply to message `number` as a scenario sees it.
+/// Returns the reply to message `number` as a scenario sees it.
 pub(super) fn reply(trace: &Trace, number: usize) -> Value {
     let part = trace.reply(number).unwrap_or_default();
     let own = part.replies.first();
@@ -35,7 +35,7 @@ pub(super) fn reply(trace: &Trace, number: usize) -> Value {
         ]);
         map.push(("tokenUsage".to_owned(), used));
     }
-    // Of an answer over HTTP, the body is kept beside what was read from it.
+    // The body of an answer over HTTP is kept beside the parts that were read from it.
     let raw = part.result.as_deref().map(|result| result.get("raw").unwrap_or(result));
     map.extend(raw.map(|raw| ("raw".to_owned(), Value::from(raw))));
     Value::Map(map)

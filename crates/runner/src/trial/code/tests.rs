@@ -17,13 +17,13 @@ use crate::select::Selection;
 use crate::teller::Heard;
 use sandbox::supervise::Supervisor;
 
-/// A folder of modules and the cases that are in them.
+/// A folder of modules and the cases in them.
 struct Play {
     folder: tempfile::TempDir,
     suites: Vec<Suite>,
     settings: Settings,
     read_script: ReadScript,
-    /// Whether planning may have something to say.
+    /// `true` if planning may report warnings.
     may_warn: bool,
 }
 
@@ -45,7 +45,7 @@ impl Play {
         path
     }
 
-    /// A module called `name.test.ts` whose only scenario, called `name`, does `body`.
+    /// Adds a module called `name.test.ts` whose only scenario, called `name`, runs `body`.
     fn scenario(mut self, name: &str, body: &str) -> Self {
         self = self.with(name, body, |case| case);
         self
@@ -63,7 +63,7 @@ impl Play {
         self
     }
 
-    /// Runs everything; the records in the order of the plan.
+    /// Runs everything and returns the records in the order of the plan.
     async fn run(self) -> Vec<TrialRecord> {
         let (_stop, controls) = mpsc::unbounded_channel();
         self.run_until(controls).await
@@ -119,7 +119,7 @@ async fn played(body: &str) -> TrialRecord {
     Play::new().scenario("x", body).run().await.remove(0)
 }
 
-/// `id status: because` of each finding that somebody wrote.
+/// Returns `id status: because` for each finding that is not implicit.
 fn told(record: &TrialRecord) -> Vec<String> {
     let told = |finding: &Finding| {
         let status = match finding.status {
@@ -479,14 +479,15 @@ async fn a_module_that_loads_no_more_breaks_its_trial() {
     assert!(record.because.unwrap().contains("has changed"));
 }
 
-/// An agent that counts what it hears in a conversation.
+/// An agent that counts the messages of a conversation.
 const COUNTING: &str = "let heard = 0;
 export const send = (message, { conversationId, options }) =>
   `${options.name} heard ${++heard}: ${message} in ${conversationId}`;
 ";
 
 impl Play {
-    /// The agents that the project configures: `own`, with which scenarios run, `other`, and `gone`, which cannot be loaded.
+    /// Configures the agents of the project: `own`, which scenarios run with, `other`, and `gone`, which cannot be
+    /// loaded.
     fn counting(mut self) -> Self {
         self.write("agent.mjs", COUNTING);
         let configured = |name: &str, config: serde_json::Value| {

@@ -1,11 +1,11 @@
-//! Users that a model plays: who plays, what it takes, and what becomes of the trial when nobody can.
+//! Users that a model plays: which model plays them, their usage, and the outcome when no model can.
 
 use model::{Aside, Fault, Node, SimulatedUser, Source, UserMessage};
 use serde_json::{Value, json};
 
 use super::*;
 
-/// Answers of a model that says these things and leaves.
+/// Answers of a model that sends these messages and then leaves.
 fn says(messages: &[&str]) -> Value {
     let turn = |message: &str, done: bool| json!({ "message": message, "done": done, "reason": "enough" }).to_string();
     let said = messages.iter().map(|message| turn(message, false)).chain([turn("", true)]);
@@ -13,7 +13,7 @@ fn says(messages: &[&str]) -> Value {
     json!({ "steps": steps })
 }
 
-/// A reader that finds this script in the file `user.yaml` of whatever folder, and nothing elsewhere.
+/// A reader that returns this script for the file `user.yaml` of any folder, and an error for every other file.
 fn reader(script: Value) -> ReadScript {
     Arc::new(move |file: &Path| match file.ends_with("user.yaml") {
         true => llm::Script::from_node(&Node::from_json(&script, &Source::new("user.yaml", ""))),

@@ -1,4 +1,4 @@
-//! Two runs side by side.
+//! Comparison of two runs.
 
 mod arms;
 mod skills;
@@ -15,19 +15,19 @@ use crate::terminal::{Paint, Style};
 use arms::ArmChange;
 use skills::SkillChange;
 
-/// What became of a case.
+/// Change of a case between two runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// It passes less often, or scores less by more than what is allowed.
+    /// It passes less often, or its score fell by more than the threshold.
     Regressed,
     /// It passes more often.
     Fixed,
-    /// It passes as often, and scores more by more than what is allowed to fall.
+    /// It passes as often, and its score rose by more than the threshold.
     Improved,
-    /// It has a verdict in one of the runs only, or none in another way.
+    /// It has a verdict in only one of the runs, or its outcome without a verdict differs.
     Changed,
-    /// It passes as often and scores about as much.
+    /// It passes as often and its score is about the same.
     Same,
     /// Only the second run has it.
     Added,
@@ -40,33 +40,33 @@ pub enum Change {
 pub struct CaseChange {
     /// `suite::case`, with the arm where there are several.
     pub name: String,
-    /// What became of it.
+    /// Change of the case.
     pub change: Change,
     before: Side,
     after: Side,
 }
 
-/// One case's trials in one run.
+/// Trials of one case in one run.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Side {
     counts: Counts,
     trials: u64,
     outcomes: Vec<Outcome>,
     because: Option<String>,
-    /// The shares of what could be scored, added up, and of how many trials.
+    /// Sum of the scores, each as a share of its maximum, and number of the trials.
     scores: (f64, u64),
 }
 
-/// By how much a mean score, as a share of what it can be, may fall before that is a regression.
+/// Maximum fall of a mean score, as a share of its maximum, that is not a regression.
 pub const THRESHOLD: f64 = 0.05;
 
-/// What a sum of scores may be off by.
+/// Tolerance for rounding errors in a sum of scores.
 const NOISE: f64 = 1e-9;
 
-/// Two runs, case by case.
+/// Comparison of two runs, case by case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// Regressions first.
+    /// The cases, regressions first.
     pub cases: Vec<CaseChange>,
     before: Totals,
     after: Totals,
@@ -85,9 +85,9 @@ struct Totals {
 }
 
 impl Comparison {
-    /// Compares the finished trials of two runs. A case that has a single arm in each run is compared across arms. A mean
-    /// score may fall by `threshold`, a share from 0 to 1. What agents do without the skill is no regression: trials that are
-    /// only there to be compared with are left out.
+    /// Compares the finished trials of two runs. A case that has a single arm in each run is compared across arms. A
+    /// mean score may fall by `threshold`, a share from 0 to 1. Baseline trials, without the skill, are left out,
+    /// because they are not under test.
     pub fn of(before: &[TrialRow], after: &[TrialRow], threshold: f64) -> Self {
         let under_test = |trials: &[TrialRow]| -> Vec<TrialRow> {
             trials.iter().filter(|trial| !is_baseline(trial)).cloned().collect()
@@ -118,29 +118,30 @@ impl Comparison {
         Self { cases, before, after, arms: Vec::new(), skills: Vec::new() }
     }
 
-    /// Adds how the arms differ, the baseline's too. `agents` are those of the second run, in whose order they are told.
+    /// Adds the differences of the arms, including the baseline. Arms are listed in the order of `agents`, those of the
+    /// second run.
     pub fn with_arms(mut self, before: &[TrialFigures], after: &[TrialFigures], agents: &[AgentInfo]) -> Self {
         self.arms = arms::changes(before, after, agents);
         self
     }
 
-    /// Adds whether the skills are the same.
+    /// Adds the differences of the skills.
     pub fn with_skills(mut self, before: &[SkillInfo], after: &[SkillInfo]) -> Self {
         self.skills = skills::changes(before, after);
         self
     }
 
-    /// Each arm with what it came to in both runs and how far that is apart, for programs.
+    /// Returns each arm with its figures in both runs and their difference, as JSON.
     pub fn arms_to_json(&self) -> serde_json::Value {
         arms::to_json(&self.arms)
     }
 
-    /// Each skill as it was and as it is, for programs.
+    /// Returns each skill before and after, as JSON.
     pub fn skills_to_json(&self) -> serde_json::Value {
         skills::to_json(&self.skills)
     }
 
-    /// Each case with what became of it, for programs.
+    /// Returns each case with its change, as JSON.
     pub fn to_json(&self) -> serde_json::Value {
         let side = |side: &Side| {
             serde_json::json!({
@@ -158,12 +159,12 @@ impl Comparison {
             .collect()
     }
 
-    /// Whether some case passes less often, or scores less, than before.
+    /// Returns `true` if a case passes less often, or has a lower score, than before.
     pub fn has_regressions(&self) -> bool {
         self.cases.iter().any(|case| case.change == Change::Regressed)
     }
 
-    /// As a person reads it: regressions, what was fixed, what changed otherwise, and counts of the rest.
+    /// Returns the comparison as text: regressions, fixed cases, other changes, and counts of the rest.
     pub fn draw(&self, before: &RunRow, after: &RunRow, style: &Style) -> String {
         let paint = Paint::new(*style);
         let arrow = paint.signs().arrow;
@@ -245,7 +246,7 @@ impl CaseChange {
         line
     }
 
-    /// What makes it better or worse: how sure the difference in passes is, or the scores.
+    /// Returns the reason for the change: the confidence in the difference of passes, or the scores.
     fn grounds(&self, arrow: &str) -> String {
         match (Counts::change(&self.before.counts, &self.after.counts), self.before.score(), self.after.score()) {
             (Some(Ordering::Equal), Some(before), Some(after)) => {
@@ -255,13 +256,13 @@ impl CaseChange {
         }
     }
 
-    /// What the numbers allow to say.
+    /// Describes the confidence that the numbers allow.
     fn how_sure(&self) -> String {
         let (before, after) = (&self.before.counts, &self.after.counts);
         if before.graded() == 1 && after.graded() == 1 {
             return "one trial each: no interval".into();
         }
-        // Whichever way undecided trials would have come out.
+        // Covers all possible outcomes of undecided trials.
         let interval = |counts: &Counts| {
             let [low, _] = statistics::wilson(counts.passed, counts.graded());
             let [_, high] = statistics::wilson(counts.passed + counts.undecided, counts.graded());
@@ -289,13 +290,13 @@ impl Side {
         self.outcomes.push(trial.outcome);
     }
 
-    /// The mean of the decided trials' scores, as a share of what they can be.
+    /// Returns the mean score of the decided trials, as a share of the maximum.
     fn score(&self) -> Option<f64> {
         let (sum, trials) = self.scores;
         (trials > 0).then(|| sum / trials as f64)
     }
 
-    /// The outcome of a single trial, else passed of graded ones.
+    /// Returns the outcome of a single trial, or the number that passed of the graded ones.
     fn describe(&self) -> String {
         let ungraded = self.trials - self.counts.graded();
         match self.outcomes[..] {

@@ -1,4 +1,4 @@
-//! How many of some trials passed, and how many may have.
+//! Counts of passed trials, and of those that may have passed.
 
 use std::cmp::Ordering;
 
@@ -6,8 +6,8 @@ use model::Outcome;
 
 use crate::figure::percent;
 
-/// Trials that were graded. How often an undecided one would have passed is not known, so shares have bounds: leaving
-/// such trials out would count failures alone, because a single unmet assertion is enough to fail.
+/// Counts of graded trials. An undecided trial might have passed, so shares have bounds: leaving such trials out would
+/// count only failures, because a single unmet assertion is enough to fail.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Counts {
     pub(crate) passed: u64,
@@ -25,22 +25,22 @@ impl Counts {
         }
     }
 
-    /// How many were graded.
+    /// Number of graded trials.
     pub(crate) fn graded(&self) -> u64 {
         self.passed + self.failed + self.undecided
     }
 
-    /// The least and the greatest share that passed; `None` if none was graded.
+    /// Returns the lowest and highest possible share that passed; `None` if none was graded.
     pub(crate) fn bounds(&self) -> Option<(f64, f64)> {
         let all = self.graded() as f64;
         let share = |passed: u64| passed as f64 / all;
         (all > 0.0).then(|| (share(self.passed), share(self.passed + self.undecided)))
     }
 
-    /// How the share that passed is after, seen from before; `None` if that hangs on what is undecided, or nothing was
-    /// graded.
+    /// Compares the share that passed after with that before; `None` if the result depends on undecided trials, or
+    /// nothing was graded.
     pub(crate) fn change(before: &Self, after: &Self) -> Option<Ordering> {
-        // Shares with one denominator.
+        // The shares are scaled to a common denominator.
         let least = |counts: &Self, other: &Self| counts.passed * other.graded();
         let most = |counts: &Self, other: &Self| (counts.passed + counts.undecided) * other.graded();
         if before.graded() == 0 || after.graded() == 0 {
@@ -55,7 +55,7 @@ impl Counts {
         (before.undecided + after.undecided == 0).then_some(Ordering::Equal)
     }
 
-    /// `3/5`, or `3 to 4/5` where one is undecided.
+    /// Formats the count as `3/5`, or `3 to 4/5` where one is undecided.
     pub(crate) fn told(&self) -> String {
         match self.undecided {
             0 => format!("{}/{}", self.passed, self.graded()),
@@ -63,7 +63,7 @@ impl Counts {
         }
     }
 
-    /// `60%`, `60% to 80%`, `n/a`.
+    /// Formats the share as `60%`, `60% to 80%` or `n/a`.
     pub(crate) fn share(&self) -> String {
         match self.bounds() {
             None => "n/a".into(),

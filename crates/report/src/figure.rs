@@ -1,9 +1,9 @@
-//! Numbers as people read them.
+//! Formatting of numbers for people.
 
 use jiff::Timestamp;
 use model::{Aside, Tokens};
 
-/// `12ms`, `1.2s`, `1m03s`, `1h03m`.
+/// Formats a time in milliseconds: `12ms`, `1.2s`, `1m03s`, `1h03m`.
 pub(crate) fn elapsed(ms: u64) -> String {
     if ms < 1000 {
         format!("{ms}ms")
@@ -19,7 +19,7 @@ pub(crate) fn elapsed(ms: u64) -> String {
     }
 }
 
-/// A length of time that somebody set or that is rounded anyway: `30s`, `1m30s`, `10m`, `2h`.
+/// Formats a duration that is round, such as a setting, in milliseconds: `30s`, `1m30s`, `10m`, `2h`.
 pub(crate) fn span(ms: u64) -> String {
     let seconds = (ms + 500) / 1000;
     if ms < 1000 {
@@ -29,12 +29,12 @@ pub(crate) fn span(ms: u64) -> String {
     parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count}{unit}")).collect()
 }
 
-/// The time from one moment to another, 0 if they are the wrong way round.
+/// Returns the milliseconds from one moment to another, 0 if they are in the wrong order.
 pub(crate) fn between(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.duration_since(from).as_millis()).unwrap_or(0)
 }
 
-/// `1,234,567`.
+/// Formats a number as `1,234,567`.
 pub(crate) fn whole(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
@@ -47,12 +47,12 @@ pub(crate) fn whole(number: u64) -> String {
     grouped
 }
 
-/// `$0.0123`, and from a hundred dollars on `$123.45`.
+/// Formats US dollars as `$0.0123`, and from a hundred dollars on as `$123.45`.
 pub(crate) fn money(usd: f64) -> String {
     if usd.abs() >= 100.0 { format!("${usd:.2}") } else { format!("${usd:.4}") }
 }
 
-/// `84%`. Only all is 100 % and only nothing is 0 %.
+/// Formats a share as `84%`. Only 1 is shown as 100 %, and only 0 as 0 %.
 pub(crate) fn percent(share: f64) -> String {
     let rounded = (share * 100.0).round();
     let honest = if share < 1.0 && rounded >= 100.0 {
@@ -65,24 +65,24 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{honest}%")
 }
 
-/// `45-94%`
+/// Formats a range of shares as `45-94%`.
 pub(crate) fn range([low, high]: [f64; 2]) -> String {
     format!("{}-{}", percent(low).trim_end_matches('%'), percent(high))
 }
 
-/// `+33`, `-4`, `+0.4`, `0`: how far two shares are apart, in points of a hundred.
+/// Formats a difference of two shares in percentage points: `+33`, `-4`, `+0.4`, `0`.
 pub(crate) fn gain(difference: f64) -> String {
     let points = difference * 100.0;
     let rounded = if points.abs() < 1.0 { (points * 10.0).round() / 10.0 } else { points.round() };
     if rounded == 0.0 { "0".into() } else { format!("{rounded:+}") }
 }
 
-/// `+5 to +61`
+/// Formats an interval of such differences as `+5 to +61`.
 pub(crate) fn gains([low, high]: [f64; 2]) -> String {
     format!("{} to {}", gain(low), gain(high))
 }
 
-/// `0.031`, `0.25`, `<0.001`: how likely chance alone is.
+/// Formats a p-value: `0.031`, `0.25`, `<0.001`.
 pub(crate) fn chance(p_value: f64) -> String {
     match p_value {
         p if p < 0.001 => "<0.001".into(),
@@ -91,54 +91,54 @@ pub(crate) fn chance(p_value: f64) -> String {
     }
 }
 
-/// A difference as `told` tells amounts, with its sign.
+/// Formats a difference with its sign; `told` formats its amount.
 pub(crate) fn signed(difference: f64, told: impl Fn(f64) -> String) -> String {
     let amount = told(difference.abs());
-    // What is told as nothing has no sign.
+    // An amount that is shown as zero has no sign.
     if amount == told(0.0) {
         return amount;
     }
     format!("{}{amount}", if difference < 0.0 { '-' } else { '+' })
 }
 
-/// Seconds as [`elapsed`].
+/// Formats seconds like [`elapsed`].
 pub(crate) fn seconds(seconds: f64) -> String {
     elapsed((seconds * 1000.0).round().max(0.0) as u64)
 }
 
-/// `1,234,567`, of a mean.
+/// Formats a mean as `1,234,567`.
 pub(crate) fn about(number: f64) -> String {
     whole(number.round().max(0.0) as u64)
 }
 
-/// `76`, `33.33`: points of a score, with at most two decimals.
+/// Formats points of a score with at most two decimals: `76`, `33.33`.
 pub(crate) fn points(points: f64) -> String {
     let rounded = (points * 100.0).round() / 100.0;
-    // There is no score below nothing that reads as nothing.
+    // Avoids `-0`.
     if rounded == 0.0 { "0".into() } else { format!("{rounded}") }
 }
 
-/// `1 trial`, `2 trials`.
+/// Formats a count with its noun: `1 trial`, `2 trials`.
 pub(crate) fn counted(number: usize, noun: &str) -> String {
     format!("{} {noun}{}", whole(number as u64), if number == 1 { "" } else { "s" })
 }
 
-/// `2026-11-21T21:48Z`: the same on every machine.
+/// Formats a time as `2026-11-21T21:48Z`, in UTC, so that it is the same on every machine.
 pub(crate) fn minute(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%MZ").to_string()
 }
 
-/// Everything that went in, from a cache or not.
+/// Returns the sum of all input tokens, cached or not.
 pub(crate) fn input(tokens: &Tokens) -> u64 {
     tokens.input + tokens.cache_read + tokens.cache_write
 }
 
-/// Which share of the input came from a cache; absent when none did.
+/// Returns the share of the input that came from a cache; `None` if none did.
 pub(crate) fn cached(tokens: &Tokens) -> Option<f64> {
     (tokens.cache_read > 0).then(|| tokens.cache_read as f64 / input(tokens) as f64)
 }
 
-/// `1,234 in + 56 out (cache read 84%)`.
+/// Formats tokens as `1,234 in + 56 out (cache read 84%)`.
 pub(crate) fn in_and_out(tokens: &Tokens) -> String {
     let mut text = format!("{} in + {} out", whole(input(tokens)), whole(tokens.output));
     if let Some(share) = cached(tokens) {
@@ -147,7 +147,7 @@ pub(crate) fn in_and_out(tokens: &Tokens) -> String {
     text
 }
 
-/// `12 requests, 3,400 tokens, $0.0100, 2 cached`
+/// Formats usage beside the agent's as `12 requests, 3,400 tokens, $0.0100, 2 cached`.
 pub(crate) fn aside(aside: &Aside) -> String {
     let tokens = aside.tokens.as_ref().map_or_else(|| "tokens n/a".into(), |tokens| whole(tokens.total()) + " tokens");
     let cost = aside.cost_usd.map_or_else(|| "cost n/a".into(), money);

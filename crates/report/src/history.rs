@@ -1,4 +1,4 @@
-//! Recorded trials, newest first: a line each, and a line of sums.
+//! Recorded trials, newest first: one line each, and a line of totals.
 
 use model::{Outcome, TrialRow};
 use serde_json::{Value, json};
@@ -8,10 +8,10 @@ use crate::names::{Names, is_baseline};
 use crate::terminal::{Paint, Style};
 use crate::{plain, score};
 
-/// How wide a trial's name may be.
+/// Maximum width of a trial's name.
 const NAME: usize = 44;
 
-/// `trials`, newest first, below a heading for each run.
+/// Formats `trials`, newest first, below a heading for each run.
 pub fn history(trials: &[TrialRow], style: &Style) -> String {
     let paint = Paint::new(*style);
     let signs = paint.signs();
@@ -97,12 +97,12 @@ fn tokens(trial: &TrialRow, unknown: &str) -> String {
     }
 }
 
-/// What names this trial in this run and no other.
+/// Returns the reference to this trial in this run, quoted for a shell.
 pub(crate) fn reference(trial: &TrialRow) -> String {
     format!("'{}/{}'", trial.run, trial.id)
 }
 
-/// A recorded trial as an entry of the JSON array.
+/// Returns a recorded trial as an entry of the JSON array.
 pub fn history_json(trial: &TrialRow) -> Value {
     json!({
         "runId": trial.run,

@@ -1,6 +1,6 @@
 //! The whole run as one JSON document, `trialrun.report/1`. Fields are added, never renamed; an unknown number is
-//! `null`, never 0. What is told of the run is laid out for reading, and each trial stands on a line of its own: there may
-//! be thousands of them, of half a hundred fields each, which are for programs that read lines or the whole.
+//! `null`, never 0. The part about the run is indented for reading, and each trial is on one line: there may be
+//! thousands of them with some fifty fields each, for programs that read lines or the whole.
 
 mod arm;
 mod finding;
@@ -28,21 +28,21 @@ pub use schema::report_schema;
 pub use trial::trial_json;
 use trial::{Trial, Used};
 
-/// Names the document's form and its version.
+/// Name of the document's format and its version.
 pub const SCHEMA: &str = "trialrun.report/1";
 
-/// How much is written at a time, in bytes.
+/// Size of the output buffer, in bytes.
 const CHUNK: usize = 256 * 1024;
 
-/// How long a page of what is said of trials is, in bytes, and how much of it is left free for the last one on it; a page
-/// that this is not enough for grows.
+/// Size of a page of trial texts, in bytes, and the space that is reserved on it for its last text; a page for which
+/// this is not enough grows.
 const PAGE: usize = 256 * 1024;
 const MARGIN: usize = 16 * 1024;
 
 struct Json {
     out: Box<dyn Write + Send>,
     failures_only: bool,
-    /// The run and what its trials add up to, once it has begun.
+    /// The run and the totals of its trials, once it has started.
     run: Option<(Box<RunInfo>, Ledger)>,
     trials: Texts,
     versions: Versions,
@@ -82,7 +82,7 @@ impl Reporter for Json {
     fn finish(&mut self) -> io::Result<()> {
         let Some((mut info, ledger)) = self.run.take() else { return self.out.flush() };
         let mut texts = std::mem::take(&mut self.trials);
-        // Those of one trial stay in the order in which they ran.
+        // Commands of one trial stay in the order in which they ran.
         self.hooks.sort_by_key(|ran| ran.trial.as_deref().map(|trial| ledger.place(trial)));
         self.versions.fill(&mut info.agents);
 
@@ -117,7 +117,7 @@ impl Reporter for Json {
         let document = serde_json::to_string_pretty(&document)?;
         match document.strip_suffix("[]\n}") {
             Some(front) if !texts.is_empty() => {
-                // Trials are some kilobytes each: too short to be handed to the system one by one.
+                // Trials are some kilobytes each: too small for a system call each.
                 let mut out = BufWriter::with_capacity(CHUNK, &mut self.out);
                 out.write_all(front.as_bytes())?;
                 let mut before = "[\n    ";
@@ -147,12 +147,12 @@ impl Json {
     }
 }
 
-/// What the document says of each finished trial, written while the run goes on. There may be many megabytes of it, so it
-/// stands in pages that are never moved.
+/// JSON text of each finished trial, written while the run is in progress. It may be many megabytes, so it is kept in
+/// pages that are never moved.
 #[derive(Default)]
 struct Texts {
     pages: Vec<Vec<u8>>,
-    /// The place of each trial, the page that its text is on, and where it begins and ends there.
+    /// For each trial its place in the plan, the page of its text, and the range on that page.
     texts: Vec<(usize, usize, Range<usize>)>,
 }
 
@@ -173,14 +173,14 @@ impl Texts {
         self.texts.is_empty()
     }
 
-    /// Each text, in the order of the plan.
+    /// Returns each text, in the order of the plan.
     fn in_order(&mut self) -> impl Iterator<Item = &[u8]> {
         self.texts.sort_by_key(|(place, ..)| *place);
         self.texts.iter().map(|(_, page, range)| &self.pages[*page][range.clone()])
     }
 }
 
-/// The agents' own versions, which are known only after they were spoken to: of each agent, what its first trial told.
+/// Versions of the agents, which are known only after they ran: for each agent, the one that its first trial reported.
 #[derive(Default)]
 struct Versions(Vec<(String, usize, String)>);
 
@@ -210,7 +210,7 @@ struct Document<'a> {
     arms: Vec<Arm<'a>>,
     deltas: Vec<Delta<'a>>,
     hooks: Hooks<'a>,
-    /// Last, and written by itself.
+    /// Comes last, and is written separately.
     trials: [Value; 0],
 }
 
@@ -285,7 +285,7 @@ impl Counts {
     }
 }
 
-/// The tokens of what was asked of models beside the agent's.
+/// Returns the tokens of requests to models beside the agent's.
 fn used_aside(aside: Option<Aside>) -> Option<Used> {
     aside?.tokens.as_ref().map(Used::of)
 }

@@ -1,5 +1,6 @@
-//! The event stream, one envelope a line, as it happened. A trial whose case is counted by its place in a file is told
-//! a second time in the events that such files' readers know: right after the line it is made of, in the same envelope.
+//! The event stream, one envelope per line, as it happened. For a trial whose case is numbered by its place in a file,
+//! additional events follow in the format that readers of such files expect: right after the line that they are derived
+//! from, in the same envelope.
 
 mod test_event;
 
@@ -24,7 +25,7 @@ impl Jsonl {
     fn line(&mut self, what: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(what)?;
         line.push(b'\n');
-        // One write for a line and a flush after it, so that whoever follows the file never waits for half a line.
+        // Each line is one write followed by a flush, so that a program that follows the file never sees half a line.
         self.out.write_all(&line)?;
         self.out.flush()
     }
@@ -46,7 +47,7 @@ impl Reporter for Jsonl {
 
 fn derived(envelope: &Envelope) -> Option<Value> {
     match &envelope.event {
-        // A case begins once, however often it is tried.
+        // A case starts once, however often it is retried.
         Event::TrialStarted { position: Some(position), script, input, .. } if envelope.attempt.unwrap_or(1) == 1 => {
             Some(test_event::start(*position, script.as_deref(), input.as_ref()))
         }

@@ -1,4 +1,4 @@
-//! Finished trials in the order of the plan, whenever they finished, and what they add up to.
+//! Finished trials in the order of the plan, in whatever order they finished, and their totals.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,35 +8,36 @@ use model::{AgentInfo, Aside, Outcome, RunInfo, Summary, TrialFigures, TrialReco
 use crate::arms::Arms;
 use crate::figure::{counted, whole};
 
-/// What reports keep of a run that goes on to tell what it came to.
+/// State that reports keep of a run in progress to summarise it.
 pub(crate) struct Ledger {
     agents: Vec<AgentInfo>,
-    /// Where each trial stands in the plan.
+    /// Place of each trial in the plan.
     places: HashMap<Arc<str>, usize>,
     planned: usize,
-    /// How many of the planned trials are only there to be compared with.
+    /// Number of planned baseline trials.
     planned_baseline: usize,
     summary: Summary,
-    /// What each attempt cost and whether it is of the baseline, by the place of its trial: a sum of fractions depends on
-    /// their order.
+    /// Cost of each attempt, with the place of its trial and `true` for the baseline. They are added in the order of
+    /// the plan, because a sum of floating-point numbers depends on the order.
     costs: Vec<(usize, f64, bool)>,
-    /// What judging and playing users took, for the same reason.
+    /// Usage of judges and played users, kept by place for the same reason.
     asides: Vec<(usize, [Option<Aside>; 2])>,
     figures: Vec<(usize, TrialFigures)>,
-    /// Whether figures are kept of trials whose arm has no variant.
+    /// `true` to keep figures of trials whose arm has no variant.
     compares: bool,
 }
 
-/// What a run came to, in a word and the reasons for it.
+/// Verdict on a run, in a word with the reasons for it.
 pub(crate) struct Verdict {
     pub(crate) word: &'static str,
-    /// The outcome whose colour it has.
+    /// Outcome that determines the colour.
     pub(crate) outcome: Outcome,
     pub(crate) because: String,
 }
 
 impl Ledger {
-    /// Of a run that begins. `compares` says whether it has anything to compare even where no arm has a variant.
+    /// Creates the ledger of a run that starts. `compares` is `true` if the run has something to compare even where no
+    /// arm has a variant.
     pub(crate) fn new(info: &RunInfo, compares: bool) -> Self {
         Self {
             agents: info.agents.clone(),
@@ -51,7 +52,7 @@ impl Ledger {
         }
     }
 
-    /// Adds a trial; where it stands in the plan.
+    /// Adds a trial and returns its place in the plan.
     pub(crate) fn add(&mut self, record: &TrialRecord) -> usize {
         let place = self.place(&record.id);
         let is_baseline = record.is_baseline();
@@ -67,12 +68,12 @@ impl Ledger {
         place
     }
 
-    /// Where a trial stands in the plan.
+    /// Returns the place of a trial in the plan.
     pub(crate) fn place(&self, trial: &str) -> usize {
         self.places.get(trial).copied().unwrap_or(usize::MAX)
     }
 
-    /// What the trials add up to.
+    /// Returns the totals of the trials.
     pub(crate) fn summary(&self) -> Summary {
         let (mut costs, mut asides) = (self.costs.clone(), self.asides.clone());
         costs.sort_by_key(|(place, ..)| *place);
@@ -98,14 +99,14 @@ impl Ledger {
         }
     }
 
-    /// The arms. None are told of a run that has nothing to compare.
+    /// Returns the arms; none if the run has nothing to compare.
     pub(crate) fn arms(&self) -> Arms {
         let mut figures: Vec<&(usize, TrialFigures)> = self.figures.iter().collect();
         figures.sort_by_key(|(place, _)| *place);
         Arms::of(figures.into_iter().map(|(_, figures)| figures), &self.agents)
     }
 
-    /// How many trials there are: `4 of 8 planned, and 4 without the skill to compare with`, in its two parts.
+    /// Returns the number of trials in two parts: `4 of 8 planned`, and `4 without the skill to compare with`.
     pub(crate) fn counted(&self) -> (String, String) {
         let mut trials = whole(self.summary.trials as u64);
         let planned = self.planned - self.planned_baseline;
@@ -120,7 +121,7 @@ impl Ledger {
         (trials, format!(", and {}{of} without the skill to compare with", whole(baseline as u64)))
     }
 
-    /// What the run came to, if it ended or was stopped by `signal`.
+    /// Returns the verdict on the run, which ended or was stopped by `signal`.
     pub(crate) fn verdict(&self, signal: Option<&str>) -> Verdict {
         let summary = &self.summary;
         let unfinished = self.planned.saturating_sub(summary.trials + summary.baseline);

@@ -1,11 +1,12 @@
-//! REPORT: turns events into something a person or a program can read.
+//! REPORT: turns events into output for people and programs.
 //!
-//! A reporter is given one event after the other and cannot tell whether the run is going on or was recorded last year.
-//! What lists show (`history`, `status`, `show`, `trend`, `compare`) is drawn by plain functions from records to text.
+//! A reporter receives one event after the other and cannot tell whether the run is in progress or was recorded last
+//! year. The output of lists (`history`, `status`, `show`, `trend`, `compare`) is created by plain functions from
+//! records to text.
 //!
-//! Nothing here reads the environment or prints: writers and [`Style`] are handed in. Times come from the events; only
-//! the live table has a clock of its own, so that it moves while nothing happens. [`terminal_size()`] is for whoever
-//! makes a [`Style`].
+//! Nothing here reads the environment or prints: writers and [`Style`] are parameters. Times come from the events; only
+//! the live table has a clock of its own, so that it moves while nothing happens. [`terminal_size()`] is for callers
+//! that create a [`Style`].
 
 // The schema of a trial is one literal of many fields.
 #![recursion_limit = "256"]

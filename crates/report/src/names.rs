@@ -1,13 +1,13 @@
-//! What trials are called on a screen: their id without the parts that tell nothing apart.
+//! Display names of trials: their id without the parts that are the same for all.
 
 use std::collections::HashMap;
 
 use model::{TrialId, TrialRecord, TrialRow, WITHOUT_SKILL};
 
-/// Knows which cases need their arm and their repetition named: those that ran under several, those that ran repeatedly.
+/// Knows which cases are shown with their arm and their repetition: those that ran under several arms, or repeatedly.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
-    /// Suite → case → what its name needs. Cases that need nothing are not here.
+    /// Suite → case → parts that its name needs. Cases that need none are absent.
     cases: HashMap<String, HashMap<String, Needs>>,
     width: usize,
 }
@@ -45,12 +45,12 @@ impl Names {
         names
     }
 
-    /// The longest name, in characters.
+    /// Width of the longest name, in characters.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
 
-    /// Whether some case ran more than once.
+    /// Returns `true` if a case ran more than once.
     pub(crate) fn compares(&self) -> bool {
         !self.cases.is_empty()
     }
@@ -67,7 +67,7 @@ impl Names {
         self.join((&row.suite, &row.case, &row.arm, row.repetition))
     }
 
-    /// Whether a case ran under several arms.
+    /// Returns `true` if a case ran under several arms.
     pub(crate) fn has_arms(&self, suite: &str, case: &str) -> bool {
         self.needs(suite, case).arm
     }
@@ -90,7 +90,7 @@ impl Names {
     }
 }
 
-/// Whether a trial is only there to be compared with: its agent lacks the skill.
+/// Returns `true` if the trial is part of the baseline: its agent lacks the skill.
 pub(crate) fn is_baseline(row: &TrialRow) -> bool {
     row.variant.as_deref() == Some(WITHOUT_SKILL)
 }

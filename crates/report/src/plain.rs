@@ -1,35 +1,36 @@
-//! Other people's text on our screen. What an agent or a tool wrote may hold escape sequences that move the cursor,
-//! change the title or hide what follows; none of them gets through.
+//! Foreign text in the terminal. Output of an agent or a tool may contain escape sequences that move the cursor, change
+//! the title or hide text; all of them are removed.
 
-/// One line: white space folded, control characters gone, cut to `most` characters.
+/// Returns the text as one line: white space collapsed, control characters removed, cut to `most` characters.
 pub(crate) fn folded(text: &str, most: usize, ellipsis: &str) -> String {
-    // Far more than any line shows, so that a huge text is not walked through for its first words.
+    // Far more than any line shows, so that a huge text is not scanned for its first words.
     let head = front(text, most.saturating_mul(8).max(4096));
     cut(&clean(head).split_whitespace().collect::<Vec<_>>().join(" "), most, ellipsis, head.len() < text.len())
 }
 
-/// One line as it is: nothing folded, control characters gone, line ends too, cut to `most` characters.
+/// Returns the text as one line without collapsing white space: control characters and line ends removed, cut to `most`
+/// characters.
 pub(crate) fn one_line(text: &str, most: usize, ellipsis: &str) -> String {
     let head = front(text, most.saturating_mul(8).max(4096));
     cut(&clean(head).replace(['\n', '\t'], " "), most, ellipsis, head.len() < text.len())
 }
 
-/// The first line that is not blank, as [`folded`].
+/// Returns the first line that is not blank, like [`folded`].
 pub(crate) fn first_line(text: &str, most: usize, ellipsis: &str) -> String {
     folded(text.lines().find(|line| !line.trim().is_empty()).unwrap_or(""), most, ellipsis)
 }
 
-/// How many lines come after the one that [`first_line`] gives, blank ones at the end not counted.
+/// Returns the number of lines after the one that [`first_line`] returns, without blank ones at the end.
 pub(crate) fn more_lines(text: &str) -> usize {
     text.trim().lines().count().saturating_sub(1)
 }
 
-/// All lines without control characters, tabs as four spaces.
+/// Returns all lines without control characters, with tabs as four spaces.
 pub(crate) fn lines(text: &str) -> Vec<String> {
     clean(text).lines().map(|line| line.replace('\t', "    ").trim_end().to_owned()).collect()
 }
 
-/// At most `most` lines, and how many were left out.
+/// Returns at most `most` lines, and the number of lines left out.
 pub(crate) fn some_lines(text: &str, most: usize) -> (Vec<String>, usize) {
     let mut all = lines(text);
     let hidden = all.len().saturating_sub(most);
@@ -37,7 +38,8 @@ pub(crate) fn some_lines(text: &str, most: usize) -> (Vec<String>, usize) {
     (all, hidden)
 }
 
-/// Removes escape sequences, control characters but line ends and tabs, and marks that change the direction of writing.
+/// Removes escape sequences, control characters except line ends and tabs, and marks that change the direction of
+/// writing.
 pub(crate) fn clean(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();

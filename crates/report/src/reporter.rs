@@ -1,4 +1,4 @@
-//! What a report is, and the list of them.
+//! The trait of reports, and the list of them.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -7,42 +7,42 @@ use model::Envelope;
 
 use crate::{Style, json, jsonl, markdown, terminal};
 
-/// Shows a run, event by event.
+/// Output of a run, event by event.
 pub trait Reporter: Send {
-    /// Takes the next event. An error is about the writer; it never changes a run's outcome.
+    /// Processes the next event. An error is about the writer; it never changes a run's outcome.
     fn event(&mut self, envelope: &Envelope) -> io::Result<()>;
 
-    /// Takes the next event, to keep if that is of use.
+    /// Processes the next event, which the reporter may keep.
     ///
     /// # Errors
-    /// As [`event`](Self::event).
+    /// Same as [`event`](Self::event).
     fn take(&mut self, envelope: Arc<Envelope>) -> io::Result<()> {
         self.event(&envelope)
     }
 
-    /// Writes what is left. Called once, after the last event, also when the run did not come to its end.
+    /// Writes the rest. Called once, after the last event, also when the run did not complete.
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// What a reporter is opened with.
+/// Arguments for opening a reporter.
 pub struct Opening {
-    /// Where the report goes.
+    /// Destination of the report.
     pub out: Box<dyn Write + Send>,
-    /// Where a picture that changes in place may be drawn: the interactive terminal's error output. Without one,
-    /// nothing is ever drawn over.
+    /// Destination of output that changes in place: the interactive terminal's stderr. Without it, nothing is ever
+    /// redrawn.
     pub live: Option<Box<dyn Write + Send>>,
-    /// How to draw.
+    /// Style of the output.
     pub style: Style,
-    /// Only what failed and the summary. Changes nothing in a report that a program reads.
+    /// `true` to show only failures and the summary. Does not change reports for programs.
     pub quiet: bool,
-    /// Only trials that did not pass, in every report.
+    /// `true` to show only trials that did not pass, in every report.
     pub failures_only: bool,
-    /// Evidence also where a finding is met.
+    /// `true` to show evidence also of met findings.
     pub show_evidence: bool,
 }
 
 impl Opening {
-    /// Everything at its default: the whole report, nothing drawn over.
+    /// Creates an opening with all defaults: the whole report, nothing redrawn.
     pub fn new(out: Box<dyn Write + Send>, style: Style) -> Self {
         Self { out, live: None, style, quiet: false, failures_only: false, show_evidence: false }
     }
@@ -50,15 +50,15 @@ impl Opening {
 
 /// A kind of report.
 pub struct Report {
-    /// As `--report` takes it.
+    /// Name in `--report`.
     pub name: &'static str,
-    /// One line about it.
+    /// Description, one line.
     pub summary: &'static str,
-    /// Opens one.
+    /// Function that opens a reporter.
     pub open: fn(Opening) -> Box<dyn Reporter>,
 }
 
-/// Every kind of report, in the order users see.
+/// All kinds of reports, in the order users see.
 pub const REPORTS: &[Report] = &[
     Report { name: "terminal", summary: "for people: what happens, what failed and why", open: terminal::open },
     Report { name: "markdown", summary: "a page to paste into a pull request", open: markdown::open },
@@ -66,7 +66,7 @@ pub const REPORTS: &[Report] = &[
     Report { name: "jsonl", summary: "the event stream, one JSON object a line", open: jsonl::open },
 ];
 
-/// The report of that name.
+/// Returns the report of that name.
 pub fn find(name: &str) -> Option<&'static Report> {
     REPORTS.iter().find(|report| report.name == name)
 }

@@ -1,13 +1,13 @@
-//! What a score is made of, and how it is told.
+//! Composition and formatting of scores.
 
 use model::{Detail, Finding, Outcome, Status, TrialRecord};
 
 use crate::figure::{percent, points};
 
-/// How well the trial did in each dimension, from 0 to 1, in the order in which findings name them: the mean of the
-/// topmost nodes of a dimension, each with its whole weight in the trial's score. A penalty takes from the others; in a
-/// dimension of penalties alone, those that were not earned count. What is undecided counts nowhere, and where the best
-/// of several parts counts, the others do not.
+/// Returns the trial's score in each dimension, from 0 to 1, in the order in which findings name them: the mean of the
+/// topmost nodes of a dimension, weighted by their weight in the trial's score. A penalty reduces the mean of the
+/// others; in a dimension of penalties alone, the ones that were not incurred count. Undecided nodes are ignored; where
+/// only the best of several parts counts, so are the other parts.
 pub(crate) fn dimensions(findings: &[Finding]) -> Vec<(&str, f64)> {
     let mut dimensions: Vec<(&str, Mean)> = Vec::new();
     for finding in findings {
@@ -23,7 +23,7 @@ pub(crate) fn dimensions(findings: &[Finding]) -> Vec<(&str, f64)> {
     dimensions.into_iter().filter_map(|(name, mean)| Some((name, mean.value()?))).collect()
 }
 
-/// Adds the nodes among `details` and below that name a dimension which none of the nodes `above` them names.
+/// Adds the nodes in `details` and below whose dimension none of the nodes `above` them names.
 fn below<'a>(details: &'a [Detail], weight: f64, above: &mut Vec<&'a str>, dimensions: &mut Vec<(&'a str, Mean)>) {
     for detail in details.iter().filter(|detail| !detail.passed_over) {
         let weight = weight * detail.weight;
@@ -49,14 +49,14 @@ fn of<'d, 'a>(dimensions: &'d mut Vec<(&'a str, Mean)>, name: &'a str) -> &'d mu
     &mut dimensions[at].1
 }
 
-/// A weighted mean in the making.
+/// Accumulator of a weighted mean.
 #[derive(Debug, Default)]
 struct Mean {
     earned: f64,
     possible: f64,
     lost: f64,
     penalties: f64,
-    /// Scores of nodes without any weight: they decide only where nothing else does.
+    /// Scores of nodes with weight 0: they count only where there are no others.
     weightless: Vec<f64>,
 }
 
@@ -87,7 +87,7 @@ impl Mean {
     }
 }
 
-/// `passed`, or `passed but for 2 undecided`: what a trial came to, in words.
+/// Formats the outcome of a trial: `passed`, or `passed but for 2 undecided`.
 pub(crate) fn outcome(record: &TrialRecord) -> String {
     match record.passed_but_for() {
         Some(open) => format!("passed but for {open} undecided"),
@@ -95,17 +95,17 @@ pub(crate) fn outcome(record: &TrialRecord) -> String {
     }
 }
 
-/// The paths that must hold and do not, of all findings.
+/// Returns the paths of all unmet critical parts of the findings.
 pub(crate) fn failed_critical(findings: &[Finding]) -> Vec<&str> {
     findings.iter().flat_map(|finding| &finding.failed_critical).map(String::as_str).collect()
 }
 
-/// The parts of a scored trial's score: what it scored, the most there is, and what it takes to pass.
+/// Returns the parts of a scored trial's score: the score, the maximum, and the score needed to pass.
 pub(crate) fn of_scored(record: &TrialRecord) -> Option<(f64, f64, f64)> {
     Some((record.score?, record.max_score?, record.pass_score?))
 }
 
-/// `76 of 100 (needs 80)`: the first part and the second. A score that is not enough never reads as if it were.
+/// Formats a score as `76 of 100 (needs 80)`, in two parts. A score that is too low is never rounded to the needed one.
 pub(crate) fn told(record: &TrialRecord) -> Option<(String, String)> {
     let (score, most, needed) = of_scored(record)?;
     let (mut shown, mut needs) = (points(score), points(needed));
@@ -116,12 +116,13 @@ pub(crate) fn told(record: &TrialRecord) -> Option<(String, String)> {
     Some((format!("{shown} of {}", points(most)), needs))
 }
 
-/// `accuracy 90%`, for each dimension.
+/// Formats each dimension, such as `accuracy 90%`.
 pub(crate) fn dimension_shares(findings: &[Finding]) -> Vec<(&str, String)> {
     dimensions(findings).into_iter().map(|(name, share)| (name, percent(share))).collect()
 }
 
-/// `76/100`, where the outcome alone does not say it: some of it without a pass, or not all of it with one.
+/// Formats a score as `76/100` if the outcome alone does not imply it: more than 0 in a failed trial, or less than the
+/// maximum in a passed one.
 pub(crate) fn partial(outcome: Outcome, score: Option<f64>, most: Option<f64>) -> Option<String> {
     let (score, most) = (score?, most?);
     let tells = match outcome {
@@ -165,7 +166,7 @@ mod tests {
             finding("", 60.0, 0.5, &[detail("a", 0.5, 1.0, vec![]), detail("b", 0.5, 0.0, vec![])]),
             finding("", 40.0, 0.5, &[detail("", 1.0, 0.5, vec![detail("a", 0.25, 0.0, vec![])])]),
         ];
-        // 30 points in full, 10 points with nothing.
+        // 30 points in full, and 0 of 10 points.
         assert_eq!(dimensions(&findings), [("a", 0.75), ("b", 0.0)]);
     }
 

@@ -1,4 +1,4 @@
-//! One trial, whole: what was said, what was done, what was found.
+//! One trial in full: the conversation, the tool calls, the findings.
 
 use model::{Change, Envelope, Event, FileChange, Question, SideEffects, Step, TrialRecord};
 use serde_json::{Value, json};
@@ -8,11 +8,11 @@ use crate::terminal::{Paint, Style, call, result, says_all};
 use crate::trial_json;
 use crate::{given, plain};
 
-/// How many lines of one text are shown.
+/// Maximum number of lines of one text.
 const LINES: usize = 40;
 
-/// A trial's trace, findings and settings. `events` are the trial's own; of several attempts the last one is shown.
-/// `run` names the run.
+/// Formats a trial's trace, findings and settings. `events` are the trial's own; of several attempts the last one is
+/// shown. `run` names the run.
 pub fn show(record: &TrialRecord, events: &[Envelope], run: &str, style: &Style) -> String {
     let paint = Paint::new(*style);
     let mut text = format!("{}\n", paint.bold(&record.id));
@@ -37,7 +37,7 @@ pub fn show(record: &TrialRecord, events: &[Envelope], run: &str, style: &Style)
         text.push_str(&from_steps(&steps, &paint));
     }
 
-    // An output that is the answer was said in the conversation.
+    // An output that equals the answer is already shown in the conversation.
     let is_said = |output: &Value| output.as_str().is_some_and(|output| record.answer.as_deref() == Some(output));
     if let Some(output) = given::output(record).filter(|output| !is_said(output)) {
         text.push_str(&heading("output", &paint));
@@ -62,7 +62,7 @@ pub fn show(record: &TrialRecord, events: &[Envelope], run: &str, style: &Style)
     text
 }
 
-/// The trial by the report's names, its run and its steps.
+/// Returns the trial as JSON with the field names of the report, with its run and its steps.
 pub fn show_json(record: &TrialRecord, events: &[Envelope], run: &str) -> Value {
     let steps: Vec<Value> = events
         .iter()
@@ -79,7 +79,7 @@ pub fn show_json(record: &TrialRecord, events: &[Envelope], run: &str) -> Value 
     shown
 }
 
-/// The whole time of a trial, its agent's and that of each phase that took any.
+/// Formats the durations of a trial: the total, the agent's, and those of the phases that took time.
 fn times(record: &TrialRecord) -> String {
     let phases = record.phases.named().into_iter().filter(|(_, ms)| *ms > 0);
     let phases: Vec<String> = phases.map(|(name, ms)| format!("{name} {}", elapsed(ms))).collect();
@@ -145,7 +145,7 @@ fn about(record: &TrialRecord, paint: &Paint) -> String {
         .collect()
 }
 
-/// Whether the agent made use of the skill, and whether that is as the case wants it.
+/// Describes whether the agent used the skill, and whether the case wants that.
 fn used(triggered: bool, wanted: Option<bool>) -> String {
     let used = if triggered { "yes" } else { "no" };
     match wanted {
@@ -156,7 +156,7 @@ fn used(triggered: bool, wanted: Option<bool>) -> String {
     }
 }
 
-/// `https://host/a.git: branches one, two; review request 7`
+/// Formats side effects as `https://host/a.git: branches one, two; review request 7`.
 pub(crate) fn remote(effects: &SideEffects) -> String {
     let mut parts = Vec::new();
     if !effects.branches.is_empty() {
@@ -171,7 +171,7 @@ pub(crate) fn remote(effects: &SideEffects) -> String {
     format!("{}: {}", effects.remote, parts.join("; "))
 }
 
-/// The tools by their names, where they have some.
+/// Returns the names of the tools, where there are any.
 fn tools(tools: &[Value]) -> Option<String> {
     let name = |tool: &Value| {
         let name = tool.get("name").unwrap_or(tool);
@@ -180,7 +180,7 @@ fn tools(tools: &[Value]) -> Option<String> {
     (!tools.is_empty()).then(|| tools.iter().map(name).collect::<Vec<_>>().join(", "))
 }
 
-/// Whether a value is the message itself, which the conversation shows.
+/// Returns `true` if the value is the message itself, which the conversation shows.
 fn is_said(input: &Value, record: &TrialRecord) -> bool {
     record.input.iter().any(|said| input.as_str() == Some(said.as_str()))
 }
@@ -189,7 +189,7 @@ fn compact(value: &Value) -> String {
     value.to_string()
 }
 
-/// A setting as it is written; nothing for one that is not set.
+/// Formats a setting; `None` if it is not set.
 fn setting(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -241,7 +241,7 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> String {
             Step::Retry { attempt, error, .. } => {
                 say(paint.yellow(&format!("{} request retry {attempt}", signs.again)), error);
             }
-            // What is as expected is dull.
+            // A request that is as expected is not shown.
             Step::RequestCheck { met: true, .. } => {}
             Step::RequestCheck { step, met: false, because } => {
                 say(paint.red(&format!("! request of script step {step}")), because);
@@ -254,7 +254,7 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> String {
     text
 }
 
-/// What is left when no steps were kept.
+/// Returns the conversation from the record, for trials without steps.
 fn from_record(record: &TrialRecord, paint: &Paint) -> String {
     let signs = paint.signs();
     let mut text = String::new();
@@ -306,7 +306,7 @@ fn asked(question: &Question, paint: &Paint) -> String {
     format!("{} \"{asked}\"{options} {} {answer}", paint.cyan("?"), signs.arrow)
 }
 
-/// What a tool was given: a single text as it is, anything else as JSON; nothing where nothing was given.
+/// Formats the input of a tool: a single text as it is, anything else as JSON, an empty input as nothing.
 fn input(input: &Value) -> String {
     if input.is_null() || input.as_object().is_some_and(serde_json::Map::is_empty) {
         return String::new();
@@ -318,7 +318,7 @@ fn input(input: &Value) -> String {
     }
 }
 
-/// The front of a text, behind a bar.
+/// Returns the beginning of a text, each line behind a bar.
 fn block(text: &str, paint: &Paint) -> String {
     let (lines, hidden) = plain::some_lines(text.trim_end(), LINES);
     let mut block = barred(&lines, paint);
@@ -329,7 +329,7 @@ fn block(text: &str, paint: &Paint) -> String {
     block
 }
 
-/// All of a text, behind a bar.
+/// Returns all of a text, each line behind a bar.
 fn whole(text: &str, paint: &Paint) -> String {
     barred(&plain::lines(text.trim_end()), paint)
 }

@@ -1,4 +1,4 @@
-//! One run on one screen: what happened, or what is happening.
+//! One run on one screen: its state or its result.
 
 use jiff::Timestamp;
 use model::{
@@ -11,35 +11,35 @@ use crate::names::is_baseline;
 use crate::terminal::{Paint, Style, arms, doing};
 use crate::{merged_side_effects, plain, score, show};
 
-/// How many lines of one kind are shown.
+/// Maximum number of lines of one kind.
 const MOST: usize = 20;
 
-/// What `status` looks at.
+/// Input of `status`.
 pub struct StatusView<'a> {
     /// The run.
     pub run: &'a RunRow,
-    /// Its finished trials.
+    /// Finished trials of the run.
     pub trials: &'a [TrialRow],
-    /// Its trials that have begun and have no outcome.
+    /// Trials that have started and have no outcome.
     pub live: &'a [LiveTrial],
-    /// Whether the process that owns the run is still there. Of no meaning for a run that is over.
+    /// `true` if the process that owns the run still exists. Ignored for a run that is over.
     pub alive: bool,
-    /// The present moment.
+    /// The current time.
     pub now: Timestamp,
-    /// What is known beyond the lists; empty for a run that is too large to be read whole.
+    /// Details beyond the lists; empty for a run that is too large to be read completely.
     pub details: &'a Details,
 }
 
-/// What of a run stands in no list.
+/// Details of a run that no list contains.
 #[derive(Debug, Clone, Default)]
 pub struct Details {
-    /// Its agents, in the order in which their arms are told.
+    /// Agents of the run, in the order in which their arms are shown.
     pub agents: Vec<AgentInfo>,
-    /// What figures are made of, of each finished trial.
+    /// Figures of each finished trial.
     pub figures: Vec<TrialFigures>,
-    /// Trials that did not keep a budget, by their printed ids, and what is known of that.
+    /// Trials that exceeded a budget, by their printed ids, each with the description.
     pub over_budget: Vec<(String, String)>,
-    /// What trials left on remotes, a trial after the other.
+    /// Side effects on remotes, trial by trial.
     pub side_effects: Vec<SideEffects>,
     /// Commands around the run and its trials.
     pub hooks: Vec<HookRecord>,
@@ -54,7 +54,7 @@ impl Details {
     }
 }
 
-/// Budgets that a trial did not keep, whether that failed it or was only warned about.
+/// Returns the budgets that a trial exceeded, whether that failed it or caused only a warning.
 fn over_budget(record: &TrialRecord) -> Vec<String> {
     let is_budget = |kind: &str| matches!(kind, "budget" | "token_budget" | "time_budget" | "turn_budget");
     let unmet = record.findings.iter().filter(|found| found.status == Status::Unmet && is_budget(&found.kind));
@@ -62,7 +62,7 @@ fn over_budget(record: &TrialRecord) -> Vec<String> {
     unmet.map(|found| found.because.clone()).chain(warned.cloned()).collect()
 }
 
-/// The run as it stands.
+/// Formats the current state of the run.
 pub fn status(view: &StatusView<'_>, style: &Style) -> String {
     let paint = Paint::new(*style);
     let signs = paint.signs();
@@ -90,7 +90,7 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
 
     text.push_str(&told_arms(view.details, &paint));
 
-    // That an agent fails without the skill is what it is there for.
+    // The baseline is expected to fail without the skill.
     let noted: Vec<&&TrialRow> = trials
         .iter()
         .filter(|trial| matches!(trial.outcome, Outcome::Failed | Outcome::Broken | Outcome::Undecided))
@@ -116,7 +116,7 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
     text
 }
 
-/// Arms, where there is something to compare.
+/// Returns the tables of arms, where there is something to compare.
 fn told_arms(details: &Details, paint: &Paint) -> String {
     let all = Arms::of(&details.figures, &details.agents);
     if all.arms.len() < 2 && all.arms.iter().all(|arm| arm.variant.is_none()) {
@@ -150,7 +150,7 @@ fn over(view: &StatusView<'_>, paint: &Paint) -> String {
     text + &more(lines.len(), paint)
 }
 
-/// Commands that did not end well, by how often they ran.
+/// Returns the number of commands that ran, and those that failed.
 fn hooks(hooks: &[HookRecord], paint: &Paint) -> String {
     if hooks.is_empty() {
         return String::new();
@@ -166,7 +166,7 @@ fn hooks(hooks: &[HookRecord], paint: &Paint) -> String {
     text + &more(failed.len(), paint)
 }
 
-/// What trials left on remotes, and what takes it away.
+/// Returns the side effects on remotes, and the command that removes them.
 fn left_over(view: &StatusView<'_>, paint: &Paint) -> String {
     let left = &view.details.side_effects;
     if left.is_empty() {
@@ -202,7 +202,7 @@ fn state(view: &StatusView<'_>, paint: &Paint) -> String {
 
 fn counts(view: &StatusView<'_>, paint: &Paint) -> Vec<String> {
     let run = view.run;
-    // A cancelled trial has an outcome, but nobody finished it.
+    // A cancelled trial has an outcome, but did not finish.
     let cancelled = view.trials.iter().filter(|trial| trial.outcome == Outcome::Cancelled).count();
     let finished = whole(run.finished.saturating_sub(cancelled) as u64);
     let mut parts = vec![format!("{finished} of {} finished", counted(run.planned, "trial"))];
@@ -222,7 +222,7 @@ fn counts(view: &StatusView<'_>, paint: &Paint) -> Vec<String> {
     parts
 }
 
-/// Tokens with the share of the input that came from a cache, and cost, of all trials.
+/// Returns tokens, with the share of the input that came from a cache, and cost, of all trials.
 fn took(trials: &[TrialRow]) -> [String; 2] {
     let of_some = |known: usize| {
         if known < trials.len() { format!(" ({known} of {} trials known)", trials.len()) } else { String::new() }
@@ -265,7 +265,7 @@ fn waits(trial: &LiveTrial, now: Timestamp, alive: bool, paint: &Paint) -> Strin
     paint.dim(&paint.join(&parts))
 }
 
-/// The last that was heard of a run that was cut off.
+/// Returns the time of the last activity of a run that was interrupted.
 fn last(view: &StatusView<'_>) -> Timestamp {
     let heard =
         view.live.iter().flat_map(|trial| [Some(trial.since), trial.waiting_since, trial.last_step_at]).flatten();

@@ -1,4 +1,4 @@
-//! How each case did, run after run.
+//! Results of each case, run by run.
 
 use std::cmp::Ordering;
 
@@ -9,10 +9,10 @@ use crate::figure::{elapsed, minute, money, whole};
 use crate::names::Names;
 use crate::terminal::{Paint, Style};
 
-/// Cells of a full bar.
+/// Width of a full bar.
 const BAR: usize = 10;
 
-/// For each case of `trials`, a line for each run, oldest first: pass rate, tokens, cost and time per trial.
+/// Formats one line per run for each case of `trials`, oldest first: pass rate, tokens, cost and time per trial.
 pub fn trend(trials: &[TrialRow], style: &Style) -> String {
     let paint = Paint::new(*style);
     if trials.is_empty() {
@@ -62,7 +62,7 @@ fn point(run: &[&TrialRow], before: Option<Counts>, id: &str, paint: &Paint) -> 
         Some((least, _)) if least >= 1.0 => paint.green(&bar(1.0)),
         Some((least, most)) if least < most => paint.yellow(&bar(least)),
         Some((least, _)) => paint.red(&bar(least)),
-        // An empty bar would look like a rate of nothing.
+        // An empty bar would look like a rate of 0.
         None => " ".repeat(BAR),
     };
     let shown = format!("{} {:>4}", counts.told(), counts.share());
@@ -94,7 +94,8 @@ fn average(values: impl Iterator<Item = f64>) -> Option<f64> {
     statistics::estimate(&values.collect::<Vec<_>>()).map(|estimate| estimate.mean)
 }
 
-/// How many characters of an id tell the shown runs apart; at least eight. Ids are ASCII; one that is not is shown whole.
+/// Returns the number of characters that make the ids of the shown runs unique; at least eight. Ids are ASCII; if one
+/// is not, ids are shown in full.
 fn short_ids(trials: &[&TrialRow]) -> usize {
     let mut ids: Vec<&str> = trials.iter().map(|trial| trial.run.as_str()).collect();
     ids.sort_unstable();

@@ -1,5 +1,5 @@
-//! The directory that the files are in. It holds an index of what was written, so that a later run can take its place and
-//! nobody else's files are ever touched.
+//! Directory of the artefacts. It holds an index of the files that were written, so that a later run can replace them
+//! and files of others are never touched.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -7,29 +7,30 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The index: this line, and then a JSON string for each file, relative to the top. A file is entered before it is made.
+/// First line of the index. One JSON string follows for each file, relative to the top. A file is added before it is
+/// created.
 const MARK: &str = "trialrun.artifacts/1";
 
-/// The index's own name.
+/// File name of the index.
 pub(super) const INDEX: &str = ".trialrun-artifacts";
 
-/// How many names of foreign files are told.
+/// Maximum number of foreign files that an error names.
 const TOLD: usize = 3;
 
 /// A directory that one run writes to.
 #[derive(Debug)]
 pub(super) struct Folder {
     root: PathBuf,
-    /// Locked as long as the run goes on.
+    /// Index file, locked while the run is in progress.
     index: Mutex<File>,
 }
 
 impl Folder {
-    /// Takes over the directory at `root`: one that is missing or empty, or that holds what an earlier run wrote and
-    /// nothing else. What that run wrote is removed.
+    /// Takes over the directory at `root`: one that is missing or empty, or that contains only files of an earlier run.
+    /// Those files are removed.
     ///
     /// # Errors
-    /// Why it cannot be used, in words. Nothing was removed then, unless the file system fails half-way.
+    /// If it cannot be used, with the reason as text. Nothing was removed then, unless the file system fails half-way.
     pub(super) fn open(root: &Path) -> Result<Self, String> {
         let failed = |error: io::Error| format!("cannot write artefacts to {}: {error}", root.display());
         fs::create_dir_all(root).map_err(failed)?;
@@ -62,19 +63,19 @@ impl Folder {
         Ok(Self { root, index: Mutex::new(index) })
     }
 
-    /// The directory: absolute, links resolved.
+    /// Path of the directory: absolute, with links resolved.
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Enters files that are going to be made.
+    /// Adds files to the index before they are created.
     ///
     /// # Errors
-    /// When the index cannot be written.
+    /// If the index cannot be written.
     pub(super) fn enter(&self, files: impl IntoIterator<Item = PathBuf>) -> io::Result<()> {
         let mut text = String::new();
         for file in files {
-            // What is no text cannot be entered; it is foreign then, and stays.
+            // Names that are not UTF-8 cannot be added; such files count as foreign and are kept.
             if let Some(file) = file.to_str() {
                 text.push_str(&serde_json::to_string(file)?);
                 text.push('\n');
@@ -84,10 +85,10 @@ impl Folder {
         index.write_all(text.as_bytes())
     }
 
-    /// Writes a file that is entered, whole or not at all.
+    /// Writes a file of the index, as a whole or not at all.
     ///
     /// # Errors
-    /// When it cannot be written; what was there before stays.
+    /// If it cannot be written; its previous content is kept.
     pub(super) fn write(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
         let path = self.root.join(file);
         let part = self.root.join(part_of(file));
@@ -100,28 +101,28 @@ impl Folder {
             .map_err(told)
     }
 
-    /// Makes a file that is entered, to be written line by line.
+    /// Creates a file of the index, to be written line by line.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub(super) fn create(&self, file: &Path) -> io::Result<File> {
         let path = self.root.join(file);
         File::create(&path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
     }
 
-    /// Makes a directory.
+    /// Creates a directory.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub(super) fn make(&self, directory: &Path) -> io::Result<()> {
         let path = self.root.join(directory);
         fs::create_dir_all(&path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
     }
 
-    /// Enters whatever lies below `directory`: what a command of this run has put there belongs to this run.
+    /// Adds everything below `directory` to the index: files from a command of this run belong to this run.
     ///
     /// # Errors
-    /// When the index cannot be written.
+    /// If the index cannot be written.
     pub(super) fn adopt(&self, directory: &Path) -> io::Result<()> {
         let mut found = Survey::default();
         found.walk(&self.root, directory).map_err(io::Error::other)?;
@@ -129,25 +130,25 @@ impl Folder {
     }
 }
 
-/// What a file is called while it is written.
+/// Returns the name of a file while it is being written.
 fn part_of(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     file.with_file_name(format!(".{name}.part"))
 }
 
-/// A line of the index, if it leads to a place below the top. The last one may be torn.
+/// Parses a line of the index, if it names a path below the top. The last line may be incomplete.
 fn entry(line: &str) -> Option<PathBuf> {
     let path = PathBuf::from(serde_json::from_str::<String>(line).ok()?);
     let is_below = path.components().all(|part| matches!(part, Component::Normal(_)));
     (is_below && !path.as_os_str().is_empty()).then_some(path)
 }
 
-/// What there is, links not followed.
+/// Content of a directory; links are not followed.
 #[derive(Default)]
 struct Survey {
-    /// Everything that is no directory.
+    /// All entries that are not directories.
     files: Vec<PathBuf>,
-    /// Directories, each after what is in it.
+    /// Directories, each after its content.
     directories: Vec<PathBuf>,
 }
 
@@ -168,7 +169,7 @@ impl Survey {
     }
 }
 
-/// Removes what is known; nothing if there is more.
+/// Removes the known files; fails without removing anything if there are others.
 fn empty(root: &Path, known: &BTreeSet<PathBuf>) -> Result<(), String> {
     let mut found = Survey::default();
     found.walk(root, Path::new(""))?;
@@ -201,7 +202,7 @@ fn empty(root: &Path, known: &BTreeSet<PathBuf>) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// A directory of its own, gone when it is dropped.
+    /// A directory of its own, removed on drop.
     struct Scratch(PathBuf);
 
     impl Scratch {
@@ -235,7 +236,7 @@ mod tests {
         folder.enter(["c/d".into(), "e".into()]).unwrap();
         folder.make(Path::new("c")).unwrap();
         folder.write(Path::new("c/d"), b"1").unwrap();
-        // As one that was killed leaves it.
+        // Left by a process that was killed.
         fs::write(root.join("c/.d.part"), "torn").unwrap();
         assert!(Folder::open(&root).unwrap_err().contains("another run"));
         drop(folder);

@@ -1,10 +1,10 @@
-//! The artifacts directory: files about a run and each of its trials, written while the run goes on.
+//! The artefacts directory: files about a run and each of its trials, written while the run is in progress.
 //!
-//! A [`Tree`] is the directory; [`Tree::reporter`] writes it from events alone. Who runs commands after grading hands it
-//! what a trial would come to, [`Tree::write_graded`], because they are to find its files before the trial has an outcome.
+//! A [`Tree`] is the directory; [`Tree::reporter`] writes it from events alone. Post-grade commands must find the files
+//! of a trial before it has an outcome, so their caller writes the preliminary result with [`Tree::write_graded`].
 //!
-//! Each file is whole at any time: it is written beside its place and moved there. `progress.jsonl` and the agent's logs
-//! grow line by line.
+//! Each file is complete at any time: it is written under a temporary name and renamed. `progress.jsonl` and the
+//! agent's logs grow line by line.
 
 mod folder;
 mod place;
@@ -55,28 +55,28 @@ const POST_STATE: &str = "outputs/post_state.json";
 const PATCH: &str = "outputs/diff.patch";
 const OUTPUTS: &str = "outputs";
 
-/// A trial and where its files are, relative to the top.
+/// A trial and the folder of its files, relative to the top.
 struct Place {
     trial: String,
     path: PathBuf,
 }
 
-/// The files of a trial that commands after grading are told of; absolute.
+/// Paths of a trial's files that post-grade commands receive; absolute.
 #[derive(Debug, Clone)]
 pub struct TrialFiles {
-    /// The trial's own folder.
+    /// Folder of the trial.
     pub folder: PathBuf,
-    /// Its outputs.
+    /// Folder of its outputs.
     pub outputs: PathBuf,
-    /// The repository before the agent came.
+    /// State of the repository before the agent ran.
     pub pre_state: PathBuf,
-    /// The repository after it had gone.
+    /// State of the repository after the agent ran.
     pub post_state: PathBuf,
-    /// What it took.
+    /// Durations and usage.
     pub timing: PathBuf,
-    /// What it is about.
+    /// Description of the trial.
     pub run_meta: PathBuf,
-    /// What its assertions came to.
+    /// Results of its assertions.
     pub grading: PathBuf,
 }
 
@@ -85,34 +85,34 @@ pub struct Tree {
     folder: Folder,
     places: Places,
     trials: Vec<Place>,
-    /// The record that the run is in.
+    /// Path of the record of the run.
     record: PathBuf,
-    /// As events tell it: without secrets.
+    /// Description of the run, as in the events: without secrets.
     info: OnceLock<RunInfo>,
-    /// Trials whose folders are made.
+    /// Trials whose folders exist.
     made: Mutex<HashSet<PathBuf>>,
     seen: Mutex<Seen>,
     news: Condvar,
 }
 
-/// How far the reporter has come.
+/// Progress of the reporter.
 #[derive(Default)]
 struct Seen {
-    /// Commands that it knows are about to run.
+    /// Commands whose start it has seen.
     hooks: HashSet<Moment>,
-    /// It shows nothing any more.
+    /// `true` if it has stopped reporting.
     gone: bool,
 }
 
-/// A command that is about to run: when, its number, and the trial and its attempt.
+/// A command that is about to run: its hook, its number, and the trial with its attempt.
 type Moment = (HookKind, usize, Option<(String, u32)>);
 
 impl Tree {
-    /// Takes over the directory at `root`, for the trials of `info`, which are recorded in `record`. What an earlier run wrote
-    /// there is removed.
+    /// Takes over the directory at `root`, for the trials of `info`, which are recorded in `record`. Files of an
+    /// earlier run are removed.
     ///
     /// # Errors
-    /// Why it cannot be used: it holds files of somebody else's, or cannot be written.
+    /// If the directory contains foreign files or cannot be written.
     pub fn open(root: &Path, info: &RunInfo, record: &Path) -> Result<Arc<Self>, String> {
         let folder = Folder::open(root)?;
         let reserved: Vec<&str> = OF_RUN.iter().copied().chain([folder::INDEX]).collect();
@@ -134,17 +134,17 @@ impl Tree {
         }))
     }
 
-    /// The directory: absolute, links resolved.
+    /// Path of the directory: absolute, with links resolved.
     pub fn root(&self) -> &Path {
         self.folder.root()
     }
 
-    /// Writes the directory from the events of its run. There is one for a tree.
+    /// Returns the reporter that writes the directory from the events of its run. A tree has only one.
     pub fn reporter(self: &Arc<Self>) -> Box<dyn Reporter> {
         Box::new(reporter::Artifacts::new(Arc::clone(self)))
     }
 
-    /// The files of the trial with that printed id; `None` if it is none of the run's.
+    /// Returns the files of the trial with that printed id; `None` if the run does not have it.
     pub fn files(&self, trial: &str) -> Option<TrialFiles> {
         let folder = self.root().join(self.places.get(trial)?);
         Some(TrialFiles {
@@ -158,8 +158,8 @@ impl Tree {
         })
     }
 
-    /// Waits until the reporter knows that this command is about to run, so that everything before it is written. `false`
-    /// if it does not come to that in `patience`.
+    /// Waits until the reporter has seen that this command is about to run, so that everything before it is written.
+    /// Returns `false` if that does not happen within `patience`.
     pub fn catch_up(&self, hook: HookKind, number: usize, trial: Option<(&str, u32)>, patience: Duration) -> bool {
         let moment: Moment = (hook, number, trial.map(|(trial, attempt)| (trial.to_owned(), attempt)));
         let waiting = |seen: &mut Seen| !seen.gone && !seen.hooks.contains(&moment);
@@ -168,10 +168,10 @@ impl Tree {
         seen.hooks.remove(&moment)
     }
 
-    /// Writes what a trial would come to now, for commands that look at it. Nothing in it may be a secret.
+    /// Writes the preliminary result of a trial, for post-grade commands. It must not contain secrets.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// If a file cannot be written.
     pub fn write_graded(&self, record: &TrialRecord, collected: &Collected, attempt: u32) -> io::Result<()> {
         self.write_states(&record.id, collected)?;
         self.write_trial(record, attempt)
@@ -191,7 +191,7 @@ impl Tree {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The trial's folder, made.
+    /// Returns the folder of the trial, and creates it if needed.
     fn place(&self, trial: &str) -> io::Result<&Path> {
         let place = self.places.get(trial).ok_or_else(|| io::Error::other(format!("no trial is called {trial}")))?;
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -203,7 +203,7 @@ impl Tree {
         Ok(place)
     }
 
-    /// Removes what an attempt before has left of a trial.
+    /// Removes the files of an earlier attempt at a trial.
     fn clear(&self, place: &Path) {
         for file in OF_TRIAL {
             let _ = std::fs::remove_file(self.root().join(place).join(file));
@@ -221,7 +221,7 @@ impl Tree {
         }
     }
 
-    /// What is known of a trial that has come to something, or would.
+    /// Writes the files of a trial with a final or preliminary result.
     fn write_trial(&self, record: &TrialRecord, attempt: u32) -> io::Result<()> {
         let place = self.place(&record.id)?;
         if let Some(info) = self.info.get() {

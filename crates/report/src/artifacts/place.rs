@@ -1,14 +1,15 @@
-//! Where each trial's files lie: `case/arm/run-1`, below the suite's folder where there are several suites.
+//! Folders of the trials: `case/arm/run-1`, below the suite's folder where there are several suites.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use model::TrialId;
 
-/// Longer names are cut and end with a digest: file systems take 255 bytes, and other files' names are built of these.
+/// Maximum length of a name. Longer names are cut and end with a digest: file systems allow 255 bytes, and other files'
+/// names are derived from these.
 const LONGEST: usize = 120;
 
-/// Where each trial's files lie, relative to the top.
+/// Folders of the trials, relative to the top.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     trials: HashMap<String, PathBuf>,
@@ -16,7 +17,7 @@ pub(super) struct Places {
     by_suite: bool,
 }
 
-/// The names of folders, level by level. Two that only some file systems tell apart are told apart by a number.
+/// Names of folders, level by level. Names that only some file systems distinguish are distinguished by a number.
 #[derive(Debug, Default)]
 struct Names {
     given: HashMap<(PathBuf, String), String>,
@@ -24,7 +25,7 @@ struct Names {
 }
 
 impl Names {
-    /// The folder for `name` in `parent`, always the same.
+    /// Returns the folder for `name` in `parent`, always the same.
     fn below(&mut self, parent: &Path, name: &str) -> PathBuf {
         let key = (parent.to_owned(), name.to_owned());
         if let Some(given) = self.given.get(&key) {
@@ -44,7 +45,7 @@ impl Names {
 }
 
 impl Places {
-    /// The places of a plan's trials; `reserved` are names at the top that are files'.
+    /// Assigns folders to the trials of a plan; `reserved` are names of files at the top.
     pub(super) fn of(trials: &[TrialId], reserved: &[&str]) -> Self {
         let mut places = Self::default();
         let suites: HashSet<&str> = trials.iter().map(|trial| &*trial.suite).collect();
@@ -52,7 +53,7 @@ impl Places {
         for name in reserved {
             places.names.taken.insert((PathBuf::new(), name.to_lowercase()));
         }
-        // Which of two gets the number must not hang on the order in which trials run.
+        // The choice of the name with the number must not depend on the order in which trials run.
         let mut sorted: Vec<&TrialId> = trials.iter().collect();
         sorted.sort_by_key(|id| (&id.suite, &id.case, &id.arm, id.repetition));
         for id in sorted {
@@ -73,13 +74,14 @@ impl Places {
         path
     }
 
-    /// Where the trial with that printed id has its files.
+    /// Returns the folder of the trial with that printed id.
     pub(super) fn get(&self, trial: &str) -> Option<&Path> {
         self.trials.get(trial).map(PathBuf::as_path)
     }
 }
 
-/// A name that is one folder everywhere: letters, digits and `._+-=@,`; everything else as `%` and two digits.
+/// Returns `name` as a valid folder name on every file system: letters, digits and `._+-=@,`; everything else as `%`
+/// and two digits.
 fn folder_name(name: &str) -> String {
     let mut written = String::with_capacity(name.len());
     for (at, c) in name.char_indices() {

@@ -1,4 +1,5 @@
-//! `progress.jsonl`: what happens, one object a line, in agent-skill-eval's words. Fields that are not known are left out.
+//! `progress.jsonl`: the progress of a run, one object per line, with the field names of agent-skill-eval. Unknown
+//! fields are left out.
 
 use std::collections::HashSet;
 
@@ -9,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::run::{one_skill, rounded};
 use super::trial::{assertions, budget_reason, iteration, pass_rate, with_skill};
 
-/// A line: the event, when it happened, and its fields.
+/// Returns a line: the event, its time, and its fields.
 pub(super) fn line(event: &str, at: Timestamp, began: Timestamp, fields: &[&Value]) -> Vec<u8> {
     let mut all = Map::new();
     all.insert("event".into(), json!(event));
@@ -25,12 +26,12 @@ pub(super) fn line(event: &str, at: Timestamp, began: Timestamp, fields: &[&Valu
     bytes
 }
 
-/// From one to the other, in seconds with one decimal.
+/// Returns the time from one to the other, in seconds with one decimal.
 pub(super) fn seconds(from: Timestamp, to: Timestamp) -> f64 {
     rounded(to.duration_since(from).as_secs_f64().max(0.0), 1)
 }
 
-/// The fields of `suite_started`.
+/// Returns the fields of `suite_started`.
 pub(super) fn suite_started(info: &RunInfo) -> Value {
     let mut known = HashSet::new();
     let ids = info.trials.iter().map(|trial| &*trial.case).filter(|case| known.insert(*case));
@@ -46,7 +47,7 @@ pub(super) fn suite_started(info: &RunInfo) -> Value {
     })
 }
 
-/// Which run an event is about.
+/// Returns the fields that identify the trial of an event.
 pub(super) fn identity(id: &TrialId, agent: &str, has_skill: bool) -> Value {
     json!({
         "eval_id": id.case, "agent": agent, "with_skill": has_skill, "run_index": id.repetition,
@@ -54,7 +55,7 @@ pub(super) fn identity(id: &TrialId, agent: &str, has_skill: bool) -> Value {
     })
 }
 
-/// The same, of a record.
+/// Returns the same fields for a record.
 pub(super) fn identity_of(record: &TrialRecord) -> Value {
     json!({
         "eval_id": record.case, "agent": record.agent, "with_skill": with_skill(record),
@@ -62,7 +63,7 @@ pub(super) fn identity_of(record: &TrialRecord) -> Value {
     })
 }
 
-/// The fields of `agent_finished`.
+/// Returns the fields of `agent_finished`.
 pub(super) fn agent_finished(duration_s: f64, usage: Usage) -> Value {
     let tokens = usage.tokens;
     json!({
@@ -77,7 +78,7 @@ pub(super) fn agent_finished(duration_s: f64, usage: Usage) -> Value {
     })
 }
 
-/// The last event of a run and its fields.
+/// Returns the last event of a trial and its fields.
 pub(super) fn ended(record: &TrialRecord) -> (&'static str, Value) {
     match record.outcome {
         Outcome::Broken => ("run_error", json!({ "error": record.because })),
@@ -99,7 +100,7 @@ pub(super) fn ended(record: &TrialRecord) -> (&'static str, Value) {
     }
 }
 
-/// The fields of `budget_exceeded`, if it was.
+/// Returns the fields of `budget_exceeded`; `None` if no budget was exceeded.
 pub(super) fn budget_exceeded(record: &TrialRecord) -> Option<Value> {
     let action = match record.limits.on_budget {
         OnBudget::Warn => "warn",
@@ -109,7 +110,7 @@ pub(super) fn budget_exceeded(record: &TrialRecord) -> Option<Value> {
     Some(json!({ "label": record.id, "reason": budget_reason(record)?, "action": action }))
 }
 
-/// The fields of `hook_finished`.
+/// Returns the fields of `hook_finished`.
 pub(super) fn hook_finished(record: &HookRecord) -> Value {
     json!({
         "hook": record.hook.name(),

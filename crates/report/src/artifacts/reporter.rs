@@ -1,4 +1,4 @@
-//! Writes the directory from events.
+//! Reporter that writes the directory from events.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,11 +21,11 @@ pub(super) struct Artifacts {
     began: Option<Timestamp>,
     running: HashMap<String, Running>,
     results: Results,
-    /// Nothing more comes.
+    /// `true` if no more events come.
     over: bool,
 }
 
-/// A trial that has no outcome.
+/// A trial without an outcome.
 struct Running {
     identity: Value,
     attempt: u32,
@@ -36,7 +36,7 @@ struct Running {
     hooks: Vec<HookRecord>,
 }
 
-/// Where the agent's own lines go.
+/// Logs of the agent's output: stdout and stderr.
 const LOGS: [&str; 2] = ["outputs/stdout.log", "outputs/stderr.log"];
 
 impl Artifacts {
@@ -53,7 +53,7 @@ impl Artifacts {
         }
     }
 
-    /// Tells something about a running trial.
+    /// Writes an event about a running trial.
     fn say_of(&mut self, trial: &str, event: &str, at: Timestamp, fields: &Value) -> io::Result<()> {
         let Some(identity) = self.running.get(trial).map(|running| running.identity.clone()) else { return Ok(()) };
         self.say(event, at, &[&identity, fields])
@@ -93,7 +93,7 @@ impl Artifacts {
         if attempt > 1 {
             self.tree.clear(&place);
         }
-        // There in any case, and without the lines of an attempt before.
+        // Created in any case, and without the lines of an earlier attempt.
         for (at, name) in LOGS.iter().enumerate() {
             let file = self.tree.folder.create(&place.join(name))?;
             if let Some(running) = self.running.get_mut(&trial) {
@@ -200,7 +200,7 @@ impl Artifacts {
         said
     }
 
-    /// What the run has come to so far.
+    /// Writes the results of the run so far.
     fn write_run(&self, is_over: bool) -> io::Result<()> {
         let Some(info) = self.tree.info.get() else { return Ok(()) };
         self.tree.json("benchmark.json".as_ref(), &self.results.benchmark())?;

@@ -1,5 +1,5 @@
-//! What is written of a run: `suite.json`, `benchmark.json`, `summary.json` and `cleanup.json`. Names and meanings are
-//! agent-skill-eval's; what is not known is `null`, never 0.
+//! Files about a run: `suite.json`, `benchmark.json`, `summary.json` and `cleanup.json`. Names and meanings are those
+//! of agent-skill-eval; unknown values are `null`, never 0.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::Place;
 use super::trial::{assertions, budget_reason, iteration, pass_rate, text, with_skill};
 
-/// What is kept of a finished trial.
+/// Summary of a finished trial.
 #[derive(Debug, Clone)]
 pub(super) struct Brief {
     trial: Arc<str>,
@@ -71,7 +71,7 @@ impl Brief {
     }
 }
 
-/// The trials of a run so far, by the order in which they finished.
+/// Finished trials of a run, in the order in which they finished.
 #[derive(Debug, Default)]
 pub(super) struct Results {
     pub(super) trials: Vec<Brief>,
@@ -80,7 +80,7 @@ pub(super) struct Results {
     pub(super) signal: Option<String>,
 }
 
-/// `suite.json`: what was to run and where its files are.
+/// Returns `suite.json`: the plan of the run and the paths of its files.
 pub(super) fn suite(info: &RunInfo, places: &[Place], record: &Path) -> Value {
     let setting = |name: &str| info.settings.get(name).cloned().unwrap_or(Value::Null);
     let ids: BTreeSet<&str> = info.trials.iter().map(|trial| &*trial.case).collect();
@@ -104,7 +104,7 @@ pub(super) fn suite(info: &RunInfo, places: &[Place], record: &Path) -> Value {
     })
 }
 
-/// The skill that a run is about, if it is one.
+/// Returns the skill that a run is about, if there is exactly one.
 pub(super) fn one_skill(info: &RunInfo) -> Option<&str> {
     match info.skills.as_slice() {
         [skill] => Some(&skill.name),
@@ -113,7 +113,8 @@ pub(super) fn one_skill(info: &RunInfo) -> Option<&str> {
 }
 
 impl Results {
-    /// The trials of each configuration, by its name: `AGENT_with_skill`, with the model where an agent has several.
+    /// Returns the trials of each configuration by its name: `AGENT_with_skill`, with the model where an agent has
+    /// several.
     fn configurations(&self) -> BTreeMap<String, Vec<&Brief>> {
         let mut models: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
         for trial in &self.trials {
@@ -136,7 +137,7 @@ impl Results {
         all
     }
 
-    /// `benchmark.json`.
+    /// Returns `benchmark.json`.
     pub(super) fn benchmark(&self) -> Value {
         let all = self.configurations();
         let summary: Map<String, Value> =
@@ -152,7 +153,7 @@ impl Results {
         json!({ "run_summary": summary, "deltas": deltas, "delta": only })
     }
 
-    /// `summary.json`.
+    /// Returns `summary.json`.
     pub(super) fn summary(&self, info: &RunInfo, is_over: bool) -> Value {
         let all = self.configurations();
         let rates: Map<String, Value> = all
@@ -235,7 +236,7 @@ impl Results {
         })
     }
 
-    /// The limits that were set and the runs that are over one; `None` where none was.
+    /// Returns the configured limits and the trials that exceeded one; `None` if there are no limits.
     fn budget(&self, info: &RunInfo) -> Option<Value> {
         let limit = |name: &str| info.settings.get(name).filter(|value| !value.is_null()).cloned();
         let names = [
@@ -280,12 +281,12 @@ impl Results {
         Value::Object(all)
     }
 
-    /// What trials left, remote by remote.
+    /// Returns the side effects of all trials, by remote.
     fn left(&self) -> Vec<SideEffects> {
         merged(self.trials.iter().flat_map(|trial| &trial.side_effects))
     }
 
-    /// `cleanup.json`.
+    /// Returns `cleanup.json`.
     pub(super) fn cleanup(&self, info: &RunInfo) -> Value {
         let left = self.left();
         let source = info.settings.get("source_repo").and_then(Value::as_str);
@@ -316,7 +317,7 @@ impl Results {
         Value::Object(value)
     }
 
-    /// The fields of `suite_finished`.
+    /// Returns the fields of `suite_finished`.
     pub(super) fn tally(&self) -> Value {
         let count = |outcomes: &[Outcome]| self.trials.iter().filter(|trial| outcomes.contains(&trial.outcome)).count();
         json!({
@@ -328,7 +329,7 @@ impl Results {
     }
 }
 
-/// What is left on each remote by all of `left` together. A remote that one of them did not add was there before.
+/// Returns the combined side effects of `left`, by remote. A remote counts as added if one of them added it.
 pub fn merged<'a>(left: impl IntoIterator<Item = &'a SideEffects>) -> Vec<SideEffects> {
     let mut all: BTreeMap<&str, SideEffects> = BTreeMap::new();
     for left in left {
@@ -372,7 +373,7 @@ fn figures(arm: &ArmStatistics) -> Value {
         "tokens": estimate(arm.tokens),
         "cost_usd": estimate(arm.cost_usd),
         "cost_runs": arm.trials_with_cost,
-        // In this file a full pass has always been one of what was not skipped.
+        // In this file the rate of full passes has always ignored skipped assertions.
         "full_pass_rate": arm.decided_pass_rate.map(|rate| rate.mean),
         "pass_at_k": at_k(&arm.pass_at_k),
         "pass_hat_k": at_k(&arm.pass_hat_k),
@@ -393,7 +394,7 @@ fn delta_figures(delta: &Delta) -> Value {
     })
 }
 
-/// With so many decimals.
+/// Rounds `value` to `decimals` decimals.
 pub(super) fn rounded(value: f64, decimals: i32) -> f64 {
     let by = 10_f64.powi(decimals);
     (value * by).round() / by

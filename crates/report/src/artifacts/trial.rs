@@ -1,10 +1,10 @@
-//! What is written of one trial: pure functions from records to documents. Names and meanings are agent-skill-eval's;
-//! what is not known is `null`, never 0.
+//! Files about one trial: pure functions from records to documents. Names and meanings are those of agent-skill-eval;
+//! unknown values are `null`, never 0.
 
 use model::{Ending, Finding, HookRecord, RepositoryChange, RepositoryState, RunInfo, Status, TrialRecord};
 use serde_json::{Value, json};
 
-/// Types whose assertions are structured in suites of skills.
+/// Types of assertions that count as structured in suites of skills.
 const STRUCTURED: [&str; 12] = [
     "file_exists",
     "file_not_exists",
@@ -20,25 +20,25 @@ const STRUCTURED: [&str; 12] = [
     "json_path_not_exists",
 ];
 
-/// The iteration, where nobody gave the run a label.
+/// Iteration of a run without a label.
 const FIRST: &str = "1";
 
-/// What a run is called.
+/// Returns the iteration, which is the label of the run.
 pub(super) fn iteration(info: &RunInfo) -> &str {
     info.label.as_deref().unwrap_or(FIRST)
 }
 
-/// Whether the agent of a trial has the skill.
+/// Returns `true` if the agent of a trial has the skill.
 pub(super) fn with_skill(record: &TrialRecord) -> bool {
     record.skill.as_ref().is_some_and(|skill| is_skill(&skill.name)) && !record.is_baseline()
 }
 
-/// Whether that is a skill's name, and not that of a prompt's stand-in.
+/// Returns `true` if `name` is the name of a skill, and not that of a prompt in its place.
 pub(super) fn is_skill(name: &str) -> bool {
     !name.starts_with("inline:")
 }
 
-/// `run_meta.json`.
+/// Returns `run_meta.json`.
 pub(super) fn run_meta(record: &TrialRecord, info: &RunInfo) -> Value {
     let agent = info.agents.iter().find(|agent| agent.name == record.agent && agent.model == record.model);
     let setting = |name: &str| info.settings.get(name).cloned().unwrap_or(Value::Null);
@@ -64,7 +64,7 @@ pub(super) fn run_meta(record: &TrialRecord, info: &RunInfo) -> Value {
     })
 }
 
-/// `timing.json`. `attempt` is the number of the last attempt.
+/// Returns `timing.json`. `attempt` is the number of the last attempt.
 pub(super) fn timing(record: &TrialRecord, attempt: u32) -> Value {
     let tokens = record.usage;
     let budget = budget_reason(record);
@@ -79,7 +79,7 @@ pub(super) fn timing(record: &TrialRecord, attempt: u32) -> Value {
         "cost_usd": record.cost_usd,
         "cost_usd_source": record.cost_source,
         "cost_usd_cli": record.cost_usd_cli,
-        // The original times the agent's process.
+        // agent-skill-eval measures the agent's process.
         "duration_ms": record.agent_ms.unwrap_or(record.duration_ms),
         "whole_duration_ms": record.duration_ms,
         "phases": record.phases,
@@ -91,7 +91,8 @@ pub(super) fn timing(record: &TrialRecord, attempt: u32) -> Value {
     })
 }
 
-/// Why a trial is over its budget, if it is: as its finding says, or as its warning does where budgets only warn.
+/// Returns the reason why a trial exceeds its budget, if it does: that of its finding, or of its warning where budgets
+/// only warn.
 pub(super) fn budget_reason(record: &TrialRecord) -> Option<String> {
     let is_budget = |finding: &&Finding| ["budget", "token_budget", "time_budget"].contains(&finding.kind.as_str());
     let mut found = record.findings.iter().filter(is_budget).filter(|finding| finding.status == Status::Unmet);
@@ -99,7 +100,7 @@ pub(super) fn budget_reason(record: &TrialRecord) -> Option<String> {
     found.next().map(|finding| finding.because.clone()).or_else(warned)
 }
 
-/// The findings that are assertions: what somebody wrote, and of what goes with every trial what does not hold.
+/// Returns the findings that are assertions: written ones, and implicit ones that are unmet.
 pub(super) fn assertions(record: &TrialRecord) -> impl Iterator<Item = &Finding> {
     record.findings.iter().filter(|finding| !finding.implicit || finding.status == Status::Unmet || is_hook(finding))
 }
@@ -108,12 +109,12 @@ fn is_hook(finding: &Finding) -> bool {
     finding.kind == "hook"
 }
 
-/// What an assertion is called.
+/// Returns the text of an assertion.
 pub(super) fn text(finding: &Finding) -> &str {
     finding.title.as_deref().unwrap_or(&finding.id)
 }
 
-/// `grading.json`, in the order of the suite. `null` for a trial that was not graded.
+/// Returns `grading.json`, in the order of the suite. `null` for a trial that was not graded.
 pub(super) fn grading(record: &TrialRecord) -> Value {
     let count = |status: Status| assertions(record).filter(|finding| finding.status == status).count();
     let (passed, failed, skipped) = (count(Status::Met), count(Status::Unmet), count(Status::Undecided));
@@ -129,7 +130,7 @@ pub(super) fn grading(record: &TrialRecord) -> Value {
     })
 }
 
-/// Of what was decided; `None` if nothing was.
+/// Returns the pass rate of the decided assertions; `None` if there are none.
 pub(super) fn pass_rate(passed: usize, failed: usize) -> Option<f64> {
     (passed + failed > 0).then(|| passed as f64 / (passed + failed) as f64)
 }
@@ -161,7 +162,7 @@ fn method(finding: &Finding) -> String {
     }
 }
 
-/// `pre_state.json` and `post_state.json`; every field is `null` where nobody looked.
+/// Returns `pre_state.json` and `post_state.json`; every field is `null` if the repository was not inspected.
 pub(super) fn states(change: Option<&RepositoryChange>) -> [Value; 2] {
     [change.map(|change| &change.before), change.map(|change| &change.after)].map(state)
 }
@@ -177,7 +178,7 @@ fn state(state: Option<&RepositoryState>) -> Value {
     let remotes = || state.remotes.values();
     let heads: std::collections::BTreeMap<&String, &String> =
         remotes().filter_map(|remote| remote.branches.as_ref()).flatten().collect();
-    // A remote that could not be asked leaves the whole unknown, and not empty.
+    // If a remote could not be queried, the whole list is unknown, not empty.
     let told = remotes().all(|remote| remote.branches.is_some());
     let requests: Vec<Value> = remotes()
         .filter_map(|remote| remote.review_requests.as_ref())
@@ -217,7 +218,7 @@ fn short(sha: &str) -> &str {
     sha.get(..7).unwrap_or(sha)
 }
 
-/// `post_grade_hooks.json`.
+/// Returns `post_grade_hooks.json`.
 pub(super) fn hooks(records: &[HookRecord]) -> Value {
     records.iter().map(hook).collect()
 }

@@ -1,4 +1,4 @@
-//! The arms of two runs side by side: after − before, paired by case.
+//! Comparison of the arms of two runs: after − before, paired by case.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::terminal::Paint;
 use crate::terminal::arms::{too_few, verdict};
 use crate::terminal::grid::{Cell, Grid, Ink};
 
-/// How much of an arm's name is shown.
+/// Maximum width of an arm's name.
 const NAME: usize = 44;
 
 /// An arm in both runs, or in one of them.
@@ -21,12 +21,12 @@ const NAME: usize = 44;
 pub(super) struct ArmChange {
     before: Option<ArmSummary>,
     after: Option<ArmSummary>,
-    /// What the second run's arm has more than the first one's.
+    /// Difference of the second run's arm from the first one's.
     delta: Delta,
 }
 
-/// Each arm of two runs, those of the second first. An arm that is called otherwise than before is the same if it is the
-/// only one of its variant that is left in either run.
+/// Returns each arm of two runs, those of the second first. Arms with different names are paired if each is the only
+/// one of its variant that is left in its run.
 pub(super) fn changes(before: &[TrialFigures], after: &[TrialFigures], agents: &[AgentInfo]) -> Vec<ArmChange> {
     let mut were = Arms::of(before, agents).arms;
     let are = Arms::of(after, agents).arms;
@@ -56,7 +56,7 @@ pub(super) fn changes(before: &[TrialFigures], after: &[TrialFigures], agents: &
     pairs.into_iter().map(change).collect()
 }
 
-/// The arms below each other. Begins with an empty line, unless there are none.
+/// Returns the table of arms. It begins with an empty line, unless there are no arms.
 pub(super) fn draw(arms: &[ArmChange], paint: &Paint) -> String {
     if arms.is_empty() {
         return String::new();
@@ -95,7 +95,7 @@ pub(super) fn draw(arms: &[ArmChange], paint: &Paint) -> String {
     text
 }
 
-/// The same for programs.
+/// Returns the arms as JSON.
 pub(super) fn to_json(arms: &[ArmChange]) -> Value {
     arms.iter()
         .map(|arm| {
@@ -120,7 +120,7 @@ impl ArmChange {
         self.one().is_some_and(ArmSummary::is_baseline)
     }
 
-    /// With the skill or without it, where that is what tells arms apart.
+    /// Returns "with skill" or "without", if the arm has a variant.
     fn variant(&self) -> Option<&'static str> {
         match self.one()?.variant.as_deref() {
             Some(WITH_SKILL) => Some("with skill"),
@@ -139,7 +139,7 @@ impl ArmChange {
             difference.map_or_else(unknown, |difference| told(difference.mean).into())
         };
         let apart = self.delta.pass_rate;
-        // What changes without the skill is not the skill's doing.
+        // A change without the skill is not caused by the skill.
         let ink = |apart: &Difference| if self.is_baseline() { Ink::Plain } else { verdict(apart) };
         [
             name.into(),

@@ -1,4 +1,4 @@
-//! The skills of two runs side by side.
+//! Comparison of the skills of two runs.
 
 use model::SkillInfo;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::plain;
 use crate::terminal::Paint;
 
-/// How many characters of a hash are shown.
+/// Number of characters of a hash that are shown.
 const HASH: usize = 12;
 
 /// A skill in both runs, or in one of them.
@@ -16,7 +16,7 @@ pub(super) struct SkillChange {
     after: Option<SkillInfo>,
 }
 
-/// Each skill of two runs by its name, those of the second first.
+/// Returns each skill of two runs by its name, those of the second first.
 pub(super) fn changes(before: &[SkillInfo], after: &[SkillInfo]) -> Vec<SkillChange> {
     let named = |name: &str, skills: &[SkillInfo]| skills.iter().find(|skill| skill.name == name).cloned();
     let ours = after.iter().map(|skill| SkillChange { before: named(&skill.name, before), after: Some(skill.clone()) });
@@ -24,13 +24,13 @@ pub(super) fn changes(before: &[SkillInfo], after: &[SkillInfo]) -> Vec<SkillCha
     ours.chain(gone.map(|skill| SkillChange { before: Some(skill.clone()), after: None })).collect()
 }
 
-/// A line for each. Begins with an empty line, unless there are none.
+/// Returns one line per skill. The text begins with an empty line, unless there are no skills.
 pub(super) fn draw(skills: &[SkillChange], paint: &Paint) -> String {
     let lines: Vec<String> = skills.iter().map(|skill| format!("  {}\n", skill.draw(paint))).collect();
     if lines.is_empty() { String::new() } else { format!("\n{}", lines.concat()) }
 }
 
-/// The same for programs.
+/// Returns the skills as JSON.
 pub(super) fn to_json(skills: &[SkillChange]) -> Value {
     skills
         .iter()

@@ -1,5 +1,5 @@
-//! Arms and what the skill is worth to them, as the report tells them: a figure by its own name, what is known about it
-//! beside it.
+//! Arms and the effect of the skill on them, in the form of the report: each figure under its own name, with the
+//! details beside it.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! A finding as the report tells it, with its parts and its failures.
+//! Findings in the form of the report, with their details and failures.
 
 use model::{Capture, Claim, Detail, Excerpt, Failure, Finding, Position, Segment, Status};
 use serde::Serialize;

@@ -1,11 +1,11 @@
-//! Commands that were put around trials, as the report tells them.
+//! Commands around trials in the form of the report.
 
 use std::sync::Arc;
 
 use model::{HookKind, HookRecord};
 use serde::Serialize;
 
-/// A command and the trial it ran for, if it ran for one.
+/// A command, and the trial that it ran for, if any.
 pub(super) struct Ran {
     pub(super) trial: Option<Arc<str>>,
     pub(super) hook: HookRecord,
@@ -19,7 +19,7 @@ pub(super) struct Hooks<'a> {
 }
 
 impl<'a> Hooks<'a> {
-    /// Of what ran, in the order in which it is to be told.
+    /// Groups the commands by hook, each in the order in which they ran.
     pub(super) fn of(ran: &'a [Ran]) -> Self {
         let when = |kind| ran.iter().filter(|ran| ran.hook.hook == kind).map(Hook::of).collect();
         Self {

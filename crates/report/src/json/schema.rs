@@ -1,4 +1,4 @@
-//! The report's form, for editors and for programs that check before they read.
+//! JSON Schema of the report, for editors and for programs that validate their input.
 
 mod arm;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::SCHEMA;
 use arm::{arm, case_delta, delta, suite_delta, trigger};
 
-/// The JSON Schema of the JSON report. Fields may be added, so that a reader must not refuse ones it does not know.
+/// Returns the JSON Schema of the JSON report. Fields may be added, so a reader must not reject unknown ones.
 pub fn report_schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -359,7 +359,7 @@ fn status() -> Value {
     json!({ "enum": ["met", "unmet", "undecided"] })
 }
 
-/// An object that always has all of these fields.
+/// Returns the schema of an object in which all of these fields are required.
 fn object(properties: Value) -> Value {
     let names: Vec<Value> =
         properties.as_object().map(Map::keys).into_iter().flatten().map(|name| name.clone().into()).collect();
@@ -371,7 +371,7 @@ fn object(properties: Value) -> Value {
     .into()
 }
 
-/// An object that always has all of `properties`, and any of `others`.
+/// Returns the schema of an object in which all of `properties` are required, and `others` are optional.
 fn object_and(properties: Value, others: Value) -> Value {
     let mut object = object(properties);
     if let (Some(known), Value::Object(others)) = (object["properties"].as_object_mut(), others) {
@@ -392,7 +392,7 @@ fn list(item: Value) -> Value {
     Map::from_iter([("type".to_owned(), "array".into()), ("items".to_owned(), item)]).into()
 }
 
-/// `schema` with what it is about.
+/// Returns `schema` with a description.
 fn about(mut schema: Value, text: &str) -> Value {
     if let Some(map) = schema.as_object_mut() {
         map.insert("description".to_owned(), text.into());

@@ -1,4 +1,4 @@
-//! A trial as the report tells it.
+//! Trials in the form of the report.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::finding::Found;
 use super::used_aside;
 use crate::{given, score};
 
-/// A trial by the report's names.
+/// Returns a trial as JSON, with the field names of the report.
 pub fn trial_json(record: &TrialRecord) -> Value {
     serde_json::to_value(Trial::of(record)).unwrap_or(Value::Null)
 }
@@ -29,7 +29,8 @@ pub(super) struct Used {
     pub(super) total: u64,
 }
 
-/// Fields that only other kinds of suites fill are there and empty, so that a reader needs one form only.
+/// JSON form of a trial. Fields that only other kinds of suites fill are present and empty, so that a reader needs only
+/// one form.
 #[derive(Serialize)]
 pub(super) struct Trial<'a> {
     id: &'a str,
@@ -142,7 +143,7 @@ impl<'a> Trial<'a> {
             questions: &record.questions,
             usage: record.usage.as_ref().map(Used::of),
             cost_usd: record.cost_usd,
-            // Where the agent's own figure is the one that counts, it is written once.
+            // If the agent's own figure is the one that counts, it is stored once.
             cost_usd_cli: record.cost_usd_cli.or(record.cost_usd.filter(|_| from_agent)),
             cost_source: record.cost_source.as_deref(),
             triggered: record.triggered,
@@ -171,7 +172,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The value the message was made of where there is one, else what the user said.
+/// The value that the message was made of, if there is one, else the user's messages.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Input<'a> {
@@ -199,7 +200,7 @@ struct Turn<'a> {
 }
 
 fn turns(record: &TrialRecord) -> Vec<Turn<'_>> {
-    // The only answer is written once in the record.
+    // The record stores a single answer only once.
     let only = record.answer.as_deref().filter(|_| record.replies.len() == 1);
     record
         .input

@@ -1,4 +1,4 @@
-//! `test:start` and what follows it: a trial of a fixtures file by the names that readers of such files know.
+//! `test:start` and the events after it: trials of a fixtures file in the format that readers of such files expect.
 
 use model::{Detail, Failure, Finding, Outcome, Status, TrialRecord};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::given;
 
-/// A case begins.
+/// Returns the event that a case starts.
 pub(super) fn start(position: usize, script: Option<&str>, input: Option<&Value>) -> Value {
     let mut event = event("test:start");
     put(&mut event, "i", position);
@@ -15,7 +15,7 @@ pub(super) fn start(position: usize, script: Option<&str>, input: Option<&Value>
     event.into()
 }
 
-/// A case is over; `None` for a trial whose case is not counted.
+/// Returns the event that a case ended; `None` for a trial whose case is not numbered.
 pub(super) fn end(record: &TrialRecord) -> Option<Value> {
     let position = record.position?;
     let mut event = match record.outcome {
@@ -30,7 +30,7 @@ pub(super) fn end(record: &TrialRecord) -> Option<Value> {
     Some(event.into())
 }
 
-/// What every ending tells.
+/// Returns the fields that all events at the end of a case share.
 fn ended(kind: &str, record: &TrialRecord) -> Map<String, Value> {
     let mut event = event(kind);
     put_some(&mut event, "title", record.title.as_deref());
@@ -64,12 +64,12 @@ fn log(kind: &str, record: &TrialRecord) -> Map<String, Value> {
     put_list(&mut event, "failedCritical", crate::score::failed_critical(&record.findings));
     match given::output(record) {
         Some(output) => put(&mut event, "actual", output),
-        // Without a result, text is all there is; a result without an output says that there is none.
+        // Without a result, the text is the whole answer; a result without an output means that there is no output.
         None if record.result.is_none() => put_some(&mut event, "actual", record.answer.as_deref()),
         None => {}
     }
     put_some(&mut event, "reason", given::reason(record));
-    // `expected` of the record is the output's, else the whole result's, else the schema.
+    // `expected` in the record is that of the output, else of the whole result, else the schema.
     let (mut trace, mut schema) = (record.expected_trace.as_ref(), record.expected_schema.as_ref());
     match (checks(record, "output"), checks(record, "expect")) {
         (true, _) => {}
@@ -78,7 +78,7 @@ fn log(kind: &str, record: &TrialRecord) -> Map<String, Value> {
     }
     put_some(&mut event, "expectedTrace", given::some(trace));
     put_some(&mut event, "expectedSchema", given::some(schema));
-    // A case that says `not` passes by what does not hold.
+    // A case with `not` passes because of what does not hold.
     if !(record.not && record.outcome == Outcome::Passed) {
         put_list(&mut event, "failures", failures(record));
     }
@@ -92,7 +92,7 @@ fn log(kind: &str, record: &TrialRecord) -> Map<String, Value> {
     event
 }
 
-/// The findings of what the case asserts.
+/// Returns the findings of the case's own assertions.
 fn written(record: &TrialRecord) -> impl Iterator<Item = &Finding> {
     record.findings.iter().filter(|finding| !finding.implicit)
 }
@@ -132,7 +132,7 @@ fn detail(detail: &Detail) -> Value {
     part.into()
 }
 
-/// Every place that is not as it should be. A finding that names no places is one itself.
+/// Returns every place with a failure. A finding that names no places is a failure itself.
 fn failures(record: &TrialRecord) -> Vec<Value> {
     let mut failures = Vec::new();
     for finding in &record.findings {
@@ -168,7 +168,7 @@ fn event(kind: &str) -> Map<String, Value> {
 }
 
 fn put(fields: &mut Map<String, Value>, name: &str, value: impl Serialize) {
-    // Only maps with keys that are no text cannot be written; there are none.
+    // Only maps whose keys are not text cannot be serialised; there are none.
     fields.insert(name.to_owned(), serde_json::to_value(value).unwrap_or_default());
 }
 

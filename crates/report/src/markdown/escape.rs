@@ -1,12 +1,12 @@
-//! Other people's text on a page of Markdown: it is shown as it is and can do nothing to the page. No table, list, link,
-//! mention or piece of HTML is made of it.
+//! Escaping of foreign text on a Markdown page: it is shown as it is, and cannot create tables, lists, links, mentions
+//! or HTML.
 
 use crate::plain;
 
-/// Keeps what follows `@` or `#` from becoming a mention of somebody or a link to something; has no width.
+/// Zero-width character behind `@` or `#` that prevents mentions and links.
 const JOINER: char = '\u{2060}';
 
-/// One line of running text, cut to `most` characters.
+/// Escapes text as one line, cut to `most` characters.
 pub(super) fn text(text: &str, most: usize) -> String {
     let line = plain::folded(text, most, "…");
     let mut escaped = String::with_capacity(line.len() + 8);
@@ -19,12 +19,12 @@ pub(super) fn text(text: &str, most: usize) -> String {
             '>' => escaped.push_str("&gt;"),
             '&' => escaped.push_str("&amp;"),
             '\\' | '`' | '*' | '[' | ']' | '|' | '~' | '$' | '!' => escaped.extend(['\\', c]),
-            // Within a word it is nothing but itself.
+            // Within a word it has no special meaning.
             '_' if before.is_alphanumeric() && next.is_alphanumeric() => escaped.push(c),
             '_' => escaped.extend(['\\', c]),
             '@' => escaped.extend([c, JOINER]),
             '#' if next.is_ascii_digit() => escaped.extend([c, JOINER]),
-            // What would begin a heading, a list or a rule if it stood first.
+            // Would begin a heading, a list or a rule at the start of a line.
             '#' | '-' | '+' | '=' if escaped.is_empty() => escaped.extend(['\\', c]),
             '.' | ')' if next == ' ' && !escaped.is_empty() && escaped.chars().all(|c| c.is_ascii_digit()) => {
                 escaped.extend(['\\', c]);
@@ -36,7 +36,7 @@ pub(super) fn text(text: &str, most: usize) -> String {
     escaped
 }
 
-/// One line between backticks, cut to `most` characters; a pipe in it does not end a table's cell.
+/// Returns the text as one line between backticks, cut to `most` characters; a pipe in it does not end a table's cell.
 pub(super) fn code(text: &str, most: usize) -> String {
     let line = plain::one_line(text, most, "…").replace('|', "\\|");
     if line.trim().is_empty() {
@@ -47,12 +47,12 @@ pub(super) fn code(text: &str, most: usize) -> String {
     format!("{fence}{pad}{line}{pad}{fence}")
 }
 
-/// As [`code`], outside of tables, where a pipe needs nothing before it.
+/// Like [`code`], for use outside of tables, where pipes are not escaped.
 pub(super) fn plain_code(text: &str, most: usize) -> String {
     code(text, most).replace("\\|", "|")
 }
 
-/// Lines between fences, moved to the right by `margin`; at most `most` of them.
+/// Returns a fenced block indented by `margin`, of at most `most` lines.
 pub(super) fn block(text: &str, margin: usize, most: usize) -> String {
     let (mut lines, hidden) = plain::some_lines(text.trim_end(), most);
     if hidden > 0 {
@@ -65,7 +65,7 @@ pub(super) fn block(text: &str, margin: usize, most: usize) -> String {
     all.map(|line| format!("{:margin$}{line}", "").trim_end().to_owned() + "\n").collect()
 }
 
-/// The most backticks in a row.
+/// Returns the length of the longest run of backticks.
 fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! A trial that did not pass: why, and where that was asked for.
+//! Section of a trial that did not pass: the reason, and the place of the assertion.
 
 use model::{Finding, Outcome, Status, TrialRecord};
 
@@ -6,21 +6,21 @@ use super::escape::{block, plain_code, text};
 use crate::figure::{about, elapsed, money};
 use crate::names::Names;
 
-/// How much of a reason is shown.
+/// Maximum length of a reason.
 const REASON: usize = 400;
-/// How much of a value is shown.
+/// Maximum length of a value.
 const VALUE: usize = 200;
-/// How many lines of evidence are shown.
+/// Maximum number of lines of evidence.
 const LINES: usize = 30;
-/// How many failures of one finding are shown.
+/// Maximum number of failures of one finding.
 const FAILURES: usize = 5;
 
-/// A trial's section, as it was when the trial finished.
+/// Section of a trial, written when the trial finished.
 pub(super) struct Section {
-    /// Where the trial stands in the plan.
+    /// Place of the trial in the plan.
     pub(super) place: usize,
     pub(super) repetition: u64,
-    /// What repetitions that came to the same share; `None` where each has something of its own to show.
+    /// Key that repetitions with the same result share; `None` if each has something of its own to show.
     pub(super) alike: Option<String>,
     pub(super) name: String,
     pub(super) text: String,
@@ -53,7 +53,7 @@ fn body(record: &TrialRecord, evidence: bool) -> String {
     let mut body = format!("{}\n\n", took.join(", "));
     let is_noted = |finding: &&Finding| finding.status != Status::Met;
     let is_shown = |finding: &&Finding| is_noted(finding) || (evidence && !finding.evidence.is_empty());
-    // Where findings say it, the trial's own reason repeats them.
+    // The trial's own reason would repeat the findings.
     if let Some(because) = record.because.as_ref().filter(|_| !record.findings.iter().any(|found| is_noted(&found))) {
         body.push_str(&format!("- {}\n", text(because, REASON)));
     }
@@ -116,7 +116,7 @@ fn found(finding: &Finding, evidence: bool) -> String {
     lines
 }
 
-/// What was asked for and what was there, a line each.
+/// Returns the expected and the actual value, one line each.
 fn values(expected: Option<&str>, actual: Option<&str>) -> String {
     let line = |name: &str, value: &str| format!("  - {name}: {}\n", plain_code(value, VALUE));
     let told = [("expected", expected), ("actual", actual)];
@@ -125,7 +125,7 @@ fn values(expected: Option<&str>, actual: Option<&str>) -> String {
     told.map(|(name, value)| line(name, value)).collect()
 }
 
-/// What was asked for, what was there, and what else helps to understand it.
+/// Returns the expected and the actual value and the evidence.
 fn proof(finding: &Finding) -> String {
     let mut proof = Vec::new();
     for (name, told) in [("expected", &finding.expected), ("actual", &finding.actual), ("error", &finding.error)] {

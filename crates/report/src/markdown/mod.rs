@@ -1,5 +1,5 @@
-//! A page of Markdown to be pasted into a pull request: what the run came to, its arms, what the skill is worth to each
-//! agent, how it triggered, and what failed, why and where. Everything that is not ours is shown and does nothing.
+//! A Markdown page for pull requests: the summary of the run, its arms, the effect of the skill on each agent, its
+//! triggering, and the failures with their reasons and places. Foreign text is shown escaped.
 
 mod escape;
 mod failure;
@@ -21,9 +21,9 @@ use crate::{Opening, Reporter};
 use escape::{code, text};
 use failure::Section;
 
-/// How many trials that did not pass are told at length. Pages of pull requests have an end.
+/// Maximum number of trials with a section of their own, because pages of pull requests are limited in size.
 const SECTIONS: usize = 50;
-/// How many trials are listed.
+/// Maximum number of trials that are listed.
 const TRIALS: usize = 200;
 
 struct Markdown {
@@ -33,7 +33,7 @@ struct Markdown {
     run: Option<Run>,
 }
 
-/// What is kept of a run that goes on.
+/// State of a run in progress.
 struct Run {
     info: RunInfo,
     names: Names,
@@ -41,9 +41,9 @@ struct Run {
     last: Timestamp,
     over: Option<(u64, Option<String>)>,
     sections: Vec<Section>,
-    /// A row for each trial, and where it stands in the plan.
+    /// Row of each trial, with its place in the plan.
     trials: Vec<(usize, String)>,
-    /// What trials warn of, and where they stand in the plan.
+    /// Warnings of trials, with their places in the plan.
     warnings: Vec<(usize, String)>,
     hooks: Vec<HookRecord>,
 }
@@ -99,7 +99,7 @@ impl Run {
 
     fn trial(&mut self, record: &TrialRecord, evidence: bool, is_listed: bool) {
         let place = self.ledger.add(record);
-        // That an agent fails without the skill is what it is there for.
+        // The baseline is expected to fail without the skill.
         if wants_reason(record.outcome) && !record.is_baseline() {
             self.sections.push(Section::of(record, place, &self.names, evidence));
         }
@@ -122,7 +122,7 @@ impl Run {
         page
     }
 
-    /// The warnings of trials.
+    /// Returns the section of the warnings of trials.
     fn warned(&mut self) -> String {
         if self.warnings.is_empty() {
             return String::new();
@@ -170,7 +170,7 @@ impl Run {
         page
     }
 
-    /// Trials that did not pass; of repetitions that came to the same, only the first.
+    /// Returns the sections of trials that did not pass; of repetitions with the same result, only the first.
     fn failures(&mut self) -> String {
         if self.sections.is_empty() {
             return String::new();
@@ -198,7 +198,7 @@ impl Run {
         page
     }
 
-    /// Every trial, folded away.
+    /// Returns the collapsed list of all trials.
     fn list(&mut self) -> String {
         if self.trials.is_empty() {
             return String::new();
@@ -220,7 +220,7 @@ impl Run {
     }
 }
 
-/// Everything about arms.
+/// Returns all figures about arms.
 fn figures(arms: &Arms) -> String {
     if arms.arms.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! The tables of the page.
+//! Tables of the Markdown page.
 
 use std::cmp::Ordering;
 
@@ -10,12 +10,13 @@ use crate::arms::{Arms, without_variant};
 use crate::figure::{about, chance, counted, percent, signed, whole};
 use crate::terminal::arms::told;
 
-/// How much of a name is shown.
+/// Maximum length of a name.
 const NAME: usize = 120;
-/// How many cases are listed.
+/// Maximum number of cases that are listed.
 const CASES: usize = 50;
 
-/// Each arm: what its trials came to and took. Means are told with their standard deviations.
+/// Returns the table of arms: the outcomes of their trials and their usage. Means are shown with their standard
+/// deviations.
 pub(super) fn arms(arms: &[ArmSummary]) -> String {
     let has_curves = arms.iter().any(|arm| arm.statistics.k > 1);
     let is_open = arms.iter().any(|arm| arm.statistics.decided < arm.statistics.trials);
@@ -48,7 +49,7 @@ pub(super) fn arms(arms: &[ArmSummary]) -> String {
     table
 }
 
-/// `91.7% ± 14.4%`; of one value, no deviation is known.
+/// Formats an estimate as `91.7% ± 14.4%`; a single value has no deviation.
 fn figure(estimate: Option<Estimate>, told: impl Fn(f64) -> String) -> String {
     estimate.map_or_else(unknown, |estimate| match estimate.stddev {
         Some(stddev) => format!("{} ± {}", told(estimate.mean), told(stddev)),
@@ -60,7 +61,7 @@ fn unknown() -> String {
     "n/a".to_owned()
 }
 
-/// What the skill is worth to each agent, a line each.
+/// Returns the effect of the skill on each agent, one line each.
 pub(super) fn deltas(deltas: &[ArmDelta]) -> String {
     let mut list = String::from("**Delta (with\\_skill − without\\_skill):**\n\n");
     for delta in deltas {
@@ -90,12 +91,12 @@ fn difference(delta: &Delta) -> String {
     )
 }
 
-/// Without the sign of a nothing that rounding leaves below 0.
+/// Returns `number` without the minus sign of a value that rounds to zero.
 fn tidy(number: f64) -> f64 {
     if number.abs() < 0.05 { 0.0 } else { number }
 }
 
-/// What each skill is worth, where the run tests several.
+/// Returns the effect of each skill, where the run tests several.
 pub(super) fn suites(deltas: &[ArmDelta]) -> String {
     let mut table = String::from(
         "| Suite | Configuration | Checks met with | Checks met without | Difference | p | Recall |\n| --- | --- | --- | --- | --- | --- | --- |\n",
@@ -124,7 +125,7 @@ fn of_one(mean: f64) -> Estimate {
     Estimate { mean, stddev: None, ci95: None }
 }
 
-/// How the skill triggers with each agent that has it.
+/// Returns the triggering of the skill for each agent that has it.
 pub(super) fn triggering(arms: &Arms) -> String {
     let mut table =
         String::from("| Configuration | Recall | Precision | Never triggered |\n| --- | --- | --- | --- |\n");
@@ -145,7 +146,7 @@ pub(super) fn triggering(arms: &Arms) -> String {
     table
 }
 
-/// The cases that the skill harms and those it helps; empty if there are none.
+/// Returns the cases that the skill harms and those it helps; empty if there are none.
 pub(super) fn cases(deltas: &[ArmDelta]) -> String {
     let mut table = String::new();
     let mut left = 0;

@@ -1,8 +1,8 @@
-//! What an agent is doing, in a few words.
+//! Activity of an agent, in a few words.
 
 use model::{Step, ToolCall};
 
-/// What is waited for, as a person says it: `the agent`, but `Bash`.
+/// Formats what an agent waits for: `the agent`, but `Bash`.
 pub(super) fn awaited(on: &str) -> String {
     let is_tool = on.starts_with(char::is_uppercase) || on.contains("__");
     if is_tool { on.to_owned() } else { format!("the {on}") }
@@ -11,10 +11,10 @@ pub(super) fn awaited(on: &str) -> String {
 use super::Paint;
 use crate::plain;
 
-/// How much of an argument stands beside its tool.
+/// Maximum width of a tool's argument.
 const ARGUMENT: usize = 80;
 
-/// `Bash "git status"`: the tool and the argument that says best what it is about.
+/// Formats a call as `Bash "git status"`: the tool and its most descriptive argument.
 pub(crate) fn call(call: &ToolCall, paint: &Paint) -> String {
     let name = plain::folded(&call.name, 60, paint.signs().ellipsis);
     match call.key_argument() {
@@ -25,7 +25,7 @@ pub(crate) fn call(call: &ToolCall, paint: &Paint) -> String {
     }
 }
 
-/// Whether [`call`] shows all that `made` was given.
+/// Returns `true` if [`call`] shows the complete input of `made`.
 pub(crate) fn says_all(made: &ToolCall, paint: &Paint) -> bool {
     let Some(input) = made.input.as_object() else { return made.input.is_null() };
     let mut values = input.values();
@@ -38,7 +38,7 @@ pub(crate) fn says_all(made: &ToolCall, paint: &Paint) -> bool {
     }
 }
 
-/// What the last step says about now; `None` for a step that says nothing.
+/// Describes the activity after a step; `None` for a step that implies none.
 pub(crate) fn doing(step: &Step, paint: &Paint) -> Option<String> {
     let ellipsis = paint.signs().ellipsis;
     match step {

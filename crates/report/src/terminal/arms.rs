@@ -1,4 +1,4 @@
-//! Arms below each other, what the skill is worth to each agent, how it triggers, and which cases it helps or harms.
+//! Tables of arms, of the effect of the skill on each agent, of its triggering, and of the cases it helps or harms.
 
 use std::cmp::Ordering;
 
@@ -11,14 +11,14 @@ use crate::arms::{Arms, without_variant};
 use crate::figure::{about, chance, counted, gain, gains, money, percent, range, seconds, signed};
 use crate::plain;
 
-/// How much of an arm's name is shown.
+/// Maximum width of an arm's name.
 const NAME: usize = 44;
-/// How many cases are shown that the skill helps or harms.
+/// Maximum number of cases that the skill helps or harms.
 const CASES: usize = 10;
-/// Below this, chance alone is held to be an unlikely cause.
+/// p-value below which chance alone counts as an unlikely cause.
 const UNLIKELY: f64 = 0.05;
 
-/// All there is to say about arms. Begins with an empty line, unless there is nothing to say.
+/// Returns everything about arms. It begins with an empty line, unless there is nothing to show.
 pub(crate) fn draw(arms: &Arms, paint: &Paint) -> String {
     let mut text = tables(arms, paint);
     let cases = cases(&arms.deltas, paint);
@@ -28,7 +28,8 @@ pub(crate) fn draw(arms: &Arms, paint: &Paint) -> String {
     text + &notes(arms, paint)
 }
 
-/// What each arm came to, what the skill is worth, and how it triggers. Begins with an empty line, unless there are no arms.
+/// Returns the outcomes of each arm, the effect of the skill, and its triggering. It begins with an empty line, unless
+/// there are no arms.
 pub(crate) fn tables(arms: &Arms, paint: &Paint) -> String {
     let mut text = String::new();
     let alone: Vec<&ArmSummary> = arms.arms.iter().filter(|arm| !is_paired(arm, &arms.deltas)).collect();
@@ -47,7 +48,7 @@ pub(crate) fn tables(arms: &Arms, paint: &Paint) -> String {
     text
 }
 
-/// What is to be known about the figures. Begins with an empty line, unless there is nothing.
+/// Returns notes about the figures. They begin with an empty line, unless there are none.
 pub(crate) fn notes(arms: &Arms, paint: &Paint) -> String {
     let mut text = String::new();
     for warning in warnings(arms) {
@@ -61,7 +62,7 @@ fn is_paired(arm: &ArmSummary, deltas: &[ArmDelta]) -> bool {
     deltas.iter().any(|delta| delta.with == arm.arm || delta.without == arm.arm)
 }
 
-/// Each agent with the skill, without it, and what that makes.
+/// Returns the table of agents with the skill, without it, and the difference.
 fn compared(arms: &Arms, paint: &Paint) -> String {
     let most = most(arms.arms.iter());
     let [at_k, hat_k] = curves(most);
@@ -90,17 +91,17 @@ fn compared(arms: &Arms, paint: &Paint) -> String {
     grid.draw(paint)
 }
 
-/// Whether a trial of either arm has something undecided.
+/// Returns `true` if a trial of either arm has something undecided.
 fn delta_is_open(arms: &Arms, delta: &ArmDelta) -> bool {
     [&delta.with, &delta.without].into_iter().filter_map(|arm| arms.named(arm)).any(is_open)
 }
 
-/// Whether a trial of the arm has something undecided.
+/// Returns `true` if a trial of the arm has something undecided.
 fn is_open(arm: &ArmSummary) -> bool {
     arm.statistics.decided < arm.statistics.trials
 }
 
-/// `9/10`, of the trials in which everything was decided.
+/// Formats the number of passes as `9/10`, of the trials in which everything was decided.
 fn passed(arm: &ArmSummary) -> Cell {
     match &arm.statistics {
         statistics if statistics.decided == 0 => unknown(),
@@ -108,23 +109,24 @@ fn passed(arm: &ArmSummary) -> Cell {
     }
 }
 
-/// The share that passes by what was decided, where that is not everything.
+/// Returns the share that passes by the decided assertions, if some are undecided.
 fn as_decided(arm: &ArmSummary) -> Cell {
     let rate = arm.statistics.decided_pass_rate.filter(|_| is_open(arm));
     rate.map_or_else(Cell::default, |rate| percent(rate.mean).into())
 }
 
-/// The most trials that every case of an arm has.
+/// Returns the highest number of trials that all cases of an arm have.
 fn most<'a>(arms: impl Iterator<Item = &'a ArmSummary>) -> u64 {
     arms.map(|arm| arm.statistics.k).max().unwrap_or(0)
 }
 
-/// `pass@3` and `pass^3`, where every case has several trials; else nothing, for columns that are not drawn.
+/// Returns the heads `pass@3` and `pass^3` if every case has several trials; else empty ones, for columns that are not
+/// drawn.
 fn curves(most: u64) -> [String; 2] {
     if most > 1 { [format!("pass@{most}"), format!("pass^{most}")] } else { Default::default() }
 }
 
-/// Both, of an arm; nothing where no case has several trials.
+/// Returns both figures of an arm; empty cells if no case has several trials.
 fn at_k(arm: &ArmSummary, most: u64) -> [Cell; 2] {
     let statistics = &arm.statistics;
     let same = if statistics.k == most { String::new() } else { format!(" k={}", statistics.k) };
@@ -175,7 +177,7 @@ fn difference(delta: &Delta, is_open: bool) -> [Cell; 11] {
     ]
 }
 
-/// How far shares are apart.
+/// Formats a difference of shares.
 fn points(difference: Option<Difference>) -> Cell {
     match difference {
         Some(difference) => Cell::new(format!("{} pts", gain(difference.mean)), verdict(&difference)),
@@ -183,7 +185,7 @@ fn points(difference: Option<Difference>) -> Cell {
     }
 }
 
-/// Good or bad where it is unlikely to be chance.
+/// Returns the colour for good or bad, if the difference is unlikely to be chance.
 pub(crate) fn verdict(difference: &Difference) -> Ink {
     match difference.p_value < UNLIKELY {
         true if difference.mean > 0.0 => Ink::Green,
@@ -196,11 +198,11 @@ fn unknown() -> Cell {
     Cell::new("n/a", Ink::Dim)
 }
 
-/// Arms that have no counterpart.
+/// Returns the table of arms without a counterpart.
 fn flat(arms: &[&ArmSummary], paint: &Paint) -> String {
     let most = most(arms.iter().copied());
     let [at_head, hat_head] = curves(most);
-    // What the only arm took stands above.
+    // The usage of the only arm is already in the summary.
     let several = |cell: Cell| if arms.len() > 1 { cell } else { Cell::default() };
     let mut grid = Grid::new(&[
         ("arm", 0),
@@ -234,7 +236,7 @@ fn flat(arms: &[&ArmSummary], paint: &Paint) -> String {
     grid.draw(paint)
 }
 
-/// How the skill triggers with each agent that has it.
+/// Returns the triggering of the skill for each agent that has it.
 fn triggering(arms: &Arms, paint: &Paint) -> String {
     let mut grid = Grid::new(&[("skill used", 0), ("recall", 0), ("precision", 0), ("never", 1), ("unknown", 2)]);
     for (arm, trigger) in arms.triggering() {
@@ -253,7 +255,7 @@ fn triggering(arms: &Arms, paint: &Paint) -> String {
     grid.draw(paint)
 }
 
-/// What each skill is worth, where the run tests several.
+/// Returns the effect of each skill, where the run tests several.
 fn suites(deltas: &[ArmDelta], paint: &Paint) -> String {
     let has_agents = deltas.len() > 1;
     let cut = |text: &str| plain::folded(text, 22, paint.signs().ellipsis);
@@ -269,7 +271,7 @@ fn suites(deltas: &[ArmDelta], paint: &Paint) -> String {
     .left(2);
     let mut suites: Vec<(&ArmDelta, &SuiteDelta)> =
         deltas.iter().flat_map(|delta| delta.suites.iter().map(move |suite| (delta, suite))).collect();
-    // Stable, so that agents stay in their order.
+    // The sort is stable, so agents keep their order.
     suites.sort_by(|(_, a), (_, b)| a.suite.cmp(&b.suite));
     for (delta, suite) in suites {
         let rate = |rate: Option<f64>| rate.map_or_else(unknown, |rate| percent(rate).into());
@@ -288,7 +290,7 @@ fn suites(deltas: &[ArmDelta], paint: &Paint) -> String {
     grid.draw(paint)
 }
 
-/// The cases that the skill harms, and those it helps, the most first. Empty if there are none.
+/// Returns the cases that the skill harms and those it helps, the largest difference first. Empty if there are none.
 fn cases(deltas: &[ArmDelta], paint: &Paint) -> String {
     let mut differing: Vec<(&ArmDelta, &CaseDelta)> = deltas
         .iter()
@@ -298,7 +300,7 @@ fn cases(deltas: &[ArmDelta], paint: &Paint) -> String {
     if differing.is_empty() {
         return String::new();
     }
-    // Stable, so that agents and cases stay in their order.
+    // The sort is stable, so agents and cases keep their order.
     differing.sort_by(|(_, a), (_, b)| a.direction().cmp(&b.direction()).then(b.distance().total_cmp(&a.distance())));
     let has_suites = differing.iter().any(|(_, case)| case.suite != differing[0].1.suite);
     let has_agents = deltas.len() > 1;
@@ -338,17 +340,17 @@ fn cases(deltas: &[ArmDelta], paint: &Paint) -> String {
     text
 }
 
-/// `2/3`, of the trials in which everything was decided.
+/// Formats the number of passes as `2/3`, of the trials in which everything was decided.
 fn trials(figures: &CaseFigures) -> Cell {
     if figures.decided == 0 { unknown() } else { format!("{}/{}", figures.passed, figures.decided).into() }
 }
 
-/// The share of checks that are met.
+/// Returns the share of met checks.
 fn checks(figures: &CaseFigures) -> Cell {
     figures.pass_rate.map_or_else(unknown, |rate| percent(rate).into())
 }
 
-/// `2/3  83%`: trials that passed, and the share of checks that are met.
+/// Formats as `2/3  83%`: trials that passed, and the share of met checks.
 pub(crate) fn told(figures: &CaseFigures) -> String {
     let checks = figures.pass_rate.map_or_else(|| "n/a".into(), percent);
     match figures.decided {
@@ -357,7 +359,7 @@ pub(crate) fn told(figures: &CaseFigures) -> String {
     }
 }
 
-/// What keeps the figures from saying what they seem to say, a sentence each.
+/// Returns warnings about misleading figures, one sentence each.
 pub(crate) fn warnings(arms: &Arms) -> Vec<String> {
     let mut warnings = Vec::new();
     for (arm, trigger) in arms.triggering().filter(|(_, trigger)| trigger.never_happened()) {
@@ -370,8 +372,8 @@ pub(crate) fn warnings(arms: &Arms) -> Vec<String> {
     warnings
 }
 
-/// Trials and cases that are in no figure, and trials of which a part is in none: `Excluded: 1 broken trial of
-/// codex+with_skill.`
+/// Returns trials and cases that no figure includes, and trials of which a part is excluded: `Excluded: 1 broken trial
+/// of codex+with_skill.`
 pub(crate) fn left_out(arms: &Arms) -> Option<String> {
     let mut parts = Vec::new();
     for arm in &arms.arms {
@@ -405,7 +407,7 @@ pub(crate) fn left_out(arms: &Arms) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Excluded: {}.", parts.join("; ")))
 }
 
-/// Said where the figures look like more than they can be: a difference that no test of so few cases can confirm.
+/// Returns a warning if a difference comes from too few cases for any test to confirm it.
 pub(crate) fn too_few(differences: impl Iterator<Item = Difference>) -> Option<String> {
     let few = |apart: &Difference| apart.mean != 0.0 && least_p_value(apart.cases) >= UNLIKELY;
     let cases = differences.filter(few).map(|apart| apart.cases).max()?;
@@ -413,7 +415,7 @@ pub(crate) fn too_few(differences: impl Iterator<Item = Difference>) -> Option<S
     Some(format!("With {}, p cannot be below {least}; below {UNLIKELY} takes six.", counted(cases, "case")))
 }
 
-/// A sentence on as many lines as it takes.
+/// Wraps a sentence into lines.
 fn folded(sentence: &str, paint: &Paint, painted: fn(&Paint, &str) -> String) -> String {
     let room = paint.width().saturating_sub(4);
     let mut lines = vec![String::new()];

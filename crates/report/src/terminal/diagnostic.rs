@@ -1,4 +1,4 @@
-//! The user's line, a caret and what to say about it: for a problem in a file and for a finding alike.
+//! Diagnostics and findings with the user's line, a caret and a label.
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
@@ -8,12 +8,12 @@ use super::{Paint, Style};
 use crate::figure::counted;
 use crate::plain;
 
-/// How many lines of a long text are drawn below a finding.
+/// Maximum number of lines of a long text below a finding.
 const LINES: usize = 12;
-/// How much of a long line is drawn there.
+/// Maximum width of such a line.
 const LINE: usize = 300;
 
-/// All problems, by file and place, each as compilers draw them. Ends with a line end unless there are none.
+/// Formats all problems like compilers do, sorted by file and place. Ends with a line end unless there are none.
 pub fn diagnostics(problems: &[Diagnostic], style: &Style) -> String {
     let renderer = renderer(style);
     let mut text = String::new();
@@ -36,7 +36,7 @@ pub fn diagnostics(problems: &[Diagnostic], style: &Style) -> String {
     text
 }
 
-/// What is drawn below several problems: `2 errors, 1 warning`. Empty for a single one, which needs no counting.
+/// Formats the line below several problems: `2 errors, 1 warning`. Empty for a single one.
 pub fn tally(problems: &[Diagnostic], style: &Style) -> String {
     let problems = distinct(problems);
     if problems.len() < 2 {
@@ -52,13 +52,13 @@ pub fn tally(problems: &[Diagnostic], style: &Style) -> String {
     format!("\n{}\n", Paint::new(*style).bold(&count))
 }
 
-/// Each problem once: a file that several suites read is reported by each of them.
+/// Returns each problem once: a file that several suites read is reported by each of them.
 fn distinct(problems: &[Diagnostic]) -> Vec<&Diagnostic> {
     let mut distinct: Vec<&Diagnostic> = problems.iter().collect();
     distinct.sort_by(|a, b| place(a).cmp(&place(b)).then(b.severity.cmp(&a.severity)));
     let mut kept: Vec<&Diagnostic> = Vec::with_capacity(distinct.len());
     for problem in distinct {
-        // Equal ones have the same place, so that only the last few can be equal.
+        // Equal problems have the same place, so only the last few can be equal.
         let same_place = kept.iter().rev().take_while(|other| place(other) == place(problem));
         if !same_place.into_iter().any(|other| *other == problem) {
             kept.push(problem);
@@ -67,8 +67,8 @@ fn distinct(problems: &[Diagnostic]) -> Vec<&Diagnostic> {
     kept
 }
 
-/// What stands below a finding's own line: where it was written, what was expected and what was there. Empty if nothing
-/// is known beyond that line. A finding that does not count is told calmly.
+/// Returns the details below a finding's own line: where it was written, the expected and the actual value. Empty if
+/// there are no details. A finding that does not count is drawn as a note.
 pub(crate) fn finding(finding: &Finding, counts: bool, paint: &Paint) -> String {
     let (level, label) = match finding.status {
         Status::Met => (Level::NOTE, format!("`{}` holds", finding.kind)),
@@ -86,7 +86,7 @@ pub(crate) fn finding(finding: &Finding, counts: bool, paint: &Paint) -> String 
     note("actual", finding.actual.as_deref().unwrap_or(""));
     note("error", finding.error.as_deref().filter(|error| *error != finding.because).unwrap_or(""));
     note("evidence", &finding.evidence.join("\n"));
-    // Names of one width let what is expected and what is there stand below each other.
+    // Names are padded to one width to align the expected and the actual value.
     let width = notes.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
 
     let Some(source) = &finding.source else {
@@ -110,7 +110,7 @@ pub(crate) fn finding(finding: &Finding, counts: bool, paint: &Paint) -> String 
     text
 }
 
-/// The user's line with what is underlined in it, and nothing said about it.
+/// Returns the user's line with the underlined place, without a label.
 pub(super) fn place_of(source: &Excerpt, counts: bool, paint: &Paint) -> String {
     let level = if counts { Level::ERROR } else { Level::NOTE };
     let mut text = renderer(&paint.style).render(&[draw(Group::with_level(level), source, None)]).trim_end().to_owned();
@@ -133,7 +133,7 @@ fn draw<'a>(group: Group<'a>, source: &'a Excerpt, label: Option<&'a str>) -> Gr
     let end = byte(first + source.length.max(1)).max(start);
     let annotation = AnnotationKind::Primary.span(start..end).label(label);
     if source.skipped > 0 {
-        // Where the line's beginning is left out, the place cannot be told from its text.
+        // Without the beginning of the line, the column cannot be computed from its text.
         let origin = Origin::path(&*source.file).line(source.line).char_column(source.column);
         let line = Snippet::source(&source.text).line_start(source.line).annotation(annotation);
         return group.element(origin).element(line);

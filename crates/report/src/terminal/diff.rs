@@ -1,17 +1,17 @@
-//! What differs between two texts, in place: what is missing struck through, what is extra beside it.
+//! Inline diff of two texts: missing text is struck through, extra text follows it.
 
 use model::{Part, Segment};
 
 use super::Paint;
 use crate::plain;
 
-/// How many lines of a diff are drawn.
+/// Maximum number of lines of a diff.
 const LINES: usize = 16;
-/// How much of a long line is drawn.
+/// Maximum width of a line.
 const LINE: usize = 300;
 
-/// The lines of a diff. Without colours, what is missing reads `[-so-]` and what is extra `{+so+}`; whole lines begin
-/// with `-` and `+` in any case.
+/// Returns the lines of a diff. Without colours, missing text is shown as `[-so-]` and extra text as `{+so+}`; whole
+/// lines always begin with `-` and `+`.
 pub(super) fn draw(segments: &[Segment], paint: &Paint) -> Vec<String> {
     let mut lines = if has_whole_lines(segments) { whole_lines(segments, paint) } else { in_place(segments, paint) };
     while lines.last().is_some_and(String::is_empty) {
@@ -25,7 +25,7 @@ pub(super) fn draw(segments: &[Segment], paint: &Paint) -> Vec<String> {
     lines
 }
 
-/// Whether every piece but the last ends with its line, so that the diff is one of lines.
+/// Returns `true` if every segment but the last ends with a line end, so that this is a diff of lines.
 fn has_whole_lines(segments: &[Segment]) -> bool {
     let mut ends: Vec<bool> = segments.iter().map(|segment| segment.text.ends_with('\n')).collect();
     ends.pop().is_some_and(|last| last || !ends.is_empty()) && ends.iter().all(|ends| *ends)
@@ -53,7 +53,7 @@ fn in_place(segments: &[Segment], paint: &Paint) -> Vec<String> {
             Part::Same => readable(&segment.text, paint),
             Part::Missing | Part::Extra => visible(&readable(&segment.text, paint), paint),
         };
-        // Colours and brackets are closed at the end of a line: what stands left of the next is none of theirs.
+        // Colours and brackets are closed at the end of a line, so that they do not affect the margin of the next one.
         for (at, piece) in text.split('\n').enumerate() {
             if at > 0 {
                 lines.push(String::new());
@@ -77,13 +77,13 @@ fn piece_of(part: Part, piece: &str, paint: &Paint) -> String {
     }
 }
 
-/// The text without what moves a cursor.
+/// Returns the text without control characters.
 fn readable(text: &str, paint: &Paint) -> String {
     let text = plain::clean(text).replace('\t', "    ");
     if paint.style.unicode { text } else { text.replace('…', paint.signs().ellipsis) }
 }
 
-/// A change of nothing but white space has something to be seen by; line ends stand as their sign before them.
+/// Makes white space visible in a change of nothing else; line ends are shown as a sign before them.
 fn visible(text: &str, paint: &Paint) -> String {
     let (space, end) = if paint.style.unicode { ("·", "↵\n") } else { (" ", "\\n\n") };
     let text = if text.chars().all(|c| c == ' ' || c == '\n') { text.replace(' ', space) } else { text.to_owned() };

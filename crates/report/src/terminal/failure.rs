@@ -1,4 +1,4 @@
-//! The places where something is not as it should be: what is wrong there, the user's line, and what differs.
+//! Failures of a finding: the message, the user's line, and the difference.
 
 use model::{Excerpt, Failure, Finding};
 use serde_json::Value;
@@ -7,23 +7,23 @@ use super::diagnostic::place_of;
 use super::{Paint, diff, indented};
 use crate::plain;
 
-/// How many failures of one finding are drawn.
+/// Maximum number of failures of one finding.
 const FEW: usize = 5;
-/// How many are drawn where everything is to be seen.
+/// Maximum number of failures where everything is shown.
 const MANY: usize = 20;
-/// How much of a message is shown.
+/// Maximum length of a message.
 const MESSAGE: usize = 300;
-/// How much of a value is shown.
+/// Maximum length of a value.
 const VALUE: usize = 160;
-/// What a note is called is padded to this.
+/// Width to which the names of notes are padded.
 const NAME: usize = "expected:".len();
 
-/// The failures of a finding. `counts` says whether they are why the trial did not pass, `all` whether everything is to
-/// be seen.
+/// Formats the failures of a finding. `counts` is `true` if they are a reason why the trial did not pass; `all` is
+/// `true` to show everything.
 pub(super) fn draw(finding: &Finding, counts: bool, all: bool, paint: &Paint) -> String {
     let mut text = String::new();
     let mut drawn: Option<&Excerpt> = None;
-    // Where no failure knows its line, all are of the finding's.
+    // If no failure has a place of its own, all have that of the finding.
     if finding.failures.iter().all(|failure| failure.source.is_none())
         && let Some(source) = &finding.source
     {
@@ -33,7 +33,7 @@ pub(super) fn draw(finding: &Finding, counts: bool, all: bool, paint: &Paint) ->
     for failure in finding.failures.iter().take(most) {
         text.push_str(&heading(failure, finding, counts, paint));
         let source = failure.source.as_ref();
-        // What several failures share is drawn above the first of them.
+        // A line that several failures share is drawn above the first of them.
         let is_new = drawn != source;
         let place = source.filter(|_| is_new);
         let mut below = place.map_or_else(String::new, |source| place_of(source, counts, paint));
@@ -50,7 +50,7 @@ pub(super) fn draw(finding: &Finding, counts: bool, all: bool, paint: &Paint) ->
 
 fn heading(failure: &Failure, finding: &Finding, counts: bool, paint: &Paint) -> String {
     let ellipsis = paint.signs().ellipsis;
-    // The whole of what was looked at has no path of its own.
+    // The root of the value has an empty path.
     let path = Some(failure.key.as_str()).filter(|key| !key.is_empty()).or(finding.key.as_deref()).unwrap_or_default();
     let path = plain::one_line(path, 120, ellipsis);
     let message = plain::folded(&failure.message, MESSAGE, ellipsis);
@@ -63,7 +63,7 @@ fn heading(failure: &Failure, finding: &Finding, counts: bool, paint: &Paint) ->
     format!("{path}{message}{critical}\n")
 }
 
-/// What was asked for, what was there, and what differs, below the line that was drawn last.
+/// Returns the expected and the actual value and their difference, below the line that was drawn last.
 fn notes(failure: &Failure, is_new: bool, paint: &Paint) -> String {
     let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
     notes.extend(failure.expected.as_ref().map(|expected| ("expected", vec![value(expected, VALUE, paint)])));
@@ -98,7 +98,7 @@ fn notes(failure: &Failure, is_new: bool, paint: &Paint) -> String {
     text
 }
 
-/// A value on one line, as JSON, but a regular expression as it is written.
+/// Formats a value on one line as JSON; a regular expression as it is written.
 fn value(value: &Value, most: usize, paint: &Paint) -> String {
     let ellipsis = paint.signs().ellipsis;
     match value.as_str().filter(|text| is_expression(text)) {
@@ -107,7 +107,7 @@ fn value(value: &Value, most: usize, paint: &Paint) -> String {
     }
 }
 
-/// Whether a text reads as a regular expression between slashes.
+/// Returns `true` if the text is a regular expression between slashes.
 fn is_expression(text: &str) -> bool {
     let flags = text.strip_prefix('/').and_then(|rest| rest.rsplit_once('/'));
     flags.is_some_and(|(source, flags)| !source.is_empty() && flags.chars().all(|flag| "dgimsuvy".contains(flag)))

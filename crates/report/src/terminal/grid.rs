@@ -1,16 +1,16 @@
-//! Columns below each other, as many as there is room for.
+//! Table that shows as many columns as there is room for.
 
 use super::Paint;
 
-/// How a cell is painted.
+/// Style of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Ink {
-    /// As it is.
+    /// Normal text.
     #[default]
     Plain,
-    /// Not worth attention.
+    /// Less important.
     Dim,
-    /// Worth attention.
+    /// More important.
     Bold,
     /// Good.
     Green,
@@ -43,32 +43,32 @@ impl<T: Into<String>> From<T> for Cell {
 
 struct Column {
     head: String,
-    /// What there is no room for goes by this: the highest first, and 0 never.
+    /// Priority for leaving the column out if there is no room: the highest rank first, rank 0 never.
     rank: u8,
     is_left: bool,
 }
 
 enum Row {
-    /// A line of its own.
+    /// A line that spans all columns.
     Heading(String),
     Cells(Vec<Cell>),
 }
 
-/// Columns below each other. The first is aligned to the left, the others to the right, unless something else is said. A
-/// column of nothing is not drawn.
+/// A table. The first column is aligned to the left and the others to the right, unless set otherwise. Empty columns
+/// are not drawn.
 pub(crate) struct Grid {
     columns: Vec<Column>,
     rows: Vec<Row>,
 }
 
-/// What stands left of a grid.
+/// Width of the left margin.
 const MARGIN: usize = 2;
-/// What stands between two columns.
+/// Width of the gap between two columns.
 const GAP: usize = 2;
 
 impl Grid {
-    /// Of columns with their heads and ranks. What there is no room for is left out: the column with the highest rank
-    /// first, and those of rank 0 never.
+    /// Creates a table with the heads and ranks of its columns. If there is no room, the column with the highest rank
+    /// is left out first, and those of rank 0 never.
     pub(crate) fn new(columns: &[(&str, u8)]) -> Self {
         let column = |(at, (head, rank)): (usize, &(&str, u8))| Column {
             head: (*head).to_owned(),
@@ -84,17 +84,17 @@ impl Grid {
         self
     }
 
-    /// Adds a line of its own.
+    /// Adds a line that spans all columns.
     pub(crate) fn heading(&mut self, text: impl Into<String>) {
         self.rows.push(Row::Heading(text.into()));
     }
 
-    /// Adds a cell to each column.
+    /// Adds a row with a cell for each column.
     pub(crate) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
         self.rows.push(Row::Cells(cells.into()));
     }
 
-    /// Ends with a line end.
+    /// Formats the table. The text ends with a line end.
     pub(crate) fn draw(&self, paint: &Paint) -> String {
         let shown = self.shown(paint.width());
         let ellipsis = paint.signs().ellipsis;
@@ -120,7 +120,7 @@ impl Grid {
             let padding = self.width(*at).saturating_sub(cell.width());
             let (left, right) = if self.columns[*at].is_left { (0, padding) } else { (padding, 0) };
             owed += left;
-            // Nothing stands behind a line's last word.
+            // Avoids trailing spaces.
             if !cell.text.is_empty() {
                 text.push_str(&" ".repeat(owed));
                 text.push_str(&painted(cell, paint));
@@ -134,7 +134,7 @@ impl Grid {
         text
     }
 
-    /// The columns there is room for.
+    /// Returns the columns that fit.
     fn shown(&self, room: usize) -> Vec<usize> {
         let has_any = |at: &usize| {
             *at == 0 || self.rows.iter().any(|row| matches!(row, Row::Cells(cells) if !cells[*at].text.is_empty()))

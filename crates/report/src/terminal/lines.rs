@@ -1,4 +1,5 @@
-//! Many jobs, nothing drawn over: a line when a trial starts, one when it has its outcome, and the failures at the end.
+//! View for several jobs without redrawing: a line when a trial starts, one when it has its outcome, and the failures
+//! at the end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,20 +11,20 @@ use crate::figure::{elapsed, money, span, whole};
 use crate::names::Names;
 use crate::{plain, score};
 
-/// What repetitions share: suite, case and arm.
+/// Key of the repetitions of a trial: suite, case and arm.
 type Series = (Arc<str>, Arc<str>, Arc<str>);
 
-/// Start and finish lines.
+/// View with a line for each start and finish.
 pub(super) struct Lines {
     paint: Paint,
     detail: Detail,
     names: Names,
     began: bool,
-    /// What a trial is called here, by its id.
+    /// Display names of trials, by id.
     called: HashMap<Arc<str>, String>,
-    /// Trials whose reason is to be drawn at the end.
+    /// Trials whose failures are drawn at the end.
     failures: Vec<TrialRecord>,
-    /// How many repetitions of a case under an arm have finished.
+    /// Number of finished repetitions of each case under each arm.
     repetitions: HashMap<Series, usize>,
 }
 
@@ -71,7 +72,7 @@ impl Lines {
                 let line = self.finished(record);
                 *self.repetitions.entry(series(record)).or_default() += 1;
                 let has_evidence = record.findings.iter().any(|finding| !finding.evidence.is_empty());
-                // That an agent fails without the skill is what it is there for.
+                // The baseline is expected to fail without the skill.
                 let is_noted = result::wants_reason(record.outcome) && !record.is_baseline();
                 if is_noted || (self.detail.evidence && has_evidence) {
                     self.failures.push((**record).clone());
@@ -107,9 +108,9 @@ impl Lines {
         format!("{word} {time}  {}\n", parts.join("  "))
     }
 
-    /// Every trial that did not pass, with its reasons, in the order of the outcomes; and every one with evidence, where
-    /// that is to be seen. Of repetitions that came to the
-    /// same, only the first is drawn, unless what each found is to be seen.
+    /// Returns every trial that did not pass, with its reasons, in the order in which they finished; and every one with
+    /// evidence, if evidence is shown. Of repetitions with the same result only the first is drawn, unless evidence is
+    /// shown.
     pub(super) fn failures(&mut self) -> String {
         let mut groups: Vec<Vec<TrialRecord>> = Vec::new();
         for record in std::mem::take(&mut self.failures) {
@@ -150,12 +151,12 @@ fn series(record: &TrialRecord) -> Series {
     (record.suite.clone(), record.case.clone(), record.arm.clone())
 }
 
-/// Whether two repetitions came to the same: the same findings, whatever words, paths and numbers they were told in.
+/// Returns `true` if two repetitions have the same result: the same findings, whatever their texts are.
 fn alike(one: &TrialRecord, other: &TrialRecord) -> bool {
     let found = |record: &TrialRecord| -> Vec<(String, Status)> {
         record.findings.iter().map(|finding| (finding.id.clone(), finding.status)).collect()
     };
-    // What broke a trial is no finding.
+    // The cause of a broken trial is not a finding.
     let broken_by = |record: &TrialRecord| record.because.clone().filter(|_| record.outcome == Outcome::Broken);
     series(one) == series(other)
         && (one.outcome, one.fault) == (other.outcome, other.fault)

@@ -1,7 +1,7 @@
-//! For people. One job is told as it happens; many jobs as a line each, and on an interactive terminal with a table
-//! below of what each worker does.
+//! Report for people. A single job is shown as it happens; several jobs with a line each, and on an interactive
+//! terminal with a table of the workers below.
 //!
-//! The only place that knows terminal libraries.
+//! Only this module uses terminal libraries.
 
 mod activity;
 pub(crate) mod arms;
@@ -41,16 +41,16 @@ use lines::Lines;
 use stream::Stream;
 use table::Table;
 
-/// What of it to show.
+/// Selection of what is shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Detail {
-    /// Only what failed and the summary.
+    /// `true` to show only failures and the summary.
     pub(crate) quiet: bool,
-    /// Evidence also where a finding is met.
+    /// `true` to show evidence also of met findings.
     pub(crate) evidence: bool,
 }
 
-/// A way of showing what happens between the header and the summary.
+/// Views of the events between the header and the summary.
 enum View {
     Stream(Stream),
     Lines(Lines),
@@ -97,7 +97,7 @@ impl Terminal {
         self.out.flush()
     }
 
-    /// What comes after the last trial.
+    /// Writes the output after the last trial.
     fn close(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.over, true) {
             return Ok(());
@@ -109,7 +109,7 @@ impl Terminal {
                 View::Table(table) => table.end(),
             };
             let text = failures + &closing.draw();
-            // Quietly, this is all there is, and nothing stands above it.
+            // In quiet mode, this is the first output.
             let text = if self.detail.quiet { text.trim_start_matches('\n') } else { &text };
             self.out.write_all(text.as_bytes())?;
         }
@@ -163,7 +163,7 @@ fn header(info: &RunInfo, paint: &Paint) -> String {
     format!("{first}\n{}\n", paint.dim(&run))
 }
 
-/// `text` with every line moved to the right.
+/// Returns `text` with every line indented.
 pub(crate) fn indented(text: &str, by: usize) -> String {
     let mut moved = String::with_capacity(text.len() + text.lines().count() * by);
     for line in text.lines() {

@@ -1,29 +1,29 @@
-//! Colours and signs.
+//! Colours and symbols.
 
 use anstyle::{AnsiColor, Effects};
 use model::{Outcome, Status};
 
-/// How to draw. The command line decides; nothing here looks at a terminal.
+/// Style of the output. The command line decides; nothing here inspects a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Whether colours and other attributes may be used.
+    /// `true` if colours and other attributes may be used.
     pub color: bool,
-    /// How many columns there are. More than 100 are not used.
+    /// Number of columns. More than 100 are not used.
     pub width: usize,
-    /// Whether a person is watching.
+    /// `true` if the output is an interactive terminal.
     pub interactive: bool,
-    /// Whether signs beyond ASCII may be used.
+    /// `true` if characters beyond ASCII may be used.
     pub unicode: bool,
 }
 
 impl Style {
-    /// Plain text of 100 columns, for a file.
+    /// Returns the style of plain text of 100 columns, for a file.
     pub const fn plain() -> Self {
         Self { color: false, width: 100, interactive: false, unicode: true }
     }
 }
 
-/// The signs.
+/// Symbols.
 #[derive(Debug)]
 pub(crate) struct Signs {
     pub(crate) trial: &'static str,
@@ -79,7 +79,7 @@ const ASCII: Signs = Signs {
     cancelled: "/",
 };
 
-/// Draws in a style.
+/// Formats text in a style.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint {
     pub(crate) style: Style,
@@ -98,7 +98,7 @@ impl Paint {
         if self.style.unicode { &UNICODE } else { &ASCII }
     }
 
-    /// ` · `
+    /// Joins the parts with ` · `.
     pub(crate) fn join<S: AsRef<str>>(&self, parts: &[S]) -> String {
         parts.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(&format!(" {} ", self.signs().dot))
     }
@@ -127,12 +127,12 @@ impl Paint {
         self.colored(AnsiColor::Yellow, text)
     }
 
-    /// Red and struck through.
+    /// Returns the text red and struck through.
     pub(crate) fn struck(&self, text: &str) -> String {
         self.with(AnsiColor::Red.on_default().effects(Effects::STRIKETHROUGH), text)
     }
 
-    /// What stands left of a line of the user's.
+    /// Returns the text in the style of the margin left of the user's lines.
     pub(crate) fn gutter(&self, text: &str) -> String {
         self.with(AnsiColor::BrightBlue.on_default().effects(Effects::BOLD), text)
     }
@@ -145,7 +145,7 @@ impl Paint {
         self.colored(AnsiColor::Cyan, text)
     }
 
-    /// The sign of an outcome.
+    /// Returns the symbol of an outcome.
     pub(crate) fn mark(&self, outcome: Outcome) -> &'static str {
         let signs = self.signs();
         match outcome {
@@ -158,7 +158,7 @@ impl Paint {
         }
     }
 
-    /// `text` in an outcome's colour.
+    /// Returns `text` in the colour of an outcome.
     pub(crate) fn as_outcome(&self, outcome: Outcome, text: &str) -> String {
         match outcome {
             Outcome::Passed => self.green(text),
@@ -168,12 +168,12 @@ impl Paint {
         }
     }
 
-    /// The sign of a finding, in its colour.
+    /// Returns the symbol of a finding, in its colour.
     pub(crate) fn status(&self, status: Status) -> String {
         self.as_outcome(like(status), self.mark_of(status))
     }
 
-    /// The sign of a finding, without a colour.
+    /// Returns the symbol of a finding, without a colour.
     pub(crate) fn mark_of(&self, status: Status) -> &'static str {
         self.mark(like(status))
     }
@@ -187,7 +187,7 @@ impl Paint {
     }
 }
 
-/// The outcome of a trial that had this finding alone.
+/// Returns the outcome of a trial with only this finding.
 fn like(status: Status) -> Outcome {
     match status {
         Status::Met => Outcome::Passed,

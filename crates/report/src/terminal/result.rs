@@ -1,4 +1,4 @@
-//! A finished trial: what it came to, what was found, what it cost.
+//! A finished trial: its outcome, its findings, its cost.
 
 use model::{Capture, Ending, Finding, Outcome, Status, TrialRecord};
 
@@ -7,10 +7,10 @@ use crate::figure::{counted, elapsed, in_and_out, money, whole};
 use crate::names::Names;
 use crate::plain;
 
-/// How much of a line of text is shown.
+/// Maximum length of a line of text.
 const TEXT: usize = 300;
 
-/// A finished trial with all its findings, as it is drawn when its outcome is known.
+/// Formats a finished trial with all its findings.
 pub fn result(record: &TrialRecord, style: &Style) -> String {
     draw(record, &Names::default(), &Paint::new(*style), Detail { quiet: false, evidence: true })
 }
@@ -29,9 +29,9 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
         let passed = record.outcome == Outcome::Passed;
         text.push_str(&format!("    {}\n", if passed { paint.dim(sentence) } else { sentence.to_owned() }));
     } else if let Some(because) = record.because.as_ref()
-        // Of a trial that failed or is undecided, the findings below say it better.
+        // The findings below describe a failed or undecided trial better.
         && !record.findings.iter().any(|found| counts(found, record))
-        // Of one that failed by its score, the next line does.
+        // The next line describes a failure because of the score.
         && !(record.outcome == Outcome::Failed && crate::score::told(record).is_some())
     {
         text.push_str(&format!("    {}\n", folded(because)));
@@ -76,7 +76,7 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
 
 fn verdict(record: &TrialRecord, paint: &Paint) -> String {
     let mut text = format!("{} {}", paint.mark(record.outcome), crate::score::outcome(record));
-    // What is undecided is nobody's trouble.
+    // An undecided trial has no fault.
     if let Some(fault) = record.fault.filter(|_| record.outcome == Outcome::Broken) {
         text.push_str(&format!(" ({})", fault_name(fault)));
     }
@@ -96,7 +96,7 @@ pub(crate) fn fault_name(fault: model::Fault) -> &'static str {
     }
 }
 
-/// What a `not` made of the trial, where it made something of it.
+/// Describes the effect of `not` on the outcome of the trial, if it had one.
 fn turned(record: &TrialRecord) -> Option<&'static str> {
     let own = |found: &Finding| found.implicit && found.status != Status::Met;
     match record.outcome {
@@ -107,14 +107,14 @@ fn turned(record: &TrialRecord) -> Option<&'static str> {
     }
 }
 
-/// Whether a finding is a reason why the trial did not pass. One that is not met may be none: in a trial that came to
-/// nothing, in one that passed by its score, and in one that wants it so.
+/// Returns `true` if a finding is a reason why the trial did not pass. An unmet finding is not one in a trial without a
+/// verdict, in one that passed by its score, and in one with `not`.
 fn counts(found: &Finding, record: &TrialRecord) -> bool {
     let is_wanted = record.not && !found.implicit && found.status == Status::Unmet;
     found.status != Status::Met && matches!(record.outcome, Outcome::Failed | Outcome::Undecided) && !is_wanted
 }
 
-/// Whether a finding holds and still gave less than it could to a score that was not enough.
+/// Returns `true` if a met finding has less than its full share of a score that was too low.
 fn is_short(found: &Finding, record: &TrialRecord) -> bool {
     let is_part = record.pass_score.is_some() && !found.implicit && found.status == Status::Met;
     is_part && record.outcome == Outcome::Failed && found.score.is_some_and(|score| score < 1.0)
@@ -124,20 +124,20 @@ fn one(found: &Finding, width: usize, record: &TrialRecord, paint: &Paint, detai
     let mut because = plain::folded(&found.because, TEXT, paint.signs().ellipsis);
     let counts = counts(found, record);
     let fell_short = is_short(found, record);
-    // What is drawn below is not said twice, and that it matches is no reason for a score that is not enough.
+    // The failures are drawn below, and a met finding does not explain a score that is too low.
     if (counts && found.status != Status::Met && !found.failures.is_empty()) || fell_short {
         because.clear();
     }
     let is_scored = record.pass_score.is_some() && !found.implicit && is_decided_by_findings(record.outcome);
     if let Some(share) = score::share(found).filter(|_| is_scored) {
-        // In a trial that passed, what a finding gave to the score is all there is to say.
+        // In a passed trial, only the finding's share of the score is shown.
         let is_all = because.is_empty() || (found.status != Status::Met && !counts);
         because = if is_all { share } else { paint.join(&[share, because]) };
     }
-    // What does not count is worth a line, but not a reader's attention.
+    // A finding that does not count is shown dimmed.
     let because = if counts { because } else { paint.dim(&because) };
     let id = plain::folded(&found.id, 80, paint.signs().ellipsis);
-    // What it means that it holds or does not is for the trial to say.
+    // With `not`, the trial's outcome says what a met finding means.
     let is_turned = record.not && !found.implicit && found.status != Status::Undecided;
     let mark = if is_turned || (record.outcome == Outcome::Passed && found.status != Status::Met) {
         paint.dim(paint.signs().dot)
@@ -190,7 +190,7 @@ fn captured(capture: &Capture, paint: &Paint) -> String {
     text
 }
 
-/// How acting ended, where neither the outcome nor a finding says it.
+/// Describes how acting ended, if neither the outcome nor a finding does.
 fn ending(record: &TrialRecord, paint: &Paint) -> String {
     let Some(ending) = &record.ending else { return String::new() };
     let told = match ending {
@@ -199,7 +199,7 @@ fn ending(record: &TrialRecord, paint: &Paint) -> String {
         | Ending::Aborted { .. }
         | Ending::Unreachable { .. }
         | Ending::InvalidTest { .. } => record.because.is_some(),
-        // Each of these has an assertion of its own, but a budget only if somebody set it.
+        // Each of these has an assertion of its own, but a budget only if it was set.
         Ending::GaveUp { .. } | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } => {
             record.findings.iter().any(|found| found.implicit && found.status == Status::Unmet)
         }
@@ -227,12 +227,12 @@ fn footer(record: &TrialRecord) -> Vec<String> {
     parts
 }
 
-/// Whether an outcome follows from what was found, and not from what went wrong around it.
+/// Returns `true` if the outcome follows from the findings, and not from a problem around the trial.
 fn is_decided_by_findings(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Passed | Outcome::Failed | Outcome::Undecided)
 }
 
-/// Whether a person wants to see why.
+/// Returns `true` if the outcome needs an explanation.
 pub(crate) fn wants_reason(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Failed | Outcome::Undecided | Outcome::Broken)
 }

@@ -1,4 +1,4 @@
-//! How a score came about.
+//! Composition of a score.
 
 use model::{Detail, Finding, Outcome, Status, TrialRecord};
 
@@ -6,16 +6,16 @@ use super::Paint;
 use crate::figure::points;
 use crate::{plain, score};
 
-/// How many parts of one finding are shown.
+/// Maximum number of parts of one finding.
 const PARTS: usize = 16;
-/// How deep parts are shown.
+/// Maximum depth of parts.
 const DEEP: usize = 4;
-/// How much of a name is shown.
+/// Maximum length of a name.
 const NAME: usize = 48;
-/// How many critical paths are named.
+/// Maximum number of critical paths.
 const PATHS: usize = 5;
 
-/// The score, the dimensions, and what is critical and failed. Empty where none of it says anything.
+/// Formats the score, the dimensions, and the failed critical parts. Empty if there are none.
 pub(super) fn head(record: &TrialRecord, paint: &Paint) -> String {
     let mut text = String::new();
     let failed = record.outcome == Outcome::Failed;
@@ -41,7 +41,7 @@ pub(super) fn head(record: &TrialRecord, paint: &Paint) -> String {
     text
 }
 
-/// What must hold whatever the score, and does not.
+/// Formats the unmet critical parts, which must hold whatever the score is.
 fn critical(record: &TrialRecord, paint: &Paint) -> String {
     let mut paths: Vec<String> = Vec::new();
     for finding in &record.findings {
@@ -62,22 +62,23 @@ fn critical(record: &TrialRecord, paint: &Paint) -> String {
     format!("    {} {}{more}\n", paint.red("critical and failed:"), paths.join(", "))
 }
 
-/// `38 of 50`: what a finding gave to the trial's score.
+/// Formats a finding's part of the trial's score, such as `38 of 50`.
 pub(super) fn share(finding: &Finding) -> Option<String> {
     Some(format!("{} of {}", points(finding.weight * finding.score?), points(finding.weight)))
 }
 
-/// A part of a finding as a line.
+/// Line of a part of a finding.
 struct Line {
     mark: String,
     name: String,
-    /// Characters of what stands left of the points.
+    /// Width of the text left of the points, in characters.
     width: usize,
     points: String,
     note: String,
 }
 
-/// The parts of a finding's score, those that gave all they could without their own. Empty if it has none.
+/// Formats the parts of a finding's score; parts with a full score are shown without their own parts. Empty if it has
+/// none.
 pub(super) fn tree(finding: &Finding, paint: &Paint) -> String {
     let mut lines = Vec::new();
     let above = finding.key.as_deref().unwrap_or_default();
@@ -105,7 +106,7 @@ pub(super) fn tree(finding: &Finding, paint: &Paint) -> String {
     text
 }
 
-/// What stands above a part.
+/// The line above a part.
 #[derive(Clone, Copy)]
 struct Above<'a> {
     path: &'a str,
@@ -131,7 +132,7 @@ fn line(detail: &Detail, weight: f64, above: Above<'_>, depth: usize, paint: &Pa
         let outcome = if detail.score > 0.0 { Outcome::Failed } else { Outcome::Passed };
         (outcome, format!("{earned} (penalty)"))
     } else {
-        // What is enough holds, also when it is not all.
+        // A part that reaches its threshold holds, also with less than the full score.
         let outcome = match detail.status {
             Status::Met => Outcome::Passed,
             Status::Unmet => Outcome::Failed,
@@ -139,7 +140,7 @@ fn line(detail: &Detail, weight: f64, above: Above<'_>, depth: usize, paint: &Pa
         };
         (outcome, format!("{earned} of {}", points(weight)))
     };
-    // A title that a part only has from above says nothing about it.
+    // A title that a part inherits does not describe it.
     let name = match detail.title.as_deref().filter(|title| above.title != Some(*title)) {
         Some(title) => plain::folded(title, NAME, ellipsis),
         None => plain::one_line(below(&detail.key, above.path), NAME, ellipsis),
@@ -158,7 +159,7 @@ fn line(detail: &Detail, weight: f64, above: Above<'_>, depth: usize, paint: &Pa
     }
 }
 
-/// The part of a path that the line above does not say.
+/// Returns the part of a path that the line above does not contain.
 fn below<'a>(path: &'a str, above: &str) -> &'a str {
     let rest = path.strip_prefix(above).filter(|_| !above.is_empty());
     let rest = rest.filter(|rest| rest.starts_with(['.', '[', '$']));

@@ -1,4 +1,4 @@
-//! A writer as the terminal it leads to.
+//! Adapter from a writer to a terminal.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -7,13 +7,13 @@ use std::sync::{Mutex, PoisonError};
 use indicatif::TermLike;
 use terminal_size::{Height, Width};
 
-/// Columns and lines of the terminal that one of the standard streams is, if one is.
+/// Returns columns and lines of the terminal that one of the standard streams is connected to, if any.
 pub fn terminal_size() -> Option<(usize, usize)> {
     let (Width(columns), Height(lines)) = terminal_size::terminal_size()?;
     Some((columns.into(), lines.into()))
 }
 
-/// Moves a cursor by writing to a handed-in writer.
+/// Terminal that moves the cursor by writing to a given writer.
 pub(super) struct Screen {
     out: Mutex<Box<dyn Write + Send>>,
     width: u16,
@@ -40,7 +40,7 @@ impl fmt::Debug for Screen {
 }
 
 impl TermLike for Screen {
-    // Lines are filled up to the right edge, so a window that was resized must be noticed.
+    // Lines fill the whole width, so a resized window must be noticed.
     fn width(&self) -> u16 {
         terminal_size::terminal_size_of(io::stderr()).map_or(self.width, |(Width(columns), _)| columns)
     }
@@ -73,8 +73,8 @@ impl TermLike for Screen {
         self.write("\r\u{1b}[2K")
     }
 
-    // What is drawn ends at the right edge. The `^C` that a terminal echoes there would move the cursor to the next line,
-    // and the table would be wiped from one line too low.
+    // The output ends at the right edge. The `^C` that a terminal echoes there would move the cursor to the next line,
+    // and the table would be erased from one line too low.
     fn flush(&self) -> io::Result<()> {
         self.write("\r")?;
         self.out.lock().unwrap_or_else(PoisonError::into_inner).flush()

@@ -1,4 +1,4 @@
-//! One job: everything an agent does, as it does it.
+//! View of a single job: everything that an agent does, as it happens.
 
 use std::collections::HashMap;
 
@@ -13,24 +13,24 @@ use crate::plain;
 const TEXT: usize = 180;
 const RESULT: usize = 120;
 
-/// The stream of a run whose trials come one after the other.
+/// View of a run whose trials run one after the other.
 pub(super) struct Stream {
     paint: Paint,
     detail: Detail,
     names: Names,
     /// Agents and their versions.
     versions: HashMap<String, String>,
-    /// When the attempt began.
+    /// Start of the attempt.
     since: Timestamp,
     /// Calls of the attempt, by id.
     calls: HashMap<String, Made>,
-    /// How many messages of the user were told when the trial began.
+    /// Number of the user's messages that were known when the trial started.
     told: usize,
 }
 
 struct Made {
     call: ToolCall,
-    /// Whether a line of it was written. A question's call is not written when the question is.
+    /// `true` if its line was written. The call of a question is not written, because the question is.
     shown: bool,
     depth: usize,
 }
@@ -106,7 +106,7 @@ impl Stream {
             Step::Session { session_id: Some(id), .. } => {
                 self.line(at, 0, &paint.dim(&format!("{} session {}", signs.does, folded(id))))
             }
-            // Of what is made up on the way nobody knows how many there will be.
+            // The number of messages that are created during the trial is not known.
             Step::UserMessage { index, text, .. } if *index > self.told => {
                 let line = format!("{} [step {index}] {}", signs.does, self.prompt(text));
                 self.line(at, 0, &paint.magenta(&line))
@@ -163,7 +163,7 @@ impl Stream {
 
     fn called(&mut self, at: Timestamp, made: &ToolCall) -> String {
         let depth = self.depth(made.parent.as_ref());
-        // What is asked is told together with the answer.
+        // A question is shown together with its answer.
         let shown = made.effect != Effect::Ask;
         self.calls.insert(made.id.clone(), Made { call: made.clone(), shown, depth });
         if shown { self.call_line(at, made, depth) } else { String::new() }
@@ -219,7 +219,7 @@ impl Stream {
         self.line(at, depth, &format!("{} {}", self.paint.signs().does, call(made, &self.paint)))
     }
 
-    /// How deep below the agent itself something happens.
+    /// Returns the nesting depth below the agent itself.
     fn depth(&self, parent: Option<&String>) -> usize {
         parent.map_or(0, |parent| self.calls.get(parent).map_or(1, |made| made.depth + 1))
     }

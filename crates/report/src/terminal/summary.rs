@@ -1,4 +1,4 @@
-//! The last block: what the run came to.
+//! The last block: the summary of the run.
 
 use model::{Envelope, Event, HookRecord, Outcome, RunInfo, Summary, Tokens, TrialRecord};
 
@@ -8,10 +8,10 @@ use crate::ledger::Ledger;
 use crate::names::Names;
 use crate::plain;
 
-/// How many trials are offered for a closer look.
+/// Maximum number of trials that are suggested for `show`.
 const HINTS: usize = 3;
 
-/// Collects what the last block needs. Trials are told in the order in which they were planned, whenever they finished.
+/// Collects the data for the last block. Trials are listed in the order of the plan, whenever they finished.
 pub(crate) struct Closing {
     paint: Paint,
     names: Names,
@@ -23,7 +23,7 @@ pub(crate) struct Closing {
     faults: Vec<&'static str>,
     /// Trials that did not pass: place, outcome and name.
     look_at: Vec<(usize, Outcome, String)>,
-    /// Commands around the run that did not end well.
+    /// Failed commands around the run.
     hooks: Vec<HookRecord>,
 }
 
@@ -58,7 +58,7 @@ impl Closing {
 
     fn trial(&mut self, record: &TrialRecord) {
         let place = self.ledger.add(record);
-        // That an agent fails without the skill is what it is there for.
+        // The baseline is expected to fail without the skill.
         if record.is_baseline() {
             return;
         }
@@ -155,7 +155,7 @@ impl Closing {
         let verdict = self.ledger.verdict(self.signal.as_deref());
         let word = paint.as_outcome(verdict.outcome, &paint.bold(verdict.word));
         let mut text = format!("\n{word}  {}\n", verdict.because);
-        // Failures are what a reader came for.
+        // Failures come first, because the reader is looking for them.
         let (failed, others): (Vec<_>, Vec<_>) =
             self.look_at.iter().partition(|(_, outcome, _)| *outcome == Outcome::Failed);
         for (.., name) in failed.into_iter().chain(others).take(HINTS) {
@@ -169,7 +169,8 @@ impl Closing {
     }
 }
 
-/// ` (9 of them passed but for it)`: of the undecided trials, those in which all that was decided passes.
+/// Formats ` (9 of them passed but for what is undecided)`: of the undecided trials, those in which all decided
+/// findings pass.
 fn but_undecided(summary: &Summary) -> String {
     match (summary.passed_but_undecided, summary.undecided) {
         (0, _) => String::new(),
@@ -178,8 +179,8 @@ fn but_undecided(summary: &Summary) -> String {
     }
 }
 
-/// The share of trials that passed, of those in which everything was decided; and where that is not all of them, the
-/// share that passes by what was decided.
+/// Returns the pass rate of the trials in which everything was decided; and if that is not all of them, the pass rate
+/// by the decided findings.
 pub(crate) fn pass_rates(summary: &Summary) -> Vec<(&'static str, String)> {
     let Summary { decided, by_decided, .. } = summary;
     let mut rates = Vec::new();
@@ -194,7 +195,7 @@ pub(crate) fn pass_rates(summary: &Summary) -> Vec<(&'static str, String)> {
     rates
 }
 
-/// `$0.0492 ($0.0246 of it without the skill; 3 of 4 trials known)`
+/// Formats the cost as `$0.0492 ($0.0246 of it without the skill; 3 of 4 trials known)`.
 pub(crate) fn cost(summary: &Summary) -> String {
     let (known, trials) = (summary.trials_with_cost, summary.trials + summary.baseline);
     let Some(cost) = summary.cost_usd else { return "n/a".into() };
@@ -204,7 +205,7 @@ pub(crate) fn cost(summary: &Summary) -> String {
     if notes.is_empty() { money(cost) } else { format!("{} ({})", money(cost), notes.join("; ")) }
 }
 
-/// As a shell takes it for one word.
+/// Quotes a word for a shell, if needed.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-.:/@#+=,%".contains(c);
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }

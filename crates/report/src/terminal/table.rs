@@ -1,5 +1,5 @@
-//! Many jobs on an interactive terminal: what each worker does stands in a table at the bottom and changes in place;
-//! finished trials scroll by above it.
+//! View of several jobs on an interactive terminal: a table at the bottom shows the activity of each worker and is
+//! redrawn in place; finished trials scroll by above it.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use super::{Detail, Paint, doing};
 use crate::figure::elapsed;
 use crate::names::Names;
 
-/// How often the clocks move.
+/// Interval at which the clocks are updated.
 const TICK: Duration = Duration::from_millis(200);
 
 /// The table and the lines above it.
@@ -26,7 +26,7 @@ pub(super) struct Table {
     rows: HashMap<String, Row>,
     total: ProgressBar,
     planned: usize,
-    /// Of trials that are not only there to be compared with.
+    /// Outcomes of trials outside the baseline.
     counts: [(Outcome, usize); 6],
     done: usize,
 }
@@ -42,7 +42,7 @@ impl Table {
         let target = ProgressDrawTarget::term_like_with_hz(Box::new(Screen::new(live, paint.width())), 10);
         let screen = MultiProgress::with_draw_target(target);
         let total = screen.add(ProgressBar::no_length().with_style(style("{wide_msg}")));
-        // Nothing is drawn yet: what stands above the table is still to be written.
+        // Nothing is drawn yet, because the lines above the table are still to be written.
         Self {
             paint,
             lines: Lines::new(paint, detail, names.clone()),
@@ -109,13 +109,13 @@ impl Table {
         })
     }
 
-    /// Takes the table away and returns what is drawn after the last trial.
+    /// Removes the table and returns the output after the last trial.
     pub(super) fn end(&mut self) -> String {
         for (_, row) in self.rows.drain() {
             row.bar.finish_and_clear();
         }
         self.total.finish_and_clear();
-        // A table that cannot be wiped is not worth an error: the summary follows below it.
+        // A table that cannot be erased is not worth an error: the summary follows below it.
         let _ = self.screen.clear();
         self.lines.failures()
     }

@@ -1,4 +1,4 @@
-//! Three agents with a skill and without it, two repetitions each: what every report makes of them.
+//! Reports on three agents with and without a skill, two repetitions each.
 
 use model::statistics::Chance;
 use model::{
@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use crate::story::{RUN, Story, broken, failed, id, met, passed, row, run_row, skill};
 use crate::{expect, reported};
 
-/// An agent, its model, and the letters of its trials with the skill and without it.
+/// An agent, its model, and the letters of its trials with and without the skill.
 type Agent = (&'static str, Option<&'static str>, [&'static str; 4], [&'static str; 4]);
 
-/// The agents, each with its model, and how its trials with the skill came out, case by case, and those without it: `p` for
-/// a pass, `f` for a failure, `b` for a broken trial. Capitals: the skill was used.
+/// The agents, each with its model, and the outcomes of its trials with and without the skill, case by case: `p` for a
+/// pass, `f` for a failure, `b` for a broken trial. Capital letters mean that the skill was used.
 const AGENTS: [Agent; 3] = [
     ("claude-code", Some("haiku"), ["PP", "PP", "PF", "pp"], ["pf", "ff", "fp", "pp"]),
     ("codex", Some("gpt-5-mini"), ["PP", "Fp", "FF", "pP"], ["fp", "pp", "fb", "pp"]),
@@ -56,13 +56,13 @@ fn record(trial: &TrialId, agent: usize, with_skill: bool, letter: char) -> Tria
     record
 }
 
-/// Every trial with its record.
+/// Returns every trial with its record.
 fn trials() -> Vec<(TrialId, TrialRecord)> {
     let mut trials = Vec::new();
     for (at, case) in CASES.iter().enumerate() {
         for repetition in 0..2 {
             for (agent, (name, model, with, without)) in AGENTS.iter().enumerate() {
-                // Planned in turns, as the seed has it.
+                // The arms take turns, as with a seed.
                 for with_skill in [agent == 1, agent != 1] {
                     let (variant, letters) =
                         if with_skill { ("with_skill", with[at]) } else { ("without_skill", without[at]) };
@@ -88,7 +88,7 @@ fn agents() -> Vec<AgentInfo> {
     AGENTS.iter().map(agent).collect()
 }
 
-/// A run of `trials` that finish in the order in which `finish` names them.
+/// Returns the events of a run of `trials` that finish in the order `finish`.
 fn told(trials: &[(TrialId, TrialRecord)], finish: &[usize]) -> Vec<Envelope> {
     let ids = trials.iter().map(|(id, _)| id.clone()).collect();
     let mut story = Story::new(ids, 4);
@@ -111,7 +111,7 @@ pub fn run() -> Vec<Envelope> {
     told(&trials, &(0..trials.len()).collect::<Vec<_>>())
 }
 
-/// What the run comes to, without the lines above.
+/// Returns the summary of the run, without the lines above.
 fn closing(text: &str) -> String {
     let rule = text.lines().position(|line| line.starts_with(['─', '-'])).unwrap();
     text.lines().skip(rule).collect::<Vec<_>>().join("\n") + "\n"
@@ -133,7 +133,7 @@ fn reports_are_the_same_whatever_order_trials_finish_in() {
     let trials = trials();
     let mut order: Vec<usize> = (0..trials.len()).collect();
     let planned = told(&trials, &order);
-    // Whatever each says of trials as they come is cut off.
+    // The lines that report single trials as they finish are removed.
     let drawn = |events: &[Envelope]| {
         ["terminal", "json", "markdown"].map(|kind| {
             let text = reported(kind, events, |_| {});
@@ -179,7 +179,7 @@ fn arms_fit_every_width() {
     }
 }
 
-/// The run with other outcomes: `change` may make each trial another.
+/// Returns the trials, each after `change`.
 fn changed(change: impl Fn(&mut TrialRecord)) -> Vec<(TrialId, TrialRecord)> {
     let mut trials = trials();
     trials.iter_mut().for_each(|(_, record)| change(record));
@@ -333,14 +333,14 @@ fn commands_around_the_run_are_in_every_report() {
     assert!(page.contains("- Hook: post-run `` ./seed | tee `log` ``: exit code 3\n"), "{page}");
 }
 
-/// A line without what stands between as many backticks.
+/// Returns a line without its code spans.
 fn without_code(line: &str) -> String {
     let line = line.replace("\\`", "");
     let Some(start) = line.find('`') else { return line };
     let ticks = line[start..].len() - line[start..].trim_start_matches('`').len();
     let fence = "`".repeat(ticks);
     let inside = &line[start + ticks..];
-    // The end is a run of just as many.
+    // The span ends at a run of the same number of backticks.
     let mut from = 0;
     while let Some(at) = inside[from..].find(&fence).map(|at| at + from) {
         let run = inside[at..].len() - inside[at..].trim_start_matches('`').len();
@@ -378,7 +378,7 @@ fn nothing_an_agent_wrote_breaks_the_page() {
                 let outside = without_code(line);
                 assert!(!outside.contains("<script") && !outside.contains("</details> "), "{line}\n{page}");
                 assert!(!line.starts_with("# "), "{line}");
-                // As many cells as the table has.
+                // The row must have as many cells as the table.
                 if line.starts_with("| ") && line.contains("failed") {
                     assert_eq!(line.replace("\\|", "").matches('|').count(), 8, "{line}");
                 }

@@ -1,11 +1,11 @@
-//! Trials of a fixtures file, told in code.
+//! Trials of a fixtures file, defined in code.
 
 use model::*;
 use serde_json::{Value, json};
 
 use crate::story::{Story, begin, id, met, passed};
 
-/// The file the trials come from.
+/// File of the trials.
 const FILE: &str = "people.fixture.yaml";
 
 pub fn excerpt(line: usize, column: usize, length: usize, text: &str) -> Excerpt {
@@ -57,7 +57,7 @@ pub fn trial(case: &str) -> TrialId {
     TrialId { suite: "people".into(), ..id(case, "recorded", 1) }
 }
 
-/// The record of the case at `position`, which passed.
+/// Returns the record of the case at `position`, which passed.
 pub fn record(case: &str, position: usize) -> TrialRecord {
     let mut record = passed(&trial(case));
     record.agent = "recorded".into();
@@ -181,7 +181,7 @@ pub fn scored() -> TrialRecord {
     record
 }
 
-/// The same, where 70 are enough and nothing is critical.
+/// The same case with a required score of 70 and no critical parts.
 pub fn enough() -> TrialRecord {
     let mut record = TrialRecord { pass_score: Some(70.0), outcome: Outcome::Passed, because: None, ..scored() };
     let trial = trial("enough");
@@ -190,7 +190,7 @@ pub fn enough() -> TrialRecord {
     record
 }
 
-/// A case that says `not`, and what it asserts holds.
+/// A case with `not` whose assertions hold.
 pub fn holds() -> TrialRecord {
     let mut record = record("holds", 3);
     record.not = true;
@@ -199,7 +199,7 @@ pub fn holds() -> TrialRecord {
     record
 }
 
-/// A case that says `not`, and what it asserts does not hold.
+/// A case with `not` whose assertions do not hold.
 pub fn holds_not() -> TrialRecord {
     let mut record = TrialRecord { not: true, outcome: Outcome::Passed, because: None, ..differs() };
     let trial = trial("holds-not");
@@ -207,7 +207,7 @@ pub fn holds_not() -> TrialRecord {
     record
 }
 
-/// A case whose agent gave nothing.
+/// A case without an answer.
 pub fn nothing() -> TrialRecord {
     let mut record = record("nothing", 5);
     record.outcome = Outcome::Broken;
@@ -230,7 +230,7 @@ pub fn skipped() -> TrialRecord {
     record
 }
 
-/// One job: a case of each kind.
+/// A single job with a case of each kind.
 pub fn file() -> Story {
     let records = [record("found", 7), differs(), scored(), enough(), holds(), holds_not(), nothing(), skipped()];
     let trials: Vec<TrialId> = records.iter().map(|record| trial(&record.case)).collect();

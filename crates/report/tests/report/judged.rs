@@ -1,4 +1,4 @@
-//! What is told of trials whose output is judged: failures, scores, dimensions, `not`.
+//! Reports on trials whose output is judged: failures, scores, dimensions, `not`.
 
 use model::{Envelope, Outcome, TrialRecord};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn lines(events: &[Envelope]) -> Vec<Value> {
     reported("jsonl", events, |_| {}).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The last of the lines that a trial is told in.
+/// Returns the event in the last line about a trial with this record.
 fn told(record: TrialRecord) -> Value {
     let mut story = Story::new(Vec::new(), 1);
     story.ends(record);

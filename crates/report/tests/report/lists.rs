@@ -204,7 +204,7 @@ fn many_cases_are_compared_and_summed_up() {
 fn runs_of_one_arm_each_are_compared_across_arms() {
     let rows = |arm: &str| [row(&passed(&id("a", arm, 1)), arm)];
     assert_eq!(Comparison::of(&rows("x"), &rows("y"), THRESHOLD).cases[0].name, "commit::a");
-    // Another case's arm is no reason not to.
+    // An arm of another case does not prevent it.
     let with_another = |arm: &str, other: &str| [rows(arm), [row(&passed(&id("b", other, 1)), arm)]].concat();
     let names: Vec<String> = Comparison::of(&with_another("x", "m"), &with_another("y", "m"), THRESHOLD)
         .cases
@@ -232,7 +232,7 @@ fn a_score_may_fall_by_no_more_than_is_allowed() {
     assert!(told.contains("score 75% -> 50%") || told.contains("score 75% → 50%"), "{told}");
     assert_eq!(change(Outcome::Failed, (3.0, 4.0), (2.0, 4.0), 0.25).0, Change::Same);
     assert_eq!(change(Outcome::Failed, (2.0, 4.0), (3.0, 4.0), 0.05).0, Change::Improved);
-    // A share of what it can be: the case has grown, and does no worse.
+    // Scores are compared as shares of their maximum: the case has grown, and is not worse.
     assert_eq!(change(Outcome::Passed, (1.0, 1.0), (4.0, 4.0), 0.0).0, Change::Same);
     assert_eq!(change(Outcome::Passed, (1.0, 1.0), (0.96, 1.0), THRESHOLD).0, Change::Same);
 }

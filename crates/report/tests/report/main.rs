@@ -1,7 +1,7 @@
-//! What people and programs get to see. Expected texts stand in `tests/expected`; with `TRIALRUN_UPDATE_EXPECTED=1` they
-//! are written anew, to be read in the diff.
+//! Output of all reports. Expected texts are in `tests/expected`; with `TRIALRUN_UPDATE_EXPECTED=1` they are written
+//! anew, for review as a diff.
 
-// Not every function here is a test by itself, but all of it is test code.
+// Some functions here are not tests, but all of it is test code.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 extern crate trialrun_report as report;
@@ -21,17 +21,17 @@ use std::sync::{Arc, Mutex};
 use model::Envelope;
 use report::{Opening, Style};
 
-/// A writer whose text can be looked at.
+/// A writer whose text can be read.
 #[derive(Clone, Default)]
 pub struct Paper(Arc<Mutex<Vec<u8>>>);
 
 impl Paper {
-    /// What was written so far.
+    /// Returns the text so far.
     pub fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 
-    /// A writer onto this.
+    /// Returns a writer that appends to this.
     pub fn writer(&self) -> Box<dyn Write + Send> {
         Box::new(self.clone())
     }
@@ -48,12 +48,12 @@ impl Write for Paper {
     }
 }
 
-/// Plain text, as it goes to a file.
+/// Style of plain text for a file.
 pub fn plain() -> Style {
     Style::plain()
 }
 
-/// The report `kind` of `events`.
+/// Returns the report `kind` of `events`.
 pub fn reported(kind: &str, events: &[Envelope], change: impl FnOnce(&mut Opening)) -> String {
     let paper = Paper::default();
     let mut opening = Opening::new(paper.writer(), plain());
@@ -66,7 +66,7 @@ pub fn reported(kind: &str, events: &[Envelope], change: impl FnOnce(&mut Openin
     paper.text()
 }
 
-/// Holds `actual` against the file `name`.
+/// Compares `actual` with the file `name`.
 pub fn expect(name: &str, actual: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/expected").join(name);
     if std::env::var_os("TRIALRUN_UPDATE_EXPECTED").is_some() {

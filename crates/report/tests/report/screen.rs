@@ -21,7 +21,7 @@ fn many_jobs_are_a_line_each_and_the_failures_at_the_end() {
     expect("lines.txt", &reported("terminal", &many_jobs().events, |_| {}));
 }
 
-/// Five repetitions in two jobs, of which those with a number here failed.
+/// Returns the events of five repetitions in two jobs, of which those numbered in `failures` failed.
 fn repeated(failures: &[u64], change: impl Fn(&mut model::TrialRecord)) -> Vec<Envelope> {
     let trials: Vec<_> = (1..=5).map(|repetition| id("asks", "fake", repetition)).collect();
     let mut story = Story::new(trials.clone(), 2);

@@ -1,4 +1,4 @@
-//! Runs to be shown, told in code.
+//! Builders for the events of runs.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, json};
 
 pub const RUN: &str = "0193a0f2-7c11-7d3e-9b5a-3f0c6a1e2b44";
 
-/// A run being told: numbers its events and moves its clock.
+/// A run under construction: numbers its events and advances its clock.
 pub struct Story {
     pub events: Vec<Envelope>,
     pub summary: Summary,
@@ -70,13 +70,13 @@ impl Story {
         });
     }
 
-    /// Moves the clock.
+    /// Advances the clock by `ms` milliseconds.
     pub fn after(&mut self, ms: i64) -> &mut Self {
         self.now += SignedDuration::from_millis(ms);
         self
     }
 
-    /// From now on it is about this trial.
+    /// Makes this trial the subject of the next events.
     pub fn about(&mut self, trial: &TrialId) -> &mut Self {
         self.trial = Some(trial.into());
         self
@@ -103,7 +103,7 @@ impl Story {
         })
     }
 
-    /// A trial of a fixtures file begins as its record will say.
+    /// Starts a trial of a fixtures file, with the data of its record.
     pub fn counts(&mut self, trial: &TrialId, record: &TrialRecord) -> &mut Self {
         self.attempt = 1;
         self.about(trial).tell(Event::TrialStarted {
@@ -345,7 +345,7 @@ pub fn broken(trial: &TrialId) -> TrialRecord {
     record
 }
 
-/// A list's row of a record.
+/// Returns the row of a record in a list.
 pub fn row(record: &TrialRecord, run: &str) -> TrialRow {
     TrialRow {
         run: run.into(),
@@ -397,7 +397,7 @@ pub fn run_row(id: &str) -> RunRow {
     }
 }
 
-/// One job, three trials, and everything a stream can show.
+/// A single job with three trials and every kind of event that a stream shows.
 pub fn one_job() -> Story {
     let trials = ["splits-in-two", "asks-before-push", "provider-down"].map(|case| id(case, "claude-code:sonnet", 1));
     let mut story = Story::new(trials.to_vec(), 1);

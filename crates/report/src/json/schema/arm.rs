@@ -1,4 +1,4 @@
-//! The form of arms and of what the skill is worth to them.
+//! JSON Schema of arms and of the effect of the skill on them.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The command line as it is typed. Each command's arguments stand in its own file.
+//! Command line arguments. The arguments of each command are in its own file.
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -111,14 +111,15 @@ Examples:
   trialrun run --failed-in latest              what did not pass in the last run
   trialrun run --report json=report.json --min-pass-rate 0.9";
 
-/// Groups of options that decide nothing about which cases there are.
+/// Groups of options that do not affect the selection of cases.
 const NOT_OF_LISTS: [&str; 6] = ["Limits", "Judge", "Gates", "Sandbox", "Hooks", "Output"];
 
-/// Options of the other groups that decide nothing about it either.
+/// Options of the other groups that do not affect it either.
 const NOT_LISTED: [&str; 3] = ["reasoning_effort", "base_url", "seed"];
 
 impl Args {
-    /// The command line. `list` takes all that `run` takes and shows what has a meaning there.
+    /// Returns the definition of the command line. `list` accepts all options of `run` and shows those that apply to
+    /// it.
     pub fn definition() -> clap::Command {
         let is_idle = |arg: &clap::Arg| {
             let heading = arg.get_help_heading().unwrap_or_default();
@@ -134,10 +135,10 @@ impl Args {
         })
     }
 
-    /// The arguments in `raw`, the name of the program first.
+    /// Parses the arguments in `raw`, starting with the name of the program.
     ///
     /// # Errors
-    /// When they are not as the definition says, or ask for help or the version.
+    /// If they do not match the definition, or ask for help or the version.
     pub fn read(raw: &[std::ffi::OsString]) -> Result<Self, clap::Error> {
         let mut command = Self::definition();
         let matches = command.try_get_matches_from_mut(raw)?;

@@ -1,10 +1,10 @@
-//! What stops a command, said with a way out. The user's files have diagnostics; this is for commands and machines.
+//! Errors of commands, with hints. Problems in the user's files are diagnostics; these are for commands and machines.
 
 use std::process::ExitCode;
 
 use crate::exit;
 
-/// What stops a command.
+/// Error that stops a command.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CliError {
@@ -14,28 +14,28 @@ pub struct CliError {
 }
 
 impl CliError {
-    /// The command makes no sense or cannot be carried out; nothing ran.
+    /// Creates an error for a command that is invalid or cannot be carried out; nothing ran.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { message: message.into(), hints: Vec::new(), code: exit::INVALID }
     }
 
-    /// Nothing was selected, so nothing ran.
+    /// Creates an error for an empty selection; nothing ran.
     pub fn nothing(message: impl Into<String>) -> Self {
         Self { message: message.into(), hints: Vec::new(), code: exit::NOTHING }
     }
 
-    /// The machine stood in the way; nothing is known about any agent.
+    /// Creates an error of the machine, which says nothing about any agent.
     pub fn environment(message: impl Into<String>) -> Self {
         Self { message: message.into(), hints: Vec::new(), code: exit::INCOMPLETE }
     }
 
-    /// Adds a way out.
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// Adds a way out, if there is one.
+    /// Adds a hint, if there is one.
     pub fn maybe_hint(self, hint: Option<String>) -> Self {
         match hint {
             Some(hint) => self.hint(hint),
@@ -43,12 +43,12 @@ impl CliError {
         }
     }
 
-    /// Ways out, a line each.
+    /// Hints, one line each.
     pub fn hints(&self) -> &[String] {
         &self.hints
     }
 
-    /// What the program exits with.
+    /// Exit code of the program.
     pub fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }

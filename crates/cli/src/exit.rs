@@ -1,21 +1,21 @@
-//! Exit codes: a contract with whoever calls the program.
+//! Exit codes, which are a stable interface.
 
 use std::process::ExitCode;
 
 /// Everything passed.
 pub const PASSED: u8 = 0;
-/// Some trial failed.
+/// At least one trial failed.
 pub const FAILED: u8 = 1;
 /// Usage, settings or a suite are invalid; nothing ran.
 pub const INVALID: u8 = 2;
-/// Broken or undecided, nothing failed.
+/// Trials are broken or undecided, none failed.
 pub const INCOMPLETE: u8 = 3;
 /// Nothing was selected.
 pub const NOTHING: u8 = 4;
 /// A bug.
 pub const BUG: u8 = 70;
 
-/// The code of a run that a signal or something else stopped.
+/// Returns the exit code of a run that a signal or something else stopped.
 pub fn of_stop(reason: &str) -> ExitCode {
     ExitCode::from(match reason {
         "SIGINT" => 130,
@@ -25,7 +25,7 @@ pub fn of_stop(reason: &str) -> ExitCode {
     })
 }
 
-/// Prints what the parser has to say: help and version are no errors.
+/// Prints the message of the parser; help and version are not errors.
 pub fn of_usage(error: &clap::Error) -> ExitCode {
     let printed = error.print();
     let is_unwritten = printed.is_err_and(|error| error.kind() != std::io::ErrorKind::BrokenPipe);
@@ -36,7 +36,7 @@ pub fn of_usage(error: &clap::Error) -> ExitCode {
     })
 }
 
-/// Runs the program. A panic is a bug of ours: it says so and what helps to mend it. Everything is unwound first, so
+/// Runs the program. A panic is a bug: it is reported with how to report it. Everything is unwound first, so that
 /// sandboxes and processes end with it.
 pub fn or_bug(program: impl FnOnce() -> ExitCode + std::panic::UnwindSafe) -> ExitCode {
     std::panic::catch_unwind(program).unwrap_or_else(|_| {

@@ -1,7 +1,8 @@
-//! What signs in at the repository that sandboxes are cloned from, lent to the agent where the user allows it.
+//! Credentials for the repository that sandboxes are cloned from, lent to the agent if the user allows it.
 //!
-//! The clone is the user's: git asks the user's own helpers. The agent has neither the user's home nor the user's helpers, so
-//! what they answer is put into its environment, with a helper that reads it there. Nothing is written to a file.
+//! The user's git makes the clone with the user's own credential helpers. The agent has neither the user's home nor
+//! these helpers, so their answer is put into its environment, with a helper that reads it there. Nothing is written to
+//! a file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,23 +13,23 @@ use sandbox::supervise;
 use crate::error::CliError;
 use crate::machine;
 
-/// The variables that the agent's helper reads. The second is a secret by its name, so it is masked wherever it is told.
+/// Variables that the agent's helper reads. The second is a secret by its name, so it is masked in all output.
 const USERNAME: &str = "TRIALRUN_GIT_USERNAME";
 const PASSWORD: &str = "TRIALRUN_GIT_PASSWORD";
 
-/// How long the user's helper may take.
+/// Time limit of the user's helper.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The most that is read of its answer, in bytes.
+/// Maximum size of its answer, in bytes.
 const MAX_OUTPUT: usize = 64 * 1024;
 
-/// Asks the user's git for a sign-in. Arguments: protocol, host, path.
+/// Script that asks the user's git for credentials. Arguments: protocol, host, path.
 const ASK: &str = "printf 'protocol=%s\\nhost=%s\\npath=%s\\n\\n' \"$1\" \"$2\" \"$3\" | git credential fill";
 
-/// The helper of the agent's git.
+/// Credential helper of the agent's git.
 const HELPER: &str = "!f() { test \"$1\" = get && printf \"username=%s\\npassword=%s\\n\" \"$TRIALRUN_GIT_USERNAME\" \"$TRIALRUN_GIT_PASSWORD\"; }; f";
 
-/// Variables with tokens that people have for services, and the user that goes with them.
+/// Common variables with tokens for hosts, and the user name for each.
 const TOKENS: [(&str, &str, &str); 4] = [
     ("github.com", "GH_TOKEN", "x-access-token"),
     ("github.com", "GITHUB_TOKEN", "x-access-token"),
@@ -36,13 +37,13 @@ const TOKENS: [(&str, &str, &str); 4] = [
     ("gitlab.com", "GL_TOKEN", "oauth2"),
 ];
 
-/// An address that asks for a sign-in.
+/// URL that requires credentials.
 #[derive(Debug, PartialEq)]
 struct Address<'a> {
     protocol: &'a str,
     host: &'a str,
     path: &'a str,
-    /// The sign-in that is a part of it.
+    /// Credentials within the URL.
     own: Option<(&'a str, &'a str)>,
 }
 
@@ -56,10 +57,10 @@ impl<'a> Address<'a> {
     }
 }
 
-/// The variables that let the agent sign in at `source_repo` as the user does.
+/// Returns the variables that let the agent sign in at `source_repo` like the user.
 ///
 /// # Errors
-/// An address that no sign-in of git's is for, and one for which the user has none.
+/// If git has no credentials for this kind of URL, or the user has none for it.
 pub fn lent(source_repo: Option<&str>) -> Result<Vec<(String, String)>, CliError> {
     let address = source_repo.and_then(Address::parse).ok_or_else(|| {
         CliError::usage("`--lend-git-sign-in` needs a `--source-repo` with an `https://` address")
@@ -75,7 +76,7 @@ pub fn lent(source_repo: Option<&str>) -> Result<Vec<(String, String)>, CliError
     };
     let place = format!("credential.{}://{}.helper", address.protocol, address.host);
     let quoted = |value: &str| format!("'{}'", value.replace('\'', "'\\''"));
-    // An empty helper takes back those that are set elsewhere.
+    // An empty helper clears those that are set elsewhere.
     let parameters = [format!("{place}="), format!("{place}={HELPER}")].map(|parameter| quoted(&parameter)).join(" ");
     Ok(vec![
         (USERNAME.to_owned(), sign_in.0),
@@ -85,11 +86,11 @@ pub fn lent(source_repo: Option<&str>) -> Result<Vec<(String, String)>, CliError
     ])
 }
 
-/// What the user's own helpers answer; `None` if they know nothing.
+/// Returns the answer of the user's own helpers; `None` if they have no credentials.
 fn asked(address: &Address<'_>) -> Result<Option<(String, String)>, CliError> {
     let failed = |error: std::io::Error| CliError::environment(format!("cannot ask git for a sign-in: {error}"));
     let mut host = machine::host()?;
-    // A program of the user's, with the user's ids.
+    // This program is the user's and runs with the user's ids.
     host.supervisor.floor = true;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let arguments = ["-c", ASK, "sh", address.protocol, address.host, address.path];
@@ -103,7 +104,7 @@ fn asked(address: &Address<'_>) -> Result<Option<(String, String)>, CliError> {
     Ok(both.filter(|_| output.status.success()))
 }
 
-/// A token that the environment has for the service at `host`.
+/// Returns a token in the environment for the service at `host`.
 fn token(host: &str, environment: &BTreeMap<String, String>) -> Option<(String, String)> {
     let mut known = TOKENS.iter().filter(|(service, ..)| *service == host);
     known.find_map(|(_, variable, username)| {

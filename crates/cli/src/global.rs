@@ -1,4 +1,4 @@
-//! What every command understands.
+//! Options that every command accepts.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub struct Global {
     pub color: Color,
 }
 
-/// When to use colour.
+/// Setting for the use of colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     /// On a terminal, unless `NO_COLOR` is set.

@@ -1,13 +1,13 @@
-//! The process's own limits.
+//! Resource limits of this process.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Raises the number of files this process may have open to what it is allowed: each trial takes a few.
+/// Raises the limit on open files to the allowed maximum, because each trial needs a few.
 pub fn raise_open_files() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
         && soft < hard
     {
-        // Being refused leaves what there was; a run that needs more says so when it opens a file.
+        // If this fails, the old limit stays; a run that needs more files reports that when it opens one.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
 }

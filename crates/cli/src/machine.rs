@@ -1,4 +1,4 @@
-//! What this machine lends to runs: the one place that reads the environment.
+//! Access to the machine for runs: the only module that reads the environment.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use sandbox::supervise::Supervisor;
 
 use crate::error::CliError;
 
-/// Set to keep trials out of a process namespace of their own, where namespaces make trouble.
+/// Variable that keeps trials out of a PID namespace of their own, for systems where namespaces cause problems.
 const NO_NAMESPACE: &str = "TRIALRUN_NO_NAMESPACE";
 
-/// This machine.
+/// Returns the description of this machine.
 pub fn host() -> Result<Host, CliError> {
     let env = environment();
     let program = std::env::current_exe()
@@ -22,21 +22,21 @@ pub fn host() -> Result<Host, CliError> {
         Supervisor::new(program).map_err(|error| CliError::environment(format!("cannot make a pipe: {error}")))?;
     supervisor.floor = env.get(NO_NAMESPACE).is_some_and(|value| !value.is_empty() && value != "0");
     let home = env.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    // A variable that is set to nothing is taken for one that is not set.
+    // A variable with an empty value counts as not set.
     let temp = Some(std::env::temp_dir()).filter(|temp| !temp.as_os_str().is_empty());
     let temp = temp.unwrap_or_else(|| PathBuf::from("/tmp"));
     Ok(Host { env, home, temp, supervisor })
 }
 
-/// The variables that are text.
+/// Returns the environment variables that are valid UTF-8.
 pub fn environment() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
 }
 
-/// Whether a process with this id is there.
+/// Returns `true` if a process with this id exists.
 pub fn is_alive(pid: u32) -> bool {
-    // Signal 0 only asks. Not being allowed to send it means that the process is there.
+    // Signal 0 only checks. A missing permission to send it means that the process exists.
     i32::try_from(pid).is_ok_and(|pid| !matches!(signal::kill(Pid::from_raw(pid), None), Err(nix::errno::Errno::ESRCH)))
 }

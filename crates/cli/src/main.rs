@@ -1,5 +1,5 @@
-//! The binary `trialrun`: arguments become settings, settings become wiring. Only this crate reads the environment,
-//! prints and exits.
+//! The binary `trialrun`: converts arguments into settings, and connects the crates accordingly. Only this crate reads
+//! the environment, prints and exits.
 
 mod args;
 mod command;
@@ -25,13 +25,13 @@ use std::process::ExitCode;
 
 use crate::args::{Args, Command};
 
-/// A run of ten thousand short trials asks for memory millions of times, on one thread, and gives it back on another. With
-/// the system's allocator it takes a quarter more of the processor. The price is 140 KB of program and 4 MB of memory.
+/// A run of ten thousand short trials allocates memory millions of times on one thread, and frees it on another. With
+/// the system's allocator it takes a quarter more CPU time. The price is 140 KB of binary and 4 MB of memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // A supervisor is this program started again by itself. It must stay single-threaded, so it goes before everything.
+    // The supervisor is this program, started again by itself. It must stay single-threaded, so this comes first.
     let raw: Vec<std::ffi::OsString> = std::env::args_os().collect();
     if raw.get(1).is_some_and(|first| first.to_string_lossy().starts_with("__supervise")) {
         return sandbox::supervise::main(&raw[1..]);

@@ -1,4 +1,4 @@
-//! Where reports go: standard output, or a file.
+//! Destinations of reports: stdout, or a file.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,13 +10,13 @@ use crate::error::CliError;
 use crate::run_args::RunArgs;
 use crate::terminal::Terminal;
 
-/// A report that was asked for.
+/// A report that was requested.
 pub struct Chosen {
     kind: &'static Report,
     file: Option<PathBuf>,
 }
 
-/// The reports that were asked for; none of their files is made yet.
+/// Returns the requested reports; none of their files is created yet.
 pub fn open_reports(args: &RunArgs) -> Result<Vec<Chosen>, CliError> {
     let written = if args.reports.is_empty() { vec!["terminal".to_owned()] } else { args.reports.clone() };
     let mut chosen: Vec<Chosen> = written.iter().map(|written| choose(written)).collect::<Result<_, _>>()?;
@@ -45,7 +45,7 @@ fn choose(written: &str) -> Result<Chosen, CliError> {
     Ok(Chosen { kind, file })
 }
 
-/// The kind of report of that name.
+/// Returns the kind of report of that name.
 pub fn find_report(name: &str) -> Result<&'static Report, CliError> {
     let names = || report::REPORTS.iter().map(|kind| kind.name);
     report::find(name).ok_or_else(|| {
@@ -56,7 +56,7 @@ pub fn find_report(name: &str) -> Result<&'static Report, CliError> {
 }
 
 impl Chosen {
-    /// Opens it.
+    /// Opens the report.
     pub fn open(self, terminal: &Terminal, args: &RunArgs) -> Result<Box<dyn Reporter>, CliError> {
         let mut opening = match &self.file {
             None => Opening::new(Box::new(std::io::stdout()), terminal.out_style),
@@ -71,7 +71,7 @@ impl Chosen {
     }
 }
 
-/// A file for a report; its directory is made.
+/// Creates a file for a report, with its directory.
 pub fn report_file(file: &Path) -> Result<impl Write + Send + use<>, CliError> {
     let failed = |error: std::io::Error| CliError::usage(format!("cannot write {}: {error}", file.display()));
     if let Some(parent) = file.parent() {

@@ -1,4 +1,4 @@
-//! Loading and planning: everything that is known before anything runs.
+//! Loading and planning: everything that happens before anything runs.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,21 +15,21 @@ use crate::project::Workplace;
 use crate::run_args::RunArgs;
 use crate::settings::Resolved;
 
-/// Everything that is known before anything runs.
+/// Result of loading and planning.
 pub struct Prepared {
     /// The project.
     pub workplace: Workplace,
     /// The settings.
     pub resolved: Resolved,
-    /// What would run.
+    /// The plan of the run.
     pub plan: Plan,
-    /// Every problem of loading and planning.
+    /// All problems of loading and planning.
     pub diagnostics: Vec<Diagnostic>,
-    /// What suites of skills leave open as they are made. Nothing is wrong with it.
+    /// Notes about what the design of skill suites leaves open. They are not problems.
     pub design: Vec<Diagnostic>,
-    /// The case whose id is nearest to one that was asked for and is not there.
+    /// The existing case whose id is nearest to a requested one that does not exist.
     pub nearest: Option<String>,
-    /// The ids that there are.
+    /// Ids of all cases.
     pub case_ids: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
         all.extend(unknown_reports(&workplace));
     }
     let missing = missing_variables(&workplace, &plan);
-    // What is wrong with a value that is not filled in is nothing else.
+    // Other problems with a value that is not filled in are consequences of that.
     let is_known = |problem: &Diagnostic| missing.iter().any(|one| is_same_place(one, problem));
     all.extend(planning.into_iter().filter(|problem| !is_known(problem)));
     all.extend(missing);
@@ -89,7 +89,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     Ok(Prepared { workplace, resolved, plan, diagnostics: all, design, nearest, case_ids })
 }
 
-/// Loads what `targets` name, or all of the project; suites of skills are about `skill` if that is given.
+/// Loads `targets`, or the whole project if empty; suites of skills are about `skill` if it is given.
 pub fn load(workplace: &Workplace, targets: Vec<String>, skill: Option<String>) -> Loaded {
     suite::load(&suite::Request {
         root: workplace.project.root.clone(),
@@ -104,15 +104,15 @@ pub fn load(workplace: &Workplace, targets: Vec<String>, skill: Option<String>) 
     })
 }
 
-/// The variables that tests find in `process.env`: all but secrets.
+/// Returns the variables that tests find in `process.env`: all except secrets.
 fn environment_of_scripts(workplace: &Workplace) -> Vec<script::Variable> {
     let mask = Mask::of(&workplace.environment);
     let given = |value: &String| Some(value.clone()).filter(|value| mask.text(value) == value.as_str());
     workplace.environment.iter().map(|(name, value)| (name.clone(), given(value))).collect()
 }
 
-/// Checks which kind of sandbox was chosen. One that cannot be made gives way, with a warning, where the project says so;
-/// else the trials that need it will be broken.
+/// Checks the chosen kind of sandbox. If one cannot be created, the project may allow another one, with a warning;
+/// otherwise the trials that need it will be broken.
 fn choose_sandbox(resolved: &mut Resolved, workplace: &Workplace) -> Result<Option<Diagnostic>, CliError> {
     let chosen = resolved.run.sandbox.clone();
     let written = workplace.project.defaults.sandbox.as_ref().filter(|set| set.value == chosen);
@@ -134,7 +134,7 @@ fn choose_sandbox(resolved: &mut Resolved, workplace: &Workplace) -> Result<Opti
     }))
 }
 
-/// The variables that are missing for what is going to be used.
+/// Returns the diagnostics about missing variables that the run needs.
 fn missing_variables(workplace: &Workplace, plan: &Plan) -> Vec<Diagnostic> {
     let runs = || plan.trials.iter().filter(|trial| trial.case.skip.is_none());
     let is_used = |name: &str| runs().any(|trial| trial.config.as_ref().is_some_and(|config| config.name == name));
@@ -146,15 +146,16 @@ fn missing_variables(workplace: &Workplace, plan: &Plan) -> Vec<Diagnostic> {
     missing
 }
 
-/// Why the judge that the project names cannot be had: a variable that is not set. What needs no judge runs all the same.
+/// Returns the reason why the judge of the project cannot be used: a variable that is not set. Trials without a judge
+/// run all the same.
 pub(crate) fn missing_judge(workplace: &Workplace, settings: &runner::Settings) -> Option<String> {
     let judge = &workplace.project.judge;
     let is_own = judge.model.as_ref().map(|model| &model.value) == settings.judge.as_ref();
     judge.missing.first().filter(|_| is_own).map(|missing| missing.message.clone())
 }
 
-/// What is said of reports in the configuration that this version does not have. The run and its verdicts do not depend on
-/// them, so only a misspelt name is an error.
+/// Returns the diagnostics about unknown reports in the configuration. The run and its verdicts do not depend on them,
+/// so only a misspelt name is an error.
 fn unknown_reports(workplace: &Workplace) -> Vec<Diagnostic> {
     let names = || report::REPORTS.iter().map(|kind| kind.name);
     let wanted = workplace.project.reports.formats.iter().flatten();
@@ -172,8 +173,8 @@ fn unknown_reports(workplace: &Workplace) -> Vec<Diagnostic> {
     unknown.map(problem).collect()
 }
 
-/// What is said of ids that were asked for and are not there, while others are: a part of what was meant would not run.
-/// Where none is there, nothing is selected.
+/// Returns the diagnostics about requested ids that do not exist while others do: a part of the request would not run.
+/// If none exists, the selection is empty.
 fn unknown_cases(wanted: &[String], suites: &[model::Suite]) -> Vec<Diagnostic> {
     let ids = || suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.as_str()));
     let is_there = |wanted: &str| match wanted.rsplit_once("::") {
@@ -194,7 +195,7 @@ fn unknown_cases(wanted: &[String], suites: &[model::Suite]) -> Vec<Diagnostic> 
     unknown.into_iter().map(problem).collect()
 }
 
-/// Warnings about selected tags that no case has.
+/// Returns warnings about selected tags that no case has.
 fn unknown_tags(wanted: &[String], tags: &BTreeSet<&str>) -> Vec<Diagnostic> {
     let (known, unknown): (Vec<&String>, Vec<&String>) = wanted.iter().partition(|tag| tags.contains(tag.as_str()));
     if known.is_empty() {
@@ -209,13 +210,13 @@ fn unknown_tags(wanted: &[String], tags: &BTreeSet<&str>) -> Vec<Diagnostic> {
     unknown.into_iter().map(problem).collect()
 }
 
-/// The ids of all cases, sorted.
+/// Returns the ids of all cases, sorted.
 fn known_ids(suites: &[model::Suite]) -> Vec<String> {
     let ids: BTreeSet<&str> = suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.as_str())).collect();
     ids.into_iter().map(str::to_owned).collect()
 }
 
-/// The ids that can be asked for, in one line.
+/// Formats the available ids in one line.
 pub(crate) fn listed_ids(ids: &[String]) -> String {
     let more = match ids.len().saturating_sub(MOST_IDS) {
         0 => String::new(),
@@ -225,10 +226,11 @@ pub(crate) fn listed_ids(ids: &[String]) -> String {
     format!("available ids: {}{more}", listed.join(", "))
 }
 
-/// How many ids are listed in a message.
+/// Maximum number of ids in a message.
 const MOST_IDS: usize = 20;
 
-/// Whether a model has to be asked about an assertion. Of a case that is not planned nothing is known, nor claimed.
+/// Returns `true` if a model must judge the assertion. For a case that is not planned this is not known, so the result
+/// is `false`.
 fn is_judged(plan: &Plan, case: &model::Case, spec: &model::AssertionSpec) -> bool {
     let of_case = plan.trials.iter().filter(|trial| trial.case.source == case.source && trial.case.id == case.id);
     let mut checks = of_case.flat_map(|trial| trial.checks.iter()).filter(|check| check.id() == spec.id);
@@ -240,7 +242,8 @@ fn is_same_place(one: &Diagnostic, other: &Diagnostic) -> bool {
     one.source.is_some() && place(one) == place(other)
 }
 
-/// A problem as it may be told. A line that holds a secret, or assigns a value to a name like a secret's, is not drawn.
+/// Removes secrets from a problem. A line that contains a secret, or assigns a value to a name like that of a secret,
+/// is not shown.
 pub(crate) fn without_secrets(problem: &mut Diagnostic, mask: &Mask) {
     mask.string(&mut problem.message);
     problem.help.iter_mut().chain(&mut problem.label).for_each(|line| mask.string(line));
@@ -256,7 +259,7 @@ fn now_ms() -> Option<i64> {
     i64::try_from(since.as_millis()).ok()
 }
 
-/// `suite::case` of what failed, broke or stayed undecided in that run.
+/// Returns `suite::case` of every case that failed, broke or stayed undecided in that run.
 fn failed_cases(workplace: &Workplace, run: &str) -> Result<Vec<String>, CliError> {
     let store = workplace.read_store()?;
     let run = store.select(run)?;
@@ -268,7 +271,7 @@ fn failed_cases(workplace: &Workplace, run: &str) -> Result<Vec<String>, CliErro
         .collect())
 }
 
-/// A scripted model's file, read by the one who knows the format of documents.
+/// Reads the file of a scripted model, with the parser for suites.
 pub(crate) fn read_script(file: &Path, cwd: &Path) -> Result<llm::Script, Vec<Diagnostic>> {
     let path = cwd.join(file);
     let shown = crate::project::shown(&path, cwd);

@@ -11,34 +11,34 @@ use crate::error::CliError;
 use crate::global::Global;
 use crate::settings::Layer;
 
-/// The record in that folder.
+/// File name of the record in the state folder.
 const DATABASE: &str = "runs.db";
 
-/// The folder of a project whose configuration names no other.
+/// Default state folder of a project.
 const STATE_FOLDER: &str = ".trialrun";
 
-/// A project, found from where the command was given and from what it names.
+/// A project, found from the current directory and the targets of the command.
 pub struct Workplace {
-    /// Where the command was given.
+    /// Current directory of the command.
     pub cwd: PathBuf,
-    /// The configuration, or what holds without one.
+    /// The configuration, or the defaults without one.
     pub project: Project,
-    /// What is wrong with the configuration.
+    /// Problems in the configuration.
     pub diagnostics: Vec<Diagnostic>,
-    /// The folder of the record.
+    /// Folder of the record.
     pub state: PathBuf,
-    /// Who says where that is.
+    /// Source of the setting for that folder.
     pub state_from: Layer,
-    /// The variables of the environment.
+    /// Environment variables.
     pub environment: BTreeMap<String, String>,
-    /// The record, absolute.
+    /// Absolute path of the record.
     pub database: PathBuf,
 }
 
 impl Workplace {
-    /// The configuration is looked for from the first target that is a path upward, then from the current directory:
-    /// what is run decides. The record belongs to where the command is given, so that what was run from here is found
-    /// from here.
+    /// Finds the project. The configuration is searched upward from the first target that is a path, then from the
+    /// current directory: the project of the tests counts. The record belongs to the current directory, so that runs
+    /// started here are found here.
     pub fn find(global: &Global, targets: &[String]) -> Result<Self, CliError> {
         let cwd = std::env::current_dir()
             .map_err(|error| CliError::environment(format!("the current directory cannot be read: {error}")))?;
@@ -63,7 +63,7 @@ impl Workplace {
             Some(path) => {
                 let start = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(&cwd) };
                 let found = Project::find_with(start, &cwd, &environment);
-                // A file that belongs to no project is run in the one that the command is given in.
+                // A file outside of any project runs in the project of the current directory.
                 let is_ours = here.file.is_some() || start.canonicalize().is_ok_and(|start| start.starts_with(&cwd));
                 if found.0.file.is_none() && is_ours { (here, here_problems) } else { found }
             }
@@ -73,14 +73,14 @@ impl Workplace {
         Ok(Self { cwd, project, diagnostics, state, state_from, environment, database })
     }
 
-    /// The record, to be written to. It hides itself from git.
+    /// Opens the record for writing. It excludes itself from git.
     pub fn open_store(&self) -> Result<SqliteStore, CliError> {
         let folder = self.database.parent().unwrap_or(&self.state);
         let failed = |error: std::io::Error| {
             CliError::usage(format!("cannot record into {}: {error}", folder.display()))
                 .hint("nothing was run; `--state DIR` puts the record elsewhere")
         };
-        // A folder that somebody else made may hold more than the record.
+        // An existing folder may hold more than the record.
         let is_own = folder == self.state || !folder.exists();
         std::fs::create_dir_all(folder).map_err(failed)?;
         let ignore = folder.join(".gitignore");
@@ -90,7 +90,7 @@ impl Workplace {
         Ok(SqliteStore::open(&self.database)?.owned_by(std::process::id()))
     }
 
-    /// The record, to be read; an error with a way out if nothing was ever run here.
+    /// Opens the record for reading; returns an error with a hint if it does not exist.
     pub fn read_store(&self) -> Result<SqliteStore, CliError> {
         self.find_store()?.ok_or_else(|| {
             CliError::usage(format!(
@@ -101,13 +101,13 @@ impl Workplace {
         })
     }
 
-    /// The record, to be read; `None` if nothing was ever run here.
+    /// Opens the record for reading; `None` if it does not exist.
     pub fn find_store(&self) -> Result<Option<SqliteStore>, CliError> {
         Ok(SqliteStore::open_existing(&self.database)?)
     }
 }
 
-/// A path as a user standing in `cwd` would write it.
+/// Returns a path as a user in `cwd` would write it.
 pub fn shown(path: &Path, cwd: &Path) -> String {
     path.strip_prefix(cwd).unwrap_or(path).display().to_string()
 }

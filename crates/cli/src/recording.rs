@@ -1,5 +1,5 @@
-//! Recording comes first: a thread of its own commits events to the store, and only then do reporters hear of them, each
-//! on a thread of its own. The run waits for the record, never for a screen.
+//! Recording. Events are recorded first: a thread commits them to the store, and only then do reporters receive them,
+//! each on a thread of its own. The run waits for the record, never for a terminal.
 
 mod backlog;
 mod reporting;
@@ -19,40 +19,40 @@ use self::backlog::Backlog;
 use self::reporting::Reporting;
 use crate::signals;
 
-/// How many events may wait to be committed before the run waits.
+/// Maximum number of events that wait to be committed before the run waits.
 const WAITING: usize = 4096;
-/// How many events are committed at a time at the most.
+/// Maximum number of events in one commit.
 const BATCH: usize = 1024;
-/// How many events are worth a commit, which takes as long as recording a hundred of them.
+/// Number of events that are worth a commit, which takes as long as recording a hundred of them.
 const WORTH_A_COMMIT: usize = 256;
-/// Where there are fewer, how often the recorder comes back for more.
+/// Number of times that the recorder waits for more events if there are fewer.
 const LOOKS: usize = 5;
-/// After how long it comes back.
+/// Duration of one such wait.
 const LOOK: Duration = Duration::from_millis(2);
-/// How long reporters may take to end after a signal.
+/// Time that reporters have to end after a signal.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// The recording thread and those that report.
+/// The recording thread and the reporter threads.
 pub struct Recording {
     events: SyncSender<Envelope>,
     recorder: JoinHandle<Option<String>>,
     reports: Vec<Reporting>,
 }
 
-/// What is left when a run has been recorded.
+/// Result of recording a run.
 pub struct Recorded {
-    /// Why the record and the reports end before the run did; it was stopped when that was noticed.
+    /// Reason why the record and the reports end before the run did; the run was stopped when that was noticed.
     pub trouble: Option<String>,
-    /// What reporters could not do. Never changes an outcome.
+    /// Errors of reporters. They never change an outcome.
     pub report_trouble: Vec<String>,
 }
 
 impl Recording {
-    /// Starts recording into `store` and reporting to `reporters`. Trouble with the store stops the run through
+    /// Starts recording into `store` and reporting to `reporters`. An error of the store stops the run through
     /// `controls`.
     ///
     /// # Errors
-    /// When a thread cannot be started.
+    /// If a thread cannot be started.
     pub fn start(
         mut store: SqliteStore,
         reporters: Vec<Box<dyn Reporter>>,
@@ -78,12 +78,13 @@ impl Recording {
         Ok(Self { events, recorder, reports })
     }
 
-    /// Who is to be told what happens.
+    /// Returns the listener for the events of the run.
     pub fn listener(&self) -> Arc<dyn Listener> {
         Arc::new(Ear(self.events.clone()))
     }
 
-    /// Waits until everything is committed and reported, once nobody has a listener any more. After a signal, reporters that nobody reads are not waited for.
+    /// Waits until everything is committed and reported, once all listeners are dropped. After a signal, reporters
+    /// whose output is not read are abandoned.
     pub fn finish(self) -> Recorded {
         self.finish_or(signals::heard)
     }
@@ -94,7 +95,7 @@ impl Recording {
             .recorder
             .join()
             .unwrap_or_else(|_| Some("the recording thread panicked; this is a bug in trialrun".into()));
-        // The recorder has done so, unless it panicked.
+        // The recorder has closed them already, unless it panicked.
         self.reports.iter().for_each(|report| report.backlog().close());
         let mut until = None;
         let mut patience = || {
@@ -113,14 +114,14 @@ impl Recording {
     }
 }
 
-/// Hands events over; whoever speaks waits while the store is behind.
+/// Listener that queues events; senders wait while the store is behind.
 struct Ear(SyncSender<Envelope>);
 
 impl Listener for Ear {
     fn offer(&self, event: Envelope) -> Option<Envelope> {
         match self.0.try_send(event) {
             Err(TrySendError::Full(event)) => Some(event),
-            // The recorder ends before this sender is dropped only by a panic, and then it has raised its alarm.
+            // Only a panic ends the recorder before this sender is dropped, and then it has raised its alarm.
             Ok(()) | Err(TrySendError::Disconnected(_)) => None,
         }
     }
@@ -130,7 +131,7 @@ impl Listener for Ear {
     }
 }
 
-/// Commits what comes and passes it on.
+/// Commits events and passes them on.
 struct Recorder<C> {
     commit: C,
     backlogs: Vec<Arc<Backlog>>,
@@ -151,7 +152,7 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
                 self.alarm.raise();
             }
             if self.trouble.is_some() {
-                // What is told is recorded. What comes now is neither.
+                // Reported events are always recorded. Events from now on are neither.
                 batch.clear();
             }
             let events: Vec<Arc<Envelope>> = batch.drain(..).map(Arc::new).collect();
@@ -166,7 +167,8 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
     }
 }
 
-/// Adds what has come to the `batch`, and waits a moment for more if that is little. Whoever sends wakes nobody then.
+/// Moves queued events to the `batch`, and waits a moment for more if there are few, so that senders need not wake this
+/// thread.
 fn gather(queue: &Receiver<Envelope>, batch: &mut Vec<Envelope>) {
     for look in 0..=LOOKS {
         batch.extend(queue.try_iter().take(BATCH - batch.len()));
@@ -178,7 +180,7 @@ fn gather(queue: &Receiver<Envelope>, batch: &mut Vec<Envelope>) {
     }
 }
 
-/// Stops the run when nothing is recorded any more, also when the thread that records panics.
+/// Stops the run when recording ends, also when the recording thread panics.
 struct Alarm(UnboundedSender<Control>);
 
 impl Alarm {
@@ -205,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    /// More than any backlog keeps in memory and all that may wait to be committed.
+    /// More than a backlog keeps in memory and all that may wait to be committed.
     const MANY: u64 = 40_000;
 
     fn event(seq: u64) -> Envelope {
@@ -214,7 +216,7 @@ mod tests {
         Envelope { v: EVENT_VERSION, seq, at, run: "r".into(), trial: Some("t".into()), attempt: Some(1), event }
     }
 
-    /// A screen that takes nothing until it is let go, and then tells what it was shown.
+    /// A reporter that blocks until it is released, and then reports the events it received.
     struct Screen {
         gate: Arc<Mutex<()>>,
         shown: Sender<Envelope>,

@@ -1,4 +1,4 @@
-//! What `run` takes, as it is typed. `check`, `list` and `config` take the same and show what would hold.
+//! Arguments of `run`. `check`, `list` and `config` accept the same and show what would apply.
 
 /// Arguments of `run`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -201,13 +201,13 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// The files, directories and skills that are named, however that is typed.
+    /// Returns the files, directories and skills of the command line, from all options that name them.
     pub fn named(&self) -> Vec<String> {
         [&self.targets, &self.files, &self.evals].into_iter().flatten().cloned().collect()
     }
 }
 
-/// The wall clock of a trial, as it was typed.
+/// Wall clock of a trial, as given on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeout {
     /// Milliseconds.
@@ -216,25 +216,25 @@ pub struct Timeout {
     pub is_bare: bool,
 }
 
-/// As many seconds without a unit may be meant as milliseconds, which other tools take.
+/// A number without a unit from here on, in seconds, may be meant as milliseconds, which other tools use.
 const LIKE_MILLISECONDS: u64 = 1000;
 
 impl Timeout {
-    /// Reads `90s`, or a number of seconds.
+    /// Parses `90s`, or a number of seconds.
     ///
     /// # Errors
-    /// What to write instead.
+    /// A description of the valid forms.
     pub fn parse(written: &str) -> Result<Self, String> {
         Ok(Self { ms: parse_duration(written)?, is_bare: written.parse::<f64>().is_ok() })
     }
 
-    /// The same in a project: a number without a unit is milliseconds where Fabrik's configuration is read, as its own
-    /// command line has it.
+    /// Returns the timeout in the context of a project: with a Fabrik configuration, a number without a unit is in
+    /// milliseconds, as on Fabrik's own command line.
     pub fn in_project(self, project: &suite::Project) -> Self {
         if self.is_bare && project.is_of_fabrik() { Self { ms: self.ms / 1000, ..self } } else { self }
     }
 
-    /// Warns of a number without a unit that may be meant as another one.
+    /// Returns a warning if a number without a unit may be meant in another unit.
     pub fn warning(self, project: &suite::Project) -> Option<String> {
         let seconds = self.ms / 1000;
         if project.is_of_fabrik() {
@@ -260,9 +260,9 @@ impl Timeout {
     }
 }
 
-/// A length of time, in milliseconds.
+/// Parses a duration, in milliseconds.
 pub fn parse_duration(written: &str) -> Result<u64, String> {
-    // A bare number is seconds on the command line.
+    // A number without a unit is in seconds on the command line.
     let seconds = written.parse::<f64>().ok().filter(|seconds| *seconds > 0.0 && *seconds < 1e9);
     seconds
         .map(|seconds| ((seconds * 1000.0).round() as u64).max(1))
@@ -270,7 +270,7 @@ pub fn parse_duration(written: &str) -> Result<u64, String> {
         .ok_or_else(|| "write `500ms`, `30s`, `5m`, `1h`, or a number of seconds".to_owned())
 }
 
-/// A number of trials at a time.
+/// Parses a number of parallel trials.
 pub fn parse_jobs(written: &str) -> Result<usize, String> {
     written
         .parse::<usize>()
@@ -279,30 +279,30 @@ pub fn parse_jobs(written: &str) -> Result<usize, String> {
         .ok_or_else(|| "a number from 1 to 1024".to_owned())
 }
 
-/// A number of judges.
+/// Parses a number of judges.
 pub fn parse_judges(written: &str) -> Result<u64, String> {
     let judges = written.parse::<u64>().ok().filter(|judges| (1..=15).contains(judges));
     judges.ok_or_else(|| "a number from 1 to 15".to_owned())
 }
 
-/// A number above zero.
+/// Parses a number above zero.
 pub fn parse_positive(written: &str) -> Result<f64, String> {
     written.parse::<f64>().ok().filter(|n| *n > 0.0 && n.is_finite()).ok_or_else(|| "a number above 0".to_owned())
 }
 
-/// What becomes of a trial that is over a budget.
+/// Parses the action for a trial that exceeds a budget.
 fn parse_on_budget(written: &str) -> Result<model::OnBudget, String> {
     let name = if written == "stop-suite" { "stop" } else { written };
     let found = model::OnBudget::ALL.iter().find(|(known, _)| *known == name);
     found.map(|(_, action)| *action).ok_or_else(|| "`warn`, `fail` or `stop`".to_owned())
 }
 
-/// How an agent must have ended for its attempt to be tried again.
+/// Parses the endings of an agent after which its attempt is retried.
 fn parse_retry_on(written: &str) -> Result<runner::RetryOn, String> {
     runner::RetryOn::parse(written).ok_or_else(|| "`exit`, `timeout`, `exit,timeout` or `none`".to_owned())
 }
 
-/// A share of a whole.
+/// Parses a share, from 0 to 1.
 pub fn parse_share(written: &str) -> Result<f64, String> {
     written.parse::<f64>().ok().filter(|n| (0.0..=1.0).contains(n)).ok_or_else(|| "a number from 0 to 1".to_owned())
 }

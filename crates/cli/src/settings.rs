@@ -1,5 +1,5 @@
-//! Settings: what was typed, then the environment's, then the project's, then what is built in. Each value knows where
-//! it comes from.
+//! Settings, resolved from the command line, the environment, the project and the built-in defaults, in this order.
+//! Each value knows its source.
 
 mod configured;
 mod variables;
@@ -16,16 +16,16 @@ use crate::run_args::RunArgs;
 
 pub use self::variables::{STATE, misspelt as misspelt_variables, reference as variables_reference};
 
-/// Where a value comes from, strongest first.
+/// Source of a value, strongest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layer {
     /// The command line.
     CommandLine,
-    /// A variable of the environment.
+    /// An environment variable.
     Environment(&'static str),
-    /// The project's configuration: the file and the line.
+    /// The project's configuration, with file and line.
     Project(String),
-    /// The program.
+    /// The built-in default.
     BuiltIn,
 }
 
@@ -40,28 +40,28 @@ impl std::fmt::Display for Layer {
     }
 }
 
-/// A setting, for people and for the record.
+/// A setting, for display and for the record.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// Its name, as in the configuration.
+    /// Name, as in the configuration.
     pub name: &'static str,
-    /// Its value; `null` where nobody set it and the case or the agent decides.
+    /// Value; `null` if it is not set and the case or the agent decides.
     pub value: Value,
-    /// Where it comes from.
+    /// Source of the value.
     pub layer: Layer,
 }
 
 /// The resolved settings of a run.
 pub struct Resolved {
-    /// For planning and running.
+    /// Settings for planning and running.
     pub run: runner::Settings,
-    /// For showing and recording.
+    /// Settings for display and recording.
     pub rows: Vec<Row>,
-    /// What is wrong with files and names that the project's configuration refers to.
+    /// Problems with files and names that the project's configuration refers to.
     pub problems: Vec<Diagnostic>,
 }
 
-/// A value of the project and where it is written.
+/// Value in the project's configuration and its place.
 type Written = Option<(Value, String)>;
 
 fn written<T>(setting: &Option<Setting<T>>, value: impl FnOnce(&T) -> Value) -> Written {
@@ -69,10 +69,10 @@ fn written<T>(setting: &Option<Setting<T>>, value: impl FnOnce(&T) -> Value) -> 
     Some((value(&setting.value), format!("{}:{}", setting.source.file, setting.source.line)))
 }
 
-/// Rows as they come together.
+/// Builder of the rows.
 struct Rows<'a> {
     rows: Vec<Row>,
-    /// The variables of the environment.
+    /// Environment variables.
     environment: &'a BTreeMap<String, String>,
 }
 
@@ -82,7 +82,7 @@ impl Rows<'_> {
         self.rows.push(Row { name, value, layer });
     }
 
-    /// Adds the setting `name`; the first of the layers that says something does.
+    /// Adds the setting `name` with the value of the first layer that sets it.
     fn add(&mut self, name: &'static str, typed: [Option<Value>; 2], project: Written, built_in: Value) {
         let [line, environment] = typed;
         let variable = || variables::of_row(name, self.environment).unwrap_or_default();
@@ -97,10 +97,10 @@ impl Rows<'_> {
 }
 
 impl Resolved {
-    /// Resolves what was typed against the environment and the project.
+    /// Resolves the arguments against the environment and the project.
     ///
     /// # Errors
-    /// A variable of the environment whose value is none for its setting.
+    /// If an environment variable has a value that its setting does not accept.
     pub fn of(args: &RunArgs, workplace: &Workplace) -> Result<Self, CliError> {
         let timeout = args.timeout.map(|timeout| timeout.in_project(&workplace.project));
         let args = &RunArgs { timeout, ..args.clone() };
@@ -111,13 +111,13 @@ impl Resolved {
         Ok(Self { run, rows, problems })
     }
 
-    /// Name → value, for the record.
+    /// Returns a map from names to values, for the record.
     pub fn to_map(&self) -> Map<String, Value> {
         self.rows.iter().map(|row| (row.name.to_owned(), row.value.clone())).collect()
     }
 }
 
-/// Every setting with its layer.
+/// Returns every setting with its layer.
 fn rows(args: &RunArgs, environment: &RunArgs, workplace: &Workplace) -> Vec<Row> {
     let project = &workplace.project;
     let defaults = &project.defaults;
@@ -190,7 +190,7 @@ fn rows(args: &RunArgs, environment: &RunArgs, workplace: &Workplace) -> Vec<Row
     rows.add("artifacts", [args.artifacts.as_ref().map(|artifacts| json!(artifacts)), None], None, Value::Null);
     let judge = both(|from| from.judge.as_ref().map(|v| json!(v)));
     rows.add("judge", judge, written(&project.judge.model, |v| json!(v)), json!(default_judge(workplace)));
-    // The project's address is its own judge's.
+    // The address in the project applies only to its own judge.
     let own_judge = Some(&project.judge).filter(|_| args.judge.is_none() && environment.judge.is_none());
     let address = own_judge.and_then(|judge| written(&judge.base_url, |v| json!(v)));
     let typed = both(|from| from.judge_base_url.as_ref().map(|v| json!(v)));
@@ -218,16 +218,16 @@ fn some(list: &[String]) -> Option<Value> {
     (!list.is_empty()).then(|| json!(list))
 }
 
-/// The judge of a run that names none.
+/// Returns the default judge.
 fn default_judge(workplace: &Workplace) -> Option<&'static str> {
     let is_set = |name: &str| workplace.environment.get(name).is_some_and(|value| !value.trim().is_empty());
     grade::judge::DEFAULT_JUDGES.iter().find(|judge| is_set(judge.key)).map(|judge| judge.model)
 }
 
-/// The variable that moves OpenAI to another address.
+/// Variable with the base URL of OpenAI.
 const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 
-/// Where a judge of OpenAI's is reached that has no address of its own: the provider itself goes by this variable.
+/// Returns the base URL for an OpenAI judge without an address of its own: the provider itself uses this variable.
 fn openai_address<'a>(args: &RunArgs, environment: &RunArgs, workplace: &'a Workplace) -> Option<&'a str> {
     let own = workplace.project.judge.model.as_ref().map(|model| model.value.as_str());
     let named = args.judge.as_deref().or(environment.judge.as_deref()).or(own).or(default_judge(workplace))?;
@@ -236,7 +236,7 @@ fn openai_address<'a>(args: &RunArgs, environment: &RunArgs, workplace: &'a Work
     (is_openai && !address.is_empty()).then_some(address)
 }
 
-/// How many judges are asked about what says nothing else.
+/// Returns the number of judges for each assertion that does not set its own.
 fn judges(args: &RunArgs, environment: Option<u64>, project: &suite::Project) -> usize {
     let configured = project.judge.judges.as_ref().map(|set| set.value);
     let judges = args.judges.or(environment).or(configured).and_then(|judges| usize::try_from(judges).ok());
@@ -247,7 +247,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Settings for planning and running.
+/// Returns the settings for planning and running.
 fn settings(
     args: &RunArgs,
     environment: RunArgs,
@@ -264,7 +264,7 @@ fn settings(
     let judge = args.judge.clone().or(environment.judge);
     let own_judge = Some(&project.judge).filter(|_| judge.is_none());
     let typed_address = args.judge_base_url.clone().or(environment.judge_base_url);
-    // Who set a cap is told to whom it stops.
+    // Messages about an exceeded limit name the setting that it comes from.
     let setter = |is_typed: bool, is_set: bool, row: &str| {
         Some(row).filter(|_| !is_typed && is_set).and_then(|row| variables::of_row(row, &workplace.environment))
     };
@@ -286,7 +286,7 @@ fn settings(
         baseline: (args.baseline || args.no_baseline).then_some(args.baseline),
         seed: args.seed.unwrap_or(built_in.seed),
         source_repo: args.source_repo.as_deref().map(|written| source_repo(written, &workplace.cwd)),
-        // Asked for when something is run.
+        // Requested only when something is run.
         lent: Vec::new(),
         max_turns: args.max_turns.or(environment.max_turns),
         max_total_tokens: args.max_total_tokens.or(environment.max_total_tokens),
@@ -304,10 +304,10 @@ fn settings(
         on_budget: args.on_budget.unwrap_or_default(),
         max_run_cost: args.max_run_cost,
         configured: agents,
-        // What it hangs on is known once the settings are.
+        // Set later, because it depends on the settings.
         judge_missing: None,
         judge_source: own_judge.and_then(|judge| judge.model.as_ref()).map(|set| set.source.clone()),
-        // The project's address and its chance are its own judge's.
+        // The address and the temperature in the project apply only to its own judge.
         judge: judge.or_else(|| Some(own_judge?.model.as_ref()?.value.clone())),
         judge_base_url: typed_address.or_else(|| Some(own_judge?.base_url.as_ref()?.value.clone())),
         judges: judges(args, environment.judges, project),
@@ -342,14 +342,14 @@ fn settings(
     }
 }
 
-/// The repository that is meant: a directory is found from where the command was given, anything else is an address.
+/// Returns the source repository: a directory is relative to the current one, anything else is a URL.
 fn source_repo(written: &str, cwd: &std::path::Path) -> String {
     let folder = Some(cwd.join(written)).filter(|folder| !written.contains("://") && folder.is_dir());
     folder.map_or_else(|| written.to_owned(), |folder| folder.to_string_lossy().into_owned())
 }
 
-/// `agent=model` or `model`. A model's own name may hold `=` only after an agent's.
-/// That what stands before the `=` of a `--model` is not an agent. What has other characters than names have is a model.
+/// Returns an error if the text before the `=` of a `--model` is not an agent. Text with characters that names cannot
+/// have is part of a model.
 fn unknown_agent(
     written: &str,
     is_agent: impl Fn(&str) -> bool,
@@ -366,6 +366,7 @@ fn unknown_agent(
     Some(problem.suggest(model::nearest(agent, names.iter().copied())).help(format!("agents: {}", names.join(", "))))
 }
 
+/// Parses `agent=model` or `model`. A model's own name may contain `=` only after an agent's.
 fn split_model(written: &str, is_agent: impl Fn(&str) -> bool) -> (Option<String>, String) {
     match written.split_once('=') {
         Some((agent, model)) if is_agent(agent) => (Some(agent.to_owned()), model.to_owned()),

@@ -1,5 +1,5 @@
-//! Ctrl-C once asks politely, twice kills, three times ends the program on the spot. The same for SIGTERM and SIGHUP.
-//! What was ignored when the program was started, as `nohup` has it, stays ignored.
+//! Signals. The first Ctrl-C asks agents to stop, the second kills them, the third ends the program at once. The same
+//! for SIGTERM and SIGHUP. Signals that were ignored when the program was started, as by `nohup`, stay ignored.
 
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -11,35 +11,36 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 
-/// How many came, of whatever kind.
+/// Number of signals received, of any kind.
 static HEARD: AtomicU32 = AtomicU32::new(0);
 
-/// The number of the last one.
+/// Number of the last signal.
 static LAST: AtomicI32 = AtomicI32::new(0);
 
-/// The run that is told.
+/// The run that receives the signals.
 static RUN: Mutex<Option<UnboundedSender<Control>>> = Mutex::new(None);
 
-/// Whether somebody listens already.
+/// `true` if the signal thread has been started.
 static LISTENING: Mutex<bool> = Mutex::new(false);
 
-/// Whoever says it so often does not want to wait for anything, be it a disk that hangs.
+/// Number of signals that end the program at once: the user does not want to wait for anything, not even for a disk
+/// that hangs.
 const AT_ONCE: u32 = 3;
 
-/// Passes signals on to a run as controls, and no longer to the one before.
+/// Forwards signals to this run as controls, and no longer to the run before.
 ///
 /// # Errors
-/// When the system refuses to hand signals over.
+/// If signal handlers cannot be installed.
 pub fn forward(controls: &UnboundedSender<Control>) -> io::Result<()> {
     *RUN.lock().unwrap_or_else(PoisonError::into_inner) = Some(controls.clone());
     begin()
 }
 
-/// Begins to listen. A thread of its own does so until the program ends: the third signal is heard also when everything
-/// else stands still.
+/// Starts to handle signals. A thread does so until the program ends, so that the third signal works even when
+/// everything else is blocked.
 ///
 /// # Errors
-/// When the system refuses to hand signals over.
+/// If signal handlers cannot be installed.
 pub fn begin() -> io::Result<()> {
     let mut listens = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
     if *listens {
@@ -81,23 +82,24 @@ async fn pass_on(mut arrivals: Signal, kind: SignalKind, name: &str) {
             std::process::exit(128 + kind.as_raw_value());
         }
         if let Some(run) = &*RUN.lock().unwrap_or_else(PoisonError::into_inner) {
-            // When the run is over there is nobody to stop.
+            // Fails if the run is over, which is fine.
             let _ = run.send(Control::Stop(name.to_owned()));
         }
     }
 }
 
-/// What the program exits with after the signals that came; `None` if none did.
+/// Returns the exit code for the signals received; `None` if there were none.
 pub fn exit_code() -> Option<u8> {
     heard().then(|| u8::try_from(128 + LAST.load(Ordering::Relaxed)).unwrap_or(u8::MAX))
 }
 
-/// Whether a signal came since somebody listens.
+/// Returns `true` if a signal was received.
 pub fn heard() -> bool {
     HEARD.load(Ordering::Relaxed) > 0
 }
 
-/// The signals that this process ignores, a bit each, from signal 1. None where the system does not tell.
+/// Returns the signals that this process ignores, as a bit mask starting with signal 1. Zero if the system does not
+/// report them.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,4 @@
-//! The terminal: the one place that prints, and that decides on colour, width and characters.
+//! The terminal: the only module that prints, and that decides on colour, width and characters.
 
 use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 
@@ -12,17 +12,17 @@ use crate::global::{Color, Global};
 use crate::machine;
 use crate::preparation::without_secrets;
 
-/// Standard output and standard error, and how each is to be written to.
+/// Stdout and stderr, with the style of each.
 #[derive(Debug, Clone)]
 pub struct Terminal {
-    /// For standard output.
+    /// Style for stdout.
     pub out_style: Style,
-    /// For standard error.
+    /// Style for stderr.
     pub err_style: Style,
 }
 
-/// Whether to use colour where the command line leaves it open, by the variables that programs agree on: `NO_COLOR` turns it
-/// off, `FORCE_COLOR` and `CLICOLOR_FORCE` turn it on, `CLICOLOR=0` turns it off on terminals.
+/// Returns `true` if colour is used by default, according to the common variables: `NO_COLOR` turns it off,
+/// `FORCE_COLOR` and `CLICOLOR_FORCE` turn it on, `CLICOLOR=0` turns it off on terminals.
 fn is_colored(variable: impl Fn(&str) -> Option<String>, is_terminal: bool) -> bool {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty());
     let forced = ["FORCE_COLOR", "CLICOLOR_FORCE"].into_iter().find_map(set);
@@ -34,14 +34,14 @@ fn is_colored(variable: impl Fn(&str) -> Option<String>, is_terminal: bool) -> b
 }
 
 impl Terminal {
-    /// Looks at both streams and at the few variables that every program honours.
+    /// Inspects both streams and the common environment variables.
     pub fn of(global: &Global) -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .into_iter()
             .find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
-        // Without a locale most programs of today are shown by something that knows UTF-8.
+        // Without a locale, most output today is displayed by programs that support UTF-8.
         let unicode = locale.is_none_or(|locale| {
             let locale = locale.to_ascii_lowercase();
             locale.contains("utf-8") || locale.contains("utf8") || locale == "c" || locale == "posix"
@@ -59,7 +59,7 @@ impl Terminal {
         Self { out_style: style(std::io::stdout().is_terminal()), err_style: style(std::io::stderr().is_terminal()) }
     }
 
-    /// Prints text. What cannot be written ends the program.
+    /// Prints text. A write error ends the program.
     pub fn out(&self, text: &str) {
         let mut out = std::io::stdout().lock();
         if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -67,8 +67,8 @@ impl Terminal {
         }
     }
 
-    /// Ends the program because standard output cannot be written: quietly where the reader went away, as any other in a
-    /// pipe, and else with an error.
+    /// Ends the program because stdout cannot be written: silently if the reader closed the pipe, like other programs,
+    /// otherwise with an error.
     fn unwritten(&self, error: &std::io::Error) -> ! {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             std::process::exit(0);
@@ -77,7 +77,7 @@ impl Terminal {
         std::process::exit(exit::INCOMPLETE.into());
     }
 
-    /// Begins a JSON array whose entries come one by one.
+    /// Starts a JSON array whose entries are printed one by one.
     pub fn json_list(&self) -> JsonList<'_> {
         JsonList { terminal: self, out: BufWriter::new(std::io::stdout().lock()), is_empty: true }
     }
@@ -88,12 +88,12 @@ impl Terminal {
         self.out(&(text + "\n"));
     }
 
-    /// Prints text to standard error; when nobody can read it, there is nobody to tell.
+    /// Prints text to stderr; errors are ignored, because they cannot be reported.
     pub fn err(&self, text: &str) {
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 
-    /// Draws every problem, and counts them where there are several.
+    /// Prints all problems, and their number if there are several.
     pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         if !diagnostics.is_empty() {
             let (mask, mut told) = (mask(), diagnostics.to_vec());
@@ -103,7 +103,7 @@ impl Terminal {
         }
     }
 
-    /// Says what stopped a command, and the ways out.
+    /// Prints an error and its hints.
     pub fn error(&self, error: &CliError) {
         let (red, bold, off) = if self.err_style.color { ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
         let mut text = format!("{red}error{off}{bold}: {error}{off}\n");
@@ -127,7 +127,7 @@ pub struct JsonList<'t> {
 }
 
 impl JsonList<'_> {
-    /// Prints an entry. Gives `true`: what cannot be written ends the program.
+    /// Prints an entry. Returns `true`, because a write error ends the program.
     pub fn add<T: serde::Serialize>(&mut self, entry: &T) -> bool {
         let text = serde_json::to_string_pretty(entry).unwrap_or_default();
         let before = if self.is_empty { "[\n  " } else { ",\n  " };
@@ -151,7 +151,7 @@ impl JsonList<'_> {
     }
 }
 
-/// The width of the terminal that standard output or standard error is, in columns.
+/// Returns the width of the terminal that stdout or stderr is connected to, in columns.
 fn terminal_width() -> Option<usize> {
     std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).or_else(|| {
         let (columns, _) = report::terminal_size()?;

@@ -1,7 +1,7 @@
-//! `run --watch`: runs again what a change of a file touches.
+//! `run --watch`: runs again the tests that a change affects.
 //!
-//! Files are looked at a few times a second. That is the same everywhere, on network drives and in containers, and does
-//! not care how an editor saves.
+//! Files are polled a few times a second. That works the same everywhere, on network drives and in containers, and does
+//! not depend on how an editor saves.
 
 mod dependencies;
 mod snapshot;
@@ -24,14 +24,14 @@ use crate::run_args::RunArgs;
 use crate::signals;
 use crate::terminal::Terminal;
 
-/// How often files are looked at. A change counts when two looks in a row agree on it, so that what an editor does in
-/// several steps is one change.
+/// Polling interval. A change counts when two polls in a row agree on it, so that an editor's several steps are one
+/// change.
 const PERIOD: Duration = Duration::from_millis(150);
 
-/// More names of files than this are counted.
+/// Maximum number of file names that are shown; more are counted.
 const NAMES: usize = 3;
 
-/// Runs, and runs again what changes touch, until a signal comes.
+/// Runs, and runs again what changes affect, until a signal comes.
 pub fn watch(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     signals::begin().map_err(|error| CliError::environment(format!("cannot listen to signals: {error}")))?;
     let wishes = wishes();
@@ -66,22 +66,22 @@ pub fn watch(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<Exi
     }
 }
 
-/// What is to be run.
+/// Tests to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Touched {
     /// Every suite.
     Everything,
-    /// The suites in these files, and those that were not there before.
+    /// The suites in these files, and new ones.
     Suites(BTreeSet<PathBuf>),
 }
 
-/// What ended the waiting.
+/// Reason for the end of a wait.
 enum Waited {
-    /// A signal; what to exit with.
+    /// A signal, with the exit code.
     Signal(u8),
-    /// Somebody pressed Enter.
+    /// The user pressed Enter.
     Wish,
-    /// Files are no longer what they were.
+    /// Files have changed.
     Change(Snapshot),
 }
 
@@ -103,11 +103,11 @@ fn wait(watched: &Watched, seen: &Snapshot, wishes: &Receiver<()>) -> Waited {
     }
 }
 
-/// Tells of every line that is typed.
+/// Starts a thread that reports every line that is typed.
 fn wishes() -> Receiver<()> {
     let (tell, wishes) = channel();
     if std::io::stdin().is_terminal() {
-        // It ends with the program: nothing can wake it from reading.
+        // The thread ends with the program, because a blocking read cannot be interrupted.
         let _ = std::thread::Builder::new().name("keys".into()).spawn(move || {
             for line in std::io::stdin().lock().lines() {
                 if line.is_err() || tell.send(()).is_err() {
@@ -119,17 +119,17 @@ fn wishes() -> Receiver<()> {
     wishes
 }
 
-/// What is watched, and why.
+/// Watched files, by their role.
 #[derive(Default)]
 struct Watched {
     cwd: PathBuf,
-    /// Where new suites may turn up.
+    /// Folders and files in which new suites may appear.
     places: Vec<PathBuf>,
-    /// The configuration and what it imports, and what it might be called.
+    /// The configuration, its imports, and the names it may have.
     configuration: BTreeSet<PathBuf>,
-    /// What each suite is made of.
+    /// Dependencies of each suite.
     suites: BTreeMap<PathBuf, Dependencies>,
-    /// What was to be run and was not, because something is broken.
+    /// Tests that were not run because of problems.
     pending: Option<Touched>,
 }
 
@@ -139,8 +139,8 @@ impl Watched {
         Snapshot::of(self.places.iter().chain(&self.configuration).chain(single).map(PathBuf::as_path))
     }
 
-    /// Runs what is touched, and what was left from before. What stands in the way is shown. `seen` is what files were
-    /// like when they were read; what becomes known of on the way is added.
+    /// Runs the affected tests, and those that are pending. Problems are printed. `seen` is the snapshot from before
+    /// the files were read; newly discovered files are added to it.
     fn run(&mut self, global: &Global, args: &RunArgs, terminal: &Terminal, touched: &Touched, seen: &mut Snapshot) {
         let touched = match self.pending.take() {
             Some(pending) => pending.and(touched),
@@ -155,7 +155,7 @@ impl Watched {
         };
         let is_broken = prepared.diagnostics.iter().any(|problem| args.strict || problem.is_error());
         let wanted = self.learn(&prepared, args, &touched);
-        // Before the run, so that what changes meanwhile is seen after it.
+        // Taken before the run, so that changes during the run are noticed after it.
         seen.add_new(self.snapshot());
         if is_broken {
             terminal.diagnostics(&prepared.diagnostics);
@@ -174,7 +174,7 @@ impl Watched {
         }
     }
 
-    /// Takes note of what there is now, and gives the files of the suites to run, unless that is all of them.
+    /// Updates the watched files, and returns the files of the suites to run; `None` for all.
     fn learn(&mut self, prepared: &Prepared, args: &RunArgs, touched: &Touched) -> Option<BTreeSet<PathBuf>> {
         let workplace = &prepared.workplace;
         self.cwd.clone_from(&workplace.cwd);
@@ -188,12 +188,12 @@ impl Watched {
                 Some(suites.iter().chain(new).cloned().collect())
             }
         };
-        // A suite that cannot be read now is still made of what it was made of.
+        // A suite that cannot be read now keeps its dependencies.
         self.suites.extend(found);
         wanted
     }
 
-    /// What `changes` touch; `None` if that is nothing.
+    /// Returns the tests that `changes` affect; `None` if there are none.
     fn touched_by(&self, changes: &BTreeMap<PathBuf, Change>) -> Option<Touched> {
         if changes.keys().any(|path| self.configuration.contains(path)) {
             return Some(Touched::Everything);
@@ -205,7 +205,7 @@ impl Watched {
         (!suites.is_empty() || is_new || self.pending.is_some()).then_some(Touched::Suites(suites))
     }
 
-    /// The changes and what is run for them, in a line.
+    /// Describes the changes and the tests that are run for them, in one line.
     fn told(&self, changes: &BTreeMap<PathBuf, Change>, touched: &Touched) -> String {
         let name = |(path, change): (&PathBuf, &Change)| {
             let shown = crate::project::shown(path, &self.cwd);
@@ -231,7 +231,7 @@ impl Watched {
 }
 
 impl Touched {
-    /// Both.
+    /// Returns the union of both.
     fn and(self, other: &Self) -> Self {
         match (self, other) {
             (Self::Suites(mut suites), Self::Suites(more)) => {
@@ -243,7 +243,7 @@ impl Touched {
     }
 }
 
-/// What happened to a file.
+/// Kind of change of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     New,

@@ -1,5 +1,5 @@
-//! Runs by the directory that agent-skill-eval keeps them in: `--workspace DIR --iteration N`, with
-//! `<skill>-workspace/iteration-N` below it. What is there are the artefacts of a run, which name it.
+//! Runs in directories of agent-skill-eval: `--workspace DIR --iteration N`, with `<skill>-workspace/iteration-N` below
+//! it. They contain the artefacts of a run, which name it.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::global::Global;
 use crate::project::Workplace;
 
-/// The file among the artefacts of a run that names it.
+/// Artefact of a run that names it.
 const SUITE: &str = "suite.json";
 
 /// How agent-skill-eval's commands name a run.
@@ -26,11 +26,11 @@ pub struct WorkspaceArgs {
 }
 
 impl WorkspaceArgs {
-    /// The run in the workspace, or else the one that is called `named`, and the record it is in. In a workspace a name is
-    /// that of an iteration. A workspace that no run has written to stands for the recorded runs of its skill.
+    /// Returns the run in the workspace, or else the one that `named` refers to, and its record. With a workspace,
+    /// `named` is an iteration. A workspace without runs stands for the recorded runs of its skill.
     ///
     /// # Errors
-    /// A workspace without such a run, or with one for each of several skills; a record that is not there.
+    /// If the workspace has no such run, or one for each of several skills; if the record does not exist.
     pub fn find(&self, global: &Global, named: Option<&str>, default: &str) -> Result<(SqliteStore, RunRow), CliError> {
         let workplace = Workplace::find(global, &[])?;
         let Some(workspace) = &self.workspace else {
@@ -56,17 +56,17 @@ impl WorkspaceArgs {
         Ok((store, run))
     }
 
-    /// The directory of the run, if there is a workspace.
+    /// Returns the directory of the run, if there is a workspace.
     ///
     /// # Errors
-    /// As of [`Self::find`].
+    /// Same as [`Self::find`].
     pub fn directory(&self) -> Result<Option<PathBuf>, CliError> {
         let workspace = self.workspace.as_deref().filter(|workspace| workspace.exists());
         workspace.map(|workspace| directory(workspace, self.iteration.as_deref())).transpose()
     }
 }
 
-/// Where the artefacts of a run go that is given a workspace.
+/// Returns the artefacts directory of a run with a workspace.
 pub fn artifacts(workspace: &Path, skills: &[model::SkillInfo], iteration: Option<&str>) -> PathBuf {
     let iteration = format!("iteration-{}", iteration.unwrap_or("1"));
     match skills {
@@ -75,14 +75,14 @@ pub fn artifacts(workspace: &Path, skills: &[model::SkillInfo], iteration: Optio
     }
 }
 
-/// Largest file of a workspace that is read, in bytes.
+/// Maximum size of a file of a workspace, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// What the artefacts of a run say about it.
+/// Contents of the artefacts that identify a run.
 struct Written {
-    /// Its id.
+    /// Id of the run.
     run: String,
-    /// The record it is in.
+    /// Path of the record.
     record: Option<PathBuf>,
 }
 
@@ -97,8 +97,8 @@ fn run_in(workspace: &Path, iteration: Option<&str>) -> Result<Written, CliError
     Ok(Written { run, record: text("record").map(PathBuf::from) })
 }
 
-/// The newest recorded run that the path of a workspace stands for: `…/SKILL-workspace/iteration-N`, either part of which may
-/// be missing. Runs without a label are the first iteration.
+/// Returns the newest recorded run for the path of a workspace: `…/SKILL-workspace/iteration-N`, either part of which
+/// may be missing. Runs without a label are the first iteration.
 fn recorded(store: &SqliteStore, workspace: &Path, iteration: Option<&str>) -> Result<RunRow, CliError> {
     let names = || workspace.iter().rev().filter_map(|name| name.to_str());
     let skill = names().find_map(|name| name.strip_suffix("-workspace")).filter(|skill| *skill != "eval");
@@ -137,7 +137,7 @@ fn directory(workspace: &Path, iteration: Option<&str>) -> Result<PathBuf, CliEr
         let number = name.strip_prefix("iteration-")?.to_owned();
         path.join(SUITE).is_file().then_some((number, path))
     });
-    // By their numbers, of which 10 comes after 9; then by their names.
+    // Sorted by number, so that 10 comes after 9; then by name.
     let mut iterations: Vec<(String, PathBuf)> = iterations.collect();
     iterations.sort_by_key(|(number, _)| (number.parse::<u64>().unwrap_or(0), number.clone()));
     let found = match iteration {

@@ -76,14 +76,14 @@ pub fn run(global: &Global, args: &CheckArgs, terminal: &Terminal) -> Result<Exi
     check_so(global, &run_args, args.strict, manner, terminal)
 }
 
-/// How what was found is told.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
-    /// Problems, and what was read in a few words.
+    /// Problems, and a short summary of what was read.
     Brief,
-    /// And what became of each claim.
+    /// The same, with the result of each claim.
     Verbose,
-    /// All of it for programs.
+    /// Everything as JSON.
     Json,
 }
 
@@ -109,7 +109,7 @@ fn check_so(
     let prepared = preparation::prepare(global, args)?;
     let preparation::Prepared { plan, mut diagnostics, design, nearest, case_ids, .. } = prepared;
     diagnostics.extend(design.into_iter().filter(|_| strict));
-    // A run goes on without them.
+    // A run continues without them.
     for problem in plan.trials.iter().flat_map(|trial| &trial.case.broken) {
         if !diagnostics.contains(problem) {
             diagnostics.push(problem.clone());
@@ -155,7 +155,7 @@ fn check_so(
         }
     }
     let nothing = plan.trials.is_empty() && diagnostics.iter().all(|problem: &Diagnostic| !problem.is_error());
-    // The program ends here. Giving a plan of ten thousand cases back piece by piece takes a fifth of its time.
+    // The program ends here. Freeing a plan of ten thousand cases takes a fifth of its time.
     std::mem::forget(plan);
     Ok(ExitCode::from(if invalid {
         exit::INVALID
@@ -166,7 +166,7 @@ fn check_so(
     }))
 }
 
-/// Number of trials that get a warning above their format's default number of turns.
+/// Reports the number of trials that get a warning above their format's default number of turns.
 fn turns_of(plan: &Plan) -> String {
     let warned: Vec<u64> = plan.trials.iter().filter_map(|trial| trial.limits.warn_turns()).collect();
     match warned.first() {
@@ -177,30 +177,30 @@ fn turns_of(plan: &Plan) -> String {
     }
 }
 
-/// What became of a claim, which is an assertion in people's words.
+/// Result of a claim, which is an assertion in natural language.
 #[derive(Debug, Serialize)]
 struct Claim<'a> {
     suite: &'a str,
     case: &'a str,
-    /// The assertion's id.
+    /// Id of the assertion.
     id: &'a str,
-    /// What is claimed.
+    /// Text of the claim.
     text: &'a str,
-    /// `judge`, or the types that it stands for.
+    /// `judge`, or the types of assertions that it was compiled to.
     method: String,
-    /// The assertions that it stands for, where no model is asked.
+    /// Assertions that it was compiled to; `None` if a model judges it.
     compiled_as: Option<Vec<String>>,
-    /// Whether a model is asked.
+    /// `true` if a model judges it.
     judged: bool,
     source: Excerpt,
 }
 
-/// The claims of the cases that are planned, each once.
+/// Returns the claims of the planned cases, each once.
 fn claims(plan: &Plan) -> Vec<Claim<'_>> {
     let mut known = HashSet::new();
     let trials = plan.trials.iter().filter(|trial| trial.arm.variant.as_deref() != Some(WITHOUT_SKILL));
     let mut cases: Vec<_> = trials.filter(|trial| known.insert((&trial.id.suite, &trial.id.case))).collect();
-    // In the order in which they are written, whatever the order of their trials is.
+    // Sorted as written, whatever the order of their trials is.
     cases.sort_by_key(|trial| trial.position);
     let of = cases.into_iter().flat_map(|trial| trial.checks.iter().map(move |check| (trial, check)));
     of.filter(|(_, check)| check.kind() == CLAIM)
@@ -217,13 +217,13 @@ fn claims(plan: &Plan) -> Vec<Claim<'_>> {
         .collect()
 }
 
-/// The type of assertions in people's words.
+/// Type of assertions in natural language.
 const CLAIM: &str = "claim";
 
-/// How many columns what a claim stands for may take before its text goes on a line of its own.
+/// Maximum width of a claim's assertions; above it, the text goes on a line of its own.
 const WIDEST: usize = 44;
 
-/// Case by case, each claim behind what it became.
+/// Formats the claims case by case, each behind the assertions it became.
 fn table(claims: &[Claim<'_>]) -> String {
     let became = |claim: &Claim<'_>| match &claim.compiled_as {
         Some(parts) => parts.join(" and "),
@@ -251,7 +251,7 @@ fn table(claims: &[Claim<'_>]) -> String {
     text
 }
 
-/// How many claims are looked at, and how many are up to a judge.
+/// Returns the number of claims that are checked, and of those that need a judge.
 fn told_of(claims: &[Claim<'_>], manner: Manner) -> String {
     let judged = claims.iter().filter(|claim| claim.judged).count();
     let looked = claims.len() - judged;
@@ -267,7 +267,7 @@ fn told_of(claims: &[Claim<'_>], manner: Manner) -> String {
     format!("{what}{more}\n")
 }
 
-/// `1 case`, `2 cases`.
+/// Formats a count with its noun: `1 case`, `2 cases`.
 pub fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

@@ -53,10 +53,10 @@ enum Format {
     Json,
 }
 
-/// Arms of runs of more trials than that are not told: each of their trials would have to be read whole.
+/// Maximum number of trials for which arms are shown: each of their trials must be read completely.
 const READ_WHOLE: usize = 2_000;
 
-/// Shows two runs side by side; exits with 1 on a regression.
+/// Compares two runs; exits with 1 on a regression.
 pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let wanted = |given: &Option<String>, option: &Option<String>, default: &str| {
         args.place.find(global, given.as_deref().or(option.as_deref()), default)
@@ -89,7 +89,7 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
     Ok(ExitCode::from(if comparison.has_regressions() { exit::FAILED } else { exit::PASSED }))
 }
 
-/// Whether a run has several arms, or one that says whether it has the skill.
+/// Returns `true` if a run has several arms, or one with a variant.
 fn has_arms(trials: &[TrialRow]) -> bool {
     trials.iter().any(|trial| trial.variant.is_some() || trial.arm != trials[0].arm)
 }

@@ -25,20 +25,20 @@ pub struct ConfigArgs {
     json: bool,
 }
 
-/// Sections whose keys are settings already, and one that is as good as a file of its own.
+/// Sections whose keys are already shown as settings, and one that is equivalent to a file of its own.
 const TOLD: [&str; 6] = ["defaults", "eval", "skills_dir", "tests", "state", "fixtures"];
 
-/// What stands in a secret's place.
+/// Replacement for a secret.
 const HIDDEN: &str = "***";
 
-/// A line of the table.
+/// Line of the table.
 struct Line {
     name: String,
     value: Value,
     layer: String,
 }
 
-/// Shows every setting and where it comes from.
+/// Shows every setting and its source.
 pub fn run(global: &Global, args: &ConfigArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let workplace = Workplace::find(global, &args.run.targets)?;
     let resolved = Resolved::of(&args.run, &workplace)?;
@@ -57,7 +57,7 @@ pub fn run(global: &Global, args: &ConfigArgs, terminal: &Terminal) -> Result<Ex
         for (name, node) in entries.iter().filter(|(name, _)| !TOLD.contains(&name.value.as_str())) {
             written(("", &name.value), name.value.clone(), node, &mask, &mut more);
         }
-        // A setting is told once, with the value that holds.
+        // Each setting is shown once, with the effective value.
         more.retain(|line| lines.iter().all(|known| known.name != line.name));
         lines.extend(more);
     }
@@ -72,7 +72,7 @@ pub fn run(global: &Global, args: &ConfigArgs, terminal: &Terminal) -> Result<Ex
     Ok(ExitCode::from(if invalid { exit::INVALID } else { exit::PASSED }))
 }
 
-/// Adds what is written below `node`, which is called `name` and has the key `key` of the map called `section`.
+/// Adds the values below `node`, which is called `name` and has the key `key` of the map called `section`.
 fn written((section, key): (&str, &str), name: String, node: &Node, mask: &Mask, lines: &mut Vec<Line>) {
     match &node.kind {
         NodeKind::Map(entries) if !entries.is_empty() => {
@@ -106,7 +106,7 @@ fn hide(value: &mut Value, mask: &Mask) {
     }
 }
 
-/// What a mask writes in a secret's place.
+/// Replacement for a secret that the mask inserts.
 const MASKED: &str = "[masked]";
 
 fn table(lines: &[Line]) -> String {

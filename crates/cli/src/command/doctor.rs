@@ -28,14 +28,14 @@ pub struct DoctorArgs {
     json: bool,
 }
 
-/// The kinds of what tests this program itself: the examples of the assertions, and those of the operators.
+/// Kinds of findings that test this program itself: the examples of the assertions, and those of the operators.
 const SELF_TEST: &str = "self-test";
 const OPERATOR: &str = "operator";
 
-/// How long a program may take to say its version.
+/// Time limit for a program to report its version.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// One thing that was looked at.
+/// Result of one check.
 struct Finding {
     kind: &'static str,
     name: String,
@@ -50,7 +50,7 @@ impl Finding {
     }
 }
 
-/// Looks at the machine.
+/// Checks the machine.
 pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let host = machine::host()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -69,7 +69,7 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
         findings.extend(self_test());
         findings.extend(operator_self_test());
     }
-    // An agent that is not here is no fault of the machine's; a failing self-test is a bug.
+    // An agent that is not installed is not a fault of the machine; a failing self-test is a bug.
     let broken = findings.iter().any(|found| found.tests_itself() && !found.ready);
     if args.json {
         let rows: Vec<_> = findings
@@ -122,7 +122,7 @@ async fn containment(host: &Host) -> Finding {
     Finding { kind: "sandbox", name: "local".into(), ready, about: vec![about], hints: Vec::new() }
 }
 
-/// The agents that the project configures. They are not started.
+/// Checks the agents that the project configures. They are not started.
 fn own_agents(resolved: &Resolved) -> Vec<Finding> {
     let looked_at = |config: &agent::Configured| {
         let problems = match config.agent() {
@@ -145,7 +145,7 @@ fn own_agents(resolved: &Resolved) -> Vec<Finding> {
     resolved.run.configured.iter().map(|config| looked_at(config)).collect()
 }
 
-/// The providers of models and their keys, and who judges. Nothing is asked of them, and no key is shown.
+/// Lists the model providers with their keys, and the judge. No requests are sent, and no key is shown.
 fn models(resolved: &Resolved) -> Vec<Finding> {
     let providers = &resolved.run.providers;
     let asked = llm::PROVIDERS.iter().filter(|provider| !provider.variables.is_empty());
@@ -216,7 +216,7 @@ fn operator_self_test() -> Vec<Finding> {
         .collect()
 }
 
-/// With one line for all assertions, and one for all operators, whose examples came out as documented.
+/// Merges the assertions, and the operators, whose examples came out as documented into one line each.
 fn in_short(findings: Vec<Finding>) -> Vec<Finding> {
     let (good, mut told): (Vec<_>, Vec<_>) =
         findings.into_iter().partition(|found| found.tests_itself() && found.ready);

@@ -35,7 +35,7 @@ pub fn run(global: &Global, args: &HistoryArgs, terminal: &Terminal) -> Result<E
         last: usize::try_from(args.last).ok(),
         ..TrialFilter::default()
     };
-    // Where nothing was ever run, the history is empty; that is no error.
+    // Without any runs, the history is empty; that is not an error.
     let store = workplace.find_store()?;
     let is_named = |store: &SqliteStore| named(store, args.suite.as_deref(), args.case.as_deref());
     if args.json {
@@ -62,7 +62,7 @@ pub fn run(global: &Global, args: &HistoryArgs, terminal: &Terminal) -> Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// An error if some trial is recorded, but none of that suite or case.
+/// Returns an error if trials are recorded, but none of that suite or case.
 pub fn named(store: &SqliteStore, suite: Option<&str>, case: Option<&str>) -> Result<(), CliError> {
     let all = store.trials(&TrialFilter::default())?;
     let missing = [("suite", suite), ("case", case)].into_iter().find_map(|(what, name)| Some((what, name?)));

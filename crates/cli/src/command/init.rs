@@ -37,7 +37,7 @@ pub struct InitArgs {
     force: bool,
 }
 
-/// What a project begins with.
+/// Initial content of a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Template {
     /// A scenario that tests a prompt.
@@ -57,13 +57,13 @@ impl InitArgs {
         self.template.unwrap_or(Template::Scenario)
     }
 
-    /// What the skill is called.
+    /// Name of the skill.
     fn skill(&self) -> &str {
         self.skill.as_deref().unwrap_or("my-skill")
     }
 
-    /// The name of the skill that the positional argument stands for, as agent-skill-eval has it: nothing asks for a project,
-    /// and no directory of that name is there but a skill's.
+    /// Returns the name of the skill that the positional argument stands for, as in agent-skill-eval: if no option asks
+    /// for a project, and no directory of that name exists except a skill's.
     fn named_skill(&self) -> Option<&str> {
         let asks_for_project = self.template.is_some()
             || self.skill.is_some()
@@ -75,7 +75,7 @@ impl InitArgs {
         self.dir.to_str().filter(|name| !asks_for_project && is_new && is_a_skill_name(name))
     }
 
-    /// Whether a skill is all that is wanted.
+    /// Returns `true` if only a skill is to be created.
     fn is_skill_alone(&self) -> bool {
         self.skill.is_some() && self.template.is_none()
     }
@@ -139,8 +139,8 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses to write a configuration beside another one, which would not be read any more. `--force` allows it where the
-/// other one is of the tools that ours takes the place of.
+/// Refuses to write a configuration beside another one, which would no longer be read. `--force` allows it if the other
+/// one belongs to a tool that this program replaces.
 fn keep_other_configuration(args: &InitArgs) -> Result<(), CliError> {
     let is_there = |name: &&str| *name != CONFIG_FILE && args.dir.join(name).symlink_metadata().is_ok();
     let Some(other) = suite::config_names().find(is_there) else { return Ok(()) };
@@ -175,7 +175,7 @@ fn check_skill(args: &InitArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What to do with a skill that was made in `home`.
+/// Returns the next steps for a skill that was created in `home`.
 fn next_steps_of_skill(home: &Path, name: &str) -> String {
     let home = home.display();
     format!(
@@ -185,7 +185,7 @@ fn next_steps_of_skill(home: &Path, name: &str) -> String {
     )
 }
 
-/// What to do with what was made.
+/// Returns the next steps for the created files.
 fn next_steps(args: &InitArgs, files: &[(PathBuf, String)]) -> String {
     let go = if args.dir == Path::new(".") { String::new() } else { format!("cd {} && ", args.dir.display()) };
     let home = files.iter().find(|(path, _)| path.ends_with("SKILL.md")).and_then(|(path, _)| path.parent());
@@ -231,7 +231,7 @@ fn files(args: &InitArgs) -> Vec<(PathBuf, String)> {
             files.push((PathBuf::from("agent.ts"), AGENT.to_owned()));
             files.push((PathBuf::from("tests/hello.test.ts"), TEST.to_owned()));
             files.push((PathBuf::from("tests/edge-case.yaml"), conversation));
-            // Beside the tests, so that a project that has one of its own keeps it.
+            // In the folder of the tests, so that a project with a `tsconfig.json` of its own keeps it.
             files.push((PathBuf::from("tests/tsconfig.json"), TSCONFIG.to_owned()));
             files.push((PathBuf::from("types/trialrun.d.ts"), grade::declarations()));
             files.push((PathBuf::from("types/globals.d.ts"), GLOBALS.to_owned()));
@@ -247,7 +247,7 @@ fn files(args: &InitArgs) -> Vec<(PathBuf, String)> {
     files
 }
 
-/// A skill with its suite, in `home`, which is below the folder that has the schema.
+/// Returns the files of a skill with its suite in `home`, which is below the folder with the schema.
 fn skill(args: &InitArgs, home: &Path) -> Vec<(PathBuf, String)> {
     let evals = EVALS.replace("my-skill", args.skill());
     let schema = format!("{}/{EVALS_SCHEMA_FILE}", up_from(&home.join("evals")));
@@ -258,8 +258,8 @@ fn skill(args: &InitArgs, home: &Path) -> Vec<(PathBuf, String)> {
     ]
 }
 
-/// The skill `name` with its suite, and the folder that its files start at. A `SKILL.md` that is there is kept. The schema lies
-/// beside the suite, so that the skill brings all it needs.
+/// Returns the folder of the skill `name`, and its files with a suite. An existing `SKILL.md` is kept. The schema is
+/// next to the suite, so that the skill is self-contained.
 fn named_skill(args: &InitArgs, name: &str) -> (PathBuf, Vec<(PathBuf, String)>) {
     let dir = args.output.clone().unwrap_or_else(|| PathBuf::from("."));
     let home = PathBuf::from(name);
@@ -274,7 +274,7 @@ fn named_skill(args: &InitArgs, name: &str) -> (PathBuf, Vec<(PathBuf, String)>)
     (dir, files)
 }
 
-/// A skill for a project that there may be already, and the folder that its files start at.
+/// Returns the base folder and the files of a skill for a project that may already exist.
 fn skill_alone(args: &InitArgs) -> Result<(PathBuf, Vec<(PathBuf, String)>), CliError> {
     let cwd = std::env::current_dir()
         .map_err(|error| CliError::environment(format!("the current directory cannot be read: {error}")))?;
@@ -286,7 +286,7 @@ fn skill_alone(args: &InitArgs) -> Result<(PathBuf, Vec<(PathBuf, String)>), Cli
         _ => PathBuf::from(args.skills_dir().trim_start_matches("./")),
     };
     let mut files = skill(args, &skills.join(args.skill()));
-    // Another skill may have brought it.
+    // Another skill may have created it.
     if !args.dir.join(EVALS_SCHEMA_FILE).exists() {
         files.push((PathBuf::from(EVALS_SCHEMA_FILE), pretty(&suite::evals_schema())));
     }
@@ -297,12 +297,12 @@ fn pretty(schema: &serde_json::Value) -> String {
     serde_json::to_string_pretty(schema).unwrap_or_default() + "\n"
 }
 
-/// The way from a folder to the one that its path starts at.
+/// Returns the relative path from a folder to its base folder.
 fn up_from(folder: &Path) -> String {
     vec![".."; folder.components().count()].join("/")
 }
 
-/// Editors with a YAML language server complete and check the file from this line.
+/// Returns the line that lets editors with a YAML language server complete and validate the file.
 fn schema_line(up: &str, file: &str) -> String {
     format!("# yaml-language-server: $schema={up}/{file}\n")
 }
@@ -310,7 +310,7 @@ fn schema_line(up: &str, file: &str) -> String {
 fn config(args: &InitArgs) -> String {
     let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
     let mut text = String::new();
-    // A folder that is not there yet is not worth naming, unless somebody did.
+    // A folder that does not exist yet is not written, unless it was given.
     if args.template() == Template::Skill || args.skills_dir.is_some() {
         text.push_str(&format!("skills_dir: {}\n", quoted(args.skills_dir())));
     }
@@ -322,7 +322,7 @@ fn config(args: &InitArgs) -> String {
     }
     match args.template() {
         Template::Scenario => text.push_str("  agent: chat # or claude-code\n"),
-        // A suite is for an agent that has everything; the scenario names one that needs nothing.
+        // A suite needs a full agent; the scenario names one that needs nothing.
         Template::Skill => text.push_str("  agent: claude-code # or codex, opencode, chat\n"),
         Template::Code => {}
     }

@@ -104,7 +104,7 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
     }))
 }
 
-/// Whether the case asks that its skill is left alone.
+/// Returns `true` if the case requires that its skill is not used.
 fn is_negative(case: &model::Case) -> bool {
     case.skill_eval.as_ref().is_some_and(|eval| !eval.should_trigger)
 }
@@ -134,7 +134,7 @@ fn built_in(args: &ListArgs) -> Option<Vec<(String, String)>> {
     }
 }
 
-/// Two columns.
+/// Formats two columns.
 fn table(rows: &[(String, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     rows.iter()

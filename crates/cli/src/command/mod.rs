@@ -1,4 +1,4 @@
-//! One file per command: its arguments, whose comments are the help, and what it does.
+//! One file per command: its arguments, whose comments are the help, and its implementation.
 
 pub mod check;
 pub mod cleanup;

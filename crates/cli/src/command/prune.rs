@@ -30,7 +30,7 @@ pub struct PruneArgs {
     runs: Option<u32>,
 }
 
-/// Lists what a killed run left behind, and removes it if told to. What is in use is never touched.
+/// Lists what a killed run left behind, and removes it if requested. Sandboxes in use are never touched.
 pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(keep) = args.runs {
         return forget_runs(global, usize::try_from(keep).unwrap_or(usize::MAX), args.yes, terminal);
@@ -102,7 +102,7 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
     Ok(ExitCode::from(if failed { exit::FAILED } else { exit::PASSED }))
 }
 
-/// Lists the recorded runs beyond the newest `keep`, and forgets them if told to. A run that is going on is kept.
+/// Lists the recorded runs beyond the newest `keep`, and removes them if requested. A run in progress is kept.
 fn forget_runs(global: &Global, keep: usize, yes: bool, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let workplace = Workplace::find(global, &[])?;
     let mut store = workplace.read_store()?;
@@ -115,7 +115,7 @@ fn forget_runs(global: &Global, keep: usize, yes: bool, terminal: &Terminal) -> 
         text.push_str(&format!("{}  {}  {}{label}\n", run.short, run.started_at, count(run.finished, "trial", "s")));
         if yes {
             store.remove(&run.id)?;
-            // What a run wrote for its commands goes with it.
+            // The files that a run wrote for its commands are removed too.
             let _ = std::fs::remove_dir_all(crate::hooks::artifacts_of(&workplace.state, &run.id));
         }
     }
@@ -129,12 +129,12 @@ fn forget_runs(global: &Global, keep: usize, yes: bool, terminal: &Terminal) -> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// `1 sandbox`, `2 sandboxes`.
+/// Formats a count with its noun: `1 sandbox`, `2 sandboxes`.
 fn count(number: usize, what: &str, plural: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { plural })
 }
 
-/// `45s`, `12m`, `3h12m`, `1d04h`.
+/// Formats an age as `45s`, `12m`, `3h12m` or `1d04h`.
 fn age(age: Duration) -> String {
     let seconds = age.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -146,7 +146,7 @@ fn age(age: Duration) -> String {
     }
 }
 
-/// `512 B`, `24.1 KB`, `3.2 MB`, `1.05 GB`.
+/// Formats a size as `512 B`, `24.1 KB`, `3.2 MB` or `1.05 GB`.
 fn bytes(size: u64) -> String {
     let size = size as f64;
     if size < 1024.0 {

@@ -24,9 +24,9 @@ use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 use crate::{exit, limits, machine};
 
-/// The setting of a run that says what was named on its command line.
+/// Setting of a run with the targets of its command line.
 const TARGETS: &str = "targets";
-/// The setting of a run that says which skill was named.
+/// Setting of a run with the skill of its command line.
 const SKILL: &str = "skill";
 
 /// Arguments of `regrade`.
@@ -90,14 +90,14 @@ pub struct RegradeArgs {
     show_evidence: bool,
 }
 
-/// Adds to a run's settings what was named on its command line, so that it can be found again.
+/// Adds the targets of a run's command line to its settings, so that they can be found again.
 pub fn with_targets(args: &RunArgs, mut settings: Map<String, Value>) -> Map<String, Value> {
     settings.insert(TARGETS.to_owned(), json!(args.named()));
     settings.insert(SKILL.to_owned(), json!(args.skill));
     settings
 }
 
-/// Grades what a run left once more, and records that as a run.
+/// Grades the evidence of a run again, and records that as a new run.
 pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
     let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
@@ -141,7 +141,7 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     conclude(&run_args, ended, terminal)
 }
 
-/// What the run recorded of its trials, in the order it had them.
+/// Returns the recorded trials of the run, in the order of the plan.
 fn records(store: &SqliteStore, run: &RunRow, info: &RunInfo) -> Result<Vec<TrialRecord>, CliError> {
     let rows = store.trials(&TrialFilter::of_run(&run.id))?;
     let finished: BTreeSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
@@ -149,7 +149,7 @@ fn records(store: &SqliteStore, run: &RunRow, info: &RunInfo) -> Result<Vec<Tria
     planned.map(|id| Ok(store.trial(&run.id, &id)?)).collect()
 }
 
-/// What `run` would be told now to load the suites of that run.
+/// Returns the arguments of `run` that load the suites of that run today.
 fn run_args(
     args: &RegradeArgs,
     store: &SqliteStore,
@@ -186,7 +186,7 @@ fn run_args(
     })
 }
 
-/// The files of the cases, as the trials of an older record tell them.
+/// Returns the files of the cases, as the trials of an older record name them.
 fn files(store: &SqliteStore, run: &str, records: &[TrialRecord]) -> Result<Vec<String>, CliError> {
     let mut files: BTreeSet<String> = BTreeSet::new();
     for record in records {
@@ -198,7 +198,7 @@ fn files(store: &SqliteStore, run: &str, records: &[TrialRecord]) -> Result<Vec<
     Ok(files.into_iter().collect())
 }
 
-/// Everything that is known before anything is graded.
+/// Everything that is known before grading starts.
 struct Prepared {
     workplace: Workplace,
     resolved: Resolved,
@@ -238,7 +238,8 @@ fn prepare(
     Ok(Prepared { workplace, resolved, regrade, diagnostics })
 }
 
-/// Takes the judge of that run, unless another one is named now. Whether that is another than would be asked without it.
+/// Uses the judge of that run, unless another one is given. Returns `true` if that differs from the judge that would be
+/// used otherwise.
 fn judges_then(args: &mut RunArgs, resolved: &Resolved, then: &RunInfo) -> bool {
     let text = |name: &str| then.settings.get(name).and_then(Value::as_str).map(str::to_owned);
     let now = |name: &str| resolved.rows.iter().find(|row| row.name == name).and_then(|row| row.value.as_str());
@@ -293,7 +294,7 @@ impl Archive for Recorded {
     }
 }
 
-/// What was told of the last attempt.
+/// Returns the record of the last attempt.
 fn testimony(events: Vec<StoredEvent>) -> Testimony {
     let mut testimony = Testimony::default();
     for event in events {

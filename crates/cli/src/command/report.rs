@@ -42,7 +42,7 @@ pub struct ReportArgs {
 
 /// Renders a recorded run again, with the reporters that live runs use.
 pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    // Whoever comes from agent-skill-eval asks for a table.
+    // agent-skill-eval calls this format `table`.
     let kind = find_report(if args.format == "table" { "terminal" } else { &args.format })?;
     let (store, run) = args.place.find(global, args.run_id.as_deref().or(args.run.as_deref()), "latest")?;
     let mut opening = match &args.output {

@@ -1,4 +1,4 @@
-//! `trialrun run`: the main job.
+//! `trialrun run`: the main command.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -29,17 +29,17 @@ pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitC
     if args.watch {
         return crate::watch::watch(global, args, terminal);
     }
-    // Before anything is read: a report that nobody knows is told at once.
+    // Comes before anything is read, so that an unknown report is reported at once.
     open_reports(args)?;
     run_prepared(args, prepare(global, args)?, terminal)
 }
 
-/// Runs what is prepared, unless something is wrong with it.
+/// Runs the prepared plan, unless it has problems.
 pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let Prepared { workplace, resolved, mut plan, diagnostics, nearest, case_ids, .. } = prepared;
     let args = &with_reports_of_project(args, &workplace);
     let reports = open_reports(args)?;
-    // Files of code that do not load are broken trials of a run that goes on.
+    // Modules that do not load make their trials broken; the run continues.
     let unloaded = plan.trials.iter().flat_map(|trial| &trial.case.broken);
     terminal.diagnostics(&diagnostics.iter().chain(unloaded).cloned().collect::<Vec<_>>());
     if diagnostics.iter().any(|problem| args.strict || problem.is_error()) {
@@ -70,11 +70,11 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
         return concluded;
     }
     let cleaned = super::cleanup::after_run(&workplace, &id, terminal)?;
-    // What stays on a remote must not go unseen, and says nothing about the agent.
+    // Leftovers on a remote must be visible, but say nothing about the agent.
     concluded.map(|code| if code == ExitCode::SUCCESS { cleaned } else { code })
 }
 
-/// Says what is to be said once a run is over, and what the program exits with.
+/// Prints the messages at the end of a run, and returns the exit code.
 pub(super) fn conclude(args: &RunArgs, ended: Ended, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(trouble) = &ended.trouble {
         return Err(CliError::environment(format!("recording failed, so the run was stopped: {trouble}")));
@@ -96,17 +96,17 @@ pub(super) fn conclude(args: &RunArgs, ended: Ended, terminal: &Terminal) -> Res
         let why = if args.no_fail_on_assertions { "--no-fail-on-assertions" } else { "--min-pass-rate" };
         terminal.err(&format!("note: the failures do not fail this run ({why}); it exits with {code}\n"));
     }
-    // Whoever reads a report must hear that it is not there.
+    // A missing report must be visible in the exit code.
     Ok(ExitCode::from(if code == exit::PASSED && !ended.report_trouble.is_empty() { exit::INCOMPLETE } else { code }))
 }
 
-/// The arguments with the reports that the project wants, where none was asked for.
+/// Returns the arguments with the reports of the project, if no report was requested.
 fn with_reports_of_project(args: &RunArgs, workplace: &Workplace) -> RunArgs {
     let mut args = args.clone();
     let wanted = &workplace.project.reports;
     let (Some(formats), true) = (&wanted.formats, args.reports.is_empty()) else { return args };
     let mut reports = Vec::with_capacity(formats.len());
-    // Preparation has warned of the others.
+    // Unknown formats have already been reported.
     for format in formats.iter().filter(|format| report::find(&format.value).is_some()) {
         let folder = match &wanted.directory {
             Some(folder) => Some(&folder.value),
@@ -121,13 +121,13 @@ fn with_reports_of_project(args: &RunArgs, workplace: &Workplace) -> RunArgs {
     args
 }
 
-/// The report that is never a file.
+/// The report that is never written to a file.
 const TERMINAL: &str = "terminal";
 
-/// How long what still goes on may take to end.
+/// Time that remaining tasks have to end.
 const FAREWELL: std::time::Duration = std::time::Duration::from_millis(200);
 
-/// What the run came to and how it was kept.
+/// Result of a run and of its recording.
 pub(super) struct Ended {
     summary: model::Summary,
     stopped_by: Option<String>,
@@ -137,7 +137,7 @@ pub(super) struct Ended {
     refused: Option<model::HookRecord>,
 }
 
-/// Carries out what `drive` begins with the user's wishes and with whoever listens, and records it.
+/// Runs the future of `drive`, which gets the controls and the listener, and records its events.
 pub(super) fn carry_out<F: Future<Output = Result<RunEnd, Breakage>>>(
     jobs: usize,
     store: store::SqliteStore,
@@ -158,7 +158,7 @@ pub(super) fn carry_out<F: Future<Output = Result<RunEnd, Breakage>>>(
             .map_err(|error| CliError::environment(format!("cannot listen to signals: {error}")))?;
         drive(wishes, recording.listener()).await.map_err(|breakage| CliError::environment(breakage.to_string()))
     });
-    // Its threads end while the record is closed, which waits for the disk.
+    // The threads of the runtime end while the record is closed, which waits for the disk.
     let mut runtime = Some(runtime);
     let recorded = std::thread::scope(|scope| {
         let end = || {
@@ -166,7 +166,7 @@ pub(super) fn carry_out<F: Future<Output = Result<RunEnd, Breakage>>>(
                 runtime.shutdown_timeout(FAREWELL);
             }
         };
-        // Where there is no thread to be had, it ends below.
+        // If no thread can be started, the runtime is shut down below.
         let _ = std::thread::Builder::new().name("end".into()).spawn_scoped(scope, end);
         recording.finish()
     });
@@ -205,14 +205,15 @@ fn gate(args: &RunArgs, summary: &model::Summary) -> u8 {
         return code;
     }
     let unsure = if summary.is_incomplete() { exit::INCOMPLETE } else { exit::PASSED };
-    // Both what is fully decided and what is decided at all must be good enough, so that nothing undecided helps.
+    // The pass rates of fully decided trials and by decided findings must both be high enough, so that undecided ones
+    // never help.
     let rates = [summary.pass_rate, summary.by_decided.rate()];
     let is_enough = |least: f64| rates.iter().any(Option::is_some) && rates.iter().flatten().all(|rate| *rate >= least);
     let enough = args.min_pass_rate.is_some_and(is_enough);
     if enough || args.no_fail_on_assertions { unsure } else { code }
 }
 
-/// What is said where nothing is left to run.
+/// Returns the error for an empty selection.
 pub(super) fn nothing_selected(args: &RunArgs, plan: &Plan, nearest: Option<&str>, case_ids: &[String]) -> CliError {
     if plan.cases_loaded == 0 {
         return CliError::nothing("no case was found")

@@ -38,7 +38,7 @@ pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// The other trials of the same case, unless this one was named by its id.
+/// Lists the other trials of the same case, unless this one was named by its id.
 fn others(store: &dyn Store, shown: &TrialRow, wanted: &str) -> Result<String, CliError> {
     let of_case = TrialFilter {
         suite: Some(shown.suite.clone()),

@@ -13,7 +13,7 @@ use crate::machine;
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 
-/// Runs of more trials than that are told by what lists know of them.
+/// Maximum number of trials of a run that are read completely; larger runs are shown from the lists alone.
 const READ_WHOLE: usize = 2_000;
 
 /// Arguments of `status`.
@@ -29,7 +29,7 @@ pub struct StatusArgs {
     json: bool,
 }
 
-/// Shows what happened in a run, or what each of its trials waits for.
+/// Shows the result of a run, or the state of each of its trials.
 pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
     let trials = store.trials(&TrialFilter::of_run(&run.id))?;
@@ -53,7 +53,7 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// What of a run stands in no list: its events have it.
+/// Reads the details of a run that no list contains from its events.
 pub fn details(store: &SqliteStore, run: &RunRow) -> Result<Details, StoreError> {
     let mut details = Details { agents: store.info(&run.id)?.agents, ..Details::default() };
     store.replay(&run.id, &mut |envelope| match &envelope.event {

@@ -1,7 +1,7 @@
-//! The user's own commands around trials: `--pre-run-command`, `--post-grade-command` and `--post-run-command`.
+//! Hooks, the user's own commands around trials: `--pre-run-command`, `--post-grade-command` and `--post-run-command`.
 //!
-//! They are the user's, not an agent's: they run where the command was given, with all of its environment, outside of any
-//! sandbox. What they start is held together and ended with them.
+//! They belong to the user, not to an agent: they run in the current directory with the full environment, outside of
+//! any sandbox. Processes that they start are supervised and end with them.
 
 mod said;
 mod variables;
@@ -27,25 +27,25 @@ use crate::project::Workplace;
 use crate::run_args::RunArgs;
 use crate::settings::Layer;
 
-/// How long a command may take, in seconds; a twin of ours goes before it.
+/// Variables with the time limit of a command, in seconds; the first one that is set wins.
 const TIMEOUT: [&str; 2] = ["TRIALRUN_HOOK_TIMEOUT", "ASE_HOOK_TIMEOUT"];
 
-/// How long that is unless somebody says so.
+/// Default time limit.
 const USUAL: Duration = Duration::from_secs(600);
 
-/// The most that is kept of each of a command's streams, in bytes.
+/// Maximum size of each of a command's streams that is kept, in bytes.
 const MAX_OUTPUT: usize = 256 * 1024;
 
-/// How long the files may take that a command is told of.
+/// Time limit for writing the files that a command needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How much of what a command wrote a finding tells, in characters.
+/// Maximum length of a command's output in a finding, in characters.
 const TOLD: usize = 500;
 
-/// How long a command may take.
+/// Returns the time limit of a command.
 ///
 /// # Errors
-/// A variable that does not say so.
+/// If the variable is not a valid duration.
 fn timeout(workplace: &Workplace) -> Result<Duration, CliError> {
     let Some((name, text)) = written_timeout(workplace) else { return Ok(USUAL) };
     let parsed = crate::run_args::parse_duration(text);
@@ -54,24 +54,24 @@ fn timeout(workplace: &Workplace) -> Result<Duration, CliError> {
     })
 }
 
-/// The variable that says how long a command may take, and what it says.
+/// Returns the variable with the time limit, and its value.
 fn written_timeout(workplace: &Workplace) -> Option<(&'static str, &str)> {
     let written = |name: &'static str| Some((name, workplace.environment.get(name)?.trim()));
     TIMEOUT.into_iter().filter_map(written).find(|(_, text)| !text.is_empty())
 }
 
-/// How long a command may take in milliseconds, and who says so; `null` where that is none.
+/// Returns the time limit in milliseconds and its source; `null` if it is invalid.
 pub fn timeout_row(workplace: &Workplace) -> (Value, Layer) {
     let layer = written_timeout(workplace).map_or(Layer::BuiltIn, |(name, _)| Layer::Environment(name));
     let timeout = timeout(workplace).ok().and_then(|timeout| u64::try_from(timeout.as_millis()).ok());
     (json!(timeout), layer)
 }
 
-/// The commands and the directory of artefacts of a run: what `--artifacts` and the hooks' options ask for. The plan is
-/// given its commands; what is returned writes the directory.
+/// Sets up the commands and the artefacts directory of a run, as `--artifacts` and the hooks' options request. The
+/// commands are added to the plan; the returned reporter writes the directory.
 ///
 /// # Errors
-/// A directory that cannot be used, or a variable that says nothing.
+/// If the directory cannot be used, or a variable is invalid.
 pub fn set_up(
     args: &RunArgs,
     workplace: &Workplace,
@@ -104,7 +104,7 @@ pub fn set_up(
     Ok(Some(tree.reporter()))
 }
 
-/// Where the artefacts of a run are that names no place for them.
+/// Returns the default artefacts directory of a run.
 pub fn artifacts_of(state: &Path, run: &str) -> PathBuf {
     state.join("artifacts").join(run)
 }
@@ -148,7 +148,7 @@ impl Hook for Hooks {
 }
 
 impl Hooks {
-    /// Has everything written that happened before a command, so that it finds the files it is told of.
+    /// Waits until everything before a command is written, so that the command finds its files.
     async fn write_files(&self, hook: HookKind, number: usize, graded: Option<&Arc<Graded>>) -> Result<(), String> {
         let (tree, graded) = (Arc::clone(&self.tree), graded.cloned());
         let written = tokio::task::spawn_blocking(move || {
@@ -168,7 +168,7 @@ impl Hooks {
 
     async fn execute(&self, command: &str, graded: Option<&Graded>) -> Result<Output, String> {
         let mut supervisor = self.host.supervisor.clone();
-        // In a namespace of its own neither `sudo` nor whatever else hangs on the user's ids would work.
+        // In a namespace of its own, `sudo` and other programs that depend on the user's ids would not work.
         supervisor.floor = true;
         let mut process = supervisor.command("sh", ["-c", command]);
         process.envs(&self.host.env).envs(self.variables.of_trial(graded, &self.tree)).current_dir(&self.cwd);
@@ -206,11 +206,10 @@ fn record(hook: HookKind, command: &str, ran: Result<Output, String>, took: Dura
     record
 }
 
-/// What a command after grading has found: what it says, and how it ended.
+/// Returns the findings of a post-grade command: those in its output, and one for its exit code.
 ///
-/// A script says no with its exit code, so one that is not 0 fails the trial, as the command was written to. What is no
-/// answer of the command's proves nothing against the agent: a shell that finds no such command, a signal, time that is
-/// over.
+/// A script reports failure with its exit code, so a code other than 0 fails the trial. An end that is not the
+/// command's own answer proves nothing against the agent: a shell that does not find the command, a signal, a timeout.
 fn findings(record: &HookRecord) -> Vec<Finding> {
     let command = &record.command;
     let mut findings = said::findings(&record.stdout, command);
@@ -237,7 +236,7 @@ fn findings(record: &HookRecord) -> Vec<Finding> {
     findings
 }
 
-/// What a run says that a command before it forbade.
+/// Returns the error of a run that a pre-run command prevented.
 pub fn refused(record: &HookRecord) -> CliError {
     let error = CliError::environment(format!(
         "nothing was run: the pre-run command `{}` failed ({})",

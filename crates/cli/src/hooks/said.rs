@@ -1,10 +1,10 @@
-//! What a command after grading says on its standard output: a JSON array of findings, or nothing that counts.
+//! Output of post-grade commands: a JSON array of findings on stdout; any other output does not count.
 
 use model::{Finding, Status};
 use runner::hook::found;
 use serde_json::{Map, Value};
 
-/// Something that a command found.
+/// Finding of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) text: String,
@@ -12,7 +12,7 @@ pub(super) struct Said {
     pub(super) evidence: Option<String>,
 }
 
-/// What stdout says: `None` unless all of it is a JSON array. Of each element, what it says or what is wrong with it.
+/// Parses stdout: `None` unless all of it is a JSON array. Each element is a finding or a description of its mistake.
 pub(super) fn read(stdout: &str) -> Option<Vec<Result<Said, String>>> {
     let Value::Array(elements) = serde_json::from_str(stdout.trim()).ok()? else { return None };
     Some(elements.iter().map(element).collect())
@@ -67,7 +67,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// The findings in what `command` wrote. What cannot be read decides nothing, and is told.
+/// Returns the findings in the output of `command`. Elements that cannot be parsed are reported as undecided.
 pub(super) fn findings(stdout: &str, command: &str) -> Vec<Finding> {
     let Some(elements) = read(stdout) else {
         let is_cut = stdout.trim_start().starts_with('[') && stdout.contains(" bytes left out …]");
@@ -94,7 +94,8 @@ pub(super) fn findings(stdout: &str, command: &str) -> Vec<Finding> {
     elements.into_iter().enumerate().map(finding).collect()
 }
 
-/// What is wrong with output that was meant to tell findings and is not a list of them; `None` if it only talks.
+/// Describes the mistake in output that was meant to be findings but is not a list of them; `None` for any other
+/// output.
 fn unread(stdout: &str) -> Option<String> {
     const WANTED: &str = "its stdout must be nothing but a JSON array of objects with `text` and `passed`";
     let text = stdout.trim();
@@ -105,7 +106,7 @@ fn unread(stdout: &str) -> Option<String> {
     let mut lines = starts.filter(|at| *at == 0 || text[..*at].ends_with('\n'));
     let is_finding = |value: &Value| value.get("text").is_some() && value.get("passed").is_some();
     let holds_findings = |at: usize| {
-        // Whatever follows the value is for somebody else.
+        // Text behind the value is ignored.
         let value = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>().next();
         value.and_then(Result::ok).is_some_and(|value| match &value {
             Value::Array(elements) => elements.iter().any(Value::is_object),

@@ -1,5 +1,5 @@
-//! What commands around trials are told, in variables: `ASE_…` as agent-skill-eval has them, and the same under
-//! `TRIALRUN_…`. Paths are absolute; what there is nothing to say of is empty.
+//! Environment variables of the commands around trials: `ASE_…` as in agent-skill-eval, and the same as `TRIALRUN_…`.
+//! Paths are absolute; variables without a value are empty.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use runner::hook::Graded;
 use runner::{Plan, PlannedTrial};
 use sandbox::Host;
 
-/// What the names of the twins begin with.
+/// Prefix of this program's names.
 const OURS: &str = "TRIALRUN_";
 
-/// Every name, without what it begins with.
+/// All names, without their prefix.
 const NAMES: [&str; 23] = [
     "AGENT",
     "EVALS_PATH",
@@ -41,13 +41,13 @@ const NAMES: [&str; 23] = [
     "WORKSPACE_PATH",
 ];
 
-/// Whether a variable of ours is one that commands around trials are told, or are told by. A command that calls this
-/// program again has them.
+/// Returns `true` if `name` is a variable that commands around trials receive, or that configures them. A command that
+/// calls this program again has them set.
 pub fn is_told(name: &str) -> bool {
     name.strip_prefix(OURS).is_some_and(|name| NAMES.contains(&name))
 }
 
-/// What a suite is about.
+/// Subject of a suite.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct About {
     skill: String,
@@ -58,9 +58,9 @@ struct About {
 
 /// The variables of a run.
 pub(super) struct Variables {
-    /// Of every command, without the prefix.
+    /// Variables of every command, without the prefix.
     run: Vec<(&'static str, String)>,
-    /// What each suite is about, by its name: also of trials that lack the skill.
+    /// Subject of each suite, by its name; used also for trials without the skill.
     suites: BTreeMap<Arc<str>, About>,
 }
 
@@ -75,7 +75,7 @@ impl Variables {
             }
         }
         let trials = || plan.trials.iter();
-        // One that several share is that of all of them; of several there is none.
+        // A value that all suites share is used; if they differ, the variable is empty.
         let only = |of: fn(&About) -> &String| {
             let all: BTreeSet<&String> = suites.values().map(of).collect();
             if all.len() == 1 { all.into_iter().next().cloned().unwrap_or_default() } else { String::new() }
@@ -101,7 +101,7 @@ impl Variables {
         Self { run, suites }
     }
 
-    /// Those of a command; of one after grading, also those of its trial.
+    /// Returns the variables of a command; for one after grading, also those of its trial.
     pub(super) fn of_trial(&self, graded: Option<&Graded>, tree: &Tree) -> Vec<(String, String)> {
         let mut all: BTreeMap<&str, String> = self.run.iter().map(|(name, value)| (*name, value.clone())).collect();
         if let Some(graded) = graded {

@@ -1,5 +1,5 @@
-//! Holds what commands say, and the states of review requests, against recorded results; what is meant to differ is listed
-//! with its reason.
+//! Compares the parsing of command output, and of the states of review requests, with recorded results; intended
+//! differences are listed with their reasons.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ fn rows(text: &str, name: &str, now: impl Fn(&Value) -> Value) -> Vec<(String, V
     rows.map(|row| (format!("{name}: {}", row["in"]), row["out"].clone(), now(&row["in"]))).collect()
 }
 
-/// In the recorded form; an element that cannot be read as what is wrong with it.
+/// Returns the parsed output in the recorded form; an invalid element as the description of its mistake.
 fn hook_parse(stdout: &Value) -> Value {
     let Some(elements) = said::read(stdout.as_str().unwrap()) else { return Value::Null };
     let told = elements.into_iter().map(|element| match element {
@@ -36,7 +36,7 @@ fn every_vector_agrees_or_is_listed_with_its_reason() {
     let vectors = [
         rows(HOOK_PARSE, "hook_parse", hook_parse),
         rows(OPEN_STATE, "open_state", |state| json!(cleanup::is_open(state.as_str()))),
-        // Numbers of tokens are written in full here.
+        // This program writes numbers of tokens in full.
         rows(FORMAT_TOKENS, "format_tokens", |tokens| tokens.as_u64().map_or(Value::Null, |n| json!(n.to_string()))),
     ]
     .concat();

@@ -1,4 +1,4 @@
-//! Events that are committed and that a reporter has not shown yet: the oldest in memory, the rest in a file.
+//! Backlog: committed events that a reporter has not processed yet, the oldest in memory, the rest in a file.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -8,14 +8,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use model::Envelope;
 
-/// How many events are in memory at the most: a dozen batches, so that a file is for those who stand still, and not for
-/// those who had to wait for a processor. Writing an event to it and reading it again costs more than a report does.
+/// Maximum number of events in memory: a dozen batches, so that the file is used only for reporters that are stuck, and
+/// not for those that wait for a processor. Writing an event to the file and reading it again costs more than a report
+/// does.
 const IN_MEMORY: usize = 16 * 1024;
 
-/// How many events are taken at a time at the most. They are in memory, too.
+/// Maximum number of events that are taken at a time. They are in memory, too.
 const TAKEN: usize = 256;
 
-/// A queue that never makes the one who fills it wait for the one who empties it, and never fills memory.
+/// Unbounded queue that never blocks its sender and has a bounded size in memory.
 #[derive(Default)]
 pub(super) struct Backlog {
     state: Mutex<State>,
@@ -27,14 +28,14 @@ struct State {
     /// Older than everything in the file.
     memory: VecDeque<Arc<Envelope>>,
     spill: Option<Spill>,
-    /// Nothing more comes.
+    /// `true` if no more events come.
     closed: bool,
-    /// Why not everything came.
+    /// Error because of which events were lost.
     trouble: Option<io::Error>,
 }
 
 impl Backlog {
-    /// Adds events, unless an earlier one was lost: nobody is shown events with a gap between them.
+    /// Adds events, unless an earlier one was lost: a reporter never gets events with a gap.
     pub(super) fn push(&self, events: impl IntoIterator<Item = Arc<Envelope>>) {
         let mut state = self.lock();
         if state.closed {
@@ -47,22 +48,22 @@ impl Backlog {
         self.news.notify_one();
     }
 
-    /// Nothing more comes.
+    /// Marks the end of the events.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.news.notify_one();
     }
 
-    /// Nobody takes anything any more.
+    /// Drops all events, because there is no receiver any more.
     pub(super) fn abandon(&self) {
         let mut state = self.lock();
         *state = State { closed: true, trouble: state.trouble.take(), ..State::default() };
     }
 
-    /// The next events that are there, as soon as there are any; none after the last.
+    /// Waits for the next events and takes them; returns none after the last.
     ///
     /// # Errors
-    /// When what did not fit into memory could not be kept. There are no more events then.
+    /// If events that did not fit into memory could not be stored. There are no more events then.
     pub(super) fn take(&self) -> io::Result<Vec<Arc<Envelope>>> {
         let mut state = self.lock();
         loop {
@@ -98,7 +99,7 @@ impl State {
         }
     }
 
-    /// Once memory is empty, the next ones come out of the file; with the last of them it is gone.
+    /// Reads the next events from the file once memory is empty; the file is removed after the last of them.
     fn fill(&mut self) -> io::Result<()> {
         if let (Some(spill), true) = (&mut self.spill, self.memory.is_empty()) {
             while self.memory.len() < IN_MEMORY
@@ -114,7 +115,7 @@ impl State {
     }
 }
 
-/// A file without a name: events as JSON, each with its length before it.
+/// Unnamed file with events as JSON, each after its length.
 struct Spill {
     file: File,
     read: u64,

@@ -9,40 +9,40 @@ use report::Reporter;
 
 use super::backlog::Backlog;
 
-/// How often one who waits for a reporter asks whether to go on waiting.
+/// Interval at which the patience of a waiting caller is checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A reporter that shows its backlog, as fast as it is read.
+/// Reporter thread that processes its backlog.
 pub(super) struct Reporting {
     backlog: Arc<Backlog>,
     done: Receiver<Vec<String>>,
 }
 
 impl Reporting {
-    /// Starts it. It ends when its backlog is closed and empty.
+    /// Starts the thread. It ends when its backlog is closed and empty.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// If no thread can be started.
     pub(super) fn start(mut reporter: Box<dyn Reporter>) -> io::Result<Self> {
         let backlog = Arc::<Backlog>::default();
         let (end, done) = channel();
         let emptied = Emptied(Arc::clone(&backlog));
         std::thread::Builder::new().name("report".into()).spawn(move || {
             let trouble = show(&emptied.0, reporter.as_mut());
-            // Files are whole before anybody hears of it.
+            // Files are complete before the end is signalled.
             drop(reporter);
             let _ = end.send(trouble);
         })?;
         Ok(Self { backlog, done })
     }
 
-    /// What it is to show.
+    /// Returns the backlog.
     pub(super) fn backlog(&self) -> Arc<Backlog> {
         Arc::clone(&self.backlog)
     }
 
-    /// Waits for its end as long as `patience` says; what it could not do. Its backlog is to be closed before. One that
-    /// is not waited for any more is no trouble: whoever stopped the run did not read it.
+    /// Waits for the end of the thread while `patience` returns `true`, and returns its errors. The backlog must be
+    /// closed before. An abandoned reporter is not an error: its output was not read by the user who stopped the run.
     pub(super) fn finish(self, patience: &mut dyn FnMut() -> bool) -> Vec<String> {
         loop {
             match self.done.recv_timeout(LOOK) {
@@ -57,7 +57,7 @@ impl Reporting {
     }
 }
 
-/// A reporter that is gone, however it went, has no use for what comes.
+/// Guard that empties the backlog when the reporter ends, for whatever reason.
 struct Emptied(Arc<Backlog>);
 
 impl Drop for Emptied {
@@ -68,7 +68,7 @@ impl Drop for Emptied {
 
 fn show(backlog: &Backlog, reporter: &mut dyn Reporter) -> Vec<String> {
     let mut trouble: Vec<String> = Vec::new();
-    // Each is told once, however often it comes. A reader that went away wanted no more.
+    // Each error is reported once. A reader that closed the pipe wants no more output.
     let mut hear_of = |error: io::Error| {
         if error.kind() != ErrorKind::BrokenPipe && !trouble.contains(&error.to_string()) {
             trouble.push(error.to_string());

@@ -1,4 +1,4 @@
-//! What the project's configuration gives to runs beside plain values: agents, the judge, and how providers are asked.
+//! Parts of the project's configuration beside plain values: agents, the judge, and the limits of providers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use suite::{Project, ProviderLimits};
 
 use crate::project::{Workplace, shown};
 
-/// The agents that the project configures.
+/// Returns the agents that the project configures.
 pub fn agents(project: &Project) -> Vec<Arc<Configured>> {
     let configured = |agent: &suite::ProjectAgent| {
         let (name, node, directory) = (agent.name.clone(), agent.node.clone(), project.root.clone());
@@ -19,7 +19,7 @@ pub fn agents(project: &Project) -> Vec<Arc<Configured>> {
     project.agents.iter().map(configured).collect()
 }
 
-/// Where models are opened from: with keys and addresses of the environment, the judge's key of the project, and the
+/// Returns the source of models, with keys and addresses of the environment, the judge's key of the project, and the
 /// project's prices and limits.
 pub fn providers(workplace: &Workplace, pricing: Option<&Path>, problems: &mut Vec<Diagnostic>) -> llm::Providers {
     let project = &workplace.project;

@@ -1,5 +1,5 @@
-//! Settings in the environment: `TRIALRUN_JOBS` and its like. They go before what suites and the project say, and after
-//! the command line.
+//! Settings in environment variables, such as `TRIALRUN_JOBS`. They override suites and the project, and the command
+//! line overrides them.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use model::{Diagnostic, nearest};
 use crate::error::CliError;
 use crate::run_args::{RunArgs, Timeout, parse_duration, parse_jobs, parse_judges, parse_positive};
 
-/// What the names of all of them begin with.
+/// Prefix of all names.
 const PREFIX: &str = "TRIALRUN_";
 
 /// A setting in the environment.
 pub struct Variable {
-    /// Its name.
+    /// Name of the variable.
     pub name: &'static str,
-    /// What it sets, in a sentence.
+    /// Description, one sentence.
     pub about: &'static str,
-    /// The setting's own name.
+    /// Name of the setting.
     pub row: &'static str,
     put: fn(&mut RunArgs, &str) -> Result<(), String>,
 }
 
-/// Where the folder of the record is.
+/// Variable with the folder of the record.
 pub const STATE: &str = "TRIALRUN_STATE";
 
-/// Every one but [`STATE`], in the order of the settings.
+/// All variables except [`STATE`], in the order of the settings.
 pub static VARIABLES: [Variable; 18] = [
     Variable {
         name: "TRIALRUN_AGENT",
@@ -166,7 +166,7 @@ pub static VARIABLES: [Variable; 18] = [
     },
 ];
 
-/// Names that suites of skills have had elsewhere. They go behind those above.
+/// Names that other tools have for settings of skill suites. They have lower precedence than those above.
 pub static OTHER_NAMES: [Variable; 3] = [
     Variable {
         name: "ASE_AGENT_TIMEOUT",
@@ -195,7 +195,7 @@ pub static OTHER_NAMES: [Variable; 3] = [
     },
 ];
 
-/// Variables of this program that are no settings of runs.
+/// Variables of this program that are not settings of runs.
 const OTHERS: [&str; 3] = [STATE, "TRIALRUN_CLAUDE", "TRIALRUN_NO_NAMESPACE"];
 
 fn listed(text: &str) -> Vec<String> {
@@ -207,10 +207,10 @@ fn whole(text: &str, least: u64) -> Result<u64, String> {
     value.ok_or_else(|| format!("a whole number of at least {least}"))
 }
 
-/// What the environment says, as if it had been typed. What is empty counts as not set.
+/// Parses the environment variables into arguments. An empty variable counts as not set.
 ///
 /// # Errors
-/// A value that is none for its setting.
+/// If a variable has a value that its setting does not accept.
 pub fn typed(environment: &BTreeMap<String, String>) -> Result<RunArgs, CliError> {
     let mut args = RunArgs::default();
     for variable in OTHER_NAMES.iter().chain(&VARIABLES) {
@@ -222,19 +222,19 @@ pub fn typed(environment: &BTreeMap<String, String>) -> Result<RunArgs, CliError
     Ok(args)
 }
 
-/// What the environment says of a variable.
+/// Returns the value of a variable, if it is set.
 fn written<'e>(environment: &'e BTreeMap<String, String>, variable: &Variable) -> Option<&'e str> {
     environment.get(variable.name).map(|text| text.trim()).filter(|text| !text.is_empty())
 }
 
-/// The variable that sets what is called `row`: of several, the one that is set and goes before the others.
+/// Returns the variable for the setting `row`: of several, the set one with the highest precedence.
 pub fn of_row(row: &str, environment: &BTreeMap<String, String>) -> Option<&'static str> {
     let mut all = VARIABLES.iter().chain(&OTHER_NAMES).filter(|variable| variable.row == row);
     let is_set = |variable: &&Variable| written(environment, variable).is_some();
     all.clone().find(is_set).or_else(|| all.next()).map(|variable| variable.name)
 }
 
-/// Variables that look like settings and are none.
+/// Returns warnings about variables that look like misspelt settings.
 pub fn misspelt(environment: &BTreeMap<String, String>) -> Vec<Diagnostic> {
     let known = || VARIABLES.iter().map(|variable| variable.name).chain(OTHERS);
     let unknown = environment
@@ -242,7 +242,7 @@ pub fn misspelt(environment: &BTreeMap<String, String>) -> Vec<Diagnostic> {
         .filter(|name| name.starts_with(PREFIX) && known().all(|one| one != *name))
         .filter(|name| !crate::hooks::is_told(name));
     let problem = |name: &String| {
-        // What is not near to any may belong to somebody else.
+        // A name that is not near to any may belong to another program.
         let near = nearest(name.strip_prefix(PREFIX)?, known().filter_map(|one| one.strip_prefix(PREFIX)))?;
         let near = format!("{PREFIX}{near}");
         Some(Diagnostic::warning(format!("the variable `{name}` is not known")).suggest(Some(&near)))
@@ -250,7 +250,7 @@ pub fn misspelt(environment: &BTreeMap<String, String>) -> Vec<Diagnostic> {
     unknown.filter_map(problem).collect()
 }
 
-/// The section about them on the page about the configuration.
+/// Returns the section about the variables on the page about the configuration.
 pub fn reference() -> String {
     let mut text = String::from("\n## Variables\n\n| variable | |\n| --- | --- |\n");
     text.push_str(&format!("| `{STATE}` | Where runs are recorded, as `--state` says. |\n"));

@@ -1,4 +1,4 @@
-//! What a suite is made of: the files whose change may change what it does.
+//! Dependencies of a suite: the files whose change may affect it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -11,31 +11,31 @@ use suite::Project;
 use crate::project::Workplace;
 use crate::run_args::RunArgs;
 
-/// Blocks that cases of a folder and of those below it extend.
+/// File with shared blocks that cases of a folder and of those below it extend.
 const SHARED: &str = "_fixtures.yaml";
 
-/// Files longer than this are data and name no files, in bytes.
+/// Maximum size of a file that is searched for file names, in bytes; longer files are data.
 const LONGEST: u64 = 1 << 20;
 
-/// What one suite is made of: files, and folders with all that is below them.
+/// Dependencies of one suite: files, and folders with everything below them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dependencies {
     paths: BTreeSet<PathBuf>,
 }
 
 impl Dependencies {
-    /// The files and folders.
+    /// Returns the files and folders.
     pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.paths.iter()
     }
 
-    /// Whether the file at `path` is one of them.
+    /// Returns `true` if the file at `path` is one of them.
     pub fn holds(&self, path: &Path) -> bool {
         path.ancestors().any(|part| self.paths.contains(part))
     }
 }
 
-/// The folders and files in which suites may turn up.
+/// Returns the folders and files in which suites may appear.
 pub fn places(workplace: &Workplace, args: &RunArgs) -> Vec<PathBuf> {
     let project = &workplace.project;
     let targets: Vec<String> = args.named().into_iter().chain(args.skill.clone()).collect();
@@ -47,7 +47,7 @@ pub fn places(workplace: &Workplace, args: &RunArgs) -> Vec<PathBuf> {
     targets.iter().flat_map(place).filter(|path| path.exists()).map(|path| plain(&path)).collect()
 }
 
-/// The configuration with what it imports, and the names that a new one would have.
+/// Returns the configuration with its imports, and the names that a new one may have.
 pub fn configuration(project: &Project) -> BTreeSet<PathBuf> {
     let mut paths: BTreeSet<PathBuf> = suite::config_names().map(|name| project.root.join(name)).collect();
     paths.extend(project.pricing.iter().map(|file| file.value.clone()));
@@ -59,7 +59,7 @@ pub fn configuration(project: &Project) -> BTreeSet<PathBuf> {
     paths
 }
 
-/// What each suite that `trials` belong to is made of, by the suite's file.
+/// Returns the dependencies of each suite of `trials`, by the suite's file.
 pub fn of_suites(workplace: &Workplace, trials: &[Arc<PlannedTrial>]) -> BTreeMap<PathBuf, Dependencies> {
     let library = Library::new();
     let mut suites: BTreeMap<PathBuf, Dependencies> = BTreeMap::new();
@@ -88,8 +88,8 @@ pub fn of_suites(workplace: &Workplace, trials: &[Arc<PlannedTrial>]) -> BTreeMa
     suites
 }
 
-/// The files and folders that the file at `path` names. Whatever format it is in, a name of a file is a word with a dot
-/// or a slash, and there is such a file.
+/// Returns the files and folders that the file at `path` names. In any format, a file name is a word with a dot or a
+/// slash for which a file exists.
 fn named_in(path: &Path) -> BTreeSet<PathBuf> {
     let text = files::read_named_text(path, LONGEST).unwrap_or_default();
     let directory = path.parent().unwrap_or(Path::new("/"));
@@ -98,7 +98,8 @@ fn named_in(path: &Path) -> BTreeSet<PathBuf> {
     words.into_iter().filter_map(|word| existing(word, directory)).collect()
 }
 
-/// The file or folder that `word` names, seen from `directory`: `scripted:models/a.yaml`, `js://./check.ts#name`.
+/// Returns the file or folder that `word` names, relative to `directory`: `scripted:models/a.yaml`,
+/// `js://./check.ts#name`.
 fn existing(word: &str, directory: &Path) -> Option<PathBuf> {
     let word = word.split('#').next().unwrap_or_default();
     let word = word.rsplit("://").next().unwrap_or_default();
@@ -107,11 +108,11 @@ fn existing(word: &str, directory: &Path) -> Option<PathBuf> {
         return None;
     }
     let path = plain(&directory.join(word));
-    // A folder that holds the one who names it is no part of it.
+    // A folder that contains the naming file is not a dependency.
     (path.exists() && !directory.starts_with(&path)).then_some(path)
 }
 
-/// `path` without `.` and `..`; links are not looked at.
+/// Returns `path` without `.` and `..`; links are not resolved.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

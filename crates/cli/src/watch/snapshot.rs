@@ -1,4 +1,4 @@
-//! What files are like at one moment.
+//! State of files at one moment.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::time::SystemTime;
 
 use super::Change;
 
-/// Folders deeper than this are none that a person made.
+/// Maximum depth of folders. People do not create deeper ones.
 const DEPTH: usize = 32;
 
-/// What tells a file from what it was before.
+/// Properties that change when a file changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     changed: Option<SystemTime>,
@@ -17,15 +17,15 @@ struct Stamp {
     inode: u64,
 }
 
-/// The files there are, each with what tells it from what it was before.
+/// Existing files with their stamps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
     files: BTreeMap<PathBuf, Stamp>,
 }
 
 impl Snapshot {
-    /// The files at `paths`, and all below those that are folders. What nobody edits is passed over: dot folders,
-    /// packages, caches.
+    /// Returns the files at `paths`, and everything below those that are folders. Folders that people do not edit are
+    /// skipped: dot folders, packages, caches.
     pub fn of<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Self {
         let mut snapshot = Self::default();
         for path in paths {
@@ -45,7 +45,7 @@ impl Snapshot {
             self.files.insert(path.to_owned(), stamp);
         } else if found.is_dir() {
             for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-                // Links to folders may lead in circles.
+                // Links to folders may be cyclic.
                 let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
                 if is_entered(&entry.path(), is_folder) {
                     self.add(&entry.path(), depth + 1);
@@ -54,7 +54,7 @@ impl Snapshot {
         }
     }
 
-    /// How many files there are.
+    /// Number of files.
     pub fn len(&self) -> usize {
         self.files.len()
     }
@@ -66,7 +66,7 @@ impl Snapshot {
         }
     }
 
-    /// What is different `now`.
+    /// Returns the differences to `now`.
     pub fn changes(&self, now: &Self) -> BTreeMap<PathBuf, Change> {
         let gone = self.files.keys().filter(|path| !now.files.contains_key(*path)).map(|path| (path, Change::Gone));
         let others = now.files.iter().filter_map(|(path, stamp)| match self.files.get(path) {
@@ -79,7 +79,7 @@ impl Snapshot {
 
 fn is_entered(path: &Path, is_folder: bool) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-    // What editors leave beside a file while they save it.
+    // Temporary files of editors.
     let is_passing = name.starts_with(b".") || name.ends_with(b"~") || name.starts_with(b"#");
     let is_link_to_folder = !is_folder && path.is_dir();
     !is_passing && !is_link_to_folder && !(is_folder && (name == b"node_modules" || path.join("CACHEDIR.TAG").exists()))

@@ -1,4 +1,4 @@
-//! What a change touches, without a clock.
+//! Tests of the effects of changes, without a clock.
 
 use super::*;
 
@@ -13,7 +13,8 @@ fn prepared(root: &std::path::Path) -> Prepared {
     prepare(&global, &RunArgs { targets, agent: vec!["fake".into()], ..RunArgs::default() }).unwrap()
 }
 
-/// A project with two suites, of which one names a prompt and the other imports a module, and what is known of it.
+/// Returns a project with two suites, of which one names a prompt and the other imports a module, and its watched
+/// files.
 fn project() -> (tempfile::TempDir, PathBuf, Watched) {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
@@ -36,7 +37,7 @@ fn project() -> (tempfile::TempDir, PathBuf, Watched) {
     (directory, root, watched)
 }
 
-/// What is touched when `change` is made.
+/// Returns the changes that `change` makes, and the affected tests.
 fn after(watched: &Watched, change: impl FnOnce()) -> (BTreeMap<PathBuf, Change>, Option<Touched>) {
     let before = watched.snapshot();
     change();

@@ -1,4 +1,4 @@
-//! What is recorded to be left on remotes: by a run, or in a file `cleanup.json`.
+//! Side effects on remotes, as recorded by a run or in a file `cleanup.json`.
 
 use std::path::{Path, PathBuf};
 
@@ -8,20 +8,20 @@ use store::{SqliteStore, Store, StoredEvent, TrialFilter};
 
 use crate::error::CliError;
 
-/// The file's name.
+/// Name of the file.
 const NAME: &str = "cleanup.json";
 
-/// Largest file that is read, in bytes.
+/// Maximum size of the file, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// The file that `run` names, if it names one: itself, or in a directory.
+/// Returns the file that `run` names, if any: itself, or inside a directory.
 pub(super) fn file(run: &str) -> Option<PathBuf> {
     let path = Path::new(run);
     let inside = path.join(NAME);
     [path, &inside].into_iter().find(|path| path.is_file()).map(Path::to_owned)
 }
 
-/// What the trials of a run left; of those that were cut off, what is known.
+/// Returns the side effects of a run's trials; for interrupted trials, those that are known.
 pub(super) fn of_run(store: &SqliteStore, run: &str) -> Result<Vec<SideEffects>, CliError> {
     let mut left = Vec::new();
     for row in store.trials(&TrialFilter::of_run(run))? {
@@ -38,7 +38,7 @@ pub(super) fn of_run(store: &SqliteStore, run: &str) -> Result<Vec<SideEffects>,
     Ok(report::merged_side_effects(&left))
 }
 
-/// What a file says: ours, or agent-skill-eval's, whose branches and numbers belong to its `source_repo`.
+/// Reads a file: of this program, or of agent-skill-eval, whose branches and numbers belong to its `source_repo`.
 pub(super) fn read(file: &Path) -> Result<Vec<SideEffects>, CliError> {
     let wrong = |why: &str| CliError::usage(format!("{}: {why}", file.display()));
     let text = files::read_named_text(file, LARGEST).map_err(|error| wrong(&error.to_string()))?;

@@ -1,4 +1,4 @@
-//! `trialrun cleanup`: removes from remotes what the trials of a run left there, and nothing else.
+//! `trialrun cleanup`: removes what the trials of a run left on remotes, and nothing else.
 
 mod manifest;
 mod remover;
@@ -87,7 +87,7 @@ fn remove(left: &[SideEffects], terminal: &Terminal) -> Result<ExitCode, CliErro
     Ok(ExitCode::from(if kept > 0 { exit::INCOMPLETE } else { exit::PASSED }))
 }
 
-/// What a review request is called where it is.
+/// Returns the name of a review request on its forge.
 fn review_request(remote: &str, number: u64) -> String {
     match Forge::of(remote).map(|forge| forge.kind) {
         Some(ForgeKind::GitLab) => format!("merge request !{number}"),
@@ -110,7 +110,7 @@ fn listed(left: &[SideEffects]) -> String {
     text
 }
 
-/// Asks whether to go on. Where nobody can answer, nobody has said yes.
+/// Asks for confirmation. Without an interactive stdin, the answer is no.
 fn agreed(terminal: &Terminal, left: &[SideEffects]) -> bool {
     let items = left.iter().map(|remote| remote.branches.len() + remote.review_requests.len()).sum();
     if !std::io::stdin().is_terminal() {

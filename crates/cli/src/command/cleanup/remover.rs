@@ -1,8 +1,9 @@
-//! Removes single things from remotes: through `gh` and `glab` where the remote is at their services, else through `git`.
+//! Removes single items from remotes: through `gh` and `glab` where the remote is on GitHub or GitLab, else through
+//! `git`.
 //!
-//! Addresses and names of branches come from what agents did, so none is ever handed to a shell or taken for an option, and
-//! git is allowed no transport that runs programs. Before a branch goes, its remote is asked: the default branch stays, and
-//! so does one that somebody has worked on since.
+//! URLs and names of branches come from agents, so they are never passed to a shell or parsed as options, and git is
+//! not allowed any transport that runs programs. Before a branch is deleted, its remote is queried: the default branch
+//! is kept, and so is a branch that has moved on since.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,71 +17,71 @@ use super::review_request;
 use crate::error::CliError;
 use crate::machine;
 
-/// How long one program may take.
+/// Time limit of one program.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The most that is read of an answer, in bytes.
+/// Maximum size of an answer, in bytes.
 const MAX_OUTPUT: usize = 8 << 20;
 
-/// What git may use to reach a remote.
+/// Transports that git may use to reach a remote.
 const TRANSPORTS: &str = "file:git:http:https:ssh";
 
-/// What became of one thing.
+/// Result of removing one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Done {
-    /// It is gone now.
+    /// It was removed.
     Removed,
-    /// It was gone before, as it says.
+    /// It had been removed before, with its state.
     Gone(String),
-    /// It is not touched, and why.
+    /// It was kept, with the reason.
     Left(String),
-    /// It could not be removed, and why.
+    /// It could not be removed, with the reason.
     Failed(String),
 }
 
-/// Hears what became of one thing.
+/// Callback that receives the result for one item.
 type Tell<'a> = &'a mut dyn FnMut(&str, &Done);
 
-/// What a program answered, or why it did not.
+/// Output of a program, or the reason why it failed.
 type Answer = Result<String, String>;
 
-/// Whether a service's word says that a review request can still be merged. What says nothing of its state was listed, so
-/// it is there.
+/// Returns `true` if the state that a forge reports means that a review request can still be merged. Without a state,
+/// it was in the list, so it is open.
 pub(crate) fn is_open(state: Option<&str>) -> bool {
     state.is_none_or(|state| ["open", "opened"].contains(&state.to_ascii_lowercase().as_str()))
 }
 
-/// Removes things from remotes.
+/// Removes items from remotes.
 pub(super) struct Remover {
     host: Host,
     runtime: tokio::runtime::Runtime,
-    /// A repository to push from.
+    /// Repository to push from.
     scratch: tempfile::TempDir,
 }
 
-/// What is known of a remote's branches.
+/// Known facts about a remote's branches.
 struct Branches {
-    /// The default branch, if the remote tells.
+    /// The default branch, if the remote reports it.
     default: Option<String>,
-    /// The commit of the default branch, if the remote tells that and not its name.
+    /// The commit of the default branch, if the remote reports it without the name.
     head: Option<String>,
 }
 
 impl Remover {
-    /// Ready to work.
+    /// Creates a remover.
     ///
     /// # Errors
-    /// When this machine has no room for it.
+    /// If its runtime or its temporary directory cannot be created.
     pub(super) fn new() -> Result<Self, CliError> {
         let failed = |error: std::io::Error| CliError::environment(format!("cannot begin to clean up: {error}"));
         let mut host = machine::host()?;
-        // Programs of the user's, with the user's ids.
+        // These programs are the user's and run with the user's ids.
         host.supervisor.floor = true;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         Ok(Self { host, runtime, scratch: tempfile::tempdir().map_err(failed)? })
     }
 
-    /// Removes what is left on one remote: review requests first, then branches.
+    /// Removes the side effects on one remote: review requests first, then branches.
     pub(super) fn remove(&self, left: &SideEffects, tell: Tell<'_>) {
         match Forge::of(&left.remote) {
             _ if left.added => {
@@ -122,7 +123,7 @@ impl Remover {
         };
         match looked {
             Ok(text) => {
-                // What is not known to be open is not closed.
+                // A request is closed only if it is known to be open.
                 let value: Value = serde_json::from_str(&text).unwrap_or_default();
                 let Some(state) = value.get("state").and_then(Value::as_str) else {
                     return Done::Failed(untold(forge, "the state of the review request"));
@@ -226,7 +227,7 @@ impl Remover {
         }
     }
 
-    /// The default branch of a remote, and its branches with their commits.
+    /// Returns the default branch of a remote, and its branches with their commits.
     fn look(&self, remote: &str) -> Result<(Branches, Vec<(String, String)>), String> {
         let told = self.git(&["ls-remote", "--symref", "--", remote, "HEAD", "refs/heads/*"])?;
         let mut known = Branches { default: None, head: None };
@@ -245,7 +246,7 @@ impl Remover {
         Ok((known, heads))
     }
 
-    /// Deletes a branch, if it is still at that commit when the remote hears of it.
+    /// Deletes a branch, if it is still at that commit when the remote processes the request.
     fn push(&self, remote: &str, branch: &str, head: &str) -> Done {
         let name = format!("refs/heads/{branch}");
         let lease = format!("--force-with-lease={name}:{head}");
@@ -268,10 +269,10 @@ impl Remover {
 
     fn run(&self, program: &str, args: &[&str], env: &[(&str, &str)], directory: &Path) -> Answer {
         let mut command = self.host.supervisor.command(program, args);
-        // What points git at another repository is not meant for this one.
+        // Variables that point git to another repository do not apply to this one.
         let inherited = self.host.env.iter().filter(|(name, _)| !["GIT_DIR", "GIT_WORK_TREE"].contains(&name.as_str()));
         command.envs(inherited).envs(env.iter().copied()).current_dir(directory);
-        // What the process is told by is made inside of the runtime.
+        // The process's I/O must be set up inside the runtime.
         let output = self.runtime.block_on(async { supervise::run(command, PATIENCE, MAX_OUTPUT).await });
         answer(program, output)
     }
@@ -289,34 +290,34 @@ fn answer(program: &str, output: std::io::Result<Output>) -> Answer {
         return Err(format!("`{program}` is not installed"));
     }
     let said = output.stderr.text();
-    // Its last line tells more than what comes before: `error: failed to push some refs` is preceded by the reason.
+    // The lines are all kept, because `error: failed to push some refs` is preceded by the reason.
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
     Err(format!("`{program}` failed: {}", lines.join("; ")))
 }
 
 impl Branches {
-    /// Why a branch is not to be deleted, if it is not.
+    /// Returns the reason why a branch must not be deleted, if there is one.
     fn protects(&self, branch: &str) -> Option<String> {
         let is_default = match &self.default {
             Some(default) => default == branch,
-            // Where nobody tells, these are most likely.
+            // Without that information, these are the most likely ones.
             None => ["main", "master", "trunk"].contains(&branch),
         };
         is_default.then(|| "it is the default branch".to_owned())
     }
 }
 
-/// What is said of a service whose answer lacks what was asked for: nothing is removed on a guess.
+/// Returns the message for a forge whose answer lacks `what`: nothing is removed on a guess.
 fn untold(forge: &Forge, what: &str) -> String {
     format!("`{}` did not tell {what}, so nothing was removed", forge.kind.program())
 }
 
-/// Whether a text is the id of a commit.
+/// Returns `true` if the text is a commit id.
 fn is_commit(text: &str) -> bool {
     text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// What becomes of a branch that somebody has worked on since.
+/// Returns the result for a branch that has moved on since it was recorded.
 fn moved(recorded: Option<&String>, head: Option<&str>) -> Option<Done> {
     let (recorded, head) = (recorded?, head?);
     let short = |commit: &str| commit.get(..9).unwrap_or(commit).to_owned();
@@ -324,7 +325,7 @@ fn moved(recorded: Option<&String>, head: Option<&str>) -> Option<Done> {
     (recorded != head).then(|| Done::Left(why()))
 }
 
-/// What becomes of things at an address that is not to be reached.
+/// Returns the result for items at a URL that must not be accessed.
 fn unreachable(remote: &str) -> Option<Done> {
     let is_address = remote.contains("://") || is_scp(remote);
     if remote.starts_with('-') || remote.contains("::") {
@@ -337,7 +338,7 @@ fn unreachable(remote: &str) -> Option<Done> {
     (!Path::new(path).exists()).then(|| Done::Gone("the whole repository is".to_owned()))
 }
 
-/// `user@host:path`
+/// Returns `true` for `user@host:path`.
 fn is_scp(remote: &str) -> bool {
     remote.split_once(':').is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'))
 }
@@ -347,7 +348,7 @@ fn leave_all(left: &SideEffects, done: &Done, tell: Tell<'_>) {
     left.branches.iter().for_each(|branch| tell(&format!("branch {branch}"), done));
 }
 
-/// Whether a service says that there is no such thing.
+/// Returns `true` if a forge reports that the item does not exist.
 fn is_missing(because: &str) -> bool {
     let because = because.to_ascii_lowercase();
     ["404", "not found", "does not exist", "could not resolve to a"].iter().any(|sign| because.contains(sign))
@@ -360,7 +361,7 @@ fn api_project(forge: &Forge) -> String {
     }
 }
 
-/// As a part of a path in an address; also what is `plain` stays.
+/// Percent-encodes a part of a path in a URL, except the characters in `plain`.
 fn escaped(text: &str, plain: &str) -> String {
     let mut written = String::new();
     for byte in text.bytes() {

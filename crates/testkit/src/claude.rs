@@ -1,12 +1,12 @@
-//! A program that stands where `claude` would.
+//! A program in place of `claude`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::Project;
 
-/// Speaks the protocol up to the user's first message. What it can say then: `text TEXT`, `result TEXT`, and `hear`,
-/// which waits for the next message, or for being interrupted.
+/// Implements the protocol up to the user's first message. The script may then use `text TEXT`, `result TEXT`, and
+/// `hear`, which waits for the next message, or for an interrupt.
 const OPENING: &str = r#"#!/bin/sh
 if [ "$1" = --version ]; then echo "2.1.330 (Claude Code)"; exit 0; fi
 hear() {
@@ -32,13 +32,13 @@ printf '{"type":"system","subtype":"init","session_id":"s-1","model":"m","tools"
 "#;
 
 impl Project {
-    /// Puts a program in front of the `PATH` that stands where `claude` would. Once the user has spoken to it, it does
-    /// what `acts` say, in shell; besides the shell's own words there are `text TEXT`, `result TEXT` and `hear`.
+    /// Puts a program in place of `claude` first on the `PATH`. After the user's first message it runs `acts`, a shell
+    /// script that may also use `text TEXT`, `result TEXT` and `hear`.
     pub fn claude(self, acts: &str) -> Self {
         self.claude_program(&format!("{OPENING}{acts}\n"))
     }
 
-    /// As [`claude`](Self::claude), but `program` is all of it.
+    /// Like [`claude`](Self::claude), but `program` is the whole script.
     pub fn claude_program(self, program: &str) -> Self {
         self.write("bin/claude", program);
         let bin = self.dir().join("bin");

@@ -1,4 +1,4 @@
-//! Signals as a shell in the foreground has them, whoever started the tests.
+//! Default signal dispositions, like those of a foreground shell, however the tests were started.
 
 use std::fs;
 use std::sync::Once;
@@ -7,16 +7,16 @@ use tokio::signal::unix::{SignalKind, signal};
 
 static ONCE: Once = Once::new();
 
-/// Sees to it that programs start without ignored signals. A job in the background, and `nohup`, ignore some, and what is
-/// started inherits that; what is *caught* becomes the default for whoever is started. What the tests themselves ignored
-/// they now catch, and do nothing: for them nothing changes.
+/// Ensures that programs start without ignored signals. A background job, and `nohup`, ignore some, and child processes
+/// inherit that; signals that are *caught* are reset to the default in child processes. So the tests catch the signals
+/// that they had ignored, and do nothing: for them nothing changes.
 pub(crate) fn heed_signals() {
     ONCE.call_once(|| {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
         let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        // What tokio catches it catches until the process ends.
+        // Tokio catches a signal until the process ends.
         runtime.block_on(async {
             for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
                 if ignored >> (kind.as_raw_value() - 1) & 1 == 1 {

@@ -1,5 +1,5 @@
-//! Scratch projects for end-to-end tests: a directory, a home and a temp directory of their own, the real binary, and an
-//! environment that holds nothing of the machine's.
+//! Scratch projects for end-to-end tests: a directory, a home and a temp directory of their own, the real binary, and
+//! an environment without anything from the machine's.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -21,30 +21,30 @@ pub use live::{Live, PATIENCE, pause, until};
 pub use loopback::{Asked, Loopback};
 pub use tether::Tether;
 
-/// A project that is gone when it is dropped.
+/// A project that is removed on drop.
 pub struct Project {
     root: tempfile::TempDir,
     program: PathBuf,
     env: BTreeMap<String, String>,
 }
 
-/// What a command came to.
+/// Result of a command.
 pub struct Ran {
-    /// The exit code; -1 if a signal ended it.
+    /// Exit code; -1 if a signal ended it.
     pub code: i32,
-    /// Standard output.
+    /// Stdout.
     pub out: String,
-    /// Standard error.
+    /// Stderr.
     pub err: String,
 }
 
 impl Ran {
-    /// Both streams, for the message of a failed assertion.
+    /// Returns both streams, for the message of a failed assertion.
     pub fn said(&self) -> String {
         format!("exit code {}\n--- stdout\n{}\n--- stderr\n{}", self.code, self.out, self.err)
     }
 
-    /// Standard output as JSON.
+    /// Parses stdout as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("no JSON ({error}): {}", self.said()))
     }
@@ -57,7 +57,7 @@ impl Ran {
     }
 }
 
-/// What git says in `dir`, as somebody with a name and without settings of their own. It must succeed.
+/// Runs git in `dir`, as a user with a name and without settings of their own, and returns its output. It must succeed.
 #[track_caller]
 pub fn git(dir: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
@@ -83,7 +83,7 @@ impl From<Output> for Ran {
 }
 
 impl Project {
-    /// An empty project for `program`, the binary under test.
+    /// Creates an empty project for `program`, the binary under test.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         disposition::heed_signals();
         let root = tempfile::Builder::new().prefix("testkit-").tempdir().expect("a directory");
@@ -101,28 +101,28 @@ impl Project {
         Self { env, ..project }
     }
 
-    /// The project's directory, links resolved.
+    /// Directory of the project, with links resolved.
     pub fn dir(&self) -> PathBuf {
         self.root.path().join("work").canonicalize().expect("the project's directory")
     }
 
-    /// The user's home.
+    /// Home directory of the user.
     pub fn home(&self) -> PathBuf {
         self.root.path().join("home")
     }
 
-    /// Where the program puts sandboxes.
+    /// Directory for the program's sandboxes.
     pub fn tmp(&self) -> PathBuf {
         self.root.path().join("tmp")
     }
 
-    /// Sets a variable for every command.
+    /// Sets an environment variable for every command.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.env.insert(name.to_owned(), value.to_owned());
         self
     }
 
-    /// Puts a directory in front of `PATH`.
+    /// Adds a directory at the front of `PATH`.
     pub fn path_first(self, dir: &Path) -> Self {
         let path = format!("{}:{}", dir.display(), self.env["PATH"]);
         self.env("PATH", &path)
@@ -141,7 +141,7 @@ impl Project {
         fs::read_to_string(self.dir().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// A command of the program, not started yet.
+    /// Returns a command of the program, not started yet.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(arguments).current_dir(self.dir()).env_clear().envs(&self.env).stdin(Stdio::null());
@@ -153,7 +153,7 @@ impl Project {
         self.command(arguments).output().expect("the program starts").into()
     }
 
-    /// Runs the program and gives its JSON report; the exit code must be `code`.
+    /// Runs the program and returns its JSON report; the exit code must be `code`.
     #[track_caller]
     pub fn report(&self, arguments: &[&str], code: i32) -> Value {
         let mut all = vec!["run", "--report", "terminal", "--report", "json=report.json"];
@@ -162,7 +162,7 @@ impl Project {
         serde_json::from_str(&self.read("report.json")).unwrap_or_else(|error| panic!("{error}: {}", ran.said()))
     }
 
-    /// What lies in the directory for sandboxes.
+    /// Returns the contents of the directory for sandboxes.
     pub fn left_over(&self) -> Vec<String> {
         let entries = fs::read_dir(self.tmp()).expect("the temp directory");
         entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()

@@ -1,4 +1,4 @@
-//! The program while it runs: its lines as they come, signals to it, and what it leaves.
+//! The running program: its lines as they arrive, signals to it, and its remaining processes.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,10 +12,10 @@ use nix::unistd::Pid;
 
 use crate::{Project, Ran};
 
-/// More than anything takes in these tests; when it is over, something hangs that must not.
+/// Longer than anything takes in these tests; if it is exceeded, something hangs.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running program. Dropped before its end, it is killed.
+/// A running program. Dropping it kills the program.
 pub struct Live {
     child: Child,
     lines: Receiver<String>,
@@ -25,12 +25,12 @@ pub struct Live {
 }
 
 impl Project {
-    /// Starts the program and does not wait for it.
+    /// Starts the program without waiting for it.
     pub fn start(&self, arguments: &[&str]) -> Live {
         Live::start(self.command(arguments))
     }
 
-    /// Every living process that has to do with this project: one whose command or environment names its directory.
+    /// Returns every living process of this project: those whose command or environment contains its directory.
     pub fn processes(&self) -> Vec<String> {
         let mark = self.root.path().to_string_lossy().into_owned();
         let entries = std::fs::read_dir("/proc").expect("a list of processes").flatten();
@@ -57,7 +57,7 @@ impl Project {
 }
 
 impl Live {
-    /// Starts `command` and does not wait for it.
+    /// Starts `command` without waiting for it.
     pub fn start(mut command: Command) -> Self {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = child.expect("the program starts");
@@ -79,12 +79,12 @@ impl Live {
         Self { child, lines, said: String::new(), err: Some(err), status: None }
     }
 
-    /// Its process id.
+    /// Process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The next whole line of its standard output, with its end; `None` when there will be no more.
+    /// Returns the next complete line of its stdout, with its line end; `None` if there are no more.
     #[track_caller]
     pub fn line(&mut self) -> Option<String> {
         match self.lines.recv_timeout(PATIENCE) {
@@ -97,7 +97,7 @@ impl Live {
         }
     }
 
-    /// The next line with `text` in it.
+    /// Returns the next line that contains `text`.
     #[track_caller]
     pub fn line_with(&mut self, text: &str) -> String {
         loop {
@@ -114,7 +114,7 @@ impl Live {
         kill(Pid::from_raw(self.child.id().cast_signed()), signal).expect("a running program");
     }
 
-    /// Waits until it has ended and nothing holds its streams any more.
+    /// Waits until it has ended and no process has its streams open.
     #[track_caller]
     pub fn end(mut self) -> Ran {
         while self.line().is_some() {}
@@ -138,8 +138,8 @@ impl Drop for Live {
     }
 }
 
-/// Asks again and again, with short pauses, until `condition` holds. `false` if it does not come to that in
-/// [`PATIENCE`]. For what nobody can be waited for: processes and files of somebody else.
+/// Polls until `condition` holds, with short pauses. Returns `false` if that does not happen within [`PATIENCE`]. For
+/// conditions that cannot be waited for: processes and files of others.
 pub fn until(mut condition: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     while !condition() {
@@ -151,7 +151,7 @@ pub fn until(mut condition: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Waits for nothing, for so long.
+/// Pauses for this duration.
 pub fn pause(duration: Duration) {
     let timeout = PollTimeout::try_from(duration).unwrap_or(PollTimeout::ZERO);
     let _ = poll(&mut [], timeout);

@@ -1,22 +1,22 @@
-//! A server on loopback that answers everything alike and keeps what it was asked.
+//! A server on loopback that always gives the same answer and keeps the requests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A request as it arrived.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// Such as `GET /models`.
+    /// Request line, such as `GET /models`.
     pub line: String,
-    /// All headers, a line each.
+    /// All headers, one per line.
     pub headers: String,
     /// The body.
     pub body: String,
 }
 
-/// A server on loopback. It stops when it is dropped.
+/// A server on loopback. It stops on drop.
 pub struct Loopback {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -24,7 +24,7 @@ pub struct Loopback {
 }
 
 impl Loopback {
-    /// Answers every request with `status` and the JSON text `body`.
+    /// Starts a server that answers every request with `status` and the JSON text `body`.
     pub fn answering(status: u16, body: impl Into<String>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -43,12 +43,12 @@ impl Loopback {
         Self { address, asked, over }
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// Returns `http://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Everything that it was asked so far.
+    /// Returns all requests so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -57,7 +57,7 @@ impl Loopback {
 impl Drop for Loopback {
     fn drop(&mut self) {
         self.over.store(true, Ordering::SeqCst);
-        // It is waiting for somebody.
+        // Wakes the thread that waits for a connection.
         drop(TcpStream::connect(self.address));
     }
 }
@@ -89,7 +89,7 @@ fn answer(stream: TcpStream, status: u16, body: &str) -> Option<Asked> {
         headers,
         body: String::from_utf8_lossy(&sent).into_owned(),
     };
-    // Whoever has gone meanwhile has asked all the same.
+    // A request counts even if the client has left.
     let _ = reader.get_mut().write_all(format!("{head}{body}").as_bytes());
     Some(asked)
 }

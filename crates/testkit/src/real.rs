@@ -1,5 +1,5 @@
-//! Real agent CLIs, where somebody has installed them. `TRIALRUN_TEST_AGENTS` names the directory that `scripts/agents`
-//! has filled. Without it tests are skipped, and say so; `TRIALRUN_REQUIRE_AGENTS=1` makes that a failure.
+//! Real agent CLIs, if they are installed. `TRIALRUN_TEST_AGENTS` names the directory that `scripts/agents` fills.
+//! Without it tests are skipped with a message; `TRIALRUN_REQUIRE_AGENTS=1` makes that a failure.
 
 use std::fs;
 use std::io::Write;
@@ -15,9 +15,9 @@ use crate::Project;
 /// An agent CLI.
 #[derive(Debug, Clone, Copy)]
 pub struct RealAgent {
-    /// What `--agent` calls it.
+    /// Name for `--agent`.
     pub name: &'static str,
-    /// Its program.
+    /// Name of its program.
     pub program: &'static str,
 }
 
@@ -29,13 +29,14 @@ pub const CODEX: RealAgent = RealAgent { name: "codex", program: "codex" };
 pub const OPENCODE: RealAgent = RealAgent { name: "opencode", program: "opencode" };
 
 impl RealAgent {
-    /// Its program, where it is installed.
+    /// Path of its program, if it is installed.
     pub fn path(self) -> Option<PathBuf> {
         let dir = std::env::var_os("TRIALRUN_TEST_AGENTS").map(PathBuf::from)?;
         Some(dir.join(self.program)).filter(|program| program.exists())
     }
 
-    /// The directory that it is in. `None` where there is none: then the test is over. `scripts/test` counts the lines.
+    /// Returns the directory of the agent. `None` if it is not installed: then the test is skipped. `scripts/test`
+    /// counts the lines.
     #[track_caller]
     pub fn installed(self, test: &str) -> Option<PathBuf> {
         let Self { name, program } = self;
@@ -51,8 +52,9 @@ impl RealAgent {
         found
     }
 
-    /// A project with the agent on its `PATH`, and `trialrun` started where there is no network but loopback, if the
-    /// machine allows that. `None`: the test is over. `scratch` is a directory for what starts it.
+    /// Returns a project with the agent on its `PATH`, in which `trialrun` starts without any network except loopback,
+    /// if the machine allows that. `None`: the test is skipped. `scratch` is a directory for the program that starts
+    /// it.
     #[track_caller]
     pub fn project(self, trialrun: &str, scratch: &str, test: &str) -> Option<Project> {
         let agents = self.installed(test)?;
@@ -60,7 +62,7 @@ impl RealAgent {
     }
 }
 
-/// A program that starts `trialrun` without a network, or itself where that cannot be taken away.
+/// Returns a program that starts `trialrun` without a network, or directly where that is not possible.
 fn offline(trialrun: &str, scratch: &str) -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let make = || {
@@ -84,13 +86,13 @@ fn offline(trialrun: &str, scratch: &str) -> PathBuf {
     PROGRAM.get_or_init(make).clone()
 }
 
-/// Writes a line past the test harness, which keeps the output of tests that pass to itself.
+/// Writes a line that bypasses the test harness, which captures the output of passing tests.
 #[allow(clippy::explicit_write, reason = "what the macros print is kept back where a test passes")]
 fn tell(line: &str) {
     writeln!(std::io::stderr(), "\n{line}").expect("standard error");
 }
 
-/// The first trial of a report. What its script expected of the requests must have been so.
+/// Returns the first trial of a report. Its requests must match the expectations of its script.
 #[track_caller]
 pub fn only_trial(report: &Value) -> Value {
     let trial = report["trials"][0].clone();
@@ -98,7 +100,7 @@ pub fn only_trial(report: &Value) -> Value {
     trial
 }
 
-/// Fails the test unless the requests of `trial` were what its script expected.
+/// Fails the test unless the requests of `trial` match the expectations of its script.
 #[track_caller]
 pub fn requests_were_expected(trial: &Value) {
     for finding in trial["findings"].as_array().expect("findings") {

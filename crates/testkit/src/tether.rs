@@ -1,5 +1,5 @@
-//! A pipe that a trial's processes hold on to, so that a test hears when they begin and when the last of them is gone,
-//! however it went.
+//! A pipe that a trial's processes hold open, so that a test notices when they start and when the last of them has
+//! ended, for whatever reason.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -18,14 +18,14 @@ pub struct Tether {
 }
 
 impl Project {
-    /// A tether in the project's directory.
+    /// Creates a tether in the project's directory.
     pub fn tether(&self, name: &str) -> Tether {
         let path = self.dir().join(name);
         nix::unistd::mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR).expect("a named pipe");
         let (line, lines) = channel();
         let read = path.clone();
         std::thread::spawn(move || {
-            // Opening waits for the first who writes.
+            // Opening waits for the first writer.
             let Ok(pipe) = File::open(read) else { return };
             for written in BufReader::new(pipe).lines().map_while(Result::ok) {
                 let _ = line.send(written);
@@ -36,19 +36,19 @@ impl Project {
 }
 
 impl Tether {
-    /// Where it is.
+    /// Path of the pipe.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Waits for somebody to write `line`.
+    /// Waits until a process writes `line`.
     #[track_caller]
     pub fn says(&self, line: &str) {
         let said = self.lines.recv_timeout(PATIENCE);
         assert_eq!(said.as_deref(), Ok(line), "{}", self.path.display());
     }
 
-    /// Waits until nobody holds it any more. What is written until then does not matter.
+    /// Waits until no process holds it any more. Lines that are written until then are ignored.
     #[track_caller]
     pub fn is_let_go(&self) {
         loop {

@@ -1,7 +1,7 @@
-//! What the project promises about speed and size, measured on whole processes: `cargo bench -p trialrun`.
+//! Benchmarks of the project's promises about speed and size, measured on whole processes: `cargo bench -p trialrun`.
 //!
-//! Each figure is the median of several runs after a warm-up, beside the promise. The exit code is 1 if one is broken.
-//! `docs/performance.md` has the method and figures.
+//! Each figure is the median of several runs after a warm-up, printed beside the promise. The exit code is 1 if a
+//! promise is broken. `docs/performance.md` has the method and figures.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 
@@ -18,7 +18,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
 struct Promise {
     what: &'static str,
-    /// Infinite for a figure that nobody promised.
+    /// Infinite for a figure without a promise.
     limit: f64,
     unit: &'static str,
     measured: Vec<f64>,
@@ -122,7 +122,7 @@ fn fake_thousand_memory(scratch: &Path) -> Promise {
     Promise { what: "  their peak memory", limit: 60.0, unit: "MB", measured }
 }
 
-/// The most memory that the program has in `dir`, recording anew.
+/// Returns the peak memory of the program in `dir`, with a new record.
 fn peak(dir: &Path, arguments: &str) -> f64 {
     let _ = std::fs::remove_dir_all(dir.join(".trialrun"));
     let script = format!(
@@ -133,7 +133,7 @@ fn peak(dir: &Path, arguments: &str) -> f64 {
     String::from_utf8_lossy(&output.stdout).trim().parse::<f64>().expect("a size in KiB") / 1024.0
 }
 
-/// A project with that many files of tests as code, each a scenario that sends one message.
+/// Creates a project with that many files of tests as code, each a scenario that sends one message.
 fn code_tests(scratch: &Path, name: &str, count: usize) -> PathBuf {
     let dir = scratch.join(name);
     for number in 0..count {
@@ -157,7 +157,7 @@ fn code_load(scratch: &Path) -> Promise {
     Promise { what: "check of 1,000 files of tests as code", limit: 1000.0, unit: "ms", measured }
 }
 
-/// What running takes beyond loading.
+/// Measures the time of a run beyond that of loading.
 fn code_wall(scratch: &Path) -> Promise {
     let dir = code_tests(scratch, "code-wall", 200);
     let agent = format!("http:{}", bot::open(Duration::from_millis(50)));
@@ -178,7 +178,7 @@ fn code_memory(scratch: &Path) -> Promise {
     Promise { what: "  their peak memory", limit: 120.0, unit: "MB", measured }
 }
 
-/// A project with a thousand conversations of one message.
+/// Creates a project with a thousand conversations of one message.
 fn conversations(scratch: &Path, name: &str) -> PathBuf {
     let dir = scratch.join(name);
     for number in 0..1000 {
@@ -208,7 +208,8 @@ fn conversations_memory(scratch: &Path) -> Promise {
     Promise { what: "  their peak memory", limit: f64::INFINITY, unit: "MB", measured }
 }
 
-/// A file of ten thousand fixtures, a third each with a regular expression, an object and `$contains`, and its answers.
+/// Creates a file of ten thousand fixtures, a third each with a regular expression, an object and `$contains`, and its
+/// answers.
 fn ten_thousand_fixtures(scratch: &Path, name: &str) -> PathBuf {
     let dir = scratch.join(name);
     let (mut fixtures, mut answers) = (String::new(), String::new());
@@ -265,7 +266,8 @@ fn fixtures_memory(scratch: &Path) -> Promise {
     Promise { what: "  their peak memory", limit: f64::INFINITY, unit: "MB", measured }
 }
 
-/// A sandbox of 50 files with a commit, made 60 times after the first; the time is the one the run itself tells.
+/// Measures a sandbox of 50 files with a commit, created 60 times after the first; the time is the one that the run
+/// reports.
 fn sandbox(scratch: &Path) -> Promise {
     let dir = scratch.join("sandbox");
     write(&dir.join("case.yaml"), &scenario(0, &fifty_files()));

@@ -1,4 +1,4 @@
-//! Agents, machines and records that do not behave: every trial ends as it should, every message helps, and nothing is
+//! Agents, machines and records that misbehave: every trial ends as it should, every message helps, and nothing is
 //! left.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
@@ -13,7 +13,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::Value;
 use testkit::{Live, PATIENCE, Project, Ran};
 
-/// The most memory the program may take, whatever an agent throws at it, in KiB.
+/// Limit on the program's memory, whatever the agent does, in KiB.
 const MOST_MEMORY: i64 = 300 * 1024;
 
 fn project() -> Project {
@@ -27,7 +27,7 @@ fn scenario(agent: &str, more: &str) -> String {
     )
 }
 
-/// The report's only trial after a run with a `claude` that does this.
+/// Returns the only trial of a run in which `claude` is this program.
 #[track_caller]
 fn trial(project: &Project, arguments: &[&str], code: i32) -> Value {
     project.write("s.yaml", &scenario("claude-code", "user_prompt: go\n"));
@@ -49,7 +49,7 @@ fn because(trial: &Value, parts: &[&str]) {
     assert!(parts.iter().all(|part| because.contains(part)), "{because:?} does not say {parts:?}");
 }
 
-/// It failed, and one of the reasons is the clock of one second, with the setting's name.
+/// Checks that the trial failed, and that one of the reasons is the clock of one second, with the setting's name.
 #[track_caller]
 fn timed_out(trial: &Value) {
     assert_eq!(trial["outcome"], "failed", "{trial}");
@@ -58,7 +58,7 @@ fn timed_out(trial: &Value) {
     assert_eq!(clock["because"], "timed out after 1 s (--timeout)");
 }
 
-/// The most memory that any program of these tests, or anything below one, has ever held, in KiB.
+/// Checks the peak memory of all programs of these tests and their children, in KiB.
 #[track_caller]
 fn memory_is_bounded() {
     let most = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss();
@@ -266,8 +266,8 @@ fn quick(project: &Project) {
     project.write("s.yaml", &scenario("fake", "user_prompt: done\n"));
 }
 
-/// Runs `script` as root of a mount namespace of its own, with the program for `$1` in the project's directory. `None`
-/// where that is not allowed, and then it says so.
+/// Runs `script` as root of a mount namespace of its own, with the program as `$1`, in the project's directory. `None`,
+/// with a message, where that is not allowed.
 fn with_mounts(project: &Project, script: &str) -> Option<Ran> {
     let run = project.command(&[]);
     let mut unshare = Command::new("unshare");
@@ -318,14 +318,14 @@ fn a_full_disk_below_the_record_stops_the_run_and_says_so() {
     let ran = ran.exits(3);
     assert!(ran.err.contains("recording failed") && ran.err.contains("full"), "{}", ran.said());
     assert!(!ran.err.contains("panicked"), "{}", ran.said());
-    // What was told before is there.
+    // Everything reported before is recorded.
     let history = project.run(&["history", "--last", "5000", "--json", "--state", "kept"]).exits(0).json();
     let recorded = history.as_array().unwrap().len();
     let told = ran.out.lines().filter(|line| line.contains(" passed ") && line.contains("s::s#")).count();
     assert!(told > 0 && recorded == told, "{told} told, {recorded} recorded");
 }
 
-/// Text that cannot be packed.
+/// Returns text that cannot be compressed.
 fn noise(length: usize) -> String {
     let mut state = 0x9e37_79b9_u64;
     (0..length)
@@ -382,7 +382,7 @@ fn an_agent_that_removes_its_sandbox_or_answers_too_deeply_has_failed() {
     }
 }
 
-/// Writes `bytes` over the beginning of a file at `at`.
+/// Overwrites `bytes` of a file at the offset `at`.
 fn overwrite(file: &Path, at: usize, bytes: &[u8]) {
     let mut all = fs::read(file).unwrap();
     all[at..at + bytes.len()].copy_from_slice(bytes);

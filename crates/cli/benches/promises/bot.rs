@@ -1,5 +1,5 @@
-//! A bot behind HTTP on loopback: it says back what it is told, after a while. All of it is on one thread, so that it takes
-//! little from what is measured.
+//! A bot behind HTTP on loopback: it echoes messages after a delay. It uses a single thread, so that it has little
+//! effect on the measurement.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// How many connections may wait to be taken.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 4096;
 
-/// A bot that takes `delay` to answer: the address to send messages to. It serves as long as the process lives.
+/// Starts a bot that answers after `delay`, and returns its URL. It serves as long as the process lives.
 pub fn open(delay: Duration) -> String {
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -43,7 +43,7 @@ async fn serve(stream: TcpStream, delay: Duration) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The body of the next request; `None` where there is no more.
+/// Reads the body of the next request; `None` if there is none.
 async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Vec<u8>>> {
     let (mut line, mut length) = (String::new(), 0);
     loop {

@@ -1,4 +1,4 @@
-//! What an evaluation of a skill costs beside its agent, and what a large repository adds.
+//! Overhead of a skill evaluation beside its agent, and the additional cost of a large repository.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::{Promise, millis, ok, trialrun, write};
 
-/// Trials of one case with 50 files and a skill, with it and without it: snapshots of the files and of the repository
-/// before and after, grading, the record.
+/// Creates a project with one case with 50 files and a skill, run with and without it. Its trials include snapshots of
+/// the files and of the repository before and after, grading, and the record.
 fn project(scratch: &Path, name: &str) -> PathBuf {
     let dir = scratch.join(name);
     let home = dir.join("skills/note");
@@ -39,17 +39,17 @@ struct Took {
     cpu: Duration,
 }
 
-/// Processor time of everything that this process started and that has ended.
+/// Returns the CPU time of all processes that this process has started and that have ended.
 fn of_children() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("the times of this process");
     let after_name = stat.rsplit_once(')').expect("a name").1;
     let ticks: u64 =
         after_name.split_whitespace().skip(13).take(2).map(|ticks| ticks.parse::<u64>().expect("ticks")).sum();
-    // Linux counts in hundredths of a second here, whatever the kernel's own clock does.
+    // Linux counts in hundredths of a second here, whatever the kernel's own clock is.
     Duration::from_millis(ticks * 10)
 }
 
-/// The difference that a hundred trials make (fifty in each arm), for one of them.
+/// Measures the difference that a hundred trials make (fifty in each arm), divided by their number.
 pub fn overhead(scratch: &Path) -> [Promise; 2] {
     let dir = project(scratch, "evaluation");
     run(&dir, 1, &[]);
@@ -66,7 +66,8 @@ pub fn overhead(scratch: &Path) -> [Promise; 2] {
     ]
 }
 
-/// A trial in a clone of 50,000 files, from making its sandbox to removing it, as the run itself tells; all but the first.
+/// Measures a trial in a clone of 50,000 files, from creating its sandbox to removing it, as the run reports; all but
+/// the first.
 pub fn large_repository(scratch: &Path) -> Promise {
     let dir = project(scratch, "large");
     let seed = scratch.join("large-seed");
@@ -90,6 +91,6 @@ pub fn large_repository(scratch: &Path) -> Promise {
         ended.skip(1).filter_map(|event| event["event"]["duration_ms"].as_f64()).collect::<Vec<_>>()
     };
     let measured = (0..3).flat_map(|_| trials()).collect();
-    // The promise is for a file system that clones files or lives in memory; else it is eight seconds.
+    // The promise is for a file system that clones files or lives in memory; otherwise it is eight seconds.
     Promise { what: "trial in a repository of 50,000 files, after the first", limit: 1000.0, unit: "ms", measured }
 }

@@ -1,5 +1,5 @@
-//! A support bot over HTTP, tested as the first users of the code-first system tested theirs: their files as they are,
-//! against a bot on loopback, with a judge on loopback.
+//! Tests of a support bot over HTTP, as the first users of the code-first system tested theirs: with their original
+//! files, against a bot and a judge on loopback.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -9,14 +9,14 @@ use testkit::Project;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// The key of the judge; it must not be seen anywhere.
+/// Key of the judge; it must not be visible anywhere.
 const KEY: &str = "sk-test-canary-9f8e7d6c5b4a39281706";
 
 fn project() -> Project {
     Project::new(PROGRAM).env("OPENAI_API_KEY", KEY)
 }
 
-/// What a run with the bot at `path` and its judge comes to.
+/// Returns the report of a run with the bot at `path` and its judge.
 #[track_caller]
 fn run(project: &Project, shop: &Shop, path: &str, arguments: &[&str], code: i32) -> Value {
     let agent = format!("http:{}", shop.url(path));
@@ -30,7 +30,7 @@ fn specimen(name: &str) -> String {
     std::fs::read_to_string(format!("{}/../../specimens/code/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// A project with the specimens.
+/// Returns a project with the specimens.
 fn seeded() -> Project {
     let project = project();
     for name in ["tests/angry-customer.test.ts", "tests/contradictory-info.test.ts", "tests/inquiry.yaml"] {
@@ -190,13 +190,13 @@ fn what_the_configuration_says_is_sent_and_kept_secret() {
     }
 }
 
-/// Every file below `directory`.
+/// Returns every file below `directory`.
 fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
 
-/// A user who asks for the return policy and is content when it is told.
+/// A user who asks for the return policy and leaves once it is named.
 const PLAYED: &str = "name: asks in their own words
 persona: { role: customer, tone: in a hurry }
 user:
@@ -222,10 +222,10 @@ fn a_user_that_a_model_plays_speaks_until_there_is_nothing_more_to_say() {
     let trial = &report["trials"][0];
     assert_eq!(trial["input"], serde_json::json!(["Hello!", "What is your return policy?"]));
     assert_eq!(trial["answer"].as_str().map(|answer| answer.contains("30 days")), Some(true));
-    // What playing took is told apart from what the agent did.
+    // The usage of the played user is separate from the agent's.
     assert_eq!((&trial["user_usage"]["total"], &trial["judge_usage"]), (&45.into(), &Value::Null));
     assert_eq!((&trial["usage"]["total"], &report["summary"]["user_usage"]["total"]), (&38.into(), &45.into()));
-    // A script that is too short for the user is the mistake of whoever wrote it.
+    // A script that is too short for the user is a mistake in the test.
     project.write("user.yaml", "steps: [{ text: Hello! }]\n");
     let report = run(&project, &shop, "/api/chat", &["played.yaml", "--retries", "0"], 3);
     let trial = &report["trials"][0];

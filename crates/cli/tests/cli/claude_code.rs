@@ -1,7 +1,7 @@
-//! The real Claude Code on scripted models, from the scenario file to the exit code, without a network where the machine
-//! allows one to be taken away.
+//! Tests of the real Claude Code on scripted models, from the scenario file to the exit code, without a network where
+//! the machine allows isolation from it.
 //!
-//! Without the CLI these tests are skipped, and say so (`testkit::real`).
+//! Without the CLI these tests are skipped with a message (`testkit::real`).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -18,19 +18,19 @@ use testkit::real::{CLAUDE_CODE, only_trial as trial};
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// A project whose agent is the real one, on the model in `model.yaml`. `None`: skip.
+/// Returns a project whose agent is the real one, on the model in `model.yaml`. `None`: skip.
 fn project(test: &str) -> Option<Project> {
     CLAUDE_CODE.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), test)
 }
 
-/// Writes a scenario and its model, runs it, and gives its trial. Exits with `code`.
+/// Writes a scenario and its model, runs it with the expected exit code `code`, and returns its trial.
 #[track_caller]
 fn run(project: &Project, scenario: &str, model: &str, code: i32) -> Value {
     project.write("case.yaml", scenario).write("model.yaml", model);
     trial(&project.report(&["case.yaml", "--report", "jsonl=events.jsonl"], code))
 }
 
-/// The names and main arguments of the calls, in order.
+/// Returns the names and main arguments of the calls, in order.
 fn calls(trial: &Value) -> Vec<String> {
     let all = trial["tool_calls"].as_array().unwrap().iter();
     all.map(|call| {
@@ -275,7 +275,7 @@ steps:
 #[test]
 fn a_session_is_resumed_by_another_process_and_billed_once() {
     let Some(project) = project("resumed session") else { return };
-    // The first process hears one message and then no more, so that it ends by itself behind its answer.
+    // The first process receives only one message, so that it ends by itself after its answer.
     let program = format!(
         "#!/bin/sh\nreal='{0}'\nhere=$(dirname \"$0\")\ncase \"$*\" in\n\
          *--resume*) echo resumed >> \"$here/seen\" ;;\n\
@@ -609,7 +609,7 @@ timeout: 4s
     assert_eq!(project.left_over(), Vec::<String>::new());
 }
 
-/// Puts a hook, an MCP server, a skill and a CLAUDE.md where the user keeps theirs. What runs leaves a file.
+/// Plants a hook, an MCP server, a skill and a CLAUDE.md in the user's home. Each that is used leaves a file.
 fn plant(project: &Project) -> (PathBuf, PathBuf) {
     let (hooked, served) = (project.dir().join("HOOKED"), project.dir().join("SERVED"));
     let home = project.home();
@@ -688,7 +688,7 @@ fn the_skill_under_test_has_one_name_however_the_agent_is_signed_in() {
     assert_eq!(String::from_utf8_lossy(&found.stdout), "", "transcripts are left in the user's own folder");
 }
 
-/// A model on loopback that always answers `hello`, and tells the head and the body of each request for an answer.
+/// Starts a model on loopback that always answers `hello`, and reports the head and the body of each request.
 fn model() -> (String, Receiver<(Vec<String>, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -797,7 +797,7 @@ fn without_a_sign_in_a_trial_is_broken_before_it_begins() {
 
 #[test]
 fn a_cli_that_is_gone_is_started_again_on_its_session() {
-    // No real agent: those do not go away on demand.
+    // Not a real agent, because those do not exit on demand.
     let acts = r#"case "$*" in
   *"--resume s-1"*) text again; result again ;;
   *) text first; result first; exit 0 ;;
@@ -831,7 +831,7 @@ fn a_child_that_an_agent_leaves_behind_is_ended_with_it() {
 
 #[test]
 fn a_provider_that_is_still_tried_again_at_the_timeout_is_to_blame() {
-    // No real agent, and no script that knows better: the vendor's own model, which cannot be reached.
+    // Not a real agent, and no script that would know better: the vendor's own model, which cannot be reached.
     let retry =
         r#"printf '{"type":"system","subtype":"api_retry","attempt":1,"error_status":529,"error":"overloaded"}\n'"#;
     let project = Project::new(TRIALRUN).claude(&format!("{retry}; hear"));

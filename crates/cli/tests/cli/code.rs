@@ -1,4 +1,4 @@
-//! Tests as code, from the command line: what is run, what is told of files that are broken, and how it ends.
+//! Tests of tests as code, on the command line: what runs, the reports of broken files, and the endings.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -19,7 +19,7 @@ fn project() -> Project {
     Project::new(PROGRAM)
 }
 
-/// The report of a run with the fake agent, as JSON, and the run.
+/// Returns the JSON report of a run with the fake agent, and the run.
 fn report(project: &Project, arguments: &[&str]) -> (Value, Ran) {
     let mut all = vec!["run", "--agent", "fake", "--report", "terminal", "--report", "json=report.json"];
     all.extend(arguments);
@@ -83,7 +83,7 @@ fn a_mistake_in_one_test_breaks_that_test_and_the_rest_runs() {
     }
     let checked = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
     assert!(checked.err.contains("3 errors"), "{}", checked.said());
-    // What a selection leaves out cannot break it.
+    // A file outside of the selection cannot break it.
     project.run(&["run", "--agent", "fake", "tests", "--test", "angry-customer"]).exits(0);
 }
 
@@ -168,17 +168,17 @@ export default scenario('works', async ({ agent }) => {
     project.run(&all).exits(0);
 }
 
-/// A file of tests with something odd in it.
+/// A file of tests with a problem in it.
 struct Odd {
     name: &'static str,
     text: &'static str,
-    /// Its cases and what they come to.
+    /// Its cases and their outcomes.
     comes_to: &'static [(&'static str, &'static str)],
-    /// What is told of it.
+    /// Parts of the messages about it.
     told: &'static [&'static str],
 }
 
-/// What files of tests can have in them.
+/// Problems that files of tests can have.
 const ODD: [Odd; 9] = [
     Odd {
         name: "loop",
@@ -275,7 +275,7 @@ export default scenario('checks nothing', async ({ agent }) => { await agent.sen
     },
 ];
 
-/// Writes every one of `files`, what they import, and one that is as it should be.
+/// Writes all of `files`, their imports, and a valid file.
 fn write(project: &Project, files: &[Odd]) {
     project
         .write("tests/good.test.ts", GOOD)
@@ -305,7 +305,7 @@ fn whatever_is_wrong_with_a_file_is_told_and_its_neighbours_run() {
     for part in ODD.iter().flat_map(|odd| odd.told) {
         assert!(said.contains(part), "{part}: {said}");
     }
-    // What was claimed before it was stopped counts.
+    // Claims before the stop count.
     let of = |case: &str| all["trials"].as_array().unwrap().iter().find(|trial| trial["case"] == case).unwrap();
     for case in ["loops", "eats", "rejects"] {
         assert_eq!(of(case)["findings"][0]["status"], "met", "{case}");
@@ -373,7 +373,7 @@ fn an_assertion_of_code_that_is_misspelt_is_told_at_its_line_before_anything_run
     }
     project.write("tests/slip.test.ts", &test("assert.outputContains(r, 'hello'); assert.custom('c', () => true)"));
     project.run(&["check", "--strict", "--agent", "fake", "tests"]).exits(0);
-    // Nobody knows what this one is, but the user.
+    // An unknown name, which may be the user's own.
     project.write("tests/slip.test.ts", &test("assert.zzz(r)"));
     let doubted = project.run(&["check", "--agent", "fake", "tests"]).exits(0);
     assert!(doubted.err.contains("there is no assertion `assert.zzz`"), "{}", doubted.said());

@@ -1,7 +1,7 @@
-//! The real Codex on scripted models, from the scenario file to the exit code, without a network where the machine
-//! allows one to be taken away.
+//! Tests of the real Codex on scripted models, from the scenario file to the exit code, without a network where the
+//! machine allows isolation from it.
 //!
-//! Without the CLI these tests are skipped, and say so (`testkit::real`).
+//! Without the CLI these tests are skipped with a message (`testkit::real`).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -17,19 +17,19 @@ use testkit::real::{CODEX, only_trial as trial};
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// A project whose agent is the real one, on the model in `model.yaml`. `None`: skip.
+/// Returns a project whose agent is the real one, on the model in `model.yaml`. `None`: skip.
 fn project(test: &str) -> Option<Project> {
     CODEX.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), test)
 }
 
-/// Writes a scenario and its model, runs it, and gives its trial. Exits with `code`.
+/// Writes a scenario and its model, runs it with the expected exit code `code`, and returns its trial.
 #[track_caller]
 fn run(project: &Project, scenario: &str, model: &str, code: i32) -> Value {
     project.write("case.yaml", scenario).write("model.yaml", model);
     trial(&project.report(&["case.yaml", "--agent", "codex", "--report", "jsonl=events.jsonl"], code))
 }
 
-/// Each call as its name and what it is about, in order; `!` where it failed.
+/// Returns the name and main argument of each call, in order; with `!` if it failed.
 fn calls(trial: &Value) -> Vec<String> {
     let all = trial["tool_calls"].as_array().unwrap().iter();
     all.map(|call| {
@@ -418,8 +418,8 @@ conversations:
     assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(3), &json!(550)), "{trial:#}");
 }
 
-/// Puts a configuration with an MCP server and a notifier, a skill and an AGENTS.md where the user keeps theirs. What
-/// runs leaves a file.
+/// Plants a configuration with an MCP server and a notifier, a skill and an AGENTS.md in the user's home. Each that is
+/// used leaves a file.
 fn plant(project: &Project) -> (PathBuf, PathBuf) {
     let (notified, served) = (project.dir().join("NOTIFIED"), project.dir().join("SERVED"));
     let put = |path: &str, text: &str| {
@@ -467,7 +467,7 @@ fn nothing_of_the_machine_is_seen_unless_the_scenario_asks_for_it() {
     assert!(served.exists());
 }
 
-/// A model on loopback that answers one request, and the key that it was asked with.
+/// Starts a model on loopback that answers one request, and reports the key of the request.
 fn model() -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -510,7 +510,7 @@ fn a_key_and_a_subscription_arrive_at_another_address() {
     for (variable, auth, bearer) in
         [(Some("OPENAI_API_KEY"), "api key", "Bearer sk-planted"), (None, "subscription", "Bearer sk-stored")]
     {
-        // In the namespace of this process, because that is where the model listens.
+        // Runs in the network namespace of this process, because the model listens there.
         let mut project = Project::new(TRIALRUN).path_first(&agents);
         std::fs::create_dir_all(project.home().join(".codex")).unwrap();
         std::fs::write(project.home().join(".codex/auth.json"), r#"{"OPENAI_API_KEY": "sk-stored"}"#).unwrap();
@@ -548,8 +548,8 @@ fn doctor_tells_its_version() {
     assert!(ran.out.contains("codex") && ran.out.contains("0.169.0"), "{}", ran.said());
 }
 
-/// A program that stands where `codex` would. It reads the user's message and does what `acts` say, in shell; besides the
-/// shell's own words there are `say TEXT` and `finish INPUT`. It keeps no files.
+/// Returns a project with a program in place of `codex`. It reads the user's message and runs `acts`, a shell script
+/// that may also use `say TEXT` and `finish INPUT`. It keeps no files.
 fn stub(acts: &str) -> Project {
     let opening = r#"#!/bin/sh
 if [ "$1" = --version ]; then echo "codex-cli 0.169.0"; exit 0; fi
@@ -634,7 +634,7 @@ fn a_child_that_an_agent_leaves_behind_is_ended_with_it() {
 
 #[test]
 fn a_provider_that_is_still_tried_again_at_the_timeout_is_to_blame() {
-    // No real agent, and no script that knows better: the vendor's own model, which cannot be reached.
+    // Not a real agent, and no script that would know better: the vendor's own model, which cannot be reached.
     let project = stub(
         r#"echo '{"type":"error","message":"Reconnecting... 1/5 (unexpected status 503)"}'; exec tail -f /dev/null"#,
     );

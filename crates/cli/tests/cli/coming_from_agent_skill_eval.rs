@@ -1,5 +1,5 @@
-//! Every command and every file of agent-skill-eval's README, typed as it is printed there, from a directory that has only
-//! what the README itself has. Agents that are not here are replaced by the one that needs no model.
+//! All commands and files of agent-skill-eval's README, as printed there, run in a directory with only the README's own
+//! files. Agents that are not installed are replaced by the one that needs no model.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -42,7 +42,7 @@ const SUITE: &str = r#"{
 /// The prices that the page shows.
 const PRICING: &str = r#"{"gpt-5.4-mini": {"prompt": 2.5e-07, "completion": 2e-06, "input_cache_read": 2.5e-08}}"#;
 
-/// Two skills with suites among the examples.
+/// Returns a project with two skills that have suites among the examples.
 fn repository() -> Project {
     let project = Project::new(TRIALRUN);
     project.write("pricing.json", PRICING);
@@ -57,7 +57,7 @@ fn repository() -> Project {
     project
 }
 
-/// What follows the program's name.
+/// Returns the arguments behind the program's name.
 fn words(printed: &str) -> Vec<String> {
     let words = shlex::split(&printed.replace("\\\n", " ")).unwrap();
     let named = ["agent-skill-eval", "ase"].contains(&words[0].as_str());
@@ -68,13 +68,13 @@ fn typed(project: &Project, words: &[String]) -> Ran {
     project.run(&words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Runs the command as it is printed; it must succeed.
+/// Runs the command as printed; it must succeed.
 #[track_caller]
 fn ok(project: &Project, printed: &str) -> Ran {
     typed(project, &words(printed)).exits(0)
 }
 
-/// The same command for the agent that is here, with what is about the others left out.
+/// Returns the same command for the available agent, without the options about the others.
 fn for_fake(words: &[String]) -> Vec<String> {
     const ABOUT_AGENTS: [&str; 6] =
         ["--agent", "--agent-model", "-m", "--harness-base-url", "--source-repo", "--reasoning-effort"];
@@ -91,7 +91,8 @@ fn for_fake(words: &[String]) -> Vec<String> {
     kept
 }
 
-/// A `run` as it is printed is valid, and runs with the agent that is here. What only a judge can tell is undecided.
+/// Checks that a printed `run` is valid, and runs it with the available agent. Assertions that need a judge are
+/// undecided.
 #[track_caller]
 fn runs(project: &Project, printed: &str) -> Ran {
     let words = words(printed);
@@ -134,7 +135,7 @@ fn the_quick_start_does_what_it_says() {
          --agent codex --agent-model codex=gpt-5-mini \
          --runs 3",
     );
-    // No workspace was written; the record has the run.
+    // No workspace was written; the run is found in the record.
     let text = ok(&project, &format!("agent-skill-eval report --workspace {HOME} --show-evidence")).out;
     assert!(text.contains("explicit-invoke"), "{text}");
     let told = project.run(&["report", "--workspace", "./eval-workspace/other-workspace"]).exits(2).err;
@@ -157,7 +158,7 @@ fn a_new_skill_has_the_files_of_the_page() {
     }
     let ran = project.run(&["run", "--skill", "my-skill", "--agent", "fake"]);
     assert_eq!(ran.code, 1, "{}", ran.said());
-    // Written by somebody: kept, and the suite is not overwritten.
+    // A file that the user wrote is kept, and the suite is not overwritten.
     project.write("mine/SKILL.md", "---\nname: mine\ndescription: d\n---\nMine.\n");
     ok(&project, "ase init mine");
     assert!(project.read("mine/SKILL.md").ends_with("Mine.\n"));

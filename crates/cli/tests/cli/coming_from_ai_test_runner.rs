@@ -1,6 +1,6 @@
-//! The files of the documentation of `@isdk/ai-test-runner`, as they stand there, run by the command line in place of
-//! `new AITestRunner(executor).run(script, fixtures)`. What comes out differently is in
-//! `docs/coming-from-ai-test-runner.md`, and tested here, too.
+//! The files of the documentation of `@isdk/ai-test-runner`, unchanged, run by the command line in place of `new
+//! AITestRunner(executor).run(script, fixtures)`. Differences are in `docs/coming-from-ai-test-runner.md`, and are
+//! tested here too.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -30,7 +30,7 @@ const FIXTURES: &str = r#"export const fixtures = [
 ];
 "#;
 
-/// The example of an executor in the technical reference, with a model that is a text.
+/// The example of an executor in the technical reference, with a model that is a string.
 const REFERENCE_EXECUTOR: &str = r#"import { AIScriptExecutor, AIExecutionContext, AIExecutionResult } from '@isdk/ai-test-runner';
 
 const someAIService = {
@@ -59,7 +59,7 @@ export class MyAIExecutor implements AIScriptExecutor {
 export default new MyAIExecutor();
 "#;
 
-/// The YAML examples, each with an answer that matches and one that does not.
+/// Returns the YAML examples, each with an answer that matches and one that does not.
 fn examples() -> Vec<(&'static str, Value, Value)> {
     let call = |name: &str| json!([{"role": "assistant", "tools": [{"name": name, "args": {"city": "Shanghai"}}]}]);
     vec![
@@ -125,7 +125,7 @@ fn project() -> Project {
     Project::new(env!("CARGO_BIN_EXE_trialrun"))
 }
 
-/// The outcome of the only case of `file` with an executor that returns `given`.
+/// Returns the outcome of the only case of `file` with an executor that returns `given`.
 fn outcome(project: &Project, file: &str, given: &Value) -> String {
     project.write("executor.mjs", &format!("export const execute = () => ({given});\n"));
     let ran = project.run(&["run", file, "--agent", "custom:executor.mjs", "--report", "json=out.json"]);
@@ -169,9 +169,9 @@ fn what_differs_is_as_the_page_says() {
         ("{output: {a: /.+/}}", json!({"output": {}}), "failed"),
         // A single call, which the original drops.
         ("{expect: {tools: {name: mail}}}", json!({"output": "x", "messages": []}), "failed"),
-        // Equality goes all the way down.
+        // Equality is deep.
         ("{output: {$eq: {a: [1]}}}", json!({"output": {"a": [1]}}), "passed"),
-        // A penalty counts in an operator as without it: 40 of 100.
+        // A penalty counts the same inside an operator: 40 of 100.
         (
             "{scoring: true, passScore: 41, output: {x: {$and: [[{$expect: 1, $score: -20}, 2]]}, y: 1}}",
             json!({"output": {"x": [1, 3], "y": 1}}),

@@ -1,5 +1,5 @@
-//! The commands and files of ai-tester's documentation, typed as they stand there, in a clean directory. What comes out
-//! differently is in `docs/coming-from-ai-tester.md`, and tested here, too.
+//! The commands and files of ai-tester's documentation, unchanged, in a clean directory. Differences are in
+//! `docs/coming-from-ai-tester.md`, and are tested here too.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -23,7 +23,7 @@ token-budget: 50000     # of every kind together
 Look at what is staged and commit it.
 ";
 
-/// Every key of a scenario, of its fixtures and of its assertions.
+/// All keys of a scenario, of its fixtures and of its assertions.
 const WHOLE: &str = r##"
 scenario: basic-feature                  # required
 description: |                           # optional
@@ -174,7 +174,7 @@ assertions:
   - { id: writes, type: tool_called, tool: Write, args_match: { file_path: "PLAN\\.md$" } }
 "##;
 
-/// A project as the documentation of ai-tester lays it out.
+/// Returns a project with the layout of ai-tester's documentation.
 fn project() -> Project {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     project
@@ -224,7 +224,7 @@ fn every_file_is_read_as_it_is() {
 #[test]
 fn every_command_does_what_it_did() {
     let project = project();
-    // The project is found from below.
+    // The project is found from a subdirectory.
     project.write("skills/commit/tests/deeper/notes.txt", "");
     let ran =
         typed(&project, "run commit --scenario basic-feature --runtime fake --quiet --idle-warn 30 --keep-sandbox")
@@ -250,14 +250,14 @@ fn every_command_does_what_it_did() {
 #[test]
 fn what_differs_is_as_the_page_says() {
     let project = project();
-    // The original passes a scenario without assertions; a budget of tokens is one.
+    // The original passes a scenario without assertions; a token budget counts as one.
     project.write("none.yaml", "scenario: none\nsystem_prompt: x\n");
     let ran = typed(&project, "run --file none.yaml --runtime fake").exits(3);
     assert!(ran.out.contains("1 trial undecided"), "{}", ran.said());
     project
         .write("budget.yaml", "scenario: budget\nsystem_prompt: x\nuser_prompt: '!tokens 40 10'\ntoken_budget: 100\n");
     typed(&project, "run --file budget.yaml --runtime fake").exits(0);
-    // Mistakes in files are told before anything runs.
+    // Mistakes in files are reported before anything runs.
     project.write(
         "wrong.yaml",
         "scenario: wrong\nsystem_prompt: x\nmaxTurns: 5\nassertions:\n  - { id: a, type: output_contains, pattern: '(' }\n  \

@@ -1,5 +1,5 @@
-//! The commands and files of Fabrik Lite's document, typed as they stand there, in a clean directory. What comes out
-//! differently is in `docs/coming-from-fabrik.md`, and tested here, too.
+//! The commands and files of Fabrik Lite's document, unchanged, in a clean directory. Differences are in
+//! `docs/coming-from-fabrik.md`, and are tested here too.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -11,7 +11,7 @@ fn specimen(name: &str) -> String {
     std::fs::read_to_string(format!("{}/../../specimens/code/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// A project as the document lays it out, whose agent and judge are at the shop.
+/// Returns a project with the layout of the document, whose agent and judge are in the shop.
 fn project(shop: &Shop) -> Project {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"))
         .env("AGENT_API_KEY", "agent-canary-5511aa22bb33")
@@ -31,7 +31,7 @@ fn typed(project: &Project, line: &str) -> Ran {
     project.run(&line.split(' ').collect::<Vec<_>>())
 }
 
-/// The report that a command prints.
+/// Returns the report that a command prints.
 fn report(project: &Project, line: &str, code: i32) -> Value {
     typed(project, &format!("{line} --format json")).exits(code).json()
 }
@@ -73,7 +73,7 @@ fn every_command_does_what_it_did() {
     let id = written["run"]["id"].as_str().unwrap();
     assert_eq!(cases(&report(&project, &format!("report --run-id {id}"), 0)).len(), 3);
     assert!(typed(&project, &format!("report --run-id {id} --format terminal")).exits(0).out.contains("PASS"));
-    // The judge is asked by chat completions, for an answer in a schema.
+    // The judge is called through chat completions, with an answer in a schema.
     let seen = shop.seen();
     let judged: Vec<_> = seen.iter().filter(|seen| seen.path.starts_with("/judge")).collect();
     assert!(judged.iter().all(|seen| seen.path == "/judge/chat/completions" && seen.body["model"] == "gpt-"));
@@ -175,7 +175,7 @@ fn what_differs_is_as_the_page_says() {
     // A project that has a configuration keeps it.
     let refused = typed(&project, "init").exits(2).err;
     assert!(refused.contains("`fabrik.config.ts` is the configuration of this project already"), "{refused}");
-    // Nothing was checked, or nobody can say: no pass.
+    // A case that checks nothing, or that cannot be decided, does not pass.
     project.write(
         "tests/empty.test.ts",
         "import { scenario } from \"@fabrik/core\";\nexport default scenario(\"empty\", async ({ agent }) => {\n  await \
@@ -192,7 +192,7 @@ fn what_differs_is_as_the_page_says() {
     project.write("fabrik.config.ts", &config);
     let ran = typed(&project, "run --test inquiry").exits(0);
     assert!(ran.err.contains("unknown report `html`: it is not written"), "{}", ran.err);
-    // Several messages at once are one conversation; a second one has a name.
+    // Parallel messages are one conversation; a second conversation has a name.
     project.write(
         "tests/two.test.ts",
         "import { scenario, assert } from \"@fabrik/core\";\nexport default scenario(\"two\", async ({ agent, agents }) => {\n  \

@@ -1,5 +1,6 @@
-//! Recorded end-to-end cases of ai-tester: the same scenario files, an agent that says what its agent said, and the same
-//! verdicts. A case agrees, or it stands in `vectors/e2e/differences.json` with what is intended instead and why.
+//! Recorded end-to-end cases of ai-tester: the same scenario files, an agent that gives the recorded answers, and the
+//! same verdicts. A case agrees, or is listed in `vectors/e2e/differences.json` with the intended result and the
+//! reason.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 
@@ -22,7 +23,7 @@ fn parse(path: &Path) -> Value {
     serde_json::from_str(&read(path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A program that stands where `claude` would and says what the script says, line by line, when it is spoken to.
+/// Writes a program in place of `claude` that outputs the script line by line when it receives messages.
 fn write_agent(bin: &Path, lines: &Path, script: &Value) {
     let mut program = String::from(
         r#"#!/bin/sh
@@ -58,14 +59,14 @@ hear() {
         } else if message.get("throw").is_some() {
             program.push_str("exit 1\n");
         } else {
-            // The recorded messages are of a mock that left their ids out; real ones always have one.
+            // The recorded messages come from a mock that omitted their ids; real ones always have one.
             let mut message = message.clone();
             if message["type"] == "assistant" {
                 messages += 1;
                 message["message"]["id"] = json!(format!("msg_{messages}"));
             }
             say(&mut program, &message);
-            // The original answered questions by a message of its own; the protocol asks for leave first.
+            // The original answered questions in a message of its own; the protocol asks for permission first.
             for block in message["message"]["content"].as_array().into_iter().flatten() {
                 if block["type"] == "tool_use"
                     && matches!(block["name"].as_str(), Some("AskUserQuestion" | "Questions"))
@@ -84,7 +85,7 @@ hear() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A program that stands where `codex` would: a process for each message, which says what the script says for it.
+/// Writes a program in place of `codex`: one process for each message, which outputs the script's events for it.
 fn write_codex(bin: &Path, lines: &Path, script: &Value) {
     let queries = script.as_array().unwrap();
     for (number, query) in queries.iter().enumerate() {
@@ -145,7 +146,7 @@ fn play(case: &Path) -> Played {
     Played { output, report }
 }
 
-/// What the original recorded and what is recorded now, in the same words.
+/// Returns the facts that the original recorded and those recorded now, in the same form.
 fn facts(original: &Value, trial: &Value) -> (Value, Value) {
     let calls: Vec<Value> = original["turns"]
         .as_array()
@@ -208,7 +209,7 @@ fn recorded_cases_come_to_the_recorded_or_the_intended_verdict() {
             }
             Some(difference) if difference["exit"] == exit => {
                 listed += 1;
-                // What the agent did is the same all the same.
+                // The agent's actions are the same all the same.
                 if difference["same"] == true {
                     let report = played.report.expect("a report");
                     let (mut then, mut now) = facts(&parse(&case.join("trace.json")), &report["trials"][0]);
@@ -232,7 +233,7 @@ fn recorded_cases_come_to_the_recorded_or_the_intended_verdict() {
             None => wrong.push(format!("{name}: exit {exit}, recorded {recorded}\n{}", said())),
         }
     }
-    // Past the capture of passing tests: the count is for whoever reads the run.
+    // Bypasses the capture of passing tests: the count is for the reader of the run.
     let counted =
         format!("ai-tester end to end: {agree} agree + {listed} listed = {} of {}", agree + listed, cases.len());
     std::io::Write::write_all(&mut std::io::stdout(), format!("\n{counted}\n").as_bytes()).unwrap();

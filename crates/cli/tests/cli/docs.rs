@@ -1,13 +1,13 @@
-//! The README and the pages in `docs/`: links lead somewhere, every block of code is valid, commands parse, and the
-//! commands of tutorials do what the page says, in an empty directory.
+//! The README and the pages in `docs/`: links work, every code block is valid, commands parse, and the commands of
+//! tutorials do what the page says, in an empty directory.
 //!
-//! A comment before a block says what the block is for; readers do not see it:
+//! A comment before a block states the purpose of the block; readers do not see it:
 //!
 //! - `<!-- run -->`: the commands are run and must succeed; `<!-- run: exit 1 -->` must exit with 1;
-//!   `<!-- run: needs bot.mjs -->` runs while `node bot.mjs` listens, and is left out where there is no Node.js.
-//!   What a `text` block below shows must be printed, line by line and in order.
-//! - `<!-- file: PATH -->`: the reader saves the block as `PATH`. A first line with a comment, `# PATH`, says so, too.
-//! - `<!-- shows: PATH -->`: the block is what `PATH` contains.
+//!   `<!-- run: needs bot.mjs -->` runs while `node bot.mjs` listens, and is skipped without Node.js.
+//!   The lines of a `text` block below must be printed, in order.
+//! - `<!-- file: PATH -->`: the reader saves the block as `PATH`. A first line `# PATH` means the same.
+//! - `<!-- shows: PATH -->`: the block is the content of `PATH`.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test that cannot go on fails")]
 
@@ -22,14 +22,14 @@ use testkit::Project;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// The port of the bot in the pages. Tests use a free one.
+/// Port of the bot in the pages. Tests use a free one.
 const PORT: &str = "3107";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Every page that a user reads, relative to the root.
+/// Returns every page for users, relative to the root.
 fn pages() -> Vec<String> {
     let mut pages: Vec<String> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(str::to_owned).to_vec();
     let mut folders = vec![root().join("docs"), root().join("examples"), root().join("packs")];
@@ -46,24 +46,24 @@ fn pages() -> Vec<String> {
     pages
 }
 
-/// A page and what is in it.
+/// Contents of a page.
 struct Page {
     blocks: Vec<Block>,
     links: Vec<String>,
-    /// The names that links to its headings use.
+    /// Anchors of its headings for links.
     anchors: BTreeSet<String>,
 }
 
-/// A fenced block of code.
+/// A fenced code block.
 struct Block {
     language: String,
     code: String,
-    /// The comment before it.
+    /// Comment before it.
     purpose: Option<String>,
 }
 
 impl Block {
-    /// Path under which the reader saves it.
+    /// Returns the path under which the reader saves it.
     fn file(&self) -> Option<String> {
         if let Some(path) = self.purpose.as_deref().and_then(|purpose| purpose.strip_prefix("file: ")) {
             return Some(path.to_owned());
@@ -74,7 +74,7 @@ impl Block {
         (is_comment && Path::new(path).extension().is_some()).then(|| path.to_owned())
     }
 
-    /// The lines of a block of commands that start trialrun, with their comments taken off.
+    /// Returns the lines of a block of commands that start trialrun, without their comments.
     fn commands(&self) -> Vec<Vec<String>> {
         let joined = self.code.replace("\\\n", " ");
         let words = |line: &str| shlex::split(line).unwrap_or_else(|| panic!("a shell cannot read {line:?}"));
@@ -116,7 +116,7 @@ impl Page {
     }
 }
 
-/// The name by which a link reaches a heading, as GitHub makes it.
+/// Returns the anchor of a heading, as GitHub creates it.
 fn anchor(heading: &str) -> String {
     let kept = heading.to_lowercase().replace(' ', "-");
     kept.chars().filter(|char| char.is_alphanumeric() || matches!(char, '-' | '_')).collect()
@@ -189,7 +189,7 @@ fn every_command_that_is_shown_is_one_that_the_program_understands() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The bot of a page; it ends when this is dropped.
+/// The bot of a page; it ends on drop.
 struct Bot(Child);
 
 impl Drop for Bot {
@@ -209,7 +209,7 @@ impl Bot {
     }
 }
 
-/// Follows a page from an empty directory, block by block. How many blocks were run.
+/// Follows a page from an empty directory, block by block. Returns the number of blocks that were run.
 fn follow(path: &str) -> usize {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let bin = tempfile::tempdir().unwrap();
@@ -287,7 +287,7 @@ fn the_output_in_the_readme_is_what_the_quickstart_prints() {
     }
 }
 
-/// The project that the README shows, with its agent at `url`.
+/// Returns the project that the README shows, with its agent at `url`.
 fn readme_project(url: &str) -> Project {
     let project = Project::new(PROGRAM).env("SHOP_KEY", "shop-canary-77aa").env("OPENAI_API_KEY", "sk-judge");
     let address = format!("http://127.0.0.1:{PORT}/api/chat");

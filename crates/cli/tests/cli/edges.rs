@@ -1,4 +1,4 @@
-//! The walls between crates are those that ARCHITECTURE.md lists, no more and no fewer.
+//! The dependencies between crates are exactly those that ARCHITECTURE.md lists.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 

@@ -1,5 +1,5 @@
-//! Evaluations of skills with the whole program: the example skills as their page runs them, a hundred trials at once, and
-//! sandboxes that are clones.
+//! Evaluations of skills with the whole program: the example skills as their page runs them, a hundred trials in
+//! parallel, and sandboxes that are clones.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,7 +12,7 @@ use testkit::{Project, git};
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// A bare repository with one commit on `main`, and its address.
+/// Creates a bare repository with one commit on `main`, and returns its URL.
 fn origin(project: &Project) -> String {
     let (seed, bare) = (project.home().join("seed"), project.home().join("origin.git"));
     fs::create_dir_all(seed.join("src")).unwrap();
@@ -41,7 +41,7 @@ fn trials(report: &Value) -> &[Value] {
     report["trials"].as_array().unwrap()
 }
 
-/// What each case came to with the skill and without it.
+/// Returns the outcomes of each case with and without the skill.
 fn arms(report: &Value) -> BTreeMap<String, [String; 2]> {
     let mut arms: BTreeMap<String, [String; 2]> = BTreeMap::new();
     for trial in trials(report) {
@@ -81,7 +81,7 @@ fn the_example_skills_rehearse_as_their_page_says() {
     let expected: BTreeMap<String, [String; 2]> =
         expected.into_iter().map(|(case, arms)| (case.to_owned(), arms.map(str::to_owned))).collect();
     assert_eq!(arms(&report), expected);
-    // Undecided is what only a judge can tell, and nothing else.
+    // Only findings that need a judge are undecided.
     let findings = trials(&report).iter().flat_map(|trial| trial["findings"].as_array().unwrap());
     for finding in findings.filter(|finding| finding["status"] == undecided) {
         assert!(finding["because"].as_str().unwrap().starts_with("no judge"), "{finding}");
@@ -91,7 +91,7 @@ fn the_example_skills_rehearse_as_their_page_says() {
     assert!(project.left_over().is_empty());
 }
 
-/// Two suites whose cases have the same ids, with a stub of an agent that does what its skill says, if it has one.
+/// Returns two suites whose cases have the same ids, with a stub of an agent that follows its skill, if it has one.
 fn twins() -> Project {
     let project = Project::new(TRIALRUN);
     for (skill, word) in [("sun", "bright"), ("moon", "pale")] {
@@ -139,7 +139,7 @@ fn twins() -> Project {
     project
 }
 
-/// A report without what no two runs share.
+/// Returns a report without the parts that differ between runs.
 fn without_times(mut report: Value) -> Value {
     fn strip(value: &mut Value) {
         match value {
@@ -198,7 +198,7 @@ fn a_hundred_trials_at_once_come_to_what_they_come_to_one_after_the_other() {
     assert!(project.left_over().is_empty());
 }
 
-/// The same text for every sandbox.
+/// Replaces the paths of sandboxes, so that the text is the same for each.
 fn masked(told: &str) -> String {
     let mut parts = told.split("/sandbox-");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -240,7 +240,7 @@ fn a_clone_has_the_repository_and_its_remote_beside_the_files_of_the_case() {
     assert_eq!(trial["outcome"], "passed", "{trial:#}");
     assert_eq!(git(Path::new(&origin), &["log", "-1", "--format=%s", "change"]), "Dearer");
     assert_eq!(trial["side_effects"][0]["branches"], json!(["change"]));
-    // The clone of the next trial begins at the default branch, and what is there already is nothing new.
+    // The clone of the next trial starts at the default branch, and branches that already exist are not new.
     let again = project.report(&arguments, 1);
     let unmet: Vec<&Value> = again["trials"][0]["findings"]
         .as_array()
@@ -282,8 +282,8 @@ fn what_another_trial_pushes_meanwhile_is_not_held_against_this_one() {
     assert_eq!((left("pushes"), left("waits")), (1, 0));
 }
 
-/// Where there is no `gh`, nobody knows of pull requests, and the agent is not blamed. The addresses of both services are
-/// read in all their forms; git may not reach them.
+/// Without `gh`, pull requests are not known, and that is not the agent's fault. The URLs of both services are parsed
+/// in all their forms; git may not access them.
 #[test]
 fn what_a_missing_gh_would_know_is_undecided() {
     let project = twins();
@@ -348,12 +348,12 @@ fn a_repository_that_cannot_be_cloned_is_trouble_of_the_environment() {
     }
 }
 
-/// The user's git knows a sign-in for the remote; the agent's does only where that is allowed, and no record has it.
+/// The user's git has credentials for the remote; the agent's has them only if allowed, and no record contains them.
 #[test]
 fn the_agent_signs_in_at_the_source_repository_only_where_that_is_allowed() {
     let project = twins();
     let origin = origin(&project);
-    // Nobody listens there: the user's git finds the repository elsewhere.
+    // No server listens there: the user's git finds the repository elsewhere.
     let address = "https://127.0.0.1:1/acme/shop.git";
     let settings = format!(
         "[url \"{origin}\"]\n\tinsteadOf = {address}\n[credential]\n\

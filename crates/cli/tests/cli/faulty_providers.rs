@@ -1,5 +1,5 @@
-//! Providers that fail, from end to end: whoever judges or plays the agent, nobody is blamed for it, nothing hangs, and
-//! no key is in anything that is left.
+//! End-to-end tests of failing providers: whether they judge or play the agent, the agent is not blamed, nothing hangs,
+//! and no output contains a key.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -12,34 +12,34 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use serde_json::Value;
 use testkit::{Project, Ran};
 
-/// The key of every provider; it must not be seen anywhere.
+/// Key of every provider; it must not be visible anywhere.
 const KEY: &str = "sk-test-canary-71c09be24d5f8a63";
 
-/// What a provider may do instead of answering.
+/// Ways in which a provider fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
-    /// 429 without end.
+    /// Always 429.
     Storm,
-    /// 500 without end.
+    /// Always 500.
     Error,
-    /// The key is refused, and said back.
+    /// Rejects the key, and echoes it.
     Refused,
-    /// A stream that breaks off.
+    /// A stream that is cut off.
     Cut,
-    /// A stream of what is no JSON.
+    /// A stream of invalid JSON.
     Garbage,
-    /// A document that is no JSON.
+    /// A document that is not JSON.
     Text,
-    /// JSON in nobody's format.
+    /// JSON in an unknown format.
     Other,
-    /// Nothing, on an open connection.
+    /// No answer, on an open connection.
     Silence,
 }
 
 const FAULTS: [Fault; 8] =
     [Fault::Storm, Fault::Error, Fault::Refused, Fault::Cut, Fault::Garbage, Fault::Text, Fault::Other, Fault::Silence];
 
-/// A provider on loopback that always does the same; it serves until it is dropped.
+/// A provider on loopback that always behaves the same; it serves until it is dropped.
 struct Provider {
     address: SocketAddr,
     closed: Arc<AtomicBool>,
@@ -72,7 +72,7 @@ impl Provider {
 impl Drop for Provider {
     fn drop(&mut self) {
         self.closed.store(true, Ordering::SeqCst);
-        // Whoever waits for a connection has to be woken.
+        // Wakes the thread that waits for a connection.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -104,7 +104,7 @@ fn serve(mut stream: &TcpStream, fault: Fault, asked: &AtomicUsize) -> std::io::
             "HTTP/1.1 {status}\r\nconnection: close\r\nretry-after: 0\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n{text}"
         )
     };
-    // What was sent is said back, the key with it.
+    // Echoes the request, including the key.
     let echo = serde_json::json!({ "error": { "message": format!("not like this: {head}"), "type": "x" } }).to_string();
     let answer = match fault {
         Fault::Storm => whole("429 Too Many Requests", "application/json", &echo),
@@ -117,7 +117,7 @@ fn serve(mut stream: &TcpStream, fault: Fault, asked: &AtomicUsize) -> std::io::
         Fault::Text => whole("200 OK", "application/json", &format!("hello, {head}")),
         Fault::Other => whole("200 OK", "application/json", &echo.replace("error", "hello")),
         Fault::Silence => {
-            // Until the other side has enough of it.
+            // Blocks until the other side closes the connection.
             let _ = reader.read_exact(&mut [0]);
             return Ok(());
         }
@@ -125,7 +125,7 @@ fn serve(mut stream: &TcpStream, fault: Fault, asked: &AtomicUsize) -> std::io::
     stream.write_all(answer.as_bytes())
 }
 
-/// A project in which somebody says hello and is to be judged for it.
+/// Returns a project with an agent whose greeting is to be judged.
 fn project(agent: &str) -> Project {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     let project = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "COMPATIBLE_API_KEY"]
@@ -148,7 +148,7 @@ fn report(project: &Project, arguments: &[&str]) -> (Value, Ran) {
     (serde_json::from_str(&project.read("report.json")).unwrap(), ran)
 }
 
-/// The key is nowhere: not in what was said, and in no file that is left.
+/// Checks that the key appears nowhere: neither in the output, nor in any remaining file.
 #[track_caller]
 fn nothing_is_told_of_the_key(project: &Project, ran: &Ran, what: &str) {
     let part = &KEY[8..];
@@ -161,13 +161,13 @@ fn nothing_is_told_of_the_key(project: &Project, ran: &Ran, what: &str) {
     }
 }
 
-/// Every file below `directory`.
+/// Returns every file below `directory`.
 fn walk(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
 
-/// The options for one that is silent: nobody waits for it longer than this.
+/// Returns the options for a silent provider, which limit the wait.
 fn patience(fault: Fault) -> &'static [&'static str] {
     if fault == Fault::Silence { &["--timeout", "2"] } else { &[] }
 }
@@ -203,7 +203,7 @@ fn played_by(vendor: &str, fault: Fault) {
     nothing_is_told_of_the_key(&project, &ran, &what);
 }
 
-/// Does `work` for every fault at the same time: most of what it does is waiting until it is tried again.
+/// Runs `work` for every fault in parallel: most of its time is waiting for retries.
 fn each(work: impl Fn(Fault) + Sync) {
     std::thread::scope(|scope| {
         let work = &work;

@@ -1,4 +1,4 @@
-//! Fixtures files from end to end: read, run, judged, recorded, reported, and reported again.
+//! End-to-end tests of fixtures files: loaded, run, graded, recorded, reported, and reported again.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -45,7 +45,7 @@ fn project(files: &[(&str, &str)]) -> Project {
     project
 }
 
-/// A project with the suite above, with variables in its reports.
+/// Returns a project with the suite above, with variables in its reports.
 fn answered() -> Project {
     project(&[
         ("answers.fixture.yaml", SUITE),
@@ -56,14 +56,14 @@ fn answered() -> Project {
 
 const RUN: &[&str] = &["answers.fixture.yaml", "--agent", "recorded:answers.jsonl"];
 
-/// The trial of the case `case`.
+/// Returns the trial of the case `case`.
 #[track_caller]
 fn trial<'r>(report: &'r Value, case: &str) -> &'r Value {
     let mut trials = report["trials"].as_array().unwrap().iter();
     trials.find(|trial| trial["case"] == case).unwrap_or_else(|| panic!("no case `{case}`: {report:#}"))
 }
 
-/// Case and outcome of every trial.
+/// Returns case and outcome of every trial.
 fn outcomes(report: &Value) -> Vec<(&str, &str)> {
     let trials = report["trials"].as_array().unwrap().iter();
     trials.map(|trial| (trial["case"].as_str().unwrap(), trial["outcome"].as_str().unwrap())).collect()
@@ -126,7 +126,7 @@ fn the_report_tells_what_went_in_and_what_came_out() {
     assert_eq!(greets["output"], json!({"greeting": "Hello, Bob", "tone": "warm", "reasoning": "He is Bob."}));
     assert_eq!(greets["expected"]["greeting"]["$expect"], "/^Hello, Alice/");
     assert_eq!(greets["reason"], "He is Bob.");
-    // Where there are tools, it is their tester that runs.
+    // With tools, the tool tester runs.
     assert_eq!(greets["script"], "toolTester");
     assert_eq!(greets["tools"], json!(["lookup.ai.yaml"]));
     assert_eq!(greets["vars"]["name"], "Alice");
@@ -157,7 +157,7 @@ fn variables_are_recorded_only_where_the_project_asks_for_them() {
     }
 }
 
-/// The events `test:…` of a stream, in their order.
+/// Returns the `test:…` events of a stream, in order.
 fn test_events(stream: &str) -> Vec<Value> {
     let events = stream.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].clone());
     events.filter(|event| event["type"].as_str().unwrap().starts_with("test:")).collect()
@@ -360,7 +360,7 @@ fn an_executor_that_throws_or_gives_nothing_failed_and_no_other_case_with_it() {
     assert_eq!(trial(&report, "answers")["usage"]["total"], 7);
 }
 
-/// What the terminal says of the case `case`.
+/// Returns the terminal output about the case `case`.
 fn said<'o>(ran: &'o Ran, case: &str) -> &'o str {
     let from = ran.out.find(&format!("▶ x::{case}")).unwrap_or_else(|| panic!("{}", ran.said()));
     let rest = &ran.out[from + 3..];

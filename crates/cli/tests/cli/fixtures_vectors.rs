@@ -1,6 +1,6 @@
-//! The recorded behaviour of the original test runner, situation by situation, from a fixtures file to an outcome. What
-//! differs on purpose stands in `vectors/isdk/differences.json` with its reason; whatever stands there and agrees after
-//! all is an error.
+//! The recorded behaviour of the original test runner, situation by situation, from a fixtures file to an outcome.
+//! Intended differences are listed in `vectors/isdk/differences.json` with their reasons; a listed one that agrees
+//! after all is an error.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ use serde_json::Value;
 const VECTORS: &str = include_str!("../vectors/isdk/vectors.jsonl");
 const DIFFERENCES: &str = include_str!("../vectors/isdk/differences.json");
 
-/// How many vectors without a quirk may differ because of a rule and not of a defect that has a number.
+/// Maximum number of vectors without a quirk that differ because of a rule and not because of a numbered defect.
 const MOST_BY_RULE: usize = 40;
 
 #[test]

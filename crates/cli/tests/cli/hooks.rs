@@ -1,4 +1,4 @@
-//! The user's own commands around trials, the artefacts directory, and what is removed from remotes afterwards.
+//! The user's own commands around trials, the artefacts directory, and the cleanup of remotes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -13,7 +13,7 @@ use testkit::{Project, Ran, git, until};
 
 const RUN: [&str; 6] = ["run", "--skill", "skills/greet", "--agent", "fake", "--artifacts"];
 
-/// A project with a skill and its suite: one case that needs the skill, and one that does not.
+/// Returns a project with a skill and its suite: one case that needs the skill, and one that does not.
 fn project() -> Project {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     project.write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets.\n---\nSay hello.\n");
@@ -35,7 +35,7 @@ fn json_of(project: &Project, file: &str) -> Value {
     serde_json::from_str(&project.read(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// Every file below a directory, sorted.
+/// Returns every file below a directory, sorted.
 fn tree(root: &Path) -> Vec<String> {
     fn walk(root: &Path, at: &Path, found: &mut Vec<String>) {
         for entry in fs::read_dir(at).unwrap().map(Result::unwrap) {
@@ -56,7 +56,7 @@ fn progress(project: &Project) -> Vec<Value> {
     project.read("out/progress.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The statuses of a trial's hook findings, by their titles.
+/// Returns the statuses of a trial's hook findings, by their titles.
 fn found(trial: &Value) -> BTreeMap<String, String> {
     let findings = trial["findings"].as_array().unwrap().iter().filter(|finding| finding["type"] == "hook");
     let told = |finding: &Value| {
@@ -65,7 +65,7 @@ fn found(trial: &Value) -> BTreeMap<String, String> {
     findings.map(told).collect()
 }
 
-/// Runs one case in one arm with these hooks, and gives its trial.
+/// Runs one case in one arm with these hooks, and returns its trial.
 fn hooked(project: &Project, hooks: &[&str], code: i32) -> Value {
     let more = ["--case", "a b", "--no-baseline", "--report", "terminal", "--report", "json=report.json"];
     let hooks: Vec<&str> = hooks.iter().flat_map(|hook| ["--post-grade-command", hook]).collect();
@@ -212,7 +212,7 @@ fn a_directory_is_replaced_whole_or_not_touched() {
     assert_eq!(tree(&project.dir().join("other")), ["notes.txt"]);
 }
 
-/// Writes every variable whose name begins so into the file, and fails where a path does not lead anywhere.
+/// Writes every variable with one of these prefixes to the file, and fails if a path does not exist.
 const LOOKS: &str = r#"env | grep -E '^(ASE|TRIALRUN)_' | sort >> seen
 for path in "$ASE_WORKSPACE_PATH" "$ASE_OUTPUT_DIR" "$ASE_PRE_STATE_PATH" "$ASE_POST_STATE_PATH" "$ASE_TIMING_PATH" \
   "$ASE_RUN_META_PATH" "$ASE_GRADING_PATH" "$ASE_OUTPUT_DIR/output.txt" "$ASE_OUTPUT_DIR/stdout.log" \
@@ -374,7 +374,7 @@ fn a_command_after_the_run_that_fails_is_told_and_changes_nothing() {
     let hooks = &json_of(&project, "out/summary.json")["hooks"]["post_run"];
     let codes: Vec<&Value> = hooks.as_array().unwrap().iter().map(|hook| &hook["exit_code"]).collect();
     assert_eq!(codes, [9, 0]);
-    // In the record as well.
+    // The record has both as well.
     let report = project.run(&["report", "--format", "jsonl"]).exits(0);
     assert_eq!(report.out.lines().filter(|line| line.contains("\"hook_finished\"")).count(), 2);
 }
@@ -419,7 +419,7 @@ fn a_run_that_is_killed_leaves_whole_files_and_its_place_to_the_next() {
 #[test]
 fn a_place_that_cannot_be_written_makes_a_report_incomplete_and_no_verdict_wrong() {
     let project = project();
-    // A file where a folder is to be.
+    // Creates a file where a folder is needed.
     let block = ["--case", "1", "--no-baseline", "--pre-run-command", "touch \"$ASE_ITERATION_DIR/1\""];
     let ran = run(&project, &block).exits(3);
     assert!(ran.out.contains("PASS") && ran.err.contains("a report is incomplete"), "{}", ran.said());
@@ -480,7 +480,7 @@ fn a_patch_tells_what_git_can_tell() {
         assert!(patch.contains(line), "{line}\n{patch}");
     }
     assert!(!patch.contains("SKILL.md"), "{patch}");
-    // An untracked fixture that was changed is in no commit.
+    // A change of an untracked fixture is in no commit.
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun")).claude("echo two > note.txt; text done; result done");
     project.write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets.\n---\nSay hello.\n");
     project.write("skills/greet/evals/files/note.txt", "one\n");
@@ -494,7 +494,7 @@ fn a_patch_tells_what_git_can_tell() {
     assert!(files.iter().all(|file| !file.ends_with("diff.patch")), "{files:#?}");
 }
 
-/// A bare repository with branches.
+/// Creates a bare repository with branches.
 fn origin(project: &Project, branches: &[&str]) -> PathBuf {
     let seed = project.home().join("seed");
     fs::create_dir_all(&seed).unwrap();
@@ -528,7 +528,7 @@ fn what_trials_pushed_is_removed_and_nothing_else() {
     let ran = project.run(&["cleanup", "latest"]).exits(0);
     assert!(ran.out.contains("`--yes` removes 2 items"), "{}", ran.said());
     assert_eq!(branches(&bare).len(), 4);
-    // Somebody has worked on one of them since.
+    // One of the branches has moved on since.
     let seed = project.home().join("seed");
     git(&seed, &["fetch", "-q", &source, "feature/y:feature/y"]);
     git(&seed, &["checkout", "-q", "feature/y"]);
@@ -571,7 +571,7 @@ fn the_default_branch_and_remotes_that_a_trial_added_are_left_alone() {
     assert_eq!(branches(&bare), ["a", "main"]);
     left(false, &["a"]).exits(0);
     assert_eq!(branches(&bare), ["main"]);
-    // No command of an address is ever run.
+    // A command in a URL is never run.
     for remote in ["ext::sh -c touch% pwned", "--upload-pack=touch pwned", "../relative.git"] {
         let effects = json!({ "remote": remote, "branches": ["a"] });
         project.write("cleanup.json", &json!({ "side_effects": [effects] }).to_string());
@@ -580,7 +580,7 @@ fn the_default_branch_and_remotes_that_a_trial_added_are_left_alone() {
     assert!(!project.dir().join("pwned").exists());
 }
 
-/// Puts a program on the `PATH` that notes how it was called and then does what `acts` say.
+/// Puts a program on the `PATH` that records its arguments and then runs `acts`.
 fn stub(project: Project, name: &str, acts: &str) -> Project {
     let text = format!("#!/bin/sh\necho \"{name} $*\" >> {}\n{acts}\n", project.dir().join("calls").display());
     project.write(&format!("bin/{name}"), &text);

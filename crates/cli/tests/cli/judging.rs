@@ -1,4 +1,4 @@
-//! Judged assertions from end to end: which judge is asked, what it says, what it costs, and what happens without one.
+//! End-to-end tests of judged assertions: the choice of the judge, its verdicts, its cost, and runs without one.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -14,7 +14,7 @@ assertions:
   - { id: rules, type: guardrail, mustNot: [insult the user], must: [greet] }
 ";
 
-/// A judge that says this to one thing after the other.
+/// Returns a judge that gives these answers one after the other.
 fn script(answers: &[Value]) -> String {
     let steps: Vec<Value> = answers.iter().map(|answer| json!({"text": answer.to_string()})).collect();
     json!({ "steps": steps }).to_string()

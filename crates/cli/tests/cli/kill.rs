@@ -1,5 +1,5 @@
-//! `kill -9` in the middle of a run: what was told is recorded, nothing that was started lives on, and `prune` finds
-//! what could not be removed any more.
+//! Tests of `kill -9` in the middle of a run: reported trials are recorded, no started process survives, and `prune`
+//! finds what could not be removed any more.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ fn project() -> Project {
     Project::new(env!("CARGO_BIN_EXE_trialrun"))
 }
 
-/// Numbers that look random and are the same every time.
+/// Pseudo-random numbers that are the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -26,7 +26,7 @@ impl Dice {
     }
 }
 
-/// A hundred and ninety-nine quick trials, and one that never ends, so that the run is never over before it is killed.
+/// Writes 199 quick trials, and one that never ends, so that the run is never over before it is killed.
 fn write_suites(project: &Project, fixtures: &str) {
     let scenario = |id: &str, trials: u32, acts: &str| {
         format!(
@@ -39,7 +39,7 @@ fn write_suites(project: &Project, fixtures: &str) {
     project.write("slow.yaml", &scenario("slow", 1, "!sleep 1h"));
 }
 
-/// The trial that a finish line speaks of.
+/// Returns the number of the trial in a finish line.
 fn finished(line: &str) -> Option<u64> {
     let mut words = line.split_whitespace().skip(1);
     let passed = words.next()? == "passed";
@@ -47,7 +47,7 @@ fn finished(line: &str) -> Option<u64> {
     (passed && name == "quick::quick").then(|| number.parse().ok()).flatten()
 }
 
-/// Reads on until `count` trials have finished; which.
+/// Reads until `count` trials have finished, and returns their numbers.
 fn read_until_finished(live: &mut Live, count: usize) -> BTreeSet<u64> {
     let mut told = BTreeSet::new();
     while told.len() < count {
@@ -57,7 +57,7 @@ fn read_until_finished(live: &mut Live, count: usize) -> BTreeSet<u64> {
     told
 }
 
-/// Everything that holds after a run was killed that had told of the trials `told`.
+/// Checks everything that must hold after a run was killed that had reported the trials `told`.
 fn nothing_is_lost(project: &Project, told: &BTreeSet<u64>) {
     let history = project.run(&["history", "--last", "1000", "--json"]).exits(0).json();
     let rows = history.as_array().unwrap();
@@ -77,7 +77,7 @@ fn nothing_is_lost(project: &Project, told: &BTreeSet<u64>) {
     let screen = project.run(&["status"]).exits(0);
     assert!(screen.out.contains("interrupted"), "{}", screen.said());
 
-    // The last that was told is there with everything, not only in the list.
+    // The last reported trial is complete, not only in the list.
     if let Some(last) = told.last() {
         let shown = project.run(&["show", &format!("quick::quick@fake#{last}"), "--json"]).exits(0).json();
         assert_eq!(shown["answer"], "hello", "{shown}");
@@ -94,7 +94,8 @@ fn leftovers_are_found_and_removed(project: &Project) {
     assert_eq!(project.left_over(), [""; 0], "{}", removed.said());
 }
 
-/// Twenty runs, each killed when so many trials had finished: none, one, `late`, and then any number below `most`.
+/// Performs twenty runs, each killed after a number of finished trials: none, one, `late`, and then any number below
+/// `most`.
 fn kill_at_twenty_moments(seed: u64, late: usize, most: u64, fixtures: &str) {
     let mut dice = Dice(seed);
     let mut sandboxes = 0;
@@ -131,13 +132,13 @@ fn with_sandboxes_nothing_is_left_that_prune_does_not_find() {
     kill_at_twenty_moments(0xd1ce, 90, 30, fixtures);
 }
 
-/// A process that has left its parent, ignores what it can, and holds on to the tether.
+/// Returns a command for a process that leaves its parent, ignores signals, and holds on to the tether.
 fn orphan(tether: &Tether) -> String {
     let path = tether.path().display();
     format!("setsid sh -c 'trap \"\" TERM HUP INT; exec 9>{path}; echo here >&9; while :; do sleep 1000; done' &")
 }
 
-/// Both ways to hold processes together.
+/// Returns projects with both ways to supervise processes.
 fn projects() -> [Project; 2] {
     [project(), project().env("TRIALRUN_NO_NAMESPACE", "1")]
 }

@@ -1,4 +1,4 @@
-//! Commands that assertions run leave no trace where the agent worked.
+//! Commands of assertions leave no trace where the agent worked.
 
 #![allow(clippy::unwrap_used)]
 
@@ -60,7 +60,7 @@ fn nor_is_there_a_trace_without_a_namespace() {
 #[test]
 fn what_knows_where_it_is_finds_itself_in_the_same_place() {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
-    // The agent writes down where it works, as a build directory does.
+    // The agent records its working directory, as a build directory does.
     project.write("agent.sh", "read -r line\npwd > where.txt\nls > \"$PWD/list.txt\"\necho '{\"text\":\"ok\"}'\n");
     project.write(
         "s.yaml",
@@ -92,7 +92,7 @@ fn between_two_messages_nothing_is_changed_either() {
 #[test]
 fn a_copy_that_cannot_be_made_leaves_the_command_undecided() {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
-    // Deeper than any path may be long.
+    // Deeper than the maximum length of a path.
     let agent = "read -r line\nname=$(printf 'x%.0s' $(seq 200))\n(i=0; while [ $i -lt 30 ]; do mkdir $name && cd -P $name \
                  2>/dev/null; i=$((i+1)); done) 2>/dev/null\necho '{\"text\":\"ok\"}'\n";
     project.write("agent.sh", agent);
@@ -120,7 +120,7 @@ fn the_copy_is_gone_when_the_run_is_stopped_while_a_command_runs() {
     let mut live = project.start(&["run", "s.yaml", "--report", "jsonl"]);
     live.line_with("\"collecting\"");
     assert!(testkit::until(|| project.left_over().iter().any(|name| name.contains("-copy-"))));
-    // Two that are not the same: of one that comes twice at once only one is heard.
+    // Two different signals, because the same one sent twice at once may arrive only once.
     live.signal(nix::sys::signal::Signal::SIGINT);
     live.signal(nix::sys::signal::Signal::SIGTERM);
     let ran = live.end();

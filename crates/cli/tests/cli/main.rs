@@ -1,6 +1,6 @@
-//! The program as its users meet it: the real binary, real processes, real git. One test binary, because linking each file
-//! on its own takes longer than all its tests. `misbehaviour.rs` is another one: it measures the memory of all its child
-//! processes.
+//! Tests of the whole program: the real binary, real processes, real git. They are one test binary, because linking
+//! each file on its own takes longer than all its tests. `misbehaviour.rs` is another one: it measures the memory of
+//! all its child processes.
 
 mod bot;
 mod claude_code;

@@ -1,4 +1,4 @@
-//! Masking hides secrets from everything that leaves the program, and changes no verdict. What cannot be written is an error.
+//! Masking hides secrets in all output, and changes no verdict. Output that cannot be written is an error.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +10,7 @@ use testkit::Project;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// A secret that a test wants to talk about.
+/// A secret that the test uses in its texts.
 const SECRET: &str = "canary-in-production";
 
 fn scenario(assertions: &str) -> String {
@@ -28,7 +28,7 @@ fn project(assertions: &str) -> Project {
     project
 }
 
-/// The status of each finding of the only trial.
+/// Returns the status of each finding of the only trial.
 fn statuses(report: &Value) -> Vec<String> {
     let findings = report["trials"][0]["findings"].as_array().unwrap().iter();
     let own = findings.filter(|finding| finding["implicit"] != json!(true));

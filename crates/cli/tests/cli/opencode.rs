@@ -1,7 +1,8 @@
-//! The real OpenCode on scripted models, from the scenario file to the exit code, without a network where the machine
-//! allows one to be taken away. Each of its processes takes many seconds, so there are few tests, and each tests much.
+//! Tests of the real OpenCode on scripted models, from the scenario file to the exit code, without a network where the
+//! machine allows isolation from it. Each of its processes takes many seconds, so there are few tests that check much
+//! each.
 //!
-//! Without the CLI these tests are skipped, and say so (`testkit::real`).
+//! Without the CLI these tests are skipped with a message (`testkit::real`).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -11,12 +12,12 @@ use testkit::real::{OPENCODE, only_trial as trial};
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// A project whose agent is the real one, on the model in `model.yaml`. `None`: skip.
+/// Returns a project whose agent is the real one, on the model in `model.yaml`. `None`: skip.
 fn project(test: &str) -> Option<Project> {
     OPENCODE.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), test)
 }
 
-/// Every call as its name, its own name, its main argument and whether it failed.
+/// Returns every call as its name, its own name and its main argument, with `true` if it failed.
 fn calls(trial: &Value) -> Vec<(String, bool)> {
     let call = |call: &Value| {
         let input = call["input"].as_object().unwrap();
@@ -114,7 +115,7 @@ fn a_conversation_with_a_skill_a_sub_agent_and_failing_tools_is_told_to_the_toke
         ]),
         "{trial:#}"
     );
-    // Two of seven messages are the sub-agent's: they are paid for, but they are no turns of the agent's.
+    // Two of seven messages are the sub-agent's: they cost money, but are not turns of the agent.
     assert_eq!(
         trial["usage"],
         json!({"input": 1550, "cache_read": 1400, "cache_write": 0, "output": 100, "reasoning": 0, "total": 3050})

@@ -1,5 +1,5 @@
-//! Files that must not run: scenarios that ai-tester refuses, those that it wrongly accepts, and fixtures files with
-//! everything that can be wrong with them. `check` refuses all of them, at the lines that are wrong.
+//! Invalid files: scenarios that ai-tester rejects, those that it wrongly accepts, and fixtures files with every kind
+//! of mistake. `check` rejects all of them, at the lines of the mistakes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "a test says what it counted")]
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use testkit::Project;
 
-/// A file and where it is refused: lines, and words of the messages.
+/// A file and its errors: their lines, and parts of the messages.
 type Refusal = (&'static str, &'static [(u64, &'static str)]);
 
-/// Refused by ai-tester too.
+/// Files that ai-tester rejects too.
 const INVALID: &[Refusal] = &[
     ("05-empty-scenario.yaml", &[(1, "`scenario` must not be empty")]),
     ("06-no-prompt-source.yaml", &[(1, "puts nothing to the test")]),
@@ -40,10 +40,11 @@ const INVALID: &[Refusal] = &[
     ("36-duplicate-keys.yaml", &[(2, "duplicate key `a`")]),
 ];
 
-/// Refused by ai-tester and understood here: a number in `args_match` is a value that the argument must have.
+/// Files that ai-tester rejects and that are valid here: a number in `args_match` is the required value of the
+/// argument.
 const UNDERSTOOD: &[&str] = &["19-args-match-nonstring.yaml"];
 
-/// Accepted by ai-tester, wrongly.
+/// Files that ai-tester wrongly accepts.
 const ACCEPTED: &[Refusal] = &[
     (
         "01-typo-key-silently-dropped.yaml",
@@ -63,7 +64,7 @@ fn vectors(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../suite/tests/vectors").join(name)
 }
 
-/// A project with the vectors of a folder and what they name.
+/// Returns a project with the vectors of a folder and the files they name.
 fn project(folder: &str) -> (Project, Vec<String>) {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     project.write("skills/x/SKILL.md", "---\nname: x\ndescription: d\n---\nx\n").write("01-empty.yaml", "");
@@ -80,8 +81,8 @@ fn project(folder: &str) -> (Project, Vec<String>) {
     (project, files)
 }
 
-/// Holds that every file of a folder is refused, for what the table says and nothing else; but for those that are
-/// understood.
+/// Checks that every file of a folder is rejected with exactly the errors in the table, except for those that are valid
+/// here.
 fn hold(folder: &str, table: &[Refusal], understood: &[&str]) {
     let (project, mut files) = project(folder);
     for file in understood {
@@ -112,13 +113,13 @@ fn hold(folder: &str, table: &[Refusal], understood: &[&str]) {
             let is = |(at, message): &(u64, &str)| at == line && message.contains(words);
             assert!(errors.iter().any(is), "{file}: line {line}, {words}: {errors:?}");
         }
-        // A map of `a` is moreover no scenario.
+        // With duplicate keys, `a` is also not a valid scenario.
         let more = usize::from(*file == "36-duplicate-keys.yaml");
         assert_eq!(errors.len(), wanted.len() + more, "{file}: {errors:?}");
         assert_eq!(project.run(&["run", file]).code, 2, "{file} is run all the same");
     }
     assert!(!project.dir().join(".trialrun").exists(), "nothing was run");
-    // Past the capture of passing tests: the count is for whoever reads the run.
+    // Bypasses the capture of passing tests: the count is for the reader of the run.
     let counted = format!(
         "{folder}: {} of {} files refused at their lines, {} understood",
         table.len(),
@@ -138,12 +139,12 @@ fn what_the_original_wrongly_accepts_is_refused_too() {
     hold("accepted", ACCEPTED, &[]);
 }
 
-/// Where malformed fixtures files are, with what is told of them.
+/// Folder of malformed fixtures files, with the expected messages.
 fn refused() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/specimens/refused")
 }
 
-/// A project with all of them.
+/// Returns a project with all of them.
 fn malformed() -> Project {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     project.write("answers.jsonl", "{\"output\":\"a\"}\n");
@@ -155,7 +156,7 @@ fn malformed() -> Project {
     project
 }
 
-/// What `check` tells of `file`, a line each, in the order of the file: `12:3 error: what is wrong`.
+/// Returns the messages of `check` about `file`, one per line, in the order of the file: `12:3 error: what is wrong`.
 fn told(project: &Project, file: &str, agents: &[&str]) -> Vec<String> {
     let agents = agents.iter().flat_map(|agent| ["--agent", agent]);
     let arguments: Vec<&str> = ["check", file, "--format", "json"].into_iter().chain(agents).collect();
@@ -174,7 +175,7 @@ fn told(project: &Project, file: &str, agents: &[&str]) -> Vec<String> {
 
 const RECORDED: &str = "recorded:answers.jsonl";
 
-/// Holds that all that is wrong with `file` is told in one go, each fault once, and that nothing of it runs.
+/// Checks that all mistakes in `file` are reported at once, each exactly once, and that nothing of it runs.
 fn hold_malformed(file: &str) {
     let project = malformed();
     let told = told(&project, file, &[RECORDED]);

@@ -1,5 +1,5 @@
-//! Recorded evidence is graded again: the same verdicts by the same suite, others by another, whatever became of the
-//! workspace meanwhile.
+//! Grading recorded evidence again: the same verdicts with the same suite, other verdicts with another one, whatever
+//! happened to the workspace meanwhile.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +10,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
 const SKILL: &str = "---\nname: notes\ndescription: Writes release notes.\n---\n\nWrite RELEASE_NOTES.md.\n";
 
-/// A program that uses its skill where it has one, commits, and answers.
+/// A program that uses its skill if it has one, commits, and answers.
 const AGENT: &str = r#"read -r line
 if [ -e .agents/skills/notes/SKILL.md ]; then
   printf '## Added\n- a thing\n' > RELEASE_NOTES.md
@@ -56,10 +56,10 @@ const RUN: [&str; 5] = ["skills/notes", "--agent", "subprocess:sh agent.sh", "--
 /// The arm with the skill.
 const ARM: &str = "subprocess:sh agent.sh+with_skill";
 
-/// Ids, and what became of them.
+/// Ids and statuses of findings.
 type Findings = Vec<(String, String)>;
 
-/// Each trial with its outcome and what its assertions came to.
+/// Returns each trial with its outcome and its findings.
 fn verdicts(report: &Value) -> Vec<(String, String, Findings)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let trials = report["trials"].as_array().unwrap().iter();
@@ -99,7 +99,7 @@ fn the_same_suite_comes_to_the_same_although_the_workspace_is_gone() {
     }
     let third = regraded(&project, &["latest"], 1);
     assert_eq!((&third["run"]["regrade_of"], verdicts(&third)), (&again["run"]["id"], verdicts(&live)));
-    // It shows like any other run.
+    // It is shown like any other run.
     assert!(project.run(&["history", "--last", "30"]).exits(0).out.contains("writes"));
     assert!(project.run(&["show", &format!("notes::writes@{ARM}#1")]).exits(0).out.contains("git log"));
     project.run(&["compare", "previous", "latest"]).exits(0);

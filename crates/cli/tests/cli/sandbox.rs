@@ -19,7 +19,7 @@ use sandbox::{Host, Registry, Request, SANDBOXES, Sandbox, SandboxError, Worksho
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A temporary directory for sandboxes, and a workshop in it.
+/// A temporary directory for sandboxes, with the factory that creates them there.
 struct Bench {
     temp: tempfile::TempDir,
     registry: Arc<Registry>,
@@ -54,7 +54,7 @@ impl Bench {
         self.try_make(request(fixtures)).await.unwrap()
     }
 
-    /// Everything that lies in the directory for sandboxes.
+    /// Returns everything in the directory for sandboxes.
     fn left(&self) -> Vec<PathBuf> {
         fs::read_dir(self.temp.path()).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
@@ -105,7 +105,7 @@ fn skill(directory: &Path) -> Arc<Skill> {
     })
 }
 
-/// A skill `sk` with a test, which holds the answers.
+/// Creates a skill `sk` with a test, which holds the answers.
 fn small_skill(parent: &Path) -> Arc<Skill> {
     let directory = parent.join("sk");
     fs::create_dir_all(directory.join("tests")).unwrap();
@@ -119,7 +119,7 @@ async fn shell(sandbox: &dyn Sandbox, script: &str) -> Output {
     run(sandbox.command(OsStr::new("sh"), &args, &[]), PATIENCE, 1 << 20).await.unwrap()
 }
 
-/// What a script prints, or how it failed.
+/// Returns the output of a script, or its error.
 async fn says(sandbox: &dyn Sandbox, script: &str) -> String {
     let output = shell(sandbox, script).await;
     if output.status.success() {
@@ -136,7 +136,7 @@ fn changed(collected: &Collected) -> Vec<(&str, Change)> {
 #[tokio::test]
 async fn the_same_fixture_is_the_same_commit_everywhere() {
     let fixtures = git(&[("a", "hello\n"), ("dir/b", "world\n")]);
-    // A machine that is set up to make it another one.
+    // A machine whose configuration would change the repository.
     let elsewhere = tempfile::tempdir().unwrap();
     let config = "[init]\n defaultBranch = other\n[user]\n name = Somebody\n email = s@example.com\n[core]\n hooksPath = /nowhere\n[commit]\n gpgsign = true\n";
     fs::write(elsewhere.path().join(".gitconfig"), config).unwrap();
@@ -163,7 +163,7 @@ async fn the_same_fixture_is_the_same_commit_everywhere() {
 async fn a_copy_is_clean_at_a_glance_and_an_agent_can_commit_in_it() {
     let bench = Bench::new();
     let first = bench.make(git(&[("a", "1\n"), ("b", "2\n")])).await;
-    // `diff-files` believes the index and refreshes nothing.
+    // `diff-files` trusts the index and refreshes nothing.
     assert_eq!(says(&*first, "git diff-files; git fsck --strict; git count-objects").await, "0 objects, 0 kilobytes");
     let before = first.collect().await.unwrap();
     let repository = before.repository.clone().unwrap();
@@ -215,7 +215,7 @@ async fn hooks_and_monitors_of_the_agent_do_not_run_when_it_is_inspected() {
     assert_eq!(collected.outside_changes, [] as [&str; 0]);
 }
 
-/// A sandbox whose repository is watched, made with these setup commands.
+/// Creates a sandbox with these setup commands, whose repository is watched.
 async fn watched(bench: &Bench, setup: &[&str]) -> Arc<dyn Sandbox> {
     let fixtures = Fixtures { setup_commands: commands(setup), ..git(&[("a", "1\n"), ("b", "2\n")]) };
     bench.try_make(Request { watch_repository: true, ..request(fixtures) }).await.unwrap()
@@ -287,7 +287,7 @@ async fn remotes_are_those_that_stood_before_the_agent_acted() {
 async fn nothing_of_the_agents_runs_when_git_looks() {
     let bench = Bench::new();
     let mut fixtures = git(&[("a", "1\n")]);
-    // A project whose programs are found where the agent works.
+    // A project whose programs are found in the agent's working directory.
     fixtures.env = vec![("PATH".into(), ".:/usr/local/bin:/usr/bin:/bin".into())];
     fixtures.setup_commands = commands(&ORIGIN);
     let sandbox = bench.try_make(Request { watch_repository: true, ..request(fixtures) }).await.unwrap();
@@ -354,7 +354,7 @@ async fn a_repository_of_another_format_that_the_agent_made_is_read() {
 async fn remotes_are_asked_all_at_once() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    // It hangs up on everybody once all are there. Whoever asks one after the other waits for ever.
+    // The service hangs up only once all have connected. A client that connects one after the other waits for ever.
     let service = std::thread::spawn(move || {
         let all: Vec<_> = (0..4).map(|_| listener.accept().unwrap().0).collect();
         drop(all);
@@ -510,7 +510,7 @@ async fn a_skill_is_installed_without_its_answers_and_git_does_not_see_it() {
     fs::set_permissions(directory.join("tool"), PermissionsExt::from_mode(0o755)).unwrap();
     let with = |fixtures| Request { skill: Some((Arc::clone(&skill), ".claude/skills".into())), ..request(fixtures) };
 
-    // A fixture's own .gitignore says the contrary.
+    // The fixture's own .gitignore says the opposite.
     let sandbox = bench.try_make(with(git(&[(".gitignore", "!.claude/\n*.log\n")]))).await.unwrap();
     let installed = sandbox.work().join(".claude/skills/sk");
     assert!(!installed.join("tests").exists());
@@ -624,7 +624,7 @@ async fn many_at_once_share_a_template_and_all_are_removed() {
     assert_eq!(bench.registry.directories().len(), 9);
     let survey = prune::survey(bench.temp.path(), Duration::ZERO, std::time::SystemTime::now()).unwrap();
     assert_eq!((survey.live, survey.orphans.len()), (9, 0));
-    // Closed, closed twice, dropped: whatever way, it goes.
+    // Closed once, closed twice or dropped: each is removed.
     let (close, drop_them) = sandboxes.split_at(4);
     for sandbox in close {
         sandbox.close().await.unwrap();
@@ -648,7 +648,7 @@ async fn a_kept_sandbox_stays_and_is_not_live_for_longer_than_its_maker() {
     drop(sandbox);
     bench.workshop = None;
     assert_eq!(bench.left(), std::slice::from_ref(&base), "the template is not kept");
-    // As if the process that made it had ended: its mark names another.
+    // As if the process that created it had ended: its owner file names another process.
     fs::write(base.join("owner"), "pid 1\nborn 1\nfor sandbox\n").unwrap();
     let survey = prune::survey(bench.temp.path(), Duration::ZERO, std::time::SystemTime::now()).unwrap();
     assert_eq!(survey.orphans.len(), 1);
@@ -702,8 +702,8 @@ fn kinds_are_found_by_name() {
 
 const VECTORS: &str = include_str!("../vectors/sandbox.jsonl");
 
-/// Where this sandbox is meant to be another than the vector's: label, field, ours, and why. Ours is written with the
-/// original's own name where ours has ours.
+/// Intended differences to the vectors: label, field, the value here, and the reason. Names of this program are
+/// replaced by the original's.
 const DIFFERENCES: &[(&str, &str, &str, &str)] = &[
     ("empty", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
     ("git only", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
@@ -746,7 +746,7 @@ const NO_FILE: &str = "an empty commit needs no file that tells the agent where 
 
 const MAIN: &str = "issue: fixed branch `main`";
 
-/// The fixture behind a vector's label.
+/// Returns the fixture for a vector's label.
 fn vector_fixture(label: &str, tree: &Path) -> Fixtures {
     let copy = |to: &str| CopyTree { from: tree.to_owned(), to: to.into(), source: place() };
     match label {
@@ -776,7 +776,7 @@ fn vector_fixture(label: &str, tree: &Path) -> Fixtures {
     }
 }
 
-/// What the vector's fields are here, with the original's name for ours.
+/// Returns the values of the vector's fields here, with the original's names.
 async fn observed(label: &str, bench: &Bench, skill: &Arc<Skill>, tree: &Path) -> BTreeMap<&'static str, String> {
     let skill = (label == "git only + skill").then(|| (Arc::clone(skill), ".claude/skills".to_owned()));
     let request = Request { skill: skill.clone(), ..request(vector_fixture(label, tree)) };
@@ -826,7 +826,7 @@ async fn every_vector_agrees_or_differs_as_intended() {
         for (field, value) in vector.iter().filter(|(field, value)| *field != "label" && !value.is_null()) {
             all += 1;
             let theirs = match value {
-                // Only that it is refused: the message names places of another machine.
+                // Compares only that it is rejected, because the message names paths of another machine.
                 serde_json::Value::String(_) if field == "error" => "refused".to_owned(),
                 serde_json::Value::String(text) => text.clone(),
                 other => other.to_string(),
@@ -841,7 +841,7 @@ async fn every_vector_agrees_or_differs_as_intended() {
             }
         }
     }
-    // Past the capture of passing tests: the count is for whoever reads the run.
+    // Bypasses the capture of passing tests: the count is for the reader of the run.
     let counted = format!("sandbox vectors: {agree} agree + {listed} listed = {all}");
     std::io::Write::write_all(&mut std::io::stdout(), format!("\n{counted}\n").as_bytes()).unwrap();
     assert_eq!(wrong, [] as [&str; 0]);

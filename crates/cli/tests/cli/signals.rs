@@ -1,4 +1,4 @@
-//! Ctrl-C and its relatives: once is polite, twice is at once, and either way nothing is left.
+//! Ctrl-C and similar signals: the first one stops politely, the second at once, and both leave nothing behind.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,7 +23,7 @@ fn write(project: &Project, agent: &str, more: &str) {
     project.write("s.yaml", &format!("scenario: s\nsystem_prompt: Say hello.\nagent: {agent}\n{more}{ASSERTIONS}"));
 }
 
-/// The outcomes of a project's trials, in the order of their numbers.
+/// Returns the outcomes of a project's trials, in the order of their numbers.
 fn outcomes(project: &Project) -> Vec<String> {
     let history = project.run(&["history", "--last", "1000", "--json"]).exits(0).json();
     let mut rows: Vec<(u64, String)> = history
@@ -102,8 +102,8 @@ fn an_agent_that_is_stopped_politely_says_what_it_has_used() {
     nothing_is_left(&project);
 }
 
-/// An agent that hears that it is to stop, tells the tether, and does not stop: neither it nor what it started, which
-/// writes wherever it can.
+/// Returns an agent that notices the request to stop, reports it to the tether, and does not stop: neither it nor its
+/// child, which writes wherever it can.
 fn stubborn(tether: &Tether) -> String {
     let path = tether.path().display();
     format!(
@@ -158,7 +158,7 @@ fn a_process_that_stands_still_is_not_waited_for() {
     let project = project();
     let tether = project.tether("tether");
     let place = tether.path().display().to_string();
-    // An agent that stands still hears the request all the same; the command of an assertion has the grace.
+    // Even a suspended agent gets the stop request; the command of an assertion has the grace period.
     let agent = format!("exec 9>{place}; trap 'exit 3' TERM; echo here >&9; kill -STOP $$; result done");
     let project = project.claude(&agent);
     write(&project, "claude-code", "user_prompt: go\n");
@@ -230,7 +230,7 @@ fn a_signal_that_was_ignored_from_the_start_stays_ignored() {
     assert_eq!(outcomes(&project), ["passed", "passed"]);
 }
 
-/// A program whose output nobody reads, neither of its streams, as when a pager waits for a key.
+/// A program whose stdout and stderr are not read, as when a pager waits for a key.
 struct Unread(Child, PipeReader);
 
 impl Unread {
@@ -262,7 +262,7 @@ impl Drop for Unread {
     }
 }
 
-/// Waits until the record says that the run is over.
+/// Waits until the record shows that the run is over.
 #[track_caller]
 fn is_over(project: &Project) {
     let over = || {
@@ -272,7 +272,7 @@ fn is_over(project: &Project) {
     assert!(until(over), "the run does not end");
 }
 
-/// An agent that says far more than fits into a pipe, and then does `acts`.
+/// Returns an agent that outputs far more than fits into a pipe, and then runs `acts`.
 fn talkative(project: Project, acts: &str) -> Project {
     let words = "word ".repeat(200);
     project.claude(&format!("for i in $(seq 400); do text '{words}'; done; {acts}"))
@@ -287,7 +287,7 @@ fn a_screen_that_stands_still_is_nobodys_failure() {
     let mut unread = Unread::start(&project, &run);
     is_over(&project);
     assert_eq!(outcomes(&project), ["passed"; 30]);
-    // What is shown is shown in the end, all of it.
+    // In the end, everything is shown.
     let mut out = String::new();
     unread.1.read_to_string(&mut out).unwrap();
     unread.ends(0);
@@ -346,7 +346,7 @@ fn the_third_signal_ends_the_program_on_the_spot() {
     unread.signal(Signal::SIGINT);
     tether.says("asked");
     unread.signal(Signal::SIGINT);
-    // The run is over, and its screen would be waited for a little.
+    // The run is over, and the program would wait a little for its output to be read.
     is_over(&project);
     unread.signal(Signal::SIGTERM);
     unread.ends(143);

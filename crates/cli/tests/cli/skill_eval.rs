@@ -1,5 +1,5 @@
-//! An evaluation of a skill on real agent CLIs, whose models are scripted: what the skill does is really done, by the real
-//! programs, with the skill installed and without it. Without a CLI its tests are skipped, and say so (`testkit::real`).
+//! A skill evaluation on real agent CLIs with scripted models: the real programs carry out what the skill says, with
+//! the skill installed and without it. Without a CLI its tests are skipped with a message (`testkit::real`).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -9,7 +9,7 @@ use testkit::{Loopback, Project, git};
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// What models cost, in US dollars for a token.
+/// Prices of the models, in US dollars per token.
 const PROMPT: f64 = 3e-6;
 const CACHE_READ: f64 = 3e-7;
 const COMPLETION: f64 = 1.5e-5;
@@ -17,7 +17,7 @@ const COMPLETION: f64 = 1.5e-5;
 /// A project with the suite, prices, a remote to push to, and an agent on its `PATH`.
 struct Bench {
     project: Project,
-    /// Where the remote really is: not in `/tmp`, where Codex lets anybody write.
+    /// Real location of the remote: not in `/tmp`, where Codex lets every process write.
     _elsewhere: tempfile::TempDir,
 }
 
@@ -29,7 +29,7 @@ impl std::ops::Deref for Bench {
     }
 }
 
-/// What an evaluation with `agent` needs. `None`: skip.
+/// Returns the project for an evaluation with `agent`. `None`: skip.
 fn project(agent: RealAgent, test: &str) -> Option<Bench> {
     let project = agent.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), test)?;
     let suite = "skills/release-notes/evals";
@@ -53,17 +53,17 @@ fn project(agent: RealAgent, test: &str) -> Option<Bench> {
     Some(Bench { project, _elsewhere: elsewhere })
 }
 
-/// How `agent` calls a command.
+/// Returns the call of a command by `agent`.
 fn shell(agent: RealAgent, command: &str) -> Value {
     match agent.program {
-        // By itself it waits for a command no longer than a busy machine may take to begin one.
+        // By default it waits for a command no longer than a busy machine may take to start one.
         "codex" => json!({"name": "exec_command", "input": {"cmd": command, "yield_time_ms": 30_000}}),
         "claude" => json!({"name": "Bash", "input": {"command": command}}),
         _ => json!({"name": "bash", "input": {"command": command, "description": "works"}}),
     }
 }
 
-/// How `agent` loads the skill.
+/// Returns the call by which `agent` loads the skill.
 fn load(agent: RealAgent) -> Value {
     match agent.program {
         "codex" => shell(agent, "cat .agents/skills/release-notes/SKILL.md"),
@@ -72,7 +72,7 @@ fn load(agent: RealAgent) -> Value {
     }
 }
 
-/// How `agent` lists the skill to its model.
+/// Returns the text by which `agent` lists the skill to its model.
 fn listed(agent: RealAgent) -> &'static str {
     match agent.program {
         "opencode" => "<name>release-notes</name>",
@@ -80,7 +80,7 @@ fn listed(agent: RealAgent) -> &'static str {
     }
 }
 
-/// Where `agent` finds skills.
+/// Returns the folder in which `agent` finds skills.
 fn skills(agent: RealAgent) -> &'static str {
     match agent.program {
         "codex" => ".agents",
@@ -89,11 +89,11 @@ fn skills(agent: RealAgent) -> &'static str {
     }
 }
 
-/// Branch, file, commit and push. Trials share the remote, so each has a branch that is called like its sandbox.
+/// Branch, file, commit and push. Trials share the remote, so each names its branch after its sandbox.
 const RELEASE: &str = "b=notes/$(basename \"$(dirname \"$PWD\")\") && git checkout -q -b \"$b\" && echo '# 1.2.0' > NOTES.md \
                        && git add -A && git commit -qm 'docs: notes of 1.2.0' && git push -q origin \"$b\" && echo pushed";
 
-/// What the model says in each case, with the skill and without it.
+/// Returns the model's script for each case, with and without the skill.
 fn model(agent: RealAgent) -> Value {
     let look = format!("git status --short; cat {}/skills/release-notes/references/form.md", skills(agent));
     let absent = [listed(agent), "MANTRA"];
@@ -125,7 +125,7 @@ fn model(agent: RealAgent) -> Value {
     ]})
 }
 
-/// What a trial of `case` uses: input, cache read, output.
+/// Returns the usage of a trial of `case`: input, cache read, output.
 fn used(case: &str, variant: &str) -> [u64; 3] {
     match (case, variant) {
         ("release", "with_skill") => [2200, 4800, 100],
@@ -143,7 +143,7 @@ fn run(project: &Project, agent: RealAgent, arguments: &[&str], code: i32) -> Va
     project.report(&[&all[..], &more, arguments].concat(), code)
 }
 
-/// Fails the test unless `trial` used, and cost, exactly that.
+/// Fails the test unless `trial` has exactly this usage, and its cost.
 #[track_caller]
 fn used_and_cost(trial: &Value, agent: RealAgent, [input, cache_read, output]: [u64; 3]) {
     let usage = &trial["usage"];
@@ -155,11 +155,11 @@ fn used_and_cost(trial: &Value, agent: RealAgent, [input, cache_read, output]: [
     let cost = input as f64 * PROMPT + cache_read as f64 * CACHE_READ + output as f64 * COMPLETION;
     assert!((trial["cost_usd"].as_f64().unwrap() - cost).abs() < 1e-12, "{} is not {cost}", trial["cost_usd"]);
     assert_eq!(trial["cost_source"], "pricing-config");
-    // Claude Code alone puts a price on a model that nobody knows.
+    // Only Claude Code itself reports a price for an unknown model.
     assert_eq!(trial["cost_usd_cli"].as_f64().is_some_and(|cost| cost > 0.0), agent.program == "claude", "{trial:#}");
 }
 
-/// Fails the test unless `trial` came to what its script dictates.
+/// Fails the test unless `trial` has the result that its script dictates.
 #[track_caller]
 fn as_dictated(trial: &Value, agent: RealAgent) {
     requests_were_expected(trial);
@@ -183,7 +183,7 @@ fn as_dictated(trial: &Value, agent: RealAgent) {
     let calls = trial["tool_calls"].as_array().unwrap();
     let result = |call: usize| calls[call]["result"].as_str().unwrap();
     match (case, installed) {
-        // Invisible to git where it is installed, and its commit has nothing of it.
+        // Git does not show the installed skill, and the commit contains nothing of it.
         ("release", true) => assert_eq!(result(1).trim_end(), "?? changes.txt\nFORM: a line for each change."),
         ("release", false) => assert_eq!(result(0).trim_end(), "?? changes.txt"),
         ("summary", _) => assert_eq!(calls[0]["is_error"], json!(true), "{trial:#}"),
@@ -194,7 +194,8 @@ fn as_dictated(trial: &Value, agent: RealAgent) {
     }
 }
 
-/// Fails the test unless the remote has just the branches that trials of the suite push, with nothing in them of the skill.
+/// Fails the test unless the remote has exactly the branches that trials of the suite push, and those contain nothing
+/// of the skill.
 #[track_caller]
 fn pushed(project: &Project, branches: usize) {
     let all = git(&project.dir(), &["-C", "remote.git", "branch", "--format=%(refname:short)"]);
@@ -210,11 +211,11 @@ fn arm<'a>(report: &'a Value, variant: &str) -> &'a Value {
     report["arms"].as_array().unwrap().iter().find(|arm| arm["variant"] == variant).unwrap()
 }
 
-/// Three cases, two arms, two trials each.
+/// Runs three cases in two arms, two trials each.
 #[track_caller]
 fn evaluation(agent: RealAgent) {
     let Some(project) = project(agent, "evaluation") else { return };
-    // One at a time: they share a remote, where a push of the one beside would be seen by a case that must not push.
+    // One at a time: they share a remote, and a case that must not push would see a parallel push.
     let report = run(&project, agent, &["--trials", "2", "--jobs", "1"], 0);
     let trials = report["trials"].as_array().unwrap();
     assert_eq!(trials.len(), 12);
@@ -259,7 +260,7 @@ fn opencode_does_with_and_without_the_skill_what_is_dictated() {
 #[test]
 fn claude_code_is_stopped_in_mid_run_when_its_money_is_used_up() {
     let Some(project) = project(CLAUDE_CODE, "budget") else { return };
-    // The second message leads to 0.00507 USD, by the prices that the user gave; the CLI's own are others.
+    // The second message costs 0.00507 USD, by the user's prices; those of the CLI differ.
     let arguments = ["--case", "release", "--no-baseline", "--max-cost", "0.004"];
     let trial = run(&project, CLAUDE_CODE, &arguments, 1)["trials"][0].clone();
     assert_eq!(trial["ending"], json!({"kind": "out_of_budget", "budget": "cost", "limit": 0.004}), "{trial:#}");
@@ -278,7 +279,7 @@ fn codex_is_stopped_in_mid_run_when_its_output_is_used_up() {
     pushed(&project, 0);
 }
 
-/// A grandchild that heeds no signal, under a command that does not end.
+/// Tests a grandchild that ignores all signals, under a command that does not end.
 #[track_caller]
 fn timeout(agent: RealAgent) {
     let Some(project) = project(agent, "timeout") else { return };
@@ -325,8 +326,7 @@ fn a_grandchild_that_heeds_no_signal_ends_with_codex() {
     timeout(CODEX);
 }
 
-/// Whether the skill is triggered by `prompt` in each of two cases: as it is written, and asked for with
-/// `force_skill_invocation`.
+/// Returns whether `prompt` triggers the skill in each of two cases: as written, and with `force_skill_invocation`.
 #[track_caller]
 fn triggered(agent: RealAgent, prompt: &str) -> [Value; 2] {
     let Some(project) = project(agent, "invocation") else { return [Value::Null, Value::Null] };
@@ -360,7 +360,7 @@ fn a_skill_that_the_user_asks_for_is_triggered_where_the_cli_brings_it_and_only_
     expected(CODEX, "Go on with $release-notes.", [true, true]);
 }
 
-/// A suite of which a model has to judge a part, and an agent that needs no model.
+/// Returns a suite that partly needs a judge, with an agent that needs no model.
 fn judged() -> Project {
     let project = Project::new(TRIALRUN);
     let case = json!({"id": "a", "prompt": "hello", "expected_output": "kind", "assertions": ["The answer is kind"]});
@@ -409,7 +409,7 @@ fn an_empty_judge_is_none() {
     assert!(server.asked().is_empty());
 }
 
-/// What Claude Code's own stand-in says at the end: its tokens, and half a dollar.
+/// Last output of the stub of Claude Code: its tokens, and half a dollar.
 const BILL: &str = r#"text hi
 printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"hi","usage":{"input_tokens":10,"output_tokens":20,"cache_read_input_tokens":300,"cache_creation_input_tokens":40},"total_cost_usd":0.5}\n'"#;
 
@@ -480,7 +480,7 @@ fn an_agent_without_a_reasoning_effort_says_so_once_and_records_none() {
     assert_eq!(report["trials"][0]["settings"]["reasoning_effort"], Value::Null);
 }
 
-/// A sub-agent is installed and handed a task in one arm; in the other the CLI does not know it.
+/// Tests that a sub-agent is installed and gets a task in one arm, and that the CLI does not know it in the other.
 fn sub_agent(agent: RealAgent) {
     let Some(project) = agent.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), "sub-agent evaluation") else { return };
     let input = json!({"description": "review", "prompt": "Review the SUBTASK.", "subagent_type": "reviewer"});

@@ -1,6 +1,6 @@
-//! Suites with scripted agents, and one table of what they come to: `specimens/expected.yaml`. Whatever tells of a run is
-//! held against it: the exit code, the terminal, the JSON report, the event stream, the history, and the replay, which
-//! must be the live report to the byte.
+//! Suites with scripted agents, and one table of their results: `specimens/expected.yaml`. All outputs of a run are
+//! compared with it: the exit code, the terminal, the JSON report, the event stream, the history, and the replay, which
+//! must equal the live report byte for byte.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "a test says what it counted")]
@@ -17,27 +17,27 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use testkit::{Project, Ran};
 
-/// What a specimen comes to. What is not written must not be there.
+/// Expected result of a specimen. Omitted parts must be absent.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expected {
-    /// Further arguments of `run`.
+    /// Additional arguments of `run`.
     #[serde(default)]
     args: Vec<String>,
     exit: i32,
-    /// One, or one for each trial.
+    /// One outcome, or one for each trial.
     outcome: Value,
     fault: Option<String>,
     ending: Option<String>,
     /// Part of the reason.
     because: Option<String>,
-    /// Every finding in its order, implicit ones too.
+    /// All findings in order, including implicit ones.
     #[serde(default)]
     findings: Map<String, Value>,
     #[serde(default)]
     warnings: Vec<String>,
     turns: u64,
-    /// Every call in its order; not looked at where it is not written.
+    /// All calls in order; not checked if omitted.
     calls: Option<Vec<String>>,
     #[serde(default)]
     questions: Map<String, Value>,
@@ -63,7 +63,7 @@ fn table() -> BTreeMap<String, Expected> {
     serde_json::from_value(node.to_json()).unwrap_or_else(|error| panic!("expected.yaml: {error}"))
 }
 
-/// A project that holds all specimens.
+/// Returns a project that contains all specimens.
 fn project() -> Project {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun")).env("ANTHROPIC_API_KEY", SECRET);
     copy(&folder(), &project.dir());
@@ -87,7 +87,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The specimens' stems: files that are suites.
+/// Returns the stems of the specimens: files that are suites.
 fn stems() -> BTreeSet<String> {
     let files = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let stems = files.filter_map(|file| file.strip_suffix(".yaml").map(str::to_owned));
@@ -128,7 +128,7 @@ fn every_specimen_comes_to_what_is_expected_wherever_it_is_told() {
     assert!(wrong.is_empty(), "not as expected: {wrong:?}");
 }
 
-/// Runs a specimen and looks at everything that tells of it.
+/// Runs a specimen and checks all outputs.
 fn hold(stem: &str, expected: &Expected) {
     let project = project();
     let suite = format!("{stem}.yaml");
@@ -190,7 +190,7 @@ fn holds_report(stem: &str, expected: &Expected, report: &Value) {
         questions.iter().map(|asked| (asked["question"].as_str().unwrap(), &asked["answer"])).collect();
     let wanted: Vec<(&str, &Value)> = expected.questions.iter().map(|(text, answer)| (text.as_str(), answer)).collect();
     assert_eq!(asked, wanted, "{stem}");
-    // A wrong sum would be wrong everywhere alike.
+    // A wrong total would be wrong in all outputs.
     if let (Some(score), Some(most)) = (trial["score"].as_f64(), trial["max_score"].as_f64()) {
         let weight = |wanted: fn(&Value) -> bool| -> f64 {
             findings
@@ -204,7 +204,8 @@ fn holds_report(stem: &str, expected: &Expected, report: &Value) {
     }
 }
 
-/// The stream is numbered without a gap, begins and ends, and tells the same outcomes as the report.
+/// Checks that the stream is numbered without gaps, has a beginning and an end, and has the same outcomes as the
+/// report.
 fn holds_events(stem: &str, report: &Value, stream: &str) {
     let events: Vec<Value> = stream.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let numbers: Vec<u64> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
@@ -248,7 +249,7 @@ fn holds_terminal(stem: &str, expected: &Expected, live: &Ran) {
     assert!(known == text, "{stem}.txt is not as expected.\n--- expected\n{known}\n--- actual\n{text}");
 }
 
-/// `text` without what no two runs share: times, ids, places.
+/// Returns `text` without the parts that differ between runs: times, ids, paths.
 fn timeless(text: &str) -> String {
     let id = regex::Regex::new(r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b").unwrap();
     let place = regex::Regex::new(r"/[^\s`]*/trialrun-([a-z-]+)-\d+-[0-9a-f]+\b").unwrap();
@@ -335,7 +336,7 @@ fn repetitions_tell_how_often_a_case_passes() {
     let told = |key: &str| arm[key].as_f64().unwrap();
     assert_eq!((arm["trials"].as_u64(), arm["k"].as_u64()), (Some(4), Some(4)));
     assert_eq!((told("full_pass_rate"), told("pass_at_k"), told("pass_hat_k")), (0.75, 1.0, 0.0));
-    // Of what the third trial asserts, a half is unmet; what nobody wrote counts only where it is unmet.
+    // Half of the third trial's assertions are unmet; implicit findings count only if they are unmet.
     assert!((arm["pass_rate"]["mean"].as_f64().unwrap() - 7.0 / 8.0).abs() < 1e-9, "{arm:#}");
     assert_eq!(report["summary"]["trials_with_cost"], 3);
     assert!((report["summary"]["cost_usd"].as_f64().unwrap() - 0.004).abs() < 1e-9);
@@ -402,7 +403,7 @@ fn a_secret_of_the_machine_is_nowhere() {
         let found = bytes.windows(SECRET.len()).any(|part| part == SECRET.as_bytes());
         assert!(!found, "{}", file.display());
     }
-    // The events are compressed in the record, so they are looked at as they come out of it.
+    // The events are compressed in the record, so they are checked as replayed.
     let replayed = project.run(&["report", "latest", "--format", "jsonl"]).exits(0);
     assert!(replayed.out.contains("[masked]") && !replayed.out.contains(SECRET));
 }

@@ -1,6 +1,6 @@
-//! Fixtures files as the second system's manual shows them, in `specimens/manual/`: `NAME.fixture.yaml` (or `.ts`), answers
-//! that pass in `NAME.right.*`, answers that fail in `NAME.wrong.*`, and what the terminal says of both. `expected.yaml`
-//! holds where each case fails and what it scores.
+//! Fixtures files of the second system's manual, in `specimens/manual/`: `NAME.fixture.yaml` (or `.ts`), answers that
+//! pass in `NAME.right.*`, answers that fail in `NAME.wrong.*`, and the terminal output for both. `expected.yaml` lists
+//! where each case fails and its score.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,15 +13,15 @@ use testkit::Project;
 
 use super::{copy, holds_replay, timeless};
 
-/// What a case comes to.
+/// Expected result of a case.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expected {
-    /// The paths at which the wrong answer fails.
+    /// Paths at which the wrong answer fails.
     fails_at: Vec<String>,
-    /// What the right answer scores, where the case is scored.
+    /// Score of the right answer, if the case is scored.
     right: Option<f64>,
-    /// What the wrong answer scores.
+    /// Score of the wrong answer.
     wrong: Option<f64>,
 }
 
@@ -38,7 +38,7 @@ fn table() -> Table {
     serde_json::from_value(node.to_json()).unwrap_or_else(|error| panic!("expected.yaml: {error}"))
 }
 
-/// The files of the folder whose names begin with `stem` and a dot.
+/// Returns the files of the folder whose names begin with `stem` and a dot.
 fn files(stem: &str) -> Vec<String> {
     let begins = format!("{stem}.");
     let names = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -51,7 +51,8 @@ fn file(stem: &str, mark: &str) -> String {
     found.unwrap_or_else(|| panic!("there is no file `{begins}…`"))
 }
 
-/// A project that holds all of them, and the packages that they import. `None` if those are needed and not here.
+/// Returns a project that contains all of them, and the packages that they import. `None` if those are needed but not
+/// installed.
 fn project(stem: &str) -> Option<Project> {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     copy(&folder(), &project.dir());
@@ -65,7 +66,7 @@ fn project(stem: &str) -> Option<Project> {
     }
 }
 
-/// Runs a specimen with the answers called `mark` and gives its report.
+/// Runs a specimen with the answers called `mark` and returns its report.
 fn run(stem: &str, mark: &str, project: &Project) -> Value {
     let suite = file(stem, "fixture");
     let answers = file(stem, mark);
@@ -102,7 +103,7 @@ fn holds_text(name: &str, text: &str) {
     assert!(known == text, "{name} is not as expected.\n--- expected\n{known}\n--- actual\n{text}");
 }
 
-/// Every case has the outcome `outcome`; by case, the paths at which it failed and what it scored.
+/// Checks that every case has the outcome `outcome`; returns by case the paths at which it failed and its score.
 fn told<'r>(stem: &str, report: &'r Value, outcome: &str) -> BTreeMap<&'r str, (Vec<&'r str>, Option<f64>)> {
     let trials = report["trials"].as_array().unwrap().iter();
     let told = trials.map(|trial| {
@@ -142,7 +143,7 @@ fn holds(stem: &str, cases: &BTreeMap<String, Expected>) -> bool {
     true
 }
 
-/// Whether both are missing or the same but for rounding.
+/// Returns `true` if both are missing, or equal except for rounding.
 fn is_near(score: Option<f64>, expected: Option<f64>) -> bool {
     match (score, expected) {
         (Some(score), Some(expected)) => (score - expected).abs() < 1e-9,

@@ -1,11 +1,11 @@
-//! Programs under test, with the real sandbox and the real supervisor around them.
+//! Agents that are programs, with the real sandbox and the real supervisor around them.
 
 #![allow(clippy::unwrap_used)]
 
 use serde_json::Value;
 use testkit::Project;
 
-/// The only trial of a run with `agent.sh`, which is this; nothing is left of it.
+/// Returns the only trial of a run with this `agent.sh`, and checks that none of its processes is left.
 #[track_caller]
 fn trial(script: &str, agent: &str, arguments: &[&str], code: i32) -> Value {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
@@ -22,7 +22,7 @@ fn trial(script: &str, agent: &str, arguments: &[&str], code: i32) -> Value {
     report["trials"][0].clone()
 }
 
-/// Children that do not listen, one of them in a session of its own.
+/// Children that ignore signals, one of them in a session of its own.
 const STUBBORN: &str =
     "trap '' TERM HUP INT\n(trap '' TERM; sleep 1000) &\nsetsid sh -c \"trap '' TERM; sleep 1000\" &\n";
 
@@ -47,7 +47,7 @@ fn a_program_that_goes_has_failed_and_one_that_is_not_there_breaks_the_trial() {
     assert!(gone["because"].as_str().unwrap().contains("its process ended before it answered (exit code 3: oh no)"));
     let missing = trial("", "subprocess:no-such-program", &[], 3);
     assert_eq!((&missing["outcome"], &missing["fault"]), (&"broken".into(), &"environment".into()));
-    // It is found and can be executed, but there is nothing that could.
+    // The file exists and is executable, but no interpreter can run it.
     let odd = trial("", "subprocess:/proc/version", &[], 3);
     assert_eq!(odd["outcome"], "broken");
 }

@@ -1,5 +1,5 @@
-//! Nothing a trial starts is left behind, whatever it does: the real binary, real processes, with a pid namespace and
-//! on the floor, as whoever runs the tests and, where that is root, as nobody.
+//! Nothing that a trial starts survives it, whatever it does: the real binary, real processes, with a PID namespace and
+//! without one, as the user who runs the tests and, if that is root, also as `nobody`.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -18,7 +18,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Gid, Pid, Uid};
 use sandbox::supervise::{Contained, Containment, MARK, Supervisor, run};
 
-/// More than anything here takes; when it is over, something hangs that must not.
+/// Longer than anything here takes; if it is exceeded, something hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const NOBODY: u32 = 65534;
@@ -33,7 +33,7 @@ struct Way {
     _copy: Option<Arc<tempfile::TempDir>>,
 }
 
-/// Every way this machine has. A namespace that is refused is said, not silently left out.
+/// Returns every way that this machine supports. A refused namespace is reported, not silently skipped.
 fn ways() -> Vec<Way> {
     let binary = PathBuf::from(env!("CARGO_BIN_EXE_trialrun"));
     let mine = |name, floor| Way { name, binary: binary.clone(), floor, uid: None, _copy: None };
@@ -53,7 +53,7 @@ fn ways() -> Vec<Way> {
     ways
 }
 
-/// The binary where every user may run it; shared by the tests that run at the same time, removed with the last.
+/// Returns a copy of the binary that every user may run; it is shared by parallel tests and removed with the last.
 fn copy_for_everybody() -> Arc<tempfile::TempDir> {
     static COPY: Mutex<Weak<tempfile::TempDir>> = Mutex::new(Weak::new());
     let mut shared = COPY.lock().unwrap();
@@ -110,7 +110,7 @@ impl Way {
     }
 }
 
-/// A supervised program; whatever still has its stdout keeps `lines` from ending.
+/// A supervised program; `lines` does not end while any process has its stdout open.
 struct Started {
     way: &'static str,
     child: Child,
@@ -128,18 +128,18 @@ impl Started {
         kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
     }
 
-    /// Lets a program that reads its stdin go on.
+    /// Lets a program continue that waits for the end of its stdin.
     fn go(&mut self) {
         self.stdin = None;
     }
 
-    /// Waits until nothing has the program's stdout any more.
+    /// Waits until no process has the program's stdout open.
     fn end_of_stdout(&self) {
         let left = self.lines.recv_timeout(PATIENCE);
         assert_eq!(left, Err(RecvTimeoutError::Disconnected), "{}: something still has stdout", self.way);
     }
 
-    /// The exit code and stderr, once nothing that was started is left.
+    /// Returns the exit code and stderr, once no started process is left.
     fn end(mut self) -> (i32, String) {
         self.stdin = None;
         self.end_of_stdout();
@@ -158,7 +158,7 @@ impl Drop for Started {
     }
 }
 
-/// Three processes that have left their parent in three ways, and all ignore what they can.
+/// Three processes that have left their parent in three ways, and ignore all signals they can.
 const ORPHANS: &str = r#"
     setsid sh -c 'trap "" TERM HUP INT; echo started; while :; do sleep 1000; done' &
     env -i setsid /bin/sh -c 'echo started; exec /bin/sleep 1000' &
@@ -218,7 +218,7 @@ fn a_polite_stop_lets_the_program_choose_its_end() {
     }
 }
 
-/// It starts nothing, because a signal that meets a shell's child between fork and exec is lost.
+/// It starts nothing, because a signal that arrives at a shell's child between fork and exec is lost.
 const STUBBORN: &str = "trap 'echo asked' TERM; echo ready; while :; do :; done";
 
 #[test]
@@ -321,7 +321,7 @@ fn in_a_namespace_the_program_sees_only_its_own_kind() {
     for way in ways().iter().filter(|way| !way.floor) {
         let started = way.shell(&[], "echo $$; ls -d /proc/[0-9]* | grep -v -e '^/proc/[12]$' | wc -l | tr -d ' '");
         started.expect("2");
-        // `ls`, `grep`, `wc`, `tr` and a copy of the shell are all that may be there beside pid 1 and the shell.
+        // `ls`, `grep`, `wc`, `tr` and a copy of the shell are all that may exist beside pid 1 and the shell.
         let others: usize = started.lines.recv_timeout(PATIENCE).unwrap().parse().unwrap();
         assert!(others <= 5, "{}: {others}", way.name);
         assert_eq!(started.end().0, 0);

@@ -1,4 +1,4 @@
-//! What ends with an error or not in time is tried again, if it left everything as it was.
+//! Attempts that end with an error or a timeout are retried if they left no trace.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ use testkit::Project;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// A project whose agent is this; `$COUNT` is a file that tells one attempt from another.
+/// Returns a project with this agent; `$COUNT` is a file that distinguishes the attempts.
 fn project(agent: &str) -> Project {
     let project = Project::new(PROGRAM);
     project.write("skills/notes/SKILL.md", "---\nname: notes\ndescription: Writes notes.\n---\n\nWrite.\n");
@@ -22,7 +22,7 @@ fn project(agent: &str) -> Project {
 
 const DONE: &str = "echo '{\"text\":\"done\",\"usage\":{\"input\":10,\"output\":1,\"cost_usd\":0.5}}'\n";
 
-/// Says what it used, and fails, but for the second time.
+/// Reports its usage and fails, except on the second attempt.
 const ONCE: &str = "if [ $(wc -l < \"$COUNT\") = 1 ]; then\n\
     echo '{\"text\":\"no\",\"error\":\"no luck\",\"usage\":{\"input\":10,\"output\":1,\"cost_usd\":0.5}}'; exit 3; fi\n";
 

@@ -1,11 +1,11 @@
-//! Suites of skills as they are reported: what the skill is worth, on every way to look at a run.
+//! Reports on suites of skills: the effect of the skill, in every view of a run.
 
 use serde_json::{Value, json};
 use testkit::Project;
 
 use super::empty;
 
-/// A skill with a case that it helps with, one that it harms, one that is the same and a negative control.
+/// Returns a skill with a case that it helps, one that it harms, one that stays the same and a negative control.
 fn project() -> Project {
     let said = |text: &str| json!({"type": "file_contains", "contains": text});
     let case = |id: &str, prompt: &str, assertions: Value| json!({"id": id, "prompt": prompt, "expected_output": "", "assertions": assertions});
@@ -66,7 +66,7 @@ fn what_the_skill_is_worth_is_told_on_every_way_to_look_at_a_run() {
         "- The agent did not use the skill.",
     ] {
         let is_there = page.contains(part);
-        // In every trial that failed, the skill was used.
+        // In every failed trial, the skill was used.
         assert_eq!(is_there, !part.starts_with("- The agent"), "{part}\n{page}");
     }
     assert!(!page.contains("<details>"), "{page}");
@@ -85,7 +85,7 @@ fn two_runs_are_compared_by_arm_and_a_worse_baseline_is_no_regression() {
     let project = project();
     project.run(&["run", "skills/one", "--label", "before"]).exits(1);
     let evals = project.read("skills/one/evals/evals.json");
-    // The agent says nothing of use any more, but where the skill makes it.
+    // From now on, the agent gives a correct answer only with the skill.
     project.write("skills/one/evals/evals.json", &evals.replace("!say same", "!with-skill !say same"));
     project.write("skills/one/SKILL.md", "---\nname: one\ndescription: d\nversion: 1.1.0\n---\nFormat better.\n");
     project.run(&["run", "skills/one", "--label", "after"]).exits(1);

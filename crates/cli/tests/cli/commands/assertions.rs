@@ -1,18 +1,18 @@
-//! One table of assertions: files, code, declarations and the reference page say the same; and what assertions look at in
-//! the sandbox.
+//! The single table of assertions: files, code, declarations and the reference page agree with it. Also the probes that
+//! assertions take of the sandbox.
 
 use grade::ASSERTIONS;
 use serde_json::{Value, json};
 
 use super::empty;
 
-/// The assertions that are written down, and what code calls them.
+/// Returns the assertions that suites can contain, with their names in code.
 fn written() -> Vec<(&'static str, String)> {
     let written = ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit());
     written.map(|assertion| (assertion.name, assertion.code_name())).collect()
 }
 
-/// A value for the field `name` of an assertion, as JSON.
+/// Returns a value for the field `name` of an assertion, as JSON.
 fn value(assertion: &str, field: &grade::Field) -> Value {
     let words = field.holds;
     match field.name {
@@ -29,7 +29,7 @@ fn value(assertion: &str, field: &grade::Field) -> Value {
     }
 }
 
-/// The fields that an assertion cannot do without.
+/// Returns the required fields of an assertion.
 fn needed(assertion: &grade::Assertion) -> serde_json::Map<String, Value> {
     let mut fields: serde_json::Map<String, Value> = assertion
         .fields

@@ -1,10 +1,10 @@
-//! `check`: every problem, before anything runs.
+//! `check`: every problem is reported before anything runs.
 
 use serde_json::{Value, json};
 
 use super::{demo, empty};
 
-/// One of everything that can be wrong, with the line it is on.
+/// One of each kind of mistake, with its line.
 const WRONG: &str = "scenario: wrong
 descripton: typo
 system_prompt: x
@@ -135,12 +135,12 @@ fn a_problem_names_its_place_and_what_is_meant() {
     let project = empty();
     let case = "scenario: a\nsystem_prompt: x\nassertions:\n  - { id: a, type: output_contains, pattern: x }\n";
     project.write("a.yaml", case).write("b.yaml", &format!("{case}agent: chat\nmodel: scripted:nowhere.yaml\n"));
-    // An agent that is none is not taken for a part of the model's name.
+    // An unknown agent is not parsed as part of the model's name.
     let told = project.run(&["check", "a.yaml", "--agent", "fake", "--model", "codx=gpt"]).exits(2);
     assert!(told.err.contains("unknown agent `codx` in `--model codx=gpt`"), "{}", told.err);
     assert!(told.err.contains("did you mean `codex`?"), "{}", told.err);
     project.run(&["check", "a.yaml", "--agent", "fake", "--model", "fake=gpt"]).exits(0);
-    // A script that is missing is the only problem.
+    // The missing script is the only problem.
     let told = project.run(&["check", "b.yaml"]).exits(2);
     assert!(
         told.err.contains("cannot read the script `nowhere.yaml`") && told.err.contains("b.yaml:6:8"),
@@ -148,12 +148,12 @@ fn a_problem_names_its_place_and_what_is_meant() {
         told.err
     );
     assert!(!told.err.contains("needs a model"), "{}", told.err);
-    // A tab is told on its own line, and an empty file at its beginning.
+    // A tab is reported on its own line, and an empty file at its beginning.
     project.write("tab.yaml", "scenario: a\nfixtures:\n  git_init: true\n\tenv: {}\n").write("empty.yaml", "");
     let told = project.run(&["check", "tab.yaml", "empty.yaml"]).exits(2);
     assert!(told.err.contains("a tab in the indentation") && told.err.contains("tab.yaml:4:1"), "{}", told.err);
     assert!(told.err.contains("--> empty.yaml:1:1"), "{}", told.err);
-    // The project's judge is told where it is written.
+    // A problem with the project's judge is reported at its place.
     project.write("trialrun.yaml", "judge: gpt-4\n");
     project.write("c.yaml", "name: c\nagent: fake\nturns: [hi]\nassertions: [{ llm_judge: is polite }]\n");
     let told = project.run(&["check", "c.yaml"]).exits(2);

@@ -1,4 +1,4 @@
-//! Configurations: agents of the project, the environment, layers, and what is never shown.
+//! Configurations: agents of the project, the environment, layers, and secrets.
 
 use serde_json::{Value, json};
 use testkit::Project;
@@ -7,7 +7,7 @@ use super::empty;
 
 const SCENARIO: &str = "scenario: s\nsystem_prompt: Say hello.\nuser_prompt: go\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n";
 
-/// An agent that says hello from its second conversation on, whoever has them.
+/// Returns an agent that answers `hello` from its second conversation on, across trials.
 fn late(project: &Project) -> String {
     let count = project.dir().join("count");
     format!(
@@ -39,7 +39,7 @@ fn a_failed_test_that_passes_when_it_is_tried_again_is_flaky() {
     std::fs::remove_file(project.dir().join("count")).unwrap();
     let ran = project.run(&["run"]).exits(0);
     assert!(ran.out.contains("flaky"), "{}", ran.said());
-    // `--retries` is about broken attempts, `--reruns` about failed trials.
+    // `--retries` is for broken attempts, `--reruns` for failed trials.
     std::fs::remove_file(project.dir().join("count")).unwrap();
     project.run(&["run", "--retries", "0"]).exits(0);
     std::fs::remove_file(project.dir().join("count")).unwrap();
@@ -56,7 +56,7 @@ fn a_report_that_this_version_does_not_have_stops_no_run() {
     assert!(ran.err.contains("unknown report `pdf`: it is not written"), "{}", ran.said());
     assert!(ran.err.contains("fabrik.config.cjs:1:48"), "{}", ran.said());
     assert!(project.read("out/report.json").contains("trialrun.report/1"));
-    // Who asks for one on the command line means this run.
+    // An unknown report on the command line is an error.
     project.run(&["run", "--report", "pdf"]).exits(2);
 }
 
@@ -217,7 +217,7 @@ fn every_variable_has_an_effect_and_is_named_as_the_origin() {
     for (variable, _, name, value) in &variables {
         assert_eq!(row(&rows, name), (value.clone(), (*variable).to_owned()), "{variable}");
     }
-    // No variable that the page names is left out here.
+    // The list above contains every variable that the page names.
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/configuration.md"));
     let page = page.unwrap();
     let named = page.lines().filter_map(|line| line.strip_prefix("| `TRIALRUN_")?.split('`').next());

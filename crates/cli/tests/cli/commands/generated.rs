@@ -1,4 +1,4 @@
-//! What is generated: completions, help, reference pages, and the names of before.
+//! Generated texts: completions, help, reference pages, and former names.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use testkit::Ran;
 
 use super::{demo, empty, lines};
 
-/// The commands that people see.
+/// The commands in the help.
 const COMMANDS: [&str; 16] = [
     "run",
     "check",
@@ -113,7 +113,7 @@ fn help_is_short_has_examples_and_shows_what_means_something() {
     {
         assert!(!list.contains(idle), "{idle}: {list}");
     }
-    // What is not shown is taken all the same, so that one line of options serves both.
+    // Hidden options are accepted too, so that both commands can have the same options.
     let rows = project.run(&["list", "--max-cost", "1", "--case", "first"]).exits(0).out;
     assert_eq!(rows, "greet::first  fake  #fast\n");
     let commands = project.run(&["-h"]).exits(0).out;

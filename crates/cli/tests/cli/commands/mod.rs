@@ -1,4 +1,4 @@
-//! Every command as a user meets it: the real binary in a project of its own.
+//! Tests of every command: the real binary in a project of its own.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -21,7 +21,7 @@ fn empty() -> Project {
     Project::new(env!("CARGO_BIN_EXE_trialrun"))
 }
 
-/// A scenario of the fake agent that says `says`, and is expected to say `hello`.
+/// Returns a scenario for the fake agent, which answers `says`; the expected answer is `hello`.
 fn scenario(id: &str, says: &str) -> String {
     format!(
         "scenario: {id}\ndescription: The {id} case.\ntags: [{tag}]\nskill: greet\nuser_prompt: {says}\nassertions:\n  - {{ id: \
@@ -30,7 +30,7 @@ fn scenario(id: &str, says: &str) -> String {
     )
 }
 
-/// A skill with three cases: two that pass and, the second, one that fails.
+/// Returns a skill with three cases: two that pass and, the second, one that fails.
 fn demo() -> Project {
     let project = empty();
     project
@@ -42,7 +42,7 @@ fn demo() -> Project {
     project
 }
 
-/// The ids of what `list` shows with these arguments.
+/// Returns the ids that `list` shows with these arguments.
 fn listed(project: &Project, arguments: &[&str]) -> Vec<String> {
     let ran = project.run(&[&["list", "--json"], arguments].concat());
     ran.json().as_array().unwrap().iter().map(|row| row["case"].as_str().unwrap().to_owned()).collect()

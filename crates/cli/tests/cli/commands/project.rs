@@ -1,4 +1,4 @@
-//! What a project is and has: `init`, `list`, `doctor`, `config`, and defaults.
+//! The project: `init`, `list`, `doctor`, `config`, and defaults.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -251,7 +251,7 @@ fn a_folder_that_cannot_be_looked_into_is_no_empty_folder() {
     mode(&closed, 0o000);
     let mut command = std::process::Command::new(&program);
     command.args(["check", "scenarios"]).current_dir(project.dir()).env_clear();
-    // Permissions mean nothing to root.
+    // Permissions have no effect for root.
     if nix::unistd::geteuid().is_root() {
         command.uid(65534).gid(65534);
     }

@@ -1,4 +1,4 @@
-//! What was recorded: `history`, `show`, `status`, `report`, `trend`, `compare`, `prune`.
+//! The record: `history`, `show`, `status`, `report`, `trend`, `compare`, `prune`.
 
 use std::path::PathBuf;
 
@@ -85,7 +85,7 @@ fn history_is_newest_first_and_filtered() {
     assert!(ran.err.contains("no trial of a suite `second`") && ran.err.contains("`--case second`"), "{}", ran.err);
     let ran = project.run(&["history"]).exits(0);
     assert!(ran.out.contains("(nightly)") && ran.out.contains("✗") && ran.out.contains("greet::second"), "{}", ran.out);
-    // Fields that programs of the original read.
+    // Fields that programs for the original read.
     let row = &project.run(&["history", "--json", "--last", "1"]).json()[0];
     assert_eq!(
         (&row["skill"], &row["scenario"], &row["overallPass"]),

@@ -14,7 +14,7 @@ fn gates_decide_what_a_failure_means() {
     project.run(&["run", "--min-pass-rate", "0.6"]).exits(0);
     project.run(&["run", "--min-pass-rate", "0.7"]).exits(1);
     project.run(&["run", "--no-fail-on-assertions"]).exits(0);
-    // A gate hides no broken trial.
+    // A gate never hides a broken trial.
     project.write("skills/greet/tests/d.yaml", &scenario("fourth", "\"!abort gone\""));
     project.run(&["run", "--no-fail-on-assertions", "--retries", "0"]).exits(3);
     project.run(&["run", "--min-pass-rate", "0.5", "--retries", "0"]).exits(3);

@@ -1,4 +1,4 @@
-//! `schema`: what is written down is as the schemas say.
+//! `schema`: written files conform to the schemas.
 
 use std::fs;
 use std::path::Path;
@@ -119,8 +119,8 @@ fn a_report_is_as_its_schema_says() {
     assert!(!mistakes(&wrong, &schema, &schema).is_empty());
 }
 
-/// What ajv says about each of the documents: the places at which it finds a mistake. Nothing where Node.js or the package
-/// is not installed.
+/// Returns the places of the mistakes that ajv finds in each of the documents. `None` if Node.js or the package is not
+/// installed.
 fn told_by_ajv(schema: &Value, documents: &[Value]) -> Option<Vec<Vec<String>>> {
     let packages = std::env::var_os("TRIALRUN_TEST_PACKAGES")?;
     let folder = Path::new(&packages).join("node_modules/ajv");
@@ -187,7 +187,8 @@ fn an_editor_completes_and_flags_the_fields_of_every_assertion() {
     assert!(told[2].iter().any(|one| one == "/assertions/0/max must be integer"), "{:?}", told[2]);
 }
 
-/// What about `value` is not as `schema` says: as much of JSON Schema as ours use, and a panic at anything else.
+/// Returns the violations of `schema` in `value`: for the part of JSON Schema that the product uses; panics at anything
+/// else.
 fn mistakes(value: &Value, schema: &Value, root: &Value) -> Vec<String> {
     let Some(schema) = schema.as_object() else {
         return if schema == &json!(false) { vec![format!("not allowed: {value}")] } else { Vec::new() };

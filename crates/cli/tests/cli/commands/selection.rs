@@ -1,4 +1,4 @@
-//! Which cases run.
+//! Selection of cases.
 
 use testkit::Project;
 
@@ -50,7 +50,7 @@ fn a_timeout_that_may_be_meant_as_milliseconds_is_spelled_out() {
         "warning: `--timeout 5000` is 5000 seconds (1 h 23 min) for each trial; write `5000ms` for milliseconds, or `5000s`"
     );
     assert_eq!((warned("5000s"), warned("90m"), warned("600")), (String::new(), String::new(), String::new()));
-    // Fabrik's own command line counts milliseconds.
+    // Fabrik's own command line counts in milliseconds.
     let fabrik = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     fabrik.write("fabrik.config.mjs", "export default { agent: 'fake' };\n");
     fabrik.write("tests/slow.yaml", "name: slow\nturns: [{says: '!sleep 30s'}]\nassertions: [{contains: x}]\n");
@@ -75,7 +75,7 @@ fn nothing_selected_is_no_success() {
     assert!(ran.err.contains("none of 3 cases was selected") && ran.err.contains("trialrun list"), "{}", ran.err);
     assert!(project.run(&["run", "--case", "frist"]).exits(4).err.contains("did you mean `first`?"));
     assert!(project.run(&["run", "--tag", "fsat"]).exits(4).err.contains("did you mean `fast`?"));
-    // A part of what was meant would not run.
+    // A part of the request would not run.
     let ran = project.run(&["run", "--tag", "slow", "--tag", "fsat"]).exits(2);
     assert!(ran.err.contains("no case has the tag `fsat`") && ran.err.contains("did you mean `fast`?"), "{}", ran.err);
     assert!(!project.dir().join(".trialrun").exists());

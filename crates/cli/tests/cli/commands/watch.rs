@@ -1,4 +1,4 @@
-//! `run --watch`, as somebody has it running beside an editor.
+//! `run --watch`, as it runs beside an editor.
 
 use std::process::Command;
 
@@ -22,7 +22,7 @@ fn project() -> Project {
     project
 }
 
-/// The program, which says on its standard output also what it says on the other.
+/// Starts the program with stderr redirected to stdout.
 fn both_streams(project: &Project, arguments: &[&str]) -> Live {
     let inner = project.command(arguments);
     let mut command = Command::new("sh");

@@ -1,5 +1,5 @@
-//! Runs one recorded situation: writes its fixtures file and settings, loads and compiles them, and judges what the
-//! recorded executor answered.
+//! Runs one recorded situation: writes its fixtures file and settings, loads and compiles them, and grades the answer
+//! of the recorded executor.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use model::{Collected, Diagnostic, Ending, Evidence, Finding, Outcome, Scoring, 
 use serde_json::{Map, Value, json};
 use suite::{Project, Request, load};
 
-/// What became of a case.
+/// Result of a case.
 #[derive(Debug, Default)]
 pub struct Judged {
     /// `pass`, `fail`, `error` or `skip`.
@@ -24,7 +24,7 @@ pub struct Judged {
     pub output: Option<Value>,
 }
 
-/// Where situations are laid out.
+/// Directory and tools for the situations.
 pub struct Bench {
     directory: tempfile::TempDir,
     operators: PathBuf,
@@ -48,12 +48,12 @@ impl Bench {
         Self { operators, has_packages: packages.is_some(), scripts: Scripts::new("/"), directory }
     }
 
-    /// Whether `vector` needs a package that is not here.
+    /// Returns `true` if `vector` needs a package that is not installed.
     pub fn lacks_a_package(&self, vector: &Value) -> bool {
         !self.has_packages && vector.to_string().contains("lodash-es#")
     }
 
-    /// Every case of `vector`, in order.
+    /// Runs every case of `vector`, in order.
     pub fn run(&self, vector: &Value) -> Vec<Judged> {
         let root = self.directory.path();
         let empty = json!({});
@@ -164,7 +164,7 @@ fn errors(problems: &[Diagnostic]) -> Vec<String> {
     problems.iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect()
 }
 
-/// The front matter and the cases; JSON is YAML.
+/// Returns the front matter and the cases; JSON is YAML.
 fn fixtures_file(vector: &Value, options: &Value) -> String {
     let cases = match vector.get("fixtures") {
         Some(cases) => cases.as_array().cloned().unwrap_or_default(),

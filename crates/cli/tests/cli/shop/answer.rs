@@ -1,17 +1,17 @@
-//! What the bot knows and does.
+//! Knowledge and behaviour of the bot.
 
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-/// What the bot answers.
+/// Answer of the bot.
 pub struct Answer {
     pub text: String,
     /// Name, arguments and result of each tool that it has called.
     pub calls: Vec<(&'static str, Value, Value)>,
 }
 
-/// Words in a message, the tool the bot calls when it reads them, and what it says.
+/// Words in a message, the tool that the bot then calls, and its answer.
 const RULES: &[(&[&str], Option<&str>, &str)] = &[
     (
         &["refund right now", "damaged"],
@@ -42,7 +42,7 @@ const RULES: &[(&[&str], Option<&str>, &str)] = &[
     (&["hello"], None, "Hello! How can I help you today?"),
 ];
 
-/// Answers what `body` says, in any form of request.
+/// Answers the message in `body`, in any form of request.
 pub fn answer(body: &Value, said: &mut HashMap<String, Vec<String>>) -> Answer {
     let message = message(body);
     let lower = message.to_lowercase();
@@ -62,7 +62,7 @@ pub fn answer(body: &Value, said: &mut HashMap<String, Vec<String>>) -> Answer {
     answer
 }
 
-/// The user's last message.
+/// Returns the user's last message.
 fn message(body: &Value) -> String {
     let last = body["messages"].as_array().and_then(|messages| messages.last());
     let text = body["message"].as_str().or(last.and_then(|last| last["content"].as_str()));

@@ -1,4 +1,4 @@
-//! The forms in which the bot answers, and the ways in which it misbehaves. All of it as pieces of HTTP.
+//! Formats of the bot's answers, and its faults, as pieces of HTTP.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::answer::Answer;
 
 type Pieces = Vec<Vec<u8>>;
 
-/// `answer` as `dialect` has it; an unknown one is the bot's own.
+/// Returns `answer` in the format `dialect`; an unknown one means the bot's own.
 pub fn speak(dialect: &str, answer: &Answer) -> Pieces {
     let usage = json!({ "input_tokens": 12, "output_tokens": 7 });
     match dialect {
@@ -34,7 +34,7 @@ pub fn speak(dialect: &str, answer: &Answer) -> Pieces {
     }
 }
 
-/// A way to misbehave; the connection ends after it.
+/// Returns the response for a fault; the connection ends after it.
 pub fn fault(name: &str) -> Pieces {
     let plain = |status: &str, extra: &str, text: &str| {
         vec![format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{extra}\r\n{text}", text.len()).into_bytes()]
@@ -51,7 +51,7 @@ pub fn fault(name: &str) -> Pieces {
     }
 }
 
-/// A whole body of JSON.
+/// Returns a complete response with a JSON body.
 pub fn whole(body: &Value) -> Pieces {
     let body = body.to_string();
     let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
@@ -73,7 +73,7 @@ fn events(events: impl IntoIterator<Item = (Option<&'static str>, String)>) -> P
     chunked("text/event-stream", events.into_iter().map(told).collect())
 }
 
-/// The words of `text` with the blanks behind them.
+/// Returns the words of `text` with the blanks behind them.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(' ')
 }

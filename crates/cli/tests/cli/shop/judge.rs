@@ -1,11 +1,11 @@
-//! A judge that finds everything as it should be, on the wire of chat completions. It quotes what it judges.
+//! A judge that approves everything, behind the chat completions API. It quotes the text that it judges.
 
 use serde_json::{Value, json};
 
-/// Passages of what the bot says.
+/// Passages of the bot's answers.
 const PASSAGES: &[&str] = &["talking about order", "last Tuesday", "refund", "$79", "30 days", "Friday", "Hello"];
 
-/// The judgement that `request` asks for.
+/// Returns the verdict that `request` asks for.
 pub fn judge(request: &Value) -> Value {
     let said = request["messages"].as_array().into_iter().flatten();
     let said: String = said.filter_map(|message| message["content"].as_str()).collect();
@@ -23,7 +23,7 @@ pub fn judge(request: &Value) -> Value {
         answer
     };
     let answers: Vec<Value> = rows["id"]["enum"].as_array().into_iter().flatten().map(answer).collect();
-    // The last thing that is said names a word to be said back.
+    // The end of the request names a word to be repeated.
     let seal = said.rsplit_once("`seal` is `").and_then(|(_, rest)| rest.split('`').next()).unwrap_or_default();
     let content = json!({ "seal": seal, "answers": answers }).to_string();
     json!({

@@ -1,5 +1,5 @@
-//! A shop's support bot on loopback, for tests to talk to: it remembers conversations, calls tools, answers in several
-//! dialects, and misbehaves where it is asked to. It stops when it is dropped.
+//! A shop's support bot on loopback for tests: it remembers conversations, calls tools, answers in several formats, and
+//! has faults on request. It stops on drop.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 #![allow(dead_code, reason = "each test uses what it needs of it")]
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The stack of a connection's thread: there may be a thousand of them.
+/// Stack size of a connection's thread, in bytes: there may be a thousand of them.
 const STACK: usize = 256 * 1024;
 
 /// The bot; it serves until it is dropped.
@@ -26,28 +26,28 @@ pub struct Shop {
     counter: Arc<Counter>,
 }
 
-/// A request that the bot has seen.
+/// A request that the bot has received.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// With what follows the `?`.
+    /// Includes the query behind the `?`.
     pub path: String,
-    /// Names in lower case.
+    /// Names are in lower case.
     pub headers: HashMap<String, String>,
     pub body: Value,
 }
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Default)]
 struct Counter {
     closed: AtomicBool,
-    /// What was said in each conversation.
+    /// Messages of each conversation.
     said: Mutex<HashMap<String, Vec<String>>>,
     seen: Mutex<Vec<Seen>>,
 }
 
 impl Shop {
-    /// Opens on a port that is free. `/api/chat` answers as bots do, `/DIALECT` in that dialect, `/judge/…` as a judge;
-    /// `?delay=MS` waits before it answers, `?fault=NAME` misbehaves.
+    /// Starts the bot on a free port. `/api/chat` answers as bots do, `/DIALECT` in that format, `/judge/…` as a judge;
+    /// `?delay=MS` waits before it answers, `?fault=NAME` responds with that fault.
     pub fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -66,17 +66,17 @@ impl Shop {
         Self { address, counter }
     }
 
-    /// `http://127.0.0.1:PORT` and `path`.
+    /// Returns `http://127.0.0.1:PORT` followed by `path`.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// The port it listens on.
+    /// Returns the port it listens on.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// Every request so far.
+    /// Returns every request so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.counter.seen.lock().unwrap().clone()
     }
@@ -85,7 +85,7 @@ impl Shop {
 impl Drop for Shop {
     fn drop(&mut self) {
         self.counter.closed.store(true, Ordering::SeqCst);
-        // Whoever waits for a connection has to be woken.
+        // Wakes the thread that waits for a connection.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -119,7 +119,7 @@ fn serve(stream: &TcpStream, counter: &Counter) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The next request; `None` where there is no more.
+/// Reads the next request; `None` if there is none.
 fn read(reader: &mut BufReader<&TcpStream>) -> std::io::Result<Option<Seen>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {

@@ -167,7 +167,7 @@ fn a_threshold_decides_where_both_ends_of_the_range_agree() {
     let with = |other: Value| judged(&json!({"$threshold": 0.3, "$and": ["x", other, STOP]}), &json!("x")).0;
     assert_eq!(with(must(json!("zzz"))), Pass::No);
     assert_eq!(with(must(json!(STOP))), Pass::Unknown);
-    // A branch that is enough does not say how much the other one is worth.
+    // A branch that is sufficient does not determine the value of the other one.
     let or = json!({"$or": [{"$expect": "x", "$score": 40}, {"$expect": STOP, "$score": 90}], "$threshold": 0.6});
     assert_eq!(judged(&or, &json!("x")).0, Pass::Unknown);
 }

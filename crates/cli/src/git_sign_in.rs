@@ -60,7 +60,7 @@ impl<'a> Address<'a> {
 /// Returns the variables that let the agent sign in at `source_repo` like the user.
 ///
 /// # Errors
-/// If git has no credentials for this kind of URL, or the user has none for it.
+/// If credentials do not apply to this kind of URL, or the user has none for it.
 pub fn lent(source_repo: Option<&str>) -> Result<Vec<(String, String)>, CliError> {
     let address = source_repo.and_then(Address::parse).ok_or_else(|| {
         CliError::usage("`--lend-git-sign-in` needs a `--source-repo` with an `https://` address")

@@ -20,7 +20,8 @@ use crate::spending::Spending;
 use crate::teller::{Listener, Teller};
 use crate::trial::{self, Grading, Halt, Shared};
 
-/// Maximum number of lanes. They are limited by processors, and there are not more grading threads either.
+/// Maximum number of worker threads for trials that never wait. Processors limit their speed, and there are not more
+/// grading threads either.
 const MOST_LANES: usize = 4;
 
 /// Request to a run in progress, from the user or from the recorder.
@@ -63,7 +64,7 @@ pub async fn run(
         halt: watch::channel(Halt::No).0,
         tasks: JoinSet::new(),
         running: HashMap::new(),
-        // A trial on a lane must not wait, and a post-grade command takes time.
+        // A trial on a worker thread must not wait, and a post-grade command takes time.
         lanes: plan.hook.as_ref().is_none_or(|hook| hook.commands(HookKind::PostGrade).is_empty()),
         stopped_by: None,
     };
@@ -150,10 +151,10 @@ struct Dispatcher {
     course: Arc<Course>,
     shared: Arc<Shared>,
     halt: watch::Sender<Halt>,
-    /// Running tasks; a lane returns no record.
+    /// Running tasks; the task of a worker thread returns no record.
     tasks: JoinSet<Option<TrialRecord>>,
     running: HashMap<tokio::task::Id, Running>,
-    /// `true` if trials may run on lanes.
+    /// `true` if trials that never wait may run on worker threads.
     lanes: bool,
     stopped_by: Option<String>,
 }
@@ -162,7 +163,7 @@ struct Dispatcher {
 enum Running {
     /// A trial that has started and has no outcome yet.
     Trial(Arc<PlannedTrial>, Line),
-    /// A lane, its current trial, and the task that waits for its end.
+    /// A worker thread: its current trial, and the task that waits for its end.
     Lane(Arc<Current>, AbortHandle),
 }
 
@@ -173,7 +174,7 @@ impl Dispatcher {
         while self.stopped_by.is_none() && self.running.len() < self.jobs {
             let lanes = self.lanes;
             let Some(planned) = self.course.take(|planned| !lanes || !lane::suits(planned)) else {
-                // The next trial is for a lane, unless there is none.
+                // The next trial is for a worker thread, unless there is none.
                 if !self.open_lane() {
                     return;
                 }
@@ -192,8 +193,8 @@ impl Dispatcher {
         }
     }
 
-    /// Opens a lane if there are trials left and the limit is not reached. Returns `true` if the caller should
-    /// continue.
+    /// Starts a worker thread if there are trials left and the limit is not reached. Returns `true` if the caller
+    /// should continue.
     fn open_lane(&mut self) -> bool {
         let open = self.running.values().filter(|running| matches!(running, Running::Lane(..))).count();
         if open >= MOST_LANES || !self.course.goes_on() {
@@ -220,7 +221,7 @@ impl Dispatcher {
         true
     }
 
-    /// Handles the end of a trial's task or of a lane.
+    /// Handles the end of a trial's task or of a worker thread.
     fn ended(&mut self, ended: Result<(tokio::task::Id, Option<TrialRecord>), JoinError>) {
         let (task, record) = match ended {
             Ok((task, record)) => (task, record),
@@ -259,7 +260,7 @@ impl Dispatcher {
         }
     }
 
-    /// Stops waiting for lanes: grading cannot be interrupted, only abandoned.
+    /// Stops waiting for worker threads: grading cannot be interrupted, only abandoned.
     fn leave_lanes(&self) {
         for running in self.running.values() {
             let Running::Lane(current, task) = running else { continue };

@@ -1,6 +1,7 @@
-//! Lanes: threads for trials that never wait. Such a trial takes as long as its grading, so handing it to a task, its
-//! evidence to a grading thread and its outcome to the dispatcher would cost more than the trial. A lane runs such
-//! trials one after the other from beginning to end. They talk to no agent that another trial could be waiting for.
+//! Worker threads for trials that never wait. Such a trial takes as long as its grading, so handing it to a task, its
+//! evidence to a grading thread and its outcome to the dispatcher would cost more than the trial. A worker thread runs
+//! such trials one after the other from beginning to end. They use no agent that another
+//! trial could be waiting for.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -42,7 +43,7 @@ impl Course {
     }
 }
 
-/// Returns `true` if a trial never waits, so that a lane can run it.
+/// Returns `true` if a trial never waits, so that a worker thread can run it.
 pub(crate) fn suits(planned: &PlannedTrial) -> bool {
     planned.agent.description().answers_at_once
         && !planned.checks.iter().any(Check::asks_judge)
@@ -50,7 +51,7 @@ pub(crate) fn suits(planned: &PlannedTrial) -> bool {
         && !trial::needs_sandbox(planned)
 }
 
-/// One lane.
+/// One worker thread.
 pub(crate) struct Lane {
     pub(crate) course: Arc<Course>,
     pub(crate) shared: Arc<Shared>,
@@ -59,7 +60,7 @@ pub(crate) struct Lane {
     pub(crate) current: Arc<Current>,
 }
 
-/// The current trial of a lane, for callers that cannot wait for the lane.
+/// The current trial of a worker thread, for callers that cannot wait for the thread.
 #[derive(Default)]
 pub(crate) struct Current(Mutex<Option<(Arc<PlannedTrial>, Line)>>);
 
@@ -75,8 +76,7 @@ impl Current {
 }
 
 impl Lane {
-    /// Starts the lane on a thread of its own, inside the current runtime. The returned channel closes when the lane
-    /// has ended.
+    /// Starts the thread, inside the current runtime. The returned channel reports its end.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -92,7 +92,7 @@ impl Lane {
         Ok(ended)
     }
 
-    /// Runs trials as long as the next one suits a lane.
+    /// Runs trials as long as the next one never waits.
     fn run(self, runtime: &Handle) {
         while *self.halt.borrow() == Halt::No
             && let Some(planned) = self.course.take(suits)

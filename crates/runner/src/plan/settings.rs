@@ -15,11 +15,11 @@ pub struct Settings {
     pub agents: Vec<String>,
     /// `--model`, for every agent or for one (`agent=model`).
     pub models: Vec<(Option<String>, String)>,
-    /// `--reasoning-effort`.
+    /// `--reasoning-effort`: reasoning effort passed to the agent.
     pub reasoning_effort: Option<String>,
-    /// `--base-url`.
+    /// `--base-url`: base URL of the agent's model.
     pub base_url: Option<String>,
-    /// `--trials`.
+    /// `--trials`: number of repetitions of each case.
     pub trials: Option<u64>,
     /// `--baseline` or `--no-baseline`: `true` if cases with a skill are also run without it. If `None`, only cases of
     /// skill suites, which ask whether the skill helps, are.
@@ -31,19 +31,19 @@ pub struct Settings {
     /// Environment variables that sign in at the source repository, for sandboxes; secrets are recognised by the names
     /// of their variables.
     pub lent: Vec<(String, String)>,
-    /// `--max-turns`.
+    /// `--max-turns`: limit on model turns.
     pub max_turns: Option<u64>,
-    /// `--max-total-tokens`.
+    /// `--max-total-tokens`: limit on tokens of all kinds together.
     pub max_total_tokens: Option<f64>,
     /// Name of the setting that `max_total_tokens` comes from: the option, or an environment variable.
     pub max_total_tokens_from: &'static str,
-    /// `--timeout`, in milliseconds.
+    /// `--timeout`: wall clock of a trial, in milliseconds.
     pub timeout_ms: Option<u64>,
     /// Name of the setting that `timeout_ms` comes from.
     pub timeout_from: &'static str,
     /// `--max-input-tokens` and the other budgets.
     pub budgets: Budgets,
-    /// `--on-budget`.
+    /// `--on-budget`: action for a trial that exceeds a budget.
     pub on_budget: OnBudget,
     /// `--max-run-cost`, in US dollars: once all trials together cost more, no other is started.
     pub max_run_cost: Option<f64>,

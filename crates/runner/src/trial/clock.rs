@@ -99,7 +99,7 @@ mod tests {
     use crate::teller::{Heard, Teller};
     use agent::Endpoint;
 
-    /// Watches `work` with a deadline that has passed, but for the time that `line` has waited.
+    /// Watches `work` with a deadline that has passed, except for the time that the attempt of `line` has waited.
     async fn watched(line: &Line, work: impl Future<Output = ()>) -> Watched<()> {
         let model = ModelInUse { endpoint: Endpoint::Vendor { base_url: None }, playback: None, _admission: None };
         let (stop, _) = watch::channel(false);

@@ -439,7 +439,7 @@ impl Attempt<'_> {
         let planned = self.planned;
         let player = planned.case.user.as_ref().map(|user| self.player(SimulatedUser::clone(user))).transpose()?;
         let (began, waited) = (Instant::now(), self.line.waited());
-        // The clock adds the time that the line waits from now on; earlier waits are not the agent's time either.
+        // The clock adds the whole time that the attempt has waited, so earlier waits are subtracted here.
         let deadline = began + Duration::from_millis(self.limits.timeout_ms) - waited;
         let model = ModelInUse::of(planned, self.shared, sandbox.as_deref());
         let activity = Arc::new(Activity::default());
@@ -542,7 +542,7 @@ impl Attempt<'_> {
         Ok(Acted { turn, ending, played, looked, agent_ms })
     }
 
-    /// Returns the time since `began` in milliseconds, without the time that the line has waited beyond `waited`:
+    /// Returns the time since `began` in milliseconds, without the time that the attempt waited beyond `waited`:
     /// waiting for the record, a judge or a played user is not the agent's.
     fn agents_time(&self, began: Instant, waited: Duration) -> u64 {
         model::millis(began.elapsed().saturating_sub(self.line.waited().saturating_sub(waited)))

@@ -290,7 +290,7 @@ fn answer(program: &str, output: std::io::Result<Output>) -> Answer {
         return Err(format!("`{program}` is not installed"));
     }
     let said = output.stderr.text();
-    // The lines are all kept, because `error: failed to push some refs` is preceded by the reason.
+    // The first lines are kept, because the reason precedes `error: failed to push some refs`.
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
     Err(format!("`{program}` failed: {}", lines.join("; ")))
 }

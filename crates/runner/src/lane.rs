@@ -1,7 +1,7 @@
 //! Worker threads for trials that never wait. Such a trial takes as long as its grading, so handing it to a task, its
 //! evidence to a grading thread and its outcome to the dispatcher would cost more than the trial. A worker thread runs
-//! such trials one after the other from beginning to end. They use no agent that another
-//! trial could be waiting for.
+//! such trials one after the other from beginning to end. They use no agent that another trial could be
+//! waiting for.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;

@@ -117,7 +117,7 @@ impl RetryOn {
         })
     }
 
-    /// Returns the written form, which [`parse`](Self::parse) accepts.
+    /// Returns the written form, which `parse` accepts.
     pub fn name(self) -> &'static str {
         match (self.exit, self.timeout) {
             (true, true) => "exit,timeout",

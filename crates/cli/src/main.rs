@@ -12,6 +12,7 @@ mod limits;
 mod machine;
 mod outlet;
 mod preparation;
+mod prices;
 mod project;
 mod recording;
 mod run_args;

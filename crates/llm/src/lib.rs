@@ -39,7 +39,7 @@ pub use flight::{Flight, Flights, Waiting};
 pub use message::{Block, Message, Role};
 pub use openrouter::{ListPrices, slug_candidates};
 pub use policy::{Policy, Timeouts};
-pub use price::{Price, Prices};
+pub use price::{Price, PriceList, Prices, price_lists};
 pub use provider::{
     Answer, BoxFuture, Break, Model, OpenError, Opened, PROVIDERS, Provider, ProviderError, ReadDocument, Served,
     provider_of,

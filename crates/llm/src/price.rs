@@ -1,9 +1,12 @@
 //! Prices of tokens. Unknown is not the same as free.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
+use jiff::civil::Date;
 use model::decode::{Fields, Problems};
 use model::{Diagnostic, Node, NodeKind, Tokens};
+use serde::Deserialize;
 
 const MILLION: f64 = 1_000_000.0;
 
@@ -18,6 +21,8 @@ pub struct Price {
     pub cache_write: f64,
     /// Output, including reasoning.
     pub output: f64,
+    /// When the price was last checked against the vendor's, for prices that are built in.
+    pub checked: Option<Date>,
 }
 
 impl Price {
@@ -29,6 +34,7 @@ impl Price {
             output: completion * MILLION,
             cache_read: cache_read.unwrap_or(prompt) * MILLION,
             cache_write: cache_write.unwrap_or(0.0) * MILLION,
+            checked: None,
         }
     }
 
@@ -108,7 +114,8 @@ fn price(node: &Node, problems: &mut Problems) -> Option<Price> {
     if is_per_token {
         return Some(Price::per_token(input, output, cache_read, cache_write));
     }
-    Some(Price { input, output, cache_read: cache_read.unwrap_or(input), cache_write: cache_write.unwrap_or(input) })
+    let (cache_read, cache_write) = (cache_read.unwrap_or(input), cache_write.unwrap_or(input));
+    Some(Price { input, output, cache_read, cache_write, checked: None })
 }
 
 fn amount(node: &Node, problems: &mut Problems) -> Option<f64> {
@@ -124,42 +131,50 @@ fn amount(node: &Node, problems: &mut Problems) -> Option<f64> {
     value
 }
 
-/// Built-in price: the vendor, the model, and US dollars per million tokens of input, of cache reads, of cache
-/// writes, and of output.
-type Row = (&'static str, &'static str, f64, f64, f64, f64);
+/// The prices of one vendor that were checked on the same day. A model that is on no list has no price rather than a
+/// guessed one; neither has one whose price depends on the length of ordinary prompts.
+#[derive(Debug, Deserialize)]
+pub struct PriceList {
+    /// The vendor, as providers are called.
+    pub vendor: String,
+    /// The page that the prices are from.
+    pub source: String,
+    /// The day on which they were checked.
+    pub checked: Date,
+    /// Prices by model: input, input read from a cache, input written to one, and output.
+    models: BTreeMap<String, [f64; 4]>,
+}
 
-/// List prices as of the end of 2025. A model that is not listed has no price rather than a guessed one.
-const BUILT_IN: &[Row] = &[
-    ("anthropic", "claude-3-5-haiku", 0.80, 0.08, 1.00, 4.0),
-    ("anthropic", "claude-3-7-sonnet", 3.0, 0.30, 3.75, 15.0),
-    ("anthropic", "claude-3-haiku", 0.25, 0.03, 0.30, 1.25),
-    ("anthropic", "claude-haiku-4-5", 1.0, 0.10, 1.25, 5.0),
-    ("anthropic", "claude-opus-4", 15.0, 1.50, 18.75, 75.0),
-    ("anthropic", "claude-opus-4-1", 15.0, 1.50, 18.75, 75.0),
-    ("anthropic", "claude-opus-4-5", 5.0, 0.50, 6.25, 25.0),
-    ("anthropic", "claude-sonnet-4", 3.0, 0.30, 3.75, 15.0),
-    ("anthropic", "claude-sonnet-4-5", 3.0, 0.30, 3.75, 15.0),
-    ("openai", "gpt-4.1", 2.0, 0.50, 2.0, 8.0),
-    ("openai", "gpt-4.1-mini", 0.40, 0.10, 0.40, 1.60),
-    ("openai", "gpt-4.1-nano", 0.10, 0.025, 0.10, 0.40),
-    ("openai", "gpt-4o", 2.50, 1.25, 2.50, 10.0),
-    ("openai", "gpt-4o-mini", 0.15, 0.075, 0.15, 0.60),
-    ("openai", "gpt-5", 1.25, 0.125, 1.25, 10.0),
-    ("openai", "gpt-5-chat", 1.25, 0.125, 1.25, 10.0),
-    ("openai", "gpt-5-codex", 1.25, 0.125, 1.25, 10.0),
-    ("openai", "gpt-5-mini", 0.25, 0.025, 0.25, 2.0),
-    ("openai", "gpt-5-nano", 0.05, 0.005, 0.05, 0.40),
-    ("openai", "gpt-5.1", 1.25, 0.125, 1.25, 10.0),
-    ("openai", "o3", 2.0, 0.50, 2.0, 8.0),
-    ("openai", "o3-mini", 1.10, 0.55, 1.10, 4.40),
-    ("openai", "o4-mini", 1.10, 0.275, 1.10, 4.40),
-];
+impl PriceList {
+    /// Number of models.
+    pub fn len(&self) -> usize {
+        self.models.len()
+    }
+
+    /// True if there is no model.
+    pub fn is_empty(&self) -> bool {
+        self.models.is_empty()
+    }
+}
+
+/// Returns the built-in price lists, which are data: `prices.json`.
+pub fn price_lists() -> &'static [PriceList] {
+    #[derive(Default, Deserialize)]
+    struct Document {
+        lists: Vec<PriceList>,
+    }
+    static DOCUMENT: LazyLock<Document> =
+        LazyLock::new(|| serde_json::from_str(include_str!("prices.json")).unwrap_or_default());
+    &DOCUMENT.lists
+}
 
 fn built_in(provider: &str, model: &str) -> Option<Price> {
     let vendor = if provider.starts_with("openai-") { "openai" } else { provider };
-    let row = BUILT_IN.iter().find(|(of, name, ..)| *of == vendor && is_edition(model, name))?;
-    let (_, _, input, cache_read, cache_write, output) = *row;
-    Some(Price { input, cache_read, cache_write, output })
+    price_lists().iter().filter(|list| list.vendor == vendor).find_map(|list| {
+        let (_, row) = list.models.iter().find(|(name, _)| is_edition(model, name))?;
+        let [input, cache_read, cache_write, output] = *row;
+        Some(Price { input, cache_read, cache_write, output, checked: Some(list.checked) })
+    })
 }
 
 /// Returns `true` if `model` is `name`, or one of its versions: `name-20250929`, `name-2025-08-07`, `name-latest`.
@@ -188,7 +203,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_token_has_its_price() {
-        let price = Price { input: 1.0, cache_read: 0.1, cache_write: 1.25, output: 5.0 };
+        let price = Price { input: 1.0, cache_read: 0.1, cache_write: 1.25, output: 5.0, checked: None };
         let tokens = Tokens { input: 1000, cache_read: 10_000, cache_write: 100, output: 200, reasoning: Some(50) };
         assert!(about(price.cost(&tokens), 0.001 + 0.001 + 0.000_125 + 0.001));
     }
@@ -208,6 +223,22 @@ mod tests {
             assert_eq!(of(provider, model), None, "{provider}:{model}");
         }
         assert_eq!(Prices::default().of("openai", "gpt-5", false), None, "a proxy may ask for anything");
+    }
+
+    #[test]
+    fn each_built_in_price_is_listed_once_and_dated() {
+        let names: Vec<_> = price_lists().iter().flat_map(|list| list.models.keys()).collect();
+        assert!(names.len() > 30, "{names:?}");
+        for list in price_lists() {
+            assert!(list.source.starts_with("https://"), "{list:?}");
+            for (name, row) in &list.models {
+                assert_eq!(names.iter().filter(|other| *other == &name).count(), 1, "{name}");
+                let price = Prices::default().of(&list.vendor, name, true).unwrap();
+                assert_eq!(price.checked, Some(list.checked), "{name}");
+                let [input, cache_read, _, output] = *row;
+                assert!(0.0 < cache_read && cache_read < input && input < output, "{name}");
+            }
+        }
     }
 
     #[test]

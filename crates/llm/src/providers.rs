@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use jiff::civil::Date;
 use tokio::sync::OnceCell;
 
 use crate::account::Account;
@@ -22,7 +23,10 @@ pub struct Providers {
 /// Address of an account, and its key.
 type Sign = (String, Option<Key>);
 
-#[derive(Default)]
+/// Models whose cost was computed from built-in prices, and when those were checked.
+pub(crate) type DatedPrices = Arc<Mutex<BTreeMap<String, Date>>>;
+
+#[derive(Clone, Default)]
 struct Shared {
     credentials: Credentials,
     prices: Prices,
@@ -32,6 +36,7 @@ struct Shared {
     network: Arc<Network>,
     accounts: Arc<Mutex<HashMap<Sign, Arc<Account>>>>,
     list: Arc<OnceCell<Result<Arc<ListPrices>, String>>>,
+    dated_prices: DatedPrices,
 }
 
 impl Providers {
@@ -45,30 +50,14 @@ impl Providers {
     /// Returns a copy with a variable set to `value`, such as a key for one caller only. Prices, policies, the
     /// network and the accounts are still shared.
     pub fn with(&self, variable: &str, value: &str) -> Self {
-        let shared = Shared {
-            credentials: self.shared.credentials.clone().with(variable, value),
-            prices: self.shared.prices.clone(),
-            policy: self.shared.policy.clone(),
-            policies: Arc::clone(&self.shared.policies),
-            network: Arc::clone(&self.shared.network),
-            accounts: Arc::clone(&self.shared.accounts),
-            list: Arc::clone(&self.shared.list),
-        };
-        Self { shared: Arc::new(shared) }
+        let credentials = self.shared.credentials.clone().with(variable, value);
+        Self { shared: Arc::new(Shared { credentials, ..Shared::clone(&self.shared) }) }
     }
 
     /// Returns a copy in which the named providers have their own policies.
     pub fn with_policies(&self, policies: BTreeMap<String, Policy>) -> Self {
-        let shared = Shared {
-            credentials: self.shared.credentials.clone(),
-            prices: self.shared.prices.clone(),
-            policy: self.shared.policy.clone(),
-            policies: Arc::new(policies),
-            network: Arc::clone(&self.shared.network),
-            accounts: Arc::default(),
-            list: Arc::clone(&self.shared.list),
-        };
-        Self { shared: Arc::new(shared) }
+        let (policies, accounts) = (Arc::new(policies), Arc::default());
+        Self { shared: Arc::new(Shared { policies, accounts, ..Shared::clone(&self.shared) }) }
     }
 
     /// Opens OpenAI's Assistants API, or that of a compatible server at `base_url`. Nothing is sent yet.
@@ -104,7 +93,17 @@ impl Providers {
         &self.shared.prices
     }
 
-    /// Returns OpenRouter's price list, which is fetched on first use.
+    /// Returns the models whose cost was computed from built-in prices so far, and when those were checked.
+    pub fn dated_prices(&self) -> BTreeMap<String, Date> {
+        self.shared.dated_prices.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Where models enter themselves whose cost is computed from built-in prices.
+    pub(crate) fn price_book(&self) -> DatedPrices {
+        Arc::clone(&self.shared.dated_prices)
+    }
+
+    /// OpenRouter's own list, once somebody has asked for it.
     pub(crate) fn list(&self) -> &OnceCell<Result<Arc<ListPrices>, String>> {
         &self.shared.list
     }

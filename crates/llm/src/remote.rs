@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use model::Step;
+use model::{Step, Tokens};
 use tokio::sync::Notify;
 
 pub use self::documents::Documents;
@@ -18,6 +18,7 @@ use self::persistence::Persistence;
 pub(crate) use self::vendor::{Key, Sign, Vendor};
 use crate::account::Account;
 use crate::provider::{BoxFuture, Model, ProviderError};
+use crate::providers::DatedPrices;
 use crate::{Block, Failure, Flights, Policy, Price, Reply, Request, Trouble};
 
 /// Model on the network, as seen by one trial. Its account is shared.
@@ -28,6 +29,7 @@ pub(crate) struct Remote {
     account: Arc<Account>,
     policy: Policy,
     price: Option<Price>,
+    dated_prices: DatedPrices,
     flights: Flights,
     state: Mutex<State>,
     stirred: Notify,
@@ -95,9 +97,18 @@ impl Remote {
                 state.calls.insert(id.clone());
             }
         }
-        let by_price = || Some(self.price?.cost(&reply.tokens?));
-        reply.cost_usd = reply.cost_usd.or_else(by_price);
+        reply.cost_usd = reply.cost_usd.or_else(|| self.cost(&reply.tokens?));
         reply
+    }
+
+    /// The cost of `tokens`, if the model has a price. A price that may be out of date is noted.
+    fn cost(&self, tokens: &Tokens) -> Option<f64> {
+        let price = self.price?;
+        if let Some(checked) = price.checked {
+            let mut dated = self.dated_prices.lock().unwrap_or_else(PoisonError::into_inner);
+            dated.insert(self.model.clone(), checked);
+        }
+        Some(price.cost(tokens))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

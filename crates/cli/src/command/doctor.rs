@@ -65,6 +65,7 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
     findings.push(record(&workplace));
     findings.extend(own_agents(&resolved));
     findings.extend(models(&resolved));
+    findings.extend(llm::price_lists().iter().map(prices));
     if args.self_test {
         findings.extend(self_test());
         findings.extend(operator_self_test());
@@ -182,6 +183,11 @@ fn model(provider: &llm::Provider, providers: &llm::Providers) -> Finding {
     };
     let (name, ready) = (provider.name.to_owned(), opened.is_ok());
     Finding { kind: "provider", name, ready, about: vec![about], hints: Vec::new() }
+}
+
+fn prices(list: &llm::PriceList) -> Finding {
+    let about = format!("{} models, checked on {} against {}", list.len(), list.checked, list.source);
+    Finding { kind: "prices", name: list.vendor.clone(), ready: true, about: vec![about], hints: Vec::new() }
 }
 
 fn record(workplace: &Workplace) -> Finding {

@@ -18,7 +18,7 @@ use crate::recording::Recording;
 use crate::run_args::RunArgs;
 use crate::settings::Resolved;
 use crate::terminal::Terminal;
-use crate::{exit, git_sign_in, hooks, limits, machine, signals};
+use crate::{exit, git_sign_in, hooks, limits, machine, prices, signals};
 
 /// Runs tests.
 pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
@@ -65,6 +65,9 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
     reporters.extend(hooks::set_up(args, &workplace, &mut plan, &info, &host)?);
     let jobs = info.jobs;
     let ended = carry_out(jobs, store, reporters, |wishes, listener| runner::run(plan, host, info, wishes, listener))?;
+    if let Some(note) = prices::note(&resolved.run.providers) {
+        terminal.err(&format!("note: {note}\n"));
+    }
     let concluded = conclude(args, ended, terminal);
     if !args.cleanup {
         return concluded;

@@ -55,6 +55,7 @@ impl Vendor {
         let model = opening.argument.to_owned();
         let remote = Remote {
             price: providers.prices().of(self.name, &model, is_own),
+            dated_prices: providers.price_book(),
             exchange,
             model,
             account,

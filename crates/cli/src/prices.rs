@@ -1,0 +1,41 @@
+//! How old the built-in prices of models are.
+
+use jiff::civil::Date;
+use llm::Providers;
+
+/// Prices that are older than this are worth a note, in days. Vendors change theirs every few months.
+const OLD: i32 = 90;
+
+/// Returns a note on costs that were computed from old built-in prices, if there are any.
+pub fn note(providers: &Providers) -> Option<String> {
+    about(providers.dated_prices(), jiff::Zoned::now().date())
+}
+
+fn about(dated: impl IntoIterator<Item = (String, Date)>, today: Date) -> Option<String> {
+    let age = |checked: Date| (today - checked).get_days();
+    let old: Vec<_> = dated.into_iter().filter(|(_, checked)| age(*checked) > OLD).collect();
+    let checked = old.iter().map(|(_, checked)| *checked).min()?;
+    let models: Vec<&str> = old.iter().map(|(model, _)| model.as_str()).collect();
+    let (models, days) = (models.join(", "), age(checked));
+    Some(format!(
+        "the cost of {models} is computed from built-in prices, last checked on {checked} ({days} days ago); \
+         give current prices with `--pricing FILE`"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+
+    use super::*;
+
+    #[test]
+    fn prices_are_mentioned_once_they_are_older_than_90_days() {
+        let today = date(2026, 11, 23);
+        let dated = |checked| [("new".to_owned(), date(2026, 11, 1)), ("gpt-4o".to_owned(), checked)];
+        assert_eq!(about(dated(date(2026, 8, 25)), today), None);
+        let note = about(dated(date(2026, 8, 24)), today).unwrap();
+        assert!(note.contains("of gpt-4o is") && note.contains("2026-08-24 (91 days ago)"), "{note}");
+        assert_eq!(about([], today), None);
+    }
+}

@@ -10,6 +10,7 @@ mod assistant;
 mod chat;
 mod claude_code;
 mod codex;
+mod command_line;
 #[cfg(test)]
 mod contract;
 mod custom;
@@ -35,6 +36,7 @@ mod rehearsal;
 mod resolve;
 mod session;
 mod subprocess;
+mod tool_rule;
 mod transcript;
 mod turn;
 #[cfg(test)]

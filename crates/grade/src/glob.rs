@@ -1,119 +1,80 @@
-//! Wildcard patterns for paths, and for names that are not paths.
+//! Patterns with wildcards, of names and of paths: `*` stands for any characters, `?` for one, `[a-z]` for one of those.
+//!
+//! They become regular expressions here instead of going through `globset`, which matches bytes (its `?` is not an `é`)
+//! and reads braces as a choice. File tools of agents do use `globset`: models expect its braces.
 
-/// True if all of `text` matches `pattern`, where `*` matches any letters, `?` matches one letter and `[a-z]` one of
-/// those. A `/` is a letter like any other.
-pub(crate) fn matches(pattern: &str, text: &str) -> bool {
-    let parts = parts(pattern);
-    let letters: Vec<char> = text.chars().collect();
-    let (mut part, mut letter) = (0, 0);
-    // The last star, and the end of its match. If nothing else matches, the star takes one letter more.
-    let mut star: Option<(usize, usize)> = None;
-    while letter < letters.len() {
-        match parts.get(part) {
-            Some(Part::Any) => {
-                star = Some((part, letter));
-                part += 1;
-            }
-            Some(found) if found.is(letters[letter]) => {
-                part += 1;
-                letter += 1;
-            }
-            _ => match star {
-                Some((at, reached)) => {
-                    star = Some((at, reached + 1));
-                    part = at + 1;
-                    letter = reached + 1;
-                }
-                None => return false,
-            },
-        }
+use regex::{Regex, escape};
+
+/// A pattern that is compiled.
+#[derive(Debug, Clone)]
+pub(crate) struct Glob(Option<Regex>);
+
+impl Glob {
+    /// A pattern of names, in which a `/` is a character like others.
+    pub(crate) fn name(pattern: &str) -> Self {
+        Self::compile(&translate(pattern, "", "."))
     }
-    parts[part..].iter().all(|part| matches!(part, Part::Any))
-}
 
-/// True if `path` matches `pattern`, component by component: `*` does not match a `/`, and `**` matches any number of
-/// directories, including none.
-pub(crate) fn matches_path(pattern: &str, path: &str) -> bool {
-    let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
-    // `reached[n]` is true if the parts so far match the first `n` names of the path.
-    let mut reached = vec![false; names.len() + 1];
-    reached[0] = true;
-    for part in pattern.split('/').filter(|part| !part.is_empty() && *part != ".") {
-        let mut next = vec![false; names.len() + 1];
-        for at in 0..=names.len() {
-            next[at] = match part {
-                "**" => reached[at] || (at > 0 && next[at - 1]),
-                part => at > 0 && reached[at - 1] && matches(part, names[at - 1]),
-            };
-        }
-        reached = next;
-    }
-    reached.last().copied().unwrap_or_default()
-}
-
-/// Part of a pattern.
-enum Part {
-    Letter(char),
-    One,
-    Any,
-    Of { ranges: Vec<(char, char)>, is_not: bool },
-}
-
-impl Part {
-    fn is(&self, letter: char) -> bool {
-        match self {
-            Self::Letter(wanted) => *wanted == letter,
-            Self::One => true,
-            Self::Any => false,
-            Self::Of { ranges, is_not } => ranges.iter().any(|(from, to)| (*from..=*to).contains(&letter)) != *is_not,
-        }
-    }
-}
-
-fn parts(pattern: &str) -> Vec<Part> {
-    let letters: Vec<char> = pattern.chars().collect();
-    let mut parts = Vec::new();
-    let mut at = 0;
-    while at < letters.len() {
-        let part = match letters[at] {
-            '*' => Part::Any,
-            '?' => Part::One,
-            '[' => match class(&letters[at + 1..]) {
-                Some((part, length)) => {
-                    at += length;
-                    part
-                }
-                None => Part::Letter('['),
-            },
-            letter => Part::Letter(letter),
+    /// A pattern of paths, name by name: `*` does not reach over a `/`, and `**` stands for any directories, or for none.
+    pub(crate) fn path(pattern: &str) -> Self {
+        let names = pattern.split('/').filter(|name| !name.is_empty() && *name != ".");
+        let name = |name| match name {
+            "**" => "(?:[^/]*/)*".to_owned(),
+            name => translate(name, "/", "[^/]") + "/",
         };
-        parts.push(part);
-        at += 1;
+        Self::compile(&names.map(name).collect::<String>())
     }
-    parts
+
+    /// A pattern that is too large matches nothing.
+    fn compile(regex: &str) -> Self {
+        Self(Regex::new(&format!("(?s)^{regex}$")).ok())
+    }
+
+    /// True if all of `name` matches.
+    pub(crate) fn is_match(&self, name: &str) -> bool {
+        self.0.as_ref().is_some_and(|regex| regex.is_match(name))
+    }
+
+    /// True if all of `path` matches.
+    pub(crate) fn is_match_path(&self, path: &str) -> bool {
+        let names = path.split('/').filter(|name| !name.is_empty());
+        self.is_match(&names.flat_map(|name| [name, "/"]).collect::<String>())
+    }
 }
 
-/// Parses a class after its `[`, up to its `]`. Returns it with its length, or `None` if it is not closed.
-fn class(letters: &[char]) -> Option<(Part, usize)> {
-    let is_not = matches!(letters.first(), Some('!' | '^'));
-    let start = usize::from(is_not);
-    // A bracket in first position is literal.
-    let end = letters.iter().enumerate().skip(start + 1).find(|(_, letter)| **letter == ']')?.0;
-    let mut ranges = Vec::new();
-    let mut at = start;
-    while at < end {
-        match letters.get(at + 1..=at + 2) {
-            Some(['-', to]) if at + 2 < end => {
-                ranges.push((letters[at], *to));
-                at += 3;
+/// True if all of `name` matches `pattern`.
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+    Glob::name(pattern).is_match(name)
+}
+
+/// The regular expression of `pattern`, in which `any` is any character, and none in `never` is in a class that excludes.
+fn translate(pattern: &str, never: &str, any: &str) -> String {
+    let mut regex = String::new();
+    let mut rest = pattern;
+    while let Some(letter) = rest.chars().next() {
+        let after = &rest[letter.len_utf8()..];
+        rest = after;
+        match (letter, class(after)) {
+            ('*', _) => regex.extend([any, "*"]),
+            ('?', _) => regex.push_str(any),
+            ('[', Some((is_not, members, behind))) => {
+                let not = if is_not { format!("^{never}") } else { String::new() };
+                regex.push_str(&format!("[{not}{members}]"));
+                rest = behind;
             }
-            _ => {
-                ranges.push((letters[at], letters[at]));
-                at += 1;
-            }
+            _ => regex.push_str(&escape(letter.encode_utf8(&mut [0; 4]))),
         }
     }
-    Some((Part::Of { ranges, is_not }, end + 1))
+    regex
+}
+
+/// The characters of a class from behind its `[`, whether they are excluded, and what is behind its `]`.
+fn class(text: &str) -> Option<(bool, String, &str)> {
+    let members = text.strip_prefix(['!', '^']).unwrap_or(text);
+    // A bracket that comes first stands for itself.
+    let end = members.char_indices().skip(1).find(|(_, letter)| *letter == ']')?.0;
+    let escaped = escape(&members[..end]).replace(r"\-", "-");
+    Some((members.len() < text.len(), escaped, &members[end + 1..]))
 }
 
 #[cfg(test)]
@@ -153,7 +114,7 @@ mod tests {
             ("a", "b/a", false),
             ("data/", "data", true),
         ] {
-            assert_eq!(matches_path(pattern, path), expected, "{pattern} {path}");
+            assert_eq!(Glob::path(pattern).is_match_path(path), expected, "{pattern} {path}");
         }
     }
 }

@@ -19,7 +19,7 @@ use model::{Diagnostic, Ending, Step, ToolCall, ToolResult, UserMessage, nearest
 use sandbox::{BoxFuture, Breakage, Host, Sandbox};
 use serde_json::Map;
 
-use self::permission::{Permissions, Rule, Verdict};
+use self::permission::{Permissions, Verdict};
 pub(super) use self::reach::Reach;
 pub use self::reference::reference;
 use self::skills::InstalledSkill;
@@ -64,7 +64,7 @@ impl Agent for Chat {
         problems.extend(own_tools::check(case, part.directory, OWNER));
         let brings_tools = case.all_tools().next().is_some();
         for written in case.runner.allowed_tools_override.iter().flatten() {
-            let name = Rule::parse(written).tool;
+            let name = crate::tool_rule::ToolRule::parse(written).tool;
             if tool::find(&name).is_none() && !brings_tools {
                 problems.push(
                     Diagnostic::warning(format!("`chat` has no tool `{name}`"))

@@ -10,41 +10,26 @@ use ignore::gitignore::GitignoreBuilder;
 use model::{Effect, tool};
 use serde_json::Value;
 
+use crate::command_line::CommandLine;
 use crate::resolve::Resolver;
+use crate::tool_rule::ToolRule;
 
 /// A closed tool list. It is also used to parse other lists of tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ClosedTools {
-    entries: Vec<Entry>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
-    tool: String,
-    /// Scopes; if empty, all calls of the tool are covered.
-    scopes: Vec<String>,
+    entries: Vec<ToolRule>,
 }
 
 impl ClosedTools {
     /// Parses entries `Name` and `Name(scope, scope…)`. A tool that is named twice has the scopes of both; if one of
     /// them has no scope, the tool is not limited.
     pub(super) fn read(written: &[String]) -> Self {
-        let mut entries: Vec<Entry> = Vec::new();
-        for item in written {
-            let (tool, scopes) = match item.split_once('(') {
-                Some((tool, rest)) => (tool, rest.rsplit_once(')').map_or(rest, |(scopes, _)| scopes)),
-                None => (item.as_str(), ""),
-            };
-            let tool = tool.trim();
-            let scopes: Vec<String> =
-                scopes.split(',').map(str::trim).filter(|scope| !scope.is_empty()).map(str::to_owned).collect();
-            if tool.is_empty() {
-                continue;
-            }
-            match entries.iter_mut().find(|entry| entry.tool == tool) {
-                Some(entry) if entry.scopes.is_empty() || scopes.is_empty() => entry.scopes.clear(),
-                Some(entry) => entry.scopes.extend(scopes),
-                None => entries.push(Entry { tool: tool.to_owned(), scopes }),
+        let mut entries: Vec<ToolRule> = Vec::new();
+        for rule in written.iter().map(|item| ToolRule::parse(item)).filter(|rule| !rule.tool.is_empty()) {
+            match entries.iter_mut().find(|entry| entry.tool == rule.tool) {
+                Some(entry) if entry.scopes.is_empty() || rule.scopes.is_empty() => entry.scopes.clear(),
+                Some(entry) => entry.scopes.extend(rule.scopes),
+                None => entries.push(rule),
             }
         }
         Self { entries }
@@ -69,7 +54,7 @@ impl ClosedTools {
     /// scopes in suites always did; for the CLI it would match only that exact command line.
     pub(super) fn rules(&self) -> Vec<String> {
         let mut rules = Vec::new();
-        for Entry { tool, scopes } in &self.entries {
+        for ToolRule { tool, scopes } in &self.entries {
             if scopes.is_empty() {
                 rules.push(tool.clone());
             }
@@ -100,7 +85,7 @@ impl ClosedTools {
             Effect::Read | Effect::Write | Effect::Search => path_within(entry, input, resolver),
             Effect::Skill => {
                 let skill = input.get("skill").and_then(Value::as_str).unwrap_or_default();
-                entry.scopes.iter().any(|scope| matches(scope, skill))
+                entry.covers(skill)
             }
             // The CLI asks its host about these, and the host denies them.
             Effect::Ask | Effect::Mcp | Effect::Other => true,
@@ -109,17 +94,16 @@ impl ClosedTools {
     }
 }
 
-/// Returns `true` if each command of a shell line is within a scope. Quoted text, substitutions and here-documents are
-/// not analysed: the CLI does that, and asks if it does not understand them.
-fn commands_within(entry: &Entry, line: &str) -> bool {
-    let commands = commands(line);
-    let within = |command: &String| entry.scopes.iter().any(|scope| matches(scope, without_assignments(command)));
-    !commands.is_empty() && commands.iter().all(within)
+/// Whether each command of a shell line is within a scope. What stands in quotes, substitutions and here-documents is
+/// not looked into: the CLI does that, and asks when it does not understand it.
+fn commands_within(entry: &ToolRule, line: &str) -> bool {
+    let CommandLine { commands, .. } = CommandLine::parse(line);
+    !commands.is_empty() && commands.iter().all(|command| entry.covers(without_assignments(command)))
 }
 
-/// Returns `true` if the path of a call is within a scope. Scopes are patterns as in `.gitignore`, relative to the
-/// working directory; `~/` is the agent's home and `//` the file system's root.
-fn path_within(entry: &Entry, input: &Value, resolver: &Resolver) -> bool {
+/// Whether the path that a call names is within a scope. Scopes are patterns as in `.gitignore`, from the working
+/// directory; `~/` is the agent's home and `//` the root of all.
+fn path_within(entry: &ToolRule, input: &Value, resolver: &Resolver) -> bool {
     let Some(tool) = tool::find(&entry.tool) else { return false };
     let Some((argument, _)) = tool.paths.first() else { return false };
     let written = input.get(argument).and_then(Value::as_str).unwrap_or(".");
@@ -139,32 +123,7 @@ fn path_within(entry: &Entry, input: &Value, resolver: &Resolver) -> bool {
     })
 }
 
-/// Returns `true` if `text` matches `scope`. `*` is any text; `name:*` and `name *` also match `name` alone, and a
-/// scope without `*` allows arguments after it.
-fn matches(scope: &str, text: &str) -> bool {
-    let text = text.trim();
-    let bare = scope.strip_suffix(":*").or_else(|| scope.strip_suffix(" *")).unwrap_or(scope);
-    let with_arguments = bare != scope || !scope.contains('*');
-    if !with_arguments {
-        return like(scope, text);
-    }
-    like(bare, text) || like(&format!("{bare} *"), text) || like(&format!("{bare}\n*"), text)
-}
-
-/// Returns `true` if `text` matches `pattern`, in which `*` is any text.
-fn like(pattern: &str, text: &str) -> bool {
-    let Some((first, stars)) = pattern.split_once('*') else { return pattern == text };
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
-    let mut parts: Vec<&str> = stars.split('*').collect();
-    let last = parts.pop().unwrap_or_default();
-    for part in parts {
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    rest.ends_with(last)
-}
-
-/// Returns a command without the variable assignments before it.
+/// A command without the variables that are set for it.
 fn without_assignments(command: &str) -> &str {
     let mut rest = command.trim_start();
     while let Some((word, after)) = rest.split_once(char::is_whitespace) {
@@ -179,98 +138,6 @@ fn without_assignments(command: &str) -> &str {
         rest = after.trim_start();
     }
     rest
-}
-
-/// Splits a shell line into its commands, outside of quotes, brackets and here-documents.
-fn commands(line: &str) -> Vec<String> {
-    let mut commands = vec![String::new()];
-    let mut quote: Option<char> = None;
-    let mut depth = 0_usize;
-    let mut heredocs: Vec<String> = Vec::new();
-    let mut letters = line.chars().peekable();
-    let mut before = ' ';
-    while let Some(letter) = letters.next() {
-        let next = letters.peek().copied();
-        let starts_another = match letter {
-            ';' | '|' => true,
-            // In `2>&1` and `&>`, the `&` does not start a command.
-            '&' => !matches!(before, '<' | '>') && next != Some('>'),
-            '\n' => true,
-            _ => false,
-        };
-        match (quote, letter) {
-            (Some('\''), _) => quote = (letter != '\'').then_some('\''),
-            (_, '\\') => {
-                push(&mut commands, letter);
-                if let Some(escaped) = letters.next() {
-                    push(&mut commands, escaped);
-                }
-                before = ' ';
-                continue;
-            }
-            (None, '\'') if depth == 0 => quote = Some('\''),
-            (None, '"') if depth == 0 => quote = Some('"'),
-            (Some('"'), '"') if depth == 0 => quote = None,
-            (_, '(') if quote.is_none() || before == '$' || depth > 0 => depth += 1,
-            (_, ')') => depth = depth.saturating_sub(1),
-            (None, '<') if depth == 0 && next == Some('<') => {
-                letters.next();
-                if letters.peek() == Some(&'<') {
-                    letters.next();
-                    commands.last_mut().into_iter().for_each(|command| command.push_str("<<<"));
-                } else {
-                    heredocs.push(delimiter(&mut letters));
-                    commands.last_mut().into_iter().for_each(|command| command.push_str("<<"));
-                }
-                before = ' ';
-                continue;
-            }
-            (None, _) if depth == 0 && starts_another => {
-                if letter == '\n' {
-                    for delimiter in heredocs.drain(..) {
-                        skip_heredoc(&mut letters, &delimiter);
-                    }
-                }
-                commands.push(String::new());
-                before = ' ';
-                continue;
-            }
-            _ => {}
-        }
-        push(&mut commands, letter);
-        before = letter;
-    }
-    commands.into_iter().map(|command| command.trim().to_owned()).filter(|command| !command.is_empty()).collect()
-}
-
-fn push(commands: &mut [String], letter: char) {
-    if let Some(command) = commands.last_mut() {
-        command.push(letter);
-    }
-}
-
-/// Returns the word that ends a here-document, read from after its `<<`.
-fn delimiter(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
-    let mut word = String::new();
-    while let Some(&letter) = letters.peek() {
-        match letter {
-            '-' | ' ' | '\t' if word.is_empty() => {}
-            '\'' | '"' | '\\' => {}
-            _ if letter.is_whitespace() || ";&|<>()".contains(letter) => break,
-            _ => word.push(letter),
-        }
-        letters.next();
-    }
-    word
-}
-
-fn skip_heredoc(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, delimiter: &str) {
-    while letters.peek().is_some() {
-        let line: String = letters.by_ref().take_while(|letter| *letter != '\n').collect();
-        if line.trim_start_matches('\t') == delimiter {
-            return;
-        }
-    }
 }
 
 #[cfg(test)]
@@ -315,7 +182,7 @@ mod tests {
             "git commit -F - <<EOF\nrm -rf .\nEOF\ngit status",
             "git commit -m 'it'\\''s'",
         ] {
-            assert!(runs(&tools, within), "{within}: {:?}", commands(within));
+            assert!(runs(&tools, within), "{within}: {:?}", CommandLine::parse(within));
         }
         for outside in [
             "ls",
@@ -331,7 +198,7 @@ mod tests {
             "(ls)",
             "A=1 ls",
         ] {
-            assert!(!runs(&tools, outside), "{outside}: {:?}", commands(outside));
+            assert!(!runs(&tools, outside), "{outside}: {:?}", CommandLine::parse(outside));
         }
     }
 

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::tool;
 use crate::Setup;
+use crate::tool_rule::ToolRule;
 
 /// A skill about the CLI that comes with the CLI.
 const BUNDLED_SKILL: &str = "customize-opencode";
@@ -63,7 +64,7 @@ pub(super) fn of(setup: &Setup, places: &Places<'_>) -> Value {
             entries(&setup.approved_tools)
         }
     };
-    for Entry { tool, scopes } in entries {
+    for ToolRule { tool, scopes } in entries {
         let permission = tool::permission(&tool);
         let known = rules.get(permission);
         if let Some(what) = allowed(permission, &scopes, known, setup.closed_tools.is_some(), places.work) {
@@ -76,7 +77,7 @@ pub(super) fn of(setup: &Setup, places: &Places<'_>) -> Value {
 
 /// Returns the tools of a list whose scopes OpenCode cannot enforce. Such a tool is left out.
 pub(super) fn cannot_be_limited(written: &[String]) -> Vec<String> {
-    let is_limited = |entry: &Entry| !entry.scopes.is_empty() && scoped(tool::permission(&entry.tool)).is_none();
+    let is_limited = |entry: &ToolRule| !entry.scopes.is_empty() && scoped(tool::permission(&entry.tool)).is_none();
     entries(written).into_iter().filter(is_limited).map(|entry| entry.tool).collect()
 }
 
@@ -85,20 +86,8 @@ pub(super) fn names(written: &[String]) -> Vec<String> {
     entries(written).into_iter().map(|entry| entry.tool).collect()
 }
 
-/// An entry `Name` or `Name(scope, scope…)`.
-struct Entry {
-    tool: String,
-    scopes: Vec<String>,
-}
-
-fn entries(written: &[String]) -> Vec<Entry> {
-    let read = |item: &String| {
-        let (tool, scopes) = item.split_once('(').unwrap_or((item, ""));
-        let scopes = scopes.rsplit_once(')').map_or(scopes, |(scopes, _)| scopes);
-        let scopes = scopes.split(',').map(str::trim).filter(|scope| !scope.is_empty()).map(str::to_owned);
-        Entry { tool: tool.trim().to_owned(), scopes: scopes.collect() }
-    };
-    written.iter().map(read).filter(|entry| !entry.tool.is_empty()).collect()
+fn entries(written: &[String]) -> Vec<ToolRule> {
+    written.iter().map(|item| ToolRule::parse(item)).filter(|rule| !rule.tool.is_empty()).collect()
 }
 
 /// Returns the rules of a permission after adding `scopes` to those already `known`; `None` if nothing changes.

@@ -6,7 +6,7 @@ use super::files::listed;
 use super::is_of_skill;
 use crate::assertion::Matcher;
 use crate::folded;
-use crate::glob;
+use crate::glob::Glob;
 use crate::verdict::Verdict;
 use crate::words;
 
@@ -75,8 +75,8 @@ impl FileContent {
     /// Finds the file in a subfolder whose path ends like the name, and returns its path and content.
     fn elsewhere<'e>(&self, evidence: &'e Evidence) -> Result<Option<(&'e str, Option<&'e str>)>, String> {
         let (files, clipped) = listed(evidence)?;
-        let pattern = format!("**/{}", self.file);
-        let is_meant = |path: &str| !is_of_skill(path, self.skill.as_deref()) && glob::matches_path(&pattern, path);
+        let pattern = Glob::path(&format!("**/{}", self.file));
+        let is_meant = |path: &str| !is_of_skill(path, self.skill.as_deref()) && pattern.is_match_path(path);
         let mut found = files.iter().filter(|file| !file.path.ends_with('/') && is_meant(&file.path));
         match (found.next(), found.next()) {
             (Some(_), Some(_)) => Err(format!("several files are called `{}`", self.file)),

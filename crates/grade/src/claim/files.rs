@@ -4,7 +4,7 @@ use model::{Change, Evidence, FoundFile, Need, Probed};
 
 use super::{About, is_of_skill};
 use crate::assertion::Matcher;
-use crate::glob;
+use crate::glob::Glob;
 use crate::verdict::Verdict;
 use crate::words;
 
@@ -55,20 +55,19 @@ impl FilesClaim {
         self.about().unwrap_or_else(|| "files".to_owned())
     }
 
-    /// True if `name` refers to the file or directory `path`.
-    fn is_meant(&self, name: &str, path: &str) -> bool {
+    /// The files and directories that are meant by `name`.
+    fn meant(&self, name: &str) -> Glob {
         let is_at_root = self.is_at_root || name.starts_with("./");
-        let anywhere = format!("**/{name}");
-        let pattern = if is_at_root { name } else { &anywhere };
-        glob::matches_path(pattern, path)
+        if is_at_root { Glob::path(name) } else { Glob::path(&format!("**/{name}")) }
     }
 
     /// Returns a file that `name` refers to, or the directory that it refers to.
     fn find<'p>(&self, name: &str, paths: &[&'p str]) -> Option<&'p str> {
         let own = || paths.iter().copied().filter(|path| !is_of_skill(path, self.skill.as_deref()));
         let folders = |path: &'p str| path.match_indices('/').map(move |(at, _)| &path[..at]);
-        let file = own().find(|path| self.is_meant(name, path));
-        file.or_else(|| own().flat_map(folders).find(|folder| self.is_meant(name, folder)))
+        let meant = self.meant(name);
+        let file = own().find(|path| meant.is_match_path(path));
+        file.or_else(|| own().flat_map(folders).find(|folder| meant.is_match_path(folder)))
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use model::{AgentInfo, Outcome, RunRow, SkillInfo, TrialFigures, TrialRow, statistics};
 
+use crate::columns;
 use crate::counts::Counts;
 use crate::figure::{counted, elapsed, minute, money, percent, range, whole};
 use crate::names::{Names, is_baseline};
@@ -174,7 +175,7 @@ impl Comparison {
             let line = format!("{name:<6}  {}{label}  {}", run.id, minute(run.started_at));
             text.push_str(&format!("{}\n", paint.dim(&line)));
         }
-        let width = self.cases.iter().map(|case| case.name.chars().count()).max().unwrap_or(0).min(56);
+        let width = columns::widest(self.cases.iter().map(|case| &case.name)).min(56);
         for (change, heading) in [
             (Change::Regressed, "regressed"),
             (Change::Fixed, "fixed"),
@@ -234,7 +235,7 @@ impl CaseChange {
             Change::Missing => self.before.describe(),
             _ => format!("{} {arrow} {}", self.before.describe(), self.after.describe()),
         };
-        let mut line = format!("  {mark} {:<width$}  {figures}", self.name);
+        let mut line = format!("  {mark} {}  {figures}", columns::padded(&self.name, width));
         if matches!(self.change, Change::Regressed | Change::Fixed | Change::Improved) {
             line.push_str(&format!("  {}", paint.dim(&self.grounds(arrow))));
         }

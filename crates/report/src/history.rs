@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::figure::{elapsed, minute, money, whole};
 use crate::names::{Names, is_baseline};
 use crate::terminal::{Paint, Style};
-use crate::{plain, score};
+use crate::{columns, plain, score};
 
 /// Maximum width of a trial's name.
 const NAME: usize = 44;
@@ -21,11 +21,11 @@ pub fn history(trials: &[TrialRow], style: &Style) -> String {
     let names = Names::of_rows(trials);
     let names: Vec<String> =
         trials.iter().map(|trial| plain::folded(&names.of_row(trial), NAME, signs.ellipsis)).collect();
-    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let width = columns::widest(&names);
     let unknown = if style.unicode { "—" } else { "-" };
     let turns = trials.iter().map(|trial| trial.turns.to_string().len()).max().unwrap_or(1);
     let tokens: Vec<String> = trials.iter().map(|trial| tokens(trial, unknown)).collect();
-    let token_width = tokens.iter().map(|tokens| tokens.chars().count()).max().unwrap_or(0);
+    let token_width = columns::widest(&tokens);
 
     let mut text = String::new();
     let mut run = "";
@@ -40,8 +40,9 @@ pub fn history(trials: &[TrialRow], style: &Style) -> String {
         let mark = if is_baseline(trial) { paint.dim(mark) } else { paint.as_outcome(trial.outcome, mark) };
         let cost = trial.cost_usd.map_or_else(|| unknown.to_owned(), money);
         text.push_str(&format!(
-            "  {mark} {}  {name:<width$}  {:>6}  {:>turns$}t  {tokens:>token_width$}  {cost:>8}",
+            "  {mark} {}  {}  {:>6}  {:>turns$}t  {tokens:>token_width$}  {cost:>8}",
             minute(trial.finished_at()),
+            columns::padded(name, width),
             elapsed(trial.duration_ms),
             trial.turns,
         ));

@@ -13,6 +13,7 @@
 
 mod arms;
 mod artifacts;
+pub mod columns;
 mod compare;
 mod counts;
 mod figure;

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use model::{TrialId, TrialRecord, TrialRow, WITHOUT_SKILL};
 
-/// Knows which cases are shown with their arm and their repetition: those that ran under several arms, or repeatedly.
+use crate::columns;
+
+/// Knows which cases need their arm and their repetition named: those that ran under several, those that ran repeatedly.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
     /// Suite → case → parts that its name needs. Cases that need none are absent.
@@ -41,11 +43,11 @@ impl Names {
                 needs.repetition |= repetition > 1;
             }
         }
-        names.width = parts.map(|parts| names.join(parts).chars().count()).max().unwrap_or(0);
+        names.width = columns::widest(parts.map(|parts| names.join(parts)));
         names
     }
 
-    /// Width of the longest name, in characters.
+    /// Returns the columns that the widest name takes.
     pub(crate) fn width(&self) -> usize {
         self.width
     }

@@ -1,15 +1,18 @@
 //! Foreign text in the terminal. Output of an agent or a tool may contain escape sequences that move the cursor, change
 //! the title or hide text; all of them are removed.
 
-/// Returns the text as one line: white space collapsed, control characters removed, cut to `most` characters.
+use unicode_width::UnicodeWidthChar;
+
+use crate::columns;
+
+/// One line: white space folded, control characters gone, cut to `most` columns.
 pub(crate) fn folded(text: &str, most: usize, ellipsis: &str) -> String {
     // Far more than any line shows, so that a huge text is not scanned for its first words.
     let head = front(text, most.saturating_mul(8).max(4096));
     cut(&clean(head).split_whitespace().collect::<Vec<_>>().join(" "), most, ellipsis, head.len() < text.len())
 }
 
-/// Returns the text as one line without collapsing white space: control characters and line ends removed, cut to `most`
-/// characters.
+/// One line as it is: nothing folded, control characters gone, line ends too, cut to `most` columns.
 pub(crate) fn one_line(text: &str, most: usize, ellipsis: &str) -> String {
     let head = front(text, most.saturating_mul(8).max(4096));
     cut(&clean(head).replace(['\n', '\t'], " "), most, ellipsis, head.len() < text.len())
@@ -70,14 +73,17 @@ pub(crate) fn clean(text: &str) -> String {
 }
 
 fn cut(text: &str, most: usize, ellipsis: &str, already: bool) -> String {
-    match text.char_indices().nth(most) {
-        Some(_) => {
-            let keep = most.saturating_sub(ellipsis.chars().count());
-            text.chars().take(keep).chain(ellipsis.chars()).collect()
-        }
-        None if already => format!("{text}{ellipsis}"),
-        None => text.to_owned(),
+    if columns::width(text) <= most {
+        return if already { format!("{text}{ellipsis}") } else { text.to_owned() };
     }
+    let mut room = most.saturating_sub(columns::width(ellipsis));
+    let fits = |letter: &char| {
+        let taken = letter.width().unwrap_or(0);
+        let fits = taken <= room;
+        room -= taken.min(room);
+        fits
+    };
+    text.chars().take_while(fits).chain(ellipsis.chars()).collect()
 }
 
 fn front(text: &str, most: usize) -> &str {
@@ -98,6 +104,14 @@ mod tests {
         assert_eq!(clean("\u{1b}]8;;http://a\u{1b}\\link"), "link");
         assert_eq!(clean("\u{1b}["), "");
         assert_eq!(lines("a\r\nb\tc  \rd"), ["a", "b    c", "d"]);
+    }
+
+    #[test]
+    fn a_line_is_cut_by_the_columns_it_takes() {
+        assert_eq!(folded("漢字漢字", 8, "…"), "漢字漢字");
+        assert_eq!(folded("漢字漢字", 7, "…"), "漢字漢…");
+        assert_eq!(folded("漢字漢字", 6, "…"), "漢字…");
+        assert_eq!(folded("ab👍👍", 5, "…"), "ab👍…");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use model::{Diagnostic, Excerpt, WITHOUT_SKILL};
+use report::columns;
 use runner::Plan;
 use serde::Serialize;
 use serde_json::json;
@@ -229,7 +230,7 @@ fn table(claims: &[Claim<'_>]) -> String {
         Some(parts) => parts.join(" and "),
         None => "a model judges".to_owned(),
     };
-    let widths = claims.iter().map(|claim| became(claim).chars().count()).filter(|width| *width <= WIDEST);
+    let widths = claims.iter().map(|claim| columns::width(&became(claim))).filter(|width| *width <= WIDEST);
     let width = widths.max().unwrap_or(0);
     let mut text = String::new();
     let mut last = None;
@@ -240,9 +241,9 @@ fn table(claims: &[Claim<'_>]) -> String {
         }
         let became = became(claim);
         let said = claim.text.replace('\n', " ");
-        text.push_str(&match became.chars().count() > width {
+        text.push_str(&match columns::width(&became) > width {
             true => format!("  {became}\n  {:width$}  {said}\n", ""),
-            false => format!("  {became}{}  {said}\n", " ".repeat(width - became.chars().count())),
+            false => format!("  {}  {said}\n", columns::padded(&became, width)),
         });
     }
     if !text.is_empty() {

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use mask::{Mask, Secrets};
 use model::{Node, NodeKind};
+use report::columns;
 use serde_json::{Value, json};
 
 use crate::error::CliError;
@@ -116,11 +117,10 @@ fn table(lines: &[Line]) -> String {
         other => other.to_string(),
     };
     let values: Vec<String> = lines.iter().map(shown).collect();
-    let names = lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
-    let width = values.iter().map(|value| value.chars().count()).max().unwrap_or(0).min(48);
+    let names = columns::widest(lines.iter().map(|line| &line.name));
+    let width = columns::widest(&values).min(48);
     let row = |(line, value): (&Line, &String)| {
-        let gap = " ".repeat(width.saturating_sub(value.chars().count()));
-        format!("{:names$}  {value}{gap}  {}\n", line.name, line.layer)
+        format!("{:names$}  {}  {}\n", line.name, columns::padded(value, width), line.layer)
     };
     lines.iter().zip(&values).map(row).collect()
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use agent::{AGENTS, Readiness};
 use model::Diagnostic;
+use report::columns;
 use sandbox::Host;
 use sandbox::supervise::{self, Containment};
 use serde_json::json;
@@ -246,12 +247,12 @@ fn draw(findings: &[Finding], terminal: &Terminal) -> String {
     };
     let (yes, no) = if style.unicode { ("✓", "✗") } else { ("ok", "--") };
     let kinds = findings.iter().map(|found| found.kind.len()).max().unwrap_or(0);
-    let names = findings.iter().map(|found| found.name.chars().count()).max().unwrap_or(0);
+    let names = columns::widest(findings.iter().map(|found| &found.name));
     let mut text = String::new();
     for found in findings {
         let mark = if found.ready { paint("32", yes) } else { paint("33", no) };
-        let gap = " ".repeat(names - found.name.chars().count());
-        let line = format!("{mark} {:kinds$}  {}{gap}  {}", found.kind, found.name, found.about.join(", "));
+        let name = columns::padded(&found.name, names);
+        let line = format!("{mark} {:kinds$}  {name}  {}", found.kind, found.about.join(", "));
         text.push_str(line.trim_end());
         text.push('\n');
         for hint in &found.hints {

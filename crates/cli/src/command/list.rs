@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::process::ExitCode;
 
+use report::columns;
 use serde_json::json;
 
 use crate::error::CliError;
@@ -136,13 +137,9 @@ fn built_in(args: &ListArgs) -> Option<Vec<(String, String)>> {
 
 /// Formats two columns.
 fn table(rows: &[(String, String)]) -> String {
-    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    rows.iter()
-        .map(|(name, about)| {
-            let gap = " ".repeat(width - name.chars().count() + 2);
-            format!("{}\n", format!("{name}{gap}{about}").trim_end())
-        })
-        .collect()
+    let width = columns::widest(rows.iter().map(|(name, _)| name));
+    let row = |(name, about): &(String, String)| format!("{}  {about}", columns::padded(name, width));
+    rows.iter().map(|columns| row(columns).trim_end().to_owned() + "\n").collect()
 }
 
 #[cfg(test)]
@@ -162,5 +159,12 @@ mod tests {
         assert_eq!(rows.len(), grade::OPERATORS.len());
         assert!(rows.contains(&("$not".into(), "The expectation does not hold.".into())));
         assert!(rows.iter().all(|(name, summary)| name.starts_with('$') && summary.ends_with('.')), "{rows:?}");
+    }
+
+    #[test]
+    fn columns_are_aligned_below_cjk_and_emoji() {
+        let rows = [("挨拶", "one"), ("👍", "two"), ("abc", "")];
+        let rows = rows.map(|(name, about)| (name.to_owned(), about.to_owned()));
+        assert_eq!(table(&rows), "挨拶  one\n👍    two\nabc\n");
     }
 }

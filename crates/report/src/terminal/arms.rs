@@ -9,7 +9,7 @@ use super::Paint;
 use super::grid::{Cell, Grid, Ink};
 use crate::arms::{Arms, without_variant};
 use crate::figure::{about, chance, counted, gain, gains, money, percent, range, seconds, signed};
-use crate::plain;
+use crate::{columns, plain};
 
 /// Maximum width of an arm's name.
 const NAME: usize = 44;
@@ -422,7 +422,7 @@ fn folded(sentence: &str, paint: &Paint, painted: fn(&Paint, &str) -> String) ->
     for word in sentence.split(' ') {
         match lines.last_mut() {
             Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => line.push_str(&format!(" {word}")),
+            Some(line) if columns::width(line) + 1 + columns::width(word) <= room => line.push_str(&format!(" {word}")),
             _ => lines.push(word.to_owned()),
         }
     }

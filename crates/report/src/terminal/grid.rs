@@ -1,6 +1,7 @@
 //! Table that shows as many columns as there is room for.
 
 use super::Paint;
+use crate::columns;
 
 /// Style of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,7 +32,7 @@ impl Cell {
     }
 
     fn width(&self) -> usize {
-        self.text.chars().count()
+        columns::width(&self.text)
     }
 }
 
@@ -153,7 +154,7 @@ impl Grid {
             Row::Cells(cells) => cells.get(column),
             Row::Heading(_) => None,
         });
-        cells.map(Cell::width).chain([self.columns[column].head.chars().count()]).max().unwrap_or(0)
+        cells.map(Cell::width).chain([columns::width(&self.columns[column].head)]).max().unwrap_or(0)
     }
 }
 
@@ -191,6 +192,16 @@ mod tests {
         assert_eq!(lines[0], "  name    long head    last");
         assert_eq!(lines[2], "  a               1  22,222");
         assert_eq!(lines[3], "  longer", "nothing stands behind the last word");
+    }
+
+    #[test]
+    fn cjk_and_emoji_move_nothing() {
+        let mut grid = Grid::new(&[("name", 0), ("n", 0)]);
+        for name in ["挨拶する", "👍 ok", "plain"] {
+            grid.row([name.into(), "1".into()]);
+        }
+        let drawn = grid.draw(&Paint::new(Style::plain()));
+        assert_eq!(drawn, "  name      n\n  挨拶する  1\n  👍 ok     1\n  plain     1\n");
     }
 
     #[test]

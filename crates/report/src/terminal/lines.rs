@@ -9,7 +9,7 @@ use model::{Envelope, Event, Outcome, Status, TrialRecord};
 use super::{Detail, Paint, awaited, result};
 use crate::figure::{elapsed, money, span, whole};
 use crate::names::Names;
-use crate::{plain, score};
+use crate::{columns, plain, score};
 
 /// Key of the repetitions of a trial: suite, case and arm.
 type Series = (Arc<str>, Arc<str>, Arc<str>);
@@ -99,8 +99,7 @@ impl Lines {
         notes.extend(record.usage.map(|tokens| format!("{} tokens", whole(tokens.total()))));
         notes.extend(record.cost_usd.map(money));
         if !notes.is_empty() {
-            let width = self.names.width().min(60);
-            parts[0] = format!("{:<width$}", parts[0]);
+            parts[0] = columns::padded(&parts[0], self.names.width().min(60));
             parts.push(paint.dim(&paint.join(&notes)));
         }
         let time = format!("{:>6}", elapsed(record.duration_ms));

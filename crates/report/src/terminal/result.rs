@@ -5,7 +5,7 @@ use model::{Capture, Ending, Finding, Outcome, Status, TrialRecord};
 use super::{Detail, Paint, Style, failure, finding, indented, score};
 use crate::figure::{counted, elapsed, in_and_out, money, whole};
 use crate::names::Names;
-use crate::plain;
+use crate::{columns, plain};
 
 /// Maximum length of a line of text.
 const TEXT: usize = 300;
@@ -22,7 +22,7 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
 
     let name = names.of_record(record);
     let column = (names.width() + 4).max(46).min(paint.width().saturating_sub(24));
-    let dots = ".".repeat(column.saturating_sub(name.chars().count() + 1).max(3));
+    let dots = ".".repeat(column.saturating_sub(columns::width(&name) + 1).max(3));
     text.push_str(&format!("  {} {} {}\n", paint.bold(&name), paint.dim(&dots), verdict(record, paint)));
 
     if let Some(sentence) = turned(record) {
@@ -41,8 +41,7 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
         let noted = finding.status != Status::Met || detail.evidence;
         if detail.quiet { noted } else { noted || !finding.implicit }
     };
-    let width =
-        record.findings.iter().filter(shown).map(|finding| finding.id.chars().count()).max().unwrap_or(0).min(36);
+    let width = columns::widest(record.findings.iter().filter(shown).map(|finding| &finding.id)).min(36);
     for found in record.findings.iter().filter(shown) {
         text.push_str(&one(found, width, record, paint, detail));
     }
@@ -146,7 +145,7 @@ fn one(found: &Finding, width: usize, record: &TrialRecord, paint: &Paint, detai
     } else {
         paint.dim(paint.mark_of(found.status))
     };
-    let mut text = format!("    {mark} {id:<width$}  {because}").trim_end().to_owned();
+    let mut text = format!("    {mark} {}  {because}", columns::padded(&id, width)).trim_end().to_owned();
     text.push('\n');
     for capture in &found.captures {
         text.push_str(&captured(capture, paint));

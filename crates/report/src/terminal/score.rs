@@ -4,7 +4,7 @@ use model::{Detail, Finding, Outcome, Status, TrialRecord};
 
 use super::Paint;
 use crate::figure::points;
-use crate::{plain, score};
+use crate::{columns, plain, score};
 
 /// Maximum number of parts of one finding.
 const PARTS: usize = 16;
@@ -152,7 +152,7 @@ fn line(detail: &Detail, weight: f64, above: Above<'_>, depth: usize, paint: &Pa
     notes.extend(detail.critical.then(|| critical("critical")));
     Line {
         mark: format!("{margin}{}", paint.as_outcome(outcome, paint.mark(outcome))),
-        width: margin.len() + name.chars().count(),
+        width: margin.len() + columns::width(&name),
         name,
         points,
         note: paint.join(&notes),

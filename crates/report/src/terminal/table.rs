@@ -11,6 +11,7 @@ use model::{Envelope, Event, Outcome};
 use super::lines::Lines;
 use super::screen::Screen;
 use super::{Detail, Paint, doing};
+use crate::columns;
 use crate::figure::elapsed;
 use crate::names::Names;
 
@@ -123,8 +124,7 @@ impl Table {
     fn says(&mut self, trial: &str, what: String) {
         if let Some(row) = self.rows.get_mut(trial) {
             row.waiting = what;
-            let width = self.names.width().min(44);
-            let name = format!("{:<width$}", row.name);
+            let name = columns::padded(&row.name, self.names.width().min(44));
             row.bar.set_message(format!("{}  {}", self.paint.bold(&name), self.paint.dim(&row.waiting)));
         }
     }

@@ -1,7 +1,10 @@
 //! Reads files that this program did not write: files that an agent wrote, and files whose path a user typed.
 //!
-//! Only regular files are opened, so a pipe or a device never blocks the caller. Every read has a size limit that the
-//! caller sets. A file below a folder is read only if no link leads out of that folder.
+//! Only a regular file is opened, so a pipe or a device never blocks the caller, and never more is read than the caller
+//! asked for. A file below a folder is read only if no link leads out of that folder. [`parallel::map`] shares the work on many
+//! files among threads.
+
+pub mod parallel;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};

@@ -1,16 +1,8 @@
 //! Distributes work on many files over several threads.
 
 use std::io;
-use std::num::NonZero;
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
-/// Maximum number of threads for one piece of work. More threads would wait for each other in the file system.
-const MOST: usize = 8;
-
-/// Number of threads available. It is cached because determining it takes longer than copying a file.
-static THREADS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get).min(MOST));
+use files::parallel;
 
 /// Applies `work` to `items` in chunks of `at_a_time`: on this thread if there is only one chunk, otherwise on several.
 /// The results are in the order of the items.
@@ -22,38 +14,7 @@ pub(super) fn each<T: Sync, R: Send>(
     at_a_time: usize,
     work: impl Fn(&[T]) -> io::Result<R> + Sync,
 ) -> io::Result<Vec<R>> {
-    let shares: Vec<&[T]> = items.chunks(at_a_time).collect();
-    let threads = shares.len().min(*THREADS);
-    if threads < 2 {
-        return shares.into_iter().map(work).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let hand = || {
-        let mut done = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(share) = shares.get(at) else { return done };
-            let result = work(share);
-            if result.is_err() {
-                next.fetch_max(shares.len(), Ordering::Relaxed);
-            }
-            done.push((at, result));
-        }
-    };
-    let mut done = thread::scope(|scope| {
-        let others: Vec<_> =
-            (1..threads).filter_map(|_| thread::Builder::new().spawn_scoped(scope, hand).ok()).collect();
-        let mut done = hand();
-        for other in others {
-            match other.join() {
-                Ok(more) => done.extend(more),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        done
-    });
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, result)| result).collect()
+    parallel::map(items.chunks(at_a_time).collect(), 1, work).into_iter().collect()
 }
 
 #[cfg(test)]

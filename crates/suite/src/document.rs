@@ -18,15 +18,13 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use files::parallel;
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StructureStyle, Tag, options};
 use model::decode::Problems;
 use model::{Diagnostic, Excerpt, Node, NodeKind, Source, Span, Spanned};
 use serde_json::Number;
 
-use crate::parallel;
-
-/// Maximum number of values that anchors and aliases may add to one document. A page of shared fixtures needs some
-/// hundreds.
+/// The most values that anchors and aliases may add to one document. A page of shared fixtures needs some hundreds.
 const ALIAS_BUDGET: usize = 100_000;
 
 /// Language of a document.

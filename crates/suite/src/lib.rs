@@ -15,7 +15,6 @@ mod library;
 mod load;
 mod model_name;
 mod module_tree;
-mod parallel;
 mod path;
 mod project;
 mod reference;

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use files::parallel;
 use model::decode::Problems;
 use model::{Case, Diagnostic, Excerpt, NodeKind, Severity, Suite};
 
@@ -11,7 +12,6 @@ use crate::discover::{self, Candidate, Standing};
 use crate::document::{self, Language};
 use crate::format::{self, CODE, EVALS, EVALS_FOLDER, FORMATS, FixtureSettings, NAMED, SuiteFile, near_miss};
 use crate::library::{Library, home_of};
-use crate::parallel;
 use crate::path::shown;
 
 /// Minimum number of files per thread. Fewer are read on one thread, because starting another one costs as much as

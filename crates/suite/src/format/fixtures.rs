@@ -19,6 +19,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use files::parallel;
 use model::decode::{Fields, Problems};
 use model::{Case, Diagnostic, Node, Source};
 
@@ -30,7 +31,6 @@ use self::sheet::Sheet;
 use self::tag::FUNCTION;
 use super::NamedFormat;
 use crate::library::Library;
-use crate::parallel;
 
 pub use self::field::{FIELDS, FRONT_FIELDS, Field, Kind, SECTION_FIELDS, STRICT};
 pub use self::settings::FixtureSettings;

@@ -1,9 +1,13 @@
-//! Parallel map over several threads.
+//! The same work on many files, or parts of them, on several threads.
+//!
+//! Scoped threads rather than `rayon`: this is one function, and it needs neither a pool that lives on nor more crates.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// Maximum number of threads; starting more is not worth the cost.
-const MOST_THREADS: usize = 8;
+/// More threads than this wait for each other in the file system. Counting the processors takes longer than copying a
+/// file, so it is done once.
+static MOST_THREADS: LazyLock<usize> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from).min(8));
 
 /// Stack size of a thread, equal to that of a program's main thread because parsing is recursive.
 const STACK: usize = 8 << 20;
@@ -11,8 +15,7 @@ const STACK: usize = 8 << 20;
 /// Returns the results of `work` for `items`, in their order. Another thread is started only for every `per_thread`
 /// items.
 pub fn map<T: Send, R: Send>(items: Vec<T>, per_thread: usize, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let available = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = items.len().div_ceil(per_thread).min(available).min(MOST_THREADS);
+    let threads = items.len().div_ceil(per_thread).min(*MOST_THREADS);
     if threads <= 1 {
         return items.into_iter().map(work).collect();
     }
@@ -26,7 +29,7 @@ pub fn map<T: Send, R: Send>(items: Vec<T>, per_thread: usize, work: impl Fn(T) 
         done
     };
     let mut all: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let hire = |_| std::thread::Builder::new().name("load".into()).stack_size(STACK).spawn_scoped(scope, run).ok();
+        let hire = |_| std::thread::Builder::new().name("files".into()).stack_size(STACK).spawn_scoped(scope, run).ok();
         let others: Vec<_> = (1..threads).filter_map(hire).collect();
         let mut all = run();
         for other in others {

@@ -4,13 +4,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use crate::provider::PROVIDERS;
 
 /// Proxy variables in both spellings.
 const NETWORK: [&str; 8] =
     ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"];
 
-/// Keys, addresses and proxies by the names of their variables. The values are never shown.
+/// The characters that are escaped in a URL.
+const IN_URL: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Keys, addresses and proxies, by the names of their variables. What is in it is never shown.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
     values: BTreeMap<String, String>,
@@ -32,11 +37,6 @@ impl Credentials {
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str).filter(|value| !value.is_empty())
-    }
-
-    /// Returns the first of several variables that is set.
-    pub(crate) fn first(&self, names: &[&str]) -> Option<&str> {
-        names.iter().find_map(|name| self.get(name))
     }
 }
 
@@ -61,16 +61,9 @@ impl Key {
     /// Replaces the key in `text`, including its JSON and URL encodings.
     pub(crate) fn scrub(&self, text: &str) -> String {
         let json = serde_json::Value::String(self.text.to_string()).to_string();
-        let url: String = self.text.bytes().map(in_url).collect();
+        let url = utf8_percent_encode(&self.text, IN_URL).to_string();
         let forms = [&*self.text, json.trim_matches('"'), &url];
         forms.iter().fold(text.to_owned(), |text, form| text.replace(form, "[key]"))
-    }
-}
-
-fn in_url(byte: u8) -> String {
-    match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
     }
 }
 

@@ -1,80 +1,47 @@
 //! Splitting of a byte stream into its events or lines, wherever the chunks of bytes are cut.
 
+use crate::event_stream::{Event, Events, Lines};
 use crate::wire::Framing;
 
 /// Assembles the events or lines of a stream.
 #[derive(Debug)]
 pub(crate) struct Frames {
     framing: Framing,
-    /// Bytes since the last end of a line.
-    line: Vec<u8>,
-    /// Data of the current event.
-    data: Vec<u8>,
-    has_data: bool,
-    /// True if the last byte was a carriage return, so that a line feed right after it does not end another line.
-    after_return: bool,
-    begun: bool,
+    lines: Lines,
+    events: Events,
 }
 
 impl Frames {
     pub(crate) fn new(framing: Framing) -> Self {
-        Self { framing, line: Vec::new(), data: Vec::new(), has_data: false, after_return: false, begun: false }
+        Self { framing, lines: Lines::default(), events: Events::default() }
     }
 
     /// Takes the next bytes; returns the data of every piece that they complete.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
-        let mut pieces = Vec::new();
-        for &byte in bytes {
-            match byte {
-                b'\n' if std::mem::take(&mut self.after_return) => {}
-                b'\n' | b'\r' => {
-                    self.after_return = byte == b'\r';
-                    let line = std::mem::take(&mut self.line);
-                    pieces.extend(self.end_of_line(line));
-                }
-                _ => {
-                    self.after_return = false;
-                    self.line.push(byte);
-                }
-            }
-        }
-        pieces
+        let lines = self.lines.take(bytes);
+        lines.into_iter().filter_map(|line| self.piece(line)).collect()
     }
 
     /// Returns the remaining pieces at the end of the stream: a last line without a line end, and an event without
     /// the blank line after it.
     pub(crate) fn finish(mut self) -> Vec<Vec<u8>> {
-        let line = std::mem::take(&mut self.line);
-        let mut pieces: Vec<Vec<u8>> =
-            if line.is_empty() { Vec::new() } else { self.end_of_line(line).into_iter().collect() };
-        pieces.extend(self.end_of_event());
-        pieces
+        let line = self.lines.rest();
+        let last = if line.is_empty() { None } else { self.piece(line) };
+        last.into_iter().chain(self.events.finish().and_then(data)).collect()
     }
 
-    fn end_of_line(&mut self, line: Vec<u8>) -> Option<Vec<u8>> {
-        if self.framing == Framing::Lines {
-            return Some(line).filter(|line| !line.iter().all(u8::is_ascii_whitespace));
+    /// The piece that is complete with `line`. A line that is not UTF-8 is a piece that cannot be read.
+    fn piece(&mut self, line: Vec<u8>) -> Option<Vec<u8>> {
+        match std::str::from_utf8(&line) {
+            Ok(line) if self.framing == Framing::Events => self.events.take(line).and_then(data),
+            _ => Some(line).filter(|line| !line.iter().all(u8::is_ascii_whitespace)),
         }
-        let mut line = line.as_slice();
-        if !std::mem::replace(&mut self.begun, true) {
-            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-        }
-        if line.is_empty() {
-            return self.end_of_event();
-        }
-        // Event names, ids and comments contain nothing that the data does not.
-        let value = line.strip_prefix(b"data:").or((line == b"data").then_some(b""))?;
-        if std::mem::replace(&mut self.has_data, true) {
-            self.data.push(b'\n');
-        }
-        self.data.extend_from_slice(value.strip_prefix(b" ").unwrap_or(value));
-        None
     }
+}
 
-    fn end_of_event(&mut self) -> Option<Vec<u8>> {
-        let has_data = std::mem::take(&mut self.has_data);
-        Some(std::mem::take(&mut self.data)).filter(|data| has_data && !data.is_empty())
-    }
+/// Names of events say nothing that the data does not.
+fn data(event: Event) -> Option<Vec<u8>> {
+    Some(event.data.into_bytes()).filter(|data| !data.is_empty())
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
-//! HTTP clients. They are created on first use: a run without a model needs none.
+//! The clients for HTTP, of models and of agents behind HTTP. They are made when they are first needed: a run without a
+//! model needs none.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use reqwest::{Client, NoProxy, Proxy, redirect};
 
@@ -15,24 +17,9 @@ pub(crate) struct Network {
     secure: OnceLock<Result<Client, String>>,
 }
 
-/// Configured proxies.
-#[derive(Default)]
-struct Proxies {
-    http: Option<String>,
-    https: Option<String>,
-    never: String,
-}
-
 impl Network {
     pub(crate) fn new(credentials: &Credentials, policy: &Policy) -> Self {
-        let first = |names: &[&str]| credentials.first(names).map(str::to_owned);
-        // Addresses on this machine are never reached through a proxy.
-        let never = first(&["NO_PROXY", "no_proxy"]).unwrap_or_default();
-        let proxies = Proxies {
-            http: first(&["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]),
-            https: first(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
-            never: format!("localhost,127.0.0.0/8,::1,{never}"),
-        };
+        let proxies = Proxies::of(|name| credentials.get(name));
         Self { proxies, policy: policy.clone(), ..Self::default() }
     }
 
@@ -42,27 +29,58 @@ impl Network {
     /// Returns a description of the problem.
     pub(crate) fn client(&self, is_secure: bool) -> Result<Client, String> {
         let place = if is_secure { &self.secure } else { &self.plain };
-        place.get_or_init(|| self.make(is_secure)).clone()
+        let connect = self.policy.timeouts.connect;
+        place.get_or_init(|| self.proxies.client(is_secure, connect, None)).clone()
+    }
+}
+
+/// The proxies that the environment names.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Proxies {
+    http: Option<String>,
+    https: Option<String>,
+    never: String,
+}
+
+impl Proxies {
+    /// Reads the usual variables, in both spellings; `get` looks one up.
+    pub fn of<'e>(get: impl Fn(&str) -> Option<&'e str>) -> Self {
+        let first = |names: &[&str]| names.iter().find_map(|name| get(name).filter(|value| !value.is_empty()));
+        let never = first(&["NO_PROXY", "no_proxy"]).unwrap_or_default();
+        Self {
+            http: first(&["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]).map(str::to_owned),
+            https: first(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]).map(str::to_owned),
+            // What listens on this machine is never reached through another.
+            never: format!("localhost,127.0.0.0/8,::1,{never}"),
+        }
     }
 
-    fn make(&self, is_secure: bool) -> Result<Client, String> {
-        // If another part of the process has already chosen a provider, that one works as well.
+    /// Makes a client for addresses that are secure or plain. `connect` is how long a connection may take to be opened,
+    /// and `idle` how long an unused one is kept.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn client(&self, is_secure: bool, connect: Duration, idle: Option<Duration>) -> Result<Client, String> {
+        // Somebody else in the process may have chosen already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = Client::builder()
             .user_agent(concat!("trialrun/", env!("CARGO_PKG_VERSION")))
-            // A redirect would send the key to another address.
+            // A redirect would carry keys to whoever it names.
             .redirect(redirect::Policy::none())
-            .connect_timeout(self.policy.timeouts.connect)
+            .connect_timeout(connect)
             .tcp_nodelay(true)
             .no_proxy();
+        if let Some(idle) = idle {
+            client = client.pool_idle_timeout(idle);
+        }
         if !is_secure {
             client = client.tls_certs_only([]);
         }
-        let proxies = [self.proxies.http.as_ref().map(Proxy::http), self.proxies.https.as_ref().map(Proxy::https)];
-        for proxy in proxies.into_iter().flatten() {
-            // The address may contain a password, so it is not repeated.
+        for proxy in [self.http.as_ref().map(Proxy::http), self.https.as_ref().map(Proxy::https)].into_iter().flatten()
+        {
+            // The address may hold a password, so it is not repeated.
             let proxy = proxy.map_err(|_| "the proxy's address cannot be used".to_owned())?;
-            client = client.proxy(proxy.no_proxy(NoProxy::from_string(&self.proxies.never)));
+            client = client.proxy(proxy.no_proxy(NoProxy::from_string(&self.never)));
         }
         client.build().map_err(|error| error.without_url().to_string())
     }

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD_NO_PAD;
 use model::{Node, NodeKind};
+use percent_encoding::percent_decode_str;
 
 use crate::layers;
 
@@ -275,8 +278,9 @@ fn in_url(value: &str) -> Vec<String> {
             found.push(user.to_owned());
         }
         if !password.is_empty() {
-            found.extend([password.to_owned(), decoded(password)]);
-            // A short password is recognised by the text around it.
+            let decoded = percent_decode_str(password).decode_utf8_lossy().into_owned();
+            found.extend([password.to_owned(), decoded]);
+            // A short password is told from ordinary text by what stands around it.
             found.extend((password.len() < SHORTEST).then(|| format!("{user}:{password}@")));
         }
     }
@@ -309,40 +313,13 @@ fn forms(secret: &str) -> Vec<Vec<u8>> {
     forms
 }
 
-/// Decodes the percent escapes of a URL in `text`.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let escape = after.get(..2).filter(|_| byte == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
-        match escape.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(escaped) => {
-                bytes.push(escaped);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Returns the base64 digits that depend only on `bytes` if `before` bytes, modulo 3, of other data precede them;
-/// without padding.
+/// The base64 of `bytes` where `before` bytes, modulo 3, of something else stand before them: the digits that depend on
+/// these bytes alone, without padding.
 fn base64_within(bytes: &[u8], before: usize) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let all: Vec<u8> = std::iter::repeat_n(0, before).chain(bytes.iter().copied()).collect();
-    let mut digits = String::new();
-    for group in all.chunks(3) {
-        let bits = group.iter().enumerate().fold(0_u32, |bits, (at, byte)| bits | u32::from(*byte) << (16 - 8 * at));
-        // Keeps only the digits that whole bytes fill: an incomplete digit depends on the bytes after it.
-        let whole = group.len() * 8 / 6;
-        let digit = |at: usize| DIGITS.get((bits >> (18 - 6 * at) & 63) as usize).copied().map(char::from);
-        digits.extend((0..whole).filter_map(digit));
-    }
-    digits.split_off((before * 8).div_ceil(6))
+    let all = [&[0; 2][..before], bytes].concat();
+    // As many digits as whole bytes fill: an unfinished one depends on what comes behind.
+    let whole = all.len() * 8 / 6;
+    BASE64_STANDARD_NO_PAD.encode(&all).get((before * 8).div_ceil(6)..whole).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
         required: 2,
         run: |call| {
             let date = date::read(call.value(0), call.clock)?;
-            date::show(&date, call.text_argument(1)?.unwrap_or_default())
+            date::show(date, call.text_argument(1)?.unwrap_or_default())
         },
     },
     Operation {
@@ -93,7 +93,7 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
         required: 1,
         run: |call| {
             let now = call.clock.now_ms.ok_or_else(|| Failure::new("the time is not known here"))?;
-            date::show(&date::Moment::of_ms(now, call.clock), call.text_argument(0)?.unwrap_or_default())
+            date::show(date::of_ms(now, call.clock), call.text_argument(0)?.unwrap_or_default())
         },
     },
     Operation {

@@ -3,7 +3,7 @@
 use model::ToolCall;
 use serde_json::{Map, Value, json};
 
-use super::command::quoted;
+use crate::command_line::quoted;
 
 /// Name of the tool that changes files.
 pub(super) const APPLY_PATCH: &str = "apply_patch";

@@ -1,10 +1,10 @@
 //! HTTP clients. All conversations of a run share them and their connections.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use reqwest::{Client, NoProxy, Proxy, redirect};
+use llm::Proxies;
+use reqwest::Client;
 use sandbox::Host;
 use tokio::runtime::{self, Handle};
 
@@ -27,66 +27,21 @@ struct Purpose {
     proxies: Proxies,
 }
 
-/// Proxies for requests.
-#[derive(Debug, Clone, PartialEq, Default)]
-struct Proxies {
-    http: Option<String>,
-    https: Option<String>,
-    never: String,
-}
-
-impl Proxies {
-    fn of(env: &BTreeMap<String, String>) -> Self {
-        let first =
-            |names: [&str; 4]| names.iter().find_map(|name| env.get(*name).filter(|value| !value.is_empty())).cloned();
-        let never = env.get("NO_PROXY").or_else(|| env.get("no_proxy")).map_or("", String::as_str);
-        Self {
-            http: first(["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]),
-            https: first(["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
-            // Addresses of this machine are never reached through a proxy.
-            never: format!("localhost,127.0.0.0/8,::1,{never}"),
-        }
-    }
-}
-
-/// Returns the client for a secure or plain address on the current runtime.
+/// The client for an address that is secure or plain, on the present runtime.
 ///
 /// # Errors
 /// Returns an error message if the client cannot be created.
 pub(crate) fn client(is_secure: bool, host: &Host) -> Result<Client, String> {
-    let purpose = Purpose { runtime: Handle::current().id(), is_secure, proxies: Proxies::of(&host.env) };
+    let proxies = Proxies::of(|name| host.env.get(name).map(String::as_str));
+    let purpose = Purpose { runtime: Handle::current().id(), is_secure, proxies };
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, client)) = clients.iter().find(|(of, _)| *of == purpose) {
         return Ok(client.clone());
     }
-    let client = make(&purpose)?;
+    let client = purpose.proxies.client(is_secure, CONNECTING, Some(IDLE))?;
     if clients.len() >= KEPT {
         clients.remove(0);
     }
     clients.push((purpose, client.clone()));
     Ok(client)
-}
-
-fn make(purpose: &Purpose) -> Result<Client, String> {
-    // Other code in the process may have installed a provider already, which is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut client = Client::builder()
-        .user_agent(concat!("trialrun/", env!("CARGO_PKG_VERSION")))
-        // A redirect would send the headers to an arbitrary host.
-        .redirect(redirect::Policy::none())
-        .connect_timeout(CONNECTING)
-        .pool_idle_timeout(IDLE)
-        .tcp_nodelay(true)
-        .no_proxy();
-    if !purpose.is_secure {
-        // Reading the system's certificates takes time.
-        client = client.tls_certs_only([]);
-    }
-    let Proxies { http, https, never } = &purpose.proxies;
-    for proxy in [http.as_ref().map(Proxy::http), https.as_ref().map(Proxy::https)].into_iter().flatten() {
-        // The address may contain a password, so it is not shown.
-        let proxy = proxy.map_err(|_| "the proxy's address cannot be used".to_owned())?;
-        client = client.proxy(proxy.no_proxy(NoProxy::from_string(never)));
-    }
-    client.build().map_err(|error| error.without_url().to_string())
 }

@@ -3,7 +3,9 @@
 use model::ToolCall;
 use serde_json::{Map, Value, json};
 
-/// Name of the tool for patches.
+use crate::command_line::quoted;
+
+/// The tool that takes them.
 pub(super) const TOOL: &str = "apply_patch";
 
 /// Change of one file by a patch.
@@ -57,12 +59,6 @@ impl Change {
         TOOL.clone_into(&mut call.raw_name);
         call
     }
-}
-
-/// Quotes a word for a shell, if needed.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
-    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]

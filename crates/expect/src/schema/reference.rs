@@ -6,6 +6,7 @@ use std::rc::Rc;
 use jsonschema::uri;
 use model::decode::Problems;
 use model::{Node, NodeKind};
+use percent_encoding::percent_decode_str;
 
 use super::vocabulary::{Dialect, Role, Under, keyword};
 
@@ -147,7 +148,7 @@ impl<'a> References<'a> {
     }
 
     fn fragment(&self, resource: &'a Node, base: &str, fragment: &str) -> Option<&'a Node> {
-        let fragment = decode(fragment)?;
+        let fragment = percent_decode_str(fragment).decode_utf8().ok()?;
         if !fragment.is_empty() && !fragment.starts_with('/') {
             return self
                 .anchors
@@ -188,24 +189,4 @@ fn join(base: &str, reference: &str) -> Result<String, String> {
     let base = uri::from_str(base).map_err(|error| error.to_string())?;
     let joined = uri::resolve_against(&base.borrow(), reference).map_err(|error| error.to_string())?;
     Ok(joined.as_str().trim_end_matches('#').to_owned())
-}
-
-/// Decodes percent-encoded bytes.
-fn decode(text: &str) -> Option<String> {
-    if !text.contains('%') {
-        return Some(text.to_owned());
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, behind @ ..] = rest {
-        if *first == b'%' {
-            let code = behind.get(..2).and_then(|code| std::str::from_utf8(code).ok())?;
-            bytes.push(u8::from_str_radix(code, 16).ok()?);
-            rest = &behind[2..];
-        } else {
-            bytes.push(*first);
-            rest = behind;
-        }
-    }
-    String::from_utf8(bytes).ok()
 }

@@ -3,14 +3,14 @@
 mod anthropic;
 mod chunk;
 mod data_line;
-mod frames;
 mod responses;
 mod ui;
 
 use serde_json::{Map, Value};
 
-use self::frames::{Event, Events, Lines};
 use super::path::Path;
+use llm::event_stream::{Event, Events, Lines};
+
 use crate::answer::Answer;
 use crate::answer::document;
 use crate::answer::usage::Count;

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use model::{Forge, ForgeKind, SideEffects};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sandbox::Host;
 use sandbox::supervise::{self, Output};
 use serde_json::Value;
@@ -157,8 +158,8 @@ impl Remover {
         }
         let project = api_project(forge);
         let name = match forge.kind {
-            ForgeKind::GitHub => escaped(branch, "/"),
-            ForgeKind::GitLab => escaped(branch, ""),
+            ForgeKind::GitHub => utf8_percent_encode(branch, IN_PATH),
+            ForgeKind::GitLab => utf8_percent_encode(branch, IN_PART),
         };
         let (look, head, delete) = match forge.kind {
             ForgeKind::GitHub => {
@@ -357,23 +358,14 @@ fn is_missing(because: &str) -> bool {
 fn api_project(forge: &Forge) -> String {
     match forge.kind {
         ForgeKind::GitHub => format!("repos/{}", forge.project),
-        ForgeKind::GitLab => format!("projects/{}", escaped(&forge.project, "")),
+        ForgeKind::GitLab => format!("projects/{}", utf8_percent_encode(&forge.project, IN_PART)),
     }
 }
 
-/// Percent-encodes a part of a path in a URL, except the characters in `plain`.
-fn escaped(text: &str, plain: &str) -> String {
-    let mut written = String::new();
-    for byte in text.bytes() {
-        let c = char::from(byte);
-        if c.is_ascii_alphanumeric() || "-._~".contains(c) || plain.contains(c) {
-            written.push(c);
-        } else {
-            written.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    written
-}
+/// The characters that are escaped in a part of a path.
+const IN_PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// The same for several parts.
+const IN_PATH: &AsciiSet = &IN_PART.remove(b'/');
 
 #[cfg(test)]
 mod tests {
@@ -403,6 +395,7 @@ mod tests {
 
     #[test]
     fn names_stay_one_part_of_a_path() {
-        assert_eq!((escaped("a/b#?", "/"), escaped("a/b", "")), ("a/b%23%3F".to_owned(), "a%2Fb".to_owned()));
+        assert_eq!(utf8_percent_encode("a/b#?", IN_PATH).to_string(), "a/b%23%3F");
+        assert_eq!(utf8_percent_encode("a/b", IN_PART).to_string(), "a%2Fb");
     }
 }

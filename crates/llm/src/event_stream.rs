@@ -1,16 +1,16 @@
-//! Assembles the lines and events of a stream from chunks with arbitrary boundaries.
+//! Lines and events of streams (`text/event-stream`), from bytes that come cut anywhere.
 
 /// Assembles lines, which end with a line feed, a carriage return or both.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub struct Lines {
     line: Vec<u8>,
     /// True if the last byte was a carriage return, so that a following line feed does not end another line.
     after_return: bool,
 }
 
 impl Lines {
-    /// Adds the next bytes and returns the lines that are now complete.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+    /// Takes in the next bytes; gives the lines that are complete with them.
+    pub fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
         let mut rest = bytes;
         if self.after_return && !rest.is_empty() {
@@ -31,31 +31,32 @@ impl Lines {
         lines
     }
 
-    /// Returns the rest at the end of the stream: a line without a line end.
-    pub(super) fn rest(&mut self) -> Vec<u8> {
+    /// What is left when the stream has ended: a line that nobody ended.
+    pub fn rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.line)
     }
 }
 
 /// An event of `text/event-stream`.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Event {
-    /// Type of the event; empty if it has none.
-    pub(super) name: String,
-    pub(super) data: String,
+pub struct Event {
+    /// The name; empty where it has none.
+    pub name: String,
+    /// The data, its lines joined.
+    pub data: String,
 }
 
 /// Assembles events.
 #[derive(Debug, Default)]
-pub(super) struct Events {
+pub struct Events {
     event: Event,
     has_data: bool,
     has_begun: bool,
 }
 
 impl Events {
-    /// Adds a line and returns the event that is now complete.
-    pub(super) fn take(&mut self, line: &str) -> Option<Event> {
+    /// Takes in a line; gives the event that is complete with it.
+    pub fn take(&mut self, line: &str) -> Option<Event> {
         let is_first = !std::mem::replace(&mut self.has_begun, true);
         let line = if is_first { line.strip_prefix('\u{feff}').unwrap_or(line) } else { line };
         if line.is_empty() {
@@ -77,8 +78,8 @@ impl Events {
         None
     }
 
-    /// Returns the unfinished event, which has no empty line after it.
-    pub(super) fn finish(&mut self) -> Option<Event> {
+    /// The event that has begun, without the empty line behind it.
+    pub fn finish(&mut self) -> Option<Event> {
         let event = std::mem::take(&mut self.event);
         std::mem::take(&mut self.has_data).then_some(event)
     }

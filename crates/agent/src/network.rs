@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use llm::error_chain;
 use model::Node;
 use model::decode::Problems;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -10,7 +11,7 @@ use sandbox::Host;
 use script::Value;
 use tokio::runtime::Handle;
 
-use super::http::{chain, client};
+use super::http::client;
 
 /// Maximum size of a response, in bytes.
 const LARGEST: usize = 16 << 20;
@@ -80,7 +81,7 @@ impl Network {
         if let Some(body) = text("body") {
             sent = sent.body(body.to_owned());
         }
-        let response = sent.send().await.map_err(|error| failed(chain(&error.without_url())))?;
+        let response = sent.send().await.map_err(|error| failed(error_chain(&error.without_url())))?;
         read(response).await.map_err(failed)
     }
 }
@@ -105,7 +106,7 @@ async fn read(mut response: reqwest::Response) -> Result<Value, String> {
     let headers = response.headers().iter().map(|(name, value)| pair(name, value)).collect();
     let (status, url) = (response.status(), response.url().to_string());
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|error| chain(&error.without_url()))? {
+    while let Some(piece) = response.chunk().await.map_err(|error| error_chain(&error.without_url()))? {
         body.extend_from_slice(&piece);
         if body.len() > LARGEST {
             return Err(format!("the response is larger than {} MiB", LARGEST >> 20));

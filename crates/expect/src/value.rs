@@ -116,11 +116,7 @@ pub fn kind(value: Option<&Value>) -> &'static str {
 pub fn shown(value: Option<&Value>) -> String {
     const MOST: usize = 80;
     let Some(value) = value else { return "nothing".into() };
-    let text = json(value);
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    model::text::shortened(&json(value), MOST)
 }
 
 /// Same as `shown`, but a text has no quotes. For use after other words.

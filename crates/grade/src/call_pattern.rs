@@ -294,11 +294,7 @@ impl std::fmt::Display for ArgumentPattern {
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => words::quoted(text),
-        other => {
-            let text = other.to_string();
-            let cut: String = text.chars().take(SHOWN).collect();
-            if cut.len() < text.len() { format!("{cut}…") } else { cut }
-        }
+        other => model::text::shortened(&other.to_string(), SHOWN),
     }
 }
 

@@ -12,8 +12,7 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// Returns `text`, cut if it is long.
 pub(crate) fn shortened(text: &str) -> String {
-    let shown: String = text.chars().take(SHOWN).collect();
-    if shown.len() < text.len() { format!("{shown}…") } else { shown }
+    model::text::shortened(text, SHOWN)
 }
 
 /// Formats a count: `1 turn`, `2 turns`.

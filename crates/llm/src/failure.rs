@@ -224,11 +224,7 @@ impl fmt::Display for Failure {
 
 /// Returns the start of a text on one line.
 pub(crate) fn clipped(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    model::text::one_line(text, LONGEST)
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub use credentials::Credentials;
 pub use failure::{Failure, Trouble};
 pub use flight::{Flight, Flights, Waiting};
 pub use message::{Block, Message, Role};
-pub use network::Proxies;
+pub use network::{Proxies, error_chain};
 pub use openrouter::{ListPrices, slug_candidates};
 pub use policy::{Policy, Timeouts};
 pub use price::{Price, PriceList, Prices, price_lists};

@@ -1,6 +1,8 @@
 //! The clients for HTTP, of models and of agents behind HTTP. They are made when they are first needed: a run without a
 //! model needs none.
 
+use std::error::Error;
+use std::fmt::Write as _;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -84,4 +86,18 @@ impl Proxies {
         }
         client.build().map_err(|error| error.without_url().to_string())
     }
+}
+
+/// Returns the text of `error` with those of everything behind it.
+pub fn error_chain(error: &dyn Error) -> String {
+    let mut told = error.to_string();
+    let mut behind = error.source();
+    while let Some(error) = behind {
+        let text = error.to_string();
+        if !told.contains(&text) {
+            let _ = write!(told, ": {text}");
+        }
+        behind = error.source();
+    }
+    told
 }

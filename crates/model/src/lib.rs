@@ -34,6 +34,7 @@ mod span;
 pub mod statistics;
 mod step;
 mod summary;
+pub mod text;
 pub mod tool;
 mod trace;
 mod usage;

@@ -78,15 +78,8 @@ impl Source {
 
     /// Returns the line that contains `span`. It can be drawn without this source.
     pub fn excerpt(&self, span: Span) -> Excerpt {
-        let floor = |mut at: usize| {
-            at = at.min(self.text.len());
-            while !self.text.is_char_boundary(at) {
-                at -= 1;
-            }
-            at
-        };
-        let start = floor(span.start());
-        let end = floor(span.end()).max(start);
+        let start = self.text.floor_char_boundary(span.start());
+        let end = self.text.floor_char_boundary(span.end()).max(start);
         let lines = self.lines();
         let line = lines.partition_point(|begin| *begin <= start);
         let line_start = lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
@@ -111,14 +104,8 @@ fn around(text: &str, at: usize, column: usize) -> (&str, usize) {
         return (text, 0);
     }
     let at = at.min(text.len());
-    let mut from = at.saturating_sub(KEPT);
-    while !text.is_char_boundary(from) {
-        from += 1;
-    }
-    let mut to = (at + KEPT).min(text.len());
-    while !text.is_char_boundary(to) {
-        to -= 1;
-    }
+    let from = text.ceil_char_boundary(at.saturating_sub(KEPT));
+    let to = text.floor_char_boundary(at + KEPT);
     let before = text.get(from..at).map_or(0, |before| before.chars().count());
     (&text[from..to.max(from)], (column - 1).saturating_sub(before))
 }

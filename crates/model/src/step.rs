@@ -159,13 +159,7 @@ impl ToolCall {
 
     /// Returns `Name(key="value", …)` with the first two arguments, each cut to 50 characters.
     pub fn summary(&self) -> String {
-        let shown = |value: &Value| {
-            let text = value.to_string();
-            match text.char_indices().nth(50) {
-                Some((end, _)) => format!("{}…", &text[..end]),
-                None => text,
-            }
-        };
+        let shown = |value: &Value| crate::text::shortened(&value.to_string(), 50);
         let arguments = self.input.as_object().map(|input| {
             input.iter().take(2).map(|(key, value)| format!("{key}={}", shown(value))).collect::<Vec<_>>().join(", ")
         });
@@ -179,7 +173,7 @@ impl ToolCall {
         let question = || input.get("questions")?.get(0)?.get("question");
         let value = named.or_else(question).or_else(|| input.values().find(|value| value.is_string()))?;
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+        Some(crate::text::folded(&text))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::columns;
 pub(crate) fn folded(text: &str, most: usize, ellipsis: &str) -> String {
     // Far more than any line shows, so that a huge text is not scanned for its first words.
     let head = front(text, most.saturating_mul(8).max(4096));
-    cut(&clean(head).split_whitespace().collect::<Vec<_>>().join(" "), most, ellipsis, head.len() < text.len())
+    cut(&model::text::folded(&clean(head)), most, ellipsis, head.len() < text.len())
 }
 
 /// One line as it is: nothing folded, control characters gone, line ends too, cut to `most` columns.
@@ -87,11 +87,7 @@ fn cut(text: &str, most: usize, ellipsis: &str, already: bool) -> String {
 }
 
 fn front(text: &str, most: usize) -> &str {
-    let mut end = most.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    &text[..text.floor_char_boundary(most)]
 }
 
 #[cfg(test)]

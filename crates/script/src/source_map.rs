@@ -42,11 +42,7 @@ pub(crate) fn byte(text: &str, line: u32, column: u32) -> usize {
     let start = line_start(text, line);
     let rest = &text[start..];
     let length = rest.find('\n').unwrap_or(rest.len());
-    let mut at = start + length.min(column as usize);
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
+    text.floor_char_boundary(start + length.min(column as usize))
 }
 
 /// Converts the byte offset `at` of `text`, which is on `line`, to a source map position.

@@ -282,10 +282,7 @@ pub(crate) struct Site {
 fn thrown_at(text: &str, language: Language, at: usize) -> usize {
     /// Maximum distance to the beginning of a statement, in bytes.
     const NEAR: usize = 4_000;
-    let mut from = at.saturating_sub(NEAR);
-    while !text.is_char_boundary(from) {
-        from -= 1;
-    }
+    let from = text.floor_char_boundary(at.saturating_sub(NEAR));
     if !text[from..at].contains("throw") {
         return at;
     }

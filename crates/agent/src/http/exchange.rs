@@ -1,6 +1,5 @@
 //! Sends one request and reads its response; retries where that is safe or configured.
 
-use std::error::Error;
 use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -219,7 +218,7 @@ impl Exchange<'_> {
     /// Returns the failure for a request without a response.
     fn lost(&self, error: reqwest::Error) -> Fault {
         let is_connect = error.is_connect();
-        let told = chain(&error.without_url());
+        let told = llm::error_chain(&error.without_url());
         let to = format!("{} {}", self.settings.method, self.settings.shown_url());
         if is_connect {
             return Fault::new(Kind::Unreachable, format!("{to}: no connection: {told}"));
@@ -367,7 +366,7 @@ impl<'a> Arriving<'a> {
     /// Returns the next bytes of the response; `None` at its end.
     async fn next(&mut self) -> Result<Option<bytes::Bytes>, Fault> {
         let bytes = self.response.chunk().await.map_err(|error| {
-            let told = chain(&error.without_url());
+            let told = llm::error_chain(&error.without_url());
             let is_cut = ["error reading a body", "unexpected end", "unexpected EOF", "closed"]
                 .iter()
                 .any(|sign| told.contains(sign));
@@ -417,18 +416,4 @@ fn shown_status(status: StatusCode) -> String {
         Some(reason) => format!("{} {reason}", status.as_u16()),
         None => status.as_u16().to_string(),
     }
-}
-
-/// Returns the message of an error with those of all its causes.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut told = error.to_string();
-    let mut behind = error.source();
-    while let Some(error) = behind {
-        let text = error.to_string();
-        if !told.contains(&text) {
-            let _ = write!(told, ": {text}");
-        }
-        behind = error.source();
-    }
-    told
 }

@@ -20,7 +20,6 @@ use sandbox::{BoxFuture, Breakage};
 
 use self::body::{Body, Talk};
 use self::conversation::Conversation;
-pub(super) use self::exchange::chain;
 pub(super) use self::network::client;
 pub use self::reference::reference;
 use self::settings::Settings;

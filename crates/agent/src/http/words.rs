@@ -14,11 +14,7 @@ pub(super) fn clipped(text: &str, most: usize) -> String {
 
 /// Returns `text` on one line, shortened if it is long.
 pub(super) fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LINE) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    model::text::one_line(text, LINE)
 }
 
 #[cfg(test)]

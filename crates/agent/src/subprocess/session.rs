@@ -1,5 +1,6 @@
 //! A conversation with a program: one process for the whole conversation, or one for each message.
 
+use model::text::shortened;
 use model::{Ending, Step, Usage, UserMessage};
 use sandbox::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -18,7 +19,9 @@ use crate::turn::Turn;
 const MOST_NOTICES: usize = 100;
 /// Maximum length of a line in a notice, in characters.
 const LONGEST_NOTICE: usize = 2000;
-/// Maximum size of stdout for one message, in bytes.
+/// The most characters of something unreadable that are repeated.
+const SHOWN: usize = 300;
+/// The most that may be written to stdout for one message, in bytes.
 const MOST_OUTPUT: usize = 64 << 20;
 /// Maximum size of a plain text answer, in bytes.
 const LONGEST_TEXT: usize = 16 << 20;
@@ -105,7 +108,7 @@ impl Conversation {
         };
         self.process = Some(process);
         let map = heard?;
-        let shown = clipped(&Value::Object(map.clone()).to_string());
+        let shown = shortened(&Value::Object(map.clone()).to_string(), SHOWN);
         Reported::read(map).ok_or_else(|| Ending::GaveUp {
             because: format!("its answer has no `message`, `text`, `content` or `response`: {shown}"),
         })
@@ -172,7 +175,7 @@ impl Conversation {
                             self.notice("agent", &line, turn)?;
                             turn.warn(format!(
                                 "a line on stdout begins like an answer and is not valid JSON ({error}): {}",
-                                clipped(&line.text)
+                                shortened(&line.text, SHOWN)
                             ));
                         }
                     }
@@ -324,7 +327,7 @@ fn of_json(output: &str) -> Result<Reported, Ending> {
     answer.ok_or_else(|| Ending::GaveUp {
         because: format!(
             "its answer is not JSON with a `message`, `text`, `content` or `response`: {}",
-            clipped(output)
+            shortened(output, SHOWN)
         ),
     })
 }
@@ -346,15 +349,6 @@ fn within_bounds(line: &Line, written: usize, most: usize) -> Result<(), Ending>
         () => return Ok(()),
     };
     Err(Ending::GaveUp { because })
-}
-
-/// Returns the beginning of a text.
-fn clipped(text: &str) -> String {
-    let mut shown: String = text.chars().take(300).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    shown
 }
 
 impl Session for Conversation {

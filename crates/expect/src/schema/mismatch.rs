@@ -201,12 +201,7 @@ pub(super) fn kind_of(value: &Value) -> &'static str {
 
 /// Returns the value as JSON, cut if it is long.
 pub(super) fn shown(value: &Value) -> String {
-    let text = value.to_string();
-    if text.chars().count() <= SHOWN {
-        return text;
-    }
-    let cut: String = text.chars().take(SHOWN).collect();
-    format!("{cut}…")
+    model::text::shortened(&value.to_string(), SHOWN)
 }
 
 /// Returns "must be "a", "b" or "c"".

@@ -1,10 +1,13 @@
 //! Formats of dates and times, and their order.
 
 use std::cmp::Ordering;
+use std::str::FromStr;
+
+use jiff::civil::Date;
 
 /// True for `2024-02-29`, a day that exists.
 pub(super) fn is_date(text: &str) -> bool {
-    day_number(text).is_some()
+    date(text).is_some()
 }
 
 /// True for `12:00:00Z`, with an offset.
@@ -58,7 +61,7 @@ fn amounts(text: &str, units: &str) -> bool {
 
 /// Compares dates. Returns `None` if one is not a date.
 pub(super) fn compare_dates(left: &str, right: &str) -> Option<Ordering> {
-    Some(day_number(left)?.cmp(&day_number(right)?))
+    Some(date(left)?.cmp(&date(right)?))
 }
 
 /// Compares times as instants of one day. A time without offset is UTC.
@@ -77,8 +80,8 @@ pub(super) fn compare_date_times(left: &str, right: &str) -> Option<Ordering> {
 }
 
 fn instant(text: &str) -> Option<f64> {
-    let (date, time) = split(text)?;
-    Some(f64::from(day_number(date)?) * 86_400.0 + Clock::read(time)?.instant())
+    let (day, time) = split(text)?;
+    Some(date(day)?.duration_since(Date::ZERO).as_secs_f64() + Clock::read(time)?.instant())
 }
 
 /// Splits at the only `t`, `T` or white space.
@@ -88,26 +91,16 @@ fn split(text: &str) -> Option<(&str, &str)> {
     (!time.contains(is_separator)).then_some((date, time))
 }
 
-/// Returns a number that increases with every existing day.
-fn day_number(text: &str) -> Option<i32> {
+/// A day that exists.
+fn date(text: &str) -> Option<Date> {
     let bytes = text.as_bytes();
-    if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
+    if bytes.len() != 10 || !text.is_ascii() || bytes[4] != b'-' || bytes[7] != b'-' {
         return None;
     }
-    let year = digits(&text[..4])?;
-    let month = digits(&text[5..7])?;
-    let day = digits(&text[8..])?;
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let lengths = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let before = usize::try_from(month - 1).ok()?;
-    if !(1..=*lengths.get(before)?).contains(&day) {
-        return None;
-    }
-    let leaps = (year + 3) / 4 - (year + 99) / 100 + (year + 399) / 400;
-    Some(year * 365 + leaps + lengths[..before].iter().sum::<i32>() + day)
+    Date::new(digits(&text[..4])?, digits(&text[5..7])?, digits(&text[8..])?).ok()
 }
 
-fn digits(text: &str) -> Option<i32> {
+fn digits<T: FromStr>(text: &str) -> Option<T> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
@@ -131,7 +124,7 @@ impl Clock {
         }
         let hour = digits(&text[..2])?;
         let minute = digits(&text[3..5])?;
-        digits(&text[6..8])?;
+        digits::<i32>(&text[6..8])?;
         let fraction = match &text[8..] {
             rest if rest.starts_with('.') => {
                 let length = rest[1..].bytes().take_while(u8::is_ascii_digit).count();
@@ -185,6 +178,6 @@ fn offset(zone: &str) -> Option<i32> {
         2 => digits(minutes)?,
         _ => return None,
     };
-    let hours = digits(hours)?;
+    let hours: i32 = digits(hours)?;
     (hours <= 23 && minutes <= 59).then_some(sign * (hours * 60 + minutes))
 }

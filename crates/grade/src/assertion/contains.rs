@@ -61,7 +61,7 @@ impl Matcher for Contains {
 impl Contains {
     /// Returns a hint if the answer contains the words of the text with different white space between them.
     fn near(&self, answer: &str) -> Option<String> {
-        let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let plain = model::text::folded;
         let (answer, text) = (plain(answer), plain(&self.text));
         let is_near = !text.is_empty() && folded::find(&answer, &text).is_some();
         is_near.then(|| "the same words are there, with other white space between them".to_owned())

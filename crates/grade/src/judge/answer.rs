@@ -215,7 +215,7 @@ fn score(row: &Value, scale: u64, place: &str) -> Result<u64, String> {
 /// Reads a text as one line, shortened to `LONGEST`.
 fn text(row: &Value, key: &str, place: &str) -> Result<String, String> {
     let text = row.get(key).and_then(Value::as_str).ok_or(format!("`{key}` of `{place}` must be a text"))?;
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = model::text::folded(text);
     Ok(match line.char_indices().nth(LONGEST) {
         Some((end, _)) => line[..end].to_owned(),
         None => line,

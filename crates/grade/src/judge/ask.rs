@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use llm::{BoxFuture, InSchema, Model, NoAnswer, ProviderError, Trouble, in_schema};
 use model::Aside;
+use model::text::one_line;
 use serde_json::Value;
 
 use super::answer::Answer;
@@ -101,7 +102,7 @@ impl Judge {
     /// Returns the last error after which the model is being retried, if it was not returned before.
     pub fn last_error(&self) -> Option<String> {
         self.model.take_steps().into_iter().rev().find_map(|step| match step {
-            model::Step::Retry { error, .. } => Some(clipped(&error)),
+            model::Step::Retry { error, .. } => Some(one_line(&error, LONGEST_ERROR)),
             _ => None,
         })
     }
@@ -170,13 +171,15 @@ impl Judge {
             }
         };
         match answer.as_ref().err().and_then(is_unavailable) {
-            Some(error) => self.breaker.failed(&clipped(&error.to_string()), is_lasting(error)),
+            Some(error) => self.breaker.failed(&one_line(&error.to_string(), LONGEST_ERROR), is_lasting(error)),
             None => self.breaker.answered(),
         }
         if let (Ok(answer), Some(key), Some((cache, _))) = (&answer, key, &self.cache) {
             cache.put(key, answer.clone());
         }
-        let told = |none: NoAnswer| format!("the judge {} gave no verdict: {}", self.name, clipped(&none.to_string()));
+        let told = |none: NoAnswer| {
+            format!("the judge {} gave no verdict: {}", self.name, one_line(&none.to_string(), LONGEST_ERROR))
+        };
         Vote { answer: answer.map_err(told), took }
     }
 
@@ -254,13 +257,4 @@ fn is_lasting(error: &ProviderError) -> bool {
 fn refuses_temperature(none: &NoAnswer) -> bool {
     let NoAnswer::Provider(ProviderError::Failed(failure)) = none else { return false };
     failure.trouble == Trouble::BadRequest && failure.message.to_ascii_lowercase().contains("temperature")
-}
-
-/// Returns the beginning of a text, on one line.
-fn clipped(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LONGEST_ERROR) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
 }

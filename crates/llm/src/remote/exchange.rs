@@ -2,8 +2,6 @@
 
 mod document;
 
-use std::error::Error;
-use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -18,7 +16,7 @@ use crate::credentials::Key;
 use crate::failure::clipped;
 use crate::frames::Frames;
 use crate::wire::{Dialect, Framing, Gather, Progress, Spoilt, Told};
-use crate::{Failure, Flights, Policy, Reply, Request, Trouble, retry_after};
+use crate::{Failure, Flights, Policy, Reply, Request, Trouble, error_chain, retry_after};
 
 /// Marker at the end of an event stream, used by some vendors.
 const END: &[u8] = b"[DONE]";
@@ -271,8 +269,8 @@ impl Attempt<'_> {
 
     fn broken(&self, error: reqwest::Error) -> Failure {
         let error = error.without_url();
-        let told = chain(&error);
-        // The decompressor reports every broken body as undecodable, even if the connection closed.
+        let told = error_chain(&error);
+        // What takes compressed bodies apart reports every broken one as undecodable, also where the connection closed.
         let is_cut =
             ["error reading a body", "unexpected end", "unexpected EOF"].iter().any(|sign| told.contains(sign));
         let trouble = match () {
@@ -299,18 +297,4 @@ impl Arriving {
         self.limit = None;
         self._flight = None;
     }
-}
-
-/// Formats an error with all its causes.
-fn chain(error: &dyn Error) -> String {
-    let mut told = error.to_string();
-    let mut behind = error.source();
-    while let Some(error) = behind {
-        let text = error.to_string();
-        if !told.contains(&text) {
-            let _ = write!(told, ": {text}");
-        }
-        behind = error.source();
-    }
-    told
 }

@@ -89,12 +89,7 @@ impl Expectation {
 
 /// Returns the start of a text on one line.
 fn shortened(text: &str) -> String {
-    const MOST: usize = 200;
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    model::text::one_line(text, 200)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::Tokens;
+use model::text::one_line;
 
 use super::Script;
 use super::fault::{Fault, FaultKind};
@@ -156,10 +157,10 @@ impl Playback {
             Route::UnscriptedSubagent => {
                 let first = request.first_user_text().unwrap_or_default();
                 let message = format!(
-                    "the script {} has no steps for a sub-agent's conversation (its first message begins: {}); \
+                    "the script {} has no steps for a sub-agent's conversation (its first message begins: \"{}\"); \
                      add one under `conversations` with `match: {{subagent: true}}`",
                     self.script.name,
-                    beginning(&first),
+                    one_line(&first, 60),
                 );
                 state.report(ProblemKind::Unscripted, &message);
                 return Next::at_once(Answer::Failed(ProviderError::Unscripted { message }), "a sub-agent's request");
@@ -349,15 +350,6 @@ fn side_reply(request: &Request, number: u64) -> Reply {
         stop_reason: StopReason::EndTurn,
         tokens: Some(Tokens::default()),
         ..Reply::default()
-    }
-}
-
-/// Returns the first words of a text, in quotes.
-fn beginning(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(60) {
-        Some((end, _)) => format!("\"{}…\"", &line[..end]),
-        None => format!("\"{line}\""),
     }
 }
 

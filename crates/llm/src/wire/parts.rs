@@ -62,11 +62,7 @@ pub(super) fn whole(value: &Value, path: &[&str]) -> Option<u64> {
 
 /// Splits a text into two parts, so that clients have pieces to assemble; an empty text yields none.
 pub(super) fn halves(text: &str) -> impl Iterator<Item = &str> {
-    let mut middle = text.len() / 2;
-    while !text.is_char_boundary(middle) {
-        middle += 1;
-    }
-    let (first, second) = text.split_at(middle);
+    let (first, second) = text.split_at(text.ceil_char_boundary(text.len() / 2));
     [first, second].into_iter().filter(|part| !part.is_empty())
 }
 

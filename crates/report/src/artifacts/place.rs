@@ -101,8 +101,7 @@ fn folder_name(name: &str) -> String {
         let digest = name
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        let end = (0..=LONGEST - 20).rev().find(|end| written.is_char_boundary(*end)).unwrap_or(0);
-        written = format!("{}~{digest:016x}", &written[..end]);
+        written = format!("{}~{digest:016x}", &written[..written.floor_char_boundary(LONGEST - 20)]);
     }
     if written.is_empty() { "%".to_owned() } else { written }
 }

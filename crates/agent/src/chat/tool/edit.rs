@@ -56,7 +56,7 @@ fn edit(arguments: &mut Arguments, files: &Files) -> Said {
 
 /// Returns a hint if `old` occurs with different whitespace or line ends.
 fn almost(text: &str, old: &str) -> &'static str {
-    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = model::text::folded;
     let wanted = words(old);
     if !wanted.is_empty() && words(text).contains(&wanted) { ", but it is with other spaces or line ends" } else { "" }
 }

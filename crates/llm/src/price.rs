@@ -21,8 +21,8 @@ pub struct Price {
     pub cache_write: f64,
     /// Output, including reasoning.
     pub output: f64,
-    /// When the price was last checked against the vendor's, for prices that are built in.
-    pub checked: Option<Date>,
+    /// The day as of which the price is known, if it is built in.
+    pub as_of: Option<Date>,
 }
 
 impl Price {
@@ -34,7 +34,7 @@ impl Price {
             output: completion * MILLION,
             cache_read: cache_read.unwrap_or(prompt) * MILLION,
             cache_write: cache_write.unwrap_or(0.0) * MILLION,
-            checked: None,
+            as_of: None,
         }
     }
 
@@ -115,7 +115,7 @@ fn price(node: &Node, problems: &mut Problems) -> Option<Price> {
         return Some(Price::per_token(input, output, cache_read, cache_write));
     }
     let (cache_read, cache_write) = (cache_read.unwrap_or(input), cache_write.unwrap_or(input));
-    Some(Price { input, output, cache_read, cache_write, checked: None })
+    Some(Price { input, output, cache_read, cache_write, as_of: None })
 }
 
 fn amount(node: &Node, problems: &mut Problems) -> Option<f64> {
@@ -131,7 +131,7 @@ fn amount(node: &Node, problems: &mut Problems) -> Option<f64> {
     value
 }
 
-/// The prices of one vendor that were checked on the same day. A model that is on no list has no price rather than a
+/// The prices of one vendor that are known as of the same day. A model that is on no list has no price rather than a
 /// guessed one; neither has one whose price depends on the length of ordinary prompts.
 #[derive(Debug, Deserialize)]
 pub struct PriceList {
@@ -139,8 +139,8 @@ pub struct PriceList {
     pub vendor: String,
     /// The page that the prices are from.
     pub source: String,
-    /// The day on which they were checked.
-    pub checked: Date,
+    /// The day as of which they are known.
+    pub as_of: Date,
     /// Prices by model: input, input read from a cache, input written to one, and output.
     models: BTreeMap<String, [f64; 4]>,
 }
@@ -173,7 +173,7 @@ fn built_in(provider: &str, model: &str) -> Option<Price> {
     price_lists().iter().filter(|list| list.vendor == vendor).find_map(|list| {
         let (_, row) = list.models.iter().find(|(name, _)| is_edition(model, name))?;
         let [input, cache_read, cache_write, output] = *row;
-        Some(Price { input, cache_read, cache_write, output, checked: Some(list.checked) })
+        Some(Price { input, cache_read, cache_write, output, as_of: Some(list.as_of) })
     })
 }
 
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_token_has_its_price() {
-        let price = Price { input: 1.0, cache_read: 0.1, cache_write: 1.25, output: 5.0, checked: None };
+        let price = Price { input: 1.0, cache_read: 0.1, cache_write: 1.25, output: 5.0, as_of: None };
         let tokens = Tokens { input: 1000, cache_read: 10_000, cache_write: 100, output: 200, reasoning: Some(50) };
         assert!(about(price.cost(&tokens), 0.001 + 0.001 + 0.000_125 + 0.001));
     }
@@ -234,7 +234,7 @@ mod tests {
             for (name, row) in &list.models {
                 assert_eq!(names.iter().filter(|other| *other == &name).count(), 1, "{name}");
                 let price = Prices::default().of(&list.vendor, name, true).unwrap();
-                assert_eq!(price.checked, Some(list.checked), "{name}");
+                assert_eq!(price.as_of, Some(list.as_of), "{name}");
                 let [input, cache_read, _, output] = *row;
                 assert!(0.0 < cache_read && cache_read < input && input < output, "{name}");
             }

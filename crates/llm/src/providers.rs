@@ -23,7 +23,7 @@ pub struct Providers {
 /// Address of an account, and its key.
 type Sign = (String, Option<Key>);
 
-/// Models whose cost was computed from built-in prices, and when those were checked.
+/// Models whose cost was computed from built-in prices, and as of when those are known.
 pub(crate) type DatedPrices = Arc<Mutex<BTreeMap<String, Date>>>;
 
 #[derive(Clone, Default)]
@@ -93,7 +93,7 @@ impl Providers {
         &self.shared.prices
     }
 
-    /// Returns the models whose cost was computed from built-in prices so far, and when those were checked.
+    /// Returns the models whose cost was computed from built-in prices so far, and as of when those are known.
     pub fn dated_prices(&self) -> BTreeMap<String, Date> {
         self.shared.dated_prices.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

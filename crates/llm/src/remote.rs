@@ -104,9 +104,9 @@ impl Remote {
     /// The cost of `tokens`, if the model has a price. A price that may be out of date is noted.
     fn cost(&self, tokens: &Tokens) -> Option<f64> {
         let price = self.price?;
-        if let Some(checked) = price.checked {
+        if let Some(as_of) = price.as_of {
             let mut dated = self.dated_prices.lock().unwrap_or_else(PoisonError::into_inner);
-            dated.insert(self.model.clone(), checked);
+            dated.insert(self.model.clone(), as_of);
         }
         Some(price.cost(tokens))
     }

@@ -187,7 +187,7 @@ fn model(provider: &llm::Provider, providers: &llm::Providers) -> Finding {
 }
 
 fn prices(list: &llm::PriceList) -> Finding {
-    let about = format!("{} models, checked on {} against {}", list.len(), list.checked, list.source);
+    let about = format!("{} models as of {}, from {}", list.len(), list.as_of, list.source);
     Finding { kind: "prices", name: list.vendor.clone(), ready: true, about: vec![about], hints: Vec::new() }
 }
 

@@ -167,7 +167,7 @@ fn doctor_names_the_providers_and_shows_no_key() {
         ran.out
     );
     assert!(ran.out.contains("openai:gpt-4.1-mini") && !ran.out.contains("canary"), "{}", ran.out);
-    assert!(ran.out.contains("checked on 2026-10-24 against https://platform.claude.com/"), "{}", ran.out);
+    assert!(ran.out.contains("as of 2026-10-24, from https://platform.claude.com/"), "{}", ran.out);
     let rows = project.run(&["config", "--json"]).json();
     assert!(rows.to_string().contains("openai:gpt-4.1-mini"), "{rows:#}");
 }

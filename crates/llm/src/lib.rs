@@ -51,5 +51,5 @@ pub use remote::Documents;
 pub use reply::{Reply, StopReason};
 pub use request::{Conversation, Part, Request, ResponseSchema, ToolSpec};
 pub use schema::{InSchema, NoAnswer, in_schema, json_of};
-pub use scripted::{FaultKind, Playback, Problem, ProblemKind, Script, ServedFault, Stage, reference};
+pub use scripted::{FaultKind, Playback, Problem, ProblemKind, Script, ServedFault, Stage};
 pub use wire::{Incoming, Rejection, SseEvent, SseStream, WIRES, Wire};

@@ -17,24 +17,24 @@
 //! In every text of a script `$SANDBOX` is replaced by the trial's working directory and `$HOME` by the agent's home
 //! directory, unless a letter, digit or `_` follows. `${HOME}` is left to the shell.
 //!
-//! [`reference()`] describes the format key by key, from the same tables that the tests compare with the reader.
+//! `docs/reference/scripted-model.md` describes the format; a test compares it with the reader.
 
 mod conversation;
 mod expectation;
 mod fault;
 mod playback;
 mod read;
-mod reference;
 #[cfg(test)]
 mod specimen;
 mod stage;
 mod step;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
 pub use fault::FaultKind;
 pub use playback::{Playback, Problem, ProblemKind, ServedFault};
-pub use reference::{EXAMPLE, reference};
 pub use stage::Stage;
 
 use crate::Provider;
@@ -45,7 +45,7 @@ use step::Step;
 pub(crate) const PROVIDER: Provider = Provider {
     name: "scripted",
     argument: "FILE",
-    summary: "answers from a file: steps of text, tool calls and faults; offline and deterministic",
+    summary: "Answers from a file: text, tool calls and faults; offline and deterministic",
     variables: &[],
     open: |opening| {
         let node = (opening.read)(opening.argument).map_err(crate::OpenError::Invalid)?;

@@ -24,7 +24,7 @@ static MESSAGES: Vendor = Vendor {
 pub(crate) const PROVIDER: Provider = Provider {
     name: "anthropic",
     argument: "MODEL",
-    summary: "Anthropic, by its Messages API",
+    summary: "Anthropic, Messages API",
     variables: &[KEY, TOKEN, ADDRESS],
     open: |opening| MESSAGES.open(opening),
 };

@@ -25,7 +25,7 @@ static CHAT: Vendor = Vendor {
 pub(crate) const PROVIDER: Provider = Provider {
     name: "ollama",
     argument: "MODEL",
-    summary: "Ollama, on this machine or another",
+    summary: "Ollama, local or remote",
     variables: &[KEY, HOST],
     open: |opening| CHAT.open(opening),
 };

@@ -32,21 +32,21 @@ pub(crate) static ASSISTANTS: Vendor =
 pub(crate) const PROVIDER: Provider = Provider {
     name: "openai",
     argument: "MODEL",
-    summary: "OpenAI, by its Chat Completions API",
+    summary: "OpenAI, Chat Completions API",
     variables: &[KEY, ADDRESS],
     open: |opening| CHAT_COMPLETIONS.open(opening),
 };
 
 pub(crate) const BY_RESPONSES: Provider = Provider {
     name: "openai-responses",
-    summary: "OpenAI, by its Responses API",
+    summary: "OpenAI, Responses API",
     open: |opening| RESPONSES.open(opening),
     ..PROVIDER
 };
 
 pub(crate) const CHAT: Provider = Provider {
     name: "openai-chat",
-    summary: "The same as `openai`",
+    summary: "Alias of `openai`",
     open: |opening| NAMED_CHAT.open(opening),
     ..PROVIDER
 };

@@ -28,7 +28,7 @@ static CHAT: Vendor = Vendor {
 pub(crate) const PROVIDER: Provider = Provider {
     name: "openrouter",
     argument: "VENDOR/MODEL",
-    summary: "OpenRouter, by its Chat Completions API",
+    summary: "OpenRouter, Chat Completions API",
     variables: &[KEY, ADDRESS],
     open: |opening| CHAT.open(opening),
 };

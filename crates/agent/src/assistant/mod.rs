@@ -8,7 +8,6 @@
 //! an answer that is *incomplete* because it reached its token limit or a filter cut it, a call of a tool that does not
 //! exist here. A run that was *cancelled* from outside counts as aborted.
 
-mod reference;
 mod responses;
 mod setting;
 mod shared;
@@ -22,7 +21,6 @@ use model::decode::Problems;
 use model::{Diagnostic, Node};
 use sandbox::{BoxFuture, Breakage};
 
-pub use self::reference::reference;
 use self::responses::Responses;
 use self::setting::{Api, Setting};
 use self::threads::Thread;

@@ -6,10 +6,9 @@ mod permission;
 mod prompt;
 mod prompt_file;
 mod reach;
-mod reference;
 mod skills;
 mod spent;
-mod tool;
+pub(super) mod tool;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +20,6 @@ use serde_json::Map;
 
 use self::permission::{Permissions, Verdict};
 pub(super) use self::reach::Reach;
-pub use self::reference::reference;
 use self::skills::InstalledSkill;
 use self::spent::Spent;
 use super::own_tools::{self, OwnTools, Owner};

@@ -10,7 +10,6 @@ mod exposure;
 mod launch;
 mod meter;
 mod process;
-mod reference;
 mod session;
 mod sign_in;
 mod skill_name;
@@ -22,7 +21,6 @@ use sandbox::{BoxFuture, Breakage, Host};
 
 use self::closed_tools::ClosedTools;
 use self::launch::{Launch, Occasion};
-pub use self::reference::reference;
 use self::session::Conversation;
 use self::sign_in::SignIn;
 use super::vendor::Vendor;
@@ -30,9 +28,12 @@ use super::{Agent, Description, Part, Program, Readiness, Scene};
 use crate::session::Session;
 
 /// The reasoning efforts that `--effort` takes.
-const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
+pub(crate) const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
+/// The oldest version that is known to work.
+const OLDEST: [u64; 3] = [2, 1, 197];
+
 /// Every tool of the versions that are known, and of older ones that suites still speak of.
-const TOOLS: &[&str] = &[
+pub(crate) const TOOLS: &[&str] = &[
     "Agent",
     "AskUserQuestion",
     "Bash",

@@ -9,7 +9,6 @@ mod follower;
 mod item;
 mod launch;
 mod meter;
-mod reference;
 mod rollout;
 mod session;
 mod sign_in;
@@ -19,7 +18,6 @@ use model::{Diagnostic, PermissionMode};
 use sandbox::{BoxFuture, Breakage, Host};
 
 use self::launch::{Launch, Occasion};
-pub use self::reference::reference;
 use self::session::Conversation;
 use self::sign_in::SignIn;
 use super::vendor::Vendor;

@@ -7,7 +7,6 @@ mod export;
 mod given;
 mod loaded;
 mod module;
-mod reference;
 
 use std::path::Path;
 
@@ -16,8 +15,7 @@ use sandbox::{BoxFuture, Breakage};
 
 use self::conversation::Conversation;
 use self::module::Module;
-pub use self::reference::reference;
-use super::{Agent, Description, Part, Scene};
+use super::{Agent, Part, Readiness, Scene};
 use crate::session::Session;
 
 /// A user's module; see the module documentation.

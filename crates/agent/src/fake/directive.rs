@@ -59,31 +59,31 @@ const fn kind(
 
 /// All directives.
 pub static DIRECTIVES: &[DirectiveKind] = &[
-    kind("say", "TEXT", "says TEXT, also when it begins with `!`", say),
-    kind("think", "TEXT", "thinks TEXT", think),
-    kind("call", "NAME {JSON} [=> RESULT]", "calls a tool, which answers RESULT (`ok`); nothing is really done", call),
-    kind("fail", "NAME {JSON} [=> RESULT]", "calls a tool, which answers RESULT (`error`) as an error", fail),
-    kind("ask", "QUESTION [| LABEL]…", "asks the user to choose one", ask),
-    kind("ask-many", "QUESTION [| LABEL]…", "asks the user to choose some", ask_many),
+    kind("say", "TEXT", "Says TEXT, even if it begins with `!`", say),
+    kind("think", "TEXT", "Thinks TEXT", think),
+    kind(
+        "call",
+        "NAME {JSON} [=> RESULT]",
+        "Records a tool call with RESULT (default `ok`) without running the tool",
+        call,
+    ),
+    kind("fail", "NAME {JSON} [=> RESULT]", "Records a tool call that failed with RESULT (default `error`)", fail),
+    kind("ask", "QUESTION [| LABEL]…", "Asks the user to choose one", ask),
+    kind("ask-many", "QUESTION [| LABEL]…", "Asks the user to choose any number", ask_many),
     kind(
         "write",
         "PATH [TEXT]",
-        "really writes TEXT and a line end to a file of the sandbox; `\\n` is a line end",
+        "Writes TEXT and a newline to a file in the sandbox; `\\n` in TEXT is a newline",
         write,
     ),
-    kind("skill", "NAME", "loads a skill, which is an error where it is not installed in `.fake/skills`", skill),
-    kind(
-        "with-skill",
-        "!DIRECTIVE",
-        "follows the directive where a skill, or the definition of a sub-agent, is installed",
-        with_skill,
-    ),
-    kind("sleep", "DURATION", "does nothing for a while, such as `200ms`", sleep),
-    kind("tokens", "INPUT OUTPUT [CACHE_READ [CACHE_WRITE]]", "says that it used these tokens", tokens),
-    kind("cost", "DOLLARS", "says that it cost this much", cost),
-    kind("error", "[TEXT]", "gives up with an error for an answer", give_up),
-    kind("provider-error", "[TEXT]", "ends as if the model provider had failed", fail_provider),
-    kind("abort", "[TEXT]", "ends as if its process had gone away", abort),
+    kind("skill", "NAME", "Loads a skill; an error if it is not installed in `.fake/skills`", skill),
+    kind("with-skill", "!DIRECTIVE", "Follows the directive if a skill or a sub-agent is installed", with_skill),
+    kind("sleep", "DURATION", "Waits, for example `200ms`", sleep),
+    kind("tokens", "INPUT OUTPUT [CACHE_READ [CACHE_WRITE]]", "Reports this token usage", tokens),
+    kind("cost", "DOLLARS", "Reports this cost", cost),
+    kind("error", "[TEXT]", "Gives up with an error", give_up),
+    kind("provider-error", "[TEXT]", "Ends as if the model provider had failed", fail_provider),
+    kind("abort", "[TEXT]", "Ends as if its process had died", abort),
 ];
 
 /// Parses the actions in `text`, in order. Consecutive lines that are not directives are said together.

@@ -18,7 +18,7 @@ use super::{Agent, Description, Part, Scene};
 use crate::session::{Reply, Session};
 use crate::turn::Turn;
 
-pub use self::directive::DIRECTIVES;
+pub use self::directive::{DIRECTIVES, DirectiveKind};
 
 /// Folder of its skills, relative to the working directory.
 const SKILLS: &str = ".fake/skills";

@@ -205,6 +205,12 @@ mod tests {
     }
 
     #[test]
+    fn the_page_lists_every_name() {
+        let page = include_str!("../../../../docs/reference/http-agent.md");
+        assert!(NAMES.iter().all(|name| page.contains(&format!("\n| `{name}` |"))));
+    }
+
+    #[test]
     fn what_is_said_is_never_taken_for_a_template() {
         for text in ["{{ vars.n }}", "{% if %}", "a {{{ x }}} b\n", "{# c #} {{ 1 }}", "{{{{{%", "\"quoted\" \\ {{\n"] {
             assert_eq!(made(&json!({"q": "{{ message }}"}), text), (json!({"q": text}), vec![]), "{text}");

@@ -9,9 +9,8 @@ mod log;
 mod patch;
 mod permission;
 mod provider;
-mod reference;
 mod session;
-mod tool;
+pub(super) mod tool;
 
 use model::{Diagnostic, nearest};
 use sandbox::{BoxFuture, Breakage, Host};
@@ -19,7 +18,6 @@ use sandbox::{BoxFuture, Breakage, Host};
 use self::launch::{Launch, Occasion};
 use self::permission::Places;
 use self::provider::Provider;
-pub use self::reference::reference;
 use self::session::Conversation;
 use super::{Agent, Description, Endpoint, Part, Program, Readiness, Scene};
 use crate::session::Session;

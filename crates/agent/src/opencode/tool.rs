@@ -75,8 +75,8 @@ pub(super) const CANONICAL: &[&str] = &[
     "Write",
 ];
 
-/// Returns a row for each tool: its own name, the canonical name, and the renamed arguments.
-pub(super) fn table() -> impl Iterator<Item = (&'static str, &'static str, &'static [(&'static str, &'static str)])> {
+/// The tools: OpenCode's name, the canonical name, and the arguments with another name.
+pub(crate) fn table() -> impl Iterator<Item = (&'static str, &'static str, &'static [(&'static str, &'static str)])> {
     OWN.iter().map(|own| (own.name, own.canonical, own.arguments))
 }
 

@@ -1,32 +1,4 @@
-//! A file of answers: JSON lines, one answer each.
-//!
-//! | key | what it is |
-//! | --- | --- |
-//! | `case` | the case it answers |
-//! | `i` | or the position in its file of the case it answers, from 0; a line with neither answers the case at its own position in the plan |
-//! | `output` | the answer; as text, anything but text is its JSON and `null` is no answer (`answer` is the same) |
-//! | `messages` | the conversation: `{role, content, tool_calls?, tools?}`; what follows a `user` message belongs to it |
-//! | `tool_calls` | `{name, input?, result?, is_error?, turn?}`; `turn` counts from 0, `args` is the same as `input` |
-//! | `questions` | questions to put to the user: texts, or `{question, options?, multi_select?}` |
-//! | `turns` | how many turns the model took (`turn_count` is the same) |
-//! | `ending` | `finished`, `gave_up`, `out_of_turns`, `timed_out`, `provider_failed`, `aborted`, `cancelled`, or as the report writes it |
-//! | `because` | why it ended like that |
-//! | `usage` | `{input, output, cache_read, cache_write, reasoning, cost_usd}`, each a number or absent |
-//! | `cost_usd` | what it cost |
-//! | `error` | there is no answer and this is why: the trial is broken |
-//! | `session_id`, `model` | as the agent said |
-//!
-//! An answer that text cannot carry is kept whole: `output` as the value it is (a missing one is missing, not `null`),
-//! `messages`, `usage` and every other key. In `messages`, a call is a `tool_calls` entry as above or as chat APIs write it
-//! (`{id, function: {name, arguments}}`), or an entry `{name, args, result?}` of `tools`; messages with the role `tool`
-//! answer the calls before them.
-//!
-//! A line without `messages` answers one message of the user. Where a conversation has more messages than were recorded,
-//! the trial is broken: that nothing was written down is nothing that the agent did. (A trial of the report is played with
-//! the first message, and nothing is missing after it.)
-//!
-//! Several lines for one case answer its repetitions in order, the last one every further one. A trial of the JSON
-//! report, on a line of its own, is such a line.
+//! A file of answers as JSON lines. `docs/reference/recorded-answers.md` describes the format.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -6,7 +6,6 @@
 
 mod launch;
 mod manner;
-mod reference;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -20,7 +19,6 @@ use sandbox::{BoxFuture, Breakage};
 
 use self::launch::Launch;
 use self::manner::{Manner, Mode};
-pub use self::reference::reference;
 use self::session::Conversation;
 use super::performer::Performer;
 use super::{Agent, Description, Part, Scene};

@@ -1,5 +1,9 @@
-//! `trialrun reference`: the pages of `docs/reference/`, generated from what the code says about itself.
+//! `trialrun reference`: the generated sections of the pages in `docs/reference/`.
+//!
+//! The pages are written by hand. A section such as a table of fields comes from the code and is kept between two lines:
+//! `<!-- generated: NAME -->` and `<!-- end -->`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -7,90 +11,97 @@ use crate::args::Args;
 use crate::error::CliError;
 use crate::terminal::Terminal;
 
+const BEGIN: &str = "<!-- generated: ";
+const END: &str = "<!-- end -->";
+
 /// Arguments of `reference`.
 #[derive(Debug, clap::Args)]
 pub struct ReferenceArgs {
-    /// Write the pages instead of checking that they are fresh
+    /// Update the generated sections instead of checking that they are current
     #[arg(long)]
     write: bool,
-    /// Where the pages are
+    /// Folder with the pages
     #[arg(long, value_name = "DIR", default_value = "docs/reference")]
     dir: PathBuf,
 }
 
-/// Writes the pages, or says which are stale.
+/// Updates the pages, or reports which are stale.
 pub fn run(args: &ReferenceArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let failed = |what: &str, error: &std::io::Error| CliError::environment(format!("cannot {what}: {error}"));
+    let folder = args.dir.display();
+    let entries = std::fs::read_dir(&args.dir).map_err(|error| failed(&format!("read {folder}"), &error))?;
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    paths.sort_unstable();
+    if paths.is_empty() {
+        return Err(CliError::usage(format!("{folder} has no pages (`*.md`)")));
+    }
+    let mut unused = sections();
     let mut stale = Vec::new();
-    for (name, text) in pages() {
-        let path = args.dir.join(name);
-        if args.write {
-            let failed =
-                |error: std::io::Error| CliError::environment(format!("cannot write {}: {error}", path.display()));
-            std::fs::create_dir_all(&args.dir).map_err(failed)?;
-            std::fs::write(&path, text).map_err(failed)?;
-            terminal.out(&format!("wrote {}\n", path.display()));
-        } else if std::fs::read_to_string(&path).ok().as_deref() != Some(&text) {
-            stale.push(path.display().to_string());
+    for path in paths {
+        let page = path.display().to_string();
+        let text = std::fs::read_to_string(&path).map_err(|error| failed(&format!("read {page}"), &error))?;
+        let updated = fill(&text, &mut unused).map_err(|wrong| CliError::usage(format!("{page}: {wrong}")))?;
+        if updated != text {
+            stale.push((path, page, updated));
         }
     }
-    if stale.is_empty() {
-        return Ok(ExitCode::SUCCESS);
+    if let Some(name) = unused.keys().next() {
+        return Err(CliError::usage(format!("no page in {folder} has the section `{name}`"))
+            .hint(format!("add the lines `{BEGIN}{name} -->` and `{END}` to a page")));
     }
-    Err(CliError::usage(format!("stale: {}", stale.join(", "))).hint("`trialrun reference --write` makes them anew"))
+    if !args.write && !stale.is_empty() {
+        let pages: Vec<String> = stale.into_iter().map(|(_, page, _)| page).collect();
+        return Err(CliError::usage(format!("stale: {}", pages.join(", ")))
+            .hint("`trialrun reference --write` updates the generated sections"));
+    }
+    for (path, page, updated) in stale {
+        std::fs::write(&path, updated).map_err(|error| failed(&format!("write {page}"), &error))?;
+        terminal.out(&format!("wrote {page}\n"));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
-fn pages() -> Vec<(&'static str, String)> {
-    vec![
-        ("scenario.md", suite::reference()),
-        ("conversation.md", suite::conversation_reference()),
-        ("evals.md", suite::evals_reference()),
-        ("configuration.md", suite::config_reference() + &crate::settings::variables_reference()),
-        ("fixtures.md", suite::fixtures_reference()),
-        ("assertions.md", grade::reference()),
-        ("operators.md", grade::operators_reference()),
-        ("templates.md", grade::templates_reference()),
-        ("scripted-model.md", llm::reference()),
-        ("chat-agent.md", agent::chat_reference()),
-        ("claude-code-agent.md", agent::claude_code_reference()),
-        ("codex-agent.md", agent::codex_reference()),
-        ("custom-agent.md", agent::custom_reference()),
-        ("http-agent.md", agent::http_reference()),
-        ("opencode-agent.md", agent::opencode_reference()),
-        ("subprocess-agent.md", agent::subprocess_reference()),
-        ("assistant-agent.md", agent::assistant_reference()),
-        ("recorded-answers.md", agent::recorded_reference()),
-        ("fake-agent.md", agent::fake_reference()),
-        ("json-report.md", report::json_reference()),
-        ("command-line.md", command_line()),
-    ]
+/// The generated sections, by name.
+fn sections() -> BTreeMap<String, String> {
+    let variables = vec![("variables".to_owned(), crate::settings::variables_reference())];
+    [agent::reference(), report::json_reference(), command_line(), variables].into_iter().flatten().collect()
 }
 
-/// Every command with its arguments, as `--help` prints it.
-fn command_line() -> String {
-    let mut page = String::from(
-        "# The command line\n\n<!-- Generated by `trialrun reference --write`; do not edit. -->\n\nExit codes: `0` all \
-         passed, `1` some trial failed, `2` usage, settings or a suite are invalid and nothing ran, `3` incomplete: \
-         broken or undecided, nothing failed, `4` nothing selected, `130`/`143`/`129` stopped by SIGINT/SIGTERM/SIGHUP, \
-         `70` a bug.\n",
-    );
+/// `page` with its sections taken from `unused`. An unknown, repeated or unclosed section is an error.
+fn fill(page: &str, unused: &mut BTreeMap<String, String>) -> Result<String, String> {
+    let mut filled = String::with_capacity(page.len());
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        filled.push_str(line);
+        filled.push('\n');
+        let Some(name) = line.strip_prefix(BEGIN).and_then(|rest| rest.strip_suffix(" -->")) else { continue };
+        let text = unused.remove(name).ok_or_else(|| format!("unknown or repeated section `{name}`"))?;
+        if lines.find(|line| *line == END || line.starts_with(BEGIN)) != Some(END) {
+            return Err(format!("the section `{name}` has no `{END}`"));
+        }
+        filled.push_str(&format!("\n{}\n\n{END}\n", text.trim_end()));
+    }
+    Ok(filled)
+}
+
+/// Help and other names of every command, as sections called like the command.
+fn command_line() -> Vec<(String, String)> {
     let mut program = Args::definition().term_width(100);
     program.build();
-    for command in program.get_subcommands_mut() {
-        if command.is_hide_set() || command.get_name() == "help" {
-            continue;
-        }
-        let name = command.get_name().to_owned();
-        // Options that are hidden from the short help are told here.
+    let shown = program.get_subcommands_mut().filter(|command| !command.is_hide_set() && command.get_name() != "help");
+    let section = |command: &mut clap::Command| {
+        // The short help leaves out options that the page lists.
         let is_cut = command.get_arguments().any(clap::Arg::is_hide_short_help_set);
         let help = if is_cut { command.render_long_help() } else { command.render_help() }.to_string();
         let help: Vec<&str> = help.lines().map(str::trim_end).collect();
-        page.push_str(&format!("\n## `trialrun {name}`\n\n```text\n{}\n```\n", help.join("\n").trim_end()));
-        page.push_str(&other_names(command));
-    }
-    page
+        let text = format!("```text\n{}\n```\n{}", help.join("\n").trim_end(), other_names(command));
+        (format!("trialrun {}", command.get_name()), text)
+    };
+    shown.map(section).collect()
 }
 
-/// The names under which the commands that trialrun replaces know a command and its options. Help does not list them.
+/// Names that a command and its options have in the tools that trialrun replaces. Help does not list them.
 fn other_names(command: &clap::Command) -> String {
     let quoted = |names: Vec<String>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let mut rows = String::new();
@@ -107,6 +118,6 @@ fn other_names(command: &clap::Command) -> String {
     }
     match rows.is_empty() {
         true => rows,
-        false => format!("\n| name | other names of the original commands |\n| --- | --- |\n{rows}"),
+        false => format!("\n| name | aliases |\n| --- | --- |\n{rows}"),
     }
 }

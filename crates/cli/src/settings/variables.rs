@@ -250,9 +250,9 @@ pub fn misspelt(environment: &BTreeMap<String, String>) -> Vec<Diagnostic> {
     unknown.filter_map(problem).collect()
 }
 
-/// Returns the section about the variables on the page about the configuration.
+/// Table of the variables, in Markdown.
 pub fn reference() -> String {
-    let mut text = String::from("\n## Variables\n\n| variable | |\n| --- | --- |\n");
+    let mut text = String::from("| variable | |\n| --- | --- |\n");
     text.push_str(&format!("| `{STATE}` | Where runs are recorded, as `--state` says. |\n"));
     for variable in VARIABLES.iter().chain(&OTHER_NAMES) {
         text.push_str(&format!("| `{}` | {} |\n", variable.name, variable.about));

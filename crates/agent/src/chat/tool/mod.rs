@@ -27,14 +27,14 @@ use crate::turn::Turn;
 /// Result of a tool for the model: the output, or an error message.
 pub(super) type Said = Result<String, String>;
 
-/// A tool of the embedded agent.
-pub(super) struct Tool {
-    /// Its canonical name.
-    pub(super) name: &'static str,
-    /// Description for the model.
-    pub(super) description: &'static str,
-    /// JSON Schema of its arguments.
-    pub(super) schema: fn() -> Value,
+/// A tool.
+pub(crate) struct Tool {
+    /// Its name, which is a canonical one.
+    pub(crate) name: &'static str,
+    /// What the model is told it is for.
+    pub(crate) description: &'static str,
+    /// The JSON Schema of its arguments.
+    pub(crate) schema: fn() -> Value,
     run: Run,
 }
 
@@ -46,8 +46,8 @@ enum Run {
     OnBench(for<'a> fn(Arguments, Call<'a>) -> BoxFuture<'a, Said>),
 }
 
-/// All tools, in the order in which the model sees them.
-pub(super) static TOOLS: &[Tool] =
+/// Every tool, in the order the model sees them.
+pub(crate) static TOOLS: &[Tool] =
     &[bash::TOOL, read::TOOL, write::TOOL, edit::TOOL, glob::TOOL, grep::TOOL, ask_user_question::TOOL, skill::TOOL];
 
 /// Names of [`TOOLS`].

@@ -93,6 +93,35 @@ fn reference_pages_are_fresh() {
 }
 
 #[test]
+fn reference_updates_only_generated_sections() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
+    let project = empty();
+    project.run(&["reference"]).exits(3);
+    project.write("pages/notes.txt", "");
+    assert!(project.run(&["reference", "--dir", "pages"]).exits(2).err.contains("pages has no pages"));
+    for page in std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = page.file_name().unwrap().to_str().unwrap();
+        project.write(&format!("pages/{name}"), &std::fs::read_to_string(&page).unwrap());
+    }
+    let fresh = project.read("pages/fake-agent.md");
+    let edited = fresh.replace("`!say", "`!shout").replace("# The `fake` agent", "# Fakes");
+    project.write("pages/fake-agent.md", &edited);
+    let stale = project.run(&["reference", "--dir", "pages"]).exits(2).err;
+    assert!(stale.contains("stale: pages/fake-agent.md\n"), "{stale}");
+    project.run(&["reference", "--dir", "pages", "--write"]).exits(0);
+    assert_eq!(project.read("pages/fake-agent.md"), edited.replace("`!shout", "`!say"));
+    for (from, to, said) in [
+        ("fake directives -->", "fake commands -->", "unknown or repeated section `fake commands`"),
+        ("<!-- end -->", "", "the section `fake directives` has no `<!-- end -->`"),
+        ("<!-- generated: fake directives -->", "", "no page in pages has the section `fake directives`"),
+    ] {
+        project.write("pages/fake-agent.md", &fresh.replace(from, to));
+        let refused = project.run(&["reference", "--dir", "pages", "--write"]).exits(2).err;
+        assert!(refused.contains(said), "{refused}");
+    }
+}
+
+#[test]
 fn help_is_short_has_examples_and_shows_what_means_something() {
     let project = demo();
     let short = project.run(&["run", "-h"]).exits(0).out;

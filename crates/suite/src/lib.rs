@@ -29,6 +29,5 @@ pub use project::{
     Defaults, Environment, Judge, Project, ProjectAgent, ProviderLimits, Reports, SandboxChoice, Setting, config_names,
 };
 pub use reference::{
-    config_reference, config_schema, conversation_reference, conversation_schema, evals_reference, evals_schema,
-    fixture_schema, fixtures_reference, fixtures_schema, reference, scenario_schema,
+    config_schema, conversation_schema, evals_schema, fixture_schema, fixtures_schema, reference, scenario_schema,
 };

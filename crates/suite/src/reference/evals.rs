@@ -1,6 +1,4 @@
-//! What may be written in an `evals.json`.
-
-use std::fmt::Write as _;
+//! Fields of `evals.json`.
 
 use model::SideEffectLevel;
 use serde_json::{Map, Value, json};
@@ -16,21 +14,21 @@ fn types() -> Vec<&'static str> {
     ASSERTION_TYPES.iter().map(|one| one.name).collect()
 }
 
-static EVALS: Block = Block {
+pub(super) static EVALS: Block = Block {
     name: "evals",
-    about: "The cases of one skill.",
+    about: "The cases of one skill or sub-agent.",
     open: false,
     either_case: false,
     fields: &[
-        field("$schema", Kind::Text, "Where an editor finds the schema of the file."),
+        field("$schema", Kind::Text, "JSON Schema of the file, for editors."),
         field(
             "skill_name",
             Kind::Text,
-            "The skill that is put to the test, by its name. Every suite has this or the next key.",
+            "Name of the skill to evaluate. Either this key or `subagent_name` is required.",
         ),
-        field("subagent_name", Kind::Text, "The sub-agent that is put to the test, by its name."),
-        field("agent", Kind::Text, "The agent that runs the cases unless `--agent` names one, such as `claude-code`."),
-        required("evals", Kind::List(&CASE), "The cases."),
+        field("subagent_name", Kind::Text, "Name of the sub-agent to evaluate."),
+        field("agent", Kind::Text, "Agent to run, such as `claude-code`. `--agent` overrides it."),
+        required("evals", Kind::List(&CASE), "Cases."),
     ],
 };
 
@@ -43,186 +41,81 @@ static CASE: Block = Block {
         required(
             "id",
             Kind::TextOrWhole,
-            "Its id, unique in the suite; `1` and `\"1\"` are the same. No `/`, no `..`.",
+            "Id, unique in the suite, without `/` and `..`. `1` and `\"1\"` are the same id.",
         ),
-        required("prompt", Kind::Text, "What the user says, sent as it is written."),
-        required("expected_output", Kind::AnyText, "What a good answer comes to, for a judge to compare with."),
-        field("files", Kind::Texts, "Files and directories that lie where the agent works, see below."),
-        field("stage_files", Kind::Flag, "The files are added to git's index. Not written: they are untracked."),
-        field("commit_files", Kind::Flag, "The files are committed. Not together with `stage_files`."),
+        required("prompt", Kind::Text, "Message of the user, sent as it is written."),
+        required("expected_output", Kind::AnyText, "Description of a good answer, for judges."),
+        field("files", Kind::Texts, "Files and folders in the agent's working directory, see below."),
+        field("stage_files", Kind::Flag, "Stage the files. Default: they are untracked."),
+        field("commit_files", Kind::Flag, "Commit the files. Cannot be combined with `stage_files`."),
         field(
             "assertions",
             Kind::TextsOrMaps(&ASSERTION),
-            "What must hold afterwards: sentences, of which those that can be looked at are, and the rest is up to a judge; \
-             or maps that leave nothing open.",
+            "Assertions about the trial: sentences, which are checked directly where possible and by a judge otherwise, or maps.",
         ),
         field(
             "should_trigger",
             Kind::Flag,
-            "Whether the agent is to use the skill. If not, its use is a failure, and what is said about branches, commits, \
-             pushes and review requests must not have happened. Not written: `true`.",
+            "`false` if the agent should not use the skill. Using it then fails the trial, and sentences about branches, commits, pushes and review requests describe what must not happen. Default: `true`.",
         ),
         field(
             "force_skill_invocation",
             Kind::Flag,
-            "Where the skill is installed, the prompt starts with `Use the $NAME skill. `. Not together with \
-             `should_trigger: false`.",
+            "In the arm with the skill, start the prompt with `Use the $NAME skill. `. Cannot be combined with `should_trigger: false`.",
         ),
         field(
             "side_effect_level",
             Kind::OneOf(levels),
-            "How far the case reaches out: it only reads, changes only its sandbox, reaches services without harm, or changes \
-             what others see. Not written: `local-only`.",
+            "Side effects of the case: it only reads, changes only its sandbox, uses services without changing them, or changes what others can see. Default: `local-only`.",
         ),
-        field("side_effect_contract", Kind::Map(&CONTRACT), "What the agent may leave behind."),
+        field("side_effect_contract", Kind::Map(&CONTRACT), "Changes that the agent can leave behind."),
     ],
 };
 
 static ASSERTION: Block = Block {
     name: "assertion",
-    about: "Something that must hold after the trial. Which keys it has depends on its type, see below.",
+    about: "An assertion about the trial. Its type determines its keys, see below.",
     open: false,
     either_case: false,
     fields: &[
-        required("type", Kind::OneOf(types), "What is asserted."),
-        field("text", Kind::Text, "What people call it."),
-        field("path", Kind::Text, "A file, relative to where the agent works."),
-        field("contains", Kind::Text, "A text, in upper or lower case."),
-        field("command", Kind::Text, "A part of a command line."),
-        field("json_path", Kind::Text, "Keys and positions in lists with dots between them, such as `items.0.name`."),
-        field("equals", Kind::Any, "What the value must be, `null` included. Not written: anything."),
+        required("type", Kind::OneOf(types), "Type of the assertion."),
+        field("text", Kind::Text, "Title in reports."),
+        field("path", Kind::Text, "File, relative to the agent's working directory."),
+        field("contains", Kind::Text, "Text to find, ignoring case."),
+        field("command", Kind::Text, "Part of a command line."),
+        field("json_path", Kind::Text, "Keys and list positions, separated by dots, such as `items.0.name`."),
+        field("equals", Kind::Any, "Expected value, which can be `null`. Default: any value."),
     ],
 };
 
 static CONTRACT: Block = Block {
     name: "contract",
-    about: "What the agent may leave behind. What is not written is allowed.",
+    about: "Changes that the agent can leave behind. Each is allowed by default.",
     open: false,
     either_case: false,
     fields: &[
-        field("allow_new_local_branches", Kind::Flag, "Branches here."),
-        field("allow_new_remote_branches", Kind::Flag, "Branches on a remote."),
-        field("allow_new_commits", Kind::Flag, "Commits."),
-        field("allow_new_review_requests", Kind::Flag, "Pull requests and merge requests."),
-        field(
-            "allow_worktree_changes",
-            Kind::Flag,
-            "Files that are added, changed or gone, compared with those that were there when the agent started.",
-        ),
+        field("allow_new_local_branches", Kind::Flag, "Allow new local branches."),
+        field("allow_new_remote_branches", Kind::Flag, "Allow new branches on remotes."),
+        field("allow_new_commits", Kind::Flag, "Allow new commits."),
+        field("allow_new_review_requests", Kind::Flag, "Allow new pull requests and merge requests."),
+        field("allow_worktree_changes", Kind::Flag, "Allow files to be added, changed or deleted."),
     ],
 };
 
-/// A suite that shows how one looks.
-const EXAMPLE: &str = r#"{
-  "skill_name": "release-notes",
-  "evals": [
-    {
-      "id": "from-a-log",
-      "prompt": "Write release notes for the commits in commits.txt.",
-      "expected_output": "A RELEASE_NOTES.md with the changes by type, and what breaks at the top.",
-      "files": ["files/commits.txt"],
-      "assertions": [
-        "The file `RELEASE_NOTES.md` exists",
-        "What breaks is easy to find",
-        { "type": "file_unchanged", "path": "commits.txt" }
-      ]
-    },
-    {
-      "id": "only-a-question",
-      "prompt": "How many commits are in commits.txt?",
-      "expected_output": "A number.",
-      "files": ["files/commits.txt"],
-      "should_trigger": false,
-      "assertions": ["A git commit was created"],
-      "side_effect_contract": { "allow_worktree_changes": false }
-    }
-  ]
-}
-"#;
+/// Every block but the outermost one.
+pub(super) static BLOCKS: [&Block; 3] = [&CASE, &ASSERTION, &CONTRACT];
 
-const PLACES: &str = "\
-## Where the suite and its skill are
-
-A suite is a file `evals.json`, most of all `evals/evals.json` in the directory of its skill, of which it never becomes a \
-part: neither `evals` nor `tests` is installed, and neither is part of the skill's hash.
-
-| what is typed | which suites | which skill |
-| --- | --- | --- |
-| `run --skill DIR --evals FILE` | the file | the one in `DIR` |
-| `run --skill DIR` | `DIR/evals/evals.json` | the one in `DIR` |
-| `run --evals FILE`, `run FILE` | the file | see below |
-| `run skills/`, `run DIR` | those of all skills in the folder; else each `evals.json` below it | see below |
-| `run` | those of the project's skills, `examples/*/evals/evals.json` and `*/evals/evals.json` | see below |
-
-Unless it is named, the skill is the one in whose directory `evals/evals.json` lies, and else the one that is called \
-`skill_name` in a folder `skills` above the suite, or in the project's folder of skills: `examples/NAME/evals/evals.json` \
-belongs to `skills/NAME/SKILL.md`. `skill_name` must be the skill's name in any case.
-
-A suite is called like its skill, and `NAME/evals` where the skill or the project has other tests of that name. Several \
-suites of one skill are called by their folders. What a suite is called does not depend on what is typed.
-
-`\"agent\"` in a suite names the agent that runs it, whatever the project's default is. An agent that reads no skills \
-from files, such as a bot behind HTTP, would be the same with and without one: a suite that names no agent is then skipped, \
-with a warning, and the other tests run.
-
-`\"subagent_name\"` in the place of `\"skill_name\"` puts a sub-agent to the test: the file `NAME.md` in a folder `agents` above the \
-suite, or the one that `--skill FILE` names. It is installed in one arm and not in the other, and counts as used when the agent \
-hands it a task. Claude Code and OpenCode have such files. The suite of a project's own sub-agent lies in \
-`agents/NAME/evals/evals.json`.
-";
-
-const FILES: &str = "\
-## Where the files lie in the sandbox
-
-Paths start at the folder of `evals.json` and stay in it. A leading `files/` is taken away; if then all that lies in folders \
-lies in one and the same, that is taken away, too. A directory is copied with all that is in it, and keeps its own name.
-
-| `files` | in the sandbox |
-| --- | --- |
-| `files/a.txt` | `a.txt` |
-| `files/case-1/a.txt`, `files/case-1/src/b.txt` | `a.txt`, `src/b.txt` |
-| `files/one/a.txt`, `files/two/a.txt` | `one/a.txt`, `two/a.txt` |
-| `files/src` (a directory with `b.txt`) | `src/b.txt` |
-| `files/case-1/src` (the same) | `src/b.txt` |
-| `files` (a directory with both) | `a.txt`, `src/b.txt` |
-
-Two files in one place are an error, as is a file where git or the skill is. The sandbox is a git repository with one commit; \
-files are untracked unless `stage_files` or `commit_files` says otherwise.
-";
-
-/// The reference of suites of skills in Markdown.
-pub fn evals_reference() -> String {
-    let mut text = String::from(
-        "# Suites of skills: `evals.json`\n\n<!-- Generated by `trialrun reference --write`; do not edit. -->\n\n",
-    );
-    text.push_str(
-        "Whether a skill makes an agent better: every case runs with the skill installed, and without it. The skill is \
-         only installed; its text never gets into a prompt, so that whether it is used is up to the agent. Keys are \
-         checked: one that nobody knows is an error.\n",
-    );
-    // Writing to a string cannot fail.
-    let _ = write!(text, "\n{PLACES}\n## An example\n\n```json\n{EXAMPLE}```\n");
-    EVALS.write("The suite", &mut text);
-    CASE.write("An item of `evals`", &mut text);
-    let _ = write!(text, "\n{FILES}");
-    ASSERTION.write("An item of `assertions` that is a map", &mut text);
-    let _ = write!(text, "\n| type | keys | |\n| --- | --- | --- |\n");
-    for one in &ASSERTION_TYPES {
-        let _ = writeln!(text, "| `{}` | {} | {} |", one.name, keys(one), one.about);
-    }
-    CONTRACT.write("`side_effect_contract`", &mut text);
-    text.push_str(
-        "\n## Design\n\n`trialrun check --strict` also tells what a suite cannot show as it is made: that everything is up to \
-         a judge, that there is no negative control, that in no case the agent finds the skill by itself, that no case stays \
-         on this machine.\n",
-    );
-    text
+/// Table of the types of assertions.
+pub(super) fn assertion_types() -> String {
+    let row = |one: &AssertionType| format!("| `{}` | {} | {} |\n", one.name, keys(one), one.about);
+    let rows: String = ASSERTION_TYPES.iter().map(row).collect();
+    format!("| type | keys | meaning |\n| --- | --- | --- |\n{rows}")
 }
 
 /// The keys of a type in words.
 fn keys(one: &AssertionType) -> String {
     let needs = one.needs.iter().map(|key| format!("`{key}`"));
-    let may = one.may.iter().map(|key| format!("`{key}`, if you like"));
+    let may = one.may.iter().map(|key| format!("`{key}` (optional)"));
     let keys: Vec<String> = needs.chain(may).collect();
     if keys.is_empty() { "none".to_owned() } else { keys.join("; ") }
 }
@@ -346,15 +239,11 @@ mod tests {
     }
 
     #[test]
-    fn the_example_loads_and_the_page_is_right() {
-        let loaded = loaded(EXAMPLE);
+    fn the_example_loads() {
+        let page = include_str!("../../../../docs/reference/evals.md");
+        let loaded = loaded(super::super::tests::example(page));
         assert_eq!(loaded.diagnostics, []);
         assert_eq!((loaded.suites[0].format, loaded.suites[0].cases.len()), ("evals", 2));
-        let page = evals_reference();
-        for block in [&EVALS, &CASE, &ASSERTION, &CONTRACT] {
-            assert!(block.fields.iter().all(|field| page.contains(&format!("| `{}` |", field.key))), "{}", block.name);
-        }
-        assert!(ASSERTION_TYPES.iter().all(|one| page.contains(&format!("| `{}` |", one.name))));
     }
 
     #[test]

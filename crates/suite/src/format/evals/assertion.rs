@@ -31,17 +31,22 @@ pub struct Type {
 
 /// All types, in the order of the reference.
 pub static TYPES: [Type; 11] = [
-    of("file_exists", &["path"], &[], "There is a file."),
-    of("file_not_exists", &["path"], &[], "There is no such file."),
-    of("file_unchanged", &["path"], &[], "A file is as it was before the agent started."),
-    of("file_contains", &["contains"], &["path"], "A text is in a file, or in the agent's answer."),
-    of("file_not_contains", &["contains"], &["path"], "A text is not in a file, or not in the agent's answer."),
-    of("command_ran", &["command"], &[], "The agent ran a command in which this text is."),
-    of("command_not_ran", &["command"], &[], "The agent ran no command in which this text is."),
-    of("tests_pass", &[], &[], "The agent ran tests, and they passed at the end."),
-    of("git_clean", &[], &[], "Nothing is left to be committed beside what was there before."),
-    of("json_path", &["json_path"], &["path", "equals"], "A value is in a JSON file, or in the agent's answer."),
-    of("json_path_not_exists", &["json_path"], &["path"], "A value is not in a JSON file, or not in the answer."),
+    of("file_exists", &["path"], &[], "The file exists."),
+    of("file_not_exists", &["path"], &[], "The file does not exist."),
+    of("file_unchanged", &["path"], &[], "The agent did not change the file."),
+    of("file_contains", &["contains"], &["path"], "The file, or the agent's answer, contains a text."),
+    of("file_not_contains", &["contains"], &["path"], "The file, or the agent's answer, does not contain a text."),
+    of("command_ran", &["command"], &[], "The agent ran a command that contains this text."),
+    of("command_not_ran", &["command"], &[], "The agent did not run a command that contains this text."),
+    of("tests_pass", &[], &[], "The agent ran tests, and the last run passed."),
+    of("git_clean", &[], &[], "The agent left no uncommitted changes."),
+    of("json_path", &["json_path"], &["path", "equals"], "The JSON file, or the agent's answer, contains a value."),
+    of(
+        "json_path_not_exists",
+        &["json_path"],
+        &["path"],
+        "The JSON file, or the agent's answer, does not contain a value.",
+    ),
 ];
 
 const fn of(

@@ -50,7 +50,7 @@ pub use expect::OPERATORS;
 pub use judge::{Breaker, Cache, Judge, consult};
 pub use masked::looks_at_masked;
 pub use paths::{glob_fronts, lexical_touches};
-pub use reference::{operators_reference, reference, templates_reference};
+pub use reference::reference;
 pub use responder::Responder;
 pub use schema::assertion_schema;
 pub use score::{score, weighted_score};

@@ -13,7 +13,10 @@ use crate::judge;
 use crate::scripts::Scripts;
 use crate::yaml;
 
-/// Result of a documented example.
+/// The page that describes the operators of expectations, with their examples.
+const OPERATORS_PAGE: &str = include_str!("../../../docs/reference/operators.md");
+
+/// What became of a documented example.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelfTestResult {
     /// Name of the assertion.
@@ -49,7 +52,7 @@ pub fn self_test() -> Vec<SelfTestResult> {
 /// Runs the examples of every operator of expectations, with the embedded script engine.
 pub fn operator_self_test() -> Vec<expect::SelfTest> {
     let host: Arc<dyn Host> = Arc::new(Scripts::default());
-    expect::self_test(&host)
+    expect::self_test(OPERATORS_PAGE, &host)
 }
 
 /// Returns the finding of `assertion` for its own example.
@@ -91,6 +94,8 @@ pub(crate) fn spec_of(node: Node) -> Result<AssertionSpec, String> {
 
 #[cfg(test)]
 mod tests {
+    use expect::Rules;
+
     use super::*;
 
     #[test]
@@ -107,6 +112,70 @@ mod tests {
         let wrong: Vec<_> = results.iter().filter(|result| !result.wrong.is_empty()).collect();
         assert!(wrong.is_empty(), "{wrong:#?}");
         assert_eq!(results.len(), expect::OPERATORS.len());
+    }
+
+    #[test]
+    fn every_example_of_the_page_comes_out_as_documented() {
+        let host: Arc<dyn Host> = Arc::new(Scripts::default());
+        let folder = tempfile::tempdir().unwrap();
+        for module in OPERATORS_PAGE.split("```js\n// ").skip(1) {
+            let (file, rest) = module.split_once('\n').unwrap();
+            std::fs::write(folder.path().join(file), rest.split("```").next().unwrap()).unwrap();
+        }
+        let mut sections = std::collections::BTreeSet::new();
+        for example in expect::Example::all(OPERATORS_PAGE) {
+            let mut rules = Rules::default();
+            for (_, list) in example.settings.iter().filter(|(key, _)| key == "operators") {
+                let reference = list.trim_matches(['[', ']']);
+                let name = format!("${}", script::Reference::parse(reference).unwrap().inferred_name());
+                let function = host.function(reference, &name, folder.path()).unwrap();
+                rules.operators.push((name, function));
+            }
+            assert_eq!(example.wrong(rules, &host), None, "{}", example.section);
+            sections.insert(example.section);
+        }
+        assert_eq!(sections.len(), expect::OPERATORS.len() + 17, "{sections:?}");
+    }
+
+    /// The cells of the table of the page with this head.
+    fn rows(head: &str) -> Vec<[String; 2]> {
+        let rows = OPERATORS_PAGE.split(head).nth(1).unwrap().lines().skip(2).take_while(|line| !line.is_empty());
+        let cells = |line: &str| {
+            let (left, right) = line.trim_matches(['|', ' ']).split_once(" | ").unwrap();
+            [left.to_owned(), right.to_owned()]
+        };
+        rows.map(cells).collect()
+    }
+
+    #[test]
+    fn the_page_shows_what_invalid_expectations_cause() {
+        let host: Arc<dyn Host> = Arc::new(Scripts::default());
+        let rows = rows("| expectation | message |");
+        assert_eq!(rows.len(), 11);
+        for [expectation, message] in rows {
+            let value = serde_json::from_str(expectation.trim_matches('`')).unwrap();
+            let mut problems = Problems::new();
+            let node = Node::from_json(&value, &model::Source::new("example", ""));
+            expect::Expectation::of_value(&node, Rules::default(), &host, None, &mut problems);
+            let shown = problems.iter().map(|problem| {
+                let kind = if problem.is_error() { "error" } else { "warning" };
+                let help = problem.help.iter().map(|help| format!(" ({help})")).collect::<String>();
+                format!("{kind}: {}{help}", problem.message)
+            });
+            assert_eq!(message, shown.collect::<Vec<_>>().join("; "), "{expectation}");
+        }
+    }
+
+    #[test]
+    fn the_page_shows_how_weights_become_shares() {
+        let rows = rows("| weights of a level | shares |");
+        assert_eq!(rows.len(), 14);
+        for [weights, shares] in rows {
+            let weights: Vec<Option<f64>> = weights.split(", ").map(|weight| weight.parse().ok()).collect();
+            let shown =
+                expect::Budget::default().together(&weights).into_iter().map(|share| (share * 1e3).round() / 1e3);
+            assert_eq!(shares, shown.map(|share| share.to_string()).collect::<Vec<_>>().join(", "), "{weights:?}");
+        }
     }
 
     #[test]

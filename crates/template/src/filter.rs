@@ -15,7 +15,7 @@ use crate::value::{Entries, Value, push};
 
 /// All filters. Functions are filters as well.
 pub(crate) const FILTERS: &[Operation] = &[
-    plain("list", "The list itself.", "{{ [1, 2]|list }}", "1,2", |call| call.items().map(|_| call.operand.clone())),
+    plain("list", "The list unchanged.", "{{ [1, 2]|list }}", "1,2", |call| call.items().map(|_| call.operand.clone())),
     plain("first", "The first item of a list.", "{{ ['a', 'b']|first }}", "a", |call| {
         call.items()?.first().cloned().ok_or_else(|| empty(call))
     }),
@@ -24,17 +24,17 @@ pub(crate) const FILTERS: &[Operation] = &[
     }),
     plain(
         "length",
-        "How many items, members or characters there are. Characters are Unicode code points, here and in positions.",
+        "Number of items, keys or characters. Characters are Unicode code points, here and in positions.",
         "{{ 'abc'|length }}",
         "3",
         count,
     ),
-    plain("reverse", "The items of a list, the last first.", "{{ [1, 2, 3]|reverse }}", "3,2,1", |call| {
+    plain("reverse", "The list in reverse order.", "{{ [1, 2, 3]|reverse }}", "3,2,1", |call| {
         Value::list(call.items()?.iter().rev().cloned().collect())
     }),
     plain(
         "sort",
-        "The items of a list, all numbers or all text, smallest first.",
+        "The list in ascending order; its items must be all numbers or all strings.",
         "{{ [3, 1, 2]|sort }}",
         "1,2,3",
         sort,
@@ -43,7 +43,7 @@ pub(crate) const FILTERS: &[Operation] = &[
         entry: Entry {
             name: "selectattr",
             usage: "selectattr(attribute, test, value)",
-            doc: "The maps of a list whose member passes a test; without a test, those where it is true.",
+            doc: "The maps of a list whose attribute passes a test; without a test, those whose attribute is true.",
             example: "{{ [{'n': 'a', 'on': true}, {'n': 'b', 'on': false}]|selectattr('on')|map(attribute='n') }}",
             shows: Some("a"),
         },
@@ -55,7 +55,7 @@ pub(crate) const FILTERS: &[Operation] = &[
         entry: Entry {
             name: "rejectattr",
             usage: "rejectattr(attribute, test, value)",
-            doc: "The maps of a list whose member does not pass a test; without a test, those where it is not true.",
+            doc: "The maps of a list whose attribute fails a test; without a test, those whose attribute is not true.",
             example: "{{ [{'n': 1}, {'n': 2}]|rejectattr('n', 'eq', 1)|map(attribute='n') }}",
             shows: Some("2"),
         },
@@ -67,7 +67,7 @@ pub(crate) const FILTERS: &[Operation] = &[
         entry: Entry {
             name: "map",
             usage: "map(attribute=name, default=value)",
-            doc: "One member of each map of a list; the default where there is none.",
+            doc: "One attribute of each map of a list, or the default.",
             example: "{{ [{'n': 'a'}, {}]|map(attribute='n', default='?') }}",
             shows: Some("a,?"),
         },
@@ -75,32 +75,40 @@ pub(crate) const FILTERS: &[Operation] = &[
         required: 1,
         run: map_member,
     },
-    plain("upper", "Text in upper case.", "{{ 'abc'|upper }}", "ABC", |call| {
+    plain("upper", "The string in upper case.", "{{ 'abc'|upper }}", "ABC", |call| {
         Ok(Value::text(&call.text()?.to_uppercase()))
     }),
-    plain("lower", "Text in lower case.", "{{ 'ABC'|lower }}", "abc", |call| {
+    plain("lower", "The string in lower case.", "{{ 'ABC'|lower }}", "abc", |call| {
         Ok(Value::text(&call.text()?.to_lowercase()))
     }),
-    plain("title", "The first letter of each word in upper case.", "{{ 'alice in'|title }}", "Alice In", |call| {
-        Ok(Value::text(&case::title(call.text()?)))
-    }),
-    plain("capitalize", "The first letter in upper case.", "{{ 'alice in'|capitalize }}", "Alice in", |call| {
-        Ok(Value::text(&case::capitalized(call.text()?)))
-    }),
-    plain("trim", "Text without white space around it.", "{{ ' a '|trim }}", "a", |call| {
+    plain(
+        "title",
+        "The string with the first letter of each word in upper case.",
+        "{{ 'alice in'|title }}",
+        "Alice In",
+        |call| Ok(Value::text(&case::title(call.text()?))),
+    ),
+    plain(
+        "capitalize",
+        "The string with its first letter in upper case.",
+        "{{ 'alice in'|capitalize }}",
+        "Alice in",
+        |call| Ok(Value::text(&case::capitalized(call.text()?))),
+    ),
+    plain("trim", "The string without whitespace at both ends.", "{{ ' a '|trim }}", "a", |call| {
         Ok(Value::text(call.text()?.trim()))
     }),
-    plain("trimStart", "Text without white space before it.", "{{ ' a'|trimStart }}", "a", |call| {
+    plain("trimStart", "The string without leading whitespace.", "{{ ' a'|trimStart }}", "a", |call| {
         Ok(Value::text(call.text()?.trim_start()))
     }),
-    plain("trimEnd", "Text without white space after it.", "{{ 'a '|trimEnd }}", "a", |call| {
+    plain("trimEnd", "The string without trailing whitespace.", "{{ 'a '|trimEnd }}", "a", |call| {
         Ok(Value::text(call.text()?.trim_end()))
     }),
     Operation {
         entry: Entry {
             name: "indent",
             usage: "indent(width=4, first=false, blank=false)",
-            doc: "Text whose lines begin with spaces: all but the first and empty ones, unless told otherwise.",
+            doc: "The string with indented lines. `first` and `blank` include the first line and empty lines.",
             example: "{{ 'a\\nb'|indent(2) }}",
             shows: Some("a\n  b"),
         },
@@ -108,21 +116,17 @@ pub(crate) const FILTERS: &[Operation] = &[
         required: 0,
         run: indent,
     },
-    plain("string", "Any value as text.", "{{ {'a': 1}|string }}", "{\"a\":1}", |call| {
+    plain("string", "The value as a string.", "{{ {'a': 1}|string }}", "{\"a\":1}", |call| {
         Ok(Value::Text(call.operand.to_text()?))
     }),
-    plain(
-        "int",
-        "The whole number that text begins with, 0 if there is none.",
-        "{{ '12 apples'|int }}",
-        "12",
-        |call| number(call).map(|number| Value::Number(Number::of_double(number.as_double().trunc()))),
-    ),
-    plain("float", "The number that text begins with, 0 if there is none.", "{{ '1.5 l'|float }}", "1.5", |call| {
+    plain("int", "The integer at the start of the string, or 0.", "{{ '12 apples'|int }}", "12", |call| {
+        number(call).map(|number| Value::Number(Number::of_double(number.as_double().trunc())))
+    }),
+    plain("float", "The number at the start of the string, or 0.", "{{ '1.5 l'|float }}", "1.5", |call| {
         number(call).map(Value::Number)
     }),
-    plain("abs", "A number without its sign.", "{{ -3|abs }}", "3", absolute),
-    plain("items", "The members of a map as a list of names and values.", "{{ {'a': 1}|items }}", "a,1", |call| {
+    plain("abs", "The absolute value.", "{{ -3|abs }}", "3", absolute),
+    plain("items", "The entries of a map, as a list of keys and values.", "{{ {'a': 1}|items }}", "a,1", |call| {
         let entries = call.operand.entries().ok_or_else(|| call.not_for("a map"))?;
         pairs(entries)
     }),

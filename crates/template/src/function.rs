@@ -13,7 +13,7 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
         entry: Entry {
             name: "join",
             usage: "join(list, sep=\",\")",
-            doc: "The items of a list as one text. Anything else stays what it is.",
+            doc: "The items of a list joined to a string. Other values are unchanged.",
             example: "{{ [1, 2]|join('-') }}",
             shows: Some("1-2"),
         },
@@ -32,7 +32,7 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
         entry: Entry {
             name: "tojson",
             usage: "tojson(value, indent=0, depth=0)",
-            doc: "A value as JSON, on one line or indented by so many spaces for each level; `depth` levels of it stand before.",
+            doc: "The value as JSON, on one line or with `indent` spaces per level. `depth` is the level to start from.",
             example: "{{ {'a': [1, none]}|tojson }}",
             shows: Some("{\"a\": [1, null]}"),
         },
@@ -44,8 +44,7 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
         entry: Entry {
             name: "select",
             usage: "select(value, index)",
-            doc: "An item of a list, a member of a map or a character of text; below zero it counts from the end. \
-                  Without an index, one by chance.",
+            doc: "An item of a list, a value of a map or a character of a string. A negative index counts from the end. Without an index, a random one.",
             example: "{{ select(['a', 'b'], -1) }}",
             shows: Some("b"),
         },
@@ -57,7 +56,7 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
         entry: Entry {
             name: "randomInt",
             usage: "randomInt(max, min=0)",
-            doc: "A whole number by chance, the limits included.",
+            doc: "A random integer between `min` and `max`, inclusive.",
             example: "{{ randomInt(6, 1) }}",
             shows: None,
         },
@@ -69,8 +68,7 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
         entry: Entry {
             name: "strftime",
             usage: "strftime(date, format)",
-            doc: "A date as text. The date is text as in ISO 8601 or a number of milliseconds since 1970. The format knows \
-                  %Y %y %m %B %b %d %H %I %p %M %S %f %A %a %w and %%.",
+            doc: "Formats a date, which is an ISO 8601 string or a number of milliseconds since 1970. The format supports %Y %y %m %B %b %d %H %I %p %M %S %f %A %a %w and %%.",
             example: "{{ strftime('2024-05-01', '%d %B %Y, %A') }}",
             shows: Some("01 May 2024, Wednesday"),
         },
@@ -85,7 +83,7 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
         entry: Entry {
             name: "strftime_now",
             usage: "strftime_now(format)",
-            doc: "The time of the run as text; the format is that of `strftime`.",
+            doc: "Formats the time of the run; the format is that of `strftime`.",
             example: "{{ strftime_now('%Y-%m-%d') }}",
             shows: None,
         },
@@ -100,7 +98,7 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
         entry: Entry {
             name: "range",
             usage: "range(start, stop, step=1)",
-            doc: "Whole numbers from the start to just before the stop. With one argument, from 0.",
+            doc: "Integers from `start` to below `stop`. With one argument, from 0.",
             example: "{{ range(3) }} {{ range(1, 9, 3) }}",
             shows: Some("0,1,2 1,4,7"),
         },
@@ -112,7 +110,7 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
         entry: Entry {
             name: "namespace",
             usage: "namespace(name=value, …)",
-            doc: "A map whose members can be set with `{% set space.name = value %}`, inside loops, too.",
+            doc: "A map whose values can be set with `{% set space.name = value %}`, also inside loops.",
             example: "{% set n = namespace(sum=0) %}{% for i in [1, 2] %}{% set n.sum = n.sum + i %}{% endfor %}{{ n.sum }}",
             shows: Some("3"),
         },
@@ -125,7 +123,7 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
         entry: Entry {
             name: "raise_exception",
             usage: "raise_exception(message)",
-            doc: "An error of the template with this message.",
+            doc: "Stops with this error message.",
             example: "{{ raise_exception('no user is given') }}",
             shows: None,
         },

@@ -44,7 +44,7 @@ pub use code::warn_of_code;
 pub use error::TemplateError;
 pub use format::Format;
 pub use operation::Entry;
-pub use reference::{Chapter, reference};
+pub use reference::reference;
 pub use resolve::{resolve, resolve_as};
 pub use template::Template;
 pub use variables::Variables;

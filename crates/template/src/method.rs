@@ -8,30 +8,33 @@ use crate::value::{Entries, Value};
 
 /// Methods of texts.
 pub(crate) const TEXT: &[Operation] = &[
-    plain("upper", "The text in upper case.", "{{ 'abc'.upper() }}", "ABC", |call| {
+    plain("upper", "The string in upper case.", "{{ 'abc'.upper() }}", "ABC", |call| {
         Ok(Value::text(&call.text()?.to_uppercase()))
     }),
-    plain("lower", "The text in lower case.", "{{ 'ABC'.lower() }}", "abc", |call| {
+    plain("lower", "The string in lower case.", "{{ 'ABC'.lower() }}", "abc", |call| {
         Ok(Value::text(&call.text()?.to_lowercase()))
     }),
-    plain("title", "The first letter of each word in upper case.", "{{ 'alice in'.title() }}", "Alice In", |call| {
-        Ok(Value::text(&case::title(call.text()?)))
-    }),
-    plain("strip", "The text without white space around it.", "{{ ' a '.strip() }}", "a", |call| {
+    plain(
+        "title",
+        "The string with the first letter of each word in upper case.",
+        "{{ 'alice in'.title() }}",
+        "Alice In",
+        |call| Ok(Value::text(&case::title(call.text()?))),
+    ),
+    plain("strip", "The string without whitespace at both ends.", "{{ ' a '.strip() }}", "a", |call| {
         Ok(Value::text(call.text()?.trim()))
     }),
-    plain("lstrip", "The text without white space before it.", "{{ ' a'.lstrip() }}", "a", |call| {
+    plain("lstrip", "The string without leading whitespace.", "{{ ' a'.lstrip() }}", "a", |call| {
         Ok(Value::text(call.text()?.trim_start()))
     }),
-    plain("rstrip", "The text without white space after it.", "{{ 'a '.rstrip() }}", "a", |call| {
+    plain("rstrip", "The string without trailing whitespace.", "{{ 'a '.rstrip() }}", "a", |call| {
         Ok(Value::text(call.text()?.trim_end()))
     }),
     Operation {
         entry: Entry {
             name: "split",
             usage: "split(sep, maxsplit)",
-            doc: "The parts of the text between separators, as a list; without one, between white space. After `maxsplit` \
-                  parts the rest is left whole.",
+            doc: "The parts of the string between separators, as a list; by default, between whitespace. It splits at most `maxsplit` times.",
             example: "{{ 'a-b-c'.split('-', 1) }}",
             shows: Some("a,b-c"),
         },
@@ -43,7 +46,7 @@ pub(crate) const TEXT: &[Operation] = &[
         entry: Entry {
             name: "startswith",
             usage: "startswith(text)",
-            doc: "Whether the text begins so.",
+            doc: "True if the string starts with `text`.",
             example: "{{ 'abc'.startswith('ab') }}",
             shows: Some("true"),
         },
@@ -55,7 +58,7 @@ pub(crate) const TEXT: &[Operation] = &[
         entry: Entry {
             name: "endswith",
             usage: "endswith(text)",
-            doc: "Whether the text ends so.",
+            doc: "True if the string ends with `text`.",
             example: "{{ 'abc'.endswith('bc') }}",
             shows: Some("true"),
         },
@@ -71,7 +74,7 @@ pub(crate) const MAP: &[Operation] = &[
         entry: Entry {
             name: "get",
             usage: "get(name, default)",
-            doc: "A member of the map; the default, or null, if there is none.",
+            doc: "The value of a key; the default, or null, if it does not exist.",
             example: "{{ {'a': 1}.get('b', 2) }}",
             shows: Some("2"),
         },
@@ -83,13 +86,13 @@ pub(crate) const MAP: &[Operation] = &[
             Ok(found.map_or_else(|| call.value(1).clone(), |(_, value)| value))
         },
     },
-    plain("items", "The members of the map as a list of names and values.", "{{ {'a': 1}.items() }}", "a,1", |call| {
+    plain("items", "The entries of the map, as a list of keys and values.", "{{ {'a': 1}.items() }}", "a,1", |call| {
         pairs(entries(call)?)
     }),
-    plain("keys", "The names of the members.", "{{ {'a': 1}.keys() }}", "a", |call| {
+    plain("keys", "The keys of the map.", "{{ {'a': 1}.keys() }}", "a", |call| {
         Value::list(entries(call)?.into_iter().map(|(name, _)| Value::Text(name)).collect())
     }),
-    plain("values", "The values of the members.", "{{ {'a': 1}.values() }}", "1", |call| {
+    plain("values", "The values of the map.", "{{ {'a': 1}.values() }}", "1", |call| {
         Value::list(entries(call)?.into_iter().map(|(_, value)| value).collect())
     }),
 ];

@@ -8,39 +8,41 @@ use crate::value::Value;
 
 /// All tests. `defined` and `undefined` are handled before a value is needed, since there may be none.
 pub(crate) const TESTS: &[Operation] = &[
-    plain("defined", "There is such a variable or member.", "{{ x is defined }}", "false", |_| yes(true)),
-    plain("undefined", "There is no such variable or member.", "{{ x is undefined }}", "true", |_| yes(false)),
-    plain("none", "It is null.", "{{ none is none }}", "true", |call| yes(matches!(call.operand, Value::Null))),
-    plain("boolean", "It is true or false.", "{{ false is boolean }}", "true", |call| {
+    plain("defined", "True if the variable or attribute exists.", "{{ x is defined }}", "false", |_| yes(true)),
+    plain("undefined", "True if the variable or attribute does not exist.", "{{ x is undefined }}", "true", |_| {
+        yes(false)
+    }),
+    plain("none", "True for null.", "{{ none is none }}", "true", |call| yes(matches!(call.operand, Value::Null))),
+    plain("boolean", "True for booleans.", "{{ false is boolean }}", "true", |call| {
         yes(matches!(call.operand, Value::Bool(_)))
     }),
-    plain("true", "It is true itself.", "{{ 1 is true }}", "false", |call| {
+    plain("true", "True only for true.", "{{ 1 is true }}", "false", |call| {
         yes(matches!(call.operand, Value::Bool(true)))
     }),
-    plain("false", "It is false itself.", "{{ false is false }}", "true", |call| {
+    plain("false", "True only for false.", "{{ false is false }}", "true", |call| {
         yes(matches!(call.operand, Value::Bool(false)))
     }),
-    plain("string", "It is text.", "{{ 'a' is string }}", "true", |call| yes(matches!(call.operand, Value::Text(_)))),
-    plain("number", "It is a number.", "{{ '1' is number }}", "false", |call| {
+    plain("string", "True for strings.", "{{ 'a' is string }}", "true", |call| {
+        yes(matches!(call.operand, Value::Text(_)))
+    }),
+    plain("number", "True for numbers.", "{{ '1' is number }}", "false", |call| {
         yes(matches!(call.operand, Value::Number(_)))
     }),
-    plain("integer", "It is a whole number.", "{{ 3 is integer }}", "true", |call| {
+    plain("integer", "True for integers.", "{{ 3 is integer }}", "true", |call| {
         yes(matches!(call.operand, Value::Number(Number::Whole(_))))
     }),
-    plain("odd", "It is a number that two does not divide.", "{{ 3 is odd }}", "true", |call| {
-        yes(remainder(call)? != 0.0)
-    }),
-    plain("even", "It is a number that two divides.", "{{ 3 is even }}", "false", |call| yes(remainder(call)? == 0.0)),
-    plain("iterable", "It is a list or text.", "{{ [1] is iterable }}", "true", |call| {
+    plain("odd", "True for odd numbers.", "{{ 3 is odd }}", "true", |call| yes(remainder(call)? != 0.0)),
+    plain("even", "True for even numbers.", "{{ 3 is even }}", "false", |call| yes(remainder(call)? == 0.0)),
+    plain("iterable", "True for lists and strings.", "{{ [1] is iterable }}", "true", |call| {
         yes(matches!(call.operand, Value::List(_) | Value::Text(_)))
     }),
-    plain("callable", "It is a function.", "{{ range is callable }}", "true", |call| {
+    plain("callable", "True for functions.", "{{ range is callable }}", "true", |call| {
         yes(matches!(call.operand, Value::Function(_)))
     }),
-    plain("lower", "It is text without upper case.", "{{ 'a' is lower }}", "true", |call| {
+    plain("lower", "True for strings without upper-case letters.", "{{ 'a' is lower }}", "true", |call| {
         yes(matches!(call.operand, Value::Text(text) if text.to_lowercase() == **text))
     }),
-    plain("upper", "It is text without lower case.", "{{ 'a' is upper }}", "false", |call| {
+    plain("upper", "True for strings without lower-case letters.", "{{ 'a' is upper }}", "false", |call| {
         yes(matches!(call.operand, Value::Text(text) if text.to_uppercase() == **text))
     }),
     equality("eq", "eq(value)", "{{ 1 is eq(1) }}", "true"),
@@ -49,7 +51,7 @@ pub(crate) const TESTS: &[Operation] = &[
 
 const fn equality(name: &'static str, usage: &'static str, example: &'static str, shows: &'static str) -> Operation {
     Operation {
-        entry: Entry { name, usage, doc: "It is the same as another value.", example, shows: Some(shows) },
+        entry: Entry { name, usage, doc: "True if the values are equal.", example, shows: Some(shows) },
         parameters: &["value"],
         required: 1,
         run: |call| yes(equal(call.operand, call.value(0), call.budget)?),

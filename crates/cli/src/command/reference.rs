@@ -65,7 +65,7 @@ pub fn run(args: &ReferenceArgs, terminal: &Terminal) -> Result<ExitCode, CliErr
 /// The generated sections, by name.
 fn sections() -> BTreeMap<String, String> {
     let variables = vec![("variables".to_owned(), crate::settings::variables_reference())];
-    [agent::reference(), report::json_reference(), suite::reference(), command_line(), variables]
+    [agent::reference(), grade::reference(), report::json_reference(), suite::reference(), command_line(), variables]
         .into_iter()
         .flatten()
         .collect()

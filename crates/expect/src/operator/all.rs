@@ -3,8 +3,8 @@
 use model::NodeKind;
 use serde_json::Value;
 
+use super::Operator;
 use super::contains::one_of;
-use super::{Example, Operator};
 use crate::found::{Flaw, Found};
 use crate::matcher::{At, Matcher, Rule};
 use crate::place::Place;
@@ -14,16 +14,7 @@ use crate::value;
 /// The `$all` operator.
 pub const ALL: Operator = Operator {
     name: "$all",
-    summary: "Each expectation is met by some item of the list, in any order.",
-    operand: "a list of expectations",
-    details: "One item may meet several expectations, and items that meet none do not matter. An empty list of \
-              expectations holds of any list.",
-    scoring: "The expectations share the score by their weights; one that is not met counts by its best item.",
-    examples: &[Example {
-        expectation: r#"{"$all": ["a", "b"]}"#,
-        matches: &[r#"["b", "x", "a"]"#],
-        differs: &[r#"["a"]"#, r#""a b""#],
-    }],
+    summary: "Each expectation matches an item of the list, in any order.",
     read: |compiler, operand| {
         let NodeKind::List(items) = &operand.kind else {
             compiler.wrong_operand(operand, "$all", "a list of expectations");

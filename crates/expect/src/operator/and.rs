@@ -3,7 +3,7 @@
 use model::{Node, NodeKind};
 use serde_json::Value;
 
-use super::{Example, Operator};
+use super::Operator;
 use crate::compile::Compiler;
 use crate::found::Found;
 use crate::matcher::{At, Matcher, Rule};
@@ -13,15 +13,7 @@ use crate::strategy::{self, Strategy};
 /// The `$and` operator.
 pub const AND: Operator = Operator {
     name: "$and",
-    summary: "Every item of the list holds of the same value.",
-    operand: "a list of expectations",
-    details: "With several items each has a path of its own: `name.$and[1]`. An empty list holds.",
-    scoring: "The items share the score by their weights.",
-    examples: &[Example {
-        expectation: r#"{"$and": ["/^Hello/", {"$not": "/World/"}]}"#,
-        matches: &[r#""Hello there""#],
-        differs: &[r#""Hello World""#, r#""there""#],
-    }],
+    summary: "All expectations in the list match the value.",
     read: |compiler, operand| Branches::read(compiler, operand, "$and", Strategy::Weighted),
 };
 

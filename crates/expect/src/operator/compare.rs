@@ -5,38 +5,24 @@ use std::cmp::Ordering;
 use model::{Node, NodeKind};
 use serde_json::Value;
 
-use super::{Example, Operator};
+use super::Operator;
 use crate::compile::Compiler;
 use crate::found::{Flaw, Found};
 use crate::matcher::{At, Rule};
 use crate::place::Place;
 use crate::value;
 
-const OPERAND: &str = "a number or a text";
-const DETAILS: &str = "A number is compared with a number, a text with a text by its UTF-16 units. Values of different \
-                       kinds are never more or less than each other; nothing is converted. Several of these may stand \
-                       in one map, and all must hold: `{$gte: 1, $lte: 5}`.";
-const SCORING: &str = "All or nothing.";
-
-/// The `$gt` operator.
+/// The operator.
 pub const GT: Operator = Operator {
     name: "$gt",
     summary: "The value is greater than this one.",
-    operand: OPERAND,
-    details: DETAILS,
-    scoring: SCORING,
-    examples: &[Example { expectation: r#"{"$gt": 5}"#, matches: &["6"], differs: &["5", r#""6""#, "null"] }],
     read: |compiler, operand| Compare::read(compiler, operand, "$gt", "greater than", |order| order.is_gt()),
 };
 
 /// The `$gte` operator.
 pub const GTE: Operator = Operator {
     name: "$gte",
-    summary: "The value is this one or greater.",
-    operand: OPERAND,
-    details: DETAILS,
-    scoring: SCORING,
-    examples: &[Example { expectation: r#"{"$gte": 1, "$lte": 5}"#, matches: &["1", "5"], differs: &["0", "6"] }],
+    summary: "The value is greater than or equal to this one.",
     read: |compiler, operand| Compare::read(compiler, operand, "$gte", "at least", |order| order.is_ge()),
 };
 
@@ -44,21 +30,13 @@ pub const GTE: Operator = Operator {
 pub const LT: Operator = Operator {
     name: "$lt",
     summary: "The value is less than this one.",
-    operand: OPERAND,
-    details: DETAILS,
-    scoring: SCORING,
-    examples: &[Example { expectation: r#"{"$lt": "b"}"#, matches: &[r#""a""#], differs: &[r#""b""#, "1"] }],
     read: |compiler, operand| Compare::read(compiler, operand, "$lt", "less than", |order| order.is_lt()),
 };
 
 /// The `$lte` operator.
 pub const LTE: Operator = Operator {
     name: "$lte",
-    summary: "The value is this one or less.",
-    operand: OPERAND,
-    details: DETAILS,
-    scoring: SCORING,
-    examples: &[Example { expectation: r#"{"$lte": 2.5}"#, matches: &["2.5", "2"], differs: &["2.6"] }],
+    summary: "The value is less than or equal to this one.",
     read: |compiler, operand| Compare::read(compiler, operand, "$lte", "at most", |order| order.is_le()),
 };
 
@@ -79,7 +57,7 @@ impl Compare {
         holds: fn(Ordering) -> bool,
     ) -> Option<Box<dyn Rule>> {
         if !matches!(operand.kind, NodeKind::Number(_) | NodeKind::String(_)) {
-            compiler.wrong_operand(operand, operator, OPERAND);
+            compiler.wrong_operand(operand, operator, "a number or a text");
             return None;
         }
         Some(Box::new(Self { bound: operand.to_json(), words, holds, place: Place::of(operand) }))

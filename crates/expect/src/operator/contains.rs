@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Example, Operator};
+use super::Operator;
 use crate::found::{Flaw, Found, Pass};
 use crate::matcher::{At, Matcher, Rule};
 use crate::place::Place;
@@ -11,19 +11,7 @@ use crate::tried::Tried;
 /// The `$contains` operator.
 pub const CONTAINS: Operator = Operator {
     name: "$contains",
-    summary: "Some item of the list matches; of a text, a part; of a map, some keys.",
-    operand: "an expectation",
-    details: "Of a value that is no list, the expectation itself must hold: a text must contain a text, a map must have \
-              the keys. An empty list contains nothing, and nor does a missing value, whatever is asked for. All keys of a map in the operand must be found in the *same* item.",
-    scoring: "The score of the item that matches best.",
-    examples: &[
-        Example {
-            expectation: r#"{"$contains": {"role": "assistant", "content": "/Alice/"}}"#,
-            matches: &[r#"[{"role": "user"}, {"role": "assistant", "content": "Hi Alice"}]"#],
-            differs: &[r#"[{"role": "user", "content": "Alice"}, {"role": "assistant", "content": "Hi"}]"#, "[]"],
-        },
-        Example { expectation: r#"{"$contains": "lo"}"#, matches: &[r#""hello""#], differs: &[r#""help""#] },
-    ],
+    summary: "An item of the list matches; of a string, a part; of a map, some keys.",
     read: |compiler, operand| {
         let inner = compiler.matcher(operand);
         Some(Box::new(Contains { inner, place: Place::of(operand) }))

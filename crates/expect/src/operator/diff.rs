@@ -4,7 +4,7 @@ use model::decode::Fields;
 use model::{Node, NodeKind};
 use serde_json::Value;
 
-use super::{Example, Operator};
+use super::Operator;
 use crate::compile::Compiler;
 use crate::found::{Flaw, Found};
 use crate::matcher::{At, Rule};
@@ -12,32 +12,9 @@ use crate::place::Place;
 use crate::text_diff::{TextDiff, text_of};
 use crate::value;
 
-/// The `$diff` operator.
-pub const DIFF: Operator = Operator {
-    name: "$diff",
-    summary: "The text says the same as this one, but for the changes that are listed.",
-    operand: "a text, or `{value, type, items, permissive, …}`",
-    details: "`type` is `auto` (JSON, lines, words or characters, whichever suits the texts), `chars`, `words`, \
-              `wordsWithSpace`, `lines`, `sentences` or `json`. `items` lists changes that are allowed, each with `value` \
-              (a text or a regular expression), `added`, `removed`, for JSON `path` and `val`, and `required: true` \
-              where it must be there. `permissive: true` allows other changes, too. `ignoreCase` and the other options of \
-              the kinds may stand beside.",
-    scoring: "Without `items` all or nothing. With them, they share the score by their weights, and that nothing else \
-              changed is one item more, unless other changes are allowed.",
-    examples: &[
-        Example {
-            expectation: r#"{"$diff": {"value": "{\"a\": 1, \"b\": 2}", "type": "json"}}"#,
-            matches: &[r#""{\"b\":2,\"a\":1}""#],
-            differs: &[r#""{\"b\":3,\"a\":1}""#],
-        },
-        Example {
-            expectation: r#"{"$diff": {"value": "Hello", "items": [{"value": " there", "added": true}]}}"#,
-            matches: &[r#""Hello there""#],
-            differs: &[r#""Hello you""#],
-        },
-    ],
-    read,
-};
+/// The operator.
+pub const DIFF: Operator =
+    Operator { name: "$diff", summary: "The string is equal to this one, except for the listed changes.", read };
 
 #[derive(Debug)]
 struct Diff {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Example, Operator};
+use super::Operator;
 use crate::found::{Flaw, Found};
 use crate::matcher::{At, Matcher, Rule};
 use crate::place::Place;
@@ -13,14 +13,6 @@ use crate::value;
 pub const EACH: Operator = Operator {
     name: "$each",
     summary: "Every item of the list matches.",
-    operand: "an expectation",
-    details: "It holds of an empty list. With several items each has a path of its own: `users.$each[2]`.",
-    scoring: "The items share the score equally.",
-    examples: &[Example {
-        expectation: r#"{"$each": {"status": "active"}}"#,
-        matches: &[r#"[{"status": "active"}, {"status": "active", "id": 1}]"#, "[]"],
-        differs: &[r#"[{"status": "active"}, {"status": "gone"}]"#, r#"{"status": "active"}"#],
-    }],
     read: |compiler, operand| {
         let wanted = compiler.matcher(operand);
         Some(Box::new(Each { wanted, place: Place::of(operand) }))

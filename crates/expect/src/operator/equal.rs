@@ -3,7 +3,7 @@
 use model::Node;
 use serde_json::Value;
 
-use super::{Example, Operator};
+use super::Operator;
 use crate::found::{Flaw, Found};
 use crate::matcher::{At, Rule};
 use crate::place::Place;
@@ -12,30 +12,14 @@ use crate::value;
 /// The `$eq` operator.
 pub const EQ: Operator = Operator {
     name: "$eq",
-    summary: "The value is exactly this one.",
-    operand: "a value",
-    details: "Maps and lists are compared all the way down, without regard to the order of keys. Texts are compared as \
-              they are: nothing is trimmed. A missing value equals nothing.",
-    scoring: "All or nothing.",
-    examples: &[
-        Example { expectation: r#"{"$eq": "a"}"#, matches: &[r#""a""#], differs: &[r#""ab""#, r#""a ""#] },
-        Example {
-            expectation: r#"{"$eq": {"a": [1, 2]}}"#,
-            matches: &[r#"{"a": [1.0, 2]}"#],
-            differs: &[r#"{"a": [1, 2, 3]}"#, r#"{"a": [1, 2], "b": 0}"#],
-        },
-    ],
+    summary: "The value is equal to this one.",
     read: |_, operand| Some(Equal::of(operand, true)),
 };
 
 /// The `$ne` operator.
 pub const NE: Operator = Operator {
     name: "$ne",
-    summary: "The value is anything but this one.",
-    operand: "a value",
-    details: "The opposite of `$eq`; a missing value is anything but.",
-    scoring: "All or nothing.",
-    examples: &[Example { expectation: r#"{"$ne": 1}"#, matches: &["2", r#""1""#], differs: &["1", "1.0"] }],
+    summary: "The value is not equal to this one.",
     read: |_, operand| Some(Equal::of(operand, false)),
 };
 

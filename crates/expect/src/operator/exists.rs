@@ -4,7 +4,7 @@ use model::NodeKind;
 use model::decode::Fields;
 use serde_json::Value;
 
-use super::{Example, Operator};
+use super::Operator;
 use crate::found::{Flaw, Found};
 use crate::matcher::{At, Rule};
 use crate::place::Place;
@@ -13,23 +13,7 @@ use crate::value;
 /// The `$exists` operator.
 pub const EXISTS: Operator = Operator {
     name: "$exists",
-    summary: "The value is there (`true`), or is not (`false`).",
-    operand: "`true`, `false`, or `{$value, strict}`",
-    details: "`null` is there. With `strict: true` it is the key that counts, in the map or list that the expectation \
-              stands in.",
-    scoring: "All or nothing.",
-    examples: &[
-        Example {
-            expectation: r#"{"author": {"$exists": true}, "draft": {"$exists": false}}"#,
-            matches: &[r#"{"author": null}"#],
-            differs: &[r#"{}"#, r#"{"author": 1, "draft": false}"#],
-        },
-        Example {
-            expectation: r#"{"legacy": {"$exists": {"$value": false, "strict": true}}}"#,
-            matches: &[r#"{}"#],
-            differs: &[r#"{"legacy": null}"#],
-        },
-    ],
+    summary: "The value exists (`true`), or does not (`false`).",
     read: |compiler, operand| {
         let place = Place::of(operand);
         let wanted = match &operand.kind {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Example, Operator};
+use super::Operator;
 use crate::compile::refused;
 use crate::context;
 use crate::found::{Flaw, Found};
@@ -15,26 +15,7 @@ use crate::value;
 /// The `$expr` operator.
 pub const EXPR: Operator = Operator {
     name: "$expr",
-    summary: "A JavaScript expression says so.",
-    operand: "the text of an expression",
-    details: "It sees `actual`, `expected` (its own text), `data` (the variables), `input` (the case's) and `ctx`. A \
-              boolean decides; a number is a confidence from 0 to 1; a map with `pass` or `score` is a whole result; of \
-              anything else its truth counts. A text with `return` is the body of a function; `await` makes it wait. It \
-              reaches no file, no network and no process. What throws does not hold; \
-              under `$not`, and in a case with `not`, nobody can say whether it does.",
-    scoring: "The confidence; else all or nothing.",
-    examples: &[
-        Example {
-            expectation: r#"{"$expr": "actual.price * actual.quantity >= 500"}"#,
-            matches: &[r#"{"price": 50, "quantity": 10}"#],
-            differs: &[r#"{"price": 5, "quantity": 10}"#],
-        },
-        Example {
-            expectation: r#"{"$expr": "actual.length / 10", "$threshold": 0.5}"#,
-            matches: &[r#""hello""#],
-            differs: &[r#""hi""#],
-        },
-    ],
+    summary: "A JavaScript expression is true.",
     read: |compiler, operand| {
         let Some(text) = operand.as_str() else {
             compiler.wrong_operand(operand, "$expr", "the text of an expression");

@@ -3,7 +3,7 @@
 use model::{Node, NodeKind};
 use serde_json::Value;
 
-use super::{Example, Operator};
+use super::Operator;
 use crate::compile::Compiler;
 use crate::found::{Flaw, Found};
 use crate::matcher::{At, Rule};
@@ -14,10 +14,6 @@ use crate::value;
 pub const IN: Operator = Operator {
     name: "$in",
     summary: "The value is one of these.",
-    operand: "a list of values",
-    details: "Values are compared as `$eq` does.",
-    scoring: "All or nothing.",
-    examples: &[Example { expectation: r#"{"$in": ["a", 1]}"#, matches: &[r#""a""#, "1"], differs: &["2", r#""1""#] }],
     read: |compiler, operand| Membership::read(compiler, operand, "$in", true),
 };
 
@@ -25,10 +21,6 @@ pub const IN: Operator = Operator {
 pub const NIN: Operator = Operator {
     name: "$nin",
     summary: "The value is none of these.",
-    operand: "a list of values",
-    details: "Values are compared as `$eq` does; a missing value is none of them.",
-    scoring: "All or nothing.",
-    examples: &[Example { expectation: r#"{"$nin": ["a", 1]}"#, matches: &["2"], differs: &[r#""a""#] }],
     read: |compiler, operand| Membership::read(compiler, operand, "$nin", false),
 };
 

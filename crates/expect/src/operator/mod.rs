@@ -8,7 +8,6 @@ pub mod custom;
 mod diff;
 mod each;
 mod equal;
-mod example;
 mod exists;
 mod expect;
 mod expr;
@@ -22,7 +21,6 @@ mod sort;
 
 use model::Node;
 
-pub use self::example::{Example, SelfTest, self_test};
 use crate::compile::Compiler;
 use crate::matcher::Rule;
 
@@ -57,21 +55,13 @@ pub const OPERATORS: &[Operator] = &[
 /// Name of the operator whose operand is code.
 pub const EXPR: &str = expr::EXPR.name;
 
-/// Operator, and its description.
+/// An operator. `docs/reference/operators.md` describes it and has its examples.
 #[derive(Debug)]
 pub struct Operator {
     /// Name with the `$`.
     pub name: &'static str,
-    /// Description in one line.
+    /// Its meaning, in one sentence.
     pub summary: &'static str,
-    /// Description of the operand.
-    pub operand: &'static str,
-    /// Further documentation of the meaning, in Markdown.
-    pub details: &'static str,
-    /// Description of the score in one or two sentences.
-    pub scoring: &'static str,
-    /// Examples with values that match and values that do not.
-    pub examples: &'static [Example],
     pub(crate) read: Read,
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Example, Operator};
+use super::Operator;
 use crate::found::{Flaw, Found, Pass};
 use crate::matcher::{At, Matcher, Rule};
 use crate::place::Place;
@@ -11,16 +11,7 @@ use crate::value;
 /// The `$not` operator.
 pub const NOT: Operator = Operator {
     name: "$not",
-    summary: "The expectation does not hold.",
-    operand: "an expectation",
-    details: "What is wrong inside is of no interest. Where nobody can say whether the inner expectation holds, nobody \
-              can say whether this one does.",
-    scoring: "All or nothing.",
-    examples: &[Example {
-        expectation: r#"{"$not": "/password/i"}"#,
-        matches: &[r#""fine""#],
-        differs: &[r#""the Password is x""#],
-    }],
+    summary: "The expectation does not match.",
     read: |compiler, operand| {
         let beside = compiler.critical;
         let inner = compiler.matcher(operand);

@@ -3,7 +3,7 @@
 use model::{Node, NodeKind};
 use serde_json::Value;
 
-use super::{Example, Operator};
+use super::Operator;
 use crate::compile::Compiler;
 use crate::found::{Flaw, Found};
 use crate::matcher::{At, Matcher, Rule};
@@ -17,15 +17,6 @@ const INDEX: &str = "$index";
 pub const NTH: Operator = Operator {
     name: "$nth",
     summary: "The item at `$index` matches the rest of the map.",
-    operand: "a map of `$index` (from 0; below 0 from the end) and an expectation",
-    details: "Without `$index` it is the first item. A list that is too short does not match. The path is that of the \
-              item: `users[1]`.",
-    scoring: "The item's.",
-    examples: &[Example {
-        expectation: r#"{"$nth": {"$index": -2, "status": "ok"}}"#,
-        matches: &[r#"[{"status": "ok"}, {"status": "bad"}]"#],
-        differs: &[r#"[{"status": "ok"}]"#, r#"[{"status": "bad"}, {"status": "ok"}]"#],
-    }],
     read: |compiler, operand| {
         let NodeKind::Map(entries) = &operand.kind else {
             compiler.wrong_operand(operand, "$nth", "a map of `$index` and an expectation");
@@ -44,14 +35,6 @@ pub const NTH: Operator = Operator {
 pub const FIRST: Operator = Operator {
     name: "$first",
     summary: "The first item of the list matches.",
-    operand: "an expectation",
-    details: "An empty list does not match.",
-    scoring: "The item's.",
-    examples: &[Example {
-        expectation: r#"{"$first": "a"}"#,
-        matches: &[r#"["a", "b"]"#],
-        differs: &[r#"["b"]"#, "[]"],
-    }],
     read: |compiler, operand| {
         let wanted = without_index(operand, "$first", compiler);
         Some(Nth::of(compiler, &wanted, 0))
@@ -62,10 +45,6 @@ pub const FIRST: Operator = Operator {
 pub const LAST: Operator = Operator {
     name: "$last",
     summary: "The last item of the list matches.",
-    operand: "an expectation",
-    details: "An empty list does not match.",
-    scoring: "The item's.",
-    examples: &[Example { expectation: r#"{"$last": {"$gt": 2}}"#, matches: &["[1, 3]"], differs: &["[3, 1]", "[]"] }],
     read: |compiler, operand| {
         let wanted = without_index(operand, "$last", compiler);
         Some(Nth::of(compiler, &wanted, -1))

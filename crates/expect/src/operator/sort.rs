@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use model::{Node, NodeKind};
 use serde_json::{Map, Value};
 
-use super::{Example, Operator};
+use super::Operator;
 use crate::compile::{Compiler, FUNCTION_TAG, refused};
 use crate::context;
 use crate::found::{Flaw, Found};
@@ -26,18 +26,7 @@ const BY: &str = "$by";
 /// The `$sort` operator.
 pub const SORT: Operator = Operator {
     name: "$sort",
-    summary: "The list matches the rest of the map after it was sorted by `$by`.",
-    operand: "a map of `$by` and an expectation",
-    details: "`$by` is the name or the path of a field (`\"-user.score\"`: descending), `{$expr, order: asc|desc}` over `item`, `index`, \
-              `array`, `data`, `input` and `ctx`, a function in a TypeScript file, or a list of these. Without it the \
-              items themselves are sorted. Items that are equal keep their order; missing values come last. Numbers are \
-              sorted before texts.",
-    scoring: "That of the rest.",
-    examples: &[Example {
-        expectation: r#"{"$sort": {"$by": [{"$expr": "item.score * 2", "order": "desc"}, "name"], "$first": {"name": "a"}}}"#,
-        matches: &[r#"[{"name": "b", "score": 3}, {"name": "a", "score": 3}, {"name": "c", "score": 1}]"#],
-        differs: &[r#"[{"name": "b", "score": 4}, {"name": "a", "score": 3}]"#],
-    }],
+    summary: "The list, sorted by `$by`, matches the rest of the map.",
     read: |compiler, operand| {
         let NodeKind::Map(entries) = &operand.kind else {
             compiler.wrong_operand(operand, "$sort", "a map of `$by` and an expectation");

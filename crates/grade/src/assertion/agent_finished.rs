@@ -11,9 +11,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "agent_finished",
     aliases: &[],
     parameters: &[],
-    summary: "The agent answered, and not with an error.",
-    details: "It speaks up only when the agent gave up: when it says of itself that it failed. A model provider that \
-              fails is not the agent's fault; such a trial is broken, not failed.",
+    summary: "The agent answered without an error.",
     fields: &[],
     pass: Example { assertion: nothing_written, evidence: || Story::new().answer("Done.").evidence() },
     fail: Example {

@@ -17,10 +17,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "branch_created",
     aliases: &[],
     parameters: &[Parameter::Fields],
-    summary: "The agent made a branch, and it is checked out.",
-    details: "Local branches before the agent began and after all its processes ended are compared. A branch that a \
-              remote had before is no new one, and neither is the branch that was checked out before its first commit. \
-              Where there is no repository it is undecided.",
+    summary: "The agent created a branch, and it is checked out.",
     fields: &[
         NAME,
         PATTERN,
@@ -29,7 +26,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
             holds: "`true` or `false`",
             required: false,
             default: Some("true"),
-            doc: "Whether it must be checked out at the end.",
+            doc: "`true` if the branch must be checked out at the end.",
         },
         TITLE,
     ],
@@ -50,7 +47,7 @@ pub(super) const NAME: Field = Field {
     holds: "text",
     required: false,
     default: Some("any branch"),
-    doc: "The branch's name. `*` stands for any letters, `?` for one.",
+    doc: "Name of the branch. `*` matches any characters, `?` matches one.",
 };
 
 /// Field `pattern` of assertions about branches.
@@ -59,7 +56,7 @@ pub(super) const PATTERN: Field = Field {
     holds: "regular expression, also `/…/flags`",
     required: false,
     default: Some("any branch"),
-    doc: "Instead of `name`: some part of the branch's name must match it.",
+    doc: "Instead of `name`: matches a part of the branch's name.",
 };
 
 #[derive(Debug)]

@@ -18,8 +18,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "branch_not_created",
     aliases: &["no_branch_created"],
     parameters: &[Parameter::Fields],
-    summary: "The agent made no branch, whether it is checked out or not.",
-    details: "What a new branch is, `branch_created` says. Where there is no repository it is undecided.",
+    summary: "The agent did not create a branch.",
     fields: &[NAME, PATTERN, TITLE],
     pass: Example {
         assertion: || json!({"id": "stays-on-main", "type": "branch_not_created"}),

@@ -13,10 +13,6 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[],
     summary: "The trial stayed within its budget.",
-    details: "It goes with every trial of a run with `--max-input-tokens`, `--max-non-cached-input-tokens`, \
-              `--max-output-tokens`, `--max-reasoning-tokens`, `--max-cost` or `--max-duration`, unless `--on-budget` is \
-              `warn`. Where the agent tells on the way what it uses, it is stopped as soon as it is over; what nobody \
-              reports is held against nobody. Time that is over is told by `time_budget`.",
     fields: &[],
     pass: Example { assertion: nothing_written, evidence: || limited().answer("Done.").used(900, 100, 0).evidence() },
     fail: Example {

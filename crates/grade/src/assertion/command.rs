@@ -23,33 +23,29 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "command",
     aliases: &["command_succeeds"],
     parameters: &[Parameter::Value("run")],
-    summary: "A command that is run in the sandbox after the agent has finished succeeds.",
-    details: "It is run by a shell in a copy of the sandbox, in the same place, with the agent's environment and in the same \
-              containment: nothing it does is seen by the agent, by other assertions or by commands around trials. Commands \
-              run in the order they are written, in one copy, and what is written twice is run once. A command that does not \
-              end in time is not met; one that cannot be started, or for which no copy can be made, is undecided.",
+    summary: "A command succeeds in the sandbox after the agent has finished.",
     fields: &[
-        Field { name: "run", holds: "text", required: true, default: None, doc: "The command; `command` is the same." },
+        Field { name: "run", holds: "text", required: true, default: None, doc: "The command. `command` is an alias." },
         Field {
             name: "exit_code",
             holds: "whole number, from 0",
             required: false,
             default: Some("0"),
-            doc: "The exit code that it must end with.",
+            doc: "Expected exit code.",
         },
         Field {
             name: "output",
             holds: "regular expression, also `/…/flags`",
             required: false,
             default: Some("any output"),
-            doc: "Some part of what it writes must match it: of its output, or of its error output.",
+            doc: "Matches a part of stdout or stderr.",
         },
         Field {
             name: "timeout",
             holds: "length of time",
             required: false,
             default: Some("30s"),
-            doc: "How long it may take, such as `30s` or `2m`. A bare number is milliseconds.",
+            doc: "Time limit, such as `30s` or `2m`. A number is milliseconds.",
         },
         TITLE,
     ],

@@ -17,8 +17,6 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &["no_command_ran"],
     parameters: &[Parameter::Value("command")],
     summary: "The agent did not run a command.",
-    details: "What a run of a command is, `command_ran` says. Of a line with several commands it is enough that one was \
-              not run.",
     fields: &[COMMAND, TITLE],
     pass: Example {
         assertion: || json!({"id": "pushes-nothing", "type": "command_not_ran", "command": "git push"}),

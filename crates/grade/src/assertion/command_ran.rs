@@ -21,11 +21,6 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Value("command")],
     summary: "The agent ran a command.",
-    details: "The command lines of the agent's calls are taken apart as a shell does it: `go` is run by `cd src && go \
-              test`, not by `echo algorithm`. Words behind the program must follow it, with options between: `git commit` \
-              is run by `git -C app commit -m x`. Folders and versions of programs do not matter (`python` is run by \
-              `/usr/bin/python3.12`), and what `sudo`, `env`, `npx`, `bash -c`, `python -m` and their like run is found. \
-              It does not matter whether the command succeeded. A line with several commands asks for all of them.",
     fields: &[COMMAND, TITLE],
     pass: Example {
         assertion: || json!({"id": "runs-the-tests", "type": "command_ran", "command": "npm test"}),
@@ -44,7 +39,7 @@ pub(super) const COMMAND: Field = Field {
     holds: "text",
     required: true,
     default: None,
-    doc: "The program, with as many of its arguments as matter.",
+    doc: "The program and its relevant arguments.",
 };
 
 /// A command that is looked for in the agent's calls.

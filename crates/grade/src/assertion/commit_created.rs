@@ -21,16 +21,14 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "commit_created",
     aliases: &[],
     parameters: &[Parameter::Fields],
-    summary: "The agent made a commit, and it is on what is checked out.",
-    details: "Commits are new if no ref reached them before the agent began; a reset to an older one makes nothing new, \
-              and neither does fetching what a remote had. Where there is no repository it is undecided.",
+    summary: "The agent created a commit, and it is reachable from the checkout.",
     fields: &[
         Field {
             name: "message",
             holds: "regular expression, also `/…/flags`",
             required: false,
             default: Some("any message"),
-            doc: "Some part of the first line of the commit's message must match it.",
+            doc: "Matches a part of the first line of the commit message.",
         },
         TITLE,
     ],

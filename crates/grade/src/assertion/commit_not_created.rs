@@ -16,8 +16,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "commit_not_created",
     aliases: &["no_commit_created"],
     parameters: &[Parameter::Fields],
-    summary: "The agent made no commit, on any branch.",
-    details: "What a new commit is, `commit_created` says. Where there is no repository it is undecided.",
+    summary: "The agent did not create a commit on any branch.",
     fields: &[TITLE],
     pass: Example {
         assertion: || json!({"id": "only-looks", "type": "commit_not_created"}),

@@ -18,9 +18,13 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Value("text")],
     summary: "The answer contains a text.",
-    details: "Upper and lower case are the same, of every alphabet. Everything else is compared letter by letter. An \
-              agent that gave no answer has answered with empty text.",
-    fields: &[Field { name: "text", holds: "text", required: true, default: None, doc: "What must be in the answer." }],
+    fields: &[Field {
+        name: "text",
+        holds: "text",
+        required: true,
+        default: None,
+        doc: "Text that the answer must contain.",
+    }],
     pass: Example {
         assertion: || json!({"id": "names-the-period", "type": "contains", "text": "30 days"}),
         evidence: || Story::new().answer("You can return it within 30 Days.").evidence(),

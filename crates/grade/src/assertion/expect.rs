@@ -21,17 +21,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "expect",
     aliases: &[],
     parameters: &[Parameter::Fields],
-    summary: "What the agent gave matches an expectation: values, patterns and `$operators`, with a score.",
-    details: "One of `expect`, `output` and `schema` says what is expected. `expect` is about everything the agent gave, \
-              a map of `output`, `messages`, `tools`, `state`, `usage` and whatever else it returned; `output` is about \
-              its answer alone; `schema` is a JSON Schema that the answer satisfies.\n\n\
-              An expectation is a text that must be contained, `/a regular expression/i`, a number, a list by position, a \
-              map of the keys that matter, a JSON Schema, or operators such as `$contains`, `$sequence`, `$each` and \
-              `$expr`. `tools` inside `expect` is about the calls of all messages. Texts may have `{{ }}` templates over \
-              `vars`.\n\n\
-              Each part may carry `$score`, `$title`, `$dimension`, `$critical` and `$threshold`. Without `scoring` every \
-              part must hold; with it the score must reach `passScore`, and nothing critical may fail. The operators have \
-              a page of their own, [operators](operators.md).",
+    summary: "The agent's result matches an expectation of values, patterns and `$operators`, with a score.",
     fields: &[
         field("expect", "expectation", "What everything the agent gave must match."),
         field("output", "expectation", "What the answer must match."),

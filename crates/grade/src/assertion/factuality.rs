@@ -21,25 +21,21 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "factuality",
     aliases: &[],
     parameters: &[Parameter::Fields],
-    summary: "What the last reply claims agrees with the ground truth, as a judge finds.",
-    details: "A judge lists the claims of the reply that have to do with the ground truth, each with its quote, and says \
-              of each whether the truth agrees with it, contradicts it, or leaves it open. It is met if one claim at least \
-              agrees and none contradicts; claims that are left open are listed and decide nothing. A reply that claims \
-              nothing does not meet it: it did not tell the truth either.",
+    summary: "A judge finds that the claims of the last reply agree with the ground truth.",
     fields: &[
         Field {
             name: "ground_truth",
             holds: "text",
             required: true,
             default: None,
-            doc: "What is true. A judge holds claims against this alone, not against what it believes.",
+            doc: "The ground truth. The judge uses only this, not its own knowledge.",
         },
         Field {
             name: "context",
             holds: "text",
             required: false,
             default: Some("none"),
-            doc: "What helps to understand the ground truth, such as the question it answers.",
+            doc: "Context of the ground truth, such as the question that it answers.",
         },
         JUDGES,
     ],

@@ -22,10 +22,6 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Value("path"), Parameter::Value("text")],
     summary: "A file in the sandbox contains a text, or matches a regular expression, after the agent has finished.",
-    details: "Exactly one of `contains`, `text` and `pattern` says what must be in it. Only with `contains` upper and lower \
-              case are the same, and the answer is looked at where there is no `path`. Beside it `text` is what people \
-              call the assertion. Where a file is too long to be read whole, its beginning is looked at, and what is not found there \
-              is undecided.",
     fields: &[
         OPTIONAL_PATH,
         CONTAINS,
@@ -34,14 +30,14 @@ pub(super) const ASSERTION: Assertion = Assertion {
             holds: "text, or a regular expression of code",
             required: false,
             default: None,
-            doc: "What must be in the file, letter by letter.",
+            doc: "Text that the file must contain exactly.",
         },
         Field {
             name: "pattern",
             holds: "regular expression, also `/…/flags`",
             required: false,
             default: None,
-            doc: "Some part of the file must match it.",
+            doc: "Matches a part of the file.",
         },
     ],
     pass: Example {
@@ -55,14 +51,9 @@ pub(super) const ASSERTION: Assertion = Assertion {
     form: Form::Written { parse },
 };
 
-/// Field `contains` of `file_contains` and `file_not_contains`.
-pub(super) const CONTAINS: Field = Field {
-    name: "contains",
-    holds: "text",
-    required: false,
-    default: None,
-    doc: "The text that is looked for, in whatever case.",
-};
+/// `contains`, as two assertions have it.
+pub(super) const CONTAINS: Field =
+    Field { name: "contains", holds: "text", required: false, default: None, doc: "Text to find, ignoring case." };
 
 #[derive(Debug)]
 struct FileContains {

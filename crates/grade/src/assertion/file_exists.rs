@@ -15,9 +15,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "file_exists",
     aliases: &[],
     parameters: &[Parameter::Value("path")],
-    summary: "There is a file in the sandbox after the agent has finished.",
-    details: "A directory is no file. A link is followed, but not out of the working directory. Agents that work in no \
-              sandbox cannot be asked.",
+    summary: "A file exists in the sandbox after the agent has finished.",
     fields: &[PATH, TITLE],
     pass: Example {
         assertion: || json!({"id": "writes-the-notes", "type": "file_exists", "path": "NOTES.md"}),

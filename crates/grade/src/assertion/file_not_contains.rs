@@ -22,9 +22,6 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &["no_file_contains"],
     parameters: &[Parameter::Value("path"), Parameter::Value("contains")],
     summary: "A file in the sandbox, or the answer, does not contain a text.",
-    details: "Upper and lower case are the same. A file that is not there is not met: most likely its name is misspelt, \
-              and then it would be met for ever; `file_not_exists` asks whether it is gone. Where a file is too long to be \
-              read whole, what is not found in its beginning is undecided.",
     fields: &[OPTIONAL_PATH, Field { required: true, ..CONTAINS }, TITLE],
     pass: Example {
         assertion: || json!({"id": "keeps-no-todo", "type": "file_not_contains", "path": "notes.md", "contains": "TODO"}),

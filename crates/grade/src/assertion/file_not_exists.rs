@@ -15,8 +15,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "file_not_exists",
     aliases: &["no_file_exists"],
     parameters: &[Parameter::Value("path")],
-    summary: "There is nothing of that name in the sandbox after the agent has finished.",
-    details: "A directory or a link of that name is something. Agents that work in no sandbox cannot be asked.",
+    summary: "A path does not exist in the sandbox after the agent has finished.",
     fields: &[PATH, TITLE],
     pass: Example {
         assertion: || json!({"id": "cleans-up", "type": "file_not_exists", "path": "build.log"}),

@@ -15,9 +15,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "file_unchanged",
     aliases: &[],
     parameters: &[Parameter::Value("path")],
-    summary: "A file in the sandbox is as it was before the agent began.",
-    details: "A file that is not there, and was not there, is not met: its name is most likely misspelt. Agents that \
-              work in no sandbox cannot be asked.",
+    summary: "A file in the sandbox did not change.",
     fields: &[PATH, TITLE],
     pass: Example {
         assertion: || json!({"id": "leaves-the-lock", "type": "file_unchanged", "path": "Cargo.lock"}),

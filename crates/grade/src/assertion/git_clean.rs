@@ -19,11 +19,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "git_clean",
     aliases: &[],
     parameters: &[Parameter::Fields],
-    summary: "The agent left no change uncommitted.",
-    details: "`git status` is compared with what it said once fixtures and skill were in their places: a fixture that was \
-              untracked and is as it was does not count. What the agent set up below `.git` or in its home (configuration, \
-              ignored files, files that git is not to look at) has no say. Without a repository it is undecided; one \
-              that the agent removed or broke is not clean.",
+    summary: "The agent left no uncommitted changes.",
     fields: &[TITLE],
     pass: Example {
         assertion: || json!({"id": "leaves-nothing-behind", "type": "git_clean"}),

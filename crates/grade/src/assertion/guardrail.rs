@@ -17,23 +17,21 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "guardrail",
     aliases: &[],
     parameters: &[Parameter::Fields],
-    summary: "The agent breaks none of the rules, in words or in deeds, as a judge sees it.",
-    details: "Each rule is judged by itself, with a quote for every breach. It is met if no rule is broken; every broken \
-              one is listed. A rule is about meaning, not about letters: for letters there is `not_contains`.",
+    summary: "A judge finds that the agent violated none of the rules, in texts or actions.",
     fields: &[
         Field {
             name: "must_not",
             holds: "text or list of texts",
             required: false,
             default: Some("none"),
-            doc: "What the agent must not do or say. At least one rule is needed, here or in `must`.",
+            doc: "Things that the agent must not do or say. At least one rule is required, here or in `must`.",
         },
         Field {
             name: "must",
             holds: "text or list of texts",
             required: false,
             default: Some("none"),
-            doc: "What the agent must do or say.",
+            doc: "Things that the agent must do or say.",
         },
         JUDGES,
     ],

@@ -19,10 +19,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "json_path",
     aliases: &[],
     parameters: &[Parameter::Value("json_path"), Parameter::Map("equals")],
-    summary: "A part of the JSON in the answer, or in a file, is there, and is what it should be.",
-    details: "Without `equals` it is enough that it is there, whatever it is. Values are compared as JSON: `1` is `1.0`, \
-              and neither is `true`; `equals: null` asks for `null`. Where there is no JSON it is not met. What JSON in an \
-              answer is, `valid_json` says.",
+    summary: "The JSON in the answer, or in a file, has a value at a path.",
     fields: &[
         JSON_PATH,
         Field {
@@ -30,7 +27,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
             holds: "any value",
             required: false,
             default: Some("any value"),
-            doc: "What must be there.",
+            doc: "Expected value.",
         },
         OPTIONAL_PATH,
         TITLE,
@@ -55,7 +52,7 @@ pub(super) const JSON_PATH: Field = Field {
     holds: "text",
     required: true,
     default: None,
-    doc: "Keys and indices with dots between them: `items.0.name`. `$.items[0][\"a.b\"]` is understood, too.",
+    doc: "Keys and list positions, separated by dots: `items.0.name`. `$.items[0][\"a.b\"]` is also accepted.",
 };
 
 #[derive(Debug)]

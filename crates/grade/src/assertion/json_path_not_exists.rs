@@ -19,8 +19,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "json_path_not_exists",
     aliases: &["no_json_path"],
     parameters: &[Parameter::Value("json_path")],
-    summary: "The JSON in the answer, or in a file, has no such part.",
-    details: "A part that is `null` is there. Where there is no JSON it is not met: nothing was left out of nothing.",
+    summary: "The JSON in the answer, or in a file, has no value at a path.",
     fields: &[JSON_PATH, OPTIONAL_PATH, TITLE],
     pass: Example {
         assertion: || json!({"id": "tells-no-secret", "type": "json_path_not_exists", "json_path": "user.password"}),

@@ -23,15 +23,12 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Map("schema")],
     summary: "The answer is JSON that satisfies a schema.",
-    details: "The answer must be JSON, by itself or as all that is in one code fence; text around it is not allowed. An \
-              agent that gives a value instead of text is judged by the value. Schemas are read as \
-              [`$schema`](operators.md) reads them: draft-07 unless the schema names another.",
     fields: &[Field {
         name: "schema",
         holds: "JSON Schema, in code also one that checks by itself, such as zod's",
         required: true,
         default: None,
-        doc: "What the value must satisfy; a schema with a mistake is an error before anything runs.",
+        doc: "The schema. An invalid schema is an error before anything runs.",
     }],
     pass: Example {
         assertion: || {

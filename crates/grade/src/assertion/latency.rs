@@ -16,14 +16,12 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Fields],
     summary: "The agent replied in time.",
-    details: "The time runs from the message to the end of the reply. An assertion about a whole trial looks at the \
-              slowest reply. It is undecided where nobody measured, as with answers from a recording.",
     fields: &[Field {
         name: "max",
         holds: "length of time",
         required: true,
         default: None,
-        doc: "The longest it may take, such as `800ms` or `2s`. A bare number is milliseconds.",
+        doc: "Maximum time, such as `800ms` or `2s`. A number is milliseconds.",
     }],
     pass: Example {
         assertion: || json!({"id": "is-quick", "type": "latency", "max": "1500ms"}),

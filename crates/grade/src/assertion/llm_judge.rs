@@ -23,31 +23,28 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "llm_judge",
     aliases: &[],
     parameters: &[Parameter::Fields],
-    summary: "A judge scores the last reply, and what was done for it, by a criterion: high enough.",
-    details: "The judge gives a whole number from 1 to `scale`, where 1 is not at all and the highest is fully. It is met \
-              if the score, or the mean of several judges' scores, is at least `threshold`. Where the criterion is a \
-              question, a high score is a yes.",
+    summary: "A judge rates the last reply by a criterion, and the rating is high enough.",
     fields: &[
         Field {
             name: "criteria",
             holds: "text",
             required: true,
             default: None,
-            doc: "What is judged, as a question or a statement. One thing at a time is judged best; `rubric` takes many.",
+            doc: "The criterion, as a question or a statement. Use one criterion at a time; `rubric` accepts several.",
         },
         Field {
             name: "threshold",
             holds: "number, above 1 and up to `scale`",
             required: false,
             default: Some("the middle of the scale, which is 3 of 5"),
-            doc: "The least score that is enough.",
+            doc: "Minimum rating.",
         },
         Field {
             name: "scale",
             holds: "whole number, 2 to 100",
             required: false,
             default: Some("5"),
-            doc: "The highest score.",
+            doc: "Highest rating.",
         },
         JUDGES,
     ],

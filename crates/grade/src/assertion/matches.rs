@@ -14,15 +14,12 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Value("pattern")],
     summary: "The answer matches a regular expression.",
-    details: "As `output_contains`, except that the expression may also be written as JavaScript writes it, with slashes \
-              and flags: `/order \\d+/i`. Some part of the answer must match. An agent that gave no answer has answered \
-              with empty text.",
     fields: &[Field {
         name: "pattern",
         holds: "regular expression, also `/…/flags`",
         required: true,
         default: None,
-        doc: "Some part of the answer must match it.",
+        doc: "Matches a part of the answer.",
     }],
     pass: Example {
         assertion: || json!({"id": "names-the-order", "type": "matches", "pattern": "/order \\d+/i"}),

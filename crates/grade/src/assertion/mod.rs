@@ -126,7 +126,7 @@ pub const ASSERTIONS: &[Assertion] = &[
     request_check::ASSERTION,
 ];
 
-/// Type of an assertion, and its description.
+/// A type of assertion.
 #[derive(Debug)]
 pub struct Assertion {
     /// Value of the field `type`. In code, the function has the same name in camel case.
@@ -135,11 +135,9 @@ pub struct Assertion {
     pub aliases: &'static [&'static str],
     /// Positional arguments, in the order in which code gives them.
     pub parameters: &'static [Parameter],
-    /// Description in one line.
+    /// Its meaning, in one sentence. `docs/reference/assertions.md` has the details.
     pub summary: &'static str,
-    /// Further documentation, in Markdown.
-    pub details: &'static str,
-    /// Fields other than `id`, `type` and `weight`.
+    /// Its fields beside `id`, `type` and `weight`.
     pub fields: &'static [Field],
     /// Example that meets the assertion.
     pub pass: Example,
@@ -292,7 +290,7 @@ const TOOL: Field = Field {
     holds: "text",
     required: true,
     default: None,
-    doc: "The tool's name, such as `Bash`; compared letter by letter.",
+    doc: "Exact name of the tool, such as `Bash`.",
 };
 
 /// Field `args_match`, shared by several assertions.
@@ -301,9 +299,7 @@ const ARGS_MATCH: Field = Field {
     holds: "map of regular expressions and values, or regular expression",
     required: false,
     default: Some("any arguments"),
-    doc: "Argument name → regular expression; all of them must match the same call. A missing argument is empty text. A \
-          number, `true`, `false`, a list or a map is an expectation as in `expect`: of a map the keys that are written \
-          matter. One regular expression instead of the map is matched against the JSON of all arguments.",
+    doc: "Argument name → regular expression. All must match the same call. A missing argument is the empty string. A number, boolean, list or map is an expectation as in `expect`. A single regular expression instead of the map is matched against the JSON of all arguments.",
 };
 
 /// Field `text`, where it is the title of the assertion.
@@ -312,7 +308,7 @@ const TITLE: Field = Field {
     holds: "text",
     required: false,
     default: Some("none"),
-    doc: "What people call it, as `title` says it elsewhere.",
+    doc: "Title in reports; other assertions call it `title`.",
 };
 
 /// Field `skill`, shared by several assertions.
@@ -321,7 +317,7 @@ const SKILL: Field = Field {
     holds: "text",
     required: true,
     default: None,
-    doc: "The skill's name, such as `release-notes`; compared letter by letter.",
+    doc: "Exact name of the skill, such as `release-notes`.",
 };
 
 /// Field `sub_agent`, shared by several assertions.
@@ -330,7 +326,7 @@ const SUB_AGENT: Field = Field {
     holds: "text",
     required: true,
     default: None,
-    doc: "The sub-agent's name, such as `reviewer`; compared letter by letter.",
+    doc: "Exact name of the sub-agent, such as `reviewer`.",
 };
 
 /// Field `path`, shared by several assertions.
@@ -339,7 +335,7 @@ const PATH: Field = Field {
     holds: "text",
     required: true,
     default: None,
-    doc: "The file, relative to the agent's working directory and inside of it.",
+    doc: "Path of the file in the agent's working directory.",
 };
 
 /// Field `judges` of every judged assertion.
@@ -348,8 +344,7 @@ const JUDGES: Field = Field {
     holds: "whole number, 1 to 15",
     required: false,
     default: Some("`--judges`, else 1"),
-    doc: "How many judges are asked. More than half of them decide, or the mean of their scores does; where neither \
-          says anything, it is undecided.",
+    doc: "Number of judges. The majority or the mean of their scores decides; without a result, the assertion is undecided.",
 };
 
 /// Field `capture`, shared by several assertions.
@@ -358,7 +353,7 @@ const CAPTURE: Field = Field {
     holds: "list of texts",
     required: false,
     default: Some("none"),
-    doc: "Arguments of the matching call to show in the report. The report keeps them whole.",
+    doc: "Arguments of the matching call to show in reports.",
 };
 
 /// Field `capture_max_chars`, shared by several assertions.
@@ -367,7 +362,7 @@ const CAPTURE_MAX_CHARS: Field = Field {
     holds: "whole number, at least 1",
     required: false,
     default: Some("2000"),
-    doc: "How much of a captured value the terminal shows, in UTF-16 units.",
+    doc: "Maximum length of a captured value on the terminal, in UTF-16 code units.",
 };
 
 #[cfg(test)]
@@ -387,7 +382,7 @@ mod tests {
         for (at, assertion) in ASSERTIONS.iter().enumerate() {
             assert!(ASSERTIONS[..at].iter().all(|other| other.name != assertion.name), "{}", assertion.name);
             assert!(assertion.summary.ends_with('.') && !assertion.summary.contains('\n'), "{}", assertion.name);
-            assert!(!assertion.details.is_empty() && assertion.fields.iter().all(|field| field.doc.ends_with('.')));
+            assert!(assertion.fields.iter().all(|field| field.doc.ends_with('.')));
             assert!(!assertion.is_implicit() || assertion.fields.is_empty());
             let names = [&[assertion.name], assertion.aliases].concat();
             assert!(names.iter().all(|name| find(name).is_some_and(|found| found.name == assertion.name)), "{names:?}");

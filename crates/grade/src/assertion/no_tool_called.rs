@@ -17,10 +17,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "no_tool_called",
     aliases: &["tool_not_called"],
     parameters: &[Parameter::Value("tool"), Parameter::Map("args_match")],
-    summary: "The agent did not call a tool, or not with arguments as described.",
-    details: "A pattern that says what is allowed is written as a negative look-ahead: `^(?!git )` matches every \
-              command that does not begin with `git `. It also matches a call that has no such argument at all, \
-              because a missing argument is empty text.",
+    summary: "The agent did not call a tool, or not with these arguments.",
     fields: &[TOOL, ARGS_MATCH],
     pass: Example {
         assertion: || {

@@ -12,9 +12,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "no_unanswered_questions",
     aliases: &[],
     parameters: &[],
-    summary: "Every question that the agent asked had an answer in `user_responses`.",
-    details: "It goes with every trial. A call may ask several questions; each needs an answer of its own. Where a \
-              `match_question` took too long to be tried to its end and no other one matched, it is undecided.",
+    summary: "`user_responses` had an answer to every question of the agent.",
     fields: &[],
     pass: Example {
         assertion: nothing_written,

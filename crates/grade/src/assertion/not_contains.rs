@@ -21,13 +21,12 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Value("text")],
     summary: "The answer does not contain a text.",
-    details: "It is compared as by `contains`. An agent that gave no answer has answered with empty text.",
     fields: &[Field {
         name: "text",
         holds: "text",
         required: true,
         default: None,
-        doc: "What must not be in the answer.",
+        doc: "Text that the answer must not contain.",
     }],
     pass: Example {
         assertion: || json!({"id": "does-not-blame", "type": "not_contains", "text": "your fault"}),

@@ -17,9 +17,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "not_pushed",
     aliases: &[],
     parameters: &[Parameter::Fields],
-    summary: "The agent pushed nothing: neither a new branch nor to an existing one.",
-    details: "Every branch of every remote must be as it was; one that is gone is not. A push that git logged in the repository \
-              counts, too, wherever it went. A remote that could not be asked leaves it undecided.",
+    summary: "The agent did not push to a new or an existing branch.",
     fields: &[NAME, PATTERN, TITLE],
     pass: Example {
         assertion: || json!({"id": "keeps-it-local", "type": "not_pushed"}),

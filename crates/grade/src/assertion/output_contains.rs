@@ -18,14 +18,12 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Value("pattern")],
     summary: "The agent's last answer matches a regular expression.",
-    details: "Only the last answer counts: what the agent says while it works does not. An agent that gave no answer \
-              has answered with empty text.",
     fields: &[Field {
         name: "pattern",
         holds: "regular expression",
         required: true,
         default: None,
-        doc: "Some part of the answer must match it.",
+        doc: "Matches a part of the answer.",
     }],
     pass: Example {
         assertion: || json!({"id": "says-it-is-done", "type": "output_contains", "pattern": "(?i)\\bdone\\b"}),

@@ -17,17 +17,14 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "output_is_question",
     aliases: &[],
     parameters: &[Parameter::Value("expected")],
-    summary: "The last reply asks the user for something the agent needs in order to go on; or does not.",
-    details: "A reply that is one single sentence with a question mark at its end, in any script, is a question without \
-              that a judge is asked. Everything else a judge decides: many a question has no question mark, and \
-              `Anything else?` after the work is done is none.",
+    summary: "The last reply asks, or does not ask, the user for something that the agent needs to continue.",
     fields: &[
         Field {
             name: "expected",
             holds: "true or false",
             required: false,
             default: Some("true"),
-            doc: "Whether the reply is to be a question.",
+            doc: "`true` if the reply must be a question.",
         },
         JUDGES,
     ],

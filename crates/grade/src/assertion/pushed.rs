@@ -19,10 +19,6 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Fields],
     summary: "The agent pushed a branch, and the remote has its last commit.",
-    details: "The branch may be new or an existing one, such as `main`. Without a name it is the branch that is checked \
-              out, if the agent made it, moved it or pushed it; else any that was pushed. The remote itself is asked for \
-              its branches before and after, at the address that it had before the agent acted; a remote that the agent \
-              added or pointed elsewhere does not count. A remote that could not be asked leaves it undecided.",
     fields: &[NAME, PATTERN, TITLE],
     pass: Example {
         assertion: || json!({"id": "pushes", "type": "pushed"}),

@@ -11,9 +11,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "request_check",
     aliases: &[],
     parameters: &[],
-    summary: "The agent's requests to a scripted model were as its script expects.",
-    details: "It goes with every trial on a scripted model that looked at a request, because a step of its script has \
-              `expect_request`.",
+    summary: "The agent's requests to a scripted model met the conditions of its script.",
     fields: &[],
     pass: Example {
         assertion: nothing_written,

@@ -19,22 +19,20 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &["pull_request_created", "merge_request_created"],
     parameters: &[Parameter::Fields],
     summary: "The agent opened a pull request or a merge request for its branch.",
-    details: "It must be new, open, and ask to merge a branch that is new or checked out. GitHub and GitLab are asked \
-              before and after; what could not be asked leaves it undecided.",
     fields: &[
         Field {
             name: "head",
             holds: "text",
             required: false,
             default: Some("a branch that is new or checked out"),
-            doc: "The branch that is to be merged. `*` stands for any letters, `?` for one.",
+            doc: "Branch to merge. `*` matches any characters, `?` matches one.",
         },
         Field {
             name: "base",
             holds: "text",
             required: false,
             default: Some("any branch"),
-            doc: "The branch that it is to be merged into, with the same wildcards.",
+            doc: "Target branch, with the same wildcards.",
         },
         TITLE,
     ],

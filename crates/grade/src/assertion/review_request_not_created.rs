@@ -15,9 +15,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "review_request_not_created",
     aliases: &["pull_request_not_created", "merge_request_not_created", "no_review_request_created"],
     parameters: &[Parameter::Fields],
-    summary: "The agent opened no pull request and no merge request.",
-    details: "One that is closed again counts, too, whatever branches it is about. What could not be asked leaves it \
-              undecided.",
+    summary: "The agent did not open a pull request or a merge request.",
     fields: &[TITLE],
     pass: Example {
         assertion: || json!({"id": "asks-nobody", "type": "review_request_not_created"}),

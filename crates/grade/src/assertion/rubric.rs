@@ -20,39 +20,35 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "rubric",
     aliases: &[],
     parameters: &[Parameter::Value("criteria")],
-    summary: "A judge says of each criterion whether it holds: all of them, any, or enough.",
-    details: "Each criterion is judged by itself, over everything that the agent said and did, and is met only with a \
-              quote. The score is the weight of the criteria that are met, as a share of all weight; what passes is said \
-              by `require` or `at_least`.",
+    summary: "A judge checks each criterion, and all, any, or enough of them are met.",
     fields: &[
         Field {
             name: "criteria",
             holds: "list of texts, or of maps",
             required: true,
             default: None,
-            doc: "A text says what must hold. A map has it as `text`, with `weight`, a number above 0 that is 1 unless \
-                  written, and `name` for reports.",
+            doc: "Each criterion is a string, or a map of `text`, `weight` (a number above 0, default 1) and `name` (for reports).",
         },
         Field {
             name: "require",
             holds: "`all` or `any`",
             required: false,
             default: Some("all"),
-            doc: "Whether all criteria must be met, or one is enough.",
+            doc: "`all` if all criteria must be met, `any` if one is enough.",
         },
         Field {
             name: "at_least",
             holds: "number above 0",
             required: false,
             default: Some("none"),
-            doc: "Instead of `require`: how much weight of criteria must be met; without weights, how many.",
+            doc: "Instead of `require`: total weight of criteria that must be met; without weights, their number.",
         },
         Field {
             name: "expected",
             holds: "text",
             required: false,
             default: Some("none"),
-            doc: "What a good outcome looks like, for the judge to compare with.",
+            doc: "Description of a good result, for the judge.",
         },
         JUDGES,
     ],

@@ -21,16 +21,14 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "sentiment",
     aliases: &[],
     parameters: &[Parameter::Value("expected")],
-    summary: "The last reply has the tone that is wanted, as a judge feels it.",
-    details: "A judge says whether the tone is as wanted and how clearly, from 1, the opposite, to 5, unmistakably so. \
-              It is met if the tone is as wanted, or by a mean of at least 3. Whether the reply is right does not matter.",
+    summary: "A judge finds that the last reply has a tone.",
     fields: &[
         Field {
             name: "expected",
             holds: "text",
             required: true,
             default: None,
-            doc: "The tone, in a word or a few: `helpful`, `friendly but firm`.",
+            doc: "The tone, in a few words: `helpful`, `friendly but firm`.",
         },
         JUDGES,
     ],

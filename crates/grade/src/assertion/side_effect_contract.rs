@@ -22,10 +22,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "side_effect_contract",
     aliases: &[],
     parameters: &[Parameter::Fields],
-    summary: "The agent left behind only what it may.",
-    details: "Everything is allowed that is not forbidden. Cases of `evals.json` with a `side_effect_contract` have this \
-              assertion by themselves. What is forbidden and could not be looked at is undecided; a violation that was \
-              seen counts all the same.",
+    summary: "The agent left only allowed side effects.",
     fields: &[
         allows("allow_new_local_branches", "Whether it may make local branches."),
         allows("allow_new_remote_branches", "Whether it may make branches on a remote."),

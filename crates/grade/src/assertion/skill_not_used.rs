@@ -15,8 +15,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "skill_not_used",
     aliases: &["no_skill_used"],
     parameters: &[Parameter::Value("skill")],
-    summary: "The agent did not make use of a skill.",
-    details: "What counts as use is told under `skill_used`.",
+    summary: "The agent did not use a skill.",
     fields: &[SKILL],
     pass: Example {
         assertion: || json!({"id": "leaves-it-alone", "type": "skill_not_used", "skill": "release-notes"}),

@@ -15,13 +15,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "skill_used",
     aliases: &[],
     parameters: &[Parameter::Value("skill")],
-    summary: "The agent made use of a skill.",
-    details: "It did if it invoked the skill, by a call of `Skill` or `SlashCommand`, or read the skill's `SKILL.md`, or \
-              another of its files where agents look for skills, as in `.claude/skills/NAME/`; with a tool, or with a \
-              command that shows or runs files, such as `cat`, `sed`, `rg` or `python`. A command that only names such a \
-              file does not count, nor does a call that failed, unless it shows the head of `SKILL.md`. That the user asked \
-              for the skill counts where the agent puts it into the conversation for that (`/NAME` with Claude Code, `$NAME` \
-              with Codex). A skill of a plugin may be written with or without the plugin's name.",
+    summary: "The agent used a skill.",
     fields: &[SKILL],
     pass: Example {
         assertion: || json!({"id": "uses-the-skill", "type": "skill_used", "skill": "release-notes"}),

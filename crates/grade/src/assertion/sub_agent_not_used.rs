@@ -15,8 +15,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "sub_agent_not_used",
     aliases: &[],
     parameters: &[Parameter::Value("sub_agent")],
-    summary: "The agent did not hand a task to a sub-agent.",
-    details: "`sub_agent_used` says what counts as use.",
+    summary: "The agent did not delegate a task to a sub-agent.",
     fields: &[SUB_AGENT],
     pass: Example {
         assertion: || json!({"id": "works-alone", "type": "sub_agent_not_used", "sub_agent": "reviewer"}),

@@ -15,9 +15,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "sub_agent_used",
     aliases: &[],
     parameters: &[Parameter::Value("sub_agent")],
-    summary: "The agent handed a task to a sub-agent.",
-    details: "It did if it called `Agent` or `Task` with this `subagent_type`, and the call did not fail. A sub-agent of a \
-              plugin may be written with or without the plugin's name.",
+    summary: "The agent delegated a task to a sub-agent.",
     fields: &[SUB_AGENT],
     pass: Example {
         assertion: || json!({"id": "asks-the-reviewer", "type": "sub_agent_used", "sub_agent": "reviewer"}),

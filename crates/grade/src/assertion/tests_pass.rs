@@ -45,25 +45,21 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "tests_pass",
     aliases: &[],
     parameters: &[Parameter::Value("command")],
-    summary: "The tests of what the agent worked on pass.",
-    details: "With `command` it is run in the sandbox after the agent has finished, as `command` does it, and must succeed. \
-              Without, the agent's own last run of tests counts, as far as the record shows it: it must have succeeded. \
-              Undecided is what cannot be told from it: that it ran no tests which are known, that it changed files \
-              afterwards, or that the end of the command line says nothing about them (`npm test | tail`).",
+    summary: "The tests of the project pass.",
     fields: &[
         Field {
             name: "command",
             holds: "text",
             required: false,
-            default: Some("the agent's own last run of tests"),
-            doc: "The command that runs the tests.",
+            default: Some("the agent's own last test run"),
+            doc: "Command that runs the tests.",
         },
         Field {
             name: "timeout",
             holds: "length of time",
             required: false,
             default: Some("30s"),
-            doc: "How long `command` may take, such as `30s` or `2m`. A bare number is milliseconds.",
+            doc: "Time limit of `command`, such as `30s` or `2m`. A number is milliseconds.",
         },
         TITLE,
     ],

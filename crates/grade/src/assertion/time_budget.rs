@@ -12,8 +12,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "time_budget",
     aliases: &[],
     parameters: &[],
-    summary: "The agent finished before the time for its trial was over.",
-    details: "It speaks up only when the time ran out. What the agent did until then is judged all the same.",
+    summary: "The agent finished before the timeout.",
     fields: &[],
     pass: Example { assertion: nothing_written, evidence: || Story::new().answer("Done.").evidence() },
     fail: Example {

@@ -13,9 +13,6 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[],
     summary: "The agent used no more tokens than its budget.",
-    details: "It goes with every trial that has a budget: the scenario's `token_budget`, else its skill's \
-              `token-budget`. Input, output and both kinds of cached input count, over all user messages. It is \
-              undecided when the agent did not tell what it used.",
     fields: &[],
     pass: Example {
         assertion: nothing_written,

@@ -16,15 +16,13 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "token_usage",
     aliases: &[],
     parameters: &[Parameter::Fields],
-    summary: "The agent used no more tokens than that.",
-    details: "Input, output and both kinds of cached input count: of one reply where it is about a reply, else of the \
-              whole trial. It is undecided when the agent did not tell what it used.",
+    summary: "The agent used at most this number of tokens.",
     fields: &[Field {
         name: "max",
         holds: "whole number, at least 1",
         required: true,
         default: None,
-        doc: "The most tokens.",
+        doc: "Maximum number of tokens.",
     }],
     pass: Example {
         assertion: || json!({"id": "is-frugal", "type": "token_usage", "max": 2000}),

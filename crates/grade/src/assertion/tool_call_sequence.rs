@@ -17,16 +17,14 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "tool_call_sequence",
     aliases: &[],
     parameters: &[Parameter::Map("sequence")],
-    summary: "The agent made calls as described, in this order, with any others between them.",
-    details: "Each step takes the earliest call that matches after the call of the step before it. Two steps never \
-              share a call.",
+    summary: "The agent made a sequence of tool calls.",
     fields: &[
         Field {
             name: "sequence",
             holds: "list of steps, at least 1",
             required: true,
             default: None,
-            doc: "Each step has a `tool`, and may have `args_match` and `capture`, as in `tool_called`.",
+            doc: "Each step has a `tool`, and can have `args_match` and `capture`, as in `tool_called`.",
         },
         CAPTURE_MAX_CHARS,
     ],

@@ -18,10 +18,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "tool_called",
     aliases: &[],
     parameters: &[Parameter::Value("tool"), Parameter::Map("args_match")],
-    summary: "The agent called a tool, with arguments as described.",
-    details: "Calls are looked at in the order they were made, sub-agents' included; the first one that matches meets \
-              the assertion. `call_index` counts every call of the tool, whatever its arguments. A call counts \
-              whether it succeeded or not: the agent made it.",
+    summary: "The agent called a tool, optionally with matching arguments.",
     fields: &[
         TOOL,
         ARGS_MATCH,
@@ -30,7 +27,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
             holds: "whole number, from 0",
             required: false,
             default: Some("any call"),
-            doc: "Only this call of the tool is looked at: 0 is its first, 1 its second.",
+            doc: "Check only this call of the tool: 0 is the first.",
         },
         CAPTURE,
         CAPTURE_MAX_CHARS,

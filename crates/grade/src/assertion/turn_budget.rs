@@ -13,8 +13,6 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[],
     summary: "The agent finished before `max_turns` stopped it.",
-    details: "Added to every trial for which `max_turns` is set. Without `max_turns` no number of turns stops an agent; \
-              a scenario whose agent takes more than 40 turns gets a warning.",
     fields: &[],
     pass: Example { assertion: nothing_written, evidence: || limited(2).answer("Done.").evidence() },
     fail: Example {

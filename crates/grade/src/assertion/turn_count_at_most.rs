@@ -16,15 +16,13 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "turn_count_at_most",
     aliases: &[],
     parameters: &[Parameter::Value("max")],
-    summary: "The agent took no more model turns than this.",
-    details: "A turn is one message of the model, however many texts and calls it holds. Turns are counted over all \
-              user messages of a case; sub-agents' turns are not counted. Unlike `max_turns`, this stops nothing.",
+    summary: "The agent took at most this number of model turns.",
     fields: &[Field {
         name: "max",
         holds: "whole number, at least 1",
         required: true,
         default: None,
-        doc: "The most turns it may take.",
+        doc: "Maximum number of turns.",
     }],
     pass: Example {
         assertion: || json!({"id": "efficient", "type": "turn_count_at_most", "max": 2}),

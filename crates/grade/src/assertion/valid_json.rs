@@ -15,9 +15,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "valid_json",
     aliases: &[],
     parameters: &[Parameter::Value("path")],
-    summary: "The answer is JSON, or a file in the sandbox is.",
-    details: "An answer may have its JSON in a fenced block, with words around it: a block that says `json`, or says \
-              nothing. Other than some programs think, `NaN` is no JSON. A file that is not there is not met.",
+    summary: "The answer, or a file in the sandbox, is valid JSON.",
     fields: &[OPTIONAL_PATH, TITLE],
     pass: Example {
         assertion: || json!({"id": "is-json", "type": "valid_json"}),
@@ -36,7 +34,7 @@ pub(super) const OPTIONAL_PATH: Field = Field {
     holds: "text",
     required: false,
     default: Some("the answer"),
-    doc: "The file, relative to the agent's working directory and inside of it.",
+    doc: "Path of the file in the agent's working directory.",
 };
 
 /// Check that a source is valid JSON, or is not.

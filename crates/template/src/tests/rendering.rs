@@ -1,14 +1,14 @@
 use serde_json::json;
 
 use super::{rendered, shown, variables};
-use crate::{Ambient, Format, Template, reference};
+use crate::{Ambient, Format, Template, TemplateError, reference};
 
 #[test]
-fn every_example_of_the_reference_shows_what_it_says() {
+fn every_example_of_the_tables_becomes_what_it_shows() {
     let mut names = Vec::new();
-    for chapter in reference() {
-        for entry in chapter.entries {
-            names.push((chapter.title, entry.name));
+    for (table, entries) in reference() {
+        for entry in entries {
+            names.push((table, entry.name));
             if let Some(wanted) = entry.shows {
                 assert_eq!(shown(entry.example, json!({})), wanted, "{}", entry.name);
             } else {
@@ -20,6 +20,35 @@ fn every_example_of_the_reference_shows_what_it_says() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count);
+}
+
+#[test]
+fn every_example_that_the_page_adds_becomes_what_it_shows() {
+    let page = include_str!("../../../../docs/reference/templates.md").split("## Filters").next().unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    let (mut with_variables, mut without) = (0, 0);
+    for row in rows {
+        let row = row.replace("\\|", "\u{1}");
+        let cells: Vec<String> =
+            row.trim_matches(['|', ' ']).split(" | ").map(|cell| cell.replace('\u{1}', "|")).collect();
+        let code = |at: usize| cells[at].strip_prefix('`').and_then(|cell| cell.strip_suffix('`')).unwrap();
+        if let [_, _, becomes] = &cells[..] {
+            let becomes =
+                becomes.strip_prefix("error: ").map_or_else(|| Ok(code(2).to_owned()), |error| Err(error.to_owned()));
+            let variables = serde_json::from_str(code(1)).unwrap();
+            let rendered = rendered(code(0), variables).map(|value| value.to_string());
+            let because = |error: TemplateError| match error.help {
+                Some(help) => format!("{} ({help})", error.message),
+                None => error.message,
+            };
+            assert_eq!(rendered.map_err(because), becomes, "{row}");
+            with_variables += 1;
+        } else {
+            assert_eq!(shown(code(2), json!({})), code(3), "{row}");
+            without += 1;
+        }
+    }
+    assert_eq!((with_variables, without), (11, 16));
 }
 
 #[test]

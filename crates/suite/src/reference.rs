@@ -73,6 +73,10 @@ enum Kind {
     FixtureSection,
 }
 
+const fn block(name: &'static str, about: &'static str, fields: &'static [Field]) -> Block {
+    Block { name, about, fields, open: false, either_case: false }
+}
+
 const fn field(key: &'static str, kind: Kind, about: &'static str) -> Field {
     Field { key, kind, required: false, about }
 }
@@ -89,19 +93,19 @@ fn sources() -> Vec<&'static str> {
     SettingSource::ALL.iter().map(|(name, _)| *name).collect()
 }
 
-static SCENARIO: Block = Block {
-    name: "scenario",
-    about: "One case in one file. Exactly one of `skill`, `system_prompt` and `system_prompt_file` is required: it is what the case tests.",
-    open: false,
-    either_case: false,
-    fields: &[
+static SCENARIO: Block = block(
+    "scenario",
+    "One case in one file. Exactly one of `skill`, `system_prompt` and `system_prompt_file` is \
+             required: it is what the case tests.",
+    &[
         required("scenario", Kind::Text, "Id of the case, unique among the tests of a skill."),
         field("description", Kind::AnyText, "A note for people."),
         field("tags", Kind::Texts, "Tags, to select cases on the command line."),
         field(
             "skill",
             Kind::Text,
-            "Name of the folder of the skill to test. The skill is installed in the sandbox, and its body is added to the system prompt.",
+            "Name of the folder of the skill to test. The skill is installed in the sandbox, and its body is \
+             added to the system prompt.",
         ),
         field("system_prompt", Kind::Text, "System prompt to test. It is added to the agent's own."),
         field("system_prompt_file", Kind::Text, "File with the system prompt, relative to the scenario's folder."),
@@ -140,14 +144,12 @@ static SCENARIO: Block = Block {
         ),
         field("assertions", Kind::Assertions(&ASSERTION), "Assertions about the trial."),
     ],
-};
+);
 
-static RUNNER: Block = Block {
-    name: "runner",
-    about: "Settings of the agent.",
-    open: false,
-    either_case: false,
-    fields: &[
+static RUNNER: Block = block(
+    "runner",
+    "Settings of the agent.",
+    &[
         field("runtime", Kind::Text, "Agent to run; `claude` is an alias of `claude-code`."),
         field("agent", Kind::Text, "Alias of `runtime`."),
         field("model", Kind::Text, "Model, or `scripted:FILE`."),
@@ -164,14 +166,13 @@ static RUNNER: Block = Block {
         ),
         field("reasoning_effort", Kind::Text, "Reasoning effort passed to the agent, such as `low` or `high`."),
     ],
-};
+);
 
-static FIXTURES: Block = Block {
-    name: "fixtures",
-    about: "Contents of the sandbox before the agent starts. A `_fixtures.yaml` is a map from names to such blocks.",
-    open: false,
-    either_case: false,
-    fields: &[
+static FIXTURES: Block = block(
+    "fixtures",
+    "Contents of the sandbox before the agent starts. A `_fixtures.yaml` is a map from names to such \
+             blocks.",
+    &[
         field(
             "extends",
             Kind::TextOrTexts,
@@ -191,61 +192,58 @@ static FIXTURES: Block = Block {
         field(
             "env",
             Kind::TextMap,
-            "Environment variables of the setup commands and the agent. Values of variables such as `API_KEY` or `DB_PASSWORD` are masked in records and reports, but not for assertions.",
+            "Environment variables of the setup commands and the agent. Values of variables such as `API_KEY` \
+             or `DB_PASSWORD` are masked in records and reports, but not for assertions.",
         ),
     ],
-};
+);
 
-static COPY_TREE: Block = Block {
-    name: "copy_tree",
-    about: "A folder whose contents are copied into the sandbox.",
-    open: false,
-    either_case: false,
-    fields: &[
+static COPY_TREE: Block = block(
+    "copy_tree",
+    "A folder whose contents are copied into the sandbox.",
+    &[
         required("from", Kind::Text, "Folder to copy, relative to this file's folder."),
         field("to", Kind::AnyText, "Target folder in the sandbox. Default: its root."),
     ],
-};
+);
 
-static FILE: Block = Block {
-    name: "file",
-    about: "A file in the sandbox. Without `content` and `content_from`, it is empty.",
-    open: false,
-    either_case: false,
-    fields: &[
+static FILE: Block = block(
+    "file",
+    "A file in the sandbox. Without `content` and `content_from`, it is empty.",
+    &[
         required("path", Kind::Text, "Path in the sandbox."),
         field("content", Kind::AnyText, "Contents."),
         field("content_from", Kind::Text, "File to copy, relative to this file's folder."),
     ],
-};
+);
 
-static USER_RESPONSE: Block = Block {
-    name: "user_response",
-    about: "An answer to a question of the agent.",
-    open: false,
-    either_case: false,
-    fields: &[
+static USER_RESPONSE: Block = block(
+    "user_response",
+    "An answer to a question of the agent.",
+    &[
         required("match_question", Kind::Text, "Regular expression that matches the text of the question."),
         required("choose", Kind::Text, "Label of the option to choose, or free text."),
     ],
-};
+);
 
-static ASSERTION: Block = Block {
-    name: "assertion",
-    about: "An assertion about the trial. Write a `type` and its fields, or the type as a key with its main field or a map of its fields as the value, such as `contains: 30 days`. A string is a type without fields. [Assertions](assertions.md) lists the types and their fields.",
-    open: true,
-    either_case: false,
-    fields: &[
+static ASSERTION: Block = block(
+    "assertion",
+    "An assertion about the trial. Write a `type` and its fields, or the type as a key with its main \
+             field or a map of its fields as the value, such as `contains: 30 days`. A string is a type without \
+             fields. [Assertions](assertions.md) lists the types and their fields.",
+    &[
         field(
             "id",
             Kind::Text,
-            "Name in reports, unique in the case. Required in scenarios for entries with a `type`. Default: the type and a number, such as `contains-2`.",
+            "Name in reports, unique in the case. Required in scenarios for entries with a `type`. Default: the \
+             type and a number, such as `contains-2`.",
         ),
         field("type", Kind::Text, "Type of the assertion, such as `tool_called`."),
         field("weight", Kind::Positive, "Weight in the score. Default: 1."),
         field("title", Kind::Text, "Title in reports."),
     ],
-};
+)
+.open();
 
 /// Generated sections of the reference pages, as names and Markdown.
 pub fn reference() -> Vec<(String, String)> {
@@ -273,6 +271,14 @@ pub fn reference() -> Vec<(String, String)> {
 }
 
 impl Block {
+    const fn open(self) -> Self {
+        Self { open: true, ..self }
+    }
+
+    const fn either_case(self) -> Self {
+        Self { either_case: true, ..self }
+    }
+
     /// Its description and its fields as Markdown.
     fn table(&self) -> String {
         let row = |field: &Field| {

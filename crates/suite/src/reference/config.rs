@@ -1,18 +1,17 @@
 //! Fields of the configuration.
 
-use super::{Block, Kind, field, modes, required};
+use super::{Block, Kind, block, field, modes, required};
 
 /// The keys of a configuration.
-pub static CONFIG: Block = Block {
-    name: "configuration",
-    about: "All keys are optional. Paths are relative to the folder of the configuration.",
-    open: false,
-    either_case: true,
-    fields: &[
+pub static CONFIG: Block = block(
+    "configuration",
+    "All keys are optional. Paths are relative to the folder of the configuration.",
+    &[
         field(
             "agent",
             Kind::TextOrMap(&AGENT),
-            "Default agent: its name, or its definition, which then has its `type` as name. Default: the only agent in `agents`, else `claude-code`.",
+            "Default agent: its name, or its definition, which then has its `type` as name. Default: the only \
+             agent in `agents`, else `claude-code`.",
         ),
         field("agents", Kind::Maps(&AGENT), "Definitions of agents, by the names that cases and `--agent` use."),
         field("tests", Kind::Text, "Folder with suites, searched with its subfolders. Default: `tests`, if it exists."),
@@ -27,29 +26,30 @@ pub static CONFIG: Block = Block {
         field(
             "pricing",
             Kind::Text,
-            "File with prices of models, which override the built-in ones and the costs that an agent reports. It maps the name of a model to `prompt`, `completion`, `input_cache_read` and `input_cache_write` in US dollars per token, or to `input`, `output`, `cache_read` and `cache_write` in US dollars per million tokens.",
+            "File with prices of models, which override the built-in ones and the costs that an agent reports. \
+             It maps the name of a model to `prompt`, `completion`, `input_cache_read` and `input_cache_write` \
+             in US dollars per token, or to `input`, `output`, `cache_read` and `cache_write` in US dollars per \
+             million tokens.",
         ),
         field("sandbox", Kind::TextOrMap(&SANDBOX), "Sandbox of the agents: `local`, or a map."),
         field("report", Kind::Map(&REPORT), "Reports to write if the command line names none."),
         field("diff", Kind::Map(&DIFF), "Settings of `compare`."),
         field("fixtures", Kind::FixtureSection, "Settings of all fixtures files."),
     ],
-};
+)
+.either_case();
 
-static AGENT: Block = Block {
-    name: "agent",
-    about: "An agent. Each type has further keys, which the page of the type describes.",
-    open: true,
-    either_case: false,
-    fields: &[required("type", Kind::Text, "Type of the agent, such as `http`, `subprocess`, `custom`.")],
-};
+static AGENT: Block = block(
+    "agent",
+    "An agent. Each type has further keys, which the page of the type describes.",
+    &[required("type", Kind::Text, "Type of the agent, such as `http`, `subprocess`, `custom`.")],
+)
+.open();
 
-static DEFAULTS: Block = Block {
-    name: "defaults",
-    about: "Default settings of cases.",
-    open: false,
-    either_case: true,
-    fields: &[
+static DEFAULTS: Block = block(
+    "defaults",
+    "Default settings of cases.",
+    &[
         field("agent", Kind::Text, "Default agent. Alias of `agent` at the top level."),
         field("runtime", Kind::Text, "Alias of `agent`."),
         field("model", Kind::Text, "Model, or `scripted:FILE`."),
@@ -63,80 +63,79 @@ static DEFAULTS: Block = Block {
         field(
             "retries",
             Kind::Whole(0),
-            "Number of times that a broken attempt is repeated, which is one that failed for a reason other than the agent.",
+            "Number of times that a broken attempt is repeated, which is one that failed for a reason other \
+             than the agent.",
         ),
         field("reruns", Kind::Whole(0), "Number of times that a failed trial is run again. Alias of `eval.reruns`."),
         field("sandbox", Kind::Text, "Alias of `sandbox` at the top level."),
     ],
-};
+)
+.either_case();
 
-static EVAL: Block = Block {
-    name: "eval",
-    about: "Settings of runs. In a `fabrik.config`, the defaults are `parallelism: 3`, `retries: 1` and `defaultTimeout: 30000`.",
-    open: false,
-    either_case: true,
-    fields: &[
+static EVAL: Block = block(
+    "eval",
+    "Settings of runs. In a `fabrik.config`, the defaults are `parallelism: 3`, `retries: 1` and \
+             `defaultTimeout: 30000`.",
+    &[
         field("parallelism", Kind::Whole(1), "Number of trials to run in parallel."),
         field(
             "reruns",
             Kind::Whole(0),
-            "Number of times that a failed trial is run again. A trial that passes then is reported as *flaky*. Default: 0.",
+            "Number of times that a failed trial is run again. A trial that passes then is reported as *flaky*. \
+             Default: 0.",
         ),
         field("retries", Kind::Whole(0), "Alias of `reruns`, as in a `fabrik.config`."),
         field("defaultTimeout", Kind::Duration, "Time limit of one trial."),
     ],
-};
+)
+.either_case();
 
-static JUDGE: Block = Block {
-    name: "judge",
-    about: "The model that judges and plays users. Without `api_key`, its key comes from the environment.",
-    open: false,
-    either_case: true,
-    fields: &[
+static JUDGE: Block = block(
+    "judge",
+    "The model that judges and plays users. Without `api_key`, its key comes from the environment.",
+    &[
         field("model", Kind::Text, "Model, as `provider:model`."),
         field("judges", Kind::Whole(1), "Number of judges per assertion."),
         field("base_url", Kind::Text, "Base URL, instead of the vendor's own."),
         field("api_key", Kind::Text, "API key; write `${env.NAME}`."),
         field("temperature", Kind::Between(0.0, 2.0), "Sampling temperature."),
     ],
-};
+)
+.either_case();
 
-static LLM: Block = Block {
-    name: "llm",
-    about: "The model that judges and plays users.",
-    open: false,
-    either_case: true,
-    fields: &[
+static LLM: Block = block(
+    "llm",
+    "The model that judges and plays users.",
+    &[
         field("provider", Kind::Text, "Provider: `openai`, `anthropic`, `ollama`, or `custom` with a `baseUrl`."),
         required("model", Kind::Text, "Name of the model."),
         field("base_url", Kind::Text, "Base URL, instead of the vendor's own."),
         field("api_key", Kind::Text, "API key; write `${env.NAME}`."),
         field("temperature", Kind::Between(0.0, 2.0), "Sampling temperature."),
     ],
-};
+)
+.either_case();
 
-static PROVIDER: Block = Block {
-    name: "provider",
-    about: "Limits of a model provider.",
-    open: false,
-    either_case: true,
-    fields: &[
+static PROVIDER: Block = block(
+    "provider",
+    "Limits of a model provider.",
+    &[
         field("concurrency", Kind::Whole(1), "Maximum number of concurrent requests."),
         field("requests_per_minute", Kind::Whole(1), "Maximum number of requests per minute."),
         field("timeout", Kind::Duration, "Time limit of a request, including the whole answer."),
     ],
-};
+)
+.either_case();
 
 fn only_local() -> Vec<&'static str> {
     vec!["local"]
 }
 
-static SANDBOX: Block = Block {
-    name: "sandbox",
-    about: "Sandbox of the agents. If a trial needs a kind of sandbox that this version does not support, it is *broken*, unless there is a `fallback`.",
-    open: false,
-    either_case: true,
-    fields: &[
+static SANDBOX: Block = block(
+    "sandbox",
+    "Sandbox of the agents. If a trial needs a kind of sandbox that this version does not support, it \
+             is *broken*, unless there is a `fallback`.",
+    &[
         field("provider", Kind::Text, "Kind of sandbox. Default: `local`."),
         field(
             "fallback",
@@ -149,14 +148,13 @@ static SANDBOX: Block = Block {
             "Settings of Daytona workspaces. They are read, but this kind is not supported yet.",
         ),
     ],
-};
+)
+.either_case();
 
-static DAYTONA: Block = Block {
-    name: "daytona",
-    about: "Settings of Daytona workspaces.",
-    open: false,
-    either_case: true,
-    fields: &[
+static DAYTONA: Block = block(
+    "daytona",
+    "Settings of Daytona workspaces.",
+    &[
         field("apiKey", Kind::Text, "API key; write `${env.NAME}`."),
         field("apiUrl", Kind::Text, "URL of the API."),
         field("target", Kind::Text, "Region."),
@@ -165,42 +163,38 @@ static DAYTONA: Block = Block {
         field("language", Kind::Text, "Language of a workspace."),
         field("env", Kind::TextMap, "Environment variables of a workspace."),
     ],
-};
+)
+.either_case();
 
-static REPORT: Block = Block {
-    name: "report",
-    about: "Reports to write if the command line names none.",
-    open: false,
-    either_case: true,
-    fields: &[
+static REPORT: Block = block(
+    "report",
+    "Reports to write if the command line names none.",
+    &[
         field("formats", Kind::Texts, "Formats, such as `terminal` and `json`."),
         field(
             "outputDir",
             Kind::Text,
-            "Folder for report files, each called `report` with the extension of its format. Default: a single report goes to standard output, several go to the folder for recorded runs.",
+            "Folder for report files, each called `report` with the extension of its format. Default: a single \
+             report goes to standard output, several go to the folder for recorded runs.",
         ),
     ],
-};
+)
+.either_case();
 
-static DIFF: Block = Block {
-    name: "diff",
-    about: "Settings of `compare`.",
-    open: false,
-    either_case: true,
-    fields: &[field(
+static DIFF: Block = block(
+    "diff",
+    "Settings of `compare`.",
+    &[field(
         "regressionThreshold",
         Kind::Between(0.0, 1.0),
-        "How far the mean score of a case can fall, as a share of the maximum score, before `compare` reports a regression. Default: 0.05.",
+        "How far the mean score of a case can fall, as a share of the maximum score, before `compare` \
+             reports a regression. Default: 0.05.",
     )],
-};
+)
+.either_case();
 
-static STORE: Block = Block {
-    name: "store",
-    about: "File for recorded runs.",
-    open: false,
-    either_case: true,
-    fields: &[field("path", Kind::Text, "Path of the file.")],
-};
+static STORE: Block =
+    block("store", "File for recorded runs.", &[field("path", Kind::Text, "Path of the file.")]).either_case();
 
 /// Every block but the outermost one.
 pub(super) static BLOCKS: [&Block; 11] =

@@ -2,14 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{ASSERTION, Block, FIXTURES, Kind, RUNNER, USER_RESPONSE, document_schema, field, required};
+use super::{ASSERTION, Block, FIXTURES, Kind, RUNNER, USER_RESPONSE, block, document_schema, field, required};
 
-pub(super) static CONVERSATION: Block = Block {
-    name: "conversation",
-    about: "One case in one file. It has `turns`, a `user`, or both.",
-    open: false,
-    either_case: false,
-    fields: &[
+pub(super) static CONVERSATION: Block = block(
+    "conversation",
+    "One case in one file. It has `turns`, a `user`, or both.",
+    &[
         field("name", Kind::Text, "Name of the case. Default: the name of the file."),
         field("id", Kind::Text, "Id of the case, unique in its suite. Default: its name."),
         field("description", Kind::AnyText, "A note for people."),
@@ -31,7 +29,8 @@ pub(super) static CONVERSATION: Block = Block {
         field(
             "tools",
             Kind::Any,
-            "Tools for the agent, each in a module: `./tools.ts#lookup_order`. For an `assistant`, they answer its function tools of the same name.",
+            "Tools for the agent, each in a module: `./tools.ts#lookup_order`. For an `assistant`, they answer \
+             its function tools of the same name.",
         ),
         field("runner", Kind::Map(&RUNNER), "Settings of the agent."),
         field("max_turns", Kind::Whole(1), "Maximum number of model turns over all messages."),
@@ -51,47 +50,41 @@ pub(super) static CONVERSATION: Block = Block {
             "Answers to the agent's questions. Each is used once, for the first question that it matches.",
         ),
     ],
-};
+);
 
-static PERSONA: Block = Block {
-    name: "persona",
-    about: "Persona of the user.",
-    open: false,
-    either_case: false,
-    fields: &[
+static PERSONA: Block = block(
+    "persona",
+    "Persona of the user.",
+    &[
         required("role", Kind::Text, "Role of the user, such as `customer`."),
         field("name", Kind::Text, "Name of the user."),
         field("tone", Kind::Text, "Tone, such as `frustrated`."),
         field("backstory", Kind::Text, "Story so far."),
         field("context", Kind::Any, "Any further information."),
     ],
-};
+);
 
-static TURN: Block = Block {
-    name: "turn",
-    about: "One message of the user. A string stands for `says`.",
-    open: false,
-    either_case: false,
-    fields: &[
+static TURN: Block = block(
+    "turn",
+    "One message of the user. A string stands for `says`.",
+    &[
         required("says", Kind::Text, "Message, sent as it is written."),
         field("expect", Kind::Assertions(&ASSERTION), "Assertions about the reply and the tool calls of this turn."),
         field("persona", Kind::TextOrMap(&PERSONA), "Persona of this turn. Default: that of the conversation."),
     ],
-};
+);
 
-static USER: Block = Block {
-    name: "user",
-    about: "A user played by a model. It sends messages until it reaches its goal or has nothing more to say.",
-    open: false,
-    either_case: false,
-    fields: &[
+static USER: Block = block(
+    "user",
+    "A user played by a model. It sends messages until it reaches its goal or has nothing more to say.",
+    &[
         required("goal", Kind::Text, "Goal of the user."),
         field("persona", Kind::TextOrMap(&PERSONA), "Persona of this user. Default: that of the conversation."),
         field("stop_when", Kind::Text, "Condition under which the user stops."),
         field("max_turns", Kind::Whole(1), "Maximum number of messages of the user. Default: 10."),
         field("model", Kind::Text, "Model that plays the user, as `provider:model`. Default: the project's judge."),
     ],
-};
+);
 
 /// The blocks that only conversations have.
 pub(super) static BLOCKS: [&Block; 3] = [&TURN, &PERSONA, &USER];

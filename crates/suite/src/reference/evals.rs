@@ -3,7 +3,7 @@
 use model::SideEffectLevel;
 use serde_json::{Map, Value, json};
 
-use super::{Block, Kind, document_schema, field, required};
+use super::{Block, Kind, block, document_schema, field, required};
 use crate::format::{ASSERTION_KEYS, ASSERTION_TYPES, AssertionType};
 
 fn levels() -> Vec<&'static str> {
@@ -14,12 +14,10 @@ fn types() -> Vec<&'static str> {
     ASSERTION_TYPES.iter().map(|one| one.name).collect()
 }
 
-pub(super) static EVALS: Block = Block {
-    name: "evals",
-    about: "The cases of one skill or sub-agent.",
-    open: false,
-    either_case: false,
-    fields: &[
+pub(super) static EVALS: Block = block(
+    "evals",
+    "The cases of one skill or sub-agent.",
+    &[
         field("$schema", Kind::Text, "JSON Schema of the file, for editors."),
         field(
             "skill_name",
@@ -30,14 +28,12 @@ pub(super) static EVALS: Block = Block {
         field("agent", Kind::Text, "Agent to run, such as `claude-code`. `--agent` overrides it."),
         required("evals", Kind::List(&CASE), "Cases."),
     ],
-};
+);
 
-static CASE: Block = Block {
-    name: "case",
-    about: "One case.",
-    open: false,
-    either_case: false,
-    fields: &[
+static CASE: Block = block(
+    "case",
+    "One case.",
+    &[
         required(
             "id",
             Kind::TextOrWhole,
@@ -51,33 +47,35 @@ static CASE: Block = Block {
         field(
             "assertions",
             Kind::TextsOrMaps(&ASSERTION),
-            "Assertions about the trial: sentences, which are checked directly where possible and by a judge otherwise, or maps.",
+            "Assertions about the trial: sentences, which are checked directly where possible and by a judge \
+             otherwise, or maps.",
         ),
         field(
             "should_trigger",
             Kind::Flag,
-            "`false` if the agent should not use the skill. Using it then fails the trial, and sentences about branches, commits, pushes and review requests describe what must not happen. Default: `true`.",
+            "`false` if the agent should not use the skill. Using it then fails the trial, and sentences about \
+             branches, commits, pushes and review requests describe what must not happen. Default: `true`.",
         ),
         field(
             "force_skill_invocation",
             Kind::Flag,
-            "In the arm with the skill, start the prompt with `Use the $NAME skill. `. Cannot be combined with `should_trigger: false`.",
+            "In the arm with the skill, start the prompt with `Use the $NAME skill. `. Cannot be combined with \
+             `should_trigger: false`.",
         ),
         field(
             "side_effect_level",
             Kind::OneOf(levels),
-            "Side effects of the case: it only reads, changes only its sandbox, uses services without changing them, or changes what others can see. Default: `local-only`.",
+            "Side effects of the case: it only reads, changes only its sandbox, uses services without changing \
+             them, or changes what others can see. Default: `local-only`.",
         ),
         field("side_effect_contract", Kind::Map(&CONTRACT), "Changes that the agent can leave behind."),
     ],
-};
+);
 
-static ASSERTION: Block = Block {
-    name: "assertion",
-    about: "An assertion about the trial. Its type determines its keys, see below.",
-    open: false,
-    either_case: false,
-    fields: &[
+static ASSERTION: Block = block(
+    "assertion",
+    "An assertion about the trial. Its type determines its keys, see below.",
+    &[
         required("type", Kind::OneOf(types), "Type of the assertion."),
         field("text", Kind::Text, "Title in reports."),
         field("path", Kind::Text, "File, relative to the agent's working directory."),
@@ -86,21 +84,19 @@ static ASSERTION: Block = Block {
         field("json_path", Kind::Text, "Keys and list positions, separated by dots, such as `items.0.name`."),
         field("equals", Kind::Any, "Expected value, which can be `null`. Default: any value."),
     ],
-};
+);
 
-static CONTRACT: Block = Block {
-    name: "contract",
-    about: "Changes that the agent can leave behind. Each is allowed by default.",
-    open: false,
-    either_case: false,
-    fields: &[
+static CONTRACT: Block = block(
+    "contract",
+    "Changes that the agent can leave behind. Each is allowed by default.",
+    &[
         field("allow_new_local_branches", Kind::Flag, "Allow new local branches."),
         field("allow_new_remote_branches", Kind::Flag, "Allow new branches on remotes."),
         field("allow_new_commits", Kind::Flag, "Allow new commits."),
         field("allow_new_review_requests", Kind::Flag, "Allow new pull requests and merge requests."),
         field("allow_worktree_changes", Kind::Flag, "Allow files to be added, changed or deleted."),
     ],
-};
+);
 
 /// Every block but the outermost one.
 pub(super) static BLOCKS: [&Block; 3] = [&CASE, &ASSERTION, &CONTRACT];

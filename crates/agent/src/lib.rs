@@ -53,9 +53,11 @@ use sandbox::{BoxFuture, Breakage, Host, Sandbox};
 pub use crate::session::Session;
 
 pub use activity::Activity;
+pub use description::Description;
 pub use engine::{library, use_modules};
 pub use event_sink::EventSink;
 pub use pricing::{Bill, Pricing};
+pub use program::Program;
 pub use reference::reference;
 pub use resolve::Resolver;
 pub use session::Reply;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::chat::tool::{TOOLS, Tool};
-use crate::{Agent, claude_code, fake, opencode};
+use crate::{claude_code, fake, opencode};
 
 /// Generated sections of the reference pages, as names and Markdown.
 pub fn reference() -> Vec<(String, String)> {
@@ -52,7 +52,7 @@ fn claude_code_settings() -> String {
     format!(
         "| setting | value |\n| --- | --- |\n| default model | `{}` |\n| values of `--reasoning-effort` | {} |\n| tools | \
          {}; and `mcp__SERVER__TOOL` |\n",
-        claude_code::ClaudeCode.default_model().unwrap_or_default(),
+        claude_code::DESCRIPTION.default_model.unwrap_or_default(),
         code_list(claude_code::EFFORTS),
         code_list(claude_code::TOOLS.iter().copied()),
     )

@@ -29,9 +29,6 @@ use crate::session::Session;
 
 /// The reasoning efforts that `--effort` takes.
 pub(crate) const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
-/// The oldest version that is known to work.
-const OLDEST: [u64; 3] = [2, 1, 197];
-
 /// Every tool of the versions that are known, and of older ones that suites still speak of.
 pub(crate) const TOOLS: &[&str] = &[
     "Agent",
@@ -100,7 +97,7 @@ static PROGRAM: Program = Program {
     sign_in: "set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN, or run `claude` and sign in with `/login`",
 };
 
-static DESCRIPTION: Description = Description {
+pub(crate) static DESCRIPTION: Description = Description {
     program: Some(&PROGRAM),
     aliases: &["claude"],
     tools: Some(TOOLS),

@@ -15,7 +15,7 @@ use sandbox::{BoxFuture, Breakage};
 
 use self::conversation::Conversation;
 use self::module::Module;
-use super::{Agent, Part, Readiness, Scene};
+use super::{Agent, Description, Part, Scene};
 use crate::session::Session;
 
 /// A user's module; see the module documentation.

@@ -8,6 +8,7 @@ use crate::command::{
 };
 use crate::global::Global;
 use crate::run_args::RunArgs;
+use crate::settings::SETTINGS;
 
 /// Tests AI agents, agent skills and prompts end to end.
 ///
@@ -111,23 +112,32 @@ Examples:
   trialrun run --failed-in latest              what did not pass in the last run
   trialrun run --report json=report.json --min-pass-rate 0.9";
 
-/// Groups of options that do not affect the selection of cases.
+/// Help of `regrade --judge`, whose default is another one than that of `run`.
+const JUDGE_OF_REGRADE: &str = "The model that judges [default: the one that judged that run]";
+
+/// Groups of options that decide nothing about which cases there are.
 const NOT_OF_LISTS: [&str; 6] = ["Limits", "Judge", "Gates", "Sandbox", "Hooks", "Output"];
 
 /// Options of the other groups that do not affect it either.
 const NOT_LISTED: [&str; 3] = ["reasoning_effort", "base_url", "seed"];
 
 impl Args {
-    /// Returns the definition of the command line. `list` accepts all options of `run` and shows those that apply to
-    /// it.
+    /// The command line. `list` takes all that `run` takes and shows what has a meaning there.
+    /// Settings have their help from their table.
     pub fn definition() -> clap::Command {
         let is_idle = |arg: &clap::Arg| {
             let heading = arg.get_help_heading().unwrap_or_default();
             NOT_OF_LISTS.contains(&heading) || NOT_LISTED.contains(&arg.get_id().as_str())
         };
         let is_rare = |arg: &clap::Arg| arg.get_help_heading().is_some() && !USUAL.contains(&arg.get_id().as_str());
-        Self::command().mut_subcommands(|command| match command.get_name() {
+        let with_help = |arg: clap::Arg| match SETTINGS.iter().find(|setting| setting.is_of(&arg)) {
+            Some(setting) if arg.get_help().is_none() => arg.help(setting.help_with_default()),
+            _ => arg,
+        };
+        let all = Self::command().mut_subcommands(|command| command.mut_args(with_help));
+        all.mut_subcommands(|command| match command.get_name() {
             "list" => command.mut_args(|arg| if is_idle(&arg) { arg.hide(true) } else { arg }),
+            "regrade" => command.mut_args(|arg| if arg.get_id() == "judge" { arg.help(JUDGE_OF_REGRADE) } else { arg }),
             "run" => {
                 command.after_help(EXAMPLES).mut_args(|arg| if is_rare(&arg) { arg.hide_short_help(true) } else { arg })
             }
@@ -166,7 +176,7 @@ mod tests {
                 let words: Vec<std::ffi::OsString> = words.map(Into::into).collect();
                 let Args { command, .. } = Args::read(&words).unwrap_or_else(|error| panic!("{line}: {error}"));
                 if let Command::Run(run) = command {
-                    let kinds = run.reports.iter().filter_map(|report| report.split('=').next());
+                    let kinds = run.output.report.reports.iter().filter_map(|report| report.split('=').next());
                     for kind in kinds {
                         assert!(::report::REPORTS.iter().any(|known| known.name == kind), "{line}: `{kind}`");
                     }

@@ -7,20 +7,43 @@ use std::path::{Path, PathBuf};
 use report::{Opening, Report, Reporter, Style};
 
 use crate::error::CliError;
-use crate::run_args::RunArgs;
+use crate::project::Workplace;
+use crate::run_args::{ReportArgs, RunArgs};
 use crate::terminal::Terminal;
 
-/// A report that was requested.
+/// The report that is never a file.
+const TERMINAL: &str = "terminal";
+
+/// The reports of a run, as `--report` takes them: those of the command line, else those of the project.
+pub fn wanted(args: &RunArgs, workplace: &Workplace) -> Vec<String> {
+    let (typed, project) = (&args.output.report.reports, &workplace.project.reports);
+    let Some(formats) = project.formats.as_ref().filter(|_| typed.is_empty()) else {
+        return if typed.is_empty() { vec![TERMINAL.to_owned()] } else { typed.clone() };
+    };
+    let folder = match &project.directory {
+        Some(folder) => Some(&folder.value),
+        None => (formats.len() > 1).then_some(&workplace.state),
+    };
+    // Preparation has warned of the others.
+    let known = formats.iter().filter(|format| report::find(&format.value).is_some());
+    let report = |format: &suite::Setting<String>| match folder.filter(|_| format.value != TERMINAL) {
+        Some(folder) => format!("{0}={1}/report.{0}", format.value, folder.display()),
+        None => format.value.clone(),
+    };
+    known.map(report).collect()
+}
+
+/// A report that was asked for.
 pub struct Chosen {
     kind: &'static Report,
     file: Option<PathBuf>,
 }
 
-/// Returns the requested reports; none of their files is created yet.
-pub fn open_reports(args: &RunArgs) -> Result<Vec<Chosen>, CliError> {
-    let written = if args.reports.is_empty() { vec!["terminal".to_owned()] } else { args.reports.clone() };
+/// The reports that were asked for; none of their files is made yet.
+pub fn open_reports(args: &ReportArgs) -> Result<Vec<Chosen>, CliError> {
+    let written = if args.reports.is_empty() { vec![TERMINAL.to_owned()] } else { args.reports.clone() };
     let mut chosen: Vec<Chosen> = written.iter().map(|written| choose(written)).collect::<Result<_, _>>()?;
-    if let Some(file) = &args.output {
+    if let Some(file) = &args.file {
         match chosen.iter_mut().find(|report| report.file.is_none()) {
             Some(report) => report.file = Some(file.clone()),
             None => return Err(CliError::usage("every report has a file already, so `--output` names one too many")),
@@ -56,8 +79,8 @@ pub fn find_report(name: &str) -> Result<&'static Report, CliError> {
 }
 
 impl Chosen {
-    /// Opens the report.
-    pub fn open(self, terminal: &Terminal, args: &RunArgs) -> Result<Box<dyn Reporter>, CliError> {
+    /// Opens it.
+    pub fn open(self, terminal: &Terminal, args: &ReportArgs) -> Result<Box<dyn Reporter>, CliError> {
         let mut opening = match &self.file {
             None => Opening::new(Box::new(std::io::stdout()), terminal.out_style),
             Some(file) => Opening::new(Box::new(report_file(file)?), Style::plain()),

@@ -37,19 +37,20 @@ pub struct Prepared {
 pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     let targets = args.named();
     // A skill that is named alone belongs to a project, as a suite does.
-    let places: Vec<String> = targets.iter().chain(&args.skill).cloned().collect();
+    let places: Vec<String> = targets.iter().chain(&args.selection.skill).cloned().collect();
     let workplace = Workplace::find(global, &places)?;
     let mut resolved = Resolved::of(args, &workplace)?;
     let fallen_back = choose_sandbox(&mut resolved, &workplace)?;
-    resolved.run.judge_missing = missing_judge(&workplace, &resolved.run);
-    let Loaded { suites, diagnostics, modules } = load(&workplace, targets, args.skill.clone());
+    resolved.run.judge.missing = missing_judge(&workplace, &resolved.run);
+    let Loaded { suites, diagnostics, modules } = load(&workplace, targets, args.selection.skill.clone());
+    let chosen = &args.selection;
     let selection = Selection {
-        cases: args.cases.clone(),
-        filter: args.filter.clone(),
-        test: args.test.clone(),
-        tags: args.tags.clone(),
-        only: args.failed_in.as_deref().map(|run| failed_cases(&workplace, run)).transpose()?,
-        shard: args.shard,
+        cases: chosen.cases.clone(),
+        filter: chosen.filter.clone(),
+        test: chosen.test.clone(),
+        tags: chosen.tags.clone(),
+        only: chosen.failed_in.as_deref().map(|run| failed_cases(&workplace, run)).transpose()?,
+        shard: chosen.shard,
     };
     let cwd = workplace.cwd.clone();
     let request = PlanRequest {
@@ -63,8 +64,8 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     let (plan, planning) = runner::plan(&request);
     let ids = || suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.as_str()));
     let tags = || suites.iter().flat_map(|suite| &suite.cases).flat_map(|case| case.tags.iter().map(String::as_str));
-    let nearest_case = args.cases.iter().find_map(|wanted| model::nearest(wanted, ids()));
-    let nearest = nearest_case.or_else(|| args.tags.iter().find_map(|wanted| model::nearest(wanted, tags())));
+    let nearest_case = chosen.cases.iter().find_map(|wanted| model::nearest(wanted, ids()));
+    let nearest = nearest_case.or_else(|| chosen.tags.iter().find_map(|wanted| model::nearest(wanted, tags())));
     let nearest = nearest.map(str::to_owned);
     let case_ids = known_ids(&suites);
     let design =
@@ -74,9 +75,9 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     all.append(&mut resolved.problems);
     all.extend(fallen_back);
     all.extend(diagnostics);
-    all.extend(unknown_cases(&args.cases, &suites));
-    all.extend(unknown_tags(&args.tags, &tags().collect()));
-    if args.reports.is_empty() {
+    all.extend(unknown_cases(&chosen.cases, &suites));
+    all.extend(unknown_tags(&chosen.tags, &tags().collect()));
+    if args.output.report.reports.is_empty() {
         all.extend(unknown_reports(&workplace));
     }
     let missing = missing_variables(&workplace, &plan);
@@ -114,7 +115,7 @@ fn environment_of_scripts(workplace: &Workplace) -> Vec<script::Variable> {
 /// Checks the chosen kind of sandbox. If one cannot be created, the project may allow another one, with a warning;
 /// otherwise the trials that need it will be broken.
 fn choose_sandbox(resolved: &mut Resolved, workplace: &Workplace) -> Result<Option<Diagnostic>, CliError> {
-    let chosen = resolved.run.sandbox.clone();
+    let chosen = resolved.run.sandbox.kind.clone();
     let written = workplace.project.defaults.sandbox.as_ref().filter(|set| set.value == chosen);
     if sandbox::find(&chosen).is_none() {
         let names: Vec<&str> = sandbox::SANDBOXES.iter().map(|kind| kind.name()).collect();
@@ -127,7 +128,7 @@ fn choose_sandbox(resolved: &mut Resolved, workplace: &Workplace) -> Result<Opti
     let (Some(fallback), true) = (&workplace.project.sandbox_fallback, is_absent) else { return Ok(None) };
     let message = format!("this version cannot make `{chosen}` sandboxes: trials run in `{fallback}` ones instead");
     let problem = Diagnostic::warning(message).help("on this machine, agents can reach what you can");
-    resolved.run.sandbox.clone_from(fallback);
+    resolved.run.sandbox.kind.clone_from(fallback);
     Ok(Some(match written {
         Some(set) => problem.at(set.source.clone()),
         None => problem,
@@ -150,7 +151,7 @@ fn missing_variables(workplace: &Workplace, plan: &Plan) -> Vec<Diagnostic> {
 /// run all the same.
 pub(crate) fn missing_judge(workplace: &Workplace, settings: &runner::Settings) -> Option<String> {
     let judge = &workplace.project.judge;
-    let is_own = judge.model.as_ref().map(|model| &model.value) == settings.judge.as_ref();
+    let is_own = judge.model.as_ref().map(|model| &model.value) == settings.judge.model.as_ref();
     judge.missing.first().filter(|_| is_own).map(|missing| missing.message.clone())
 }
 

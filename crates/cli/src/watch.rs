@@ -153,7 +153,7 @@ impl Watched {
                 return terminal.error(&error);
             }
         };
-        let is_broken = prepared.diagnostics.iter().any(|problem| args.strict || problem.is_error());
+        let is_broken = prepared.diagnostics.iter().any(|problem| args.gates.strict || problem.is_error());
         let wanted = self.learn(&prepared, args, &touched);
         // Taken before the run, so that changes during the run are noticed after it.
         seen.add_new(self.snapshot());

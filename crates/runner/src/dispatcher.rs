@@ -114,7 +114,7 @@ pub(crate) async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breaka
     };
     let registry = Registry::new();
     Ok(Shared {
-        workshop: Workshop::open_with(&plan.settings.sandbox, &host, &registry)?,
+        workshop: Workshop::open_with(&plan.settings.sandbox.kind, &host, &registry)?,
         registry,
         gateway,
         grader: Grader::start(jobs.min(4)).map_err(|error| Breakage::environment(error.to_string()))?,
@@ -142,7 +142,7 @@ fn mask_of(plan: &Plan, host: &Host) -> Mask {
             secrets = secrets.and_in_url(argument);
         }
     }
-    Mask::of(&host.env).with_secrets(&secrets).with_fixture(&plan.settings.lent)
+    Mask::of(&host.env).with_secrets(&secrets).with_fixture(&plan.settings.sandbox.lent)
 }
 
 struct Dispatcher {

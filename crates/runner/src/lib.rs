@@ -20,7 +20,10 @@ mod trial;
 mod user;
 
 pub use dispatcher::{Control, RunEnd, run};
-pub use plan::{Defaults, ModelChoice, Plan, PlanRequest, PlannedTrial, ReadScript, RetryOn, Settings, plan};
+pub use plan::{
+    ArmSettings, Defaults, JudgeSettings, LimitSettings, ModelChoice, Plan, PlanRequest, PlannedTrial, ReadScript,
+    RetryOn, RetrySettings, SandboxSettings, Settings, plan,
+};
 pub use regrade::{Archive, Regrade, RegradeRequest, Testimony, plan_regrade, regrade};
 pub use select::Selection;
 pub use teller::Listener;

@@ -27,23 +27,18 @@ use crate::select::{Selection, Selector};
 use crate::trial::judging::Judging;
 
 pub(crate) use self::compilation::kind_of_agent;
-pub use self::settings::{Defaults, RetryOn, Settings};
+use self::settings::DEFAULT_AGENT;
+pub use self::settings::{
+    ArmSettings, Defaults, JudgeSettings, LimitSettings, RetryOn, RetrySettings, SandboxSettings, Settings,
+};
 pub(crate) use self::variant::as_arm;
 
-/// Agent of a case that names none, in a project that names none.
-const DEFAULT_AGENT: &str = "claude-code";
-/// Maximum number of trials of one case. More repetitions are a typing mistake; the plan alone would fill the memory.
+/// More repetitions than this are a slip of the finger; the plan alone would fill the memory.
 const MOST_TRIALS: u64 = 100_000;
 /// Prefix of the name of a model that answers from a file.
 pub(crate) const SCRIPTED: &str = "scripted:";
 
-/// Default wall clock of a trial that is code, in milliseconds.
-const CODE_TIMEOUT_MS: u64 = 30_000;
-
-/// Default wall clock of a trial, in milliseconds: ten minutes.
-pub(crate) const DEFAULT_TIMEOUT_MS: u64 = 600_000;
-
-/// Model of a trial.
+/// Where a trial's model is.
 #[derive(Debug, Clone)]
 pub enum ModelChoice {
     /// A vendor's model, by name; `None` leaves the choice to the agent.
@@ -161,7 +156,7 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
     let cases_loaded = request.suites.iter().map(|suite| suite.cases.len()).sum();
     planner.run();
     let Planner { mut problems, mut trials, .. } = planner;
-    order::interleave(&mut trials, request.settings.seed);
+    order::interleave(&mut trials, request.settings.arms.seed);
     let mut told = HashSet::new();
     problems.retain(|problem| told.insert(problem.to_string()));
     let mut agents: Vec<AgentInfo> = Vec::new();
@@ -172,7 +167,7 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
             version: None,
             model: trial.arm.model.clone(),
             reasoning_effort: trial.setup.reasoning_effort.clone(),
-            base_url: request.settings.base_url.clone(),
+            base_url: request.settings.arms.base_url.clone(),
         };
         if !agents.contains(&info) {
             agents.push(info);
@@ -181,7 +176,7 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
     }
     let judging = Arc::new(Judging::plan(request, &trials, &mut problems));
     let mut settings = request.settings.clone();
-    settings.judge = judging.model().map(str::to_owned).or(settings.judge);
+    settings.judge.model = judging.model().map(str::to_owned).or(settings.judge.model);
     (Plan { trials, settings, judging, agents, skills, cases_loaded, hook: None }, problems)
 }
 
@@ -231,7 +226,7 @@ impl Planner<'_> {
                 }
                 // Cases outside the selection are not compiled: a run of one case must not wait for a thousand others.
                 if selector.wants(suite, case, &mut self.problems) && selector.in_shard(ordinals.next().unwrap_or(0)) {
-                    let variants = variant::of(case, self.request.settings.baseline).into_iter();
+                    let variants = variant::of(case, self.request.settings.arms.baseline).into_iter();
                     wanted.extend(variants.map(|variant| Wanted { position, suite, variant }));
                 }
                 position += 1;
@@ -318,7 +313,7 @@ impl Planner<'_> {
             };
             // A case that is not run has no requirements for its agent.
             if case.skip.is_none() && case.broken.is_empty() {
-                let base_url = settings.base_url.as_deref();
+                let base_url = settings.arms.base_url.as_deref();
                 let providers = &settings.providers;
                 self.ask(
                     agent,
@@ -349,7 +344,7 @@ impl Planner<'_> {
                 );
                 continue;
             }
-            let trials = settings.trials.or(case.trials).or(settings.defaults.trials).unwrap_or(1);
+            let trials = settings.trials(case.trials);
             if trials > MOST_TRIALS {
                 self.problems.push(
                     Diagnostic::error(format!("{trials} trials of one case are more than {MOST_TRIALS}"))
@@ -443,7 +438,8 @@ impl Planner<'_> {
     /// default.
     fn tell_of_the_default(&mut self, case: &Case) {
         let settings = self.request.settings;
-        let is_named = !settings.agents.is_empty() || case.runner.agent.is_some() || settings.defaults.agent.is_some();
+        let is_named =
+            !settings.arms.agents.is_empty() || case.runner.agent.is_some() || settings.defaults.agent.is_some();
         if is_named || settings.configured.is_empty() || case.skip.is_some() {
             return;
         }
@@ -515,7 +511,7 @@ impl Planner<'_> {
     fn served(&mut self, wanted: &Wanted<'_>, agent: &dyn Agent, written: &str) -> Arc<Case> {
         let Wanted { suite, variant: Variant { name, case }, .. } = wanted;
         let settings = self.request.settings;
-        let is_compared = name.is_some() && settings.baseline != Some(false);
+        let is_compared = name.is_some() && settings.arms.baseline != Some(false);
         if !is_compared || agent.description().folder_of(case.definition).is_some() || case.skip.is_some() {
             return Arc::clone(case);
         }
@@ -527,7 +523,7 @@ impl Planner<'_> {
             .map(|other| other.name());
         let others = format!("agents that do: {}", others.collect::<Vec<_>>().join(", "));
         let without = "`--no-baseline` runs the cases without the comparison";
-        let own = case.runner.agent.as_ref().filter(|_| settings.agents.is_empty());
+        let own = case.runner.agent.as_ref().filter(|_| settings.arms.agents.is_empty());
         if let Some((_, source)) = own {
             self.problems.push(Diagnostic::error(because).at(source.clone()).help(others).help(without));
             return Arc::clone(case);
@@ -572,7 +568,7 @@ impl Planner<'_> {
         let mut problem = Diagnostic::error(format!("unknown agent `{name}`"))
             .suggest(nearest(name, names.clone().chain(aliases).chain(own_names.clone())))
             .help(format!("agents: {}", names.chain(own_names.clone()).collect::<Vec<_>>().join(", ")));
-        if self.request.settings.agents.is_empty() {
+        if self.request.settings.arms.agents.is_empty() {
             let own = case.runner.agent.as_ref().map(|(_, source)| source);
             if let Some(source) = own.or(self.request.settings.defaults.agent_source.as_ref()) {
                 problem = problem.at(source.clone());
@@ -587,6 +583,7 @@ impl Planner<'_> {
     fn arm(&mut self, case: &Case, agent: &'static dyn Agent, written: &str) -> Option<(Arm, ModelChoice)> {
         let settings = self.request.settings;
         let given = settings
+            .arms
             .models
             .iter()
             .rev()
@@ -635,7 +632,7 @@ impl Planner<'_> {
     fn refused(&self, agent: &dyn Agent, name: &str) -> Option<String> {
         let settings = self.request.settings;
         let vendors = Some(name).filter(|name| !name.starts_with(SCRIPTED))?;
-        agent.refuses_model(vendors, settings.base_url.as_deref(), &settings.providers)
+        agent.refuses_model(vendors, settings.arms.base_url.as_deref(), &settings.providers)
     }
 
     /// Returns the script in `file`, which is read once; a problem with it is reported once.
@@ -671,8 +668,8 @@ impl Planner<'_> {
             closed_tools: case.runner.allowed_tools_override.clone(),
             approved_tools: case.subject.skill().map(|skill| skill.allowed_tools_raw.clone()).unwrap_or_default(),
             setting_sources: case.runner.setting_sources.clone(),
-            reasoning_effort: settings.reasoning_effort.clone().or_else(|| case.runner.reasoning_effort.clone()),
-            max_turns: settings.max_turns.or(case.max_turns).or(settings.defaults.max_turns),
+            reasoning_effort: settings.arms.reasoning_effort.clone().or_else(|| case.runner.reasoning_effort.clone()),
+            max_turns: settings.limits.max_turns.or(case.max_turns).or(settings.defaults.max_turns),
             timeout_ms: self.timeout(case).0,
         }
     }
@@ -697,19 +694,11 @@ impl Planner<'_> {
     /// Returns the wall clock in milliseconds, and the setting that it comes from.
     fn timeout(&self, case: &Case) -> (u64, &'static str) {
         let settings = self.request.settings;
-        let set = [
-            (settings.timeout_ms, settings.timeout_from),
-            (case.timeout_ms, "`timeout` of the scenario"),
-            (settings.defaults.timeout_ms, "`timeout` of the project"),
-        ];
-        let clock = set.into_iter().find_map(|(value, name)| Some((value?, name))).unwrap_or(match case.code {
-            Some(_) => (CODE_TIMEOUT_MS, "the default of code tests"),
-            None => (DEFAULT_TIMEOUT_MS, "the default of --timeout"),
-        });
-        // A time budget that stops a trial acts as a clock.
-        let budget = settings.budgets.duration_ms.filter(|_| settings.on_budget != OnBudget::Warn);
+        let clock = settings.timeout(case.timeout_ms, case.code.is_some());
+        // A budget of time that stops a trial is a clock like any other.
+        let budget = settings.limits.budgets.duration_ms.filter(|_| settings.limits.on_budget != OnBudget::Warn);
         match budget.map(|budget| budget as u64) {
-            Some(budget) if budget < clock.0 => (budget, "--max-duration"),
+            Some(budget) if budget < clock.0 => (budget, settings.limits.max_duration_from),
             _ => clock,
         }
     }
@@ -720,8 +709,8 @@ impl Planner<'_> {
         let has_model = agent.description().wire.is_some() || agent.description().asks_providers;
         let warn_turns = case.warn_turns.filter(|_| has_model);
         let skill = case.subject.skill().and_then(|skill| skill.token_budget);
-        let (token_budget, token_budget_from) = if let Some(budget) = settings.max_total_tokens {
-            (Some(budget), Some(settings.max_total_tokens_from))
+        let (token_budget, token_budget_from) = if let Some(budget) = settings.limits.max_total_tokens {
+            (Some(budget), Some(settings.limits.max_total_tokens_from))
         } else if let Some(budget) = case.token_budget {
             (Some(budget), Some("scenario"))
         } else if let Some(budget) = skill {
@@ -736,8 +725,8 @@ impl Planner<'_> {
             token_budget_from: token_budget_from.map(str::to_owned),
             timeout_ms: setup.timeout_ms,
             timeout_from: Some(self.timeout(case).1.to_owned()),
-            budgets: settings.budgets,
-            on_budget: settings.on_budget,
+            budgets: settings.limits.budgets,
+            on_budget: settings.limits.on_budget,
             earlier: None,
         }
     }
@@ -762,11 +751,11 @@ fn is_for(model: &str, owner: &str, written: &str) -> bool {
 
 /// Returns the agents that `case` runs with, as they are written.
 fn agents_of<'a>(settings: &'a Settings, case: &Case) -> Cow<'a, [String]> {
-    if !settings.agents.is_empty() {
-        return Cow::Borrowed(&settings.agents);
+    if !settings.arms.agents.is_empty() {
+        return Cow::Borrowed(&settings.arms.agents);
     }
     let own = case.runner.agent.as_ref().map(|(name, _)| name.clone());
-    Cow::Owned(vec![own.or_else(|| settings.defaults.agent.clone()).unwrap_or_else(|| DEFAULT_AGENT.to_owned())])
+    Cow::Owned(vec![own.unwrap_or_else(|| settings.default_agent().to_owned())])
 }
 
 /// Returns the tools that the assertions of `case` may name with `agent`. `None` if the case brings tools, which may

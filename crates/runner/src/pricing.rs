@@ -10,7 +10,7 @@ use crate::plan::{ModelChoice, PlannedTrial, Settings};
 pub(crate) async fn pricing_of(planned: &PlannedTrial, settings: &Settings, host: &Host) -> (Pricing, Option<String>) {
     let is_script = matches!(planned.model, ModelChoice::Scripted(_));
     let (mut list, mut warning) = (None, None);
-    if !is_script && planned.agent.is_billed_by_openrouter(host, settings.base_url.as_deref()) {
+    if !is_script && planned.agent.is_billed_by_openrouter(host, settings.arms.base_url.as_deref()) {
         list = Some(match settings.providers.openrouter_list().await {
             Ok(list) => Some(std::sync::Arc::clone(list)),
             Err(because) => {

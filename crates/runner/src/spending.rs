@@ -28,15 +28,15 @@ impl Spending {
             *sum += cost;
             *sum
         };
-        if let Some(most) = settings.max_run_cost
+        if let Some(most) = settings.limits.max_run_cost
             && sum > most
         {
-            self.ceased.get_or_init(|| format!("the run had cost {sum:.4} USD, of {most} USD (--max-run-cost)"));
+            self.ceased.get_or_init(|| format!("the run had cost {sum:.4} USD, of {most} USD that it may cost"));
         }
-        if settings.on_budget == OnBudget::Stop
-            && let Some(budget) = unkept(record)
+        if settings.limits.on_budget == OnBudget::Stop
+            && let Some(budget) = unkept(record, settings.limits.max_duration_from)
         {
-            self.ceased.get_or_init(|| format!("`{}` had not kept its budget: {budget} (--on-budget stop)", record.id));
+            self.ceased.get_or_init(|| format!("`{}` had not kept its budget: {budget}", record.id));
         }
     }
 
@@ -46,9 +46,9 @@ impl Spending {
     }
 }
 
-/// Returns the message about a budget that the trial exceeded. The clock counts only if it is set as a budget.
-fn unkept(record: &TrialRecord) -> Option<&str> {
-    let is_clock = matches!(&record.ending, Some(Ending::TimedOut { setting, .. }) if setting != "--max-duration");
+/// What is said of the budget that the trial did not keep. The clock is one only if it is set as one.
+fn unkept<'r>(record: &'r TrialRecord, max_duration_from: &str) -> Option<&'r str> {
+    let is_clock = matches!(&record.ending, Some(Ending::TimedOut { setting, .. }) if setting != max_duration_from);
     let mut unmet = record.findings.iter().filter(|finding| finding.status == Status::Unmet && finding.implicit);
     unmet
         .find(|finding| BUDGETS.contains(&finding.kind.as_str()) && !(finding.kind == "time_budget" && is_clock))

@@ -15,7 +15,7 @@ use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
 use crate::preparation;
-use crate::run_args::RunArgs;
+use crate::run_args::{ArmArgs, RunArgs, SelectionArgs};
 use crate::terminal::Terminal;
 
 /// Arguments of `check`.
@@ -62,11 +62,13 @@ enum Format {
 pub fn run(global: &Global, args: &CheckArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let run_args = RunArgs {
         targets: args.targets.clone(),
-        evals: args.evals.clone(),
-        skill: args.skill.clone(),
-        cases: args.cases.clone(),
-        agent: args.agent.clone(),
-        model: args.model.clone(),
+        selection: SelectionArgs {
+            evals: args.evals.clone(),
+            skill: args.skill.clone(),
+            cases: args.cases.clone(),
+            ..SelectionArgs::default()
+        },
+        arms: ArmArgs { agent: args.agent.clone(), model: args.model.clone(), ..ArmArgs::default() },
         ..RunArgs::default()
     };
     let manner = match (args.format, args.verbose) {
@@ -119,7 +121,7 @@ fn check_so(
     let errors = diagnostics.iter().filter(|problem| problem.is_error()).count();
     let warnings = diagnostics.len() - errors;
     let invalid = errors > 0 || (strict && warnings > 0);
-    let is_misnamed = plan.trials.is_empty() && !args.cases.is_empty() && errors == 0;
+    let is_misnamed = plan.trials.is_empty() && !args.selection.cases.is_empty() && errors == 0;
     if is_misnamed && !as_json {
         terminal.diagnostics(&diagnostics);
         return Err(nothing_selected(args, &plan, nearest.as_deref(), &case_ids));

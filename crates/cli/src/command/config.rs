@@ -18,12 +18,13 @@ use crate::terminal::Terminal;
 /// Arguments of `config`.
 #[derive(Debug, clap::Args)]
 pub struct ConfigArgs {
+    /// As JSON
+    // Before the groups of `run`, whose last heading it would get.
+    #[arg(long)]
+    json: bool,
     /// Takes what `run` takes, and shows what would hold
     #[command(flatten)]
     run: RunArgs,
-    /// As JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// Sections whose keys are already shown as settings, and one that is equivalent to a file of its own.

@@ -154,7 +154,7 @@ fn models(resolved: &Resolved) -> Vec<Finding> {
     let mut findings: Vec<Finding> = asked.map(|provider| model(provider, providers)).collect();
     let keys: Vec<&str> = grade::judge::DEFAULT_JUDGES.iter().map(|judge| judge.key).collect();
     let hint = format!("set {}, or give `--judge PROVIDER:MODEL` or `judge` in the configuration", keys.join(" or "));
-    let chosen = resolved.run.judge.as_deref().filter(|judge| !judge.is_empty());
+    let chosen = resolved.run.judge.model.as_deref().filter(|judge| !judge.is_empty());
     let (about, wrong) = match chosen.or_else(|| grade::judge::default_judge(providers)) {
         None => ("none: what a judge is asked about stays undecided".to_owned(), Some(hint)),
         Some(judge) => {

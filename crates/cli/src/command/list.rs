@@ -16,6 +16,10 @@ use crate::terminal::Terminal;
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
 pub struct ListArgs {
+    /// As JSON
+    // Before the groups of `run`, whose last heading it would get.
+    #[arg(long)]
+    json: bool,
     /// What would run; takes what `run` takes
     #[command(flatten)]
     run: RunArgs,
@@ -37,9 +41,6 @@ pub struct ListArgs {
     /// The sandboxes that are built in
     #[arg(long, group = "kind", help_heading = "Built in")]
     sandboxes: bool,
-    /// As JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// Lists cases, or what is built in.

@@ -1,7 +1,7 @@
 //! `trialrun regrade`.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,7 +18,7 @@ use crate::global::Global;
 use crate::outlet::open_reports;
 use crate::preparation::{load, missing_judge, read_script, without_secrets};
 use crate::project::Workplace;
-use crate::run_args::{RunArgs, parse_jobs, parse_judges, parse_share};
+use crate::run_args::{GateArgs, JudgeArgs, ReportArgs, RunArgs, parse_jobs};
 use crate::settings::Resolved;
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
@@ -52,48 +52,21 @@ pub struct RegradeArgs {
     /// How many trials are graded at a time [default: the number of cores]
     #[arg(long, short, value_name = "N", value_parser = parse_jobs)]
     jobs: Option<usize>,
-    /// The model that judges [default: the one that judged that run]
-    #[arg(long, alias = "grader-model", value_name = "PROVIDER:MODEL", help_heading = "Judge")]
-    judge: Option<String>,
-    /// Where the judge is reached, if not at its vendor's own address
-    #[arg(long, alias = "grader-base-url", value_name = "URL", help_heading = "Judge")]
-    judge_base_url: Option<String>,
-    /// How many judges decide together, where an assertion says nothing else
-    #[arg(long, value_name = "N", value_parser = parse_judges, help_heading = "Judge")]
-    judges: Option<u64>,
-    /// Share judgements between trials that ask the same about the same answer
-    #[arg(long, help_heading = "Judge")]
-    judge_cache: bool,
-    /// Exit with 0 if at least this share of the decided trials passed, such as 0.8
-    #[arg(long, value_name = "P", value_parser = parse_share, help_heading = "Gates")]
-    min_pass_rate: Option<f64>,
-    /// Failed assertions do not change the exit code
-    #[arg(long, help_heading = "Gates")]
-    no_fail_on_assertions: bool,
-    /// Warnings stop it too
-    #[arg(long, help_heading = "Gates")]
-    strict: bool,
-    /// A report, to standard output or into a file; may be given several times [default: terminal]
-    #[arg(long = "report", alias = "format", value_name = "FORMAT[=PATH]", help_heading = "Output")]
-    reports: Vec<String>,
-    /// The file of the report that names none
-    #[arg(long, value_name = "PATH", hide = true)]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    judging: JudgeArgs,
+    #[command(flatten)]
+    gates: GateArgs,
+    #[command(flatten)]
+    report: ReportArgs,
     /// A name for the new run
     #[arg(long, value_name = "TEXT", help_heading = "Output")]
     label: Option<String>,
-    /// Show failures and the summary only
-    #[arg(long, short, help_heading = "Output")]
-    quiet: bool,
-    /// Show evidence: in the terminal also where a finding is met, in Markdown at all
-    #[arg(long, help_heading = "Output")]
-    show_evidence: bool,
 }
 
 /// Adds the targets of a run's command line to its settings, so that they can be found again.
 pub fn with_targets(args: &RunArgs, mut settings: Map<String, Value>) -> Map<String, Value> {
     settings.insert(TARGETS.to_owned(), json!(args.named()));
-    settings.insert(SKILL.to_owned(), json!(args.skill));
+    settings.insert(SKILL.to_owned(), json!(args.selection.skill));
     settings
 }
 
@@ -110,12 +83,12 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
         return Err(CliError::nothing(format!("the run {} has no finished trial", run.short)));
     }
     let run_args = run_args(args, &store, &then, &records)?;
-    open_reports(&run_args)?;
-    let Prepared { workplace, resolved, regrade, mut diagnostics } = prepare(global, run_args.clone(), &then, records)?;
+    open_reports(&args.report)?;
+    let Prepared { workplace, resolved, regrade, mut diagnostics } = prepare(global, run_args, &then, records)?;
     let mask = Mask::of(&workplace.environment).with_secrets(&resolved.run.secrets);
     diagnostics.iter_mut().for_each(|problem| without_secrets(problem, &mask));
     terminal.diagnostics(&diagnostics);
-    if diagnostics.iter().any(|problem| args.strict || problem.is_error()) {
+    if diagnostics.iter().any(|problem| args.gates.strict || problem.is_error()) {
         return Ok(ExitCode::from(exit::INVALID));
     }
     let unfinished = then.trials.len().saturating_sub(regrade.trials());
@@ -130,15 +103,15 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     }
     let info = info(args, &resolved, &regrade, &then);
     let (recorder, host) = (workplace.open_store()?, Arc::new(machine::host()?));
-    let reporters = open_reports(&run_args)?
+    let reporters = open_reports(&args.report)?
         .into_iter()
-        .map(|chosen| chosen.open(terminal, &run_args))
+        .map(|chosen| chosen.open(terminal, &args.report))
         .collect::<Result<Vec<Box<dyn Reporter>>, CliError>>()?;
     let archive: Arc<dyn Archive> = Arc::new(Recorded { store: Mutex::new(store), run: run.id });
     let ended = carry_out(info.jobs, recorder, reporters, |wishes, listener| {
         runner::regrade(regrade, host, info, wishes, listener, archive)
     })?;
-    conclude(&run_args, ended, terminal)
+    conclude(&args.gates, ended, terminal)
 }
 
 /// Returns the recorded trials of the run, in the order of the plan.
@@ -165,25 +138,12 @@ fn run_args(
         }
         None => (files(store, &then.id, records)?, None),
     };
-    Ok(RunArgs {
-        targets,
-        skill,
-        evals: args.evals.clone(),
-        jobs: args.jobs,
-        judge: args.judge.clone(),
-        judge_base_url: args.judge_base_url.clone(),
-        judges: args.judges,
-        judge_cache: args.judge_cache,
-        min_pass_rate: args.min_pass_rate,
-        no_fail_on_assertions: args.no_fail_on_assertions,
-        strict: args.strict,
-        reports: args.reports.clone(),
-        output: args.output.clone(),
-        label: args.label.clone(),
-        quiet: args.quiet,
-        show_evidence: args.show_evidence,
-        ..RunArgs::default()
-    })
+    let mut run = RunArgs { targets, judging: args.judging.clone(), gates: args.gates.clone(), ..RunArgs::default() };
+    (run.selection.skill, run.selection.evals) = (skill, args.evals.clone());
+    run.schedule.jobs = args.jobs;
+    run.output.report = args.report.clone();
+    run.output.label.clone_from(&args.label);
+    Ok(run)
 }
 
 /// Returns the files of the cases, as the trials of an older record name them.
@@ -213,14 +173,15 @@ fn prepare(
     records: Vec<TrialRecord>,
 ) -> Result<Prepared, CliError> {
     let targets = args.named();
-    let places: Vec<String> = targets.iter().chain(&args.skill).cloned().collect();
+    let places: Vec<String> = targets.iter().chain(&args.selection.skill).cloned().collect();
     let workplace = Workplace::find(global, &places)?;
     let mut resolved = Resolved::of(&args, &workplace)?;
     if judges_then(&mut args, &resolved, then) {
         resolved = Resolved::of(&args, &workplace)?;
     }
-    resolved.run.judge_missing = missing_judge(&workplace, &resolved.run);
-    let suite::Loaded { suites, diagnostics: loading, modules } = load(&workplace, targets, args.skill.clone());
+    resolved.run.judge.missing = missing_judge(&workplace, &resolved.run);
+    let suite::Loaded { suites, diagnostics: loading, modules } =
+        load(&workplace, targets, args.selection.skill.clone());
     let (cwd, selection) = (workplace.cwd.clone(), Selection::default());
     let today = PlanRequest {
         suites: &suites,
@@ -243,20 +204,22 @@ fn prepare(
 fn judges_then(args: &mut RunArgs, resolved: &Resolved, then: &RunInfo) -> bool {
     let text = |name: &str| then.settings.get(name).and_then(Value::as_str).map(str::to_owned);
     let now = |name: &str| resolved.rows.iter().find(|row| row.name == name).and_then(|row| row.value.as_str());
-    if args.judge.is_some() {
+    let judging = &mut args.judging;
+    if judging.judge.is_some() {
         return false;
     }
     let (judge, address) = (text("judge"), text("judge_base_url"));
     let is_other = judge.is_some() && judge.as_deref() != now("judge");
-    let is_elsewhere = judge.is_some() && address.as_deref() != now("judge_base_url") && args.judge_base_url.is_none();
+    let is_elsewhere =
+        judge.is_some() && address.as_deref() != now("judge_base_url") && judging.judge_base_url.is_none();
     if is_other || is_elsewhere {
-        args.judge = judge;
-        args.judge_base_url = args.judge_base_url.take().or(address);
+        judging.judge = judge;
+        judging.judge_base_url = judging.judge_base_url.take().or(address);
     }
     let judges = then.settings.get("judges").and_then(Value::as_u64);
-    let is_more = args.judges.is_none() && judges.is_some_and(|judges| judges != resolved.run.judges as u64);
+    let is_more = judging.judges.is_none() && judges.is_some_and(|judges| judges != resolved.run.judge.judges as u64);
     if is_more {
-        args.judges = judges;
+        judging.judges = judges;
     }
     is_other || is_elsewhere || is_more
 }

@@ -11,65 +11,62 @@ use tokio::sync::mpsc;
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::outlet::open_reports;
+use crate::outlet::{self, open_reports};
 use crate::preparation::{Prepared, listed_ids, prepare};
-use crate::project::Workplace;
 use crate::recording::Recording;
-use crate::run_args::RunArgs;
+use crate::run_args::{GateArgs, ReportArgs, RunArgs};
 use crate::settings::Resolved;
 use crate::terminal::Terminal;
 use crate::{exit, git_sign_in, hooks, limits, machine, prices, signals};
 
 /// Runs tests.
 pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    if args.dry_run {
-        return super::check::check(global, args, args.strict, false, terminal);
+    if args.output.dry_run {
+        return super::check::check(global, args, args.gates.strict, false, terminal);
     }
     limits::raise_open_files();
-    if args.watch {
+    if args.output.watch {
         return crate::watch::watch(global, args, terminal);
     }
-    // Comes before anything is read, so that an unknown report is reported at once.
-    open_reports(args)?;
+    // Before anything is read: a report that nobody knows is told at once.
+    open_reports(&args.output.report)?;
     run_prepared(args, prepare(global, args)?, terminal)
 }
 
 /// Runs the prepared plan, unless it has problems.
 pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let Prepared { workplace, resolved, mut plan, diagnostics, nearest, case_ids, .. } = prepared;
-    let args = &with_reports_of_project(args, &workplace);
-    let reports = open_reports(args)?;
-    // Modules that do not load make their trials broken; the run continues.
+    let reports = ReportArgs { reports: outlet::wanted(args, &workplace), ..args.output.report.clone() };
+    let reports = open_reports(&reports)?;
+    // Files of code that do not load are broken trials of a run that goes on.
     let unloaded = plan.trials.iter().flat_map(|trial| &trial.case.broken);
     terminal.diagnostics(&diagnostics.iter().chain(unloaded).cloned().collect::<Vec<_>>());
-    if diagnostics.iter().any(|problem| args.strict || problem.is_error()) {
+    if diagnostics.iter().any(|problem| args.gates.strict || problem.is_error()) {
         return Ok(ExitCode::from(exit::INVALID));
     }
     if plan.trials.is_empty() {
         return Err(nothing_selected(args, &plan, nearest.as_deref(), &case_ids));
     }
-    if let Some(warning) = args.timeout.and_then(|timeout| timeout.warning(&workplace.project)) {
+    if let Some(warning) = args.schedule.timeout.and_then(|timeout| timeout.warning(&workplace.project)) {
         terminal.err(&format!("warning: {warning}\n"));
     }
-    if args.lend_git_sign_in {
-        plan.settings.lent = git_sign_in::lent(args.source_repo.as_deref())?;
+    if args.sandboxes.lend_git_sign_in {
+        plan.settings.sandbox.lent = git_sign_in::lent(args.sandboxes.source_repo.as_deref())?;
     }
     let store = workplace.open_store()?;
     let host = Arc::new(machine::host()?);
     let info = info(args, &resolved, &plan);
     let id = info.id.clone();
+    let hook_timeout_ms = resolved.args.hooks.hook_timeout.unwrap_or(hooks::TIMEOUT_MS);
     let mut reporters = reports
         .into_iter()
-        .map(|chosen| chosen.open(terminal, args))
+        .map(|chosen| chosen.open(terminal, &args.output.report))
         .collect::<Result<Vec<Box<dyn Reporter>>, CliError>>()?;
-    reporters.extend(hooks::set_up(args, &workplace, &mut plan, &info, &host)?);
+    reporters.extend(hooks::set_up(args, hook_timeout_ms, &workplace, &mut plan, &info, &host)?);
     let jobs = info.jobs;
     let ended = carry_out(jobs, store, reporters, |wishes, listener| runner::run(plan, host, info, wishes, listener))?;
-    if let Some(note) = prices::note(&resolved.run.providers) {
-        terminal.err(&format!("note: {note}\n"));
-    }
-    let concluded = conclude(args, ended, terminal);
-    if !args.cleanup {
+    let concluded = conclude(&args.gates, ended, terminal);
+    if !args.hooks.cleanup {
         return concluded;
     }
     let cleaned = super::cleanup::after_run(&workplace, &id, terminal)?;
@@ -77,8 +74,8 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
     concluded.map(|code| if code == ExitCode::SUCCESS { cleaned } else { code })
 }
 
-/// Prints the messages at the end of a run, and returns the exit code.
-pub(super) fn conclude(args: &RunArgs, ended: Ended, terminal: &Terminal) -> Result<ExitCode, CliError> {
+/// Says what is to be said once a run is over, and what the program exits with.
+pub(super) fn conclude(gates: &GateArgs, ended: Ended, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(trouble) = &ended.trouble {
         return Err(CliError::environment(format!("recording failed, so the run was stopped: {trouble}")));
     }
@@ -94,40 +91,16 @@ pub(super) fn conclude(args: &RunArgs, ended: Ended, terminal: &Terminal) -> Res
     if let Some(hook) = &ended.refused {
         return Err(hooks::refused(hook));
     }
-    let code = gate(args, &ended.summary);
+    let code = gate(gates, &ended.summary);
     if code != ended.summary.exit_code() {
-        let why = if args.no_fail_on_assertions { "--no-fail-on-assertions" } else { "--min-pass-rate" };
+        let why = if gates.no_fail_on_assertions { "--no-fail-on-assertions" } else { "--min-pass-rate" };
         terminal.err(&format!("note: the failures do not fail this run ({why}); it exits with {code}\n"));
     }
     // A missing report must be visible in the exit code.
     Ok(ExitCode::from(if code == exit::PASSED && !ended.report_trouble.is_empty() { exit::INCOMPLETE } else { code }))
 }
 
-/// Returns the arguments with the reports of the project, if no report was requested.
-fn with_reports_of_project(args: &RunArgs, workplace: &Workplace) -> RunArgs {
-    let mut args = args.clone();
-    let wanted = &workplace.project.reports;
-    let (Some(formats), true) = (&wanted.formats, args.reports.is_empty()) else { return args };
-    let mut reports = Vec::with_capacity(formats.len());
-    // Unknown formats have already been reported.
-    for format in formats.iter().filter(|format| report::find(&format.value).is_some()) {
-        let folder = match &wanted.directory {
-            Some(folder) => Some(&folder.value),
-            None => (formats.len() > 1).then_some(&workplace.state),
-        };
-        reports.push(match folder.filter(|_| format.value != TERMINAL) {
-            Some(folder) => format!("{0}={1}/report.{0}", format.value, folder.display()),
-            None => format.value.clone(),
-        });
-    }
-    args.reports = reports;
-    args
-}
-
-/// The report that is never written to a file.
-const TERMINAL: &str = "terminal";
-
-/// Time that remaining tasks have to end.
+/// How long what still goes on may take to end.
 const FAREWELL: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// Result of a run and of its recording.
@@ -190,7 +163,7 @@ pub(super) fn carry_out<F: Future<Output = Result<RunEnd, Breakage>>>(
 fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan) -> RunInfo {
     RunInfo {
         id: uuid::Uuid::now_v7().to_string(),
-        label: args.label.clone(),
+        label: args.output.label.clone(),
         regrade_of: None,
         started_at: jiff::Timestamp::now(),
         trialrun_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -202,7 +175,7 @@ fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan) -> RunInfo {
     }
 }
 
-fn gate(args: &RunArgs, summary: &model::Summary) -> u8 {
+fn gate(gates: &GateArgs, summary: &model::Summary) -> u8 {
     let code = summary.exit_code();
     if code != exit::FAILED {
         return code;
@@ -212,8 +185,8 @@ fn gate(args: &RunArgs, summary: &model::Summary) -> u8 {
     // never help.
     let rates = [summary.pass_rate, summary.by_decided.rate()];
     let is_enough = |least: f64| rates.iter().any(Option::is_some) && rates.iter().flatten().all(|rate| *rate >= least);
-    let enough = args.min_pass_rate.is_some_and(is_enough);
-    if enough || args.no_fail_on_assertions { unsure } else { code }
+    let enough = gates.min_pass_rate.is_some_and(is_enough);
+    if enough || gates.no_fail_on_assertions { unsure } else { code }
 }
 
 /// Returns the error for an empty selection.
@@ -222,12 +195,13 @@ pub(super) fn nothing_selected(args: &RunArgs, plan: &Plan, nearest: Option<&str
         return CliError::nothing("no case was found")
             .hint("`trialrun list` shows what is found; `trialrun init` makes a first test");
     }
-    let by_name = !args.cases.is_empty() || args.filter.is_some() || !args.tags.is_empty() || args.test.is_some();
-    if let (Some(run), false) = (&args.failed_in, by_name) {
+    let by = &args.selection;
+    let by_name = !by.cases.is_empty() || by.filter.is_some() || !by.tags.is_empty() || by.test.is_some();
+    if let (Some(run), false) = (&by.failed_in, by_name) {
         return CliError::nothing(format!("no case of these failed in the run `{run}`"));
     }
     CliError::nothing(format!("none of {} was selected", super::check::count(plan.cases_loaded, "case")))
         .maybe_hint(nearest.map(|near| format!("did you mean `{near}`?")))
-        .maybe_hint((!args.cases.is_empty()).then(|| listed_ids(case_ids)))
+        .maybe_hint((!by.cases.is_empty()).then(|| listed_ids(case_ids)))
         .hint("`trialrun list` shows every case with its tags")
 }

@@ -18,20 +18,15 @@ use runner::Plan;
 use runner::hook::{Graded, Hook, Hooked, succeeded};
 use sandbox::supervise::{self, MARK, Output, TROUBLE};
 use sandbox::{BoxFuture, Host};
-use serde_json::{Value, json};
 
 use self::variables::Variables;
 pub use self::variables::is_told;
 use crate::error::CliError;
 use crate::project::Workplace;
 use crate::run_args::RunArgs;
-use crate::settings::Layer;
 
-/// Variables with the time limit of a command, in seconds; the first one that is set wins.
-const TIMEOUT: [&str; 2] = ["TRIALRUN_HOOK_TIMEOUT", "ASE_HOOK_TIMEOUT"];
-
-/// Default time limit.
-const USUAL: Duration = Duration::from_secs(600);
+/// Time that a command may take unless a variable says otherwise, in milliseconds.
+pub const TIMEOUT_MS: u64 = 600_000;
 
 /// Maximum size of each of a command's streams that is kept, in bytes.
 const MAX_OUTPUT: usize = 256 * 1024;
@@ -42,53 +37,28 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Maximum length of a command's output in a finding, in characters.
 const TOLD: usize = 500;
 
-/// Returns the time limit of a command.
+/// The commands and the directory of artefacts of a run: what `--artifacts` and the hooks' options ask for. The plan is
+/// given its commands, each of which may take `timeout_ms`; what is returned writes the directory.
 ///
 /// # Errors
-/// If the variable is not a valid duration.
-fn timeout(workplace: &Workplace) -> Result<Duration, CliError> {
-    let Some((name, text)) = written_timeout(workplace) else { return Ok(USUAL) };
-    let parsed = crate::run_args::parse_duration(text);
-    parsed.map(Duration::from_millis).map_err(|wanted| {
-        CliError::usage(format!("the variable `{name}` is `{text}`")).hint(format!("it takes seconds: {wanted}"))
-    })
-}
-
-/// Returns the variable with the time limit, and its value.
-fn written_timeout(workplace: &Workplace) -> Option<(&'static str, &str)> {
-    let written = |name: &'static str| Some((name, workplace.environment.get(name)?.trim()));
-    TIMEOUT.into_iter().filter_map(written).find(|(_, text)| !text.is_empty())
-}
-
-/// Returns the time limit in milliseconds and its source; `null` if it is invalid.
-pub fn timeout_row(workplace: &Workplace) -> (Value, Layer) {
-    let layer = written_timeout(workplace).map_or(Layer::BuiltIn, |(name, _)| Layer::Environment(name));
-    let timeout = timeout(workplace).ok().and_then(|timeout| u64::try_from(timeout.as_millis()).ok());
-    (json!(timeout), layer)
-}
-
-/// Sets up the commands and the artefacts directory of a run, as `--artifacts` and the hooks' options request. The
-/// commands are added to the plan; the returned reporter writes the directory.
-///
-/// # Errors
-/// If the directory cannot be used, or a variable is invalid.
+/// A directory that cannot be used.
 pub fn set_up(
     args: &RunArgs,
+    timeout_ms: u64,
     workplace: &Workplace,
     plan: &mut Plan,
     info: &RunInfo,
     host: &Arc<Host>,
 ) -> Result<Option<Box<dyn Reporter>>, CliError> {
-    let commands = [&args.pre_run_commands, &args.post_grade_commands, &args.post_run_commands];
+    let commands = [&args.hooks.pre_run_commands, &args.hooks.post_grade_commands, &args.hooks.post_run_commands];
     let has_commands = commands.iter().any(|commands| !commands.is_empty());
     let in_workspace =
-        |workspace: &PathBuf| crate::workspace::artifacts(workspace, &plan.skills, args.label.as_deref());
-    let root = match args.artifacts.clone().or_else(|| args.workspace.as_ref().map(in_workspace)) {
+        |workspace: &PathBuf| crate::workspace::artifacts(workspace, &plan.skills, args.output.label.as_deref());
+    let root = match args.output.artifacts.clone().or_else(|| args.output.workspace.as_ref().map(in_workspace)) {
         Some(root) => workplace.cwd.join(root),
         None if has_commands => artifacts_of(&workplace.state, &info.id),
         None => return Ok(None),
     };
-    let timeout = timeout(workplace)?;
     let tree = Tree::open(&root, info, &workplace.database).map_err(|because| {
         CliError::usage(because)
             .hint("nothing was run; `--artifacts` takes a directory that is missing, empty, or an earlier run's")
@@ -98,7 +68,7 @@ pub fn set_up(
         variables: Variables::of(plan, info, host, &workplace.cwd, tree.root()),
         host: Arc::clone(host),
         cwd: workplace.cwd.clone(),
-        timeout,
+        timeout: Duration::from_millis(timeout_ms),
         tree: Arc::clone(&tree),
     }));
     Ok(Some(tree.reporter()))

@@ -93,7 +93,7 @@ impl Variables {
             ("ITERATION", info.label.clone().unwrap_or_else(|| "1".to_owned())),
             ("ITERATION_DIR", text(root)),
             ("WORKSPACE_BASE", text(&host.temp)),
-            ("SOURCE_REPO", plan.settings.source_repo.clone().unwrap_or_default()),
+            ("SOURCE_REPO", plan.settings.sandbox.source_repo.clone().unwrap_or_default()),
             ("RUN_ID", info.id.clone()),
             ("EVAL_IDS", ids.join(",")),
             ("SIDE_EFFECT_LEVELS", levels.join(",")),

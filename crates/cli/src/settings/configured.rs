@@ -1,6 +1,6 @@
 //! Parts of the project's configuration beside plain values: agents, the judge, and the limits of providers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use model::Diagnostic;
 use suite::{Project, ProviderLimits};
 
 use crate::project::{Workplace, shown};
+use crate::run_args::RunArgs;
 
 /// Returns the agents that the project configures.
 pub fn agents(project: &Project) -> Vec<Arc<Configured>> {
@@ -21,14 +22,28 @@ pub fn agents(project: &Project) -> Vec<Arc<Configured>> {
 
 /// Returns the source of models, with keys and addresses of the environment, the judge's key of the project, and the
 /// project's prices and limits.
-pub fn providers(workplace: &Workplace, pricing: Option<&Path>, problems: &mut Vec<Diagnostic>) -> llm::Providers {
-    let project = &workplace.project;
+pub fn providers(args: &RunArgs, workplace: &Workplace, problems: &mut Vec<Diagnostic>) -> llm::Providers {
     let credentials = credentials(workplace);
-    let typed = pricing.map(|file| workplace.cwd.join(file));
-    let file = typed.as_ref().or(project.pricing.as_ref().map(|file| &file.value));
-    let prices = file.map(|file| prices(file, &workplace.cwd, problems)).unwrap_or_default();
-    let policies = project.providers.iter().filter_map(|limits| policy(limits, problems)).collect();
+    let file = pricing(args, workplace);
+    let prices = file.map(|file| prices(&file, &workplace.cwd, problems)).unwrap_or_default();
+    let policies = workplace.project.providers.iter().filter_map(|limits| policy(limits, problems)).collect();
     llm::Providers::new(credentials, prices, llm::Policy::default()).with_policies(policies)
+}
+
+/// The file with the prices of models.
+pub fn pricing(args: &RunArgs, workplace: &Workplace) -> Option<PathBuf> {
+    let typed = args.budgets.pricing.as_ref().map(|file| workplace.cwd.join(file));
+    typed.or_else(|| Some(workplace.project.pricing.as_ref()?.value.clone()))
+}
+
+/// The variable that moves OpenAI to another address.
+pub const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
+
+/// Address of a judge of OpenAI's that has no address of its own: the provider itself goes by this variable.
+pub fn openai_address<'w>(run: &runner::Settings, workplace: &'w Workplace) -> Option<&'w str> {
+    let address = workplace.environment.get(OPENAI_BASE_URL)?.trim();
+    let is_openai = run.judge()?.split_once(':').is_some_and(|(name, _)| name.split('-').next() == Some("openai"));
+    (is_openai && !address.is_empty()).then_some(address)
 }
 
 fn credentials(workplace: &Workplace) -> llm::Credentials {

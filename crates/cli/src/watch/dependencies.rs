@@ -38,7 +38,7 @@ impl Dependencies {
 /// Returns the folders and files in which suites may appear.
 pub fn places(workplace: &Workplace, args: &RunArgs) -> Vec<PathBuf> {
     let project = &workplace.project;
-    let targets: Vec<String> = args.named().into_iter().chain(args.skill.clone()).collect();
+    let targets: Vec<String> = args.named().into_iter().chain(args.selection.skill.clone()).collect();
     if targets.is_empty() {
         let folders = [project.skills_dir.clone(), project.root.join("scenarios"), project.root.join("tests")];
         return folders.into_iter().chain(project.tests.clone()).collect();

@@ -10,7 +10,9 @@ fn write(path: &std::path::Path, text: &str) {
 fn prepared(root: &std::path::Path) -> Prepared {
     let global = Global { state: Some(root.join("state")), color: crate::global::Color::Never };
     let targets = vec![root.display().to_string()];
-    prepare(&global, &RunArgs { targets, agent: vec!["fake".into()], ..RunArgs::default() }).unwrap()
+    let mut args = RunArgs { targets, ..RunArgs::default() };
+    args.arms.agent = vec!["fake".into()];
+    prepare(&global, &args).unwrap()
 }
 
 /// Returns a project with two suites, of which one names a prompt and the other imports a module, and its watched

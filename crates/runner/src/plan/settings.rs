@@ -7,87 +7,132 @@ use model::{Budgets, Excerpt, OnBudget, PermissionMode};
 
 use mask::secret::Secrets;
 
-/// Settings of a run, resolved from the command line, the project and the built-in defaults, in this order. A case's
-/// own settings rank between the first two.
+use grade::judge::default_judge;
+
+/// The agent of a case that names none, in a project that names none.
+pub(super) const DEFAULT_AGENT: &str = "claude-code";
+
+/// Wall clock of a trial that is code where nobody sets one.
+const CODE_TIMEOUT_MS: u64 = 30_000;
+
+/// Wall clock of any other trial where nobody sets one: ten minutes.
+const DEFAULT_TIMEOUT_MS: u64 = 600_000;
+
+/// Settings of a run, resolved: the command line, then the project, then what is built in. A case's own settings go
+/// between the first two.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// `--agent`: each is an arm; if empty, the cases decide.
+    /// Agents, models and repetitions that override what cases say.
+    pub arms: ArmSettings,
+    /// Limits of trials and of the run.
+    pub limits: LimitSettings,
+    /// The model that judges and plays users.
+    pub judge: JudgeSettings,
+    /// The sandboxes that agents work in.
+    pub sandbox: SandboxSettings,
+    /// Attempts after the first one.
+    pub retry: RetrySettings,
+    /// Agents that the project configures.
+    pub configured: Vec<Arc<Configured>>,
+    /// The project's own defaults.
+    pub defaults: Defaults,
+    /// Number of trials to run in parallel.
+    pub jobs: usize,
+    /// Silence of an agent after which a warning is reported, in milliseconds.
+    pub idle_warn_ms: u64,
+    /// Time that an agent has to stop when asked, in milliseconds.
+    pub stop_grace_ms: u64,
+    /// Secrets beside those of the environment: keys and headers of the configuration.
+    pub secrets: Secrets,
+    /// Opens models; everything in a run that asks a model asks here.
+    pub providers: llm::Providers,
+}
+
+/// Agents, models and repetitions that override what cases say.
+#[derive(Debug, Clone, Default)]
+pub struct ArmSettings {
+    /// Agents to run each case with; each is an arm. Empty: the case's own.
     pub agents: Vec<String>,
-    /// `--model`, for every agent or for one (`agent=model`).
+    /// Models, for every agent or for one.
     pub models: Vec<(Option<String>, String)>,
-    /// `--reasoning-effort`: reasoning effort passed to the agent.
+    /// Reasoning effort of the model.
     pub reasoning_effort: Option<String>,
-    /// `--base-url`: base URL of the agent's model.
+    /// Address of the model's API.
     pub base_url: Option<String>,
-    /// `--trials`: number of repetitions of each case.
+    /// Number of times to run each case.
     pub trials: Option<u64>,
-    /// `--baseline` or `--no-baseline`: `true` if cases with a skill are also run without it. If `None`, only cases of
-    /// skill suites, which ask whether the skill helps, are.
+    /// True to run cases with a skill without it, too. Unset: those that ask whether the skill helps.
     pub baseline: Option<bool>,
     /// Seed for the order in which arms are interleaved.
     pub seed: u64,
-    /// `--source-repo`: repository that sandboxes are cloned from, before the fixtures.
-    pub source_repo: Option<String>,
-    /// Environment variables that sign in at the source repository, for sandboxes; secrets are recognised by the names
-    /// of their variables.
-    pub lent: Vec<(String, String)>,
-    /// `--max-turns`: limit on model turns.
+}
+
+/// Limits of trials and of the run.
+#[derive(Debug, Clone)]
+pub struct LimitSettings {
+    /// Model turns of a trial.
     pub max_turns: Option<u64>,
-    /// `--max-total-tokens`: limit on tokens of all kinds together.
+    /// Tokens of a trial, all kinds together.
     pub max_total_tokens: Option<f64>,
-    /// Name of the setting that `max_total_tokens` comes from: the option, or an environment variable.
+    /// Name of the option or variable that set the tokens, for messages.
     pub max_total_tokens_from: &'static str,
-    /// `--timeout`: wall clock of a trial, in milliseconds.
+    /// Wall clock of a trial, in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// Name of the setting that `timeout_ms` comes from.
+    /// Name of the option or variable that set the wall clock, for messages.
     pub timeout_from: &'static str,
-    /// `--max-input-tokens` and the other budgets.
+    /// Budgets of a trial beside those above.
     pub budgets: Budgets,
-    /// `--on-budget`: action for a trial that exceeds a budget.
+    /// Name of the option that set the budget of time, for messages.
+    pub max_duration_from: &'static str,
+    /// Effect of a budget that a trial exceeds.
     pub on_budget: OnBudget,
-    /// `--max-run-cost`, in US dollars: once all trials together cost more, no other is started.
+    /// US dollars that all trials may cost together before no other is started.
     pub max_run_cost: Option<f64>,
-    /// The agents that the project configures.
-    pub configured: Vec<Arc<Configured>>,
-    /// Reason why the named judge cannot be used: its configuration in the project is incomplete.
-    pub judge_missing: Option<String>,
-    /// The model that judges and plays users, as `provider:model`.
-    pub judge: Option<String>,
-    /// Place where the project names the judge, unless the command line does.
-    pub judge_source: Option<Excerpt>,
-    /// Base URL for the judge, instead of its vendor's own.
-    pub judge_base_url: Option<String>,
-    /// Number of judges for each assertion that does not set its own.
+}
+
+/// The model that judges and plays users.
+#[derive(Debug, Clone)]
+pub struct JudgeSettings {
+    /// The model, as `provider:model`.
+    pub model: Option<String>,
+    /// Place where the project names the model, unless the command line does.
+    pub source: Option<Excerpt>,
+    /// Address of its API, if not its vendor's own.
+    pub base_url: Option<String>,
+    /// Reason why the model that somebody names cannot be used: something in the project's settings of it is missing.
+    pub missing: Option<String>,
+    /// Number of judges for assertions that do not say.
     pub judges: usize,
-    /// Temperature of the judge, from 0; the default of the judge if `None`.
-    pub judge_temperature: Option<f64>,
-    /// `true` if repeated trials share the judge's answers to the same question.
-    pub judge_cache: bool,
-    /// The project's own defaults.
-    pub defaults: Defaults,
-    /// Number of trials that run in parallel.
-    pub jobs: usize,
+    /// Temperature of its answers. Unset: the usual one.
+    pub temperature: Option<f64>,
+    /// True to share answers to the same question between repeated trials.
+    pub cache: bool,
+}
+
+/// The sandboxes that agents work in.
+#[derive(Debug, Clone)]
+pub struct SandboxSettings {
+    /// Name of the kind.
+    pub kind: String,
+    /// Repository that sandboxes are cloned from, before the fixtures.
+    pub source_repo: Option<String>,
+    /// Variables that sign in at the source repository; secrets are known by their names.
+    pub lent: Vec<(String, String)>,
+    /// True to leave sandboxes where they are.
+    pub keep: bool,
+    /// Time that one setup command may take, in milliseconds.
+    pub setup_timeout_ms: u64,
+}
+
+/// Attempts after the first one.
+#[derive(Debug, Clone)]
+pub struct RetrySettings {
     /// Number of retries of a broken attempt.
     pub retries: u32,
     /// Number of reruns of a failed trial; one that passes only then is flaky.
     pub reruns: u32,
-    /// `--retry-on`: how an agent must have ended for its attempt to be retried, as often as broken ones. If `None`,
-    /// suites of skills retry both.
+    /// Ends of an agent after which its attempt is retried, as often as broken ones. Unset: suites of skills have both.
     pub retry_on: Option<RetryOn>,
-    /// Secrets beside those of the environment: keys and headers of the configuration.
-    pub secrets: Secrets,
-    /// Time without activity after which a warning is sent, in milliseconds.
-    pub idle_warn_ms: u64,
-    /// Time that an agent has to stop when asked, in milliseconds.
-    pub stop_grace_ms: u64,
-    /// Time limit of one setup command, in milliseconds.
-    pub setup_timeout_ms: u64,
-    /// `true` to keep sandboxes after their trials.
-    pub keep_sandbox: bool,
-    /// Name of the kind of sandbox.
-    pub sandbox: String,
-    /// Source of models; everything in a run that uses a model opens it here.
-    pub providers: llm::Providers,
 }
 
 /// Endings of an agent after which its attempt is retried although it counts.
@@ -131,55 +176,86 @@ impl RetryOn {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            agents: Vec::new(),
-            models: Vec::new(),
-            reasoning_effort: None,
-            base_url: None,
-            trials: None,
-            baseline: None,
-            seed: 0,
-            source_repo: None,
-            lent: Vec::new(),
-            max_turns: None,
-            max_total_tokens: None,
-            max_total_tokens_from: "--max-total-tokens",
-            timeout_ms: None,
-            timeout_from: "--timeout",
-            budgets: Budgets::default(),
-            on_budget: OnBudget::default(),
-            max_run_cost: None,
+            arms: ArmSettings::default(),
+            limits: LimitSettings::default(),
+            judge: JudgeSettings::default(),
+            sandbox: SandboxSettings::default(),
+            retry: RetrySettings { retries: 1, reruns: 0, retry_on: None },
             configured: Vec::new(),
-            judge_missing: None,
-            judge: None,
-            judge_source: None,
-            judge_base_url: None,
-            judges: 1,
-            judge_temperature: None,
-            judge_cache: false,
             defaults: Defaults::default(),
             jobs: 1,
-            retries: 1,
-            reruns: 0,
-            retry_on: None,
-            secrets: Secrets::default(),
             idle_warn_ms: 30_000,
             stop_grace_ms: 3_000,
-            setup_timeout_ms: 120_000,
-            keep_sandbox: false,
-            sandbox: "local".into(),
+            secrets: Secrets::default(),
             providers: llm::Providers::default(),
         }
     }
 }
 
+impl Default for LimitSettings {
+    fn default() -> Self {
+        Self {
+            max_turns: None,
+            max_total_tokens: None,
+            max_total_tokens_from: "max_total_tokens",
+            timeout_ms: None,
+            timeout_from: "timeout",
+            budgets: Budgets::default(),
+            max_duration_from: "max_duration",
+            on_budget: OnBudget::default(),
+            max_run_cost: None,
+        }
+    }
+}
+
+impl Default for JudgeSettings {
+    fn default() -> Self {
+        Self { model: None, source: None, base_url: None, missing: None, judges: 1, temperature: None, cache: false }
+    }
+}
+
+impl Default for SandboxSettings {
+    fn default() -> Self {
+        Self { kind: "local".into(), source_repo: None, lent: Vec::new(), keep: false, setup_timeout_ms: 120_000 }
+    }
+}
+
 impl Settings {
-    /// Opens the model `written` as `provider:model`, for an agent that calls it in this process.
+    /// The agent of a case that names none.
+    pub fn default_agent(&self) -> &str {
+        self.defaults.agent.as_deref().unwrap_or(DEFAULT_AGENT)
+    }
+
+    /// The number of times to run a case, which may say so itself.
+    pub fn trials(&self, of_case: Option<u64>) -> u64 {
+        self.arms.trials.or(of_case).or(self.defaults.trials).unwrap_or(1)
+    }
+
+    /// The wall clock of a case in milliseconds, and who set it. The case may have its own, and is code or not.
+    pub fn timeout(&self, of_case: Option<u64>, is_code: bool) -> (u64, &'static str) {
+        let set = [
+            (self.limits.timeout_ms, self.limits.timeout_from),
+            (of_case, "`timeout` of the scenario"),
+            (self.defaults.timeout_ms, "`timeout` of the project"),
+        ];
+        set.into_iter().find_map(|(value, name)| Some((value?, name))).unwrap_or(match is_code {
+            true => (CODE_TIMEOUT_MS, "the default of code tests"),
+            false => (DEFAULT_TIMEOUT_MS, "the default timeout"),
+        })
+    }
+
+    /// The model that judges, if one is named or has its key.
+    pub fn judge(&self) -> Option<&str> {
+        self.judge.model.as_deref().or_else(|| default_judge(&self.providers))
+    }
+
+    /// Opens the model `written` as `provider:model`, for an agent that asks it in this process.
     ///
     /// # Errors
     /// If the provider is unknown, or lacks its key or its address.
     pub(crate) fn open_model(&self, written: &str) -> Result<Arc<dyn llm::Model>, llm::OpenError> {
-        // Scripts are handled elsewhere, so no file is read here.
-        match self.providers.open(written, self.base_url.as_deref(), &|_| Err(Vec::new()))? {
+        // Scripts are played elsewhere, so there is no file to be read here.
+        match self.providers.open(written, self.arms.base_url.as_deref(), &|_| Err(Vec::new()))? {
             llm::Opened::Model(model) => Ok(model),
             llm::Opened::Script(_) => Err(llm::OpenError::Invalid(Vec::new())),
         }

@@ -88,10 +88,14 @@ fn models(settings: &Settings, own: (Option<&str>, Option<&str>)) -> (Vec<Option
     (plan.trials.iter().map(|trial| trial.arm.model.clone()).collect(), errors)
 }
 
+fn with_arms(arms: ArmSettings) -> Settings {
+    Settings { arms, ..Settings::default() }
+}
+
 #[test]
 fn a_default_model_belongs_to_the_agent_that_is_named_beside_it() {
     let settings = |agent: &str, owner: Option<&str>, model: &str| Settings {
-        agents: vec![agent.into()],
+        arms: ArmSettings { agents: vec![agent.into()], ..ArmSettings::default() },
         defaults: Defaults { agent: owner.map(str::to_owned), model: Some(model.into()), ..Defaults::default() },
         ..Settings::default()
     };
@@ -117,8 +121,7 @@ fn a_default_model_belongs_to_the_agent_that_is_named_beside_it() {
 #[test]
 fn a_model_that_its_agent_cannot_have_is_an_error() {
     let with = |agent: &str, model: &str| Settings {
-        agents: vec![agent.into()],
-        models: vec![(None, model.into())],
+        arms: ArmSettings { agents: vec![agent.into()], models: vec![(None, model.into())], ..ArmSettings::default() },
         ..Settings::default()
     };
     let refused = |agent: &str, model: &str| models(&with(agent, model), (None, None)).1;
@@ -129,9 +132,14 @@ fn a_model_that_its_agent_cannot_have_is_an_error() {
     assert_eq!(refused("claude-code", "gpt-5.5").len(), 1);
     assert_eq!(refused("opencode", "gpt-5.5").len(), 1);
     assert_eq!(refused("codex", "my-model"), [""; 0]);
-    let of_case = models(&Settings { agents: vec!["codex".into()], ..Settings::default() }, (None, Some("opus"))).1;
+    let of_case = models(
+        &with_arms(ArmSettings { agents: vec!["codex".into()], ..ArmSettings::default() }),
+        (None, Some("opus")),
+    )
+    .1;
     assert_eq!(of_case, ["case.yaml:1:1: `codex` cannot have this model: `opus` is a model of Anthropic"]);
-    let elsewhere = Settings { base_url: Some("http://127.0.0.1:1".into()), ..with("claude-code", "gpt-5.5") };
+    let mut elsewhere = with("claude-code", "gpt-5.5");
+    elsewhere.arms.base_url = Some("http://127.0.0.1:1".into());
     assert_eq!(models(&elsewhere, (None, None)).1, [""; 0]);
 }
 
@@ -267,7 +275,7 @@ fn a_control_that_asserts_nothing_else_is_there_to_be_compared_without_the_skill
 #[test]
 fn the_baseline_is_had_or_left_out_as_the_user_says() {
     let arms = |baseline, case: Case| {
-        let plan = planned_with(&Settings { baseline, ..Settings::default() }, vec![case]);
+        let plan = planned_with(&with_arms(ArmSettings { baseline, ..ArmSettings::default() }), vec![case]);
         plan.trials.iter().map(|trial| trial.id.arm.clone()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(arms(Some(false), asking("a")), "fake+with_skill");
@@ -300,7 +308,9 @@ fn compared(settings: &Settings, cases: Vec<Case>) -> (Vec<String>, Vec<bool>) {
 fn an_agent_that_finds_no_skills_is_not_compared_with_itself() {
     let answered = |id| Case { runner: case(id, "custom:x.js").runner, ..asking(id) };
     let because = "`custom:x.js` reads no skills from files, so it would be the same with and without one";
-    let told = |baseline| compared(&Settings { baseline, ..Settings::default() }, vec![answered("a"), answered("b")]).0;
+    let told = |baseline| {
+        compared(&with_arms(ArmSettings { baseline, ..ArmSettings::default() }), vec![answered("a"), answered("b")]).0
+    };
     assert_eq!(told(None), [format!("Error case.yaml:7:1: {because}")]);
     assert!(told(Some(false)).is_empty());
 }
@@ -313,7 +323,7 @@ fn a_suite_that_names_no_agent_is_skipped_with_one_that_finds_no_skills() {
         defaults: Defaults { agent: Some("custom:x.js".into()), ..Defaults::default() },
         ..Settings::default()
     };
-    let typed = Settings { agents: vec!["custom:x.js".into()], ..Settings::default() };
+    let typed = with_arms(ArmSettings { agents: vec!["custom:x.js".into()], ..ArmSettings::default() });
     for settings in [default, typed] {
         let plain = Case { runner: unnamed("b").runner, ..case("b", "fake") };
         let (told, skipped) = compared(&settings, vec![unnamed("a"), unnamed("c"), plain]);
@@ -323,7 +333,7 @@ fn a_suite_that_names_no_agent_is_skipped_with_one_that_finds_no_skills() {
         let (told, _) = compared(&settings, vec![unnamed("a")]);
         assert_eq!(told, [format!("Error case.yaml:1:1: {because}")]);
     }
-    let both = Settings { agents: vec!["custom:x.js".into(), "fake".into()], ..Settings::default() };
+    let both = with_arms(ArmSettings { agents: vec!["custom:x.js".into(), "fake".into()], ..ArmSettings::default() });
     let (told, skipped) = compared(&both, vec![unnamed("a")]);
     assert_eq!((told, skipped.len()), (vec![format!("Warning case.yaml:1:1: {because}")], 4));
     assert_eq!(skipped.iter().filter(|is_skipped| **is_skipped).count(), 2);
@@ -332,7 +342,7 @@ fn a_suite_that_names_no_agent_is_skipped_with_one_that_finds_no_skills() {
 #[test]
 fn arms_take_turns_in_an_order_that_the_seed_decides() {
     let order = |seed| {
-        let settings = Settings { seed, trials: Some(2), ..Settings::default() };
+        let settings = with_arms(ArmSettings { seed, trials: Some(2), ..ArmSettings::default() });
         let plan = planned_with(&settings, (0..12).map(|number| asking(&format!("c{number}"))).collect());
         plan.trials.iter().map(|trial| trial.id.to_string()).collect::<Vec<_>>()
     };

@@ -31,7 +31,7 @@ fn map(case: &Case, setup: &Setup, settings: &Settings) -> Map<String, Value> {
     let sources: Vec<&str> = setup.setting_sources.iter().map(|source| source.name()).collect();
     map.insert("setting_sources".into(), json!(sources));
     map.insert("reasoning_effort".into(), json!(setup.reasoning_effort));
-    map.insert("sandbox".into(), json!(settings.sandbox));
+    map.insert("sandbox".into(), json!(settings.sandbox.kind));
     if let Some(eval) = &case.skill_eval {
         map.insert("side_effect_level".into(), json!(eval.side_effect_level.name()));
     }

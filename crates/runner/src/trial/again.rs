@@ -50,15 +50,16 @@ pub(super) fn decide(
     }
     let tried = attempts.iter().filter(|attempt| attempt.outcome == last).count();
     let most = match last {
-        Outcome::Broken => settings.retries,
-        Outcome::Failed => planned.case.reruns.unwrap_or(settings.reruns),
+        Outcome::Broken => settings.retry.retries,
+        Outcome::Failed => planned.case.reruns.unwrap_or(settings.retry.reruns),
         Outcome::Passed | Outcome::Undecided | Outcome::Skipped | Outcome::Cancelled => 0,
     };
     if tried <= most as usize {
         return Again::Yes;
     }
-    let is_asked_for = ending.is_some_and(|ending| is_trouble(retry_on(planned, settings), ending));
-    if last != Outcome::Failed || !is_asked_for || tried > settings.retries as usize {
+    let is_asked_for =
+        ending.is_some_and(|ending| is_trouble(retry_on(planned, settings), settings.limits.max_duration_from, ending));
+    if last != Outcome::Failed || !is_asked_for || tried > settings.retry.retries as usize {
         return Again::No;
     }
     match trace {
@@ -71,15 +72,14 @@ pub(super) fn decide(
 /// Returns how an agent must have ended for its attempt to be retried.
 pub(super) fn retry_on(planned: &PlannedTrial, settings: &Settings) -> RetryOn {
     let usual = if planned.case.skill_eval.is_some() { RetryOn::BOTH } else { RetryOn::NONE };
-    settings.retry_on.unwrap_or(usual)
+    settings.retry.retry_on.unwrap_or(usual)
 }
 
-/// Returns `true` if `on` includes `ending`. A time budget that is used up stays used up, however often the attempt is
-/// retried.
-fn is_trouble(on: RetryOn, ending: &Ending) -> bool {
+/// A budget of time that is used up is used up, however often it is tried.
+fn is_trouble(on: RetryOn, max_duration_from: &str, ending: &Ending) -> bool {
     match ending {
         Ending::GaveUp { .. } => on.exit,
-        Ending::TimedOut { setting, .. } => on.timeout && setting != "--max-duration",
+        Ending::TimedOut { setting, .. } => on.timeout && setting != max_duration_from,
         _ => false,
     }
 }
@@ -136,9 +136,9 @@ fn of_remote(name: &str, before: &RemoteState, after: Option<&RemoteState>) -> T
     }
 }
 
-/// Returns the limits of the attempt after one with the usage `used`. `agent_ms` is the time of the agent in all
-/// attempts that count.
-pub(super) fn limits_after(limits: &Limits, used: Usage, agent_ms: u64) -> Limits {
+/// The limits of the attempt after one that used that much. `agent_ms` is how long the agent took in all attempts that
+/// count, `max_duration_from` the name of the budget of time.
+pub(super) fn limits_after(limits: &Limits, used: Usage, agent_ms: u64, max_duration_from: &str) -> Limits {
     let mut left = limits.clone();
     let earlier = left.earlier.get_or_insert_default();
     earlier.usage += used;
@@ -146,7 +146,7 @@ pub(super) fn limits_after(limits: &Limits, used: Usage, agent_ms: u64) -> Limit
     if let Some(budget) = left.budgets.duration_ms.filter(|_| !left.on_budget.only_warns()) {
         let rest = (budget as u64).saturating_sub(earlier.duration_ms);
         if rest < left.timeout_ms {
-            (left.timeout_ms, left.timeout_from) = (rest, Some("--max-duration".to_owned()));
+            (left.timeout_ms, left.timeout_from) = (rest, Some(max_duration_from.to_owned()));
         }
     }
     left
@@ -212,13 +212,14 @@ mod tests {
 
     #[test]
     fn what_is_left_of_a_budget_of_time_is_the_clock() {
+        let after = |limits: &Limits, used, agent_ms| limits_after(limits, used, agent_ms, "--max-duration");
         let mut limits = Limits { timeout_ms: 600, ..Limits::default() };
-        assert_eq!(limits_after(&limits, Usage::default(), 500).timeout_ms, 600);
+        assert_eq!(after(&limits, Usage::default(), 500).timeout_ms, 600);
         limits.budgets.duration_ms = Some(1000.0);
-        let left = limits_after(&limits, Usage::default(), 500);
+        let left = after(&limits, Usage::default(), 500);
         assert_eq!((left.timeout_ms, left.timeout_from.as_deref()), (500, Some("--max-duration")));
-        assert_eq!(limits_after(&left, Usage::default(), 1100).timeout_ms, 0);
+        assert_eq!(after(&left, Usage::default(), 1100).timeout_ms, 0);
         limits.on_budget = model::OnBudget::Warn;
-        assert_eq!(limits_after(&limits, Usage::default(), 500).timeout_ms, 600);
+        assert_eq!(after(&limits, Usage::default(), 500).timeout_ms, 600);
     }
 }

@@ -134,7 +134,7 @@ impl Judging {
                 // Each attempt at each trial is judged by itself: the variance of judges is to be visible, and the
                 // verdicts of two cases with the same question must not depend on each other.
                 let attempt = line.attempt();
-                let series = if settings.judge_cache { String::new() } else { format!("{}!{attempt}", planned.id) };
+                let series = if settings.judge.cache { String::new() } else { format!("{}!{attempt}", planned.id) };
                 let judge = Judge::new(&*seat.name, model).cached(Arc::clone(&self.cache), series);
                 judge.with_breaker(Arc::clone(&self.breaker))
             }
@@ -142,7 +142,7 @@ impl Judging {
         // A verdict needs the text as it is, but the user's secrets must not reach the judge's provider.
         let mask = Arc::clone(line.mask());
         let judge = judge.withholding(Box::new(move |text| mask.without_values(text).into_owned()));
-        Ok(judge.panel(settings.judges).temperature(settings.judge_temperature))
+        Ok(judge.panel(settings.judge.judges).temperature(settings.judge.temperature))
     }
 }
 
@@ -198,10 +198,10 @@ impl fmt::Debug for Judging {
 
 fn seat(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<Seat, String> {
     let settings = request.settings;
-    if let Some(because) = &settings.judge_missing {
+    if let Some(because) = &settings.judge.missing {
         return Err(because.clone());
     }
-    let name = match (&settings.judge, &settings.judge_base_url) {
+    let name = match (&settings.judge.model, &settings.judge.base_url) {
         (Some(name), _) if name.trim().is_empty() => return Err("judging is switched off (`--judge \"\"`)".into()),
         (Some(name), _) => named_judge(name, &settings.providers),
         // A key is sent only where the user said it may be sent.
@@ -225,7 +225,7 @@ fn seat(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<Sea
             if !error.is_environments() {
                 let told = error.to_string().replace("--base-url", "--judge-base-url");
                 let mut problem = Diagnostic::error(format!("the judge `{name}` cannot be used: {told}"));
-                problem.source.clone_from(&settings.judge_source);
+                problem.source.clone_from(&settings.judge.source);
                 problems.push(match name.contains(':') {
                     true => problem,
                     false => problem.help(format!("a judge is `PROVIDER:MODEL`, such as `openai:{name}`")),
@@ -274,8 +274,8 @@ fn read_user(
 }
 
 fn open(settings: &Settings, name: &str) -> Result<Arc<dyn llm::Model>, llm::OpenError> {
-    // Scripts are read by the plan, so no file is read here.
-    match settings.providers.open(name, settings.judge_base_url.as_deref(), &|_| Err(Vec::new()))? {
+    // Scripts are read by the plan, so there is no file to be read here.
+    match settings.providers.open(name, settings.judge.base_url.as_deref(), &|_| Err(Vec::new()))? {
         Opened::Model(model) => Ok(model),
         Opened::Script(_) => Err(llm::OpenError::Invalid(Vec::new())),
     }
@@ -318,7 +318,7 @@ impl Attempt<'_> {
                 return took;
             }
             Ok(Err(_)) => {
-                let setting = self.planned.limits.timeout_from.as_deref().unwrap_or("--timeout");
+                let setting = self.planned.limits.timeout_from.as_deref().unwrap_or("timeout");
                 let within = format!("within {} s ({setting})", limit.as_secs_f64());
                 // The judge's client was still retrying, and knows the reason.
                 let because = match self.judge().ok().and_then(Judge::last_error) {

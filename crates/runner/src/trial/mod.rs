@@ -224,7 +224,12 @@ pub(crate) async fn run(
         line.tell(Event::TrialRetried { because: record.because.unwrap_or_default() });
         if again == Again::Counted {
             let used = Usage { tokens: record.usage, cost_usd: record.cost_usd };
-            limits = Arc::new(again::limits_after(&limits, used, record.agent_ms.unwrap_or(0)));
+            limits = Arc::new(again::limits_after(
+                &limits,
+                used,
+                record.agent_ms.unwrap_or(0),
+                shared.settings.limits.max_duration_from,
+            ));
         }
         line = line.next_attempt();
         begin(&planned, &line);
@@ -420,10 +425,10 @@ impl Attempt<'_> {
             watch_repository: case.skill_eval.is_some()
                 || again::retry_on(self.planned, &self.shared.settings) != RetryOn::NONE
                 || self.planned.checks.iter().any(needs_repository),
-            source_repo: self.shared.settings.source_repo.clone(),
-            lent: self.shared.settings.lent.clone(),
-            setup_timeout: Duration::from_millis(self.shared.settings.setup_timeout_ms),
-            keep: self.shared.settings.keep_sandbox,
+            source_repo: self.shared.settings.sandbox.source_repo.clone(),
+            lent: self.shared.settings.sandbox.lent.clone(),
+            setup_timeout: Duration::from_millis(self.shared.settings.sandbox.setup_timeout_ms),
+            keep: self.shared.settings.sandbox.keep,
         };
         let sandbox = self.unless(Halt::Stop, Box::pin(self.shared.workshop.make(request))).await??;
         self.line.tell(Event::SandboxReady {
@@ -484,7 +489,7 @@ impl Attempt<'_> {
             host: Arc::clone(&self.shared.host),
             setup: Arc::clone(&planned.setup),
             limits: Arc::clone(&planned.limits),
-            source_repo: self.shared.settings.source_repo.clone(),
+            source_repo: self.shared.settings.sandbox.source_repo.clone(),
             endpoint: model.endpoint.clone(),
             providers: self.shared.settings.providers.clone(),
         };
@@ -700,7 +705,7 @@ impl Attempt<'_> {
     async fn close(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Closed {
         let Some(sandbox) = sandbox else { return Closed::default() };
         self.line.tell(Event::Waiting { on: "cleaning up".into() });
-        let kept = self.shared.settings.keep_sandbox.then(|| sandbox.work().to_string_lossy().into_owned());
+        let kept = self.shared.settings.sandbox.keep.then(|| sandbox.work().to_string_lossy().into_owned());
         Closed { kept, error: sandbox.close().await.err().map(|error| error.to_string()) }
     }
 

@@ -27,7 +27,7 @@ impl ModelInUse {
                 return Self { endpoint, playback: None, _admission: None };
             }
             ModelChoice::Vendor(_) => {
-                let base_url = shared.settings.base_url.clone();
+                let base_url = shared.settings.arms.base_url.clone();
                 return Self { endpoint: Endpoint::Vendor { base_url }, playback: None, _admission: None };
             }
             ModelChoice::Scripted(script) => script,

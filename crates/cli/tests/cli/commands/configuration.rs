@@ -231,6 +231,30 @@ fn every_variable_has_an_effect_and_is_named_as_the_origin() {
 }
 
 #[test]
+fn config_shows_the_timeout_that_a_run_uses_for_each_format() {
+    let project = empty().env("TRIALRUN_AGENT", "fake");
+    project
+        .write("tests/s.yaml", "scenario: s\nsystem_prompt: x\nuser_prompt: hello\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n")
+        .write(
+            "tests/c.test.ts",
+            "import { scenario, assert } from 'trialrun';\nexport default scenario('c', async ({ agent }) => {\n  assert.contains(await agent.send('hello'), 'hello');\n});\n",
+        );
+    for (arguments, layer, scenario, code) in
+        [(&[][..], "built in", 600_000, 30_000), (&["--timeout", "20s"][..], "command line", 20_000, 20_000)]
+    {
+        let rows = project.run(&[&["config", "--json"], arguments].concat()).exits(0).json();
+        assert_eq!(row(&rows, "timeout_ms"), (json!(scenario), layer.to_owned()));
+        assert_eq!(row(&rows, "timeout_ms_of_code"), (json!(code), layer.to_owned()));
+        let report = project.report(arguments, 0);
+        for trial in report["trials"].as_array().unwrap() {
+            let used = if trial["case"] == "c" { code } else { scenario };
+            assert_eq!(trial["limits"]["timeout_ms"], json!(used), "{trial:#}");
+        }
+        assert_eq!(report["run"]["settings"]["timeout_ms_of_code"], json!(code));
+    }
+}
+
+#[test]
 fn who_set_a_limit_is_told_to_whom_it_stops() {
     let project = empty().env("TRIALRUN_TIMEOUT", "1s").env("TRIALRUN_MAX_TOTAL_TOKENS", "5");
     let scenario = "scenario: s\nsystem_prompt: x\nuser_prompt: '!sleep 60s'\nagent: fake\n";

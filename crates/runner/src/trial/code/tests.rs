@@ -29,7 +29,9 @@ struct Play {
 
 impl Play {
     fn new() -> Self {
-        let settings = Settings { agents: vec!["fake".into()], jobs: 8, retries: 0, ..Settings::default() };
+        let mut settings = Settings { jobs: 8, ..Settings::default() };
+        settings.arms.agents = vec!["fake".into()];
+        settings.retry.retries = 0;
         Self {
             folder: tempfile::tempdir().unwrap(),
             suites: Vec::new(),
@@ -473,7 +475,7 @@ async fn a_case_that_cannot_be_run_is_broken_and_tells_everything() {
 async fn a_module_that_loads_no_more_breaks_its_trial() {
     let mut play = Play::new().scenario("x", "  assert.custom('a', () => true);");
     play.write("x.test.ts", "export default 5;\n");
-    play.settings.retries = 0;
+    play.settings.retry.retries = 0;
     let record = play.run().await.remove(0);
     assert_eq!(record.outcome, Outcome::Broken, "{record:#?}");
     assert!(record.because.unwrap().contains("has changed"));
@@ -501,7 +503,7 @@ impl Play {
             configured("other", custom("other")),
             configured("gone", json!({"type": "custom", "module": "./gone.mjs"})),
         ];
-        self.settings.agents = vec!["own".into()];
+        self.settings.arms.agents = vec!["own".into()];
         self.may_warn = true;
         self
     }

@@ -78,7 +78,7 @@ async fn a_user_that_nobody_can_play_breaks_the_trial_once_and_for_all() {
         (Play::new().case(conversation(None)), "nobody plays the user: no judge: set "),
     ] {
         let mut play = play;
-        play.settings.retries = 3;
+        play.settings.retry.retries = 3;
         play.may_warn = true;
         let record = play.run().await.remove(0);
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(Fault::Environment)), "{record:#?}");
@@ -97,7 +97,7 @@ async fn what_a_user_took_is_told_of_every_attempt_and_also_if_it_breaks() {
     for mut play in [code, yaml] {
         play.read_script = reader(script.clone());
         play.may_warn = true;
-        play.settings.retries = 1;
+        play.settings.retry.retries = 1;
         let record = play.run().await.remove(0);
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(Fault::Provider)), "{record:#?}");
         assert_eq!((record.attempts.len(), took(&record)), (2, (4, Some(60))), "{record:#?}");
@@ -114,7 +114,7 @@ async fn a_script_for_a_user_that_is_too_short_is_the_tests_mistake() {
     for mut play in [code, yaml] {
         play.read_script = reader(script.clone());
         play.may_warn = true;
-        play.settings.retries = 1;
+        play.settings.retry.retries = 1;
         let record = play.run().await.remove(0);
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(Fault::Test)), "{record:#?}");
         assert_eq!(record.attempts.len(), 1, "it would be the same again");

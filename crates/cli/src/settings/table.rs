@@ -1,0 +1,521 @@
+//! The table of settings.
+
+use serde_json::{Value, json};
+use suite::Project;
+
+use super::{Layer, Resolution, configured};
+use crate::project::shown;
+use crate::run_args::{RunArgs, Timeout, parse_duration, parse_jobs, parse_judges, parse_positive};
+
+/// A setting of a run.
+pub struct Setting {
+    /// Its name in `config` and in records.
+    pub name: &'static str,
+    /// Its option on the command line.
+    pub flag: Option<&'static str>,
+    /// Variables that set it, strongest first.
+    pub variables: &'static [&'static str],
+    /// Its key in the configuration, with its section.
+    pub key: Option<&'static str>,
+    /// Value where nothing sets it, in words.
+    pub default: &'static str,
+    /// Relation to what a case says.
+    pub applies: Applies,
+    /// A line of help.
+    pub help: &'static str,
+    /// True if the command line sets it.
+    pub(super) is_typed: fn(&RunArgs) -> bool,
+    /// Sets it as a variable does.
+    pub(super) put: Option<Put>,
+    /// Layer that sets it below the command line and its variables.
+    pub(super) below: fn(&Resolution<'_>) -> Option<Layer>,
+    /// Value that the run uses; `null` where the case or the agent decides.
+    pub(super) value: fn(&Resolution<'_>) -> Value,
+}
+
+type Put = fn(&mut RunArgs, &str) -> Result<(), String>;
+
+/// Relation of a setting to what a case says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applies {
+    /// Applies to the run; cases do not say it.
+    ToRun,
+    /// Overrides the case from the command line and a variable; in the configuration it is for cases that do not say it.
+    OverCase,
+    /// For cases that do not say it, wherever it is set.
+    UnderCase,
+}
+
+impl Applies {
+    /// For the reference page.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::ToRun => "run",
+            Self::OverCase => "over the case",
+            Self::UnderCase => "under the case",
+        }
+    }
+}
+
+impl Setting {
+    const fn new(name: &'static str, help: &'static str, value: fn(&Resolution<'_>) -> Value) -> Self {
+        Self {
+            name,
+            flag: None,
+            variables: &[],
+            key: None,
+            default: "",
+            applies: Applies::ToRun,
+            help,
+            is_typed: |_| false,
+            put: None,
+            below: |_| None,
+            value,
+        }
+    }
+
+    const fn flag(mut self, flag: &'static str, is_typed: fn(&RunArgs) -> bool) -> Self {
+        (self.flag, self.is_typed) = (Some(flag), is_typed);
+        self
+    }
+
+    const fn variables(mut self, variables: &'static [&'static str], put: Put) -> Self {
+        (self.variables, self.put) = (variables, Some(put));
+        self
+    }
+
+    const fn key(mut self, key: &'static str, below: fn(&Resolution<'_>) -> Option<Layer>) -> Self {
+        (self.key, self.below) = (Some(key), below);
+        self
+    }
+
+    const fn default(mut self, default: &'static str) -> Self {
+        self.default = default;
+        self
+    }
+
+    const fn applies(mut self, applies: Applies) -> Self {
+        self.applies = applies;
+        self
+    }
+
+    /// True if `arg` is its option.
+    pub fn is_of(&self, arg: &clap::Arg) -> bool {
+        arg.get_long().is_some() && self.flag.and_then(|flag| flag.strip_prefix("--")) == arg.get_long()
+    }
+
+    /// Help of its option, with its default.
+    pub fn help_with_default(&self) -> String {
+        match self.default {
+            "" => self.help.to_owned(),
+            default => format!("{} [default: {default}]", self.help),
+        }
+    }
+}
+
+/// The folder of the record.
+pub const STATE: &str = "TRIALRUN_STATE";
+
+/// Every setting, in the order that `config` shows.
+pub static SETTINGS: [Setting; 46] = [
+    Setting::new("agent", "Run cases with this agent; several make several arms", |used| {
+        let agents = &used.run.arms.agents;
+        if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
+    })
+    .flag("--agent", |args| !args.arms.agent.is_empty())
+    .variables(&["TRIALRUN_AGENT"], |args, text| {
+        args.arms.agent = listed(text);
+        Ok(())
+    })
+    .key("defaults.agent", |used| project(&used.project().defaults.agent))
+    .default("claude-code")
+    .applies(Applies::OverCase),
+    Setting::new("model", "The model, of every agent or of one", |used| match used.args.arms.model.as_slice() {
+        [] => json!(used.run.defaults.model),
+        models => json!(models),
+    })
+    .flag("--model", |args| !args.arms.model.is_empty())
+    .variables(&["TRIALRUN_MODEL"], |args, text| {
+        args.arms.model = listed(text);
+        Ok(())
+    })
+    .key("defaults.model", |used| project(&used.project().defaults.model))
+    .applies(Applies::OverCase),
+    Setting::new("permission_mode", "How the agent treats permissions", |used| {
+        json!(used.run.defaults.permission_mode.unwrap_or(model::PermissionMode::BypassPermissions).name())
+    })
+    .key("defaults.permission_mode", |used| project(&used.project().defaults.permission_mode))
+    .default("bypassPermissions")
+    .applies(Applies::UnderCase),
+    Setting::new("reasoning_effort", "Reasoning effort passed to the agent", |used| {
+        json!(used.run.arms.reasoning_effort)
+    })
+    .flag("--reasoning-effort", |args| args.arms.reasoning_effort.is_some())
+    .variables(&["TRIALRUN_REASONING_EFFORT"], |args, text| put(&mut args.arms.reasoning_effort, Ok(text.to_owned())))
+    .applies(Applies::OverCase),
+    Setting::new("base_url", "Address of the API of the agent's model", |used| json!(used.run.arms.base_url))
+        .flag("--base-url", |args| args.arms.base_url.is_some())
+        .variables(&["TRIALRUN_BASE_URL"], |args, text| put(&mut args.arms.base_url, Ok(text.to_owned()))),
+    Setting::new("trials", "Number of times to run each case", |used| json!(used.run.trials(None)))
+        .flag("--trials", |args| args.arms.trials.is_some())
+        .variables(&["TRIALRUN_TRIALS"], |args, text| put(&mut args.arms.trials, whole(text, 1)))
+        .key("defaults.trials", |used| project(&used.project().defaults.trials))
+        .default("1")
+        .applies(Applies::OverCase),
+    Setting::new("baseline", "Run each case without its skill, too, and compare", |used| json!(used.run.arms.baseline))
+        .flag("--baseline", |args| args.arms.baseline || args.arms.no_baseline)
+        .default("for evals.json")
+        .applies(Applies::OverCase),
+    Setting::new("seed", "Seed for the order in which arms are interleaved", |used| json!(used.run.arms.seed))
+        .flag("--seed", |args| args.arms.seed.is_some())
+        .default("0"),
+    Setting::new("source_repo", "A repository that sandboxes are cloned from, before the fixtures", |used| {
+        json!(used.args.sandboxes.source_repo)
+    })
+    .flag("--source-repo", |args| args.sandboxes.source_repo.is_some()),
+    Setting::new("lend_git_sign_in", "Let the agent sign in at the source repository as you do, to push", |used| {
+        json!(used.args.sandboxes.lend_git_sign_in)
+    })
+    .flag("--lend-git-sign-in", |args| args.sandboxes.lend_git_sign_in),
+    Setting::new("max_turns", "Most model turns of a trial; one more fails it", |used| {
+        json!(used.run.limits.max_turns.or(used.run.defaults.max_turns))
+    })
+    .flag("--max-turns", |args| args.budgets.max_turns.is_some())
+    .variables(&["TRIALRUN_MAX_TURNS"], |args, text| put(&mut args.budgets.max_turns, whole(text, 1)))
+    .key("defaults.max_turns", |used| project(&used.project().defaults.max_turns))
+    .applies(Applies::OverCase),
+    Setting::new(
+        "warn_turns_of_scenarios",
+        "Model turns above which a scenario without `max_turns` is warned about",
+        |_| json!(suite::WARN_TURNS),
+    ),
+    Setting::new("token_budget", "Most tokens of a trial, all kinds together; one more fails it", |used| {
+        json!(used.run.limits.max_total_tokens.or(used.run.defaults.token_budget))
+    })
+    .flag("--max-total-tokens", |args| args.budgets.max_total_tokens.is_some())
+    .variables(&["TRIALRUN_MAX_TOTAL_TOKENS"], |args, text| {
+        put(&mut args.budgets.max_total_tokens, parse_positive(text))
+    })
+    .key("defaults.token_budget", |used| project(&used.project().defaults.token_budget))
+    .applies(Applies::OverCase),
+    Setting::new("max_input_tokens", "Most input tokens of a trial, those from and for a cache included", |used| {
+        json!(used.run.limits.budgets.input)
+    })
+    .flag("--max-input-tokens", |args| args.budgets.max_input_tokens.is_some()),
+    Setting::new("max_non_cached_input_tokens", "Most input tokens of a trial that no cache had", |used| {
+        json!(used.run.limits.budgets.non_cached_input)
+    })
+    .flag("--max-non-cached-input-tokens", |args| args.budgets.max_non_cached_input_tokens.is_some()),
+    Setting::new("max_output_tokens", "Most output tokens of a trial, reasoning included", |used| {
+        json!(used.run.limits.budgets.output)
+    })
+    .flag("--max-output-tokens", |args| args.budgets.max_output_tokens.is_some()),
+    Setting::new("max_reasoning_tokens", "Most reasoning tokens of a trial", |used| {
+        json!(used.run.limits.budgets.reasoning)
+    })
+    .flag("--max-reasoning-tokens", |args| args.budgets.max_reasoning_tokens.is_some()),
+    Setting::new("max_cost_usd", "Most US dollars that a trial may cost", |used| {
+        json!(used.run.limits.budgets.cost_usd)
+    })
+    .flag("--max-cost", |args| args.budgets.max_cost.is_some()),
+    Setting::new(
+        "max_run_cost_usd",
+        "Most US dollars that all trials may cost together; then no other is started",
+        |used| json!(used.run.limits.max_run_cost),
+    )
+    .flag("--max-run-cost", |args| args.budgets.max_run_cost.is_some()),
+    Setting::new(
+        "max_duration_ms",
+        "Most time that the agent of a trial may take; unlike `--timeout` it may only warn",
+        |used| json!(used.args.budgets.max_duration),
+    )
+    .flag("--max-duration", |args| args.budgets.max_duration.is_some()),
+    Setting::new(
+        "on_budget",
+        "Effect of a trial that exceeds one of these: `warn`, `fail`, or `stop` the run",
+        |used| json!(used.run.limits.on_budget.name()),
+    )
+    .flag("--on-budget", |args| args.budgets.on_budget.is_some())
+    .default("fail"),
+    Setting::new(
+        "pricing",
+        "File with prices of models, which go before the built-in list and before what an agent reports",
+        |used| json!(configured::pricing(used.args, used.workplace).map(|file| shown(&file, &used.workplace.cwd))),
+    )
+    .flag("--pricing", |args| args.budgets.pricing.is_some())
+    .key("pricing", |used| project(&used.project().pricing)),
+    Setting::new("timeout_ms", "Wall clock of a trial, such as `90s` or `10m`; a bare number is seconds", |used| {
+        json!(used.run.timeout(None, false).0)
+    })
+    .flag("--timeout", |args| args.schedule.timeout.is_some())
+    .variables(TIMEOUT, put_timeout)
+    .key("defaults.timeout", |used| project(&used.project().defaults.timeout_ms))
+    .default("10m, 30s for tests as code")
+    .applies(Applies::OverCase),
+    Setting::new("timeout_ms_of_code", "The same for tests as code", |used| json!(used.run.timeout(None, true).0))
+        .flag("--timeout", |args| args.schedule.timeout.is_some())
+        .variables(TIMEOUT, put_timeout)
+        .key("defaults.timeout", |used| project(&used.project().defaults.timeout_ms))
+        .default("30s")
+        .applies(Applies::OverCase),
+    Setting::new("jobs", "Number of trials to run in parallel", |used| json!(used.run.jobs))
+        .flag("--jobs", |args| args.schedule.jobs.is_some())
+        .variables(&["TRIALRUN_JOBS"], |args, text| put(&mut args.schedule.jobs, parse_jobs(text)))
+        .key("defaults.jobs", |used| project(&used.project().defaults.jobs))
+        .default("the number of cores"),
+    Setting::new("retries", "Number of retries of a broken attempt; never on a scripted model", |used| {
+        json!(used.run.retry.retries)
+    })
+    .flag("--retries", |args| args.schedule.retries.is_some())
+    .variables(&["TRIALRUN_RETRIES", "ASE_AGENT_RETRIES"], |args, text| put(&mut args.schedule.retries, count(text)))
+    .key("defaults.retries", |used| project(&used.project().defaults.retries))
+    .default("1"),
+    Setting::new(
+        "reruns",
+        "Number of times to run a failed trial again; one that passes then is reported as flaky",
+        |used| json!(used.run.retry.reruns),
+    )
+    .flag("--reruns", |args| args.schedule.reruns.is_some())
+    .variables(&["TRIALRUN_RERUNS"], |args, text| put(&mut args.schedule.reruns, count(text)))
+    .key("eval.reruns", |used| project(&used.project().defaults.reruns))
+    .default("0")
+    .applies(Applies::UnderCase),
+    Setting::new(
+        "retry_on",
+        "Also retry attempts that exited with an error (`exit`) or timed out (`timeout`), if they changed nothing: \
+         either, both with a comma, or `none`",
+        |used| json!(used.run.retry.retry_on.map(runner::RetryOn::name)),
+    )
+    .flag("--retry-on", |args| args.schedule.retry_on.is_some())
+    .default("both for evals.json"),
+    Setting::new("idle_warn_ms", "Time without output of the agent after which to warn", |used| {
+        json!(used.run.idle_warn_ms)
+    })
+    .flag("--idle-warn", |args| args.output.idle_warn.is_some())
+    .variables(&["TRIALRUN_IDLE_WARN"], |args, text| put(&mut args.output.idle_warn, parse_duration(text)))
+    .default("30s"),
+    Setting::new("stop_grace_ms", "Time that an agent has to stop when asked", |used| json!(used.run.stop_grace_ms))
+        .flag("--stop-grace", |args| args.schedule.stop_grace.is_some())
+        .variables(&["TRIALRUN_STOP_GRACE"], |args, text| put(&mut args.schedule.stop_grace, parse_duration(text)))
+        .default("3s"),
+    Setting::new("setup_timeout_ms", "Time that one setup command, and reading what a trial left, may take", |used| {
+        json!(used.run.sandbox.setup_timeout_ms)
+    })
+    .flag("--setup-timeout", |args| args.schedule.setup_timeout.is_some())
+    .variables(&["TRIALRUN_SETUP_TIMEOUT"], |args, text| put(&mut args.schedule.setup_timeout, parse_duration(text)))
+    .default("2m"),
+    Setting::new("sandbox", "Kind of sandbox", |used| json!(used.run.sandbox.kind))
+        .flag("--sandbox", |args| args.sandboxes.sandbox.is_some())
+        .variables(&["TRIALRUN_SANDBOX"], |args, text| put(&mut args.sandboxes.sandbox, Ok(text.to_owned())))
+        .key("sandbox", |used| project(&used.project().defaults.sandbox))
+        .default("local"),
+    Setting::new("keep_sandbox", "Leave sandboxes where they are, to inspect them", |used| {
+        json!(used.run.sandbox.keep)
+    })
+    .flag("--keep-sandbox", |args| args.sandboxes.keep_sandbox)
+    .variables(&["ASE_KEEP_WORKSPACE"], |args, _| {
+        args.sandboxes.keep_sandbox = true;
+        Ok(())
+    }),
+    Setting::new("pre_run_commands", "Run this shell command before any trial; if it fails, nothing runs", |used| {
+        json!(used.args.hooks.pre_run_commands)
+    })
+    .flag("--pre-run-command", |args| !args.hooks.pre_run_commands.is_empty()),
+    Setting::new(
+        "post_grade_commands",
+        "Run this shell command after each trial is graded, while its sandbox is there; what it finds counts",
+        |used| json!(used.args.hooks.post_grade_commands),
+    )
+    .flag("--post-grade-command", |args| !args.hooks.post_grade_commands.is_empty()),
+    Setting::new("post_run_commands", "Run this shell command after the last trial, whatever happened", |used| {
+        json!(used.args.hooks.post_run_commands)
+    })
+    .flag("--post-run-command", |args| !args.hooks.post_run_commands.is_empty()),
+    Setting::new("hook_timeout_ms", "Time that a command around trials may take; a bare number is seconds", |used| {
+        json!(used.args.hooks.hook_timeout.unwrap_or(crate::hooks::TIMEOUT_MS))
+    })
+    .variables(&["TRIALRUN_HOOK_TIMEOUT", "ASE_HOOK_TIMEOUT"], |args, text| {
+        put(&mut args.hooks.hook_timeout, parse_duration(text))
+    })
+    .default("10m"),
+    Setting::new(
+        "artifacts",
+        "Write files about the run and each of its trials into this directory while it goes on",
+        |used| json!(used.args.output.artifacts),
+    )
+    .flag("--artifacts", |args| args.output.artifacts.is_some()),
+    Setting::new("report", "A report, to standard output or into a file; may be given several times", |used| {
+        json!(crate::outlet::wanted(used.args, used.workplace))
+    })
+    .flag("--report", |args| !args.output.report.reports.is_empty())
+    .key("report.formats", |used| project_formats(used.project()))
+    .default("terminal"),
+    Setting::new("judge", "The model that judges, and plays users, as `provider:model`; `\"\"` for none", |used| {
+        json!(used.run.judge())
+    })
+    .flag("--judge", |args| args.judging.judge.is_some())
+    .variables(&["TRIALRUN_JUDGE"], |args, text| put(&mut args.judging.judge, Ok(text.to_owned())))
+    .key("judge.model", |used| project(&used.project().judge.model))
+    .default("the first whose key is there"),
+    Setting::new("judge_base_url", "Address of the judge's API, if not its vendor's own", |used| {
+        json!(used.run.judge.base_url.as_deref().or(configured::openai_address(used.run, used.workplace)))
+    })
+    .flag("--judge-base-url", |args| args.judging.judge_base_url.is_some())
+    .variables(&["TRIALRUN_JUDGE_BASE_URL"], |args, text| put(&mut args.judging.judge_base_url, Ok(text.to_owned())))
+    .key("judge.base_url", |used| match used.run.judge.base_url {
+        Some(_) => project(&used.project().judge.base_url),
+        None => configured::openai_address(used.run, used.workplace)
+            .map(|_| Layer::Environment(configured::OPENAI_BASE_URL)),
+    }),
+    Setting::new("judges", "Number of judges that decide together, for assertions that do not say", |used| {
+        json!(used.run.judge.judges)
+    })
+    .flag("--judges", |args| args.judging.judges.is_some())
+    .variables(&["TRIALRUN_JUDGES"], |args, text| put(&mut args.judging.judges, parse_judges(text)))
+    .key("judge.judges", |used| project(&used.project().judge.judges))
+    .default("1")
+    .applies(Applies::UnderCase),
+    Setting::new("judge_cache", "Share judgements between trials that ask the same about the same answer", |used| {
+        json!(used.run.judge.cache)
+    })
+    .flag("--judge-cache", |args| args.judging.judge_cache),
+    Setting::new("skills_dir", "The folder that holds the skills", |used| used.shown(&used.project().skills_dir))
+        .key("skills_dir", |used| used.moved(Some(&used.project().skills_dir), "skills"))
+        .default("skills"),
+    Setting::new("tests", "The folder with suites that belong to no skill", |used| {
+        used.project().tests.as_deref().map_or(Value::Null, |tests| used.shown(tests))
+    })
+    .key("tests", |used| used.moved(used.project().tests.as_ref(), "tests"))
+    .default("tests"),
+    // It is found before there are other settings.
+    Setting {
+        flag: Some("--state"),
+        variables: &[STATE],
+        ..Setting::new("state", "The folder for recorded runs", |used| used.shown(&used.workplace.state))
+            .key("state", |used| Some(used.workplace.state_from.clone()))
+            .default(".trialrun")
+    },
+];
+
+const TIMEOUT: &[&str] = &["TRIALRUN_TIMEOUT", "ASE_AGENT_TIMEOUT"];
+
+fn put_timeout(args: &mut RunArgs, text: &str) -> Result<(), String> {
+    put(&mut args.schedule.timeout, Timeout::parse(text))
+}
+
+fn put<T>(field: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
+    *field = Some(value?);
+    Ok(())
+}
+
+fn listed(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+fn whole(text: &str, least: u64) -> Result<u64, String> {
+    let value = text.parse().ok().filter(|value| *value >= least);
+    value.ok_or_else(|| format!("a whole number of at least {least}"))
+}
+
+fn count(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "a whole number".to_owned())
+}
+
+/// The configuration, if it has that setting.
+fn project<T>(setting: &Option<suite::Setting<T>>) -> Option<Layer> {
+    let source = &setting.as_ref()?.source;
+    Some(Layer::Project(format!("{}:{}", source.file, source.line)))
+}
+
+fn project_formats(of: &Project) -> Option<Layer> {
+    let first = of.reports.formats.as_ref()?.first()?;
+    Some(Layer::Project(format!("{}:{}", first.source.file, first.source.line)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::args::Args;
+    use crate::global::{Color, Global};
+    use crate::project::Workplace;
+    use crate::settings::Resolved;
+
+    fn run_command() -> clap::Command {
+        let mut definition = Args::definition();
+        definition.build();
+        definition.find_subcommand("run").unwrap().clone()
+    }
+
+    #[test]
+    fn every_option_of_a_setting_is_one_of_run_and_every_option_of_run_has_help() {
+        let run = run_command();
+        for setting in &SETTINGS {
+            assert!(setting.flag.is_none() || run.get_arguments().any(|arg| setting.is_of(arg)), "{}", setting.name);
+        }
+        for arg in run.get_arguments() {
+            assert!(arg.get_help().is_some(), "{}", arg.get_id());
+        }
+    }
+
+    #[test]
+    fn every_key_of_a_setting_is_one_of_the_configuration() {
+        let schema = suite::config_schema();
+        let keys = |section: &str| {
+            let section = if section.is_empty() { &schema } else { &schema["definitions"][section] };
+            section["properties"].as_object().unwrap()
+        };
+        for key in SETTINGS.iter().filter_map(|setting| setting.key) {
+            let (section, key) = key.split_once('.').unwrap_or(("", key));
+            assert!(keys(section).contains_key(key), "{section}.{key}");
+        }
+        // Other names of these keys, and of keys of other sections.
+        let others = ["runtime", "parallelism", "reruns", "sandbox", "defaultTimeout", "default_timeout", "retries"];
+        let in_table = |key: &String| {
+            SETTINGS
+                .iter()
+                .filter_map(|setting| setting.key)
+                .any(|known| known.split_once('.').is_some_and(|(_, known)| model::decode::snake_case(key) == known))
+        };
+        for key in keys("defaults").keys().chain(keys("eval").keys()).chain(keys("judge").keys()) {
+            let is_secret = ["api_key", "apiKey", "temperature"].contains(&key.as_str());
+            assert!(is_secret || others.contains(&key.as_str()) || in_table(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_name_and_a_variable_belong_to_one_setting() {
+        let names: BTreeSet<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
+        assert_eq!(names.len(), SETTINGS.len());
+        for (at, setting) in SETTINGS.iter().enumerate() {
+            for other in SETTINGS[..at].iter().filter(|other| other.flag != setting.flag) {
+                assert!(setting.variables.iter().all(|name| !other.variables.contains(name)), "{}", setting.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_default_that_the_table_names_is_the_one_that_a_run_uses() {
+        let folder = tempfile::tempdir().unwrap();
+        let global = Global { state: Some(folder.path().to_owned()), color: Color::Never };
+        let workplace = Workplace::find(&global, &[folder.path().display().to_string()]).unwrap();
+        let rows = Resolved::of(&RunArgs::default(), &workplace).unwrap().rows;
+        let mut compared = 0;
+        for (setting, row) in SETTINGS.iter().zip(&rows).filter(|(_, row)| row.layer == Layer::BuiltIn) {
+            let first = setting.default.split(',').next().unwrap_or_default();
+            let told = match &row.value {
+                Value::Number(number) if setting.name.contains("_ms") => {
+                    assert_eq!(parse_duration(first).ok(), number.as_u64(), "{}", setting.name);
+                    first.to_owned()
+                }
+                Value::Number(number) if setting.name != "jobs" && !first.is_empty() => number.to_string(),
+                Value::String(text) if setting.name != "judge" && !text.contains('/') => text.clone(),
+                _ => continue,
+            };
+            assert_eq!(told, first, "{}", setting.name);
+            compared += 1;
+        }
+        assert!(compared >= 12, "{compared}");
+    }
+}

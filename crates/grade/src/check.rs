@@ -113,8 +113,12 @@ impl Check {
         self.source.excerpt()
     }
 
-    /// Returns how it is decided: its type, `judge` if a model is asked, and for a claim the types that it was
-    /// compiled to.
+    /// True if it is in people's words.
+    pub fn is_claim(&self) -> bool {
+        find(self.kind).is_some_and(Assertion::is_claim)
+    }
+
+    /// How it is decided: its type, `judge` where a model is asked, and for a claim the types that it stands for.
     pub fn method(&self) -> String {
         match self.compiled_as() {
             Some(parts) => {

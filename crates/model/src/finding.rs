@@ -105,8 +105,16 @@ pub struct Finding {
     pub failures: Vec<Failure>,
 }
 
+/// Types of the findings that report a budget of tokens, money or time.
+pub const BUDGETS: [&str; 3] = ["budget", "token_budget", "time_budget"];
+
 impl Finding {
-    /// Creates the finding of an assertion that could not be decided.
+    /// True if it reports a budget of tokens, money or time.
+    pub fn is_about_budget(&self) -> bool {
+        BUDGETS.contains(&self.kind.as_str())
+    }
+
+    /// What an assertion comes to that nobody could judge.
     pub fn undecided(id: &str, kind: &str, weight: f64, source: Option<Excerpt>, because: &str) -> Self {
         Self {
             id: id.to_owned(),

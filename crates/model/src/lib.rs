@@ -53,7 +53,7 @@ pub use evidence::{
     Change, Collected, Earlier, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, ReplyProbes, Repository,
     digest,
 };
-pub use finding::{Capture, Claim, Detail, Failure, Finding, Leeway, Part, Position, Segment, Status};
+pub use finding::{BUDGETS, Capture, Claim, Detail, Failure, Finding, Leeway, Part, Position, Segment, Status};
 pub use fixtures::{CopyTree, FixtureFile, Fixtures};
 pub use forge::{Forge, ForgeKind, is_folder};
 pub use listing::{LiveTrial, RunRow, TrialRow};

@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 use model::{
-    AgentInfo, HookRecord, LiveTrial, Outcome, RunRow, SideEffects, Status, Tokens, TrialFigures, TrialRecord, TrialRow,
+    AgentInfo, Finding, HookRecord, LiveTrial, Outcome, RunRow, SideEffects, Status, Tokens, TrialFigures, TrialRecord,
+    TrialRow,
 };
 
 use crate::arms::Arms;
@@ -56,8 +57,8 @@ impl Details {
 
 /// Returns the budgets that a trial exceeded, whether that failed it or caused only a warning.
 fn over_budget(record: &TrialRecord) -> Vec<String> {
-    let is_budget = |kind: &str| matches!(kind, "budget" | "token_budget" | "time_budget" | "turn_budget");
-    let unmet = record.findings.iter().filter(|found| found.status == Status::Unmet && is_budget(&found.kind));
+    let is_budget = |found: &Finding| found.is_about_budget() || found.kind == "turn_budget";
+    let unmet = record.findings.iter().filter(|found| found.status == Status::Unmet && is_budget(found));
     let warned = record.warnings.iter().filter(|warning| warning.contains("of a budget of"));
     unmet.map(|found| found.because.clone()).chain(warned.cloned()).collect()
 }

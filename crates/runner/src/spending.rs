@@ -6,10 +6,7 @@ use model::{Ending, OnBudget, Status, TrialRecord};
 
 use crate::plan::Settings;
 
-/// Assertions that report an exceeded budget.
-const BUDGETS: [&str; 3] = ["budget", "token_budget", "time_budget"];
-
-/// Cost of all trials of a run so far.
+/// What all trials of a run have cost so far.
 #[derive(Debug, Default)]
 pub(crate) struct Spending {
     /// Sum in US dollars.
@@ -51,6 +48,6 @@ fn unkept<'r>(record: &'r TrialRecord, max_duration_from: &str) -> Option<&'r st
     let is_clock = matches!(&record.ending, Some(Ending::TimedOut { setting, .. }) if setting != max_duration_from);
     let mut unmet = record.findings.iter().filter(|finding| finding.status == Status::Unmet && finding.implicit);
     unmet
-        .find(|finding| BUDGETS.contains(&finding.kind.as_str()) && !(finding.kind == "time_budget" && is_clock))
+        .find(|finding| finding.is_about_budget() && !(finding.kind == "time_budget" && is_clock))
         .map(|finding| finding.because.as_str())
 }

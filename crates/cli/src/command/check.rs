@@ -206,7 +206,7 @@ fn claims(plan: &Plan) -> Vec<Claim<'_>> {
     // Sorted as written, whatever the order of their trials is.
     cases.sort_by_key(|trial| trial.position);
     let of = cases.into_iter().flat_map(|trial| trial.checks.iter().map(move |check| (trial, check)));
-    of.filter(|(_, check)| check.kind() == CLAIM)
+    of.filter(|(_, check)| check.is_claim())
         .map(|(trial, check)| Claim {
             suite: &trial.id.suite,
             case: &trial.id.case,
@@ -220,10 +220,7 @@ fn claims(plan: &Plan) -> Vec<Claim<'_>> {
         .collect()
 }
 
-/// Type of assertions in natural language.
-const CLAIM: &str = "claim";
-
-/// Maximum width of a claim's assertions; above it, the text goes on a line of its own.
+/// How many columns what a claim stands for may take before its text goes on a line of its own.
 const WIDEST: usize = 44;
 
 /// Formats the claims case by case, each behind the assertions it became.

@@ -231,7 +231,19 @@ impl Assertion {
         matches!(self.form, Form::Judged { .. })
     }
 
-    /// True if some answers of an agent decide it without a model, for example a reply that is plainly a question.
+    /// True if it is in people's words.
+    pub(crate) fn is_claim(&self) -> bool {
+        self.name == claim::ASSERTION.name
+    }
+
+    /// True if it says that the skill or the sub-agent under test is used, or is not used.
+    pub fn is_about_skill(&self) -> bool {
+        let about = [&skill_used::ASSERTION, &skill_not_used::ASSERTION];
+        let about_sub_agents = [&sub_agent_used::ASSERTION, &sub_agent_not_used::ASSERTION];
+        about.iter().chain(&about_sub_agents).any(|assertion| assertion.name == self.name)
+    }
+
+    /// Whether some answers of an agent decide it without a model, as a reply that is plainly a question.
     pub fn may_need_no_judge(&self) -> bool {
         self.name == output_is_question::ASSERTION.name
     }
@@ -343,8 +355,9 @@ const JUDGES: Field = Field {
     name: "judges",
     holds: "whole number, 1 to 15",
     required: false,
-    default: Some("`--judges`, else 1"),
-    doc: "Number of judges. The majority or the mean of their scores decides; without a result, the assertion is undecided.",
+    default: Some("`judges` of the run, else 1"),
+    doc: "How many judges are asked. More than half of them decide, or the mean of their scores does; where neither \
+          says anything, it is undecided.",
 };
 
 /// Field `capture`, shared by several assertions.
@@ -375,6 +388,13 @@ mod tests {
 
     fn implicit(name: &str, evidence: &Evidence) -> Option<Finding> {
         grade(&[], evidence).into_iter().find(|finding| finding.kind == name)
+    }
+
+    #[test]
+    fn findings_about_budgets_are_of_assertions_that_go_with_every_trial() {
+        for name in model::BUDGETS {
+            assert!(find(name).is_some_and(Assertion::is_implicit), "{name}");
+        }
     }
 
     #[test]

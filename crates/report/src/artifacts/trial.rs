@@ -94,8 +94,11 @@ pub(super) fn timing(record: &TrialRecord, attempt: u32) -> Value {
 /// Returns the reason why a trial exceeds its budget, if it does: that of its finding, or of its warning where budgets
 /// only warn.
 pub(super) fn budget_reason(record: &TrialRecord) -> Option<String> {
-    let is_budget = |finding: &&Finding| ["budget", "token_budget", "time_budget"].contains(&finding.kind.as_str());
-    let mut found = record.findings.iter().filter(is_budget).filter(|finding| finding.status == Status::Unmet);
+    let mut found = record
+        .findings
+        .iter()
+        .filter(|finding| finding.is_about_budget())
+        .filter(|finding| finding.status == Status::Unmet);
     let warned = || record.warnings.iter().find(|warning| warning.contains(" of a budget of ")).cloned();
     found.next().map(|finding| finding.because.clone()).or_else(warned)
 }
@@ -155,7 +158,7 @@ fn method(finding: &Finding) -> String {
     match finding.kind.as_str() {
         _ if finding.judged => "llm".to_owned(),
         "hook" => "hook".to_owned(),
-        "budget" | "token_budget" | "time_budget" => "budget".to_owned(),
+        _ if finding.is_about_budget() => "budget".to_owned(),
         "side_effect_contract" => "side-effect-contract".to_owned(),
         kind if STRUCTURED.contains(&kind) => format!("structured:{kind}"),
         _ => "deterministic".to_owned(),

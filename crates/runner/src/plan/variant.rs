@@ -52,10 +52,10 @@ pub(crate) fn as_arm(case: &Arc<Case>, variant: Option<&str>) -> Arc<Case> {
 /// Returns the case without its skill. Assertions about the use of the skill are removed, because they say nothing
 /// without one. A case that asserts nothing else is compared by its usage only, and passes when the agent finishes.
 fn without_skill(case: &Case) -> Case {
-    let about_the_skill = ["skill_used", "skill_not_used", "sub_agent_used", "sub_agent_not_used"];
+    let is_about_skill = |kind: &str| grade::find(kind).is_some_and(grade::Assertion::is_about_skill);
     let mut case = case.clone();
     let written = case.assertions.len();
-    case.assertions.retain(|assertion| !about_the_skill.contains(&assertion.kind.value.as_str()));
+    case.assertions.retain(|assertion| !is_about_skill(&assertion.kind.value));
     let asks_nothing_else = case.assertions.is_empty() && written > 0;
     case.must_assert &= !asks_nothing_else;
     // The limits of both arms are the same.

@@ -263,8 +263,8 @@ pub enum OpenError {
         /// Variable that holds it.
         variable: &'static str,
     },
-    /// The provider has no default address, and none is set.
-    #[error("`{provider}` needs an address: give `--base-url`, or set {variable}")]
+    /// Nobody says where the provider is.
+    #[error("`{provider}` needs an address: set `base_url` or {variable}")]
     NoAddress {
         /// Name of the provider.
         provider: &'static str,

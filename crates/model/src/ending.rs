@@ -22,7 +22,7 @@ pub enum Ending {
     },
     /// The wall-clock timeout expired. Counts against the agent.
     TimedOut {
-        /// Setting that caused the timeout, such as `--timeout`.
+        /// Name of the option, variable or key that set the time.
         setting: String,
         /// Its value in milliseconds.
         after_ms: u64,

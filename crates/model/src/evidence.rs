@@ -19,8 +19,8 @@ pub struct Evidence {
     pub limits: Arc<Limits>,
     /// Indices of the case's `user_responses` that were not used.
     pub unused_responses: Vec<usize>,
-    /// Time that the agent took in this attempt, in milliseconds, by the clock that `--timeout` and `--max-duration`
-    /// use; absent if it was not measured.
+    /// How long the agent took in this attempt, in milliseconds, by the clock that its limits of time stop
+    /// it by; absent where it was not measured.
     pub agent_ms: Option<u64>,
 }
 
@@ -50,16 +50,16 @@ pub struct Limits {
     pub max_turns_set: bool,
     /// Cap on tokens of every kind together.
     pub token_budget: Option<f64>,
-    /// Origin of the token cap: `scenario`, `skill` or `--max-total-tokens`.
+    /// Who set the token cap: `scenario`, `skill`, `project`, or the name of the run's option or variable.
     pub token_budget_from: Option<String>,
     /// Wall-clock timeout in milliseconds.
     pub timeout_ms: u64,
-    /// Origin of the timeout: `--timeout`, `timeout` in the scenario or the project, or the built-in default.
+    /// Who set the wall clock: the run's option or variable, `timeout` in the scenario or the project, or the built-in default.
     pub timeout_from: Option<String>,
     /// Further caps.
     #[serde(skip_serializing_if = "Budgets::is_empty")]
     pub budgets: Budgets,
-    /// Action if a budget, or the token cap of `--max-total-tokens`, is exceeded. Not serialised if it is `Fail`.
+    /// What becomes of a trial that is out of one, or of the tokens that the run sets; not told where it fails.
     #[serde(skip_serializing_if = "OnBudget::is_fail")]
     pub on_budget: OnBudget,
     /// Usage of earlier attempts that also counts against the budgets.
@@ -78,10 +78,11 @@ pub struct Earlier {
 }
 
 impl Limits {
-    /// Returns `true` if exceeding the cap on total tokens only causes a warning: the cap and that setting come from
-    /// the command line.
+    /// True if the cap on tokens of every kind only warns: it is the run's, whose budgets only warn.
     pub fn tokens_only_warn(&self) -> bool {
-        self.on_budget == OnBudget::Warn && self.token_budget_from.as_deref() == Some("--max-total-tokens")
+        let of_others = ["scenario", "skill", "project"];
+        let is_the_runs = self.token_budget_from.as_deref().is_some_and(|from| !of_others.contains(&from));
+        self.on_budget == OnBudget::Warn && is_the_runs
     }
 
     /// Returns the number of model turns after which the agent is stopped; `None` if no cap was set explicitly.

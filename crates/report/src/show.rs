@@ -323,7 +323,7 @@ fn block(text: &str, paint: &Paint) -> String {
     let (lines, hidden) = plain::some_lines(text.trim_end(), LINES);
     let mut block = barred(&lines, paint);
     if hidden > 0 {
-        let note = format!("({hidden} more lines; `--json` has all)");
+        let note = format!("({hidden} more lines; the JSON has all)");
         block.push_str(&format!("        {}\n", paint.dim(&note)));
     }
     block

@@ -445,12 +445,8 @@ impl Planner<'_> {
         }
         let own: Vec<String> = settings.configured.iter().map(|config| format!("`{}`", config.name)).collect();
         let problem = Diagnostic::warning(format!("no agent is named, so `{DEFAULT_AGENT}` is run"));
-        self.problems.push(
-            problem.help(format!(
-                "the project configures {}: name one with `--agent` or `defaults.agent`",
-                own.join(", ")
-            )),
-        );
+        self.problems
+            .push(problem.help(format!("the project configures {}: set `agent` to one of them", own.join(", "))));
     }
 
     /// Checks that `agent`, written as `written`, can run `part`.
@@ -522,7 +518,7 @@ impl Planner<'_> {
             .filter(|other| other.description().folder_of(case.definition).is_some())
             .map(|other| other.name());
         let others = format!("agents that do: {}", others.collect::<Vec<_>>().join(", "));
-        let without = "`--no-baseline` runs the cases without the comparison";
+        let without = "with `baseline` switched off, the cases run without the comparison";
         let own = case.runner.agent.as_ref().filter(|_| settings.arms.agents.is_empty());
         if let Some((_, source)) = own {
             self.problems.push(Diagnostic::error(because).at(source.clone()).help(others).help(without));
@@ -532,7 +528,7 @@ impl Planner<'_> {
             Diagnostic::warning(&*because)
                 .at(Excerpt::of_file(Arc::clone(&case.source.file)))
                 .help(format!("the suite `{}` is skipped with it", suite.name))
-                .help("`\"agent\": NAME` in the suite, or `--agent NAME`, runs it with another agent")
+                .help("set another `agent`, in the suite or for the run")
                 .help(others)
                 .help(without),
         );
@@ -609,7 +605,7 @@ impl Planner<'_> {
             let own = name == of_case;
             let place = own.then(|| case.runner.model_source.clone().unwrap_or_else(|| case.source.clone()));
             let problem = Diagnostic::error(format!("`{}` cannot have this model: {because}", agent.name()))
-                .help(format!("name another one: `--model {}=MODEL`", agent.name()));
+                .help(format!("set another `model` for `{}`", agent.name()));
             self.problems.push(match place {
                 Some(place) => problem.at(place),
                 None => problem,

@@ -119,7 +119,7 @@ impl Git<'_> {
             return Ok(());
         }
         Err(failed(match output.status.code() {
-            Some(127) => "`--source-repo` needs git, and there is none on the PATH".to_owned(),
+            Some(127) => "cloning the source repository needs git, which is not on the PATH".to_owned(),
             _ => format!("cannot clone the source repository: {}", output.stderr.text().trim()),
         }))
     }

@@ -148,10 +148,10 @@ fn of_chosen_skill(written: &str, request: &Request, problems: &mut Problems) ->
     if evals.is_none() {
         let shown = path::shown(&skill, &request.cwd);
         let problem = Diagnostic::error(format!("the skill `{written}` has no `{EVALS_FOLDER}/{EVALS_FILE}`"));
-        let problem = problem.help("`--evals FILE` names a suite that lies elsewhere");
+        let problem = problem.help("name its suite, if that is elsewhere");
         problems.push(match tests_of(&skill).is_empty() {
             true => problem,
-            false => problem.help(format!("the skill has tests: name `{shown}` without `--skill` to run them")),
+            false => problem.help(format!("the skill has tests: name `{shown}` as a target to run them")),
         });
     }
     evals
@@ -287,7 +287,7 @@ fn unknown(target: &str, path: &Path, request: &Request) -> Diagnostic {
     let shown = path::shown(&request.skills_dir, &request.cwd);
     Diagnostic::error(format!("`{target}` is neither a file, nor a directory, nor a skill in `{shown}`"))
         .suggest(near.as_deref())
-        .help("`--case ID` selects a case by its id")
+        .help("to run one case, select it by its id")
 }
 
 /// Returns the suites of a directory: a skill's tests, or the tests of the skills in it, or any suites below it.

@@ -157,7 +157,7 @@ impl Library {
         let looked = if looked.is_empty() { SUB_AGENTS_FOLDER.to_owned() } else { looked.join(" and ") };
         let problem = node.error(format!("there is no sub-agent called `{name}`"));
         let problem = problem.suggest(nearest(name, names.iter().map(String::as_str)));
-        problems.push(problem.help(format!("looked in {looked}")).help("`--skill FILE` says where it is"));
+        problems.push(problem.help(format!("looked in {looked}")).help("choose its file as the skill to test"));
         None
     }
 

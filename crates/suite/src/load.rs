@@ -90,9 +90,8 @@ pub fn load(request: &Request) -> Loaded {
     let is_chosen = request.skill.is_some() && diagnostics.iter().all(|problem| !problem.is_error());
     if is_chosen && !suites.are_about(library.chosen_skill()) {
         let named = request.skill.as_deref().unwrap_or_default();
-        let message =
-            format!("`--skill` says which skill tests are about, and nothing that is named is about `{named}`");
-        diagnostics.push(Diagnostic::error(message).help("`--evals FILE` names one, such as `evals/evals.json`"));
+        let message = format!("`{named}` is chosen as the skill to test, and no suite that is named is about it");
+        diagnostics.push(Diagnostic::error(message).help("name a suite of it, such as `evals/evals.json`"));
     }
     let read: HashSet<&Path> = candidates.iter().map(|candidate| candidate.path.as_path()).collect();
     suites.add_neighbours(request, &read);

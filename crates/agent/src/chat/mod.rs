@@ -50,7 +50,7 @@ impl Agent for Chat {
     fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
         let problem = |argument| {
             Diagnostic::error(format!("`chat` takes no argument, but was given `{argument}`"))
-                .help("the model is named apart: `--model`")
+                .help("the model is a setting of its own: `model`")
         };
         argument.map(problem).into_iter().collect()
     }

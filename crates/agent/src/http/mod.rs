@@ -118,7 +118,7 @@ fn untold_skill(case: &Case) -> Option<Diagnostic> {
     let message =
         format!("the skill `{}` does not reach an agent behind HTTP, so this tests the agent without it", skill.name);
     let problem = Diagnostic::warning(message).at(Excerpt::of_file(Arc::clone(&case.source.file)));
-    Some(problem.help("`--agent NAME` runs the suite with an agent that reads skills"))
+    Some(problem.help("run the suite with an agent that reads skills"))
 }
 
 /// Returns errors for data of the case that no request would contain.

@@ -242,6 +242,6 @@ fn retry_on(node: &Node, problems: &mut Problems) -> RetryOn {
 fn refuse_timeout(fields: &mut Fields<'_>, problems: &mut Problems) {
     if let Some(node) = fields.get("timeout") {
         let problem = node.error("an agent has no `timeout` of its own: the trial's is in force");
-        problems.push(problem.help("set `eval.defaultTimeout` of the project, `timeout` of a case or `--timeout`"));
+        problems.push(problem.help("set `eval.defaultTimeout` of the project, or `timeout` of a case or of the run"));
     }
 }

@@ -63,7 +63,7 @@ impl Agent for OpenCode {
         if part.base_url.is_some() && part.arm.model.is_none() {
             problems.push(
                 Diagnostic::error("a base URL needs a model, so that OpenCode knows what to ask there")
-                    .help("name one with `--model`"),
+                    .help("set `model`"),
             );
         }
         let closed = case.runner.allowed_tools_override.as_deref().unwrap_or_default();

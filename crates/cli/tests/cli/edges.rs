@@ -46,3 +46,26 @@ fn crates_use_each_other_as_the_architecture_says() {
         .collect();
     assert_eq!(found, listed, "left: the workspace; right: ARCHITECTURE.md");
 }
+
+/// Comments and pages of the reference may name options; messages of libraries say the setting's plain name.
+#[test]
+fn no_message_of_a_library_names_an_option_of_the_command_line() {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("..")];
+    let mut read = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if path.is_dir() && !["cli", "testkit", "tests", "reference", "benches", "examples"].contains(&name) {
+                folders.push(path);
+            } else if name.ends_with(".rs") && name != "reference.rs" {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let messages = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+                let named: Vec<&str> = messages.filter(|line| line.replace("`---", "").contains("`--")).collect();
+                assert!(named.is_empty(), "{}: {named:#?}", path.display());
+                read += 1;
+            }
+        }
+    }
+    assert!(read > 300, "{read}");
+}

@@ -202,12 +202,12 @@ fn seat(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<Sea
         return Err(because.clone());
     }
     let name = match (&settings.judge.model, &settings.judge.base_url) {
-        (Some(name), _) if name.trim().is_empty() => return Err("judging is switched off (`--judge \"\"`)".into()),
+        (Some(name), _) if name.trim().is_empty() => return Err("judging is switched off (`judge` is empty)".into()),
         (Some(name), _) => named_judge(name, &settings.providers),
         // A key is sent only where the user said it may be sent.
         (None, Some(_)) => {
             let problem = Diagnostic::error("an address for the judge, and no judge");
-            problems.push(problem.help("name the provider and the model: `--judge openai:MODEL`"));
+            problems.push(problem.help("name the provider and the model: set `judge`, such as to `openai:MODEL`"));
             return Err("its provider is not named".into());
         }
         (None, None) => default_judge(&settings.providers).ok_or_else(no_judge)?.to_owned(),
@@ -223,7 +223,7 @@ fn seat(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<Sea
         Ok(_) => Ok(Seat { name, script: None }),
         Err(error) => {
             if !error.is_environments() {
-                let told = error.to_string().replace("--base-url", "--judge-base-url");
+                let told = error.to_string().replace("`base_url`", "`judge_base_url`");
                 let mut problem = Diagnostic::error(format!("the judge `{name}` cannot be used: {told}"));
                 problem.source.clone_from(&settings.judge.source);
                 problems.push(match name.contains(':') {
@@ -284,7 +284,7 @@ fn open(settings: &Settings, name: &str) -> Result<Arc<dyn llm::Model>, llm::Ope
 /// Returns the reason why there is no judge where none was named.
 fn no_judge() -> String {
     let keys: Vec<&str> = DEFAULT_JUDGES.iter().map(|judge| judge.key).collect();
-    format!("no judge: set {}, or give `--judge PROVIDER:MODEL`", keys.join(" or "))
+    format!("no judge: set {}, or `judge` to `PROVIDER:MODEL`", keys.join(" or "))
 }
 
 impl Attempt<'_> {

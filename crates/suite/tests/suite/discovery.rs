@@ -198,11 +198,11 @@ fn what_is_not_there_is_an_error_with_the_nearest_name() {
         problem("alhpa"),
         (
             "`alhpa` is neither a file, nor a directory, nor a skill in `skills`".to_owned(),
-            "did you mean `alpha`?; `--case ID` selects a case by its id".to_owned()
+            "did you mean `alpha`?; to run one case, select it by its id".to_owned()
         )
     );
     assert!(problem("more/cas.yaml").1.starts_with("did you mean `more/case.yaml`?"));
-    assert_eq!(problem("zzz").1, "`--case ID` selects a case by its id");
+    assert_eq!(problem("zzz").1, "to run one case, select it by its id");
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub(super) fn find(
     if let Some(chosen) = library.chosen_skill()
         && chosen.is_file() != (definition == Definition::SubAgent)
     {
-        let message = format!("the suite is about a {}, and `--skill` does not name one", definition.name());
+        let message = format!("the suite is about a {}, and the chosen skill is not one", definition.name());
         problems.push(place.error(message).help(format!("`{}` was named", library.shown(chosen))));
         return None;
     }
@@ -34,7 +34,7 @@ pub(super) fn find(
                 format!("the suite is about `{name}`, but the {} is called `{}`", definition.name(), skill.name);
             let shown = library.shown(directory);
             let problem = place.error(message).help(format!("did you mean `{}`?", skill.name));
-            problems.push(problem.help(format!("the {} is in `{shown}`; `--skill` takes another", definition.name())));
+            problems.push(problem.help(format!("the {} is in `{shown}`; choose another one", definition.name())));
         }
         return Some(skill);
     }
@@ -44,7 +44,7 @@ pub(super) fn find(
     let known = problems.len();
     let skill = library.skill_on(name, &library.shelves(file.path), place, problems);
     if let Some(problem) = problems.get_mut(known..).and_then(<[_]>::last_mut) {
-        problem.help.push("`--skill DIR` says where it is".to_owned());
+        problem.help.push("choose its directory as the skill to test".to_owned());
     }
     skill
 }

@@ -133,7 +133,10 @@ fn a_skill_that_is_not_there_is_told_with_the_nearest() {
     let told = told(&loaded.diagnostics);
     assert_eq!(told, ["examples/x/evals/evals.json:1:16: there is no skill called `release-note`"]);
     let help = &loaded.diagnostics[0].help;
-    assert_eq!(help, &["did you mean `release-notes`?", "looked in skills", "`--skill DIR` says where it is"]);
+    assert_eq!(
+        help,
+        &["did you mean `release-notes`?", "looked in skills", "choose its directory as the skill to test"]
+    );
     scratch.write("examples/x/evals/evals.json", suite("../skills/release-notes"));
     let said = scratch.load(&["examples"]).diagnostics.remove(0).message;
     assert_eq!(said, "`../skills/release-notes` is no name for a skill");
@@ -150,7 +153,7 @@ fn what_is_no_skill_or_has_no_suite_is_told() {
     };
     let (told, help) = said("d", &[]);
     assert_eq!(told, ["the skill `d` has no `evals/evals.json`"]);
-    assert!(help[0].contains("--evals FILE") && help[1].contains("skills/d"), "{help:?}");
+    assert!(help[0].contains("name its suite") && help[1].contains("skills/d"), "{help:?}");
     let (told, help) = said("bare", &[]);
     assert_eq!(
         (told[0].as_str(), help[0].as_str()),
@@ -159,7 +162,7 @@ fn what_is_no_skill_or_has_no_suite_is_told() {
     let (told, _) = said("skills/dd", &["skills/a/evals/evals.json"]);
     assert_eq!(told, ["`skills/dd` is no skill: it has no SKILL.md"]);
     let (told, _) = said("a", &["skills/d/tests/t.yaml"]);
-    assert_eq!(told, ["`--skill` says which skill tests are about, and nothing that is named is about `a`"]);
+    assert_eq!(told, ["`a` is chosen as the skill to test, and no suite that is named is about it"]);
 }
 
 #[test]
@@ -283,7 +286,7 @@ fn a_scenario_finds_the_skill_that_was_named_and_those_above_it() {
     assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
     assert_eq!(directory(&loaded, 0), kept);
     let told = told(&with_skill(&scratch, "a", &[file]).diagnostics);
-    assert_eq!(told, ["`--skill` says which skill tests are about, and nothing that is named is about `a`"]);
+    assert_eq!(told, ["`a` is chosen as the skill to test, and no suite that is named is about it"]);
 }
 
 #[test]
@@ -328,9 +331,9 @@ fn a_suite_of_a_sub_agent_is_about_the_file_of_its_name() {
     let (own, other) = ("agents/reviewer/evals/evals.json", "skills/a/evals/evals.json");
     assert_eq!(
         said("a", own),
-        [format!("{own}:1:19: the suite is about a sub-agent, and `--skill` does not name one")]
+        [format!("{own}:1:19: the suite is about a sub-agent, and the chosen skill is not one")]
     );
-    let expected = format!("{other}:1:16: the suite is about a skill, and `--skill` does not name one");
+    let expected = format!("{other}:1:16: the suite is about a skill, and the chosen skill is not one");
     assert_eq!(said("agents/reviewer.md", other), [expected]);
 
     scratch.write("agents/reviewer/evals/evals.json", sub_agent_suite("reviewr"));

@@ -8,7 +8,7 @@ use report::{Opening, Report, Reporter, Style};
 
 use crate::error::CliError;
 use crate::project::Workplace;
-use crate::run_args::{ReportArgs, RunArgs};
+use crate::run_args::{OutputArgs, ReportArgs, RunArgs};
 use crate::terminal::Terminal;
 
 /// The report that is never a file.
@@ -65,6 +65,10 @@ fn choose(written: &str) -> Result<Chosen, CliError> {
         None => (written, None),
     };
     let kind = find_report(name)?;
+    if kind.is_directory() && file.is_none() {
+        return Err(CliError::usage(format!("the report `{name}` needs a directory"))
+            .hint(format!("write `--report {name}=DIR`")));
+    }
     Ok(Chosen { kind, file })
 }
 
@@ -76,6 +80,25 @@ pub fn find_report(name: &str) -> Result<&'static Report, CliError> {
             .maybe_hint(model::nearest(name, names()).map(|near| format!("did you mean `{near}`?")))
             .hint(format!("reports: {}", names().collect::<Vec<_>>().join(", ")))
     })
+}
+
+/// An error about a report that is a directory, where no run goes on.
+pub fn only_while_running(kind: &Report) -> CliError {
+    CliError::usage(format!("the report `{}` is written while a run goes on", kind.name))
+        .hint("`trialrun run --artifacts DIR` writes it")
+}
+
+/// The reports that are streams, and the directory of the one that is not, which may also be an option of its own.
+pub fn with_directory(chosen: Vec<Chosen>, args: &OutputArgs) -> Result<(Vec<Chosen>, Option<PathBuf>), CliError> {
+    let (directories, streams): (Vec<Chosen>, Vec<Chosen>) =
+        chosen.into_iter().partition(|report| report.kind.is_directory());
+    let named: Vec<PathBuf> =
+        directories.into_iter().filter_map(|report| report.file).chain(args.artifacts.clone()).collect();
+    match (named.as_slice(), &args.workspace) {
+        ([], _) => Ok((streams, None)),
+        ([directory], None) => Ok((streams, Some(directory.clone()))),
+        _ => Err(CliError::usage("several directories for the artefacts of a run").hint("name one of them")),
+    }
 }
 
 impl Chosen {
@@ -90,7 +113,7 @@ impl Chosen {
         }
         opening.quiet = args.quiet;
         opening.show_evidence = args.show_evidence;
-        Ok((self.kind.open)(opening))
+        self.kind.to_stream(opening).ok_or_else(|| only_while_running(self.kind))
     }
 }
 

@@ -38,7 +38,7 @@ pub use compare::{CaseChange, Change, Comparison, THRESHOLD};
 pub use given::reason_of;
 pub use history::{history, history_json};
 pub use json::{SCHEMA, reference as json_reference, report_schema, trial_json};
-pub use reporter::{Opening, REPORTS, Report, Reporter, find};
+pub use reporter::{Open, Opening, REPORTS, Report, Reporter, find, to_directory};
 pub use show::{show, show_json};
 pub use status::{Details, StatusView, status};
 pub use terminal::{Style, diagnostics, result, tally, terminal_size};

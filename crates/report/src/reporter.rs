@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use model::Envelope;
 
+use crate::artifacts::{self, Tree};
 use crate::{Style, json, jsonl, markdown, terminal};
 
 /// Output of a run, event by event.
@@ -54,16 +55,55 @@ pub struct Report {
     pub name: &'static str,
     /// Description, one line.
     pub summary: &'static str,
-    /// Function that opens a reporter.
-    pub open: fn(Opening) -> Box<dyn Reporter>,
+    /// Opens one.
+    pub open: Open,
+}
+
+/// Opens a reporter.
+#[derive(Debug, Clone, Copy)]
+pub enum Open {
+    /// One that writes a stream: standard output, or a file.
+    Stream(fn(Opening) -> Box<dyn Reporter>),
+    /// One that writes a directory, while the run goes on.
+    Directory(fn(&Arc<Tree>) -> Box<dyn Reporter>),
+}
+
+impl Report {
+    /// True if it is a directory.
+    pub fn is_directory(&self) -> bool {
+        matches!(self.open, Open::Directory(_))
+    }
+
+    /// Opens one that writes a stream; `None` if it is a directory.
+    pub fn to_stream(&self, opening: Opening) -> Option<Box<dyn Reporter>> {
+        let Open::Stream(open) = self.open else { return None };
+        Some(open(opening))
+    }
+}
+
+/// Opens the report that is a directory.
+pub fn to_directory(tree: &Arc<Tree>) -> Option<Box<dyn Reporter>> {
+    REPORTS.iter().find_map(|report| match report.open {
+        Open::Directory(open) => Some(open(tree)),
+        Open::Stream(_) => None,
+    })
 }
 
 /// All kinds of reports, in the order users see.
 pub const REPORTS: &[Report] = &[
-    Report { name: "terminal", summary: "for people: what happens, what failed and why", open: terminal::open },
-    Report { name: "markdown", summary: "a page to paste into a pull request", open: markdown::open },
-    Report { name: "json", summary: "the whole run as one JSON document", open: json::open },
-    Report { name: "jsonl", summary: "the event stream, one JSON object a line", open: jsonl::open },
+    Report {
+        name: "terminal",
+        summary: "for people: what happens, what failed and why",
+        open: Open::Stream(terminal::open),
+    },
+    Report { name: "markdown", summary: "a page to paste into a pull request", open: Open::Stream(markdown::open) },
+    Report { name: "json", summary: "the whole run as one JSON document", open: Open::Stream(json::open) },
+    Report { name: "jsonl", summary: "the event stream, one JSON object a line", open: Open::Stream(jsonl::open) },
+    Report {
+        name: "artifacts",
+        summary: "a directory of files about the run and each trial",
+        open: Open::Directory(artifacts::open),
+    },
 ];
 
 /// Returns the report of that name.

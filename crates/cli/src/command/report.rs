@@ -8,7 +8,7 @@ use store::Store;
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::outlet::{find_report, report_file};
+use crate::outlet::{find_report, only_while_running, report_file};
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 
@@ -52,7 +52,7 @@ pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<Ex
     opening.quiet = args.quiet;
     opening.failures_only = args.failures_only;
     opening.show_evidence = args.show_evidence;
-    let mut reporter = (kind.open)(opening);
+    let mut reporter = kind.to_stream(opening).ok_or_else(|| only_while_running(kind))?;
     let mut written = Ok(());
     let unknown = store.replay(&run.id, &mut |event| {
         if written.is_ok() {

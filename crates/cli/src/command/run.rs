@@ -37,7 +37,7 @@ pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitC
 pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let Prepared { workplace, resolved, mut plan, diagnostics, nearest, case_ids, .. } = prepared;
     let reports = ReportArgs { reports: outlet::wanted(args, &workplace), ..args.output.report.clone() };
-    let reports = open_reports(&reports)?;
+    let (reports, directory) = outlet::with_directory(open_reports(&reports)?, &args.output)?;
     // Files of code that do not load are broken trials of a run that goes on.
     let unloaded = plan.trials.iter().flat_map(|trial| &trial.case.broken);
     terminal.diagnostics(&diagnostics.iter().chain(unloaded).cloned().collect::<Vec<_>>());
@@ -62,7 +62,7 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
         .into_iter()
         .map(|chosen| chosen.open(terminal, &args.output.report))
         .collect::<Result<Vec<Box<dyn Reporter>>, CliError>>()?;
-    reporters.extend(hooks::set_up(args, hook_timeout_ms, &workplace, &mut plan, &info, &host)?);
+    reporters.extend(hooks::set_up(args, hook_timeout_ms, &workplace, &mut plan, &info, &host, directory)?);
     let jobs = info.jobs;
     let ended = carry_out(jobs, store, reporters, |wishes, listener| runner::run(plan, host, info, wishes, listener))?;
     let concluded = conclude(&args.gates, ended, terminal);

@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Maximum length of a command's output in a finding, in characters.
 const TOLD: usize = 500;
 
-/// The commands and the directory of artefacts of a run: what `--artifacts` and the hooks' options ask for. The plan is
+/// The commands and the directory of artefacts of a run: what `directory`, a workspace and the hooks' options ask for. The plan is
 /// given its commands, each of which may take `timeout_ms`; what is returned writes the directory.
 ///
 /// # Errors
@@ -49,12 +49,13 @@ pub fn set_up(
     plan: &mut Plan,
     info: &RunInfo,
     host: &Arc<Host>,
+    directory: Option<PathBuf>,
 ) -> Result<Option<Box<dyn Reporter>>, CliError> {
     let commands = [&args.hooks.pre_run_commands, &args.hooks.post_grade_commands, &args.hooks.post_run_commands];
     let has_commands = commands.iter().any(|commands| !commands.is_empty());
     let in_workspace =
         |workspace: &PathBuf| crate::workspace::artifacts(workspace, &plan.skills, args.output.label.as_deref());
-    let root = match args.output.artifacts.clone().or_else(|| args.output.workspace.as_ref().map(in_workspace)) {
+    let root = match directory.or_else(|| args.output.workspace.as_ref().map(in_workspace)) {
         Some(root) => workplace.cwd.join(root),
         None if has_commands => artifacts_of(&workplace.state, &info.id),
         None => return Ok(None),
@@ -71,7 +72,7 @@ pub fn set_up(
         timeout: Duration::from_millis(timeout_ms),
         tree: Arc::clone(&tree),
     }));
-    Ok(Some(tree.reporter()))
+    Ok(report::to_directory(&tree))
 }
 
 /// Returns the default artefacts directory of a run.

@@ -1,7 +1,7 @@
 //! The artefacts directory: files about a run and each of its trials, written while the run is in progress.
 //!
-//! A [`Tree`] is the directory; [`Tree::reporter`] writes it from events alone. Post-grade commands must find the files
-//! of a trial before it has an outcome, so their caller writes the preliminary result with [`Tree::write_graded`].
+//! A [`Tree`] is the directory; [`open`] makes the reporter that writes it from events alone. Who runs commands after grading hands it
+//! what a trial would come to, [`Tree::write_graded`], because they are to find its files before the trial has an outcome.
 //!
 //! Each file is complete at any time: it is written under a temporary name and renamed. `progress.jsonl` and the
 //! agent's logs grow line by line.
@@ -107,6 +107,11 @@ struct Seen {
 /// A command that is about to run: its hook, its number, and the trial with its attempt.
 type Moment = (HookKind, usize, Option<(String, u32)>);
 
+/// Writes the directory from the events of its run. There is one reporter for a tree.
+pub(crate) fn open(tree: &Arc<Tree>) -> Box<dyn Reporter> {
+    Box::new(reporter::Artifacts::new(Arc::clone(tree)))
+}
+
 impl Tree {
     /// Takes over the directory at `root`, for the trials of `info`, which are recorded in `record`. Files of an
     /// earlier run are removed.
@@ -139,12 +144,7 @@ impl Tree {
         self.folder.root()
     }
 
-    /// Returns the reporter that writes the directory from the events of its run. A tree has only one.
-    pub fn reporter(self: &Arc<Self>) -> Box<dyn Reporter> {
-        Box::new(reporter::Artifacts::new(Arc::clone(self)))
-    }
-
-    /// Returns the files of the trial with that printed id; `None` if the run does not have it.
+    /// The files of the trial with that printed id; `None` if it is none of the run's.
     pub fn files(&self, trial: &str) -> Option<TrialFiles> {
         let folder = self.root().join(self.places.get(trial)?);
         Some(TrialFiles {

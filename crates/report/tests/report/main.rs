@@ -58,7 +58,7 @@ pub fn reported(kind: &str, events: &[Envelope], change: impl FnOnce(&mut Openin
     let paper = Paper::default();
     let mut opening = Opening::new(paper.writer(), plain());
     change(&mut opening);
-    let mut reporter = (report::find(kind).unwrap().open)(opening);
+    let mut reporter = report::find(kind).unwrap().to_stream(opening).unwrap();
     for event in events {
         reporter.event(event).unwrap();
     }

@@ -231,6 +231,21 @@ fn every_variable_has_an_effect_and_is_named_as_the_origin() {
 }
 
 #[test]
+fn the_artefacts_are_a_report_like_any_other() {
+    let project = empty();
+    project.write("tests/s.yaml", "scenario: s\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n");
+    let ran = project.run(&["run", "--report", "terminal", "--report", "artifacts=out"]).exits(0);
+    assert!(ran.out.contains("PASS"), "{}", ran.said());
+    assert!(project.read("out/suite.json").contains("run_id"));
+    let bare = project.run(&["run", "--report", "artifacts"]).exits(2);
+    assert!(bare.err.contains("write `--report artifacts=DIR`"), "{}", bare.said());
+    let both = project.run(&["run", "--report", "artifacts=a", "--artifacts", "b"]).exits(2);
+    assert!(both.err.contains("several directories for the artefacts"), "{}", both.said());
+    let late = project.run(&["report", "--format", "artifacts"]).exits(2);
+    assert!(late.err.contains("is written while a run goes on"), "{}", late.said());
+}
+
+#[test]
 fn config_shows_the_timeout_that_a_run_uses_for_each_format() {
     let project = empty().env("TRIALRUN_AGENT", "fake");
     project

@@ -25,7 +25,7 @@ fn list_shows_what_would_run_and_what_is_built_in() {
     for (kind, named) in [
         ("--agents", &["claude-code", "chat", "recorded", "fake"][..]),
         ("--assertions", &["tool_called", "no_path_escape", "token_budget"]),
-        ("--reports", &["terminal", "json", "jsonl"]),
+        ("--reports", &["terminal", "json", "jsonl", "artifacts"]),
         ("--sandboxes", &["local"]),
     ] {
         let ran = project.run(&["list", kind]).exits(0);

@@ -76,7 +76,7 @@ impl Program {
     /// What it makes, and what [freezes](Runtime::freezer) the engine if it is to be shared.
     fn load(&self, runtime: &mut Runtime) -> Result<(Value, Option<Function>), ScriptError> {
         let freezer = if self.is_shared { Some(runtime.freezer()?) } else { None };
-        // A configuration that has functions imports what it is written with.
+        // A configuration with functions imports the configuration helpers.
         runtime.give_prelude();
         if self.network.is_some() {
             runtime.give_fetch()?;
@@ -301,7 +301,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sends what is written to the console to `lines` as long as there is room, and counts the rest.
+/// Sends console output to `lines` up to the limits, and counts the rest.
 fn console(lines: mpsc::Sender<(Level, String)>, room: Arc<Mutex<Room>>) -> Console {
     Box::new(move |level, line: &str| {
         let is_recorded = lock(&room).take(line);

@@ -93,7 +93,7 @@ pub trait Agent: Send + Sync {
         None
     }
 
-    /// Where it finds what `case` installs, relative to its working directory.
+    /// Returns the path of the definition that `case` installs, relative to the agent's working directory.
     fn installed(&self, case: &Case) -> Option<String> {
         Some(format!("{}/{}", self.description().folder_of(case.definition)?, case.subject.installed()?.file_name()))
     }
@@ -104,16 +104,16 @@ pub trait Agent: Send + Sync {
         false
     }
 
-    /// What is wrong with what follows the name (`recorded:FILE`), whatever the case. Asked once for each argument, so
-    /// this is where a file is read that serves every case.
+    /// Returns the problems of the argument after the name (`recorded:FILE`) that do not depend on the case. It is
+    /// called once for each argument, so a file that is used by all cases is read here.
     fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
         let problem =
             |argument| Diagnostic::error(format!("`{}` takes no argument, but was given `{argument}`", self.name()));
         argument.map(problem).into_iter().collect()
     }
 
-    /// What is wrong with how the project configures it. Asked once for each configuration; files that it names start at
-    /// `directory`.
+    /// Returns the problems of a project's configuration. It is called once for each configuration. Relative paths in
+    /// it start at `directory`.
     fn check_config(&self, _config: &Node, _directory: &Path) -> Vec<Diagnostic> {
         Vec::new()
     }

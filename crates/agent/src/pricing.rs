@@ -55,7 +55,7 @@ impl Pricing {
         providers: &llm::Providers,
         list: Option<Option<Arc<llm::ListPrices>>>,
     ) -> Self {
-        // What is asked in this process is paid by the same prices already.
+        // Requests from this process are already priced with the same prices.
         let is_paid = agent.description().asks_providers && !is_script;
         Self {
             providers: if is_paid { llm::Providers::default() } else { providers.clone() },

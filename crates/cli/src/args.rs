@@ -115,14 +115,15 @@ Examples:
 /// Help of `regrade --judge`, whose default is another one than that of `run`.
 const JUDGE_OF_REGRADE: &str = "The model that judges [default: the one that judged that run]";
 
-/// Groups of options that decide nothing about which cases there are.
+/// Groups of options that do not affect the selection of cases.
 const NOT_OF_LISTS: [&str; 6] = ["Limits", "Judge", "Gates", "Sandbox", "Hooks", "Output"];
 
 /// Options of the other groups that do not affect it either.
 const NOT_LISTED: [&str; 3] = ["reasoning_effort", "base_url", "seed"];
 
 impl Args {
-    /// The command line. `list` takes all that `run` takes and shows what has a meaning there.
+    /// Returns the definition of the command line. `list` accepts all options of `run` and shows those that apply to
+    /// it.
     /// Settings have their help from their table.
     pub fn definition() -> clap::Command {
         let is_idle = |arg: &clap::Arg| {

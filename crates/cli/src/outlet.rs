@@ -33,13 +33,13 @@ pub fn wanted(args: &RunArgs, workplace: &Workplace) -> Vec<String> {
     known.map(report).collect()
 }
 
-/// A report that was asked for.
+/// A report that was requested.
 pub struct Chosen {
     kind: &'static Report,
     file: Option<PathBuf>,
 }
 
-/// The reports that were asked for; none of their files is made yet.
+/// Returns the requested reports; none of their files is created yet.
 pub fn open_reports(args: &ReportArgs) -> Result<Vec<Chosen>, CliError> {
     let written = if args.reports.is_empty() { vec![TERMINAL.to_owned()] } else { args.reports.clone() };
     let mut chosen: Vec<Chosen> = written.iter().map(|written| choose(written)).collect::<Result<_, _>>()?;
@@ -102,7 +102,7 @@ pub fn with_directory(chosen: Vec<Chosen>, args: &OutputArgs) -> Result<(Vec<Cho
 }
 
 impl Chosen {
-    /// Opens it.
+    /// Opens the report.
     pub fn open(self, terminal: &Terminal, args: &ReportArgs) -> Result<Box<dyn Reporter>, CliError> {
         let mut opening = match &self.file {
             None => Opening::new(Box::new(std::io::stdout()), terminal.out_style),

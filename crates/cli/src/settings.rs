@@ -16,7 +16,7 @@ use crate::project::{Workplace, shown};
 use crate::run_args::RunArgs;
 
 pub use self::table::{SETTINGS, STATE, Setting};
-pub use self::variables::{misspelt as misspelt_variables, reference as variables_reference};
+pub use self::variables::{misspelt as misspelt_variables, reference};
 
 /// Source of a value, strongest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub struct Row {
 pub struct Resolved {
     /// The command line, with what the environment adds.
     pub args: RunArgs,
-    /// For planning and running.
+    /// Settings for planning and running.
     pub run: runner::Settings,
     /// Settings for display and recording.
     pub rows: Vec<Row>,

@@ -118,7 +118,8 @@ impl Check {
         find(self.kind).is_some_and(Assertion::is_claim)
     }
 
-    /// How it is decided: its type, `judge` where a model is asked, and for a claim the types that it stands for.
+    /// Returns how it is decided: its type, `judge` if a model is asked, and for a claim the types that it was
+    /// compiled to.
     pub fn method(&self) -> String {
         match self.compiled_as() {
             Some(parts) => {

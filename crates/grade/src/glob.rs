@@ -71,7 +71,7 @@ fn translate(pattern: &str, never: &str, any: &str) -> String {
 /// The characters of a class from behind its `[`, whether they are excluded, and what is behind its `]`.
 fn class(text: &str) -> Option<(bool, String, &str)> {
     let members = text.strip_prefix(['!', '^']).unwrap_or(text);
-    // A bracket that comes first stands for itself.
+    // A bracket in first position is literal.
     let end = members.char_indices().skip(1).find(|(_, letter)| *letter == ']')?.0;
     let escaped = escape(&members[..end]).replace(r"\-", "-");
     Some((members.len() < text.len(), escaped, &members[end + 1..]))

@@ -16,7 +16,7 @@ use crate::yaml;
 /// The page that describes the operators of expectations, with their examples.
 const OPERATORS_PAGE: &str = include_str!("../../../docs/reference/operators.md");
 
-/// What became of a documented example.
+/// Result of a documented example.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelfTestResult {
     /// Name of the assertion.

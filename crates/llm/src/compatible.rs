@@ -24,7 +24,7 @@ static CHAT: Vendor = Vendor {
 pub(crate) const PROVIDER: Provider = Provider {
     name: "compatible",
     argument: "MODEL",
-    summary: "any server that speaks Chat Completions, at `base_url`",
+    summary: "Any server with the Chat Completions API, at `base_url`",
     variables: &[KEY, ADDRESS],
     open: |opening| CHAT.open(opening),
 };

@@ -15,7 +15,7 @@ const NETWORK: [&str; 8] =
 /// The characters that are escaped in a URL.
 const IN_URL: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Keys, addresses and proxies, by the names of their variables. What is in it is never shown.
+/// Keys, addresses and proxies by the names of their variables. The values are never shown.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
     values: BTreeMap<String, String>,

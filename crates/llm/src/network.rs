@@ -61,9 +61,9 @@ impl Proxies {
     /// and `idle` how long an unused one is kept.
     ///
     /// # Errors
-    /// In words.
+    /// Returns a description of the problem.
     pub fn client(&self, is_secure: bool, connect: Duration, idle: Option<Duration>) -> Result<Client, String> {
-        // Somebody else in the process may have chosen already, which is as good.
+        // If another part of the process has already chosen a provider, that one works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = Client::builder()
             .user_agent(concat!("trialrun/", env!("CARGO_PKG_VERSION")))
@@ -80,7 +80,7 @@ impl Proxies {
         }
         for proxy in [self.http.as_ref().map(Proxy::http), self.https.as_ref().map(Proxy::https)].into_iter().flatten()
         {
-            // The address may hold a password, so it is not repeated.
+            // The address may contain a password, so it is not repeated.
             let proxy = proxy.map_err(|_| "the proxy's address cannot be used".to_owned())?;
             client = client.proxy(proxy.no_proxy(NoProxy::from_string(&self.never)));
         }

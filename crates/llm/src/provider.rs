@@ -263,7 +263,7 @@ pub enum OpenError {
         /// Variable that holds it.
         variable: &'static str,
     },
-    /// Nobody says where the provider is.
+    /// The provider has no default address, and none is set.
     #[error("`{provider}` needs an address: set `base_url` or {variable}")]
     NoAddress {
         /// Name of the provider.

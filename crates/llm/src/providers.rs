@@ -103,7 +103,7 @@ impl Providers {
         Arc::clone(&self.shared.dated_prices)
     }
 
-    /// OpenRouter's own list, once somebody has asked for it.
+    /// Returns OpenRouter's price list, which is fetched on first use.
     pub(crate) fn list(&self) -> &OnceCell<Result<Arc<ListPrices>, String>> {
         &self.shared.list
     }

@@ -280,7 +280,7 @@ fn in_url(value: &str) -> Vec<String> {
         if !password.is_empty() {
             let decoded = percent_decode_str(password).decode_utf8_lossy().into_owned();
             found.extend([password.to_owned(), decoded]);
-            // A short password is told from ordinary text by what stands around it.
+            // A short password is recognised by the text around it.
             found.extend((password.len() < SHORTEST).then(|| format!("{user}:{password}@")));
         }
     }
@@ -313,8 +313,8 @@ fn forms(secret: &str) -> Vec<Vec<u8>> {
     forms
 }
 
-/// The base64 of `bytes` where `before` bytes, modulo 3, of something else stand before them: the digits that depend on
-/// these bytes alone, without padding.
+/// Returns the base64 digits that depend only on `bytes` if `before` bytes, modulo 3, of other data precede them;
+/// without padding.
 fn base64_within(bytes: &[u8], before: usize) -> String {
     let all = [&[0; 2][..before], bytes].concat();
     // As many digits as whole bytes fill: an unfinished one depends on what comes behind.

@@ -114,7 +114,7 @@ impl Finding {
         BUDGETS.contains(&self.kind.as_str())
     }
 
-    /// What an assertion comes to that nobody could judge.
+    /// Creates the finding of an assertion that could not be decided.
     pub fn undecided(id: &str, kind: &str, weight: f64, source: Option<Excerpt>, because: &str) -> Self {
         Self {
             id: id.to_owned(),

@@ -6,7 +6,7 @@ use model::{TrialId, TrialRecord, TrialRow, WITHOUT_SKILL};
 
 use crate::columns;
 
-/// Knows which cases need their arm and their repetition named: those that ran under several, those that ran repeatedly.
+/// Knows which cases are shown with their arm and their repetition: those that ran under several arms, or repeatedly.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
     /// Suite → case → parts that its name needs. Cases that need none are absent.

@@ -55,7 +55,7 @@ pub struct Report {
     pub name: &'static str,
     /// Description, one line.
     pub summary: &'static str,
-    /// Opens one.
+    /// Function that opens a reporter.
     pub open: Open,
 }
 

@@ -33,12 +33,12 @@ pub use self::settings::{
 };
 pub(crate) use self::variant::as_arm;
 
-/// More repetitions than this are a slip of the finger; the plan alone would fill the memory.
+/// Maximum number of trials of one case. More repetitions are a typing mistake; the plan alone would fill the memory.
 const MOST_TRIALS: u64 = 100_000;
 /// Prefix of the name of a model that answers from a file.
 pub(crate) const SCRIPTED: &str = "scripted:";
 
-/// Where a trial's model is.
+/// Model of a trial.
 #[derive(Debug, Clone)]
 pub enum ModelChoice {
     /// A vendor's model, by name; `None` leaves the choice to the agent.
@@ -118,7 +118,7 @@ pub struct PlannedTrial {
 }
 
 impl PlannedTrial {
-    /// The skill under test, as records tell it.
+    /// Returns the skill under test, in the form that records have.
     pub fn skill_info(&self) -> Option<SkillInfo> {
         self.case.subject.skill().map(|skill| SkillInfo {
             name: skill.name.clone(),
@@ -691,7 +691,7 @@ impl Planner<'_> {
     fn timeout(&self, case: &Case) -> (u64, &'static str) {
         let settings = self.request.settings;
         let clock = settings.timeout(case.timeout_ms, case.code.is_some());
-        // A budget of time that stops a trial is a clock like any other.
+        // A time budget that stops a trial acts as a clock.
         let budget = settings.limits.budgets.duration_ms.filter(|_| settings.limits.on_budget != OnBudget::Warn);
         match budget.map(|budget| budget as u64) {
             Some(budget) if budget < clock.0 => (budget, settings.limits.max_duration_from),
@@ -701,7 +701,7 @@ impl Planner<'_> {
 
     fn limits(&self, case: &Case, agent: &dyn Agent, setup: &Setup) -> Limits {
         let settings = self.request.settings;
-        // Turns of an agent that reaches no model cost nothing.
+        // Turns of an agent without a model cost nothing.
         let has_model = agent.description().wire.is_some() || agent.description().asks_providers;
         let warn_turns = case.warn_turns.filter(|_| has_model);
         let skill = case.subject.skill().and_then(|skill| skill.token_budget);

@@ -6,7 +6,7 @@ use model::{Ending, OnBudget, Status, TrialRecord};
 
 use crate::plan::Settings;
 
-/// What all trials of a run have cost so far.
+/// Cost of all trials of a run so far.
 #[derive(Debug, Default)]
 pub(crate) struct Spending {
     /// Sum in US dollars.
@@ -43,7 +43,7 @@ impl Spending {
     }
 }
 
-/// What is said of the budget that the trial did not keep. The clock is one only if it is set as one.
+/// Returns the message about a budget that the trial exceeded. The clock counts only if it is set as a budget.
 fn unkept<'r>(record: &'r TrialRecord, max_duration_from: &str) -> Option<&'r str> {
     let is_clock = matches!(&record.ending, Some(Ending::TimedOut { setting, .. }) if setting != max_duration_from);
     let mut unmet = record.findings.iter().filter(|finding| finding.status == Status::Unmet && finding.implicit);

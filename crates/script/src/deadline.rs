@@ -13,7 +13,7 @@ use nix::time::{ClockId, clock_gettime};
 pub(crate) struct Deadline {
     at: Cell<Option<Duration>>,
     passed: Cell<bool>,
-    /// Set by whoever wants the work to end before its time is over.
+    /// Set by another thread to stop the work before its deadline.
     stop: Option<Arc<AtomicBool>>,
 }
 

@@ -173,7 +173,7 @@ impl Runtime {
         }
     }
 
-    /// Loads the module of tests at `path`, absolute. `budget` is for all that it imports, too.
+    /// Loads the test module at `path`, which must be absolute. `budget` includes all its imports.
     ///
     /// # Errors
     /// Returns an error if something is missing, not valid, or throws.

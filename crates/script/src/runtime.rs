@@ -153,8 +153,8 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// Makes everything that a script can reach without a module unchangeable, so that no call leaves anything behind for
-    /// the next one. What was loaded before may have changed it.
+    /// Freezes everything that a script can reach without a module, so that a call cannot affect the next one. Modules
+    /// that were loaded before may have changed it.
     ///
     /// # Errors
     /// Returns an error if there is no memory left, or if a loaded module added something that cannot be frozen.
@@ -166,14 +166,14 @@ impl Runtime {
     /// that; global variables of theirs can be changed after it, too.
     ///
     /// # Errors
-    /// If there is no memory left.
+    /// Returns an error if there is no memory left.
     pub fn freezer(&mut self) -> Result<Function, ScriptError> {
         self.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, realm| realm.keep(ctx, shim::freezer(ctx, false)?))
     }
 
-    /// Gives scripts `fetch`, which makes requests called [`FETCH`](crate::FETCH): a map of `url`, `method`, `headers` (a
-    /// list of pairs) and `body` (text, or undefined). It expects a map of `status`, `statusText`, `headers`, `url` and
-    /// `text`.
+    /// Provides `fetch`, which makes requests called [`FETCH`](crate::FETCH). Their argument is a map of `url`,
+    /// `method`, `headers` (a list of pairs) and `body` (text, or undefined). The answer must be a map of `status`,
+    /// `statusText`, `headers`, `url` and `text`.
     ///
     /// # Errors
     /// Returns an error if there is no memory left.
@@ -194,7 +194,7 @@ impl Runtime {
         self.usable && self.tasks.is_empty() && !has_left && !self.context.runtime().is_job_pending()
     }
 
-    /// Gives a module that `import "specifier"` means, whoever imports it. Its text is JavaScript.
+    /// Provides a module for `import "specifier"` in any module. Its text is JavaScript.
     pub fn builtin(&mut self, specifier: &str, source: &str) {
         let builtin = Builtin::Given(source.into());
         self.realm.builtins.borrow_mut().insert(specifier.to_owned(), builtin);

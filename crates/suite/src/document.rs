@@ -24,7 +24,8 @@ use model::decode::Problems;
 use model::{Diagnostic, Excerpt, Node, NodeKind, Source, Span, Spanned};
 use serde_json::Number;
 
-/// The most values that anchors and aliases may add to one document. A page of shared fixtures needs some hundreds.
+/// Maximum number of values that anchors and aliases may add to one document. A page of shared fixtures needs some
+/// hundreds.
 const ALIAS_BUDGET: usize = 100_000;
 
 /// Language of a document.

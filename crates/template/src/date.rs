@@ -19,7 +19,7 @@ fn local(ms: i64) -> DateTime {
     date(1970, 1, 1).at(0, 0, 0, 0).saturating_add(SignedDuration::from_millis(ms))
 }
 
-/// `date` as `format` has it; what it does not know stays as it is.
+/// Formats `date` with `format`. Unknown directives are kept as they are.
 pub(crate) fn show(date: DateTime, format: &str) -> Result<Value, Failure> {
     let mut text = String::new();
     let mut chars = format.chars();
@@ -50,7 +50,7 @@ fn field(date: DateTime, letter: char) -> Option<String> {
     })
 }
 
-/// Text as in ISO 8601, or milliseconds since 1970, as a moment. Without a zone it is on the local clock already.
+/// Parses an ISO 8601 text or milliseconds since 1970. Without a time zone, it is local time.
 pub(crate) fn read(value: &Value, clock: &Ambient) -> Result<DateTime, Failure> {
     let found = match value {
         Value::Number(number) => return Ok(of_ms(number.as_double() as i64, clock)),
@@ -67,7 +67,7 @@ fn parse(text: &str, clock: &Ambient) -> Option<DateTime> {
     let (day, rest) = text.split_at_checked(10)?;
     let mut fields = day.split('-');
     let (year, month, day) = (fields.next()?, fields.next()?, fields.next()?);
-    // Ten characters in all, so that there is no fourth field.
+    // The text has ten characters, so there is no fourth field.
     let day = Date::new(fixed(year, 4)?, fixed(month, 2)?, fixed(day, 2)?).ok()?;
     let Some(time) = rest.strip_prefix(['T', 't', ' ']) else {
         return rest.is_empty().then(|| day.at(0, 0, 0, 0));
@@ -113,12 +113,12 @@ fn offset_minutes(zone: &str) -> Option<i64> {
     (minutes < 60 && offset <= 24 * 60).then_some(sign * offset)
 }
 
-/// So many digits and nothing else.
+/// Parses exactly `count` digits.
 fn fixed<T: FromStr>(digits: &str, count: usize) -> Option<T> {
     (digits.len() == count).then(|| whole(digits))?
 }
 
-/// Digits and nothing else.
+/// Parses a text that only has digits.
 fn whole<T: FromStr>(digits: &str) -> Option<T> {
     digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())?
 }

@@ -94,15 +94,15 @@ impl ClosedTools {
     }
 }
 
-/// Whether each command of a shell line is within a scope. What stands in quotes, substitutions and here-documents is
-/// not looked into: the CLI does that, and asks when it does not understand it.
+/// Returns `true` if each command of a shell line is within a scope. Quoted text, substitutions and here-documents are
+/// not analysed: the CLI does that, and asks if it does not understand them.
 fn commands_within(entry: &ToolRule, line: &str) -> bool {
     let CommandLine { commands, .. } = CommandLine::parse(line);
     !commands.is_empty() && commands.iter().all(|command| entry.covers(without_assignments(command)))
 }
 
-/// Whether the path that a call names is within a scope. Scopes are patterns as in `.gitignore`, from the working
-/// directory; `~/` is the agent's home and `//` the root of all.
+/// Returns `true` if the path of a call is within a scope. Scopes are patterns as in `.gitignore`, relative to the
+/// working directory; `~/` is the agent's home and `//` the file system's root.
 fn path_within(entry: &ToolRule, input: &Value, resolver: &Resolver) -> bool {
     let Some(tool) = tool::find(&entry.tool) else { return false };
     let Some((argument, _)) = tool.paths.first() else { return false };
@@ -123,7 +123,7 @@ fn path_within(entry: &ToolRule, input: &Value, resolver: &Resolver) -> bool {
     })
 }
 
-/// A command without the variables that are set for it.
+/// Returns a command without the variable assignments before it.
 fn without_assignments(command: &str) -> &str {
     let mut rest = command.trim_start();
     while let Some((word, after)) = rest.split_once(char::is_whitespace) {

@@ -27,9 +27,9 @@ use super::vendor::Vendor;
 use super::{Agent, Description, Part, Program, Readiness, Scene};
 use crate::session::Session;
 
-/// The reasoning efforts that `--effort` takes.
+/// Reasoning efforts that `--effort` accepts.
 pub(crate) const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
-/// Every tool of the versions that are known, and of older ones that suites still speak of.
+/// All tools of the known versions, and tools of older versions that suites still mention.
 pub(crate) const TOOLS: &[&str] = &[
     "Agent",
     "AskUserQuestion",

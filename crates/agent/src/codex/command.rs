@@ -2,7 +2,8 @@
 
 use crate::command_line::quoted;
 
-/// What a shell was given to run: `/bin/bash -lc 'git status'` is `git status`. Any other command is itself.
+/// Returns the script of a shell command: `/bin/bash -lc 'git status'` becomes `git status`. Any other command is
+/// unchanged.
 pub(super) fn unwrapped(line: &str) -> String {
     shlex::split(line).and_then(|words| script(&words)).unwrap_or_else(|| line.to_owned())
 }
@@ -12,7 +13,7 @@ pub(super) fn of_words(words: &[String]) -> String {
     script(words).unwrap_or_else(|| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
 }
 
-/// The text that a shell is told to run.
+/// Returns the script argument of a shell command.
 fn script(words: &[String]) -> Option<String> {
     let [program, flag, script] = words else { return None };
     let name = program.rsplit('/').next().unwrap_or(program);

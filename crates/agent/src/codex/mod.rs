@@ -24,7 +24,7 @@ use super::vendor::Vendor;
 use super::{Agent, Description, Part, Program, Readiness, Scene};
 use crate::session::Session;
 
-/// Where it looks for skills.
+/// Folder in which it finds skills.
 const SKILLS: &str = ".agents/skills";
 
 /// The agent `codex`.

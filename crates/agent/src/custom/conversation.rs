@@ -22,7 +22,7 @@ pub(super) struct Conversation {
     session_id: String,
     /// Missing after a call that was given up, and after the one call of a shared engine.
     loaded: Option<Loaded>,
-    /// What the project hands to the module.
+    /// Options of the project for the module.
     options: Map<String, Json>,
     performer: Performer,
     /// Messages of both sides so far; kept only if there is more than one user message.
@@ -104,7 +104,7 @@ impl Conversation {
         }
     }
 
-    /// What `execute` is called with.
+    /// Returns the argument of `execute`.
     fn context(&self, message: &UserMessage) -> Json {
         let mut args = message.vars.clone();
         if args.is_empty() {

@@ -27,7 +27,7 @@ struct Purpose {
     proxies: Proxies,
 }
 
-/// The client for an address that is secure or plain, on the present runtime.
+/// Returns the client for a secure or plain address on the current runtime.
 ///
 /// # Errors
 /// Returns an error message if the client cannot be created.

@@ -22,7 +22,7 @@ use self::session::Conversation;
 use super::{Agent, Description, Endpoint, Part, Program, Readiness, Scene};
 use crate::session::Session;
 
-/// How much reasoning can be asked for; which of it a model knows, only OpenCode does.
+/// Reasoning efforts that can be requested. Only OpenCode knows which of them a model supports.
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /// The agent `opencode`.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::command_line::quoted;
 
-/// The tool that takes them.
+/// Name of the tool for patches.
 pub(super) const TOOL: &str = "apply_patch";
 
 /// Change of one file by a patch.

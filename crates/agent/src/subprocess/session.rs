@@ -21,7 +21,7 @@ const MOST_NOTICES: usize = 100;
 const LONGEST_NOTICE: usize = 2000;
 /// The most characters of something unreadable that are repeated.
 const SHOWN: usize = 300;
-/// The most that may be written to stdout for one message, in bytes.
+/// Maximum size of stdout for one message, in bytes.
 const MOST_OUTPUT: usize = 64 << 20;
 /// Maximum size of a plain text answer, in bytes.
 const LONGEST_TEXT: usize = 16 << 20;

@@ -220,7 +220,7 @@ fn claims(plan: &Plan) -> Vec<Claim<'_>> {
         .collect()
 }
 
-/// How many columns what a claim stands for may take before its text goes on a line of its own.
+/// Maximum width of a claim's assertions; above it, the text goes on a line of its own.
 const WIDEST: usize = 44;
 
 /// Formats the claims case by case, each behind the assertions it became.

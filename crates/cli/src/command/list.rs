@@ -158,7 +158,7 @@ mod tests {
     fn every_operator_is_listed_with_what_it_asks_for() {
         let rows = built_in_of("--operators");
         assert_eq!(rows.len(), grade::OPERATORS.len());
-        assert!(rows.contains(&("$not".into(), "The expectation does not hold.".into())));
+        assert!(rows.contains(&("$not".into(), "The expectation does not match.".into())));
         assert!(rows.iter().all(|(name, summary)| name.starts_with('$') && summary.ends_with('.')), "{rows:?}");
     }
 

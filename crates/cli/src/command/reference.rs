@@ -64,8 +64,8 @@ pub fn run(args: &ReferenceArgs, terminal: &Terminal) -> Result<ExitCode, CliErr
 
 /// The generated sections, by name.
 fn sections() -> BTreeMap<String, String> {
-    let variables = vec![("variables".to_owned(), crate::settings::variables_reference())];
-    [agent::reference(), grade::reference(), report::json_reference(), suite::reference(), command_line(), variables]
+    let settings = crate::settings::reference();
+    [agent::reference(), grade::reference(), report::json_reference(), suite::reference(), command_line(), settings]
         .into_iter()
         .flatten()
         .collect()

@@ -28,7 +28,7 @@ pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitC
     if args.output.watch {
         return crate::watch::watch(global, args, terminal);
     }
-    // Before anything is read: a report that nobody knows is told at once.
+    // Comes before anything is read, so that an unknown report is reported at once.
     open_reports(&args.output.report)?;
     run_prepared(args, prepare(global, args)?, terminal)
 }
@@ -38,7 +38,7 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
     let Prepared { workplace, resolved, mut plan, diagnostics, nearest, case_ids, .. } = prepared;
     let reports = ReportArgs { reports: outlet::wanted(args, &workplace), ..args.output.report.clone() };
     let (reports, directory) = outlet::with_directory(open_reports(&reports)?, &args.output)?;
-    // Files of code that do not load are broken trials of a run that goes on.
+    // Modules that do not load make their trials broken; the run continues.
     let unloaded = plan.trials.iter().flat_map(|trial| &trial.case.broken);
     terminal.diagnostics(&diagnostics.iter().chain(unloaded).cloned().collect::<Vec<_>>());
     if diagnostics.iter().any(|problem| args.gates.strict || problem.is_error()) {
@@ -65,6 +65,9 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
     reporters.extend(hooks::set_up(args, hook_timeout_ms, &workplace, &mut plan, &info, &host, directory)?);
     let jobs = info.jobs;
     let ended = carry_out(jobs, store, reporters, |wishes, listener| runner::run(plan, host, info, wishes, listener))?;
+    if let Some(note) = prices::note(&resolved.run.providers) {
+        terminal.err(&format!("note: {note}\n"));
+    }
     let concluded = conclude(&args.gates, ended, terminal);
     if !args.hooks.cleanup {
         return concluded;
@@ -74,7 +77,7 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
     concluded.map(|code| if code == ExitCode::SUCCESS { cleaned } else { code })
 }
 
-/// Says what is to be said once a run is over, and what the program exits with.
+/// Prints the messages at the end of a run, and returns the exit code.
 pub(super) fn conclude(gates: &GateArgs, ended: Ended, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(trouble) = &ended.trouble {
         return Err(CliError::environment(format!("recording failed, so the run was stopped: {trouble}")));
@@ -100,7 +103,7 @@ pub(super) fn conclude(gates: &GateArgs, ended: Ended, terminal: &Terminal) -> R
     Ok(ExitCode::from(if code == exit::PASSED && !ended.report_trouble.is_empty() { exit::INCOMPLETE } else { code }))
 }
 
-/// How long what still goes on may take to end.
+/// Time that remaining tasks have to end.
 const FAREWELL: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// Result of a run and of its recording.

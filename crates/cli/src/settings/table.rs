@@ -118,7 +118,7 @@ pub const STATE: &str = "TRIALRUN_STATE";
 
 /// Every setting, in the order that `config` shows.
 pub static SETTINGS: [Setting; 46] = [
-    Setting::new("agent", "Run cases with this agent; several make several arms", |used| {
+    Setting::new("agent", "Agent to run the cases with; several make several arms", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
     })
@@ -130,9 +130,11 @@ pub static SETTINGS: [Setting; 46] = [
     .key("defaults.agent", |used| project(&used.project().defaults.agent))
     .default("claude-code")
     .applies(Applies::OverCase),
-    Setting::new("model", "The model, of every agent or of one", |used| match used.args.arms.model.as_slice() {
-        [] => json!(used.run.defaults.model),
-        models => json!(models),
+    Setting::new("model", "Model, for all agents or for one (`AGENT=MODEL`)", |used| {
+        match used.args.arms.model.as_slice() {
+            [] => json!(used.run.defaults.model),
+            models => json!(models),
+        }
     })
     .flag("--model", |args| !args.arms.model.is_empty())
     .variables(&["TRIALRUN_MODEL"], |args, text| {
@@ -141,7 +143,7 @@ pub static SETTINGS: [Setting; 46] = [
     })
     .key("defaults.model", |used| project(&used.project().defaults.model))
     .applies(Applies::OverCase),
-    Setting::new("permission_mode", "How the agent treats permissions", |used| {
+    Setting::new("permission_mode", "Permission mode of the agent", |used| {
         json!(used.run.defaults.permission_mode.unwrap_or(model::PermissionMode::BypassPermissions).name())
     })
     .key("defaults.permission_mode", |used| project(&used.project().defaults.permission_mode))
@@ -162,22 +164,22 @@ pub static SETTINGS: [Setting; 46] = [
         .key("defaults.trials", |used| project(&used.project().defaults.trials))
         .default("1")
         .applies(Applies::OverCase),
-    Setting::new("baseline", "Run each case without its skill, too, and compare", |used| json!(used.run.arms.baseline))
+    Setting::new("baseline", "Also run each case without its skill, and compare", |used| json!(used.run.arms.baseline))
         .flag("--baseline", |args| args.arms.baseline || args.arms.no_baseline)
         .default("for evals.json")
         .applies(Applies::OverCase),
     Setting::new("seed", "Seed for the order in which arms are interleaved", |used| json!(used.run.arms.seed))
         .flag("--seed", |args| args.arms.seed.is_some())
         .default("0"),
-    Setting::new("source_repo", "A repository that sandboxes are cloned from, before the fixtures", |used| {
+    Setting::new("source_repo", "Repository to clone sandboxes from, before the fixtures", |used| {
         json!(used.args.sandboxes.source_repo)
     })
     .flag("--source-repo", |args| args.sandboxes.source_repo.is_some()),
-    Setting::new("lend_git_sign_in", "Let the agent sign in at the source repository as you do, to push", |used| {
+    Setting::new("lend_git_sign_in", "Let the agent push to the source repository with your sign-in", |used| {
         json!(used.args.sandboxes.lend_git_sign_in)
     })
     .flag("--lend-git-sign-in", |args| args.sandboxes.lend_git_sign_in),
-    Setting::new("max_turns", "Most model turns of a trial; one more fails it", |used| {
+    Setting::new("max_turns", "Maximum model turns of a trial; more fail it", |used| {
         json!(used.run.limits.max_turns.or(used.run.defaults.max_turns))
     })
     .flag("--max-turns", |args| args.budgets.max_turns.is_some())
@@ -189,7 +191,7 @@ pub static SETTINGS: [Setting; 46] = [
         "Model turns above which a scenario without `max_turns` is warned about",
         |_| json!(suite::WARN_TURNS),
     ),
-    Setting::new("token_budget", "Most tokens of a trial, all kinds together; one more fails it", |used| {
+    Setting::new("token_budget", "Maximum tokens of a trial, of all kinds; more fail it", |used| {
         json!(used.run.limits.max_total_tokens.or(used.run.defaults.token_budget))
     })
     .flag("--max-total-tokens", |args| args.budgets.max_total_tokens.is_some())
@@ -198,35 +200,35 @@ pub static SETTINGS: [Setting; 46] = [
     })
     .key("defaults.token_budget", |used| project(&used.project().defaults.token_budget))
     .applies(Applies::OverCase),
-    Setting::new("max_input_tokens", "Most input tokens of a trial, those from and for a cache included", |used| {
+    Setting::new("max_input_tokens", "Maximum input tokens of a trial, including cache reads and writes", |used| {
         json!(used.run.limits.budgets.input)
     })
     .flag("--max-input-tokens", |args| args.budgets.max_input_tokens.is_some()),
-    Setting::new("max_non_cached_input_tokens", "Most input tokens of a trial that no cache had", |used| {
+    Setting::new("max_non_cached_input_tokens", "Maximum uncached input tokens of a trial", |used| {
         json!(used.run.limits.budgets.non_cached_input)
     })
     .flag("--max-non-cached-input-tokens", |args| args.budgets.max_non_cached_input_tokens.is_some()),
-    Setting::new("max_output_tokens", "Most output tokens of a trial, reasoning included", |used| {
+    Setting::new("max_output_tokens", "Maximum output tokens of a trial, including reasoning", |used| {
         json!(used.run.limits.budgets.output)
     })
     .flag("--max-output-tokens", |args| args.budgets.max_output_tokens.is_some()),
-    Setting::new("max_reasoning_tokens", "Most reasoning tokens of a trial", |used| {
+    Setting::new("max_reasoning_tokens", "Maximum reasoning tokens of a trial", |used| {
         json!(used.run.limits.budgets.reasoning)
     })
     .flag("--max-reasoning-tokens", |args| args.budgets.max_reasoning_tokens.is_some()),
-    Setting::new("max_cost_usd", "Most US dollars that a trial may cost", |used| {
+    Setting::new("max_cost_usd", "Maximum cost of a trial in US dollars", |used| {
         json!(used.run.limits.budgets.cost_usd)
     })
     .flag("--max-cost", |args| args.budgets.max_cost.is_some()),
     Setting::new(
         "max_run_cost_usd",
-        "Most US dollars that all trials may cost together; then no other is started",
+        "Maximum cost of all trials in US dollars; above it, no trial is started",
         |used| json!(used.run.limits.max_run_cost),
     )
     .flag("--max-run-cost", |args| args.budgets.max_run_cost.is_some()),
     Setting::new(
         "max_duration_ms",
-        "Most time that the agent of a trial may take; unlike `--timeout` it may only warn",
+        "Maximum working time of a trial's agent; unlike `--timeout`, it can be a mere warning",
         |used| json!(used.args.budgets.max_duration),
     )
     .flag("--max-duration", |args| args.budgets.max_duration.is_some()),
@@ -239,12 +241,12 @@ pub static SETTINGS: [Setting; 46] = [
     .default("fail"),
     Setting::new(
         "pricing",
-        "File with prices of models, which go before the built-in list and before what an agent reports",
+        "File with prices of models; they override the built-in list and the costs that an agent reports",
         |used| json!(configured::pricing(used.args, used.workplace).map(|file| shown(&file, &used.workplace.cwd))),
     )
     .flag("--pricing", |args| args.budgets.pricing.is_some())
     .key("pricing", |used| project(&used.project().pricing)),
-    Setting::new("timeout_ms", "Wall clock of a trial, such as `90s` or `10m`; a bare number is seconds", |used| {
+    Setting::new("timeout_ms", "Time limit of a trial, such as `90s` or `10m`; a bare number is seconds", |used| {
         json!(used.run.timeout(None, false).0)
     })
     .flag("--timeout", |args| args.schedule.timeout.is_some())
@@ -252,7 +254,7 @@ pub static SETTINGS: [Setting; 46] = [
     .key("defaults.timeout", |used| project(&used.project().defaults.timeout_ms))
     .default("10m, 30s for tests as code")
     .applies(Applies::OverCase),
-    Setting::new("timeout_ms_of_code", "The same for tests as code", |used| json!(used.run.timeout(None, true).0))
+    Setting::new("timeout_ms_of_code", "Time limit of tests as code", |used| json!(used.run.timeout(None, true).0))
         .flag("--timeout", |args| args.schedule.timeout.is_some())
         .variables(TIMEOUT, put_timeout)
         .key("defaults.timeout", |used| project(&used.project().defaults.timeout_ms))
@@ -298,7 +300,7 @@ pub static SETTINGS: [Setting; 46] = [
         .flag("--stop-grace", |args| args.schedule.stop_grace.is_some())
         .variables(&["TRIALRUN_STOP_GRACE"], |args, text| put(&mut args.schedule.stop_grace, parse_duration(text)))
         .default("3s"),
-    Setting::new("setup_timeout_ms", "Time that one setup command, and reading what a trial left, may take", |used| {
+    Setting::new("setup_timeout_ms", "Time limit of a setup command, and of inspecting what a trial left", |used| {
         json!(used.run.sandbox.setup_timeout_ms)
     })
     .flag("--setup-timeout", |args| args.schedule.setup_timeout.is_some())
@@ -309,21 +311,19 @@ pub static SETTINGS: [Setting; 46] = [
         .variables(&["TRIALRUN_SANDBOX"], |args, text| put(&mut args.sandboxes.sandbox, Ok(text.to_owned())))
         .key("sandbox", |used| project(&used.project().defaults.sandbox))
         .default("local"),
-    Setting::new("keep_sandbox", "Leave sandboxes where they are, to inspect them", |used| {
-        json!(used.run.sandbox.keep)
-    })
-    .flag("--keep-sandbox", |args| args.sandboxes.keep_sandbox)
-    .variables(&["ASE_KEEP_WORKSPACE"], |args, _| {
-        args.sandboxes.keep_sandbox = true;
-        Ok(())
-    }),
+    Setting::new("keep_sandbox", "Keep sandboxes, to inspect them", |used| json!(used.run.sandbox.keep))
+        .flag("--keep-sandbox", |args| args.sandboxes.keep_sandbox)
+        .variables(&["ASE_KEEP_WORKSPACE"], |args, _| {
+            args.sandboxes.keep_sandbox = true;
+            Ok(())
+        }),
     Setting::new("pre_run_commands", "Run this shell command before any trial; if it fails, nothing runs", |used| {
         json!(used.args.hooks.pre_run_commands)
     })
     .flag("--pre-run-command", |args| !args.hooks.pre_run_commands.is_empty()),
     Setting::new(
         "post_grade_commands",
-        "Run this shell command after each trial is graded, while its sandbox is there; what it finds counts",
+        "Run this shell command after each trial is graded, while its sandbox exists; its findings count",
         |used| json!(used.args.hooks.post_grade_commands),
     )
     .flag("--post-grade-command", |args| !args.hooks.post_grade_commands.is_empty()),
@@ -331,33 +331,31 @@ pub static SETTINGS: [Setting; 46] = [
         json!(used.args.hooks.post_run_commands)
     })
     .flag("--post-run-command", |args| !args.hooks.post_run_commands.is_empty()),
-    Setting::new("hook_timeout_ms", "Time that a command around trials may take; a bare number is seconds", |used| {
+    Setting::new("hook_timeout_ms", "Time limit of a hook command; a bare number is seconds", |used| {
         json!(used.args.hooks.hook_timeout.unwrap_or(crate::hooks::TIMEOUT_MS))
     })
     .variables(&["TRIALRUN_HOOK_TIMEOUT", "ASE_HOOK_TIMEOUT"], |args, text| {
         put(&mut args.hooks.hook_timeout, parse_duration(text))
     })
     .default("10m"),
-    Setting::new(
-        "artifacts",
-        "Write files about the run and each of its trials into this directory while it goes on",
-        |used| json!(used.args.output.artifacts),
-    )
+    Setting::new("artifacts", "Write files about the run and each trial into this directory during the run", |used| {
+        json!(used.args.output.artifacts)
+    })
     .flag("--artifacts", |args| args.output.artifacts.is_some()),
-    Setting::new("report", "A report, to standard output or into a file; may be given several times", |used| {
+    Setting::new("report", "Report to write, to standard output or into a file; can be repeated", |used| {
         json!(crate::outlet::wanted(used.args, used.workplace))
     })
     .flag("--report", |args| !args.output.report.reports.is_empty())
     .key("report.formats", |used| project_formats(used.project()))
     .default("terminal"),
-    Setting::new("judge", "The model that judges, and plays users, as `provider:model`; `\"\"` for none", |used| {
+    Setting::new("judge", "Model that judges and plays users, as `provider:model`; `\"\"` for none", |used| {
         json!(used.run.judge())
     })
     .flag("--judge", |args| args.judging.judge.is_some())
     .variables(&["TRIALRUN_JUDGE"], |args, text| put(&mut args.judging.judge, Ok(text.to_owned())))
     .key("judge.model", |used| project(&used.project().judge.model))
-    .default("the first whose key is there"),
-    Setting::new("judge_base_url", "Address of the judge's API, if not its vendor's own", |used| {
+    .default("the first with a key"),
+    Setting::new("judge_base_url", "Address of the judge's API, if not the vendor's", |used| {
         json!(used.run.judge.base_url.as_deref().or(configured::openai_address(used.run, used.workplace)))
     })
     .flag("--judge-base-url", |args| args.judging.judge_base_url.is_some())
@@ -367,22 +365,20 @@ pub static SETTINGS: [Setting; 46] = [
         None => configured::openai_address(used.run, used.workplace)
             .map(|_| Layer::Environment(configured::OPENAI_BASE_URL)),
     }),
-    Setting::new("judges", "Number of judges that decide together, for assertions that do not say", |used| {
-        json!(used.run.judge.judges)
-    })
-    .flag("--judges", |args| args.judging.judges.is_some())
-    .variables(&["TRIALRUN_JUDGES"], |args, text| put(&mut args.judging.judges, parse_judges(text)))
-    .key("judge.judges", |used| project(&used.project().judge.judges))
-    .default("1")
-    .applies(Applies::UnderCase),
-    Setting::new("judge_cache", "Share judgements between trials that ask the same about the same answer", |used| {
+    Setting::new("judges", "Number of judges of each judged assertion", |used| json!(used.run.judge.judges))
+        .flag("--judges", |args| args.judging.judges.is_some())
+        .variables(&["TRIALRUN_JUDGES"], |args, text| put(&mut args.judging.judges, parse_judges(text)))
+        .key("judge.judges", |used| project(&used.project().judge.judges))
+        .default("1")
+        .applies(Applies::UnderCase),
+    Setting::new("judge_cache", "Share judgements between trials with the same question and answer", |used| {
         json!(used.run.judge.cache)
     })
     .flag("--judge-cache", |args| args.judging.judge_cache),
-    Setting::new("skills_dir", "The folder that holds the skills", |used| used.shown(&used.project().skills_dir))
+    Setting::new("skills_dir", "Folder with the skills", |used| used.shown(&used.project().skills_dir))
         .key("skills_dir", |used| used.moved(Some(&used.project().skills_dir), "skills"))
         .default("skills"),
-    Setting::new("tests", "The folder with suites that belong to no skill", |used| {
+    Setting::new("tests", "Folder with suites that do not belong to a skill", |used| {
         used.project().tests.as_deref().map_or(Value::Null, |tests| used.shown(tests))
     })
     .key("tests", |used| used.moved(used.project().tests.as_ref(), "tests"))
@@ -391,7 +387,7 @@ pub static SETTINGS: [Setting; 46] = [
     Setting {
         flag: Some("--state"),
         variables: &[STATE],
-        ..Setting::new("state", "The folder for recorded runs", |used| used.shown(&used.workplace.state))
+        ..Setting::new("state", "Folder for recorded runs", |used| used.shown(&used.workplace.state))
             .key("state", |used| Some(used.workplace.state_from.clone()))
             .default(".trialrun")
     },

@@ -53,17 +53,13 @@ pub fn misspelt(environment: &BTreeMap<String, String>) -> Vec<Diagnostic> {
     unknown.filter_map(problem).collect()
 }
 
-/// The sections about settings and variables on the page about the configuration.
-pub fn reference() -> String {
-    let mut text = String::from(
-        "\n## Settings of a run\n\n`trialrun config` shows them with their values. A setting that applies *over the case* \
-         overrides what a case says, on the command line or as a variable; in the configuration it is for cases that do \
-         not say it. One that applies *under the case* is always for cases that do not say it.\n\n\
-         | setting | option | key | default | applies | |\n| --- | --- | --- | --- | --- | --- |\n",
-    );
+/// Tables of the settings and of the variables for the page about the configuration, by the names of their sections.
+pub fn reference() -> Vec<(String, String)> {
     let code = |name: Option<&str>| name.map_or(String::new(), |name| format!("`{name}`"));
+    let mut settings =
+        String::from("| setting | option | key | default | applies | |\n| --- | --- | --- | --- | --- | --- |\n");
     for setting in &SETTINGS {
-        text.push_str(&format!(
+        settings.push_str(&format!(
             "| `{}` | {} | {} | {} | {} | {}. |\n",
             setting.name,
             code(setting.flag),
@@ -73,14 +69,14 @@ pub fn reference() -> String {
             setting.help
         ));
     }
-    text.push_str("\n## Variables\n\n| variable | setting | |\n| --- | --- | --- |\n");
+    let mut variables = String::from("| variable | setting | |\n| --- | --- | --- |\n");
     let mut listed = BTreeSet::new();
     for setting in &SETTINGS {
         for name in setting.variables.iter().filter(|name| listed.insert(**name)) {
-            text.push_str(&format!("| `{name}` | `{}` | {}. |\n", setting.name, setting.help));
+            variables.push_str(&format!("| `{name}` | `{}` | {}. |\n", setting.name, setting.help));
         }
     }
-    text
+    vec![("settings".to_owned(), settings), ("variables".to_owned(), variables)]
 }
 
 #[cfg(test)]

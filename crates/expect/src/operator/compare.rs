@@ -12,7 +12,7 @@ use crate::matcher::{At, Rule};
 use crate::place::Place;
 use crate::value;
 
-/// The operator.
+/// The `$gt` operator.
 pub const GT: Operator = Operator {
     name: "$gt",
     summary: "The value is greater than this one.",

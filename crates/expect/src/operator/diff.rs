@@ -12,7 +12,7 @@ use crate::place::Place;
 use crate::text_diff::{TextDiff, text_of};
 use crate::value;
 
-/// The operator.
+/// The `$diff` operator.
 pub const DIFF: Operator =
     Operator { name: "$diff", summary: "The string is equal to this one, except for the listed changes.", read };
 

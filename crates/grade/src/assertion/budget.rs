@@ -13,10 +13,6 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[],
     summary: "The trial stayed within its budget.",
-    details: "It goes with every trial of a run with a budget (`max_input_tokens`, `max_non_cached_input_tokens`, \
-              `max_output_tokens`, `max_reasoning_tokens`, `max_cost_usd` or `max_duration_ms`), unless `on_budget` is \
-              `warn`. Where the agent tells on the way what it uses, it is stopped as soon as it is over; what nobody \
-              reports is held against nobody. Time that is over is told by `time_budget`.",
     fields: &[],
     pass: Example { assertion: nothing_written, evidence: || limited().answer("Done.").used(900, 100, 0).evidence() },
     fail: Example {

@@ -51,7 +51,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     form: Form::Written { parse },
 };
 
-/// `contains`, as two assertions have it.
+/// Field `contains` of `file_contains` and `file_not_contains`.
 pub(super) const CONTAINS: Field =
     Field { name: "contains", holds: "text", required: false, default: None, doc: "Text to find, ignoring case." };
 

@@ -137,7 +137,7 @@ pub struct Assertion {
     pub parameters: &'static [Parameter],
     /// Its meaning, in one sentence. `docs/reference/assertions.md` has the details.
     pub summary: &'static str,
-    /// Its fields beside `id`, `type` and `weight`.
+    /// Fields other than `id`, `type` and `weight`.
     pub fields: &'static [Field],
     /// Example that meets the assertion.
     pub pass: Example,
@@ -243,7 +243,7 @@ impl Assertion {
         about.iter().chain(&about_sub_agents).any(|assertion| assertion.name == self.name)
     }
 
-    /// Whether some answers of an agent decide it without a model, as a reply that is plainly a question.
+    /// True if some answers of an agent decide it without a model, for example a reply that is plainly a question.
     pub fn may_need_no_judge(&self) -> bool {
         self.name == output_is_question::ASSERTION.name
     }
@@ -356,8 +356,7 @@ const JUDGES: Field = Field {
     holds: "whole number, 1 to 15",
     required: false,
     default: Some("`judges` of the run, else 1"),
-    doc: "How many judges are asked. More than half of them decide, or the mean of their scores does; where neither \
-          says anything, it is undecided.",
+    doc: "Number of judges. The majority or the mean of their scores decides; without a result, the assertion is undecided.",
 };
 
 /// Field `capture`, shared by several assertions.

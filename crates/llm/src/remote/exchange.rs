@@ -270,7 +270,7 @@ impl Attempt<'_> {
     fn broken(&self, error: reqwest::Error) -> Failure {
         let error = error.without_url();
         let told = error_chain(&error);
-        // What takes compressed bodies apart reports every broken one as undecodable, also where the connection closed.
+        // The decompressor reports every broken body as undecodable, even if the connection closed.
         let is_cut =
             ["error reading a body", "unexpected end", "unexpected EOF"].iter().any(|sign| told.contains(sign));
         let trouble = match () {

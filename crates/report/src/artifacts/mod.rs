@@ -144,7 +144,7 @@ impl Tree {
         self.folder.root()
     }
 
-    /// The files of the trial with that printed id; `None` if it is none of the run's.
+    /// Returns the files of the trial with that printed id; `None` if the run does not have it.
     pub fn files(&self, trial: &str) -> Option<TrialFiles> {
         let folder = self.root().join(self.places.get(trial)?);
         Some(TrialFiles {

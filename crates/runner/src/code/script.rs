@@ -21,7 +21,7 @@ const PROCESSOR: Duration = Duration::from_secs(30);
 /// Limit on the memory of an engine, in bytes.
 const MEMORY: usize = 128 << 20;
 
-/// How many words may wait to be heard before the scenario waits.
+/// Capacity of the channel from the scenario to the trial; when it is full, the scenario waits.
 const WAITING: usize = 256;
 
 /// Maximum number of console lines that are recorded per scenario.
@@ -179,7 +179,7 @@ impl Play {
         self.code.module.parent().map_or_else(|| PathBuf::from("/"), PathBuf::from)
     }
 
-    /// Tells it; after the trial nobody listens.
+    /// Sends `word`. After the trial there is no receiver, which is fine.
     fn tell(&self, word: Word) {
         let _ = self.words.blocking_send(word);
     }

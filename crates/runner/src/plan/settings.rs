@@ -18,8 +18,8 @@ const CODE_TIMEOUT_MS: u64 = 30_000;
 /// Wall clock of any other trial where nobody sets one: ten minutes.
 const DEFAULT_TIMEOUT_MS: u64 = 600_000;
 
-/// Settings of a run, resolved: the command line, then the project, then what is built in. A case's own settings go
-/// between the first two.
+/// Settings of a run, resolved from the command line, the project and the built-in defaults, in this order. A case's
+/// own settings rank between the first two.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Agents, models and repetitions that override what cases say.
@@ -249,12 +249,12 @@ impl Settings {
         self.judge.model.as_deref().or_else(|| default_judge(&self.providers))
     }
 
-    /// Opens the model `written` as `provider:model`, for an agent that asks it in this process.
+    /// Opens the model `written` as `provider:model`, for an agent that calls it in this process.
     ///
     /// # Errors
     /// If the provider is unknown, or lacks its key or its address.
     pub(crate) fn open_model(&self, written: &str) -> Result<Arc<dyn llm::Model>, llm::OpenError> {
-        // Scripts are played elsewhere, so there is no file to be read here.
+        // Scripts are handled elsewhere, so no file is read here.
         match self.providers.open(written, self.arms.base_url.as_deref(), &|_| Err(Vec::new()))? {
             llm::Opened::Model(model) => Ok(model),
             llm::Opened::Script(_) => Err(llm::OpenError::Invalid(Vec::new())),

@@ -99,7 +99,7 @@ pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
         .collect();
     let judging = Arc::new(Judging::plan(&today, &trials, &mut problems));
     let mut settings = today.settings.clone();
-    // Nothing is put into one.
+    // No sandbox is created.
     "local".clone_into(&mut settings.sandbox.kind);
     let cases_loaded = today.suites.iter().map(|suite| suite.cases.len()).sum();
     let plan = Plan {

@@ -75,7 +75,8 @@ pub(super) fn retry_on(planned: &PlannedTrial, settings: &Settings) -> RetryOn {
     settings.retry.retry_on.unwrap_or(usual)
 }
 
-/// A budget of time that is used up is used up, however often it is tried.
+/// Returns `true` if `on` includes `ending`. A time budget that is used up stays used up, however often the attempt is
+/// retried.
 fn is_trouble(on: RetryOn, max_duration_from: &str, ending: &Ending) -> bool {
     match ending {
         Ending::GaveUp { .. } => on.exit,

@@ -274,7 +274,7 @@ fn read_user(
 }
 
 fn open(settings: &Settings, name: &str) -> Result<Arc<dyn llm::Model>, llm::OpenError> {
-    // Scripts are read by the plan, so there is no file to be read here.
+    // Scripts are read by the plan, so no file is read here.
     match settings.providers.open(name, settings.judge.base_url.as_deref(), &|_| Err(Vec::new()))? {
         Opened::Model(model) => Ok(model),
         Opened::Script(_) => Err(llm::OpenError::Invalid(Vec::new())),

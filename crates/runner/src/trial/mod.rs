@@ -102,7 +102,7 @@ pub(crate) fn needs_sandbox(planned: &PlannedTrial) -> bool {
 /// Returns `true` if trials of `case` with `agent` have a sandbox.
 pub(crate) fn has_sandbox(agent: &dyn Agent, case: &Case) -> bool {
     let fixtures = &case.fixtures;
-    // Whether a skill is of use shows only beside a place without it.
+    // To measure whether a skill helps, there must be a place without it.
     let installs = case.skill_eval.is_some() && agent.description().folder_of(case.definition).is_some();
     installs || agent.description().needs_sandbox || !fixtures.is_empty() || !fixtures.env.is_empty()
 }

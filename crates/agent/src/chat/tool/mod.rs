@@ -27,13 +27,13 @@ use crate::turn::Turn;
 /// Result of a tool for the model: the output, or an error message.
 pub(super) type Said = Result<String, String>;
 
-/// A tool.
+/// A tool of the embedded agent.
 pub(crate) struct Tool {
-    /// Its name, which is a canonical one.
+    /// Its canonical name.
     pub(crate) name: &'static str,
-    /// What the model is told it is for.
+    /// Description for the model.
     pub(crate) description: &'static str,
-    /// The JSON Schema of its arguments.
+    /// JSON Schema of its arguments.
     pub(crate) schema: fn() -> Value,
     run: Run,
 }
@@ -46,7 +46,7 @@ enum Run {
     OnBench(for<'a> fn(Arguments, Call<'a>) -> BoxFuture<'a, Said>),
 }
 
-/// Every tool, in the order the model sees them.
+/// All tools, in the order in which the model sees them.
 pub(crate) static TOOLS: &[Tool] =
     &[bash::TOOL, read::TOOL, write::TOOL, edit::TOOL, glob::TOOL, grep::TOOL, ask_user_question::TOOL, skill::TOOL];
 

@@ -198,8 +198,8 @@ impl Compiler<'_> {
 
     /// Compiles a JSON Schema, whether or not it looks like one.
     pub fn schema(&mut self, node: &Node) -> Box<dyn Rule> {
-        let patterns = Arc::new(crate::pattern::HostPatterns(Arc::clone(self.host)));
-        match schema::Schema::compile(node, patterns, self.problems) {
+        let patterns: Arc<dyn schema::Patterns> = Arc::new(crate::pattern::HostPatterns(Arc::clone(self.host)));
+        match schema::Schema::compile(node, &patterns, self.problems) {
             Some(schema) => Box::new(JsonSchema { schema, place: Place::of(node) }),
             None => nothing(node),
         }

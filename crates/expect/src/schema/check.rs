@@ -1,151 +1,106 @@
 //! Keywords that are checked here and not by the library: patterns, formats and those of ajv-keywords.
 
 use std::cell::RefCell;
-use std::cmp::Ordering;
 use std::sync::Arc;
 
-use jsonschema::{Keyword, ValidationError, ValidationOptions};
-use serde_json::Value;
+use jsonschema::{Draft, Keyword, ValidationError, ValidationOptions, Validator};
+use model::{Diagnostic, nearest};
+use serde_json::{Map, Value};
 
-use super::format::{Format, Test};
-use super::mismatch::{counted, kind_of, listed, must_be_one_of, shown};
-use super::vocabulary::Dialect;
+use super::format::{FORMATS, Format, is_json_pointer};
+use super::mismatch::{kind_of, listed, messages, shown};
+use super::transform::Transform;
 use super::{Patterns, Undecided};
+use crate::value::same;
 
-/// Requirement of a keyword on a value.
-pub(super) enum Check {
-    /// `pattern`, `regexp`
-    Pattern {
-        source: String,
-        flags: String,
-    },
-    Format(&'static Format),
-    /// `formatMinimum` and so on: the allowed orders, and the words for them.
-    FormatLimit {
-        format: &'static Format,
-        limit: String,
-        allowed: &'static [Ordering],
-        words: &'static str,
-    },
-    /// `range`, `exclusiveRange`
-    Range {
-        low: f64,
-        high: f64,
-        exclusive: bool,
-    },
-    AllRequired(Vec<String>),
-    AnyRequired(Vec<String>),
-    OneRequired(Vec<String>),
-    Prohibited(Vec<String>),
-    DeepRequired(Vec<String>),
-    PatternRequired(Vec<String>),
-    UniqueItemProperties(Vec<String>),
-    /// `typeof`
-    TypeOf(Vec<String>),
-    /// `instanceof`
-    InstanceOf(Vec<String>),
-    /// `enum` together with `transform`
-    Enum(Vec<Value>),
-    /// `minLength` together with `transform`
-    MinLength(usize),
-    /// `maxLength` together with `transform`
-    MaxLength(usize),
-    /// A reference to the meta-schema.
-    Dialect(Dialect),
+/// Returns the message of a value that does not fit.
+pub(super) type Check = Box<dyn Fn(&Value) -> Option<String> + Send + Sync>;
+
+/// A keyword whose value is wrong.
+pub(super) struct Mistake {
+    /// The item of the value that is wrong, if one is.
+    pub(super) item: Option<usize>,
+    /// What is wrong, without a place.
+    pub(super) problem: Box<Diagnostic>,
 }
 
-/// Check, with the transformations of a text before it.
-pub(super) struct Rule {
-    pub(super) check: Check,
-    pub(super) transforms: Vec<Transform>,
-    /// Options of `toEnumCase`.
-    pub(super) cases: Vec<String>,
+impl Mistake {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self::of(Diagnostic::error(message))
+    }
+
+    pub(super) fn of(problem: Diagnostic) -> Self {
+        Self { item: None, problem: Box::new(problem) }
+    }
+
+    pub(super) fn help(self, help: impl Into<String>) -> Self {
+        Self { problem: Box::new(self.problem.help(help)), ..self }
+    }
+
+    pub(super) fn at(self, item: usize) -> Self {
+        Self { item: Some(item), ..self }
+    }
 }
 
-/// Transformation of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Transform {
-    TrimStart,
-    TrimEnd,
-    Trim,
-    ToLowerCase,
-    ToUpperCase,
-    /// Replaces the text with the option that only differs in case.
-    ToEnumCase,
-}
-
-/// User's keywords that are checked here.
-const CHECKED: &[&str] = &[
-    "pattern",
-    "regexp",
-    "format",
+/// The keywords of ajv-formats and ajv-keywords that hold no schemas and are checked here.
+pub(super) const EXTENSIONS: &[&str] = &[
     "formatMinimum",
     "formatMaximum",
     "formatExclusiveMinimum",
     "formatExclusiveMaximum",
+    "regexp",
     "range",
     "exclusiveRange",
     "allRequired",
     "anyRequired",
     "oneRequired",
+    "patternRequired",
     "prohibited",
     "deepRequired",
-    "patternRequired",
     "uniqueItemProperties",
     "typeof",
     "instanceof",
-    "enum",
-    "minLength",
-    "maxLength",
-    "$ref",
 ];
 
-/// Returns the name of `keyword` for the library. The library has no keyword of that name, so that none of its own
-/// checks apply.
-pub(super) fn library_name(keyword: &str) -> String {
-    format!("check:{keyword}")
+/// The name of `pattern` in documents for the library, whose own check of patterns knows less of ECMAScript.
+pub(super) const PATTERN: &str = "check:pattern";
+
+/// Compiles `document`, with the keywords of this module added to those of the library.
+pub(super) fn build(
+    draft: Draft,
+    document: &Value,
+    patterns: &Arc<dyn Patterns>,
+) -> Result<Validator, ValidationError<'static>> {
+    let mut options = jsonschema::options().with_draft(draft).offline();
+    for keyword in EXTENSIONS.iter().copied().chain(["format"]) {
+        options = with(options, keyword, keyword, patterns);
+    }
+    options = with(options, PATTERN, "pattern", patterns);
+    with(options, "transform", "transform", patterns).build(document)
 }
 
-/// Registers `rules` with the library. The value of such a keyword is an index into them.
-pub(super) fn register<'i>(
-    mut options: ValidationOptions<'i>,
-    rules: &Arc<[Rule]>,
+fn with<'i>(
+    options: ValidationOptions<'i>,
+    name: &str,
+    keyword: &'static str,
     patterns: &Arc<dyn Patterns>,
 ) -> ValidationOptions<'i> {
-    for keyword in CHECKED {
-        let (rules, patterns) = (Arc::clone(rules), Arc::clone(patterns));
-        options = options.with_keyword(library_name(keyword), move |_, index, _| {
-            let at = index.as_u64().and_then(|at| usize::try_from(at).ok()).filter(|at| *at < rules.len());
-            let at = at.ok_or_else(|| ValidationError::schema("no such check"))?;
-            Ok(Box::new(Applied { rules: Arc::clone(&rules), at, patterns: Arc::clone(&patterns) }))
-        });
-    }
-    options
+    let patterns = Arc::clone(patterns);
+    options.with_keyword(name, move |beside, value, _| match check(keyword, value, beside, &patterns) {
+        Ok(check) => Ok(Box::new(Checked(check))),
+        Err(mistake) => Err(ValidationError::schema(mistake.problem.message)),
+    })
 }
 
-struct Applied {
-    rules: Arc<[Rule]>,
-    at: usize,
-    patterns: Arc<dyn Patterns>,
-}
+struct Checked(Check);
 
-impl Applied {
-    fn judge(&self, value: &Value) -> Result<(), String> {
-        let outcome = self.rules.get(self.at).map_or(Ok(Ok(())), |rule| rule.judge(value, &*self.patterns));
-        outcome.unwrap_or_else(|Undecided(why)| {
-            UNDECIDED.with_borrow_mut(|undecided| _ = undecided.get_or_insert(why));
-            Ok(())
-        })
-    }
-}
-
-impl<'i> Keyword<'i> for Applied {
+impl<'i> Keyword<'i> for Checked {
     fn validate(&self, value: &'i Value) -> Result<(), ValidationError<'i>> {
-        self.judge(value).map_err(ValidationError::custom)
+        (self.0)(value).map_or(Ok(()), |message| Err(ValidationError::custom(message)))
     }
 
     fn is_valid(&self, value: &'i Value) -> bool {
-        self.judge(value).is_ok()
+        (self.0)(value).is_none()
     }
 }
 
@@ -158,174 +113,312 @@ thread_local! {
 pub(super) fn watched<T>(validation: impl FnOnce() -> T) -> Result<T, Undecided> {
     UNDECIDED.with_borrow_mut(|undecided| *undecided = None);
     let result = validation();
-    match UNDECIDED.with_borrow_mut(Option::take) {
-        None => Ok(result),
-        Some(why) => Err(Undecided(why)),
-    }
+    UNDECIDED.with_borrow_mut(Option::take).map_or(Ok(result), |why| Err(Undecided(why)))
 }
 
-impl Rule {
-    /// Judges `value`. The inner error is the requirement that it does not meet.
-    fn judge(&self, value: &Value, patterns: &dyn Patterns) -> Result<Result<(), String>, Undecided> {
-        match value {
-            Value::String(text) if !self.transforms.is_empty() => {
-                let changed = self.transforms.iter().fold(text.clone(), |text, step| step.apply(&text, &self.cases));
-                self.check.judge(&Value::String(changed), patterns)
-            }
-            _ => self.check.judge(value, patterns),
-        }
-    }
+/// Makes the validation that is running undecided.
+pub(super) fn give_up(why: String) {
+    UNDECIDED.with_borrow_mut(|undecided| _ = undecided.get_or_insert(why));
 }
 
-impl Check {
-    /// Judges `value`. The inner error is the requirement that it does not meet.
-    fn judge(&self, value: &Value, patterns: &dyn Patterns) -> Result<Result<(), String>, Undecided> {
-        let outcome = match (self, value) {
-            (Self::Pattern { source, flags }, Value::String(text)) => {
-                let fits = patterns.is_match(source, flags, text).map_err(Undecided)?;
-                unless(fits, || format!("must match /{source}/{}, not {}", flags.replace('u', ""), shown(value)))
-            }
-            (Self::Format(format), _) => unless(fits_format(format, value, patterns), || {
-                format!("{}, not {}", must_be(format.name), shown(value))
-            }),
-            (Self::FormatLimit { format, limit, allowed, words }, Value::String(text)) => {
-                let order = format.order.and_then(|order| order(text, limit));
-                unless(order.is_none_or(|order| allowed.contains(&order)), || {
-                    format!("must be {words} {limit}, not {text}")
-                })
-            }
-            (Self::Range { low, high, exclusive }, Value::Number(number)) => in_range(number, *low, *high, *exclusive),
-            (Self::AllRequired(names), Value::Object(map)) => {
-                let missing: Vec<&str> =
-                    names.iter().map(String::as_str).filter(|name| !map.contains_key(*name)).collect();
-                unless(missing.is_empty(), || format!("must have {}", listed(&missing, "and")))
-            }
-            (Self::AnyRequired(names), Value::Object(map)) => {
+/// Reads `keyword` with its `value`; `beside` is the schema it stands in.
+pub(super) fn check(
+    keyword: &str,
+    value: &Value,
+    beside: &Map<String, Value>,
+    patterns: &Arc<dyn Patterns>,
+) -> Result<Check, Mistake> {
+    Ok(match keyword {
+        "pattern" => pattern(text(keyword, value)?, "u", patterns)?,
+        "regexp" => regexp(value, patterns)?,
+        "format" => format(text(keyword, value)?, patterns),
+        "range" | "exclusiveRange" => range(keyword, value)?,
+        "patternRequired" => pattern_required(&names(keyword, value)?, patterns)?,
+        "deepRequired" => deep_required(names(keyword, value)?)?,
+        "uniqueItemProperties" => unique_item_properties(names(keyword, value)?),
+        "allRequired" => all_required(value, beside)?,
+        "anyRequired" => {
+            let names = names(keyword, value)?;
+            of_map(move |map| {
                 let has = names.is_empty() || names.iter().any(|name| map.contains_key(name));
-                unless(has, || format!("must have {}", listed(names, "or")))
-            }
-            (Self::OneRequired(names), Value::Object(map)) => {
+                unless(has, || format!("must have {}", listed(&names, "or")))
+            })
+        }
+        "oneRequired" => {
+            let names = names(keyword, value)?;
+            of_map(move |map| {
                 let there = names.iter().filter(|name| map.contains_key(*name)).count();
-                let words = || format!("must have exactly one of {}, not {there} of them", listed(names, "and"));
+                let words = || format!("must have exactly one of {}, not {there} of them", listed(&names, "and"));
                 unless(names.is_empty() || there == 1, words)
-            }
-            (Self::Prohibited(names), Value::Object(map)) => {
-                let there: Vec<&str> =
-                    names.iter().map(String::as_str).filter(|name| map.contains_key(*name)).collect();
+            })
+        }
+        "prohibited" => {
+            let names = names(keyword, value)?;
+            of_map(move |map| {
+                let there: Vec<_> = names.iter().filter(|name| map.contains_key(*name)).collect();
                 unless(there.is_empty(), || format!("must not have {}", listed(&there, "or")))
-            }
-            (Self::DeepRequired(pointers), Value::Object(_)) => {
-                let missing = pointers.iter().find(|pointer| value.pointer(pointer).is_none());
-                missing.map_or(Ok(()), |pointer| Err(format!("must have something at {pointer}")))
-            }
-            (Self::PatternRequired(sources), Value::Object(map)) => {
-                return pattern_required(sources, map, patterns);
-            }
-            (Self::UniqueItemProperties(names), Value::Array(items)) => unique_item_properties(names, items),
-            (Self::TypeOf(names), _) => {
+            })
+        }
+        "typeof" => {
+            let names = choices(keyword, value, TYPES_OF)?;
+            Box::new(move |value| {
                 let kind = type_of(value);
                 unless(names.iter().any(|name| name == kind), || {
-                    format!("must be of type {}, not {kind}", listed(names, "or"))
+                    format!("must be of type {}, not {kind}", listed(&names, "or"))
                 })
-            }
-            (Self::InstanceOf(names), _) => {
+            })
+        }
+        "instanceof" => {
+            let names = choices(keyword, value, CLASSES)?;
+            Box::new(move |value| {
                 let fits = names.iter().any(|name| is_instance(value, name));
-                unless(fits, || format!("must be an instance of {}, not {}", listed(names, "or"), kind_of(value)))
-            }
-            (Self::Enum(options), _) => {
-                let there = options.iter().any(|option| same(option, value));
-                unless(there, || format!("{}, not {}", must_be_one_of(options), shown(value)))
-            }
-            (Self::MinLength(least), Value::String(text)) => {
-                let length = text.chars().count();
-                unless(length >= *least, || format!("must have at least {}, not {length}", characters(*least)))
-            }
-            (Self::MaxLength(most), Value::String(text)) => {
-                let length = text.chars().count();
-                unless(length <= *most, || format!("must have at most {}, not {length}", characters(*most)))
-            }
-            (Self::Dialect(dialect), _) => {
-                unless(dialect.is_schema(value), || format!("must be a schema of {}", dialect.name()))
-            }
-            _ => Ok(()),
-        };
-        Ok(outcome)
+                unless(fits, || format!("must be an instance of {}, not {}", listed(&names, "or"), kind_of(value)))
+            })
+        }
+        "transform" => transformed(value, beside, patterns)?,
+        _ => limit(keyword, value, beside)?,
+    })
+}
+
+/// The values of `typeof`; no JSON value is `undefined`, a function or a symbol.
+pub(super) const TYPES_OF: &[&str] = &["undefined", "string", "number", "object", "function", "boolean", "symbol"];
+
+/// The values of `instanceof`; JSON values are instances of `Object` and `Array` only.
+pub(super) const CLASSES: &[&str] =
+    &["Object", "Array", "Function", "Number", "String", "Date", "RegExp", "Buffer", "Promise"];
+
+fn unless(fits: bool, message: impl FnOnce() -> String) -> Option<String> {
+    (!fits).then(message)
+}
+
+fn of_map(check: impl Fn(&Map<String, Value>) -> Option<String> + Send + Sync + 'static) -> Check {
+    Box::new(move |value| value.as_object().and_then(&check))
+}
+
+fn of_text(check: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Check {
+    Box::new(move |value| value.as_str().and_then(&check))
+}
+
+/// The mistake that a keyword has a value of a wrong kind.
+fn wrong(keyword: &str, needs: &str, value: &Value) -> Mistake {
+    Mistake::new(format!("`{keyword}` must be {needs}, not {}", kind_of(value)))
+}
+
+fn text<'v>(keyword: &str, value: &'v Value) -> Result<&'v str, Mistake> {
+    value.as_str().ok_or_else(|| wrong(keyword, "a string", value))
+}
+
+fn names(keyword: &str, value: &Value) -> Result<Vec<String>, Mistake> {
+    let names: Result<Vec<String>, _> = serde::Deserialize::deserialize(value);
+    let names = names.map_err(|_| wrong(keyword, "a list of strings", value))?;
+    let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name));
+    match twice {
+        Some((at, name)) => Err(Mistake::new(format!("`{keyword}` names `{name}` twice")).at(at)),
+        None => Ok(names),
     }
 }
 
-fn unless(fits: bool, must: impl FnOnce() -> String) -> Result<(), String> {
-    if fits { Ok(()) } else { Err(must()) }
+/// One or several names out of `known`.
+fn choices(keyword: &str, value: &Value, known: &[&'static str]) -> Result<Vec<String>, Mistake> {
+    let items = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
+    items
+        .iter()
+        .enumerate()
+        .map(|(at, item)| match item.as_str() {
+            Some(name) if known.contains(&name) => Ok(name.to_owned()),
+            written => {
+                let message = format!("`{keyword}` must be one of {}, not {}", known.join(", "), shown(item));
+                let near = written.and_then(|name| nearest(name, known.iter().copied()));
+                let mistake = Mistake::of(Diagnostic::error(message).suggest(near));
+                Err(if value.is_array() { mistake.at(at) } else { mistake })
+            }
+        })
+        .collect()
 }
 
-fn must_be(format: &str) -> String {
-    match format {
+/// Reports an expression that is not valid.
+pub(super) fn valid_pattern(source: &str, flags: &str, patterns: &dyn Patterns) -> Result<(), Mistake> {
+    let Err(why) = patterns.check(source, flags) else { return Ok(()) };
+    let problem = Mistake::new(format!("/{source}/ is not a regular expression: {why}"));
+    if !flags.contains('u') || patterns.check(source, &flags.replace('u', "")).is_err() {
+        return Err(problem);
+    }
+    Err(problem.help(
+        "patterns of schemas are read with the flag `u`, which allows `\\` only before letters that mean something and \
+         before `^$\\.*+?()[]{}|/`",
+    ))
+}
+
+/// Whether `text` matches; without an answer the validation is undecided.
+fn is_match(patterns: &dyn Patterns, source: &str, flags: &str, text: &str) -> bool {
+    patterns.is_match(source, flags, text).unwrap_or_else(|why| {
+        give_up(why);
+        true
+    })
+}
+
+fn pattern(source: &str, flags: &str, patterns: &Arc<dyn Patterns>) -> Result<Check, Mistake> {
+    valid_pattern(source, flags, &**patterns)?;
+    let (source, flags, patterns) = (source.to_owned(), flags.to_owned(), Arc::clone(patterns));
+    Ok(of_text(move |text| {
+        let words = || format!("must match /{source}/{}, not {}", flags.replace('u', ""), shown(&text.into()));
+        unless(is_match(&*patterns, &source, &flags, text), words)
+    }))
+}
+
+fn regexp(value: &Value, patterns: &Arc<dyn Patterns>) -> Result<Check, Mistake> {
+    let written = match value {
+        Value::String(text) => text.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')),
+        Value::Object(map) if map.keys().all(|key| ["pattern", "flags"].contains(&key.as_str())) => {
+            let flags = map.get("flags").filter(|flags| !flags.is_null()).map_or(Some("u"), Value::as_str);
+            map.get("pattern").and_then(Value::as_str).zip(flags)
+        }
+        _ => None,
+    };
+    let Some((source, flags)) = written.filter(|(_, flags)| flags.chars().all(|flag| "gimuy".contains(flag))) else {
+        let help = "write `/expression/i`, with flags out of `gimuy`, or a map with only `pattern` and `flags`";
+        return Err(Mistake::new("`regexp` must be an expression with its flags").help(help));
+    };
+    if flags.contains('y') {
+        return Err(Mistake::new("the flag `y` has no meaning in a schema").help("begin the expression with `^`"));
+    }
+    // The flag `g` changes where the next search begins, and there is none.
+    pattern(source, &flags.replace('g', ""), patterns)
+}
+
+fn pattern_required(sources: &[String], patterns: &Arc<dyn Patterns>) -> Result<Check, Mistake> {
+    for (at, source) in sources.iter().enumerate() {
+        valid_pattern(source, "u", &**patterns).map_err(|mistake| mistake.at(at))?;
+    }
+    let (sources, patterns) = (sources.to_vec(), Arc::clone(patterns));
+    Ok(of_map(move |map| {
+        let has = |source: &&String| map.keys().any(|name| is_match(&*patterns, source, "u", name));
+        let missing = sources.iter().find(|source| !has(source));
+        missing.map(|source| format!("must have a property whose name matches /{source}/"))
+    }))
+}
+
+fn format(name: &str, patterns: &Arc<dyn Patterns>) -> Check {
+    // An unknown format checks nothing; the document warns of it.
+    let Some(format) = Format::named(name) else { return Box::new(|_| None) };
+    let fits = format.test(patterns);
+    let must = match name {
         "regex" => "must be a regular expression".to_owned(),
         "byte" => "must be base64".to_owned(),
         "int32" => "must be a whole number of 32 bits".to_owned(),
         "int64" => "must be a whole number of 64 bits".to_owned(),
         other => format!("must have the format `{other}`"),
-    }
+    };
+    Box::new(move |value| unless(fits(value), || format!("{must}, not {}", shown(value))))
 }
 
-fn fits_format(format: &Format, value: &Value, patterns: &dyn Patterns) -> bool {
-    match (&format.test, value) {
-        (Test::Text(test), Value::String(text)) => test(text),
-        (Test::Number(test), Value::Number(number)) => number.as_f64().is_none_or(test),
-        (Test::Pattern, Value::String(text)) => !ends_as_in_other_dialects(text) && patterns.check(text, "").is_ok(),
-        _ => true,
-    }
+/// `formatMinimum` and its like.
+fn limit(keyword: &str, value: &Value, beside: &Map<String, Value>) -> Result<Check, Mistake> {
+    let limit = text(keyword, value)?.to_owned();
+    let Some(name) = beside.get("format").and_then(Value::as_str) else {
+        return Err(Mistake::new(format!("`{keyword}` needs `format` beside it")));
+    };
+    // An unknown format is reported where it stands.
+    let Some(format) = Format::named(name) else { return Ok(Box::new(|_| None)) };
+    let Some(moment) = format.moment() else {
+        let problem = Mistake::new(format!("`{keyword}` cannot be used with the format `{name}`, which has no order"));
+        let ordered: Vec<&str> =
+            FORMATS.iter().filter(|known| known.moment().is_some()).map(|known| known.name).collect();
+        return Err(problem.help(format!("formats with an order: {}", ordered.join(", "))));
+    };
+    let Some(bound) = moment(&limit) else {
+        return Err(Mistake::new(format!("`{keyword}` must itself have the format `{name}`")));
+    };
+    let (words, fits): (_, fn(f64, f64) -> bool) = match keyword {
+        "formatMinimum" => ("at least", |value, bound| value >= bound),
+        "formatMaximum" => ("at most", |value, bound| value <= bound),
+        "formatExclusiveMinimum" => ("after", |value, bound| value > bound),
+        _ => ("before", |value, bound| value < bound),
+    };
+    Ok(of_text(move |text| {
+        unless(moment(text).is_none_or(|value| fits(value, bound)), || format!("must be {words} {limit}, not {text}"))
+    }))
 }
 
-fn in_range(number: &serde_json::Number, low: f64, high: f64, exclusive: bool) -> Result<(), String> {
-    let Some(value) = number.as_f64() else { return Ok(()) };
-    let fits = if exclusive { value > low && value < high } else { value >= low && value <= high };
+fn range(keyword: &str, value: &Value) -> Result<Check, Mistake> {
+    let Ok([low, high]) = <[f64; 2] as serde::Deserialize>::deserialize(value) else {
+        return Err(wrong(keyword, "a list of two numbers", value));
+    };
+    let exclusive = keyword == "exclusiveRange";
+    if low > high || (exclusive && low == high) {
+        return Err(Mistake::new(format!("there are no numbers in this `{keyword}`")));
+    }
     let (from, to) = if exclusive { ("more than", "less than") } else { ("at least", "at most") };
-    unless(fits, || format!("must be {from} {low} and {to} {high}, not {number}"))
+    Ok(Box::new(move |value| {
+        let number = value.as_f64()?;
+        let fits = if exclusive { number > low && number < high } else { number >= low && number <= high };
+        unless(fits, || format!("must be {from} {low} and {to} {high}, not {value}"))
+    }))
 }
 
-fn pattern_required(
-    sources: &[String],
-    map: &serde_json::Map<String, Value>,
-    patterns: &dyn Patterns,
-) -> Result<Result<(), String>, Undecided> {
-    for source in sources {
-        let mut unknown = None;
-        let mut found = false;
-        for name in map.keys() {
-            match patterns.is_match(source, "u", name) {
-                Ok(fits) => found |= fits,
-                Err(why) => unknown = Some(why),
-            }
-            if found {
-                break;
-            }
-        }
-        match (found, unknown) {
-            (true, _) => {}
-            (false, Some(why)) => return Err(Undecided(why)),
-            (false, None) => return Ok(Err(format!("must have a property whose name matches /{source}/"))),
-        }
+fn all_required(value: &Value, beside: &Map<String, Value>) -> Result<Check, Mistake> {
+    let wanted = value.as_bool().ok_or_else(|| wrong("allRequired", "true or false", value))?;
+    let Some(properties) = beside.get("properties") else {
+        return Err(Mistake::new("`allRequired` needs `properties` beside it"));
+    };
+    let names: Vec<String> =
+        properties.as_object().filter(|_| wanted).into_iter().flat_map(Map::keys).cloned().collect();
+    Ok(of_map(move |map| {
+        let missing: Vec<_> = names.iter().filter(|name| !map.contains_key(*name)).collect();
+        unless(missing.is_empty(), || format!("must have {}", listed(&missing, "and")))
+    }))
+}
+
+fn deep_required(pointers: Vec<String>) -> Result<Check, Mistake> {
+    for (at, pointer) in pointers.iter().enumerate() {
+        steps(pointer).map_err(|mistake| mistake.at(at))?;
     }
-    Ok(Ok(()))
+    Ok(Box::new(move |value| {
+        let missing = pointers.iter().find(|pointer| value.is_object() && value.pointer(pointer).is_none())?;
+        Some(format!("must have something at {missing}"))
+    }))
 }
 
-fn unique_item_properties(names: &[String], items: &[Value]) -> Result<(), String> {
-    let holders = || items.iter().enumerate().filter(|(_, item)| item.is_object() || item.is_array());
-    for name in names {
-        for (at, item) in holders() {
-            let twin = holders().take_while(|(other, _)| *other < at).find(|(_, other)| {
-                match (item.get(name), other.get(name)) {
+/// The steps of a pointer that leads somewhere below.
+pub(super) fn steps(pointer: &str) -> Result<Vec<String>, Mistake> {
+    if pointer.is_empty() || !is_json_pointer(pointer) {
+        return Err(
+            Mistake::new(format!("`{pointer}` is not a JSON pointer to something below")).help("write `/name/0/name`")
+        );
+    }
+    Ok(pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect())
+}
+
+fn unique_item_properties(names: Vec<String>) -> Check {
+    Box::new(move |value| {
+        let items = value.as_array()?;
+        let holders = || items.iter().enumerate().filter(|(_, item)| item.is_object() || item.is_array());
+        names.iter().find_map(|name| {
+            holders().find_map(|(at, item)| {
+                let mut before = holders().take_while(|(other, _)| *other < at);
+                let (twin, _) = before.find(|(_, other)| match (item.get(name), other.get(name)) {
                     (Some(one), Some(other)) => same(one, other),
                     (one, other) => one.is_none() && other.is_none(),
-                }
-            });
-            if let Some((twin, _)) = twin {
+                })?;
                 let value = item.get(name).map_or_else(|| "no value".to_owned(), shown);
-                return Err(format!("must have items with different `{name}`: [{twin}] and [{at}] both have {value}"));
-            }
-        }
-    }
-    Ok(())
+                Some(format!("must have items with different `{name}`: [{twin}] and [{at}] both have {value}"))
+            })
+        })
+    })
+}
+
+/// `transform`: the texts are changed before the keywords that the document put under it are checked.
+fn transformed(value: &Value, beside: &Map<String, Value>, patterns: &Arc<dyn Patterns>) -> Result<Check, Mistake> {
+    let Some(schema) = value.get("schema") else {
+        return Transform::read(value, beside.get("enum")).map(|_| -> Check { Box::new(|_| None) });
+    };
+    let transform = Transform::read(&value["steps"], schema.get("enum"))?;
+    let validator = build(Draft::Draft7, schema, patterns).map_err(|error| Mistake::new(error.to_string()))?;
+    Ok(Box::new(move |value| {
+        let changed = value.as_str().map_or_else(|| value.clone(), |text| Value::String(transform.apply(text)));
+        let found: Vec<String> = validator.iter_errors(&changed).flat_map(|error| messages(&error, &changed)).collect();
+        unless(found.is_empty(), || found.join(", "))
+    }))
 }
 
 fn type_of(value: &Value) -> &'static str {
@@ -337,61 +430,10 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-fn is_instance(value: &Value, name: &str) -> bool {
-    match name {
+fn is_instance(value: &Value, class: &str) -> bool {
+    match class {
         "Object" => value.is_object() || value.is_array(),
         "Array" => value.is_array(),
         _ => false,
-    }
-}
-
-fn characters(count: usize) -> String {
-    counted(count as u64, "character")
-}
-
-/// True if the expression has a `\Z`, which ECMAScript takes for a literal `Z`. No user means that.
-fn ends_as_in_other_dialects(source: &str) -> bool {
-    source.match_indices("\\Z").any(|(at, _)| at > 0 && !source[..at].ends_with('\\'))
-}
-
-impl Transform {
-    pub(super) const NAMES: &[(&'static str, Self)] = &[
-        ("trimStart", Self::TrimStart),
-        ("trimEnd", Self::TrimEnd),
-        ("trimLeft", Self::TrimStart),
-        ("trimRight", Self::TrimEnd),
-        ("trim", Self::Trim),
-        ("toLowerCase", Self::ToLowerCase),
-        ("toUpperCase", Self::ToUpperCase),
-        ("toEnumCase", Self::ToEnumCase),
-    ];
-
-    fn apply(self, text: &str, cases: &[String]) -> String {
-        match self {
-            Self::TrimStart => text.trim_start().to_owned(),
-            Self::TrimEnd => text.trim_end().to_owned(),
-            Self::Trim => text.trim().to_owned(),
-            Self::ToLowerCase => text.to_lowercase(),
-            Self::ToUpperCase => text.to_uppercase(),
-            Self::ToEnumCase => {
-                let lower = text.to_lowercase();
-                cases.iter().find(|case| case.to_lowercase() == lower).map_or_else(|| text.to_owned(), String::clone)
-            }
-        }
-    }
-}
-
-/// True if two values are equal as JSON: `1` and `1.0` are the same number.
-pub(super) fn same(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
-        (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
-        }
-        (Value::Object(left), Value::Object(right)) => {
-            left.len() == right.len()
-                && left.iter().all(|(key, left)| right.get(key).is_some_and(|right| same(left, right)))
-        }
-        _ => left == right,
     }
 }

@@ -1,75 +1,203 @@
 //! Formats of ajv-formats, with their complete checks.
 
-use std::cmp::Ordering;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
-use super::{internet, temporal};
+use regex::{Captures, Regex};
+use serde_json::Value;
+
+use super::{Patterns, temporal};
 
 /// Format and its name.
 pub(super) struct Format {
     pub(super) name: &'static str,
-    pub(super) test: Test,
-    /// Order of two texts. Only a format with an order can have limits.
-    pub(super) order: Option<fn(&str, &str) -> Option<Ordering>>,
+    test: Test,
 }
 
-/// Test of a format.
-pub(super) enum Test {
-    /// No test. The format is a hint for people.
-    None,
-    /// Test of texts.
+/// The test of a format.
+enum Test {
+    /// None: the format is a hint for people.
+    Hint,
+    /// A test of texts.
     Text(fn(&str) -> bool),
-    /// Test of numbers.
+    /// A regular expression for texts, in which ASCII letters match in either case, and a condition on its captures.
+    Shape(&'static str, fn(&Captures<'_>) -> bool),
+    /// Texts must be moments. A later moment has a greater number, so that such a format can have limits.
+    Moment(fn(&str) -> Option<f64>),
+    /// A test of numbers.
     Number(fn(f64) -> bool),
-    /// Texts that must be regular expressions.
+    /// Texts must be regular expressions.
     Pattern,
 }
 
-const fn text(name: &'static str, test: fn(&str) -> bool) -> Format {
-    Format { name, test: Test::Text(test), order: None }
+const fn format(name: &'static str, test: Test) -> Format {
+    Format { name, test }
 }
 
-const fn ordered(name: &'static str, test: fn(&str) -> bool, order: fn(&str, &str) -> Option<Ordering>) -> Format {
-    Format { name, test: Test::Text(test), order: Some(order) }
+const fn shape(name: &'static str, shape: &'static str) -> Format {
+    format(name, Test::Shape(shape, |_| true))
 }
 
-const fn number(name: &'static str, test: fn(f64) -> bool) -> Format {
-    Format { name, test: Test::Number(test), order: None }
+const fn moment(name: &'static str, moment: fn(&str) -> Option<f64>) -> Format {
+    format(name, Test::Moment(moment))
 }
 
-const fn hint(name: &'static str) -> Format {
-    Format { name, test: Test::None, order: None }
+/// The rest of an address behind its scheme: a host in brackets or any path, then query and fragment.
+macro_rules! behind_scheme {
+    () => {
+        concat!(
+            r"(?://(?:(?:[\w.~!$&'()*+,;=:-]|%[0-9a-f]{2})*@)?\[(?:v[0-9a-f]+\.[\w.~!$&'()*+,;=:-]+|(?<six>[0-9a-f:.]+))\]",
+            r"(?::\d*)?(?:/(?:[\w.~!$&'()*+,;=:@/-]|%[0-9a-f]{2})*)?|(?:[\w.~!$&'()*+,;=:@/-]|%[0-9a-f]{2})*)",
+            r"(?:\?(?:[\w.~!$&'()*+,;=:@/?-]|%[0-9a-f]{2})*)?(?:#(?:[\w.~!$&'()*+,;=:@/?-]|%[0-9a-f]{2})*)?$"
+        )
+    };
 }
 
 pub(super) const FORMATS: &[Format] = &[
-    ordered("date", temporal::is_date, temporal::compare_dates),
-    ordered("time", temporal::is_time, temporal::compare_times),
-    ordered("date-time", temporal::is_date_time, temporal::compare_date_times),
-    ordered("iso-time", temporal::is_iso_time, temporal::compare_iso_times),
-    ordered("iso-date-time", temporal::is_iso_date_time, temporal::compare_date_times),
-    text("duration", temporal::is_duration),
-    text("uri", internet::is_uri),
-    text("uri-reference", internet::is_uri_reference),
-    text("uri-template", internet::is_uri_template),
-    text("url", internet::is_url),
-    text("email", internet::is_email),
-    text("hostname", internet::is_hostname),
-    text("ipv4", internet::is_ipv4),
-    text("ipv6", internet::is_ipv6),
-    Format { name: "regex", test: Test::Pattern, order: None },
-    text("uuid", internet::is_uuid),
-    text("json-pointer", internet::is_json_pointer),
-    text("json-pointer-uri-fragment", internet::is_json_pointer_uri_fragment),
-    text("relative-json-pointer", internet::is_relative_json_pointer),
-    text("byte", internet::is_base64),
-    number("int32", |value| value.fract() == 0.0 && (-2_147_483_648.0..=2_147_483_647.0).contains(&value)),
-    number("int64", |value| value.fract() == 0.0),
-    hint("float"),
-    hint("double"),
-    hint("password"),
-    hint("binary"),
+    moment("date", temporal::date),
+    moment("time", temporal::time),
+    moment("date-time", temporal::date_time),
+    moment("iso-time", temporal::iso_time),
+    moment("iso-date-time", temporal::iso_date_time),
+    format(
+        "duration",
+        Test::Shape(r"^(?-i:P(?:\d+W|(?:\d+Y)?(?:\d+M)?(?:\d+D)?(?:T(?:\d+H)?(?:\d+M)?(?:\d+S)?)?))$", |found| {
+            !found[0].ends_with(['P', 'T'])
+        }),
+    ),
+    format("uri", Test::Shape(concat!(r"^[a-z][a-z0-9+.-]*:", behind_scheme!()), is_absolute)),
+    format("uri-reference", Test::Shape(concat!(r"^(?:[a-z][a-z0-9+.-]*:)?", behind_scheme!()), has_valid_host)),
+    shape(
+        "uri-template",
+        concat!(
+            r#"^(?:(?u:[^\x00-\x20"'<>%\\^`{|}])|%[0-9a-f]{2}|\{[+#./;?&=,!@|]?"#,
+            r"(?:\w|%[0-9a-f]{2})+(?::[1-9]\d{0,3}|\*)?(?:,(?:\w|%[0-9a-f]{2})+(?::[1-9]\d{0,3}|\*)?)*\})*$"
+        ),
+    ),
+    format(
+        "url",
+        Test::Shape(
+            concat!(
+                r"^(?:https?|ftp)://(?u:(?:\S+@)?(?:(?<four>[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+)|",
+                r"(?:[a-z0-9\x{a1}-\x{ffff}]+(?:-[a-z0-9\x{a1}-\x{ffff}]+)*\.)+[a-z\x{a1}-\x{ffff}]{2,})",
+                r"(?::[0-9]{2,5})?(?:/\S*)?)$"
+            ),
+            |found| found.name("four").is_none_or(|host| is_public(host.as_str())),
+        ),
+    ),
+    shape(
+        "email",
+        r"^[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*@(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$",
+    ),
+    format(
+        "hostname",
+        Test::Shape(
+            r"^((?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)\.?$",
+            |found| found[1].len() <= 253,
+        ),
+    ),
+    format("ipv4", Test::Text(|text| text.parse::<Ipv4Addr>().is_ok())),
+    format("ipv6", Test::Text(|text| text.parse::<Ipv6Addr>().is_ok())),
+    format("regex", Test::Pattern),
+    shape("uuid", r"^(?:urn:uuid:)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"),
+    format("json-pointer", Test::Text(is_json_pointer)),
+    shape("json-pointer-uri-fragment", r"^#(?:/(?:[\w.!$&'()*+,;:=@-]|%[0-9a-f]{2}|~[01])*)*$"),
+    shape("relative-json-pointer", r"^(?:0|[1-9]\d*)(?:#|(?:/(?:(?u:[^~/])|~[01])*)*)$"),
+    shape("byte", r"^(?:[a-z0-9+/]{4})*(?:[a-z0-9+/]{2}==|[a-z0-9+/]{3}=)?$"),
+    format(
+        "int32",
+        Test::Number(|value| value.fract() == 0.0 && (-2_147_483_648.0..=2_147_483_647.0).contains(&value)),
+    ),
+    format("int64", Test::Number(|value| value.fract() == 0.0)),
+    format("float", Test::Hint),
+    format("double", Test::Hint),
+    format("password", Test::Hint),
+    format("binary", Test::Hint),
 ];
 
-/// Returns the format called `name`.
-pub(super) fn format(name: &str) -> Option<&'static Format> {
-    FORMATS.iter().find(|format| format.name == name)
+/// Formats of the standard and of OpenAPI that are near to others, but not meant to be them.
+const UNCHECKED: &[&str] = &[
+    "cuid",
+    "ulid",
+    "urn",
+    "idn-email",
+    "idn-hostname",
+    "iri",
+    "iri-reference",
+    "int8",
+    "int16",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "base64url",
+    "decimal",
+    "float32",
+    "float64",
+];
+
+impl Format {
+    /// The format called `name`.
+    pub(super) fn named(name: &str) -> Option<&'static Self> {
+        FORMATS.iter().find(|format| format.name == name)
+    }
+
+    /// The format that an unknown `name` is a misspelling of.
+    pub(super) fn nearest(name: &str) -> Option<&'static str> {
+        model::nearest(name, FORMATS.iter().map(|format| format.name)).filter(|_| !UNCHECKED.contains(&name))
+    }
+
+    /// Returns the test of values; values of another type always pass.
+    pub(super) fn test(&self, patterns: &Arc<dyn Patterns>) -> Box<dyn Fn(&Value) -> bool + Send + Sync> {
+        match self.test {
+            Test::Hint => Box::new(|_| true),
+            Test::Text(test) => Box::new(move |value| value.as_str().is_none_or(test)),
+            Test::Moment(moment) => Box::new(move |value| value.as_str().is_none_or(|text| moment(text).is_some())),
+            Test::Number(test) => Box::new(move |value| value.as_f64().is_none_or(test)),
+            Test::Shape(shape, condition) => {
+                let shape = Regex::new(&format!("(?i-u){shape}")).ok();
+                let fits = move |text: &str| {
+                    shape.as_ref().and_then(|shape| shape.captures(text)).is_some_and(|found| condition(&found))
+                };
+                Box::new(move |value| value.as_str().is_none_or(&fits))
+            }
+            Test::Pattern => {
+                let patterns = Arc::clone(patterns);
+                let fits = move |text: &str| !ends_as_in_other_dialects(text) && patterns.check(text, "").is_ok();
+                Box::new(move |value| value.as_str().is_none_or(&fits))
+            }
+        }
+    }
+
+    /// Reads a text as a moment; only formats of dates and times can.
+    pub(super) fn moment(&self) -> Option<fn(&str) -> Option<f64>> {
+        if let Test::Moment(moment) = self.test { Some(moment) } else { None }
+    }
+}
+
+/// True if the text is `/name/0` or the like, or empty.
+pub(super) fn is_json_pointer(text: &str) -> bool {
+    (text.is_empty() || text.starts_with('/')) && text.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']))
+}
+
+fn has_valid_host(found: &Captures<'_>) -> bool {
+    found.name("six").is_none_or(|host| host.as_str().parse::<Ipv6Addr>().is_ok())
+}
+
+/// True if there is something between the scheme and the query.
+fn is_absolute(found: &Captures<'_>) -> bool {
+    let rest = found[0].split_once(':').map_or("", |(_, rest)| rest);
+    !rest.is_empty() && !rest.starts_with(['?', '#']) && has_valid_host(found)
+}
+
+fn is_public(host: &str) -> bool {
+    let Ok(address) = host.parse::<Ipv4Addr>() else { return false };
+    let [first, _, _, last] = address.octets();
+    let private = first == 10 || first == 127 || address.is_link_local() || address.is_private();
+    (1..=223).contains(&first) && (1..=254).contains(&last) && !private
+}
+
+/// True if the expression has a `\Z`, which ECMAScript takes for a mere `Z` and nobody means as such.
+fn ends_as_in_other_dialects(source: &str) -> bool {
+    source.match_indices("\\Z").any(|(at, _)| at > 0 && !source[..at].ends_with('\\'))
 }

@@ -1,8 +1,9 @@
 //! Recognizes maps in expectations that are schemas.
 
+use jsonschema::Draft;
 use model::{Node, NodeKind};
 
-use super::vocabulary::{Dialect, KEYWORDS, Role, TYPES, is_remark, keyword, nearest_keyword};
+use super::vocabulary::{Role, TYPES, is_remark, keyword, nearest_keyword};
 
 /// Tag that marks a schema explicitly.
 const TAG: &str = "!json-schema";
@@ -27,10 +28,10 @@ pub fn looks_like_schema(node: &Node) -> bool {
     if strangers.peek().is_none() {
         return true;
     }
-    let says_more = entries.iter().any(|(key, _)| {
-        key.value != "type" && KEYWORDS.iter().any(|known| known.name == key.value && known.role == Role::Says)
-    });
-    says_more && strangers.all(|key| !key.starts_with('$') && nearest_keyword(key, Dialect::Draft7).is_some())
+    let says_more = entries
+        .iter()
+        .any(|(key, _)| key.value != "type" && keyword(&key.value).is_some_and(|known| known.role == Role::Restricts));
+    says_more && strangers.all(|key| !key.starts_with('$') && nearest_keyword(key, Draft::Draft7).is_some())
 }
 
 /// Excludes `id`, which is the name of too many other things.

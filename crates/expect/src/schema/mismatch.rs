@@ -6,7 +6,8 @@ use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 use super::SchemaError;
-use super::translation::Translation;
+use super::check::{PATTERN, give_up};
+use super::vocabulary::keyword;
 
 /// Maximum number of alternatives of `anyOf` and `oneOf` that are explained.
 const EXPLAINED: usize = 3;
@@ -14,32 +15,37 @@ const EXPLAINED: usize = 3;
 /// Number of characters of a value that are shown.
 const SHOWN: usize = 60;
 
-/// Returns all errors that `validator`, which is compiled from `document`, finds in `value`.
-pub(super) fn all(
-    validator: &Validator,
-    document: &Value,
-    translation: &Translation,
-    value: &Value,
-) -> Vec<SchemaError> {
+/// Everything in `value` that `validator`, made of `document`, does not allow.
+pub(super) fn all(validator: &Validator, document: &Value, value: &Value) -> Vec<SchemaError> {
     let mut found = Vec::new();
     for error in validator.iter_errors(value) {
         let path = path(error.instance_path(), value);
-        let said = translation.said(document, error.schema_path());
+        let (keyword, expected) = asked(&error, document);
         for message in messages(&error, value) {
             found.push(SchemaError {
                 path: path.clone(),
-                keyword: said.keyword.clone(),
+                keyword: keyword.clone(),
                 message,
-                expected: said.value.clone(),
-                source: said.source.clone(),
-                span: said.span,
+                expected: expected.clone(),
             });
         }
     }
     found
 }
 
-/// Returns the path as `a.b[0]`.
+/// Returns the keyword that is not met and what stands under it. A part with an `$id` is found by the end of its path.
+fn asked(error: &ValidationError<'_>, document: &Value) -> (String, Value) {
+    if matches!(error.kind(), ValidationErrorKind::FalseSchema) {
+        return (String::new(), Value::Bool(false));
+    }
+    let path = error.schema_path();
+    let names: Vec<String> = path.into_iter().map(|segment| segment.to_string()).collect();
+    let keyword = names.iter().rev().find(|name| *name == PATTERN || keyword(name).is_some());
+    let keyword = keyword.map_or("", |name| name.trim_start_matches("check:"));
+    (keyword.to_owned(), document.pointer(path.as_str()).cloned().unwrap_or_default())
+}
+
+/// `a.b[0]`
 fn path(location: &Location, value: &Value) -> String {
     let mut path = String::new();
     let mut at = Some(value);
@@ -62,13 +68,17 @@ fn path(location: &Location, value: &Value) -> String {
     path
 }
 
-/// Returns one message for each error in `whole`.
-fn messages(error: &ValidationError<'_>, whole: &Value) -> Vec<String> {
+/// One message for each thing that is wrong in `whole`.
+pub(super) fn messages(error: &ValidationError<'_>, whole: &Value) -> Vec<String> {
     let value = error.instance();
     let one = |text: String| vec![text];
     let each = |names: &[String]| names.iter().map(|name| format!("must not have `{name}`")).collect();
     match error.kind() {
         ValidationErrorKind::Custom { message, .. } => one(message.clone()),
+        ValidationErrorKind::BacktrackLimitExceeded { .. } | ValidationErrorKind::RegexEngineFailure { .. } => {
+            give_up(error.to_string());
+            Vec::new()
+        }
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => each(unexpected),
         ValidationErrorKind::AdditionalItems { limit } => {
@@ -138,8 +148,8 @@ fn limit(kind: &ValidationErrorKind, value: &Value) -> Option<String> {
     })
 }
 
-/// Formats a count: "1 item", "2 items".
-pub(super) fn counted(count: u64, noun: &str) -> String {
+/// "1 item", "2 items"
+fn counted(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
@@ -204,8 +214,8 @@ pub(super) fn shown(value: &Value) -> String {
     model::text::shortened(&value.to_string(), SHOWN)
 }
 
-/// Returns "must be "a", "b" or "c"".
-pub(super) fn must_be_one_of(options: &[Value]) -> String {
+/// "must be "a", "b" or "c""
+fn must_be_one_of(options: &[Value]) -> String {
     let options: Vec<String> = options.iter().map(shown).collect();
     format!("must be {}", joined(&options, "or"))
 }

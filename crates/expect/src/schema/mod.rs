@@ -1,32 +1,31 @@
 //! JSON Schema: compiles a schema in the user's file once, and then returns the errors of any number of values.
 //!
-//! A schema is read like ajv reads it: as draft-07 unless `$schema` says otherwise, with the formats of ajv-formats
-//! and the keywords of ajv-keywords. Unlike there, a schema that cannot be compiled is an error at its place. All
-//! dialects are translated into one, with every reference resolved, and the validating library only receives that.
+//! A schema is read as ajv reads it: draft-07 unless `$schema` says otherwise, with the formats of ajv-formats and the
+//! keywords of ajv-keywords. Other than there, a schema that cannot be compiled is an error at its place. The library that
+//! validates knows the drafts and resolves references; here is what ajv has beyond them.
 
 mod check;
+mod document;
 mod format;
 mod heuristic;
-mod internet;
+mod metaschema;
 mod mismatch;
-mod pattern_properties;
-mod reference;
+mod select;
 mod temporal;
-mod translation;
+mod transform;
 mod vocabulary;
 
-use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use jsonschema::Validator;
+use jsonschema::{Draft, Validator};
 use model::decode::Problems;
-use model::{Excerpt, Node, Source, Span};
+use model::{Diagnostic, Node, Span};
 use serde_json::Value;
 
 pub use heuristic::looks_like_schema;
 
-use translation::Translation;
+use document::Document;
 
 /// Provider of ECMAScript regular expressions.
 ///
@@ -49,28 +48,21 @@ pub trait Patterns: Send + Sync {
 /// Maximum nesting depth of a value. The library is recursive.
 const DEEPEST_VALUE: usize = 200;
 
-/// Compiled schema. Clones share it.
+/// The keywords that refer to other schemas.
+const REFERENCES: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// A compiled schema. A clone shares it.
 #[derive(Clone)]
 pub struct Schema(Arc<Compiled>);
 
 struct Compiled {
-    translation: Translation,
-    patterns: Arc<dyn Patterns>,
-    /// The most recently used validator. Values of the same kind have the same property names, and often follow each
-    /// other.
-    last: Mutex<Arc<Spelled>>,
-}
-
-/// Document that the library has compiled.
-struct Spelled {
-    /// Property names that it is compiled for. Empty if it is for every value.
-    names: BTreeSet<String>,
+    /// What the library compiled.
     document: Value,
     validator: Validator,
 }
 
-/// Error of a value.
-#[derive(Clone, PartialEq)]
+/// Something in a value that its schema does not allow.
+#[derive(Debug, Clone, PartialEq)]
 pub struct SchemaError {
     /// Path in the value: `a.b[0]`, or empty for the value itself.
     pub path: String,
@@ -78,10 +70,8 @@ pub struct SchemaError {
     pub keyword: String,
     /// Requirement in a few words that follow the path: "must be a string, not a number".
     pub message: String,
-    /// Value of the keyword in the user's schema.
+    /// What stands under the keyword in the schema.
     pub expected: Value,
-    source: Arc<Source>,
-    span: Span,
 }
 
 /// The validation has no result, for example because a pattern was stopped. The text is the reason.
@@ -89,23 +79,24 @@ pub struct SchemaError {
 pub struct Undecided(pub String);
 
 impl Schema {
-    /// Compiles the schema in `node`. Keys that start with `_` are ignored. Every problem is reported with its place.
-    /// Returns `None` if one of them is an error.
-    pub fn compile(node: &Node, patterns: Arc<dyn Patterns>, problems: &mut Problems) -> Option<Self> {
-        let mut found = Problems::new();
-        let translation = Translation::of(node, &*patterns, &mut found);
-        let broken = found.iter().any(model::Diagnostic::is_error);
-        problems.append(&mut found);
-        let translation = translation.filter(|_| !broken)?;
-        match spell(&translation, BTreeSet::new(), &patterns) {
-            Ok(spelled) => {
-                Some(Self(Arc::new(Compiled { translation, patterns, last: Mutex::new(Arc::new(spelled)) })))
-            }
-            Err(Undecided(why)) => {
-                problems.push(node.error(format!("the schema cannot be compiled: {why}")));
-                None
-            }
+    /// Compiles the schema in `node`. Keys that start with `_` are left out. Every problem is pushed with its place;
+    /// the result is absent if one of them is an error.
+    pub fn compile(node: &Node, patterns: &Arc<dyn Patterns>, problems: &mut Problems) -> Option<Self> {
+        let draft = metaschema::draft_of(node).map_err(|problem| problems.push(*problem)).ok()?;
+        let mut reading = Document::new(draft, patterns);
+        let document = reading.schema(node);
+        if !reading.is_too_deep {
+            reading.problems.append(&mut metaschema::mistakes(draft, node));
+            reading.problems.append(&mut metaschema::circles(node, &reading.references));
         }
+        let Document { references, problems: mut found, .. } = reading;
+        let mut validator = None;
+        if !found.iter().any(|(_, problem)| problem.is_error()) {
+            validator = build(draft, &document, patterns, node, &references).map_err(|more| found.extend(more)).ok();
+        }
+        found.sort_by_key(|(span, _)| span.start());
+        problems.extend(found.into_iter().map(|(_, problem)| problem));
+        validator.map(|validator| Self(Arc::new(Compiled { document, validator })))
     }
 
     /// Returns all errors of `value`. The list is empty if the value is valid.
@@ -117,63 +108,53 @@ impl Schema {
         if is_deeper_than(value, DEEPEST_VALUE) {
             return Err(Undecided(format!("the value is nested more than {DEEPEST_VALUE} deep")));
         }
-        let spelled = self.0.spelled(value)?;
-        check::watched(|| mismatch::all(&spelled.validator, &spelled.document, &self.0.translation, value))
+        check::watched(|| mismatch::all(&self.0.validator, &self.0.document, value))
     }
 }
 
-impl Compiled {
-    /// Returns the validator for `value`.
-    fn spelled(&self, value: &Value) -> Result<Arc<Spelled>, Undecided> {
-        let last = Arc::clone(&self.last.lock().unwrap_or_else(PoisonError::into_inner));
-        if !self.translation.depends_on_names() {
-            return Ok(last);
-        }
-        let names = pattern_properties::names(value);
-        if names.iter().copied().eq(last.names.iter().map(String::as_str)) {
-            return Ok(last);
-        }
-        let names = names.into_iter().map(str::to_owned).collect();
-        let spelled = Arc::new(spell(&self.translation, names, &self.patterns)?);
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&spelled);
-        Ok(spelled)
-    }
-}
-
-fn spell(
-    translation: &Translation,
-    names: BTreeSet<String>,
+/// Compiles `document`. Every reference that leads nowhere is an error: the library stops at the first one, so it is left
+/// out of the next attempt.
+fn build(
+    draft: Draft,
+    document: &Value,
     patterns: &Arc<dyn Patterns>,
-) -> Result<Spelled, Undecided> {
-    let document = translation.document(&names, &**patterns)?;
-    let validator = translation.build(&document, patterns).map_err(Undecided)?;
-    Ok(Spelled { names, document, validator })
+    root: &Node,
+    references: &[&Node],
+) -> Result<Validator, Vec<(Span, Diagnostic)>> {
+    let mut document = document.clone();
+    let mut problems = Vec::new();
+    for _ in 0..=references.len() {
+        match check::build(draft, &document, patterns) {
+            Ok(validator) if problems.is_empty() => return Ok(validator),
+            Ok(_) => break,
+            Err(error) => {
+                let Some((node, problem)) = metaschema::unresolved(&error, references) else {
+                    problems.push(metaschema::uncompiled(&error, root));
+                    break;
+                };
+                problems.push((node.span, problem));
+                remove_reference(&mut document, &node.to_json());
+            }
+        }
+    }
+    Err(problems)
+}
+
+/// Removes the reference wherever it stands.
+fn remove_reference(document: &mut Value, reference: &Value) {
+    match document {
+        Value::Object(map) => {
+            map.retain(|key, value| !(REFERENCES.contains(&key.as_str()) && value == reference));
+            map.values_mut().for_each(|value| remove_reference(value, reference));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| remove_reference(item, reference)),
+        _ => {}
+    }
 }
 
 impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Schema").field(&self.0.translation.original()).finish()
-    }
-}
-
-impl SchemaError {
-    /// Returns the source line of the keyword in the user's schema.
-    pub fn excerpt(&self) -> Excerpt {
-        self.source.excerpt(self.span)
-    }
-}
-
-impl fmt::Debug for SchemaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the whole file.
-        let Self { path, keyword, message, expected, span, .. } = self;
-        f.debug_struct("SchemaError")
-            .field("path", path)
-            .field("keyword", keyword)
-            .field("message", message)
-            .field("expected", expected)
-            .field("span", span)
-            .finish_non_exhaustive()
+        f.debug_tuple("Schema").field(&self.0.document).finish()
     }
 }
 

@@ -59,7 +59,8 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         reading.problems.push(node.error(format!("`schema` must be a JSON Schema, a map, not {}", node.kind_name())));
         return None;
     }
-    let schema = Schema::compile(node, Arc::new(Engine), reading.problems)?;
+    let patterns: Arc<dyn Patterns> = Arc::new(Engine);
+    let schema = Schema::compile(node, &patterns, reading.problems)?;
     Some(Arc::new(JsonSchema { schema, place: Place::of(node) }))
 }
 

@@ -1,0 +1,280 @@
+//! A schema in the user's file, read into the document that the library compiles. The library knows every draft; the
+//! document differs from the file only where ajv reads a draft otherwise and in keywords of ajv-keywords that hold
+//! schemas. On the way every mistake is reported at its place.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use jsonschema::Draft;
+use model::{Diagnostic, Node, NodeKind, Span, Spanned};
+use serde_json::{Map, Value, json};
+
+use super::check::{self, CLASSES, EXTENSIONS, Mistake, PATTERN, TYPES_OF};
+use super::format::Format;
+use super::select;
+use super::vocabulary::{Role, Under, draft, draft_address, draft_name, is_remark, keyword, nearest_keyword};
+use super::{Patterns, REFERENCES};
+use crate::value::same;
+
+/// How deep a schema may be nested.
+const DEEPEST: usize = 100;
+
+/// A document in the making.
+pub(super) struct Document<'a> {
+    draft: Draft,
+    patterns: &'a Arc<dyn Patterns>,
+    depth: usize,
+    ids: HashSet<&'a str>,
+    /// True if the schema is nested so deep that no more of it was read.
+    pub(super) is_too_deep: bool,
+    /// The references in the schema.
+    pub(super) references: Vec<&'a Node>,
+    /// The problems found so far, with their places.
+    pub(super) problems: Vec<(Span, Diagnostic)>,
+}
+
+impl<'a> Document<'a> {
+    pub(super) fn new(draft: Draft, patterns: &'a Arc<dyn Patterns>) -> Self {
+        let (ids, references, problems) = (HashSet::new(), Vec::new(), Vec::new());
+        Self { draft, patterns, depth: 0, ids, is_too_deep: false, references, problems }
+    }
+
+    /// Reads a schema and the schemas in it.
+    pub(super) fn schema(&mut self, node: &'a Node) -> Value {
+        let NodeKind::Map(entries) = &node.kind else { return node.to_json() };
+        if self.depth == DEEPEST {
+            self.is_too_deep = true;
+            self.error(node, format!("the schema is nested more than {DEEPEST} deep"));
+            return Value::Bool(true);
+        }
+        self.depth += 1;
+        let mut out = Map::new();
+        for (key, value) in entries {
+            match keyword(&key.value) {
+                Some(known) if known.role == Role::Informs => {}
+                None if key.value.starts_with('_') => {}
+                None if is_remark(&key.value) => _ = out.insert(key.value.clone(), value.to_json()),
+                Some(known) if known.is_in(self.draft) => {
+                    self.mistakes(node, &key.value, value);
+                    self.doubts(node, key, value);
+                    out.insert(key.value.clone(), self.under(known.under, value));
+                }
+                Some(known) if key.value != "id" => {
+                    let draft = if known.since > self.draft { known.since } else { known.until };
+                    let name = draft_name(self.draft);
+                    let message = format!("`{}` means nothing in {name}, which the schema is read as", key.value);
+                    let help = format!("for {} write `$schema: {}`", draft_name(draft), draft_address(draft));
+                    self.report(Diagnostic::warning(message).help(help), key.span, node);
+                }
+                _ => {
+                    self.unknown(key, value);
+                    out.insert(key.value.clone(), value.to_json());
+                }
+            }
+        }
+        self.depth -= 1;
+        self.as_the_library_reads_it(node, out)
+    }
+
+    fn under(&mut self, under: Under, node: &'a Node) -> Value {
+        match (under, &node.kind) {
+            (Under::Map, NodeKind::Map(entries)) => {
+                Value::Object(entries.iter().map(|(name, node)| (name.value.clone(), self.schema(node))).collect())
+            }
+            (Under::Schemas, NodeKind::List(items)) => items.iter().map(|item| self.schema(item)).collect(),
+            (Under::Schemas, _) => self.schema(node),
+            _ => node.to_json(),
+        }
+    }
+
+    /// Rewrites what ajv reads otherwise than the library.
+    fn as_the_library_reads_it(&mut self, node: &'a Node, mut out: Map<String, Value>) -> Value {
+        let mut all_of = Vec::new();
+        let items = if self.draft == Draft::Draft202012 { "prefixItems" } else { "items" };
+        if let Some(pattern) = out.shift_remove("pattern") {
+            out.insert(PATTERN.to_owned(), pattern);
+        }
+        if out.shift_remove("nullable") == Some(Value::Bool(true))
+            && let Some(types) = out.get_mut("type")
+        {
+            let mut list = types.as_array().cloned().unwrap_or_else(|| vec![types.clone()]);
+            if !list.contains(&json!("null")) {
+                list.push(json!("null"));
+            }
+            *types = Value::Array(list);
+        }
+        if let Some(pointers) = out.shift_remove("deepProperties") {
+            let read = select::deep_properties(&pointers, items);
+            all_of.extend(self.or_report(node.get("deepProperties").unwrap_or(node), read));
+        }
+        let (cases, default) = (out.shift_remove("selectCases"), out.shift_remove("selectDefault"));
+        if let Some(by) = out.shift_remove("select") {
+            let read = select::select(&by, cases.as_ref(), default, items);
+            all_of.extend(self.or_report(node.get("select").unwrap_or(node), read));
+        }
+        if let Some(steps) = out.shift_remove("transform") {
+            let texts = ["enum", "minLength", "maxLength", "format", "regexp", PATTERN];
+            let changed: Map<_, _> =
+                texts.iter().filter_map(|key| Some(((*key).to_owned(), out.shift_remove(*key)?))).collect();
+            out.insert("transform".to_owned(), json!({"steps": steps, "schema": changed}));
+        }
+        // Up to draft-07 the library ignores what stands beside a reference.
+        if self.draft <= Draft::Draft7
+            && out.len() > 1
+            && let Some(reference) = out.shift_remove("$ref")
+        {
+            all_of.push(json!({"$ref": reference}));
+        }
+        if !all_of.is_empty() {
+            match out.entry("allOf").or_insert_with(|| json!([])) {
+                Value::Array(list) => list.append(&mut all_of),
+                _ => return Value::Object(out),
+            }
+        }
+        Value::Object(out)
+    }
+
+    fn or_report(&mut self, node: &Node, read: Result<Vec<Value>, Mistake>) -> Vec<Value> {
+        read.unwrap_or_else(|mistake| {
+            self.report(*mistake.problem, node.span, node);
+            Vec::new()
+        })
+    }
+
+    /// Reports mistakes that the schema of schemas does not know of.
+    fn mistakes(&mut self, holder: &'a Node, key: &str, node: &'a Node) {
+        match (key, &node.kind) {
+            (reference, _) if REFERENCES.contains(&reference) => self.references.push(node),
+            ("$id" | "id", NodeKind::String(id)) if id.contains("://") && !self.ids.insert(id) => {
+                self.error(node, format!("the schema has two parts called `{id}`"));
+            }
+            ("$schema", NodeKind::String(address)) if self.depth > 1 && draft(address) != Some(self.draft) => {
+                let name = draft_name(self.draft);
+                self.error(node, format!("the whole schema is {name}, a part of it cannot be another"));
+            }
+            ("pattern", NodeKind::String(source)) => self.valid_pattern(source, node.span, node),
+            ("patternProperties", NodeKind::Map(entries)) => {
+                for (source, _) in entries {
+                    self.valid_pattern(&source.value, source.span, node);
+                }
+            }
+            ("format", NodeKind::String(name)) if Format::named(name).is_none() => {
+                let problem = match Format::nearest(name) {
+                    Some(near) => Diagnostic::error(format!("there is no format `{name}`")).suggest(Some(near)),
+                    None => Diagnostic::warning(format!("the format `{name}` is not known, so it is not checked")),
+                };
+                self.report(problem, node.span, node);
+            }
+            ("enum", NodeKind::List(items)) if items.is_empty() => {
+                self.error(node, "`enum` must have an item: no value could match".to_owned());
+            }
+            ("nullable", kind) => self.nullable(holder, node, matches!(kind, NodeKind::Bool(true))),
+            ("selectCases" | "selectDefault", _) if holder.get("select").is_none() => {
+                self.error(node, format!("`{key}` needs `select` beside it"));
+            }
+            ("dynamicDefaults", kind) if !matches!(kind, NodeKind::Map(_)) => {
+                self.error(node, format!("`dynamicDefaults` must be a map, not {}", node.kind_name()));
+            }
+            _ if key == "transform" || EXTENSIONS.contains(&key) => {
+                let Value::Object(beside) = holder.to_json() else { return };
+                let Err(mistake) = check::check(key, &node.to_json(), &beside, self.patterns) else { return };
+                let place = match (&node.kind, mistake.item) {
+                    (NodeKind::List(items), Some(at)) => items.get(at).unwrap_or(node),
+                    _ => node,
+                };
+                self.report(*mistake.problem, place.span, place);
+            }
+            _ => {}
+        }
+    }
+
+    fn valid_pattern(&mut self, source: &str, span: Span, node: &Node) {
+        if let Err(mistake) = check::valid_pattern(source, "u", &**self.patterns) {
+            self.report(*mistake.problem, span, node);
+        }
+    }
+
+    fn nullable(&mut self, holder: &Node, node: &Node, nullable: bool) {
+        let types = holder.get("type").map(Node::to_json);
+        let has_null = types.as_ref().is_some_and(|types| match types {
+            Value::Array(types) => types.contains(&json!("null")),
+            one => one == "null",
+        });
+        if !matches!(node.kind, NodeKind::Bool(_)) {
+            self.error(node, format!("`nullable` must be true or false, not {}", node.kind_name()));
+        } else if nullable && types.is_none() {
+            let problem = Diagnostic::error("`nullable` needs a `type` beside it");
+            self.report(problem.help("without `type`, null is allowed anyway"), node.span, node);
+        } else if !nullable && has_null {
+            self.error(node, "`nullable: false` contradicts a `type` that allows null".to_owned());
+        }
+    }
+
+    /// Warns of keywords that are valid and check less than they seem to.
+    fn doubts(&mut self, holder: &Node, key: &Spanned<String>, node: &Node) {
+        let alone = |other: &str| holder.get(other).is_none();
+        let needs = match key.value.as_str() {
+            "then" | "else" if alone("if") => "if",
+            "minContains" | "maxContains" if alone("contains") => "contains",
+            "additionalItems" if !holder.get("items").is_some_and(|items| matches!(items.kind, NodeKind::List(_))) => {
+                "items: […]"
+            }
+            "enum" => return self.repeated_options(node),
+            "transform" => {
+                let reaches = ["allOf", "anyOf", "oneOf", "not", "if"];
+                if let Some(other) = reaches.into_iter().find(|other| !alone(other)) {
+                    let message =
+                        format!("`transform` does not reach into `{other}`: the text is checked there as it is");
+                    self.report(Diagnostic::warning(message), node.span, node);
+                }
+                return;
+            }
+            "typeof" => return self.impossible(key, node, TYPES_OF, &["string", "number", "object", "boolean"]),
+            "instanceof" => return self.impossible(key, node, CLASSES, &["Object", "Array"]),
+            _ => return,
+        };
+        let message = format!("`{}` says nothing without `{needs}` beside it", key.value);
+        self.report(Diagnostic::warning(message), key.span, node);
+    }
+
+    fn repeated_options(&mut self, node: &Node) {
+        let NodeKind::List(items) = &node.kind else { return };
+        let options: Vec<Value> = items.iter().map(Node::to_json).collect();
+        for (at, option) in options.iter().enumerate() {
+            if options[..at].iter().any(|before| same(before, option)) {
+                self.report(Diagnostic::warning("`enum` has this item twice"), items[at].span, node);
+            }
+        }
+    }
+
+    /// Warns of names that are all valid and none of them possible.
+    fn impossible(&mut self, key: &Spanned<String>, node: &Node, known: &[&str], possible: &[&str]) {
+        let items = if let NodeKind::List(items) = &node.kind { items.as_slice() } else { std::slice::from_ref(node) };
+        let all = |names: &[&str]| items.iter().all(|item| item.as_str().is_some_and(|name| names.contains(&name)));
+        if all(known) && !items.iter().any(|item| item.as_str().is_some_and(|name| possible.contains(&name))) {
+            let message = format!("no JSON value can match this `{}`", key.value);
+            self.report(Diagnostic::warning(message), node.span, node);
+        }
+    }
+
+    /// Reports an unknown key: an error if a keyword that could have such a value is near, else a warning.
+    fn unknown(&mut self, key: &Spanned<String>, node: &Node) {
+        let near = nearest_keyword(&key.value, self.draft);
+        let holds_schemas = near.and_then(keyword).is_some_and(|near| near.under != Under::Nothing);
+        let scalar = !matches!(node.kind, NodeKind::Map(_) | NodeKind::List(_) | NodeKind::Bool(_));
+        let message = format!("`{}` is not a keyword of JSON Schema", key.value);
+        let problem = match near {
+            Some(near) if !(holds_schemas && scalar) => Diagnostic::error(message).suggest(Some(near)),
+            _ => Diagnostic::warning(format!("{message}, so it is ignored")),
+        };
+        self.report(problem, key.span, node);
+    }
+
+    fn error(&mut self, node: &Node, message: String) {
+        self.report(Diagnostic::error(message), node.span, node);
+    }
+
+    fn report(&mut self, problem: Diagnostic, span: Span, node: &Node) {
+        self.problems.push((span, problem.at(node.source.excerpt(span))));
+    }
+}

@@ -249,7 +249,7 @@ pub(super) fn valid_pattern(source: &str, flags: &str, patterns: &dyn Patterns) 
     ))
 }
 
-/// Whether `text` matches; without an answer the validation is undecided.
+/// True if `text` matches; without an answer the validation is undecided.
 fn is_match(patterns: &dyn Patterns, source: &str, flags: &str, text: &str) -> bool {
     patterns.is_match(source, flags, text).unwrap_or_else(|why| {
         give_up(why);

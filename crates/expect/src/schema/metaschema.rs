@@ -2,6 +2,7 @@
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
+use jsonschema::types::JsonType;
 use jsonschema::{Draft, ReferencingError, ValidationError};
 use model::{Diagnostic, Node, NodeKind, Span, nearest};
 use serde_json::Value;
@@ -74,10 +75,14 @@ fn problem(error: &ValidationError<'_>, root: &Node, schema: &Value) -> (Span, D
         ValidationErrorKind::Type { kind: TypeKind::Multiple(_) } => {
             node.error(format!("a schema must be a map, not {}", node.kind_name()))
         }
+        ValidationErrorKind::Type { kind: TypeKind::Single(needed @ (JsonType::Object | JsonType::Array)) } => {
+            let needed = if *needed == JsonType::Object { "a map" } else { "a list" };
+            node.error(format!("`{keyword}{indices}` must be {needed}, not {}", node.kind_name()))
+        }
         ValidationErrorKind::AnyOf { .. } if keyword == "type" => {
+            let shown = value.as_str().map_or_else(|| value.to_string(), |text| format!("`{text}`"));
             let near = value.as_str().and_then(|text| nearest(text, TYPES.iter().copied()));
-            node.error(format!("`type` must be one of {}, or a list of them, not {value}", TYPES.join(", ")))
-                .suggest(near)
+            node.error(format!("`type` must be one of {}, not {shown}", TYPES.join(", "))).suggest(near)
         }
         _ => node.error(format!("`{keyword}{indices}` {}", messages(error, schema).join(", "))),
     };

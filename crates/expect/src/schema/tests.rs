@@ -171,7 +171,7 @@ fn a_mistake_is_told_at_its_place() {
             "did you mean",
         ),
         (r#"{"format":"datetime"}"#, "\"datetime\"", "there is no format", "did you mean `date-time`?"),
-        (r#"{"required":true}"#, "true", "`required` must be an array, not a boolean", "list the names"),
+        (r#"{"required":true}"#, "true", "`required` must be a list, not a boolean", "list the names"),
         (r#"{"exclusiveMinimum":true,"minimum":1}"#, "true", "must be a number", "instead of `minimum`"),
         (r#"{"allOf":[{"not":5}]}"#, "5", "a schema must be a map, not a number", ""),
         (r#"{"format":"email","formatMinimum":"a"}"#, "\"a\"", "has no order", "iso-date-time"),

@@ -323,6 +323,21 @@ fn a_pattern_without_an_answer_leaves_it_undecided() {
 }
 
 #[test]
+fn a_pattern_is_ecmascript_wherever_it_stands() {
+    let schema = json!({"pattern": "^[^]\\cJ$"});
+    let whole = [
+        json!({"items": schema}),
+        json!({"anyOf": [{"items": [schema]}]}),
+        json!({"items": {"$ref": "#/definitions/a"}, "definitions": {"a": schema}}),
+        json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "prefixItems": [schema]}),
+    ];
+    for schema in whole {
+        assert_eq!(errors(&schema, &json!(["x\n"])), [], "{schema}");
+        assert_eq!(errors(&schema, &json!(["xy"])).len(), 1, "{schema}");
+    }
+}
+
+#[test]
 fn the_same_id_can_be_used_by_many_schemas() {
     for kind in ["string", "number"] {
         let schema = json!({"$id": "http://example.com/one.json", "type": kind});

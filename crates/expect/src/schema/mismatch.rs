@@ -15,7 +15,7 @@ const EXPLAINED: usize = 3;
 /// Number of characters of a value that are shown.
 const SHOWN: usize = 60;
 
-/// Everything in `value` that `validator`, made of `document`, does not allow.
+/// Returns all errors that `validator`, which is compiled from `document`, finds in `value`.
 pub(super) fn all(validator: &Validator, document: &Value, value: &Value) -> Vec<SchemaError> {
     let mut found = Vec::new();
     for error in validator.iter_errors(value) {
@@ -45,7 +45,7 @@ fn asked(error: &ValidationError<'_>, document: &Value) -> (String, Value) {
     (keyword.to_owned(), document.pointer(path.as_str()).cloned().unwrap_or_default())
 }
 
-/// `a.b[0]`
+/// Returns the path as `a.b[0]`.
 fn path(location: &Location, value: &Value) -> String {
     let mut path = String::new();
     let mut at = Some(value);
@@ -68,7 +68,7 @@ fn path(location: &Location, value: &Value) -> String {
     path
 }
 
-/// One message for each thing that is wrong in `whole`.
+/// Returns one message for each error in `whole`.
 pub(super) fn messages(error: &ValidationError<'_>, whole: &Value) -> Vec<String> {
     let value = error.instance();
     let one = |text: String| vec![text];
@@ -148,7 +148,7 @@ fn limit(kind: &ValidationErrorKind, value: &Value) -> Option<String> {
     })
 }
 
-/// "1 item", "2 items"
+/// Formats a count: "1 item", "2 items".
 fn counted(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
@@ -214,7 +214,7 @@ pub(super) fn shown(value: &Value) -> String {
     model::text::shortened(&value.to_string(), SHOWN)
 }
 
-/// "must be "a", "b" or "c""
+/// Returns "must be "a", "b" or "c"".
 fn must_be_one_of(options: &[Value]) -> String {
     let options: Vec<String> = options.iter().map(shown).collect();
     format!("must be {}", joined(&options, "or"))

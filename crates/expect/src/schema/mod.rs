@@ -51,7 +51,7 @@ const DEEPEST_VALUE: usize = 200;
 /// The keywords that refer to other schemas.
 const REFERENCES: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// A compiled schema. A clone shares it.
+/// Compiled schema. Clones share it.
 #[derive(Clone)]
 pub struct Schema(Arc<Compiled>);
 
@@ -61,7 +61,7 @@ struct Compiled {
     validator: Validator,
 }
 
-/// Something in a value that its schema does not allow.
+/// Error of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchemaError {
     /// Path in the value: `a.b[0]`, or empty for the value itself.
@@ -79,8 +79,8 @@ pub struct SchemaError {
 pub struct Undecided(pub String);
 
 impl Schema {
-    /// Compiles the schema in `node`. Keys that start with `_` are left out. Every problem is pushed with its place;
-    /// the result is absent if one of them is an error.
+    /// Compiles the schema in `node`. Keys that start with `_` are ignored. Every problem is reported with its place.
+    /// Returns `None` if one of them is an error.
     pub fn compile(node: &Node, patterns: &Arc<dyn Patterns>, problems: &mut Problems) -> Option<Self> {
         let draft = metaschema::draft_of(node).map_err(|problem| problems.push(*problem)).ok()?;
         let mut reading = Document::new(draft, patterns);

@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 
-/// `2024-02-29`, a day that exists.
+/// True for `2024-02-29`, a day that exists.
 pub(super) fn date(text: &str) -> Option<f64> {
     let [year, month, day] = numbers(text, '-', &[4, 2, 2])?[..] else { return None };
     let narrow = |number: i32| i8::try_from(number).ok();
@@ -10,7 +10,7 @@ pub(super) fn date(text: &str) -> Option<f64> {
     Some(date.duration_since(Date::ZERO).as_secs_f64())
 }
 
-/// `12:00:00Z`, with an offset.
+/// True for `12:00:00Z`, with an offset.
 pub(super) fn time(text: &str) -> Option<f64> {
     let clock = Clock::read(text)?;
     Some(clock.shown - clock.offset?)
@@ -21,7 +21,7 @@ pub(super) fn iso_time(text: &str) -> Option<f64> {
     Clock::read(text).map(|clock| clock.shown)
 }
 
-/// A date and a time with an offset.
+/// True for a date and a time with an offset.
 pub(super) fn date_time(text: &str) -> Option<f64> {
     let (day, clock) = split(text)?;
     Some(date(day)? + time(clock)?)

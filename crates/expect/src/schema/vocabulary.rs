@@ -52,7 +52,7 @@ pub(super) enum Under {
 pub(super) enum Role {
     /// It restricts the value.
     Restricts,
-    /// It names a schema, refers to one or keeps one.
+    /// Names, references or stores a schema.
     Names,
     /// It informs people, editors or generators of code.
     Informs,

@@ -6,7 +6,7 @@ use std::path::Path;
 use mask::{Mask, Secrets};
 use model::Diagnostic;
 use runner::{Plan, PlanRequest, Selection};
-use store::{Store, TrialFilter};
+use store::TrialFilter;
 use suite::Loaded;
 
 use crate::error::CliError;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use model::Diagnostic;
-use store::SqliteStore;
+use store::Store;
 use suite::Project;
 
 use crate::error::CliError;
@@ -73,8 +73,8 @@ impl Workplace {
         Ok(Self { cwd, project, diagnostics, state, state_from, environment, database })
     }
 
-    /// Opens the record for writing. It excludes itself from git.
-    pub fn open_store(&self) -> Result<SqliteStore, CliError> {
+    /// The record, to be written to. It hides itself from git.
+    pub fn open_store(&self) -> Result<Box<dyn Store>, CliError> {
         let folder = self.database.parent().unwrap_or(&self.state);
         let failed = |error: std::io::Error| {
             CliError::usage(format!("cannot record into {}: {error}", folder.display()))
@@ -87,11 +87,11 @@ impl Workplace {
         if is_own && !ignore.exists() {
             std::fs::write(&ignore, "*\n").map_err(failed)?;
         }
-        Ok(SqliteStore::open(&self.database)?.owned_by(std::process::id()))
+        Ok(store::open(&self.database, std::process::id())?)
     }
 
-    /// Opens the record for reading; returns an error with a hint if it does not exist.
-    pub fn read_store(&self) -> Result<SqliteStore, CliError> {
+    /// The record, to be read; an error with a way out if nothing was ever run here.
+    pub fn read_store(&self) -> Result<Box<dyn Store>, CliError> {
         self.find_store()?.ok_or_else(|| {
             CliError::usage(format!(
                 "nothing is recorded in {}",
@@ -101,9 +101,9 @@ impl Workplace {
         })
     }
 
-    /// Opens the record for reading; `None` if it does not exist.
-    pub fn find_store(&self) -> Result<Option<SqliteStore>, CliError> {
-        Ok(SqliteStore::open_existing(&self.database)?)
+    /// The record, to be read; `None` if nothing was ever run here.
+    pub fn find_store(&self) -> Result<Option<Box<dyn Store>>, CliError> {
+        Ok(store::open_existing(&self.database)?)
     }
 }
 

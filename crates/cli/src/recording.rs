@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use model::{Envelope, Event};
 use report::Reporter;
 use runner::{Control, Listener};
-use store::{SqliteStore, Store, StoreError};
+use store::{Store, StoreError};
 use tokio::sync::mpsc::UnboundedSender;
 
 use self::backlog::Backlog;
@@ -54,7 +54,7 @@ impl Recording {
     /// # Errors
     /// If a thread cannot be started.
     pub fn start(
-        mut store: SqliteStore,
+        mut store: Box<dyn Store>,
         reporters: Vec<Box<dyn Reporter>>,
         controls: UnboundedSender<Control>,
     ) -> std::io::Result<Self> {

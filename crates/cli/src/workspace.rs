@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use model::RunRow;
 use serde_json::Value;
-use store::{RunFilter, SqliteStore, Store};
+use store::{RunFilter, Store};
 
 use crate::error::CliError;
 use crate::global::Global;
@@ -30,8 +30,13 @@ impl WorkspaceArgs {
     /// `named` is an iteration. A workspace without runs stands for the recorded runs of its skill.
     ///
     /// # Errors
-    /// If the workspace has no such run, or one for each of several skills; if the record does not exist.
-    pub fn find(&self, global: &Global, named: Option<&str>, default: &str) -> Result<(SqliteStore, RunRow), CliError> {
+    /// A workspace without such a run, or with one for each of several skills; a record that is not there.
+    pub fn find(
+        &self,
+        global: &Global,
+        named: Option<&str>,
+        default: &str,
+    ) -> Result<(Box<dyn Store>, RunRow), CliError> {
         let workplace = Workplace::find(global, &[])?;
         let Some(workspace) = &self.workspace else {
             let store = workplace.read_store()?;
@@ -41,12 +46,12 @@ impl WorkspaceArgs {
         let iteration = self.iteration.as_deref().or(named);
         if !workspace.exists() {
             let store = workplace.read_store()?;
-            let run = recorded(&store, workspace, iteration)?;
+            let run = recorded(&*store, workspace, iteration)?;
             return Ok((store, run));
         }
         let Written { run, record } = run_in(workspace, iteration)?;
         let store = match record.filter(|_| global.state.is_none()) {
-            Some(record) => SqliteStore::open_existing(&record)?.ok_or_else(|| {
+            Some(record) => store::open_existing(&record)?.ok_or_else(|| {
                 CliError::usage(format!("the run {run} was recorded in {}, which is not there", record.display()))
                     .hint("`--state DIR` names the folder that the record is in now")
             })?,
@@ -97,9 +102,9 @@ fn run_in(workspace: &Path, iteration: Option<&str>) -> Result<Written, CliError
     Ok(Written { run, record: text("record").map(PathBuf::from) })
 }
 
-/// Returns the newest recorded run for the path of a workspace: `…/SKILL-workspace/iteration-N`, either part of which
-/// may be missing. Runs without a label are the first iteration.
-fn recorded(store: &SqliteStore, workspace: &Path, iteration: Option<&str>) -> Result<RunRow, CliError> {
+/// The newest recorded run that the path of a workspace stands for: `…/SKILL-workspace/iteration-N`, either part of which may
+/// be missing. Runs without a label are the first iteration.
+fn recorded(store: &dyn Store, workspace: &Path, iteration: Option<&str>) -> Result<RunRow, CliError> {
     let names = || workspace.iter().rev().filter_map(|name| name.to_str());
     let skill = names().find_map(|name| name.strip_suffix("-workspace")).filter(|skill| *skill != "eval");
     let iteration = iteration.or_else(|| names().next()?.strip_prefix("iteration-"));

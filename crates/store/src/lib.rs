@@ -7,12 +7,30 @@
 //!
 //! The store does not know reports and decides nothing: it returns the events as they were written.
 
-mod migrate;
-mod pack;
 mod record;
 mod selector;
 mod sqlite;
 
-pub use record::{BlobInfo, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
+use std::path::Path;
+
+pub use record::{RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 pub use selector::{SelectError, Selectable, select_run, select_trial};
-pub use sqlite::SqliteStore;
+use sqlite::SqliteStore;
+
+/// Opens the record at `path` to write runs of the process `owner_pid`, and makes it if there is none. The folder must be
+/// there. A file that a newer program wrote, or that is not a record, is refused and left as it is, byte for byte.
+///
+/// # Errors
+/// When the file is not a record that this version can write.
+pub fn open(path: &Path, owner_pid: u32) -> Result<Box<dyn Store>, StoreError> {
+    Ok(Box::new(SqliteStore::open(path)?.owned_by(owner_pid)))
+}
+
+/// Opens the record at `path`; `None` if there is none. Makes no file. A record that this user may only read is opened
+/// to be read.
+///
+/// # Errors
+/// When the file is not a record that this version can read.
+pub fn open_existing(path: &Path) -> Result<Option<Box<dyn Store>>, StoreError> {
+    Ok(SqliteStore::open_existing(path)?.map(|store| Box::new(store) as Box<dyn Store>))
+}

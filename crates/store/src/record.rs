@@ -1,4 +1,4 @@
-//! Interface of a store, independent of the storage.
+//! The interface of every store, whatever holds the data.
 
 use std::path::PathBuf;
 
@@ -13,10 +13,7 @@ pub trait Store: Send {
     /// `run_started`. After this method returns, they survive the end of the process, however it ends.
     fn append(&mut self, events: &[Envelope]) -> Result<(), StoreError>;
 
-    /// Appends `bytes` to the data of a trial under `name`, such as the agent's raw output.
-    fn append_blob(&mut self, run: &str, trial: &str, name: &str, bytes: &[u8]) -> Result<(), StoreError>;
-
-    /// Returns recorded runs, newest first.
+    /// Recorded runs, newest first.
     fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError>;
 
     /// Returns the settings and planned trials of the run with that full id.
@@ -51,13 +48,7 @@ pub trait Store: Send {
     /// Returns the trials of a run that have started and have no outcome, in the order in which they started.
     fn live(&self, run: &str) -> Result<Vec<LiveTrial>, StoreError>;
 
-    /// Returns the data stored beside the events of a trial.
-    fn blobs(&self, run: &str, trial: &str) -> Result<Vec<BlobInfo>, StoreError>;
-
-    /// Returns everything that was appended under `name`; `None` if nothing was.
-    fn blob(&self, run: &str, trial: &str, name: &str) -> Result<Option<Vec<u8>>, StoreError>;
-
-    /// Deletes a run and everything that belongs to it.
+    /// Forgets a run and everything that belongs to it.
     fn remove(&mut self, run: &str) -> Result<(), StoreError>;
 
     /// Calls `each` with the known events of a run in order. Returns the number of events that were left out because
@@ -166,15 +157,6 @@ impl StoredEvent {
     }
 }
 
-/// Data stored beside a trial's events.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BlobInfo {
-    /// Name.
-    pub name: String,
-    /// Length in bytes.
-    pub length: u64,
-}
-
 impl Selectable for RunRow {
     fn id(&self) -> &str {
         &self.id
@@ -220,10 +202,10 @@ pub enum StoreError {
         /// Path of the file.
         path: PathBuf,
     },
-    /// The database reported an error.
+    /// The backend cannot read or write; why, in its own words.
     #[error("the record cannot be read or written: {0}")]
-    Database(#[from] rusqlite::Error),
-    /// The stored data cannot be interpreted.
+    Backend(String),
+    /// What is stored cannot be understood.
     #[error("the record is damaged: {0}")]
     Damaged(String),
     /// No run has that id.

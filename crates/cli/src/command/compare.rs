@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use model::TrialRow;
 use report::Comparison;
 use serde_json::json;
-use store::{Store, TrialFilter};
+use store::TrialFilter;
 
 use crate::error::CliError;
 use crate::exit;
@@ -70,7 +70,7 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
     let (had, has) = (old.info(&before.id)?.skills, new.info(&after.id)?.skills);
     let mut comparison = Comparison::of(&was, &is, threshold).with_skills(&had, &has);
     if [&was, &is].into_iter().any(|trials| has_arms(trials)) && was.len().max(is.len()) <= READ_WHOLE {
-        let (was, is) = (super::status::details(&old, &before)?, super::status::details(&new, &after)?);
+        let (was, is) = (super::status::details(&*old, &before)?, super::status::details(&*new, &after)?);
         comparison = comparison.with_arms(&was.figures, &is.figures, &is.agents);
     }
     if args.json || args.format == Format::Json {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use store::{SqliteStore, Store, TrialFilter};
+use store::{Store, TrialFilter};
 
 use crate::error::CliError;
 use crate::global::Global;
@@ -37,7 +37,7 @@ pub fn run(global: &Global, args: &HistoryArgs, terminal: &Terminal) -> Result<E
     };
     // Without any runs, the history is empty; that is not an error.
     let store = workplace.find_store()?;
-    let is_named = |store: &SqliteStore| named(store, args.suite.as_deref(), args.case.as_deref());
+    let is_named = |store: &dyn Store| named(store, args.suite.as_deref(), args.case.as_deref());
     if args.json {
         // A long history is written as it is read.
         let mut list = terminal.json_list();
@@ -48,7 +48,7 @@ pub fn run(global: &Global, args: &HistoryArgs, terminal: &Terminal) -> Result<E
                 list.add(&report::history_json(&trial))
             })?;
             if is_empty {
-                is_named(store)?;
+                is_named(&**store)?;
             }
         }
         list.end();
@@ -56,14 +56,14 @@ pub fn run(global: &Global, args: &HistoryArgs, terminal: &Terminal) -> Result<E
     }
     let trials = store.as_ref().map_or_else(|| Ok(Vec::new()), |store| store.trials(&filter))?;
     if let (true, Some(store)) = (trials.is_empty(), &store) {
-        is_named(store)?;
+        is_named(&**store)?;
     }
     terminal.out(&report::history(&trials, &terminal.out_style));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns an error if trials are recorded, but none of that suite or case.
-pub fn named(store: &SqliteStore, suite: Option<&str>, case: Option<&str>) -> Result<(), CliError> {
+/// An error if some trial is recorded, but none of that suite or case.
+pub fn named(store: &dyn Store, suite: Option<&str>, case: Option<&str>) -> Result<(), CliError> {
     let all = store.trials(&TrialFilter::default())?;
     let missing = [("suite", suite), ("case", case)].into_iter().find_map(|(what, name)| Some((what, name?)));
     let (false, Some((what, name))) = (all.is_empty(), missing) else { return Ok(()) };

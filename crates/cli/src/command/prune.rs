@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::RunRow;
 use sandbox::prune::{self, Purpose};
-use store::{RunFilter, Store};
+use store::RunFilter;
 
 use crate::error::CliError;
 use crate::global::Global;

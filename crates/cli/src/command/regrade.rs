@@ -10,7 +10,7 @@ use model::{Event, RunInfo, RunRow, TrialRecord};
 use report::Reporter;
 use runner::{Archive, PlanRequest, Regrade, RegradeRequest, Selection, Testimony};
 use serde_json::{Map, Value, json};
-use store::{SqliteStore, Store, StoredEvent, TrialFilter};
+use store::{Store, StoredEvent, TrialFilter};
 
 use super::run::{carry_out, conclude};
 use crate::error::CliError;
@@ -78,13 +78,13 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
         return Err(CliError::usage(format!("the run {} is still going on (process {pid})", run.short)));
     }
     let then = store.info(&run.id)?;
-    let records = records(&store, &run, &then)?;
+    let records = records(&*store, &run, &then)?;
     if records.is_empty() {
         return Err(CliError::nothing(format!("the run {} has no finished trial", run.short)));
     }
-    let run_args = run_args(args, &store, &then, &records)?;
-    open_reports(&args.report)?;
-    let Prepared { workplace, resolved, regrade, mut diagnostics } = prepare(global, run_args, &then, records)?;
+    let run_args = run_args(args, &*store, &then, &records)?;
+    open_reports(&run_args)?;
+    let Prepared { workplace, resolved, regrade, mut diagnostics } = prepare(global, run_args.clone(), &then, records)?;
     let mask = Mask::of(&workplace.environment).with_secrets(&resolved.run.secrets);
     diagnostics.iter_mut().for_each(|problem| without_secrets(problem, &mask));
     terminal.diagnostics(&diagnostics);
@@ -114,8 +114,8 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     conclude(&args.gates, ended, terminal)
 }
 
-/// Returns the recorded trials of the run, in the order of the plan.
-fn records(store: &SqliteStore, run: &RunRow, info: &RunInfo) -> Result<Vec<TrialRecord>, CliError> {
+/// What the run recorded of its trials, in the order it had them.
+fn records(store: &dyn Store, run: &RunRow, info: &RunInfo) -> Result<Vec<TrialRecord>, CliError> {
     let rows = store.trials(&TrialFilter::of_run(&run.id))?;
     let finished: BTreeSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
     let planned = info.trials.iter().map(ToString::to_string).filter(|id| finished.contains(id.as_str()));
@@ -125,7 +125,7 @@ fn records(store: &SqliteStore, run: &RunRow, info: &RunInfo) -> Result<Vec<Tria
 /// Returns the arguments of `run` that load the suites of that run today.
 fn run_args(
     args: &RegradeArgs,
-    store: &SqliteStore,
+    store: &dyn Store,
     then: &RunInfo,
     records: &[TrialRecord],
 ) -> Result<RunArgs, CliError> {
@@ -146,8 +146,8 @@ fn run_args(
     Ok(run)
 }
 
-/// Returns the files of the cases, as the trials of an older record name them.
-fn files(store: &SqliteStore, run: &str, records: &[TrialRecord]) -> Result<Vec<String>, CliError> {
+/// The files of the cases, as the trials of an older record tell them.
+fn files(store: &dyn Store, run: &str, records: &[TrialRecord]) -> Result<Vec<String>, CliError> {
     let mut files: BTreeSet<String> = BTreeSet::new();
     for record in records {
         files.extend(store.trial_events(run, &record.id)?.into_iter().find_map(|event| match event.known()?.event {
@@ -245,7 +245,7 @@ fn info(args: &RegradeArgs, resolved: &Resolved, regrade: &Regrade, then: &RunIn
 
 /// The trials of one run.
 struct Recorded {
-    store: Mutex<SqliteStore>,
+    store: Mutex<Box<dyn Store>>,
     run: String,
 }
 

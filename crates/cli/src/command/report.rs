@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use report::{Opening, Style};
-use store::Store;
 
 use crate::error::CliError;
 use crate::global::Global;

@@ -119,7 +119,7 @@ pub(super) struct Ended {
 /// Runs the future of `drive`, which gets the controls and the listener, and records its events.
 pub(super) fn carry_out<F: Future<Output = Result<RunEnd, Breakage>>>(
     jobs: usize,
-    store: store::SqliteStore,
+    store: Box<dyn store::Store>,
     reporters: Vec<Box<dyn Reporter>>,
     drive: impl FnOnce(mpsc::UnboundedReceiver<Control>, Arc<dyn Listener>) -> F,
 ) -> Result<Ended, CliError> {

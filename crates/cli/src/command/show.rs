@@ -33,7 +33,7 @@ pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<Exit
         terminal.json(&report::show_json(&record, &events, &row.run));
     } else {
         terminal.out(&report::show(&record, &events, &row.run, &terminal.out_style));
-        terminal.out(&others(&store, &row, &args.trial)?);
+        terminal.out(&others(&*store, &row, &args.trial)?);
     }
     Ok(ExitCode::SUCCESS)
 }

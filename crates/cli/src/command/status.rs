@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use model::{Event, RunRow};
 use report::{Arms, Details, StatusView};
 use serde_json::json;
-use store::{SqliteStore, Store, StoreError, TrialFilter};
+use store::{Store, StoreError, TrialFilter};
 
 use crate::error::CliError;
 use crate::global::Global;
@@ -35,7 +35,7 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
     let trials = store.trials(&TrialFilter::of_run(&run.id))?;
     let live = store.live(&run.id)?;
     let alive = run.finished_at.is_none() && run.owner_pid.is_some_and(machine::is_alive);
-    let details = if run.finished <= READ_WHOLE { details(&store, &run)? } else { Details::default() };
+    let details = if run.finished <= READ_WHOLE { details(&*store, &run)? } else { Details::default() };
     if args.json {
         let Arms { arms, deltas } = Arms::of(&details.figures, &details.agents);
         let over_budget: Vec<_> =
@@ -53,8 +53,8 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads the details of a run that no list contains from its events.
-pub fn details(store: &SqliteStore, run: &RunRow) -> Result<Details, StoreError> {
+/// What of a run stands in no list: its events have it.
+pub fn details(store: &dyn Store, run: &RunRow) -> Result<Details, StoreError> {
     let mut details = Details { agents: store.info(&run.id)?.agents, ..Details::default() };
     store.replay(&run.id, &mut |envelope| match &envelope.event {
         Event::TrialFinished(record) => details.add(record),

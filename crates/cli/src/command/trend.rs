@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use store::{Store, TrialFilter};
+use store::TrialFilter;
 
 use crate::error::CliError;
 use crate::global::Global;
@@ -37,7 +37,7 @@ pub fn run(global: &Global, args: &TrendArgs, terminal: &Terminal) -> Result<Exi
         ..TrialFilter::default()
     })?;
     if trials.is_empty() {
-        super::history::named(&store, args.suite.as_deref(), args.case.as_deref())?;
+        super::history::named(&*store, args.suite.as_deref(), args.case.as_deref())?;
     }
     if args.json {
         terminal.json(&json!({"schema": "trialrun.trend/1", "trials": trials}));

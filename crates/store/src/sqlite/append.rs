@@ -6,16 +6,16 @@ use model::{Envelope, Event, RunInfo, Summary};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::finish::{Group, Lines};
-use super::run_number;
+use super::pack::{Packer, damaged};
+use super::{SqliteError, run_number};
 use crate::StoreError;
-use crate::pack::{Packer, damaged};
 
 pub(super) fn append(
     connection: &mut Connection,
     packer: &mut Packer,
     owner_pid: Option<u32>,
     events: &[Envelope],
-) -> Result<(), StoreError> {
+) -> Result<(), SqliteError> {
     if events.is_empty() {
         return Ok(());
     }
@@ -55,7 +55,7 @@ struct Batch<'a, 'e> {
 }
 
 impl<'e> Batch<'_, 'e> {
-    fn add(&mut self, envelope: &'e Envelope) -> Result<(), StoreError> {
+    fn add(&mut self, envelope: &'e Envelope) -> Result<(), SqliteError> {
         let run = self.run(envelope)?;
         let trial = match (&envelope.trial, &envelope.event) {
             (Some(trial), _) => &**trial,
@@ -83,21 +83,21 @@ impl<'e> Batch<'_, 'e> {
         Ok(())
     }
 
-    /// Returns the number of the event's run. The run's first event creates the run.
-    fn run(&mut self, envelope: &'e Envelope) -> Result<i64, StoreError> {
+    /// The number of the event's run, which begins with its first event.
+    fn run(&mut self, envelope: &'e Envelope) -> Result<i64, SqliteError> {
         if let Some((_, run)) = self.runs.iter().find(|(id, _)| **id == *envelope.run) {
             return Ok(*run);
         }
         let run = match (run_number(self.transaction, &envelope.run)?, &envelope.event) {
             (Some(run), _) => run,
             (None, Event::RunStarted(info)) => insert_run(self.transaction, self.packer, self.owner_pid, info)?,
-            (None, _) => return Err(StoreError::UnknownRun(envelope.run.to_string())),
+            (None, _) => return Err(StoreError::UnknownRun(envelope.run.to_string()).into()),
         };
         self.runs.push((&envelope.run, run));
         Ok(run)
     }
 
-    fn close(mut self) -> Result<(), StoreError> {
+    fn close(mut self) -> Result<(), SqliteError> {
         for (run, group) in &mut self.groups {
             group.write(self.transaction, self.packer, *run)?;
             group.leave(&mut self.packer.room);
@@ -119,7 +119,7 @@ fn insert_run(
     packer: &mut Packer,
     owner_pid: Option<u32>,
     info: &RunInfo,
-) -> Result<i64, StoreError> {
+) -> Result<i64, SqliteError> {
     let json = serde_json::to_vec(info).map_err(|error| damaged(&error))?;
     transaction
         .prepare_cached(
@@ -149,7 +149,7 @@ fn finish_run(
     summary: &Summary,
     duration_ms: u64,
     signal: Option<&str>,
-) -> Result<(), StoreError> {
+) -> Result<(), SqliteError> {
     let summary = serde_json::to_string(summary).map_err(|error| damaged(&error))?;
     transaction
         .prepare_cached("UPDATE runs SET finished_us = ?2, duration_ms = ?3, signal = ?4, summary = ?5 WHERE no = ?1")?

@@ -3,8 +3,9 @@
 use model::{Envelope, Event, Letterhead, Tokens, TrialRecord};
 use rusqlite::{Statement, Transaction, params};
 
+use super::SqliteError;
+use super::pack::{Packer, damaged};
 use crate::StoreError;
-use crate::pack::{Packer, damaged};
 
 /// Size in bytes at which a pack is closed. Reading one trial unpacks the whole pack.
 const FULL: usize = 256 * 1024;
@@ -28,7 +29,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn push(&mut self, envelope: &Envelope) -> Result<(), StoreError> {
+    pub(super) fn push(&mut self, envelope: &Envelope) -> Result<(), SqliteError> {
         self.from_the_start |= envelope.attempt == Some(1) && matches!(envelope.event, Event::TrialStarted { .. });
         self.head.write(envelope, &mut self.text).map_err(|error| damaged(&error))?;
         self.ends.push((envelope.seq, self.text.len()));
@@ -92,7 +93,7 @@ impl<'e> Group<'e> {
         id: &'e str,
         record: &'e TrialRecord,
         lines: &Lines,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), SqliteError> {
         let start = self.text.len();
         let before = if lines.from_the_start { None } else { self.take_journal(transaction, run, id)? };
         self.text.extend_from_slice(&lines.text);
@@ -101,8 +102,8 @@ impl<'e> Group<'e> {
         Ok(())
     }
 
-    /// Moves the trial's events from the journal into this group. Returns the number of the first event.
-    fn take_journal(&mut self, transaction: &Transaction<'_>, run: i64, id: &str) -> Result<Option<u64>, StoreError> {
+    /// Moves the trial's part of the journal here. The number of its first event.
+    fn take_journal(&mut self, transaction: &Transaction<'_>, run: i64, id: &str) -> Result<Option<u64>, SqliteError> {
         let mut first = None;
         let mut select =
             transaction.prepare_cached("SELECT seq, event FROM journal WHERE run = ?1 AND trial = ?2 ORDER BY seq")?;
@@ -130,7 +131,7 @@ impl<'e> Group<'e> {
         transaction: &Transaction<'_>,
         packer: &mut Packer,
         run: i64,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), SqliteError> {
         if self.trials.is_empty() {
             return Ok(());
         }
@@ -152,8 +153,8 @@ impl<'e> Group<'e> {
 }
 
 impl Finished<'_> {
-    /// Writes the trial's row with [`INSERT_TRIAL`].
-    fn insert(&self, insert: &mut Statement<'_>, run: i64, pack: i64) -> Result<(), StoreError> {
+    /// Writes its row by way of [`INSERT_TRIAL`].
+    fn insert(&self, insert: &mut Statement<'_>, run: i64, pack: i64) -> Result<(), SqliteError> {
         let record = self.record;
         let (tokens, cost_usd) = spent(record);
         insert.execute(params![

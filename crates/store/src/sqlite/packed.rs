@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use rusqlite::{Connection, Row};
 
+use super::SqliteError;
+use super::pack::unpack_text;
 use crate::StoreError;
-use crate::pack::unpack_text;
 
 /// Number of packs that are cached. Reading a run in order alternates between few of them.
 const KEPT: usize = 4;
@@ -36,8 +37,8 @@ pub(super) struct Packs {
 }
 
 impl Packs {
-    /// Returns the events at `place`, one line of JSON each.
-    pub(super) fn lines(&mut self, connection: &Connection, place: Place) -> Result<&str, StoreError> {
+    /// The events at `place`, a line of JSON each.
+    pub(super) fn lines(&mut self, connection: &Connection, place: Place) -> Result<&str, SqliteError> {
         match self.kept.iter().position(|(pack, _)| *pack == place.pack) {
             Some(at) => self.kept.swap(0, at),
             None => {
@@ -48,12 +49,12 @@ impl Packs {
         }
         let text = self.kept.front().map_or("", |(_, text)| text.as_str());
         let lines = text.get(place.start..place.end.unwrap_or(text.len()));
-        lines.ok_or_else(|| StoreError::Damaged("a trial is not where it should be in its pack".into()))
+        lines.ok_or_else(|| StoreError::Damaged("a trial is not where it should be in its pack".into()).into())
     }
 }
 
-fn read(connection: &Connection, pack: i64) -> Result<String, StoreError> {
+fn read(connection: &Connection, pack: i64) -> Result<String, SqliteError> {
     let packed: Vec<u8> =
         connection.prepare_cached("SELECT events FROM packs WHERE no = ?1")?.query_row([pack], |row| row.get(0))?;
-    unpack_text(&packed)
+    Ok(unpack_text(&packed)?)
 }

@@ -6,14 +6,15 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 use serde::de::DeserializeOwned;
 
+use super::SqliteError;
+use super::pack::{damaged, event, unpack};
 use super::packed::{Packs, Place};
-use crate::pack::{damaged, event, unpack};
 use crate::{RunFilter, StoreError, TrialFilter};
 
 /// Minimum length of a shortened id.
 const SHORTEST: usize = 8;
 
-pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError> {
+pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<RunRow>, SqliteError> {
     let mut statement = connection.prepare_cached(
         "SELECT id, label, regrade_of, started_us, finished_us, duration_ms, signal, owner_pid, version, planned,
              finished, summary
@@ -42,9 +43,9 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ru
     Ok(runs)
 }
 
-/// Sets each run's short id: the shortest prefix that no other run's id has. Only the neighbours in sort order need
-/// to be compared, because no other id shares a longer prefix.
-fn shorten(connection: &Connection, runs: &mut [RunRow]) -> Result<(), StoreError> {
+/// Gives each run the shortest front of its id that no other run's id has. Only its neighbours in order can share more
+/// of it than any other.
+fn shorten(connection: &Connection, runs: &mut [RunRow]) -> Result<(), SqliteError> {
     let mut before = connection.prepare_cached("SELECT max(id) FROM runs WHERE id < ?1")?;
     let mut after = connection.prepare_cached("SELECT min(id) FROM runs WHERE id > ?1")?;
     for run in runs {
@@ -62,7 +63,7 @@ pub(super) fn each_trial(
     connection: &Connection,
     filter: &TrialFilter,
     take: &mut dyn FnMut(TrialRow) -> bool,
-) -> Result<(), StoreError> {
+) -> Result<(), SqliteError> {
     let mut conditions = String::new();
     let mut values: Vec<Value> = Vec::new();
     let mut require = |condition: &str, value: &Option<String>| {
@@ -122,17 +123,17 @@ pub(super) fn each_trial(
     Ok(())
 }
 
-pub(super) fn info(connection: &Connection, run: &str) -> Result<RunInfo, StoreError> {
+pub(super) fn info(connection: &Connection, run: &str) -> Result<RunInfo, SqliteError> {
     let packed: Option<Vec<u8>> = connection
         .prepare_cached("SELECT info FROM infos JOIN runs ON runs.no = infos.run WHERE runs.id = ?1")?
         .query_row([run], |row| row.get(0))
         .optional()?;
     let packed = packed.ok_or_else(|| StoreError::UnknownRun(run.to_owned()))?;
-    serde_json::from_slice(&unpack(&packed)?).map_err(|error| damaged(&error))
+    Ok(serde_json::from_slice(&unpack(&packed)?).map_err(|error| damaged(&error))?)
 }
 
-/// Returns a trial's record, which is in its last event.
-pub(super) fn trial(connection: &Connection, run: &str, trial: &str) -> Result<TrialRecord, StoreError> {
+/// The record is in the trial's last event.
+pub(super) fn trial(connection: &Connection, run: &str, trial: &str) -> Result<TrialRecord, SqliteError> {
     let place = connection
         .prepare_cached(
             "SELECT pack, pack_start, pack_end FROM trials JOIN runs ON runs.no = trials.run
@@ -146,7 +147,7 @@ pub(super) fn trial(connection: &Connection, run: &str, trial: &str) -> Result<T
     let (_, last) = event(last)?;
     match last.known().map(|envelope| envelope.event) {
         Some(Event::TrialFinished(record)) => Ok(*record),
-        _ => Err(StoreError::Damaged(format!("the last event of `{trial}` is not its outcome"))),
+        _ => Err(StoreError::Damaged(format!("the last event of `{trial}` is not its outcome")).into()),
     }
 }
 

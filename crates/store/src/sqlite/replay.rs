@@ -6,9 +6,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use model::{Event, LiveTrial};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
+use super::pack::{damaged, event};
 use super::packed::{Packs, Place};
-use super::run_number;
-use crate::pack::event;
+use super::{SqliteError, run_number};
 use crate::{StoreError, StoredEvent};
 
 /// Number of journal rows that are read at a time.
@@ -37,7 +37,7 @@ pub(super) struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    pub(super) fn of(connection: &'a Connection, run: &str) -> Result<Self, StoreError> {
+    pub(super) fn of(connection: &'a Connection, run: &str) -> Result<Self, SqliteError> {
         let transaction = connection.unchecked_transaction()?;
         let number = run_number(&transaction, run)?.ok_or_else(|| StoreError::UnknownRun(run.to_owned()))?;
         let mut sources = Vec::new();
@@ -62,7 +62,7 @@ impl<'a> Events<'a> {
         Ok(Self { transaction, run: number, packs: Packs::default(), sources, next })
     }
 
-    fn take(&mut self, at: usize) -> Result<Option<StoredEvent>, StoreError> {
+    fn take(&mut self, at: usize) -> Result<Option<StoredEvent>, SqliteError> {
         let Some(source) = self.sources.get_mut(at) else { return Ok(None) };
         if let Source::Packed(place) = *source {
             *source = Source::Lines(events(self.packs.lines(&self.transaction, place)?)?.into());
@@ -96,7 +96,7 @@ impl Iterator for Events<'_> {
                 Ok(None) => {}
                 Err(error) => {
                     self.next.clear();
-                    return Some(Err(error));
+                    return Some(Err(error.into()));
                 }
             }
         }
@@ -105,7 +105,7 @@ impl Iterator for Events<'_> {
 }
 
 /// Reads the next rows of a journal source that has none left in memory.
-fn fill(connection: &Connection, run: i64, source: &mut Source) -> Result<(), StoreError> {
+fn fill(connection: &Connection, run: i64, source: &mut Source) -> Result<(), SqliteError> {
     if let Source::Journal { trial, page, after } = source
         && page.is_empty()
     {
@@ -127,19 +127,19 @@ fn journal(
     trial: &str,
     after: i64,
     most: usize,
-) -> Result<Vec<(u64, StoredEvent)>, StoreError> {
+) -> Result<Vec<(u64, StoredEvent)>, SqliteError> {
     let mut statement = connection
         .prepare_cached("SELECT event FROM journal WHERE run = ?1 AND trial = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4")?;
     let mut rows = statement.query(params![run, trial, after, i64::try_from(most).unwrap_or(-1)])?;
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
-        events.push(event(row.get_ref(0)?.as_str().map_err(|error| crate::pack::damaged(&error))?)?);
+        events.push(event(row.get_ref(0)?.as_str().map_err(|error| damaged(&error))?)?);
     }
     Ok(events)
 }
 
-/// Returns all events of one trial.
-pub(super) fn of_trial(connection: &Connection, run: i64, trial: &str) -> Result<Vec<StoredEvent>, StoreError> {
+/// Every event of one trial.
+pub(super) fn of_trial(connection: &Connection, run: i64, trial: &str) -> Result<Vec<StoredEvent>, SqliteError> {
     let finished = connection
         .prepare_cached("SELECT pack, pack_start, pack_end FROM trials WHERE run = ?1 AND id = ?2")?
         .query_row(params![run, trial], Place::of)
@@ -152,8 +152,8 @@ pub(super) fn of_trial(connection: &Connection, run: i64, trial: &str) -> Result
     Ok(told.into_iter().map(|(_, event)| event).collect())
 }
 
-/// Returns the trials that have started and have no outcome.
-pub(super) fn live(connection: &Connection, run: i64) -> Result<Vec<LiveTrial>, StoreError> {
+/// The trials that have begun and have no outcome.
+pub(super) fn live(connection: &Connection, run: i64) -> Result<Vec<LiveTrial>, SqliteError> {
     let mut statement = connection.prepare_cached(
         "SELECT trial FROM journal
          WHERE run = ?1 AND trial <> '' AND trial NOT IN (SELECT id FROM trials WHERE run = ?1)

@@ -1,4 +1,4 @@
-//! Tables. A released step is never changed: the next format is another step.
+//! The tables. A step, once released, is never changed: the next format is another step. The table `blobs` is not used.
 
 /// Application id of our files (`trln`).
 pub(super) const MARK: u32 = 0x7472_6c6e;

@@ -6,6 +6,7 @@ use model::{
     AttemptRecord, Ending, Envelope, Event, Limits, Outcome, Phases, RunInfo, SkillInfo, Step, Summary, Tokens,
     ToolCall, TrialId, TrialRecord,
 };
+use rusqlite::params;
 use serde_json::json;
 
 use super::*;
@@ -520,24 +521,6 @@ fn processes_that_make_the_record_at_once_share_it() {
     for run in store.runs(&RunFilter::default()).unwrap() {
         assert_eq!(replayed(&store, &run.id).len(), 3);
     }
-}
-
-#[test]
-fn raw_output_grows_chunk_by_chunk() {
-    let scratch = scratch();
-    let mut store = scratch.store();
-    store.append(&[Story::of(RUN).started(&["a"])]).unwrap();
-    let trial = id("a").to_string();
-    for chunk in ["one\n", "two\n", ""] {
-        store.append_blob(RUN, &trial, "stdout", chunk.as_bytes()).unwrap();
-    }
-    store.append_blob(RUN, &trial, "stderr", &[0, 255]).unwrap();
-    assert_eq!(store.blob(RUN, &trial, "stdout").unwrap().as_deref(), Some(b"one\ntwo\n".as_slice()));
-    assert_eq!(store.blob(RUN, &trial, "other").unwrap(), None);
-    let names: Vec<(String, u64)> =
-        store.blobs(RUN, &trial).unwrap().into_iter().map(|blob| (blob.name, blob.length)).collect();
-    assert_eq!(names, [("stderr".into(), 2), ("stdout".into(), 8)]);
-    assert!(matches!(store.append_blob("no", &trial, "x", b""), Err(StoreError::UnknownRun(_))));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use model::{Event, RepositoryChange, SideEffects};
 use serde_json::Value;
-use store::{SqliteStore, Store, StoredEvent, TrialFilter};
+use store::{Store, StoredEvent, TrialFilter};
 
 use crate::error::CliError;
 
@@ -21,8 +21,8 @@ pub(super) fn file(run: &str) -> Option<PathBuf> {
     [path, &inside].into_iter().find(|path| path.is_file()).map(Path::to_owned)
 }
 
-/// Returns the side effects of a run's trials; for interrupted trials, those that are known.
-pub(super) fn of_run(store: &SqliteStore, run: &str) -> Result<Vec<SideEffects>, CliError> {
+/// What the trials of a run left; of those that were cut off, what is known.
+pub(super) fn of_run(store: &dyn Store, run: &str) -> Result<Vec<SideEffects>, CliError> {
     let mut left = Vec::new();
     for row in store.trials(&TrialFilter::of_run(run))? {
         left.extend(store.trial(run, &row.id)?.side_effects);

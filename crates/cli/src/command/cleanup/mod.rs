@@ -44,7 +44,7 @@ pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<E
                 return Err(CliError::usage(format!("the run {} still goes on", run.short))
                     .hint("what it leaves is known when it has ended"));
             }
-            manifest::of_run(&store, &run.id)?
+            manifest::of_run(&*store, &run.id)?
         }
     };
     if left.is_empty() {
@@ -60,7 +60,7 @@ pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<E
 
 /// Removes what the trials of a run that has just ended left on remotes.
 pub fn after_run(workplace: &Workplace, run: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let left = manifest::of_run(&workplace.read_store()?, run)?;
+    let left = manifest::of_run(&*workplace.read_store()?, run)?;
     if left.is_empty() { Ok(ExitCode::SUCCESS) } else { remove(&left, terminal) }
 }
 

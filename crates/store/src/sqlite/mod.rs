@@ -2,6 +2,8 @@
 
 mod append;
 mod finish;
+mod migrate;
+mod pack;
 mod packed;
 mod query;
 mod replay;
@@ -15,11 +17,29 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use model::{Envelope, LiveTrial, RunInfo, RunRow, TrialRecord, TrialRow};
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
-use crate::migrate::{Header, header, pending};
-use crate::pack::{Packer, unpack};
-use crate::{BlobInfo, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
+use self::migrate::{Header, header, pending};
+use self::pack::Packer;
+use crate::{RunFilter, Store, StoreError, StoredEvent, TrialFilter};
+
+/// Error of this backend. It keeps the library out of [`StoreError`].
+#[derive(Debug, thiserror::Error)]
+enum SqliteError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Library(#[from] rusqlite::Error),
+}
+
+impl From<SqliteError> for StoreError {
+    fn from(error: SqliteError) -> Self {
+        match error {
+            SqliteError::Store(error) => error,
+            SqliteError::Library(error) => Self::Backend(error.to_string()),
+        }
+    }
+}
 
 /// Timeout of a writer that waits for another one. A batch takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -50,8 +70,8 @@ impl SqliteStore {
         let path_of = path.to_owned();
         let mut store = Self { connection, packer: Packer::new()?, owner_pid: None, path: path_of, identity: None };
         store.prepare(path).map_err(|error| match error {
-            StoreError::Database(error) => no(&error),
-            error => error,
+            SqliteError::Library(error) => no(&error),
+            error => error.into(),
         })?;
         // Before it is prepared, the file may not exist.
         store.identity = Some(identity(path).map_err(|error| no(&error))?);
@@ -80,14 +100,15 @@ impl SqliteStore {
             let connection = Connection::open_with_flags(format!("file:{name}{query}"), flags)?;
             connection.busy_timeout(PATIENCE)?;
             let found = format(&connection)?;
-            Ok::<_, StoreError>((connection, found))
+            Ok::<_, rusqlite::Error>((connection, found))
         };
-        // If the index of the log cannot be created, nothing else writes either, so the file can be opened as
-        // immutable. That would ignore the contents of a log, so it is allowed only without one.
-        let (connection, found) = open("").or_else(|error| match has_log(path) {
-            true => Err(error),
-            false => open("?immutable=1"),
-        })?;
+        // Nobody writes where the index of the log cannot be made; what is in a log is missing then.
+        let (connection, found) = open("")
+            .or_else(|error| match has_log(path) {
+                true => Err(error),
+                false => open("?immutable=1"),
+            })
+            .map_err(SqliteError::from)?;
         if found != schema::STEPS.len() as u32 {
             let because = "its format is older, and to bring it up to date it must be written".to_owned();
             return Err(StoreError::Open { path: path.to_owned(), because });
@@ -101,7 +122,7 @@ impl SqliteStore {
         self
     }
 
-    fn prepare(&mut self, path: &Path) -> Result<(), StoreError> {
+    fn prepare(&mut self, path: &Path) -> Result<(), SqliteError> {
         let connection = &mut self.connection;
         connection.busy_timeout(PATIENCE)?;
         connection.set_prepared_statement_cache_capacity(32);
@@ -128,8 +149,8 @@ impl SqliteStore {
         Ok(connection.execute_batch(SAFELY)?)
     }
 
-    fn run_number(&self, run: &str) -> Result<i64, StoreError> {
-        run_number(&self.connection, run)?.ok_or_else(|| StoreError::UnknownRun(run.to_owned()))
+    fn run_number(&self, run: &str) -> Result<i64, SqliteError> {
+        Ok(run_number(&self.connection, run)?.ok_or_else(|| StoreError::UnknownRun(run.to_owned()))?)
     }
 }
 
@@ -143,37 +164,24 @@ impl Store for SqliteStore {
         }
     }
 
-    fn append_blob(&mut self, run: &str, trial: &str, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        let run = self.run_number(run)?;
-        let packed = self.packer.bytes(bytes)?;
-        self.connection
-            .prepare_cached(
-                "INSERT INTO blobs (run, trial, name, chunk, length, data)
-                 SELECT ?1, ?2, ?3, coalesce(max(chunk), 0) + 1, ?4, ?5
-                 FROM blobs WHERE run = ?1 AND trial = ?2 AND name = ?3",
-            )?
-            .execute(params![run, trial, name, bytes.len() as i64, packed])?;
-        Ok(())
-    }
-
     fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError> {
-        query::runs(&self.connection, filter)
+        Ok(query::runs(&self.connection, filter)?)
     }
 
     fn info(&self, run: &str) -> Result<RunInfo, StoreError> {
-        query::info(&self.connection, run)
+        Ok(query::info(&self.connection, run)?)
     }
 
     fn each_trial(&self, filter: &TrialFilter, take: &mut dyn FnMut(TrialRow) -> bool) -> Result<(), StoreError> {
-        query::each_trial(&self.connection, filter, take)
+        Ok(query::each_trial(&self.connection, filter, take)?)
     }
 
     fn trial(&self, run: &str, trial: &str) -> Result<TrialRecord, StoreError> {
-        query::trial(&self.connection, run, trial)
+        Ok(query::trial(&self.connection, run, trial)?)
     }
 
     fn trial_events(&self, run: &str, trial: &str) -> Result<Vec<StoredEvent>, StoreError> {
-        replay::of_trial(&self.connection, self.run_number(run)?, trial)
+        Ok(replay::of_trial(&self.connection, self.run_number(run)?, trial)?)
     }
 
     fn events<'a>(
@@ -184,42 +192,12 @@ impl Store for SqliteStore {
     }
 
     fn live(&self, run: &str) -> Result<Vec<LiveTrial>, StoreError> {
-        replay::live(&self.connection, self.run_number(run)?)
-    }
-
-    fn blobs(&self, run: &str, trial: &str) -> Result<Vec<BlobInfo>, StoreError> {
-        let run = self.run_number(run)?;
-        let mut statement = self.connection.prepare_cached(
-            "SELECT name, sum(length) FROM blobs WHERE run = ?1 AND trial = ?2 GROUP BY name ORDER BY name",
-        )?;
-        let rows = statement.query_map(params![run, trial], |row| {
-            Ok(BlobInfo { name: row.get(0)?, length: row.get::<_, i64>(1)?.unsigned_abs() })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    fn blob(&self, run: &str, trial: &str, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        let run = self.run_number(run)?;
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT data FROM blobs WHERE run = ?1 AND trial = ?2 AND name = ?3 ORDER BY chunk")?;
-        let mut whole = None;
-        let mut rows = statement.query(params![run, trial, name])?;
-        while let Some(row) = rows.next()? {
-            let chunk: Vec<u8> = row.get(0)?;
-            whole.get_or_insert_with(Vec::new).extend(unpack(&chunk)?);
-        }
-        Ok(whole)
+        Ok(replay::live(&self.connection, self.run_number(run)?)?)
     }
 
     fn remove(&mut self, run: &str) -> Result<(), StoreError> {
         let number = self.run_number(run)?;
-        self.connection.execute("DELETE FROM runs WHERE no = ?1", [number])?;
-        // Each step frees one page, so the statement is stepped until it ends.
-        let mut freeing = self.connection.prepare("PRAGMA incremental_vacuum")?;
-        let mut pages = freeing.query([])?;
-        while pages.next()?.is_some() {}
-        Ok(())
+        Ok(remove(&self.connection, number).map_err(SqliteError::from)?)
     }
 }
 
@@ -251,17 +229,17 @@ fn judge(path: &Path) -> Result<(), StoreError> {
     // The last commits may still be in the log beside the file.
     let (version, mark) = if has_log(path) {
         let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| no(&error))?;
-        reader.busy_timeout(PATIENCE)?;
-        // The transaction ensures that both values are of the same moment, even while another process writes them.
+        reader.busy_timeout(PATIENCE).map_err(|error| no(&error))?;
+        // Both are of one moment, although somebody may be writing them.
         reader.execute_batch("BEGIN").map_err(|error| no(&error))?;
         let mark = reader.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(|error| no(&error))?;
-        (format(&reader)?, mark)
+        (format(&reader).map_err(|error| no(&error))?, mark)
     } else {
         (version, mark)
     };
     if mark == schema::MARK {
         if version > schema::STEPS.len() as u32 { Err(newer(path, version)) } else { Ok(()) }
-    } else if mark == 0 && version == 0 && is_empty(path)? {
+    } else if mark == 0 && version == 0 && is_empty(path).map_err(|error| no(&error))? {
         Ok(())
     } else {
         Err(StoreError::Foreign { path: path.to_owned() })
@@ -280,8 +258,8 @@ fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-/// Returns `true` if a database has no tables, like one that another process is creating right now.
-fn is_empty(path: &Path) -> Result<bool, StoreError> {
+/// Whether a database has no tables, as one does that another process is making right now.
+fn is_empty(path: &Path) -> rusqlite::Result<bool> {
     let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     reader.busy_timeout(PATIENCE)?;
     let marked: u32 = reader.pragma_query_value(None, "application_id", |row| row.get(0))?;
@@ -289,9 +267,9 @@ fn is_empty(path: &Path) -> Result<bool, StoreError> {
     Ok(tables == 0 || marked == schema::MARK)
 }
 
-/// Enables the write-ahead log. Two processes that create the same file at once may contend here, and SQLite does not
-/// wait for this one lock by itself.
-fn write_ahead(connection: &Connection) -> Result<(), StoreError> {
+/// Turns the write-ahead log on. Two processes that make the same file at once can meet here, and SQLite does not wait
+/// for this one lock by itself.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     let start = Instant::now();
     loop {
         let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
@@ -308,20 +286,29 @@ fn write_ahead(connection: &Connection) -> Result<(), StoreError> {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && start.elapsed() < PATIENCE => {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
     }
 }
 
-fn format(connection: &Connection) -> Result<u32, StoreError> {
-    Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
+fn format(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
 fn newer(path: &Path, found: u32) -> StoreError {
     StoreError::Newer { path: path.to_owned(), found, known: schema::STEPS.len() as u32 }
 }
 
-fn run_number(connection: &Connection, run: &str) -> Result<Option<i64>, StoreError> {
+fn remove(connection: &Connection, run: i64) -> rusqlite::Result<()> {
+    connection.execute("DELETE FROM runs WHERE no = ?1", [run])?;
+    // Every step frees one page, so it is stepped to its end.
+    let mut freeing = connection.prepare("PRAGMA incremental_vacuum")?;
+    let mut pages = freeing.query([])?;
+    while pages.next()?.is_some() {}
+    Ok(())
+}
+
+fn run_number(connection: &Connection, run: &str) -> rusqlite::Result<Option<i64>> {
     let mut statement = connection.prepare_cached("SELECT no FROM runs WHERE id = ?1")?;
-    Ok(statement.query_row([run], |row| row.get(0)).optional()?)
+    statement.query_row([run], |row| row.get(0)).optional()
 }

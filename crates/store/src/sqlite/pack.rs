@@ -8,34 +8,34 @@ use crate::{StoreError, StoredEvent};
 /// Compression level. Trials of one suite are similar, and the fastest level compresses them as well as slower ones.
 const LEVEL: i32 = 1;
 
-/// Compressor. It keeps its tables, because creating them costs more than compressing a small trial.
-pub(crate) struct Packer {
+/// Compresses; keeps its tables, which cost more to make than a small trial costs to pack.
+pub(super) struct Packer {
     compressor: zstd::bulk::Compressor<'static>,
-    /// Reusable buffer for the next pack; empty.
-    pub(crate) room: Vec<u8>,
+    /// Room for what comes together for the next pack; empty.
+    pub(super) room: Vec<u8>,
 }
 
 impl Packer {
-    pub(crate) fn new() -> Result<Self, StoreError> {
+    pub(super) fn new() -> Result<Self, StoreError> {
         let compressor = zstd::bulk::Compressor::new(LEVEL).map_err(|error| damaged(&error))?;
         Ok(Self { compressor, room: Vec::new() })
     }
 
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
+    pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
         self.compressor.compress(bytes).map_err(|error| damaged(&error))
     }
 }
 
-pub(crate) fn unpack(packed: &[u8]) -> Result<Vec<u8>, StoreError> {
+pub(super) fn unpack(packed: &[u8]) -> Result<Vec<u8>, StoreError> {
     zstd::stream::decode_all(packed).map_err(|error| damaged(&error))
 }
 
-pub(crate) fn unpack_text(packed: &[u8]) -> Result<String, StoreError> {
+pub(super) fn unpack_text(packed: &[u8]) -> Result<String, StoreError> {
     String::from_utf8(unpack(packed)?).map_err(|error| damaged(&error))
 }
 
-/// Parses an event and its number. An event that this version cannot read is kept unchanged, if it has a number.
-pub(crate) fn event(line: &str) -> Result<(u64, StoredEvent), StoreError> {
+/// An event and its number. One that this version cannot read is kept as it is, as long as it says where it belongs.
+pub(super) fn event(line: &str) -> Result<(u64, StoredEvent), StoreError> {
     match serde_json::from_str::<Envelope>(line) {
         Ok(envelope) => Ok((envelope.seq, StoredEvent::Known(Box::new(envelope)))),
         Err(_) => {
@@ -47,6 +47,6 @@ pub(crate) fn event(line: &str) -> Result<(u64, StoredEvent), StoreError> {
     }
 }
 
-pub(crate) fn damaged(error: &dyn std::fmt::Display) -> StoreError {
+pub(super) fn damaged(error: &dyn std::fmt::Display) -> StoreError {
     StoreError::Damaged(error.to_string())
 }

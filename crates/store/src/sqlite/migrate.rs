@@ -5,8 +5,8 @@ use std::path::Path;
 
 /// Content of a file's first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Header {
-    /// The file does not exist or is empty: a database may be created there.
+pub(super) enum Header {
+    /// There is no file, or it is empty: a database may be made there.
     Absent,
     /// A database with this format number and application id.
     Database { version: u32, mark: u32 },
@@ -14,8 +14,8 @@ pub(crate) enum Header {
     Foreign,
 }
 
-/// Reads a file's first bytes. Opening the file as a database could already change it.
-pub(crate) fn header(path: &Path) -> std::io::Result<Header> {
+/// Reads a file's first bytes. Opening it as a database could already change it.
+pub(super) fn header(path: &Path) -> std::io::Result<Header> {
     let mut file = match path.canonicalize().and_then(|path| files::open(&path)) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Header::Absent),
@@ -31,8 +31,8 @@ pub(crate) fn header(path: &Path) -> std::io::Result<Header> {
     })
 }
 
-/// Returns the steps that a database of format `found` lacks; `None` if it is newer than all of them.
-pub(crate) fn pending(found: u32, steps: &'static [&'static str]) -> Option<&'static [&'static str]> {
+/// The steps that a database of format `found` lacks; `None` if it is newer than all of them.
+pub(super) fn pending(found: u32, steps: &'static [&'static str]) -> Option<&'static [&'static str]> {
     steps.get(usize::try_from(found).ok()?..)
 }
 

@@ -7,6 +7,8 @@
 //!
 //! The store does not know reports and decides nothing: it returns the events as they were written.
 
+#[cfg(test)]
+mod contract;
 mod record;
 mod selector;
 mod sqlite;

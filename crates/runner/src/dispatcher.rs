@@ -13,12 +13,14 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use crate::grader::Grader;
 use crate::hook::{self, Hook};
-use crate::lane::{self, Course, Current, Lane};
+use crate::job::{Job, JobQueue};
+use crate::lane::{self, Current, Lane};
 use crate::line::Line;
-use crate::plan::{ModelChoice, Plan, PlannedTrial};
+use crate::plan::{ModelChoice, Plan};
+use crate::regrade::{Archive, Regrade};
 use crate::spending::Spending;
 use crate::teller::{Listener, Teller};
-use crate::trial::{self, Grading, Halt, Shared};
+use crate::trial::{self, Halt, Shared};
 
 /// Maximum number of worker threads for trials that never wait. Processors limit their speed, and there are not more
 /// grading threads either.
@@ -52,20 +54,50 @@ pub async fn run(
     plan: Plan,
     host: Arc<Host>,
     info: RunInfo,
-    mut controls: mpsc::UnboundedReceiver<Control>,
+    controls: mpsc::UnboundedReceiver<Control>,
     listener: Arc<dyn Listener>,
 ) -> Result<RunEnd, Breakage> {
-    let shared = Arc::new(share(&plan, host).await?);
+    let shared = share(&plan, host).await?;
+    let jobs = plan.trials.into_iter().map(Job::Trial).collect();
+    Ok(dispatch(jobs, shared, info, controls, listener).await)
+}
+
+/// Grades recorded trials again, as a run of its own, with the evidence in `archive`. `listener` receives the events as
+/// for [`run`].
+///
+/// # Errors
+/// When it cannot begin: the grading threads cannot be started.
+pub async fn regrade(
+    regrade: Regrade,
+    host: Arc<Host>,
+    info: RunInfo,
+    controls: mpsc::UnboundedReceiver<Control>,
+    listener: Arc<dyn Listener>,
+    archive: Arc<dyn Archive>,
+) -> Result<RunEnd, Breakage> {
+    let Regrade { plan, trials, .. } = regrade;
+    let shared = share(&plan, host).await?;
+    let jobs = trials.into_iter().map(|recorded| Job::Regrade(Arc::new(recorded), Arc::clone(&archive))).collect();
+    Ok(dispatch(jobs, shared, info, controls, listener).await)
+}
+
+/// Starts jobs and waits for them, until all have an outcome.
+async fn dispatch(
+    jobs: Vec<Job>,
+    shared: Shared,
+    info: RunInfo,
+    mut controls: mpsc::UnboundedReceiver<Control>,
+    listener: Arc<dyn Listener>,
+) -> RunEnd {
     let mut dispatcher = Dispatcher {
         teller: Arc::new(Teller::new(&info.id, listener, Arc::clone(&shared.mask))),
-        jobs: plan.settings.jobs.max(1),
-        course: Arc::new(Course::new(plan.trials)),
-        shared,
+        queue: Arc::new(JobQueue::new(jobs)),
         halt: watch::channel(Halt::No).0,
         tasks: JoinSet::new(),
         running: HashMap::new(),
-        // A trial on a worker thread must not wait, and a post-grade command takes time.
-        lanes: plan.hook.as_ref().is_none_or(|hook| hook.commands(HookKind::PostGrade).is_empty()),
+        // A lane waits for nothing, and a command takes its time.
+        lanes: shared.hook.as_ref().is_none_or(|hook| hook.commands(HookKind::PostGrade).is_empty()),
+        shared: Arc::new(shared),
         stopped_by: None,
     };
     let began = Instant::now();
@@ -73,7 +105,7 @@ pub async fn run(
     let refused = dispatcher.around(HookKind::PreRun, &mut controls).await;
     loop {
         if refused.is_none() {
-            dispatcher.start_trials();
+            dispatcher.start_jobs();
         }
         if dispatcher.running.is_empty() {
             break;
@@ -97,10 +129,10 @@ pub async fn run(
     let duration_ms = model::millis(began.elapsed());
     teller.tell(Event::RunFinished { summary: summary.clone(), duration_ms, signal: stopped_by.clone() });
     let left_over = left_over.into_iter().map(|(path, error)| format!("{}: {error}", path.display())).collect();
-    Ok(RunEnd { summary, stopped_by, left_over, refused })
+    RunEnd { summary, stopped_by, left_over, refused }
 }
 
-pub(crate) async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
+async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
     let jobs = plan.settings.jobs.max(1);
     let needs_gateway = plan
         .trials
@@ -147,8 +179,7 @@ fn mask_of(plan: &Plan, host: &Host) -> Mask {
 
 struct Dispatcher {
     teller: Arc<Teller>,
-    jobs: usize,
-    course: Arc<Course>,
+    queue: Arc<JobQueue>,
     shared: Arc<Shared>,
     halt: watch::Sender<Halt>,
     /// Running tasks; the task of a worker thread returns no record.
@@ -159,37 +190,36 @@ struct Dispatcher {
     stopped_by: Option<String>,
 }
 
-/// One of the jobs that run in parallel.
+/// A task that runs.
 enum Running {
-    /// A trial that has started and has no outcome yet.
-    Trial(Arc<PlannedTrial>, Line),
-    /// A worker thread: its current trial, and the task that waits for its end.
+    /// A job that has started and has no outcome.
+    Job(Job, Line),
+    /// A lane, the trial it is at, and what waits for its end.
     Lane(Arc<Current>, AbortHandle),
 }
 
 impl Dispatcher {
-    /// Starts trials while there are free jobs. A trial is announced before its task exists, so the counts never differ
-    /// from the trials that run.
-    fn start_trials(&mut self) {
-        while self.stopped_by.is_none() && self.running.len() < self.jobs {
+    /// Starts jobs while there is room.
+    fn start_jobs(&mut self) {
+        let jobs = self.shared.settings.jobs.max(1);
+        while self.stopped_by.is_none() && self.running.len() < jobs {
             let lanes = self.lanes;
-            let Some(planned) = self.course.take(|planned| !lanes || !lane::suits(planned)) else {
-                // The next trial is for a worker thread, unless there is none.
+            let Some(job) = self.queue.take(|job| !lanes || !lane::suits(job)) else {
+                // What is next is for a lane, unless there is nothing.
                 if !self.open_lane() {
                     return;
                 }
                 continue;
             };
-            if let Some(record) = trial::not_run(&planned, &self.shared) {
-                self.teller.finish(&self.shared.mask_of(&planned), record);
+            if let Some(record) = job.not_run(&self.shared) {
+                self.teller.finish(&job.mask(&self.shared), record);
                 continue;
             }
-            let line = Line::new(Arc::clone(&self.teller), &planned.id, self.shared.mask_of(&planned));
-            trial::begin(&planned, &line);
-            let (shared, halt) = (Arc::clone(&self.shared), self.halt.subscribe());
-            let run = trial::run(Arc::clone(&planned), shared, line.clone(), halt, Grading::Elsewhere);
+            let line = job.line(&self.teller, &self.shared);
+            job.begin(&line);
+            let run = job.clone().run(Arc::clone(&self.shared), line.clone(), self.halt.subscribe());
             let task = self.tasks.spawn(async { Some(run.await) });
-            self.running.insert(task.id(), Running::Trial(planned, line));
+            self.running.insert(task.id(), Running::Job(job, line));
         }
     }
 
@@ -197,12 +227,12 @@ impl Dispatcher {
     /// should continue.
     fn open_lane(&mut self) -> bool {
         let open = self.running.values().filter(|running| matches!(running, Running::Lane(..))).count();
-        if open >= MOST_LANES || !self.course.goes_on() {
+        if open >= MOST_LANES || self.queue.is_empty() {
             return false;
         }
         let current = Arc::<Current>::default();
         let lane = Lane {
-            course: Arc::clone(&self.course),
+            queue: Arc::clone(&self.queue),
             shared: Arc::clone(&self.shared),
             teller: Arc::clone(&self.teller),
             halt: self.halt.subscribe(),
@@ -227,8 +257,8 @@ impl Dispatcher {
             Ok((task, record)) => (task, record),
             Err(error) => (error.id(), None),
         };
-        let Some(Running::Trial(planned, line)) = self.running.remove(&task) else { return };
-        let record = record.unwrap_or_else(|| trial::panicked(&planned));
+        let Some(Running::Job(job, line)) = self.running.remove(&task) else { return };
+        let record = record.unwrap_or_else(|| job.panicked());
         self.teller.end(&line, record);
     }
 
@@ -273,9 +303,8 @@ impl Dispatcher {
 
     /// Reports trials that were never started, so that reports contain the whole plan.
     fn cancel_the_rest(&mut self, because: &str) {
-        while let Some(planned) = self.course.take(|_| true) {
-            let record = trial::cancelled(&planned, because);
-            self.teller.finish(&self.shared.mask_of(&planned), record);
+        while let Some(job) = self.queue.take(|_| true) {
+            self.teller.finish(&job.mask(&self.shared), job.cancelled(because));
         }
     }
 }

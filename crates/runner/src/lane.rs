@@ -12,40 +12,16 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
 use crate::grader::STACK;
+use crate::job::{Job, JobQueue};
 use crate::line::Line;
 use crate::plan::PlannedTrial;
 use crate::teller::Teller;
 use crate::trial::{self, Grading, Halt, Shared};
 
-/// Queue of planned trials that have not been taken. A taken trial is owned by its taker: a plan is large, and is freed
-/// as it is carried out.
-pub(crate) struct Course(Mutex<std::vec::IntoIter<Arc<PlannedTrial>>>);
-
-impl Course {
-    pub(crate) fn new(trials: Vec<Arc<PlannedTrial>>) -> Self {
-        Self(Mutex::new(trials.into_iter()))
-    }
-
-    /// Takes the next trial, if there is one and it is `wanted`.
-    pub(crate) fn take(&self, wanted: impl FnOnce(&PlannedTrial) -> bool) -> Option<Arc<PlannedTrial>> {
-        let mut trials = self.trials();
-        trials.as_slice().first().filter(|planned| wanted(planned))?;
-        trials.next()
-    }
-
-    /// Returns `true` if trials are left.
-    pub(crate) fn goes_on(&self) -> bool {
-        !self.trials().as_slice().is_empty()
-    }
-
-    fn trials(&self) -> MutexGuard<'_, std::vec::IntoIter<Arc<PlannedTrial>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Returns `true` if a trial never waits, so that a worker thread can run it.
-pub(crate) fn suits(planned: &PlannedTrial) -> bool {
-    planned.agent.description().answers_at_once
+/// True if a job waits for nothing, so that a lane can run it.
+pub(crate) fn suits(job: &Job) -> bool {
+    let Job::Trial(planned) = job else { return false };
+    planned.agent.answers_at_once()
         && !planned.checks.iter().any(Check::asks_judge)
         && planned.case.code.is_none()
         && !trial::needs_sandbox(planned)
@@ -53,7 +29,7 @@ pub(crate) fn suits(planned: &PlannedTrial) -> bool {
 
 /// One worker thread.
 pub(crate) struct Lane {
-    pub(crate) course: Arc<Course>,
+    pub(crate) queue: Arc<JobQueue>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) teller: Arc<Teller>,
     pub(crate) halt: watch::Receiver<Halt>,
@@ -95,7 +71,7 @@ impl Lane {
     /// Runs trials as long as the next one never waits.
     fn run(self, runtime: &Handle) {
         while *self.halt.borrow() == Halt::No
-            && let Some(planned) = self.course.take(suits)
+            && let Some(Job::Trial(planned)) = self.queue.take(suits)
         {
             if let Some(record) = trial::not_run(&planned, &self.shared) {
                 self.teller.finish(&self.shared.mask_of(&planned), record);

@@ -8,6 +8,7 @@ mod code;
 mod dispatcher;
 mod grader;
 pub mod hook;
+mod job;
 mod lane;
 mod line;
 mod plan;
@@ -19,12 +20,9 @@ mod teller;
 mod trial;
 mod user;
 
-pub use dispatcher::{Control, RunEnd, run};
-pub use plan::{
-    ArmSettings, Defaults, JudgeSettings, LimitSettings, ModelChoice, Plan, PlanRequest, PlannedTrial, ReadScript,
-    RetryOn, RetrySettings, SandboxSettings, Settings, plan,
-};
-pub use regrade::{Archive, Regrade, RegradeRequest, Testimony, plan_regrade, regrade};
+pub use dispatcher::{Control, RunEnd, regrade, run};
+pub use plan::{Defaults, ModelChoice, Plan, PlanRequest, PlannedTrial, ReadScript, RetryOn, Settings, plan};
+pub use regrade::{Archive, RecordedEvidence, Regrade, RegradeRequest, plan_regrade};
 pub use select::Selection;
 pub use teller::Listener;
 pub use trial::judging::{Judging, judged};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mask::Mask;
 use model::{Event, RunInfo, RunRow, TrialRecord};
 use report::Reporter;
-use runner::{Archive, PlanRequest, Regrade, RegradeRequest, Selection, Testimony};
+use runner::{Archive, PlanRequest, RecordedEvidence, Regrade, RegradeRequest, Selection};
 use serde_json::{Map, Value, json};
 use store::{Store, StoredEvent, TrialFilter};
 
@@ -250,28 +250,28 @@ struct Recorded {
 }
 
 impl Archive for Recorded {
-    fn read(&self, trial: &str) -> Result<Testimony, String> {
+    fn read(&self, trial: &str) -> Result<RecordedEvidence, String> {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let events = store.trial_events(&self.run, trial).map_err(|error| error.to_string())?;
-        Ok(testimony(events))
+        Ok(last_attempt(events))
     }
 }
 
-/// Returns the record of the last attempt.
-fn testimony(events: Vec<StoredEvent>) -> Testimony {
-    let mut testimony = Testimony::default();
+/// Returns the evidence in the events of the last attempt.
+fn last_attempt(events: Vec<StoredEvent>) -> RecordedEvidence {
+    let mut evidence = RecordedEvidence::default();
     for event in events {
         match event {
-            StoredEvent::Unknown(_) => testimony.unknown += 1,
+            StoredEvent::Unknown(_) => evidence.unknown += 1,
             StoredEvent::Known(envelope) => match envelope.event {
                 Event::TrialStarted { .. } => {
-                    testimony = Testimony { started: Some(envelope.event), ..Testimony::default() };
+                    evidence = RecordedEvidence { started: Some(envelope.event), ..RecordedEvidence::default() };
                 }
-                Event::Step(step) => testimony.steps.push(step),
-                Event::Collected(collected) => testimony.collected = Some(collected),
+                Event::Step(step) => evidence.steps.push(step),
+                Event::Collected(collected) => evidence.collected = Some(collected),
                 _ => {}
             },
         }
     }
-    testimony
+    evidence
 }

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Claim, Event, Finding, Outcome, TrialId, TrialRecord};
-
-/// Type of findings that commands around trials create.
-const HOOK: &str = "hook";
+use model::{Event, Fault, Outcome, TrialId, TrialRecord};
 
 /// Returns the record of a trial that is not graded again, with the reason as a warning.
 pub(super) fn as_it_was(mut old: TrialRecord, because: Option<&str>) -> TrialRecord {
@@ -29,13 +26,13 @@ pub(super) fn without_verdict(old: TrialRecord, outcome: Outcome, because: &str)
     }
 }
 
-/// Returns the findings that were decided while the sandbox existed. It is gone, so they are kept.
-pub(crate) fn observed(old: &TrialRecord) -> Vec<Finding> {
-    old.findings.iter().filter(|finding| finding.claim == Claim::Observed || finding.kind == HOOK).cloned().collect()
+/// The record of a trial that something other than its agent kept from being graded again.
+pub(super) fn broken(old: TrialRecord, fault: Fault, because: &str) -> TrialRecord {
+    TrialRecord { fault: Some(fault), ..without_verdict(old, Outcome::Broken, because) }
 }
 
-/// Merges the record `new` of a trial that was graded again into `old`: the verdict is new, the agent's part is kept.
-pub(crate) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
+/// The record `new` of a trial that was graded again: what the suite decides is new, what the agent did is as it was.
+pub(super) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
     let mut attempts = old.attempts;
     if let Some(last) = attempts.last_mut() {
         (last.outcome, last.because) = (new.outcome, new.because.clone());

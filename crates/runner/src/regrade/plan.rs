@@ -7,8 +7,11 @@ use std::sync::Arc;
 use agent::{self, Agent, Setup};
 use grade::{Check, Context, Scripts};
 use mask::Mask;
-use model::{Arm, Case, Diagnostic, Limits, Outcome, PermissionMode, SettingSource, Suite, TrialId, TrialRecord};
+use model::{
+    Arm, Case, Diagnostic, Fault, Limits, Outcome, PermissionMode, SettingSource, Suite, TrialId, TrialRecord,
+};
 
+use super::kept;
 use crate::plan::{ModelChoice, Plan, PlanRequest, PlannedTrial, as_arm, directory_of, kind_of_agent, known_tools};
 use crate::trial::Shared;
 use crate::trial::judging::Judging;
@@ -23,16 +26,16 @@ pub struct RegradeRequest<'a> {
 
 /// A plan to grade a run again.
 pub struct Regrade {
-    pub(super) plan: Plan,
-    pub(super) works: Vec<Work>,
-    /// Reasons why trials are not graded again, one line each.
+    pub(crate) plan: Plan,
+    pub(crate) trials: Vec<RecordedTrial>,
+    /// What is not graded again, and why, a line each.
     pub notes: Vec<String>,
 }
 
 impl Regrade {
     /// Number of trials.
     pub fn trials(&self) -> usize {
-        self.works.len()
+        self.trials.len()
     }
 
     /// The model that judges, as the user names it.
@@ -42,29 +45,41 @@ impl Regrade {
 
     /// Ids of the trials, in order.
     pub fn ids(&self) -> Vec<TrialId> {
-        self.works.iter().map(|work| id_of(&work.old)).collect()
+        self.trials.iter().map(|recorded| id_of(&recorded.old)).collect()
     }
 }
 
-/// A recorded trial, and the action for it.
-pub(super) struct Work {
-    pub(super) old: TrialRecord,
-    pub(super) task: Task,
+/// A recorded trial, and what is done with it.
+pub(crate) struct RecordedTrial {
+    pub(crate) old: TrialRecord,
+    pub(super) action: Action,
 }
 
-impl Work {
+impl RecordedTrial {
     /// Mask for the secrets of the trial.
-    pub(super) fn mask(&self, shared: &Shared) -> Arc<Mask> {
-        match &self.task {
-            Task::Grade(planned) => shared.mask_of(planned),
-            Task::Keep(_) | Task::Skip(_) => Arc::clone(&shared.mask),
+    pub(crate) fn mask(&self, shared: &Shared) -> Arc<Mask> {
+        match &self.action {
+            Action::Grade(planned) => shared.mask_of(planned),
+            Action::Keep(_) | Action::Skip(_) => Arc::clone(&shared.mask),
         }
     }
+
+    /// Outcome if the task that grades it panics.
+    pub(crate) fn panicked(&self) -> TrialRecord {
+        let because = "grading it again panicked; this is a bug in trialrun";
+        kept::broken(self.old.clone(), Fault::Harness, because)
+    }
+
+    /// Outcome if the run is stopped first.
+    pub(crate) fn cancelled(&self) -> TrialRecord {
+        let because = "the run was stopped before it was graded";
+        kept::without_verdict(self.old.clone(), Outcome::Cancelled, because)
+    }
 }
 
-/// Action for a recorded trial.
-pub(super) enum Task {
-    /// Grade it again.
+/// Decision about a recorded trial.
+pub(super) enum Action {
+    /// It is graded again.
     Grade(Arc<PlannedTrial>),
     /// Keep its record, with the reason unless the outcome is reason enough.
     Keep(Option<String>),
@@ -87,14 +102,14 @@ pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
         problems: Vec::new(),
         notes: Notes::default(),
     };
-    let works: Vec<Work> = records.into_iter().map(|old| planner.work(old)).collect();
+    let recorded: Vec<RecordedTrial> = records.into_iter().map(|old| planner.recorded(old)).collect();
     let Planner { mut problems, mut notes, .. } = planner;
-    notes.count_unheard_of(today.suites, &works);
-    let trials: Vec<Arc<PlannedTrial>> = works
+    notes.count_unheard_of(today.suites, &recorded);
+    let trials: Vec<Arc<PlannedTrial>> = recorded
         .iter()
-        .filter_map(|work| match &work.task {
-            Task::Grade(planned) => Some(Arc::clone(planned)),
-            Task::Keep(_) | Task::Skip(_) => None,
+        .filter_map(|recorded| match &recorded.action {
+            Action::Grade(planned) => Some(Arc::clone(planned)),
+            Action::Keep(_) | Action::Skip(_) => None,
         })
         .collect();
     let judging = Arc::new(Judging::plan(&today, &trials, &mut problems));
@@ -111,7 +126,7 @@ pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
         cases_loaded,
         hook: None,
     };
-    (Regrade { plan, works, notes: notes.lines() }, problems)
+    (Regrade { plan, trials: recorded, notes: notes.lines() }, problems)
 }
 
 /// A case as an arm runs it, and its checks.
@@ -127,35 +142,35 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn work(&mut self, old: TrialRecord) -> Work {
-        let task = self.task(&old);
-        Work { old, task }
+    fn recorded(&mut self, old: TrialRecord) -> RecordedTrial {
+        let action = self.action(&old);
+        RecordedTrial { old, action }
     }
 
-    fn task(&mut self, old: &TrialRecord) -> Task {
+    fn action(&mut self, old: &TrialRecord) -> Action {
         let mut suites = self.today.suites.iter().filter(|suite| *suite.name == *old.suite);
         let found = suites.find_map(|suite| Some((suite, suite.cases.iter().position(|case| *case.id == *old.case)?)));
         let Some((suite, at)) = found else {
             self.notes.gone += 1;
-            return Task::Skip(format!("its case is not in the suite any more; it was {} then", old.outcome.name()));
+            return Action::Skip(format!("its case is not in the suite any more; it was {} then", old.outcome.name()));
         };
         let case = &suite.cases[at];
         match old.outcome {
             // These left nothing to grade.
             Outcome::Broken | Outcome::Cancelled | Outcome::Skipped => {
                 self.notes.without_evidence += 1;
-                return Task::Keep(None);
+                return Action::Keep(None);
             }
             Outcome::Passed | Outcome::Failed | Outcome::Undecided => {}
         }
         if let Some(because) = &case.skip {
-            return Task::Skip(because.clone());
+            return Action::Skip(because.clone());
         }
         if case.code.is_some() || !case.broken.is_empty() {
             self.notes.code += 1;
-            return Task::Keep(Some("its assertions are code that ran together with the agent".to_owned()));
+            return Action::Keep(Some("its assertions are code that ran together with the agent".to_owned()));
         }
-        Task::Grade(Arc::new(self.planned(old, suite, at)))
+        Action::Grade(Arc::new(self.planned(old, suite, at)))
     }
 
     fn planned(&mut self, old: &TrialRecord, suite: &Suite, at: usize) -> PlannedTrial {
@@ -249,11 +264,11 @@ struct Notes {
 }
 
 impl Notes {
-    /// Counts the cases that are in a suite of the run but not in the run.
-    fn count_unheard_of(&mut self, suites: &[Suite], works: &[Work]) {
-        let has_run = |suite: &Suite| works.iter().any(|work| *work.old.suite == *suite.name);
+    /// Counts the cases that are in a suite of the run and not in the run.
+    fn count_unheard_of(&mut self, suites: &[Suite], recorded: &[RecordedTrial]) {
+        let has_run = |suite: &Suite| recorded.iter().any(|trial| *trial.old.suite == *suite.name);
         let is_known = |suite: &Suite, case: &Case| {
-            works.iter().any(|work| *work.old.suite == *suite.name && *work.old.case == *case.id)
+            recorded.iter().any(|trial| *trial.old.suite == *suite.name && *trial.old.case == *case.id)
         };
         let cases = suites
             .iter()

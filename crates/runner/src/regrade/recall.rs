@@ -12,8 +12,8 @@ const NOT_THEN: &str = "nobody looked at it when that reply had come";
 const NOT_RECORDED: &str = "nobody looked at it when the trial ran, and what files there were is not recorded";
 
 /// Adds what `checks` need and `collected` lacks.
-pub(crate) fn complete(collected: &mut Collected, checks: &[Check]) {
-    // Without a sandbox nothing was left behind, and the assertions report that themselves.
+pub(super) fn complete(collected: &mut Collected, checks: &[Check]) {
+    // Whoever worked in no sandbox left nothing behind, and assertions say so themselves.
     if collected.sandbox.is_none() {
         return;
     }

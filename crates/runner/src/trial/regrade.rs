@@ -6,54 +6,57 @@ use std::time::Instant;
 use agent::Bill;
 use grade::{Check, Responder};
 use mask::MASKED;
-use model::{Collected, Evidence, Finding, Step, Trace, TrialRecord};
+use model::{Claim, Collected, Event, Evidence, Finding, Step, Trace, TrialRecord};
 use tokio::sync::watch;
 
 use super::record::record_of;
 use super::{Attempt, Cut, End, Grading, Halt, Shared, broken, stopped};
 use crate::line::Line;
 use crate::plan::PlannedTrial;
-use crate::regrade::{complete, merged, observed};
 
 /// Reason why an assertion cannot be decided.
 const MASKED_NOW: &str = "the record has `[masked]` in what it looks at, and the text in that place is not known";
 
-/// Recorded evidence of a trial that is over.
-pub(crate) struct Relived {
-    /// The recorded outcome.
-    pub(crate) old: TrialRecord,
-    /// Steps of the agent in its last attempt.
-    pub(crate) steps: Vec<Step>,
-    /// Collected state of the sandbox.
-    pub(crate) collected: Collected,
-    /// Number of events that this version does not understand.
-    pub(crate) unknown: usize,
+/// What the findings are called that commands around trials give.
+const HOOK: &str = "hook";
+
+/// Recorded evidence of an attempt.
+#[derive(Debug, Clone, Default)]
+pub struct RecordedEvidence {
+    /// Its `trial_started` event.
+    pub started: Option<Event>,
+    /// Steps of the agent.
+    pub steps: Vec<Step>,
+    /// Contents of the sandbox; absent if they were not collected.
+    pub collected: Option<Collected>,
+    /// Number of events that another version wrote, which this one cannot read.
+    pub unknown: usize,
 }
 
-/// Grades a trial again: with the planned checks, from the recorded evidence.
-pub(crate) async fn relive(
-    planned: Arc<PlannedTrial>,
-    shared: Arc<Shared>,
-    line: Line,
+/// Grades a trial again: by what is planned, with recorded evidence. The result says nothing new about the agent.
+pub(crate) async fn regrade(
+    planned: &Arc<PlannedTrial>,
+    shared: &Arc<Shared>,
+    line: &Line,
     halt: watch::Receiver<Halt>,
-    relived: Relived,
+    old: &TrialRecord,
+    recorded: RecordedEvidence,
 ) -> TrialRecord {
-    let Relived { old, steps, mut collected, unknown } = relived;
-    complete(&mut collected, &planned.checks);
+    let RecordedEvidence { steps, collected, unknown, .. } = recorded;
     let trace = Trace::of(&steps);
     let evidence = Evidence {
-        unused_responses: unused(&planned, &trace),
+        unused_responses: unused(planned, &trace),
         trace,
-        collected,
-        // A trial without an ending has no evidence, and is not graded again.
+        collected: collected.unwrap_or_default(),
+        // What has no ending has no evidence, and is not graded again.
         ending: old.ending.clone().unwrap_or(model::Ending::Cancelled),
         limits: Arc::clone(&planned.limits),
         agent_ms: old.agent_ms,
     };
     let attempt = Attempt {
-        planned: &planned,
-        shared: &shared,
-        line: &line,
+        planned,
+        shared,
+        line,
         halt,
         grading: Grading::Elsewhere,
         began: Instant::now(),
@@ -66,8 +69,8 @@ pub(crate) async fn relive(
     let assessed = attempt.unless(Halt::Kill, attempt.assess(&planned.checks, evidence)).await;
     let mut new = match assessed.and_then(|assessed| assessed) {
         Ok((mut findings, evidence, judge)) => {
-            let unknown_now = what_is_masked(&planned.checks, &evidence, &old, &mut findings);
-            for finding in observed(&old) {
+            let unknown_now = what_is_masked(&planned.checks, &evidence, old, &mut findings);
+            for finding in observed(old) {
                 if findings.iter().all(|known| known.id != finding.id) {
                     findings.push(finding);
                 }
@@ -77,16 +80,16 @@ pub(crate) async fn relive(
             if unknown > 0 {
                 end.warnings.push(format!("{unknown} recorded events come from another version and were left out"));
             }
-            record_of(&planned, end)
+            record_of(planned, end)
         }
-        Err(Cut::Broken(breakage)) => broken(&planned, &breakage),
-        Err(Cut::Stopped) => stopped(&planned),
+        Err(Cut::Broken(breakage)) => broken(planned, &breakage),
+        Err(Cut::Stopped) => stopped(planned),
     };
     if let (Some(_), Some(name)) = (new.judge, shared.judging.model()) {
         Arc::make_mut(&mut new.settings).insert("judge".to_owned(), name.into());
     }
     new.limits = planned.limits.clone();
-    merged(old, new)
+    new
 }
 
 /// Corrects `findings` where the record masks something that their checks look at: the earlier verdict is kept if the
@@ -121,7 +124,12 @@ fn what_is_masked(
     (!undecided.is_empty()).then(|| format!("{names}: new or changed since the run; {MASKED_NOW}"))
 }
 
-/// Returns the prepared answers, as the case has them today, that no question used.
+/// Findings that were decided while the sandbox was there: nobody can look again, so they stand.
+fn observed(old: &TrialRecord) -> Vec<Finding> {
+    old.findings.iter().filter(|finding| finding.claim == Claim::Observed || finding.kind == HOOK).cloned().collect()
+}
+
+/// Which prepared answers nothing asked for, as the case has them today.
 fn unused(planned: &PlannedTrial, trace: &Trace) -> Vec<usize> {
     let (mut responder, _) = Responder::compile(&planned.case.user_responses);
     for question in &trace.questions {

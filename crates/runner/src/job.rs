@@ -1,0 +1,109 @@
+//! Jobs of the dispatcher: planned trials to run, and recorded trials to grade again.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mask::Mask;
+use model::TrialRecord;
+use tokio::sync::watch;
+
+use crate::line::Line;
+use crate::plan::PlannedTrial;
+use crate::regrade::{self, Archive, RecordedTrial};
+use crate::teller::Teller;
+use crate::trial::{self, Grading, Halt, Shared};
+
+/// Work that leads to the outcome of one trial.
+#[derive(Clone)]
+pub(crate) enum Job {
+    /// A planned trial: an agent acts, and what it leaves is graded.
+    Trial(Arc<PlannedTrial>),
+    /// A trial of an earlier run: what is recorded of it is graded again.
+    Regrade(Arc<RecordedTrial>, Arc<dyn Archive>),
+}
+
+impl Job {
+    /// Returns the outcome of a trial that is not run at all.
+    pub(crate) fn not_run(&self, shared: &Shared) -> Option<TrialRecord> {
+        match self {
+            Self::Trial(planned) => trial::not_run(planned, shared),
+            Self::Regrade(..) => None,
+        }
+    }
+
+    /// Mask for the secrets of the trial.
+    pub(crate) fn mask(&self, shared: &Shared) -> Arc<Mask> {
+        match self {
+            Self::Trial(planned) => shared.mask_of(planned),
+            Self::Regrade(recorded, _) => recorded.mask(shared),
+        }
+    }
+
+    /// A line for the first attempt at the trial.
+    pub(crate) fn line(&self, teller: &Arc<Teller>, shared: &Shared) -> Line {
+        let trial = match self {
+            Self::Trial(planned) => (&planned.id).into(),
+            Self::Regrade(recorded, _) => Arc::clone(&recorded.old.id),
+        };
+        Line::new(Arc::clone(teller), trial, self.mask(shared))
+    }
+
+    /// Emits the start of the trial, so that what is counted and what runs never differ. What is graded again starts as
+    /// soon as its record has been read.
+    pub(crate) fn begin(&self, line: &Line) {
+        if let Self::Trial(planned) = self {
+            trial::begin(planned, line);
+        }
+    }
+
+    /// Does the work, off the dispatcher's thread.
+    pub(crate) async fn run(self, shared: Arc<Shared>, line: Line, halt: watch::Receiver<Halt>) -> TrialRecord {
+        match self {
+            Self::Trial(planned) => trial::run(planned, shared, line, halt, Grading::Elsewhere).await,
+            Self::Regrade(recorded, archive) => {
+                Box::pin(regrade::grade_again(&recorded, archive, &shared, &line, halt)).await
+            }
+        }
+    }
+
+    /// Outcome of a job that panicked.
+    pub(crate) fn panicked(&self) -> TrialRecord {
+        match self {
+            Self::Trial(planned) => trial::panicked(planned),
+            Self::Regrade(recorded, _) => recorded.panicked(),
+        }
+    }
+
+    /// Outcome of a job that was not started, and why it was not.
+    pub(crate) fn cancelled(&self, because: &str) -> TrialRecord {
+        match self {
+            Self::Trial(planned) => trial::cancelled(planned, because),
+            Self::Regrade(recorded, _) => recorded.cancelled(),
+        }
+    }
+}
+
+/// Jobs that are not started yet, in order. A job leaves the queue when it starts: a plan is large, and its memory is
+/// freed as it is carried out.
+pub(crate) struct JobQueue(Mutex<std::vec::IntoIter<Job>>);
+
+impl JobQueue {
+    pub(crate) fn new(jobs: Vec<Job>) -> Self {
+        Self(Mutex::new(jobs.into_iter()))
+    }
+
+    /// Takes the next job, if there is one and it is `wanted`.
+    pub(crate) fn take(&self, wanted: impl FnOnce(&Job) -> bool) -> Option<Job> {
+        let mut jobs = self.jobs();
+        jobs.as_slice().first().filter(|job| wanted(job))?;
+        jobs.next()
+    }
+
+    /// True if no job is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.jobs().as_slice().is_empty()
+    }
+
+    fn jobs(&self) -> MutexGuard<'_, std::vec::IntoIter<Job>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

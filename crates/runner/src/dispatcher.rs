@@ -1,4 +1,4 @@
-//! The dispatcher: it starts trials, waits for their outcomes, and forwards stop requests to them.
+//! The dispatcher: starts jobs, waits for their outcomes, and passes requests to stop on to them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,45 +11,45 @@ use sandbox::{Breakage, Host, Registry, Workshop};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
+use crate::code::Ahead;
+use crate::event_bus::{EventBus, Listener};
+use crate::event_sender::EventSender;
 use crate::grader::Grader;
 use crate::hook::{self, Hook};
 use crate::job::{Job, JobQueue};
-use crate::lane::{self, Current, Lane};
-use crate::line::Line;
 use crate::plan::{ModelChoice, Plan};
 use crate::regrade::{Archive, Regrade};
 use crate::spending::Spending;
-use crate::teller::{Listener, Teller};
 use crate::trial::{self, Halt, Shared};
+use crate::worker::{self, Current, Worker};
 
-/// Maximum number of worker threads for trials that never wait. Processors limit their speed, and there are not more
-/// grading threads either.
-const MOST_LANES: usize = 4;
+/// Maximum number of workers. They only compute, and there are as many grading threads.
+const MAX_WORKERS: usize = 4;
 
-/// Request to a run in progress, from the user or from the recorder.
+/// Request of the user, or of the recorder, to a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Control {
-    /// Start nothing more and ask agents to stop, with the name of the signal or the reason. A second one kills them.
+    /// Start nothing more and ask agents to stop; the name of the signal or the reason. The second request kills.
     Stop(String),
 }
 
-/// Result of a run.
+/// End of a run.
 #[derive(Debug, Clone)]
 pub struct RunEnd {
-    /// Summary of the outcomes.
+    /// Counts of its outcomes.
     pub summary: Summary,
-    /// Reason why the run was stopped early, if it was.
+    /// Signal or reason that stopped it.
     pub stopped_by: Option<String>,
     /// Sandboxes that could not be removed, each with the reason.
     pub left_over: Vec<String>,
-    /// The pre-run command that failed, so that no trial was started.
+    /// Hook before the run that failed, so that no trial was started.
     pub refused: Option<HookRecord>,
 }
 
-/// Runs a plan. `listener` receives every event in order, from any thread; while it is behind, trials wait.
+/// Runs a plan. `listener` receives every event in order, on the thread that emits it; while it is behind, trials wait.
 ///
 /// # Errors
-/// If the run cannot begin: the gateway, the grading threads or the directory for sandboxes cannot be created.
+/// When the run cannot begin: the gateway, the grading threads or the directory for sandboxes cannot be created.
 pub async fn run(
     plan: Plan,
     host: Arc<Host>,
@@ -90,18 +90,18 @@ async fn dispatch(
     listener: Arc<dyn Listener>,
 ) -> RunEnd {
     let mut dispatcher = Dispatcher {
-        teller: Arc::new(Teller::new(&info.id, listener, Arc::clone(&shared.mask))),
+        bus: Arc::new(EventBus::new(&info.id, listener, Arc::clone(&shared.mask))),
         queue: Arc::new(JobQueue::new(jobs)),
         halt: watch::channel(Halt::No).0,
         tasks: JoinSet::new(),
         running: HashMap::new(),
-        // A lane waits for nothing, and a command takes its time.
-        lanes: shared.hook.as_ref().is_none_or(|hook| hook.commands(HookKind::PostGrade).is_empty()),
+        // A worker waits for nothing, and a command takes its time.
+        workers: shared.hook.as_ref().is_none_or(|hook| hook.commands(HookKind::PostGrade).is_empty()),
         shared: Arc::new(shared),
         stopped_by: None,
     };
     let began = Instant::now();
-    dispatcher.teller.tell(Event::RunStarted(Box::new(info)));
+    dispatcher.bus.emit(Event::RunStarted(Box::new(info)));
     let refused = dispatcher.around(HookKind::PreRun, &mut controls).await;
     loop {
         if refused.is_none() {
@@ -111,7 +111,7 @@ async fn dispatch(
             break;
         }
         tokio::select! {
-            // Rare messages come first: trials that end all the time must not delay Ctrl-C.
+            // Controls come first: trials that end all the time must not delay Ctrl-C.
             biased;
             Some(control) = controls.recv() => dispatcher.control(control),
             Some(ended) = dispatcher.tasks.join_next_with_id() => dispatcher.ended(ended),
@@ -121,13 +121,13 @@ async fn dispatch(
         Some(_) => "a pre-run command failed, so nothing was started",
         None => "the run was stopped before it started",
     });
-    // Every trial has closed its own sandbox; this removes what killed trials could not close.
+    // Every trial has closed its own sandbox, unless it was killed.
     let left_over = dispatcher.shared.registry.remove_all();
     dispatcher.around(HookKind::PostRun, &mut controls).await;
-    let teller = Arc::clone(&dispatcher.teller);
-    let (summary, stopped_by) = (teller.summary(), dispatcher.stopped_by.take());
+    let bus = Arc::clone(&dispatcher.bus);
+    let (summary, stopped_by) = (bus.summary(), dispatcher.stopped_by.take());
     let duration_ms = model::millis(began.elapsed());
-    teller.tell(Event::RunFinished { summary: summary.clone(), duration_ms, signal: stopped_by.clone() });
+    bus.emit(Event::RunFinished { summary: summary.clone(), duration_ms, signal: stopped_by.clone() });
     let left_over = left_over.into_iter().map(|(path, error)| format!("{}: {error}", path.display())).collect();
     RunEnd { summary, stopped_by, left_over, refused }
 }
@@ -159,8 +159,8 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
     })
 }
 
-/// Returns the mask for the secrets of a run: those of the environment, of the configuration, and of each agent's
-/// configuration with the environment filled in.
+/// Mask for the secrets of a run: those of the environment, of the configuration, and of each agent's with the
+/// environment filled in.
 fn mask_of(plan: &Plan, host: &Host) -> Mask {
     let mut secrets = plan.settings.secrets.clone();
     let mut last: Option<&Arc<Configured>> = None;
@@ -178,24 +178,24 @@ fn mask_of(plan: &Plan, host: &Host) -> Mask {
 }
 
 struct Dispatcher {
-    teller: Arc<Teller>,
+    bus: Arc<EventBus>,
     queue: Arc<JobQueue>,
     shared: Arc<Shared>,
     halt: watch::Sender<Halt>,
-    /// Running tasks; the task of a worker thread returns no record.
+    /// Tasks that run; that of a worker returns no record.
     tasks: JoinSet<Option<TrialRecord>>,
     running: HashMap<tokio::task::Id, Running>,
-    /// `true` if trials that never wait may run on worker threads.
-    lanes: bool,
+    /// False if workers must not or cannot be started.
+    workers: bool,
     stopped_by: Option<String>,
 }
 
 /// A task that runs.
 enum Running {
     /// A job that has started and has no outcome.
-    Job(Job, Line),
-    /// A lane, the trial it is at, and what waits for its end.
-    Lane(Arc<Current>, AbortHandle),
+    Job(Job, EventSender),
+    /// A worker, the trial it runs, and the task that waits for its end.
+    Worker(Arc<Current>, AbortHandle),
 }
 
 impl Dispatcher {
@@ -203,66 +203,64 @@ impl Dispatcher {
     fn start_jobs(&mut self) {
         let jobs = self.shared.settings.jobs.max(1);
         while self.stopped_by.is_none() && self.running.len() < jobs {
-            let lanes = self.lanes;
-            let Some(job) = self.queue.take(|job| !lanes || !lane::suits(job)) else {
-                // What is next is for a lane, unless there is nothing.
-                if !self.open_lane() {
+            let workers = self.workers;
+            let Some(job) = self.queue.take(|job| !workers || !worker::suits(job)) else {
+                // The next job is for a worker, or there is none.
+                if !self.start_worker() {
                     return;
                 }
                 continue;
             };
+            let events = job.events(&self.bus, &self.shared);
             if let Some(record) = job.not_run(&self.shared) {
-                self.teller.finish(&job.mask(&self.shared), record);
+                events.finish(record);
                 continue;
             }
-            let line = job.line(&self.teller, &self.shared);
-            job.begin(&line);
-            let run = job.clone().run(Arc::clone(&self.shared), line.clone(), self.halt.subscribe());
+            job.begin(&events);
+            let run = job.clone().run(Arc::clone(&self.shared), events.clone(), self.halt.subscribe());
             let task = self.tasks.spawn(async { Some(run.await) });
-            self.running.insert(task.id(), Running::Job(job, line));
+            self.running.insert(task.id(), Running::Job(job, events));
         }
     }
 
-    /// Starts a worker thread if there are trials left and the limit is not reached. Returns `true` if the caller
-    /// should continue.
-    fn open_lane(&mut self) -> bool {
-        let open = self.running.values().filter(|running| matches!(running, Running::Lane(..))).count();
-        if open >= MOST_LANES || self.queue.is_empty() {
+    /// Starts a worker, if there are jobs left and there may be one more. Returns true if starting jobs can go on.
+    fn start_worker(&mut self) -> bool {
+        let open = self.running.values().filter(|running| matches!(running, Running::Worker(..))).count();
+        if open >= MAX_WORKERS || self.queue.is_empty() {
             return false;
         }
         let current = Arc::<Current>::default();
-        let lane = Lane {
+        let worker = Worker {
             queue: Arc::clone(&self.queue),
             shared: Arc::clone(&self.shared),
-            teller: Arc::clone(&self.teller),
+            bus: Arc::clone(&self.bus),
             halt: self.halt.subscribe(),
             current: Arc::clone(&current),
         };
-        match lane.open(open) {
+        match worker.start(open) {
             Ok(ended) => {
                 let task = self.tasks.spawn(async {
                     let _ = ended.await;
                     None
                 });
-                self.running.insert(task.id(), Running::Lane(current, task));
+                self.running.insert(task.id(), Running::Worker(current, task));
             }
-            Err(_) => self.lanes = false,
+            Err(_) => self.workers = false,
         }
         true
     }
 
-    /// Handles the end of a trial's task or of a worker thread.
+    /// Emits the outcome of a job whose task has ended. A worker emits outcomes itself.
     fn ended(&mut self, ended: Result<(tokio::task::Id, Option<TrialRecord>), JoinError>) {
         let (task, record) = match ended {
             Ok((task, record)) => (task, record),
             Err(error) => (error.id(), None),
         };
-        let Some(Running::Job(job, line)) = self.running.remove(&task) else { return };
-        let record = record.unwrap_or_else(|| job.panicked());
-        self.teller.end(&line, record);
+        let Some(Running::Job(job, events)) = self.running.remove(&task) else { return };
+        events.finish(record.unwrap_or_else(|| job.panicked()));
     }
 
-    /// Runs the user's commands that belong to no trial. A pre-run command that fails prevents the run.
+    /// Runs the hooks that belong to no trial. Returns the one before the run that failed, so that the run must not start.
     async fn around(
         &mut self,
         moment: HookKind,
@@ -272,12 +270,12 @@ impl Dispatcher {
         if *self.halt.borrow() == Halt::Kill {
             return None;
         }
-        let (shared, teller) = (Arc::clone(&self.shared), Arc::clone(&self.teller));
+        let (shared, bus) = (Arc::clone(&self.shared), Arc::clone(&self.bus));
         let obey = |control| {
             self.control(control);
             *self.halt.borrow()
         };
-        hook::around(&*hook, moment, &teller, &shared.mask, controls, obey).await.refused
+        hook::around(&*hook, moment, &bus, &shared.mask, controls, obey).await.refused
     }
 
     fn control(&mut self, control: Control) {
@@ -286,32 +284,32 @@ impl Dispatcher {
         self.stopped_by.get_or_insert(reason);
         self.halt.send_replace(next);
         if next == Halt::Kill {
-            self.leave_lanes();
+            self.abandon_workers();
         }
     }
 
-    /// Stops waiting for worker threads: grading cannot be interrupted, only abandoned.
-    fn leave_lanes(&self) {
+    /// Stops waiting for workers: grading cannot be interrupted.
+    fn abandon_workers(&self) {
         for running in self.running.values() {
-            let Running::Lane(current, task) = running else { continue };
-            if let Some((planned, line)) = current.trial() {
-                self.teller.end(&line, trial::stopped(&planned));
+            let Running::Worker(current, task) = running else { continue };
+            if let Some((planned, events)) = current.trial() {
+                events.finish(trial::stopped(&planned));
             }
             task.abort();
         }
     }
 
-    /// Reports trials that were never started, so that reports contain the whole plan.
+    /// Gives jobs that were never started an outcome: a report leaves nothing of the plan out.
     fn cancel_the_rest(&mut self, because: &str) {
         while let Some(job) = self.queue.take(|_| true) {
-            self.teller.finish(&job.mask(&self.shared), job.cancelled(because));
+            job.events(&self.bus, &self.shared).finish(job.cancelled(because));
         }
     }
 }
 
 impl Drop for Dispatcher {
-    /// Drops all later events, however the run ends.
+    /// Drops later events, however the run ends.
     fn drop(&mut self) {
-        self.teller.close();
+        self.bus.close();
     }
 }

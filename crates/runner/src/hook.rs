@@ -1,5 +1,5 @@
-//! Hooks: commands of the user that run before a run, after each grading and after a run. This module decides when they
-//! run and how their results count; implementations of [`Hook`] pass them their input and parse their output.
+//! Hooks: commands of the user's that run before a run, after each grading and after a run. This module decides when they run
+//! and what their results mean. An implementation of [`Hook`] decides what they get, and parses what they print.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use sandbox::BoxFuture;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::dispatcher::Control;
+use crate::event_bus::EventBus;
 use crate::plan::PlannedTrial;
-use crate::teller::Teller;
 use crate::trial::Halt;
 
 /// Error in the record of a command that was interrupted.
@@ -54,7 +54,7 @@ pub struct Hooked {
 }
 
 impl Hooked {
-    /// Result of a command that was interrupted, without findings.
+    /// Result of a command that was stopped: what it would have found is not known.
     pub(crate) fn stopped(hook: HookKind, command: &str, began: Instant) -> Self {
         let record = HookRecord {
             hook,
@@ -97,12 +97,12 @@ pub(crate) struct Around {
     pub(crate) refused: Option<HookRecord>,
 }
 
-/// Runs the commands of a hook that belongs to no trial. Before a run, the first command that fails is the last. A stop
-/// request ends the running command; `obey` handles the request and returns how far the run is to stop.
+/// Runs the commands of a moment that belongs to no trial. The first that fails before a run is the last. A wish to stop
+/// ends the command that runs; `obey` passes it on and returns how far the run is asked to stop now.
 pub(crate) async fn around(
     hook: &dyn Hook,
     moment: HookKind,
-    teller: &Teller,
+    bus: &EventBus,
     mask: &Mask,
     controls: &mut UnboundedReceiver<Control>,
     mut obey: impl FnMut(Control) -> Halt,
@@ -110,7 +110,7 @@ pub(crate) async fn around(
     for (at, command) in hook.commands(moment).iter().enumerate() {
         let began = Instant::now();
         let number = at + 1;
-        teller.tell(Event::HookStarted { hook: moment, number, command: command.clone() });
+        bus.emit(Event::HookStarted { hook: moment, number, command: command.clone() });
         let mut halt = Halt::No;
         let mut hooked = tokio::select! {
             biased;
@@ -120,7 +120,7 @@ pub(crate) async fn around(
             }
             hooked = hook.run(moment, number, None) => hooked,
         };
-        teller.tell(Event::HookFinished(hooked.record.clone()));
+        bus.emit(Event::HookFinished(hooked.record.clone()));
         let forbids = moment == HookKind::PreRun && !hooked.record.succeeded();
         if forbids && halt == Halt::No {
             // The end of the run reports it again.

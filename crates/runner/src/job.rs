@@ -2,14 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mask::Mask;
 use model::TrialRecord;
 use tokio::sync::watch;
 
-use crate::line::Line;
+use crate::event_bus::EventBus;
+use crate::event_sender::EventSender;
 use crate::plan::PlannedTrial;
 use crate::regrade::{self, Archive, RecordedTrial};
-use crate::teller::Teller;
 use crate::trial::{self, Grading, Halt, Shared};
 
 /// Work that leads to the outcome of one trial.
@@ -30,37 +29,34 @@ impl Job {
         }
     }
 
-    /// Mask for the secrets of the trial.
-    pub(crate) fn mask(&self, shared: &Shared) -> Arc<Mask> {
-        match self {
-            Self::Trial(planned) => shared.mask_of(planned),
-            Self::Regrade(recorded, _) => recorded.mask(shared),
-        }
-    }
-
-    /// A line for the first attempt at the trial.
-    pub(crate) fn line(&self, teller: &Arc<Teller>, shared: &Shared) -> Line {
-        let trial = match self {
-            Self::Trial(planned) => (&planned.id).into(),
-            Self::Regrade(recorded, _) => Arc::clone(&recorded.old.id),
+    /// A sender for the first attempt at the trial.
+    pub(crate) fn events(&self, bus: &Arc<EventBus>, shared: &Shared) -> EventSender {
+        let (trial, mask) = match self {
+            Self::Trial(planned) => ((&planned.id).into(), shared.mask_of(planned)),
+            Self::Regrade(recorded, _) => (Arc::clone(&recorded.old.id), recorded.mask(shared)),
         };
-        Line::new(Arc::clone(teller), trial, self.mask(shared))
+        EventSender::new(Arc::clone(bus), trial, mask)
     }
 
     /// Emits the start of the trial, so that what is counted and what runs never differ. What is graded again starts as
     /// soon as its record has been read.
-    pub(crate) fn begin(&self, line: &Line) {
+    pub(crate) fn begin(&self, events: &EventSender) {
         if let Self::Trial(planned) = self {
-            trial::begin(planned, line);
+            trial::begin(planned, events);
         }
     }
 
     /// Does the work, off the dispatcher's thread.
-    pub(crate) async fn run(self, shared: Arc<Shared>, line: Line, halt: watch::Receiver<Halt>) -> TrialRecord {
+    pub(crate) async fn run(
+        self,
+        shared: Arc<Shared>,
+        events: EventSender,
+        halt: watch::Receiver<Halt>,
+    ) -> TrialRecord {
         match self {
-            Self::Trial(planned) => trial::run(planned, shared, line, halt, Grading::Elsewhere).await,
+            Self::Trial(planned) => trial::run(planned, shared, events, halt, Grading::Elsewhere).await,
             Self::Regrade(recorded, archive) => {
-                Box::pin(regrade::grade_again(&recorded, archive, &shared, &line, halt)).await
+                Box::pin(regrade::grade_again(&recorded, archive, &shared, &events, halt)).await
             }
         }
     }

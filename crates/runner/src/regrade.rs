@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use self::plan::Action;
 pub(crate) use self::plan::RecordedTrial;
 pub use self::plan::{Regrade, RegradeRequest, plan_regrade};
-use crate::line::Line;
+use crate::event_sender::EventSender;
 pub use crate::trial::RecordedEvidence;
 use crate::trial::{self, Halt, Shared};
 
@@ -28,7 +28,7 @@ pub(crate) async fn grade_again(
     recorded: &RecordedTrial,
     archive: Arc<dyn Archive>,
     shared: &Arc<Shared>,
-    line: &Line,
+    events: &EventSender,
     halt: watch::Receiver<Halt>,
 ) -> TrialRecord {
     let old = recorded.old.clone();
@@ -41,21 +41,21 @@ pub(crate) async fn grade_again(
             return kept::broken(old, Fault::Environment, &because);
         }
     };
-    replay(line, &evidence, &old);
+    replay(events, &evidence, &old);
     match &recorded.action {
         Action::Keep(because) => kept::as_it_was(old, because.as_deref()),
         Action::Skip(because) => kept::without_verdict(old, Outcome::Skipped, because),
         Action::Grade(planned) => {
             recall::complete(evidence.collected.get_or_insert_default(), &planned.checks);
-            let new = trial::regrade(planned, shared, line, halt, &old, evidence).await;
+            let new = trial::regrade(planned, shared, events, halt, &old, evidence).await;
             kept::merged(old, new)
         }
     }
 }
 
 /// Emits the recorded events again, so that the new run can be shown, and graded again, like any other.
-fn replay(line: &Line, evidence: &RecordedEvidence, old: &TrialRecord) {
-    line.tell(evidence.started.clone().unwrap_or_else(|| kept::begun(old)));
-    evidence.steps.iter().for_each(|step| line.tell(Event::Step(step.clone())));
-    evidence.collected.iter().for_each(|collected| line.tell(Event::Collected(collected.clone())));
+fn replay(events: &EventSender, evidence: &RecordedEvidence, old: &TrialRecord) {
+    events.emit(evidence.started.clone().unwrap_or_else(|| kept::begun(old)));
+    evidence.steps.iter().for_each(|step| events.emit(Event::Step(step.clone())));
+    evidence.collected.iter().for_each(|collected| events.emit(Event::Collected(collected.clone())));
 }

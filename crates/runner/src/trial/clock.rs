@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::model_in_use::ModelInUse;
 use super::{Halt, poll_once};
-use crate::line::Line;
+use crate::event_sender::EventSender;
 
 /// Result of supervised work.
 pub(super) enum Watched<T> {
@@ -19,7 +19,7 @@ pub(super) enum Watched<T> {
 
 /// Supervises everything that may hang.
 pub(super) struct Clock<'a> {
-    /// Deadline, to which the time that the attempt waited for the listener is added.
+    /// But for what the attempt has waited for the listener: that comes on top.
     pub(super) deadline: Instant,
     pub(super) limits: &'a Limits,
     pub(super) idle_warn: Duration,
@@ -28,7 +28,7 @@ pub(super) struct Clock<'a> {
     pub(super) stop: &'a watch::Sender<bool>,
     pub(super) halt: watch::Receiver<Halt>,
     pub(super) activity: &'a Activity,
-    pub(super) line: &'a Line,
+    pub(super) events: &'a EventSender,
 }
 
 impl Clock<'_> {
@@ -44,7 +44,7 @@ impl Clock<'_> {
         }
         let mut halt = self.halt.clone();
         let mut warn_after = self.idle_warn;
-        let mut waited = self.line.waited();
+        let mut waited = self.events.waited();
         let ending = loop {
             let (idle, _) = self.activity.idle();
             let quiet = warn_after.saturating_sub(idle).max(Duration::from_millis(10));
@@ -61,14 +61,14 @@ impl Clock<'_> {
                 _ = halt.wait_for(|halt| *halt != Halt::No) => break Ending::Cancelled,
                 done = &mut work => return Watched::Done(done),
                 _ = tokio::time::sleep(quiet) => {
-                    // The agent's output was not read while the record was behind.
-                    if waited != self.line.waited() {
-                        waited = self.line.waited();
+                    // Nobody listened to the agent while the record was behind.
+                    if waited != self.events.waited() {
+                        waited = self.events.waited();
                         self.activity.heard();
                     }
                     let (idle, on) = self.activity.idle();
                     if idle >= warn_after {
-                        self.line.tell(Event::Idle { idle_ms: model::millis(idle), on: on.to_owned() });
+                        self.events.emit(Event::Idle { idle_ms: model::millis(idle), on: on.to_owned() });
                         warn_after += self.idle_warn;
                     } else if idle < self.idle_warn {
                         warn_after = self.idle_warn;
@@ -87,7 +87,7 @@ impl Clock<'_> {
     }
 
     fn deadline(&self) -> Instant {
-        self.deadline + self.line.waited()
+        self.deadline + self.events.waited()
     }
 }
 
@@ -96,11 +96,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::teller::{Heard, Teller};
+    use crate::event_bus::{EventBus, EventLog};
     use agent::Endpoint;
 
-    /// Watches `work` with a deadline that has passed, except for the time that the attempt of `line` has waited.
-    async fn watched(line: &Line, work: impl Future<Output = ()>) -> Watched<()> {
+    /// What becomes of `work` whose time is over at once, but for what `events` has waited.
+    async fn watched(events: &EventSender, work: impl Future<Output = ()>) -> Watched<()> {
         let model = ModelInUse { endpoint: Endpoint::Vendor { base_url: None }, playback: None, _admission: None };
         let (stop, _) = watch::channel(false);
         let (_halt, halt) = watch::channel(Halt::No);
@@ -113,30 +113,30 @@ mod tests {
             stop: &stop,
             halt,
             activity: &Activity::default(),
-            line,
+            events,
         };
         clock.watch(work).await
     }
 
-    fn line() -> Line {
-        Line::new(Arc::new(Teller::new("r", Heard::up_to(64), Arc::default())), "t", Arc::default())
+    fn events() -> EventSender {
+        EventSender::new(Arc::new(EventBus::new("r", EventLog::up_to(64), Arc::default())), "t", Arc::default())
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn time_that_went_to_others_is_not_the_agents() {
-        let line = line();
+        let events = events();
         let work = async {
-            line.pause(Duration::from_secs(600));
+            events.pause(Duration::from_secs(600));
             for _ in 0..3 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        assert!(matches!(watched(&line, work).await, Watched::Done(())));
+        assert!(matches!(watched(&events, work).await, Watched::Done(())));
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn what_never_ends_is_over_at_the_deadline() {
-        let ended = watched(&line(), std::future::pending()).await;
+        let ended = watched(&events(), std::future::pending()).await;
         assert!(matches!(ended, Watched::Ended(Ending::TimedOut { .. })));
     }
 }

@@ -27,14 +27,14 @@ impl Attempt<'_> {
         if nothing || self.is_tried_again(&graded, &end.evidence.collected) {
             return;
         }
-        self.line.tell(Event::Waiting { on: "hooks".into() });
+        self.events.emit(Event::Waiting { on: "hooks".into() });
         for (at, command) in commands.iter().enumerate() {
             let (began, number) = (Instant::now(), at + 1);
             let told = HookKind::PostGrade;
-            self.line.tell(Event::HookStarted { hook: told, number, command: command.clone() });
+            self.events.emit(Event::HookStarted { hook: told, number, command: command.clone() });
             let run = self.unless(Halt::Stop, hook.run(HookKind::PostGrade, number, Some(&graded))).await;
             let hooked = run.unwrap_or_else(|_| Hooked::stopped(HookKind::PostGrade, command, began));
-            self.line.tell(Event::HookFinished(hooked.record));
+            self.events.emit(Event::HookFinished(hooked.record));
             for mut finding in hooked.findings {
                 finding.implicit = has_rule_of_its_own(self.planned);
                 end.findings.push(numbered(finding, &end.findings));
@@ -64,14 +64,14 @@ impl Attempt<'_> {
         let mut record = record_of(self.planned, end.copy());
         record.duration_ms = model::millis(self.began.elapsed());
         let mut collected = end.evidence.collected.clone();
-        // The user's commands are other programs, which may pass on their input.
-        self.line.mask().record(&mut record);
-        self.line.mask().collected(&mut collected);
+        // Commands of the user's are other programs, and pass on what they are told.
+        self.events.mask().record(&mut record);
+        self.events.mask().collected(&mut collected);
         Graded {
             planned: Arc::clone(self.planned),
             record,
             collected,
-            attempt: self.line.attempt(),
+            attempt: self.events.attempt(),
             work: sandbox.map(|sandbox| sandbox.work().to_owned()),
         }
     }

@@ -12,7 +12,7 @@ use llm::{Opened, Script};
 use model::{Aside, Diagnostic, Ending, Event, Evidence, Finding, SimulatedUser, Status};
 
 use super::{Attempt, Halt};
-use crate::line::Line;
+use crate::event_sender::EventSender;
 use crate::plan::{PlanRequest, PlannedTrial, ReadScript, SCRIPTED, Settings};
 
 /// The judge of a run, or the reason why it has none.
@@ -124,23 +124,23 @@ impl Judging {
         self.seat.as_ref().ok().map(|seat| seat.name.as_str())
     }
 
-    /// Creates the judge of one attempt at a trial. A script starts from its beginning for each.
-    fn judge(&self, settings: &Settings, planned: &PlannedTrial, line: &Line) -> Result<Judge, String> {
+    /// The judge of one attempt at a trial. A script is played from its beginning for each.
+    fn judge(&self, settings: &Settings, planned: &PlannedTrial, events: &EventSender) -> Result<Judge, String> {
         let seat = self.seat.as_ref().map_err(Clone::clone)?;
         let judge = match &seat.script {
             Some(script) => Judge::new(&*seat.name, Arc::new(script.play(llm::Stage::default()))).of_a_script(),
             None => {
                 let model = open(settings, &seat.name).map_err(|error| error.to_string())?;
-                // Each attempt at each trial is judged by itself: the variance of judges is to be visible, and the
-                // verdicts of two cases with the same question must not depend on each other.
-                let attempt = line.attempt();
-                let series = if settings.judge.cache { String::new() } else { format!("{}!{attempt}", planned.id) };
+                // Each attempt at each trial is judged by itself: how much judges vary is to be seen, and two cases that
+                // ask the same may not stand or fall together.
+                let attempt = events.attempt();
+                let series = if settings.judge_cache { String::new() } else { format!("{}!{attempt}", planned.id) };
                 let judge = Judge::new(&*seat.name, model).cached(Arc::clone(&self.cache), series);
                 judge.with_breaker(Arc::clone(&self.breaker))
             }
         };
-        // A verdict needs the text as it is, but the user's secrets must not reach the judge's provider.
-        let mask = Arc::clone(line.mask());
+        // A verdict needs the text as it is, but a secret of the user's is no business of the judge's provider.
+        let mask = Arc::clone(events.mask());
         let judge = judge.withholding(Box::new(move |text| mask.without_values(text).into_owned()));
         Ok(judge.panel(settings.judge.judges).temperature(settings.judge.temperature))
     }
@@ -290,7 +290,8 @@ fn no_judge() -> String {
 impl Attempt<'_> {
     /// Returns the judge of this attempt, or the reason why there is none.
     pub(super) fn judge(&self) -> Result<&Judge, &str> {
-        let made = self.judge.get_or_init(|| self.shared.judging.judge(&self.shared.settings, self.planned, self.line));
+        let made =
+            self.judge.get_or_init(|| self.shared.judging.judge(&self.shared.settings, self.planned, self.events));
         made.as_ref().map_err(String::as_str)
     }
 
@@ -305,7 +306,7 @@ impl Attempt<'_> {
         if findings.is_empty() || !checks.iter().any(Check::asks_judge) || says_nothing(&evidence.ending) {
             return None;
         }
-        self.line.tell(Event::Waiting { on: "judge".into() });
+        self.events.emit(Event::Waiting { on: "judge".into() });
         let limit = Duration::from_millis(self.planned.limits.timeout_ms);
         let began = Instant::now();
         let asked = Box::pin(grade::consult(checks, evidence, self.judge(), findings));

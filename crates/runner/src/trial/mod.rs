@@ -40,9 +40,9 @@ use self::record::{skipped, unloaded};
 pub use self::regrade::RecordedEvidence;
 pub(crate) use self::regrade::regrade;
 use crate::code::{Ahead, Script};
+use crate::event_sender::EventSender;
 use crate::grader::{self, Grader};
 use crate::hook::Hook;
-use crate::line::Line;
 use crate::plan::{PlannedTrial, RetryOn, Settings};
 use crate::pricing::pricing_of;
 use crate::spending::Spending;
@@ -112,10 +112,10 @@ fn needs_repository(check: &Check) -> bool {
     check.needs().contains(&Need::Repository)
 }
 
-/// Sends the event that an attempt starts.
-pub(crate) fn begin(planned: &PlannedTrial, line: &Line) {
+/// Tells that an attempt begins.
+pub(crate) fn begin(planned: &PlannedTrial, events: &EventSender) {
     let first = planned.case.messages.first();
-    line.tell(Event::TrialStarted {
+    events.emit(Event::TrialStarted {
         id: planned.id.clone(),
         agent: planned.arm.agent.clone(),
         model: planned.arm.model.clone(),
@@ -148,7 +148,7 @@ pub(crate) enum Halt {
 pub(crate) async fn run(
     planned: Arc<PlannedTrial>,
     shared: Arc<Shared>,
-    mut line: Line,
+    mut events: EventSender,
     halt: watch::Receiver<Halt>,
     grading: Grading,
 ) -> TrialRecord {
@@ -164,7 +164,7 @@ pub(crate) async fn run(
         let attempt = Attempt {
             planned: &planned,
             shared: &shared,
-            line: &line,
+            events: &events,
             halt: halt.clone(),
             grading,
             began,
@@ -212,7 +212,7 @@ pub(crate) async fn run(
             record.flaky =
                 record.outcome == Outcome::Passed && attempts.iter().any(|attempt| attempt.outcome == Outcome::Failed);
             record.attempts = attempts;
-            record.masked = line.has_hidden();
+            record.masked = events.has_hidden();
             (record.judge, record.user, record.phases) = (judge, user, phases);
             if let (Some(_), Some(name)) = (judge, shared.judging.model()) {
                 Arc::make_mut(&mut record.settings).insert("judge".to_owned(), name.into());
@@ -222,7 +222,7 @@ pub(crate) async fn run(
             shared.spending.add(&record, &shared.settings);
             return record;
         }
-        line.tell(Event::TrialRetried { because: record.because.unwrap_or_default() });
+        events.emit(Event::TrialRetried { because: record.because.unwrap_or_default() });
         if again == Again::Counted {
             let used = Usage { tokens: record.usage, cost_usd: record.cost_usd };
             limits = Arc::new(again::limits_after(
@@ -232,8 +232,8 @@ pub(crate) async fn run(
                 shared.settings.limits.max_duration_from,
             ));
         }
-        line = line.next_attempt();
-        begin(&planned, &line);
+        events = events.next_attempt();
+        begin(&planned, &events);
     }
 }
 
@@ -308,7 +308,7 @@ impl<E: Into<Breakage>> From<E> for Cut {
 struct Attempt<'a> {
     planned: &'a Arc<PlannedTrial>,
     shared: &'a Arc<Shared>,
-    line: &'a Line,
+    events: &'a EventSender,
     halt: watch::Receiver<Halt>,
     grading: Grading,
     began: Instant,
@@ -416,7 +416,7 @@ impl Attempt<'_> {
         if !needs_sandbox(self.planned) {
             return Ok(None);
         }
-        self.line.tell(Event::Waiting { on: "sandbox".into() });
+        self.events.emit(Event::Waiting { on: "sandbox".into() });
         let began = Instant::now();
         let skill = case.subject.installed().cloned();
         let folder = agent.description().folder_of(case.definition);
@@ -432,7 +432,7 @@ impl Attempt<'_> {
             keep: self.shared.settings.sandbox.keep,
         };
         let sandbox = self.unless(Halt::Stop, Box::pin(self.shared.workshop.make(request))).await??;
-        self.line.tell(Event::SandboxReady {
+        self.events.emit(Event::SandboxReady {
             path: sandbox.work().to_string_lossy().into_owned(),
             skill: skill.zip(folder).map(|(skill, folder)| format!("{folder}/{}", skill.file_name())),
             duration_ms: model::millis(began.elapsed()),
@@ -444,8 +444,8 @@ impl Attempt<'_> {
     async fn act(&self, sandbox: Option<Arc<dyn Sandbox>>, pricing: Pricing) -> Result<Acted, Breakage> {
         let planned = self.planned;
         let player = planned.case.user.as_ref().map(|user| self.player(SimulatedUser::clone(user))).transpose()?;
-        let (began, waited) = (Instant::now(), self.line.waited());
-        // The clock adds the whole time that the attempt has waited, so earlier waits are subtracted here.
+        let (began, waited) = (Instant::now(), self.events.waited());
+        // The clock adds what the attempt waits for the listener; what it waited before is not the agent's either.
         let deadline = began + Duration::from_millis(self.limits.timeout_ms) - waited;
         let model = ModelInUse::of(planned, self.shared, sandbox.as_deref());
         let activity = Arc::new(Activity::default());
@@ -456,7 +456,7 @@ impl Attempt<'_> {
             home: sandbox.as_ref().map(|sandbox| sandbox.home().to_owned()),
         };
         let mut turn = Turn::new(
-            Box::new(self.line.clone()),
+            Box::new(self.events.clone()),
             Arc::clone(&self.limits),
             responder,
             resolver,
@@ -474,7 +474,7 @@ impl Attempt<'_> {
             stop: &stop,
             halt: self.halt.clone(),
             activity: &activity,
-            line: self.line,
+            events: self.events,
         };
         let shown = sandbox.clone();
         let scene = Scene {
@@ -548,10 +548,10 @@ impl Attempt<'_> {
         Ok(Acted { turn, ending, played, looked, agent_ms })
     }
 
-    /// Returns the time since `began` in milliseconds, without the time that the attempt waited beyond `waited`:
-    /// waiting for the record, a judge or a played user is not the agent's.
+    /// The time since `began` in milliseconds, without what the attempt has waited since it had waited that long: waiting for
+    /// the record, a judge or a played user is not the agent's.
     fn agents_time(&self, began: Instant, waited: Duration) -> u64 {
-        model::millis(began.elapsed().saturating_sub(self.line.waited().saturating_sub(waited)))
+        model::millis(began.elapsed().saturating_sub(self.events.waited().saturating_sub(waited)))
     }
 
     /// Starts the scenario of a case that is code.
@@ -594,7 +594,7 @@ impl Attempt<'_> {
         let sandbox = sandbox.filter(|_| !needs.is_empty())?;
         let began = Instant::now();
         let probes = self.unless(Halt::Stop, Box::pin(probe::look(sandbox, needs, &[]))).await.ok()?;
-        self.line.pause(began.elapsed());
+        self.events.pause(began.elapsed());
         Some(ReplyProbes { reply: number, probes })
     }
 
@@ -606,7 +606,7 @@ impl Attempt<'_> {
         turn: &mut Turn,
         clock: &Clock<'_>,
     ) -> Ending {
-        let (began, waited) = (Instant::now(), self.line.waited());
+        let (began, waited) = (Instant::now(), self.events.waited());
         turn.message_begins();
         let ending = match clock.watch(session.send(message, turn)).await {
             Watched::Done(reply) => reply.ending,
@@ -635,7 +635,7 @@ impl Attempt<'_> {
         looked: Vec<ReplyProbes>,
     ) -> Result<Result<Collected, String>, Breakage> {
         let Some(sandbox) = sandbox else { return Ok(Ok(Collected::default())) };
-        self.line.tell(Event::Waiting { on: "collecting".into() });
+        self.events.emit(Event::Waiting { on: "collecting".into() });
         let mut collected = match sandbox.collect().await {
             Err(SandboxError::Ruined { because }) => return Ok(Err(because)),
             collected => collected?,
@@ -651,7 +651,7 @@ impl Attempt<'_> {
         if self.shared.hook.as_ref().is_some_and(|hook| hook.wants_patch()) {
             collected.patch = sandbox.patch(&collected).await;
         }
-        self.line.tell(Event::Collected(collected.clone()));
+        self.events.emit(Event::Collected(collected.clone()));
         Ok(Ok(collected))
     }
 
@@ -668,8 +668,8 @@ impl Attempt<'_> {
             _ => Arc::clone(&self.planned.checks),
         };
         let (mut findings, evidence, took) = Box::pin(self.assess(&checks, evidence)).await?;
-        if self.line.has_hidden() {
-            // Grading the record again sees less than was visible now.
+        if self.events.has_hidden() {
+            // Whoever grades what is recorded sees less than was seen now.
             let own = checks.iter().zip(&mut findings).filter(|(check, _)| !check.asks_judge());
             own.for_each(|(check, finding)| finding.masked = Some(check.digest()));
         }
@@ -695,7 +695,7 @@ impl Attempt<'_> {
                 (grader::grade_here(checks, &evidence)?, evidence)
             }
             _ => {
-                self.line.tell(Event::Waiting { on: "grading".into() });
+                self.events.emit(Event::Waiting { on: "grading".into() });
                 self.shared.grader.grade(Arc::clone(checks), evidence).await?
             }
         };
@@ -705,8 +705,8 @@ impl Attempt<'_> {
 
     async fn close(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Closed {
         let Some(sandbox) = sandbox else { return Closed::default() };
-        self.line.tell(Event::Waiting { on: "cleaning up".into() });
-        let kept = self.shared.settings.sandbox.keep.then(|| sandbox.work().to_string_lossy().into_owned());
+        self.events.emit(Event::Waiting { on: "cleaning up".into() });
+        let kept = self.shared.settings.keep_sandbox.then(|| sandbox.work().to_string_lossy().into_owned());
         Closed { kept, error: sandbox.close().await.err().map(|error| error.to_string()) }
     }
 
@@ -776,7 +776,9 @@ mod tests {
 
     #[test]
     fn a_trial_is_small_enough_to_be_moved() {
-        fn size<F>(_: impl Fn(Arc<PlannedTrial>, Arc<Shared>, Line, watch::Receiver<Halt>, Grading) -> F) -> usize {
+        fn size<F>(
+            _: impl Fn(Arc<PlannedTrial>, Arc<Shared>, EventSender, watch::Receiver<Halt>, Grading) -> F,
+        ) -> usize {
             size_of::<F>()
         }
         assert!(size(run) < 16 * 1024, "{} bytes", size(run));

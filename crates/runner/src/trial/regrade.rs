@@ -1,4 +1,4 @@
-//! Grading of a trial that is over, with evidence from the record.
+//! Grading a recorded trial again: its evidence comes from the record.
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
@@ -11,13 +11,13 @@ use tokio::sync::watch;
 
 use super::record::record_of;
 use super::{Attempt, Cut, End, Grading, Halt, Shared, broken, stopped};
-use crate::line::Line;
+use crate::event_sender::EventSender;
 use crate::plan::PlannedTrial;
 
 /// Reason why an assertion cannot be decided.
 const MASKED_NOW: &str = "the record has `[masked]` in what it looks at, and the text in that place is not known";
 
-/// What the findings are called that commands around trials give.
+/// Kind of the findings of hooks.
 const HOOK: &str = "hook";
 
 /// Recorded evidence of an attempt.
@@ -37,7 +37,7 @@ pub struct RecordedEvidence {
 pub(crate) async fn regrade(
     planned: &Arc<PlannedTrial>,
     shared: &Arc<Shared>,
-    line: &Line,
+    events: &EventSender,
     halt: watch::Receiver<Halt>,
     old: &TrialRecord,
     recorded: RecordedEvidence,
@@ -56,7 +56,7 @@ pub(crate) async fn regrade(
     let attempt = Attempt {
         planned,
         shared,
-        line,
+        events,
         halt,
         grading: Grading::Elsewhere,
         began: Instant::now(),
@@ -124,7 +124,7 @@ fn what_is_masked(
     (!undecided.is_empty()).then(|| format!("{names}: new or changed since the run; {MASKED_NOW}"))
 }
 
-/// Findings that were decided while the sandbox was there: nobody can look again, so they stand.
+/// Findings that were decided while the sandbox was there. It is gone, so they stand.
 fn observed(old: &TrialRecord) -> Vec<Finding> {
     old.findings.iter().filter(|finding| finding.claim == Claim::Observed || finding.kind == HOOK).cloned().collect()
 }

@@ -22,7 +22,7 @@ impl Attempt<'_> {
             .judging
             .user(&self.shared.settings, &user, &self.planned.directory)
             .map_err(|because| Breakage::environment(because).for_good())?;
-        Ok(Player::new(model, name, user, Arc::clone(self.line.mask())))
+        Ok(Player::new(model, name, user, Arc::clone(self.events.mask())))
     }
 
     /// Returns the next move of the user. Its time does not count as the agent's, and its usage is kept apart.
@@ -35,7 +35,7 @@ impl Attempt<'_> {
         let began = Instant::now();
         let next = clock.watch(player.next(turn.trace())).await;
         if let Watched::Done(_) = next {
-            self.line.pause(began.elapsed());
+            self.events.pause(began.elapsed());
         }
         if let Some(spent) = player.spent() {
             *self.user.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default() += spent;

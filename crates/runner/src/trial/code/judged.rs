@@ -70,7 +70,7 @@ impl Stage<'_> {
         if let Some(took) = self.attempt.consult(&checks, &evidence, &mut findings).await {
             *self.judge.get_or_insert_default() += took;
         }
-        self.attempt.line.pause(began.elapsed());
+        self.attempt.events.pause(began.elapsed());
         for (open, finding) in open.iter().zip(findings) {
             self.decided(open, finding);
         }

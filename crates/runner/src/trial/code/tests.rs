@@ -12,9 +12,9 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::Control;
+use crate::event_bus::EventLog;
 use crate::plan::{PlanRequest, ReadScript, Settings, plan};
 use crate::select::Selection;
-use crate::teller::Heard;
 use sandbox::supervise::Supervisor;
 
 /// A folder of modules and the cases in them.
@@ -102,7 +102,7 @@ impl Play {
             trials: Vec::new(),
             jobs: 8,
         };
-        let heard = Heard::up_to(usize::MAX);
+        let heard = EventLog::up_to(usize::MAX);
         crate::run(plan, Arc::new(host), info, controls, heard.clone()).await.unwrap();
         let mut records: Vec<TrialRecord> = heard
             .take()

@@ -1,7 +1,6 @@
-//! Worker threads for trials that never wait. Such a trial takes as long as its grading, so handing it to a task, its
-//! evidence to a grading thread and its outcome to the dispatcher would cost more than the trial. A worker thread runs
-//! such trials one after the other from beginning to end. They use no agent that another trial could be
-//! waiting for.
+//! Workers: threads for trials that wait for nothing. Grading such a trial is all the work there is, so that a task of its
+//! own, a grading thread and a message to the dispatcher would cost more than the trial. A worker runs one trial after the
+//! other, from beginning to end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -11,14 +10,14 @@ use grade::Check;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
+use crate::event_bus::EventBus;
+use crate::event_sender::EventSender;
 use crate::grader::STACK;
 use crate::job::{Job, JobQueue};
-use crate::line::Line;
 use crate::plan::PlannedTrial;
-use crate::teller::Teller;
 use crate::trial::{self, Grading, Halt, Shared};
 
-/// True if a job waits for nothing, so that a lane can run it.
+/// True if a job waits for nothing, so that a worker can run it.
 pub(crate) fn suits(job: &Job) -> bool {
     let Job::Trial(planned) = job else { return false };
     planned.agent.answers_at_once()
@@ -27,39 +26,39 @@ pub(crate) fn suits(job: &Job) -> bool {
         && !trial::needs_sandbox(planned)
 }
 
-/// One worker thread.
-pub(crate) struct Lane {
+/// A thread that runs trials.
+pub(crate) struct Worker {
     pub(crate) queue: Arc<JobQueue>,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) teller: Arc<Teller>,
+    pub(crate) bus: Arc<EventBus>,
     pub(crate) halt: watch::Receiver<Halt>,
     pub(crate) current: Arc<Current>,
 }
 
-/// The current trial of a worker thread, for callers that cannot wait for the thread.
+/// The trial that a worker runs, for the dispatcher when it cannot wait for the worker.
 #[derive(Default)]
-pub(crate) struct Current(Mutex<Option<(Arc<PlannedTrial>, Line)>>);
+pub(crate) struct Current(Mutex<Option<(Arc<PlannedTrial>, EventSender)>>);
 
 impl Current {
-    /// Returns the trial that was started last.
-    pub(crate) fn trial(&self) -> Option<(Arc<PlannedTrial>, Line)> {
+    /// The trial that was started last.
+    pub(crate) fn trial(&self) -> Option<(Arc<PlannedTrial>, EventSender)> {
         self.slot().clone()
     }
 
-    fn slot(&self) -> MutexGuard<'_, Option<(Arc<PlannedTrial>, Line)>> {
+    fn slot(&self) -> MutexGuard<'_, Option<(Arc<PlannedTrial>, EventSender)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Lane {
-    /// Starts the thread, inside the current runtime. The returned channel reports its end.
+impl Worker {
+    /// Starts the thread, inside the present runtime. The receiver returned ends when the thread does.
     ///
     /// # Errors
-    /// If no thread can be started.
-    pub(crate) fn open(self, number: usize) -> std::io::Result<oneshot::Receiver<()>> {
+    /// When the thread cannot be started.
+    pub(crate) fn start(self, number: usize) -> std::io::Result<oneshot::Receiver<()>> {
         let (end, ended) = oneshot::channel();
         let runtime = Handle::current();
-        let thread = std::thread::Builder::new().name(format!("lane-{number}")).stack_size(STACK);
+        let thread = std::thread::Builder::new().name(format!("worker-{number}")).stack_size(STACK);
         thread.spawn(move || {
             let _entered = runtime.enter();
             self.run(&runtime);
@@ -68,29 +67,29 @@ impl Lane {
         Ok(ended)
     }
 
-    /// Runs trials as long as the next one never waits.
+    /// Runs the next trial as long as it suits a worker.
     fn run(self, runtime: &Handle) {
         while *self.halt.borrow() == Halt::No
             && let Some(Job::Trial(planned)) = self.queue.take(suits)
         {
+            let events = EventSender::new(Arc::clone(&self.bus), &planned.id, self.shared.mask_of(&planned));
             if let Some(record) = trial::not_run(&planned, &self.shared) {
-                self.teller.finish(&self.shared.mask_of(&planned), record);
+                events.finish(record);
                 continue;
             }
-            let line = Line::new(Arc::clone(&self.teller), &planned.id, self.shared.mask_of(&planned));
-            *self.current.slot() = Some((Arc::clone(&planned), line.clone()));
-            trial::begin(&planned, &line);
-            // Pinned here: passing a future of some kilobytes by value moves it more than once.
+            *self.current.slot() = Some((Arc::clone(&planned), events.clone()));
+            trial::begin(&planned, &events);
+            // Pinned here: `block_on` would move a future that it gets by value, some kilobytes, more than once.
             let run = pin!(trial::run(
                 Arc::clone(&planned),
                 Arc::clone(&self.shared),
-                line.clone(),
+                events.clone(),
                 self.halt.clone(),
                 Grading::Here,
             ));
             let record = catch_unwind(AssertUnwindSafe(|| runtime.block_on(run)));
             let record = record.unwrap_or_else(|_| trial::panicked(&planned));
-            self.teller.end(&line, record);
+            events.finish(record);
         }
     }
 }

@@ -1,5 +1,9 @@
-//! The event bus: every event of a run passes through here. It numbers the events and passes them to the listener in
-//! that order.
+//! The event bus: the one way out of a run. Every event is masked, numbered and handed to the listener here, in that order,
+//! before the call that emits it returns.
+//!
+//! Senders call the bus directly instead of sending to the dispatcher's task over a channel. Grading has to know whether text
+//! of its trial was masked, the time that an attempt waits for the listener is not the agent's, and an agent that floods its
+//! output is slowed down to the speed of recording instead of filling memory. All three need an answer at the call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -9,12 +13,12 @@ use jiff::Timestamp;
 use mask::Mask;
 use model::{EVENT_VERSION, Envelope, Event, Summary, TrialRecord};
 
-use crate::line::Line;
+use crate::event_sender::EventSender;
 
-/// Minimum wait that is measured. A shorter one is the normal cost of sending.
-const WORTH_TELLING: Duration = Duration::from_millis(1);
+/// A shorter wait is the cost of emitting an event at all, and is not counted as waiting.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
-/// Receiver of the events of a run, one after the other, in the order of their numbers.
+/// Receiver of the events of a run: one after the other, in the order of their numbers.
 pub trait Listener: Send + Sync {
     /// Takes an event, or returns it if there is no room for it now.
     fn offer(&self, event: Envelope) -> Option<Envelope>;
@@ -23,14 +27,13 @@ pub trait Listener: Send + Sync {
     fn hear(&self, event: Envelope);
 }
 
-/// Masks events, numbers them and passes them on. Senders wait while the listener is behind: an agent that floods its
-/// output is slowed down to the speed of recording instead of filling memory.
-pub(crate) struct Teller {
+/// Masks events, numbers them and passes them to the listener. A call waits while the listener is behind.
+pub(crate) struct EventBus {
     run: Arc<str>,
     /// Mask for the secrets of the run.
     mask: Arc<Mask>,
     state: Mutex<State>,
-    /// `true` while a sender is blocked on the listener, and all others on that sender.
+    /// True while a sender is blocked on the listener, and all other senders on that sender.
     is_behind: AtomicBool,
 }
 
@@ -41,61 +44,50 @@ struct State {
     summary: Summary,
 }
 
-impl Teller {
+impl EventBus {
     /// Creates the bus of the run with the id `run`, whose secrets `mask` hides.
     pub(crate) fn new(run: &str, listener: Arc<dyn Listener>, mask: Arc<Mask>) -> Self {
         let state = State { listener: Some(listener), seq: 0, summary: Summary::default() };
         Self { run: run.into(), mask, state: Mutex::new(state), is_behind: AtomicBool::new(false) }
     }
 
-    /// Sends an event about the run itself.
-    pub(crate) fn tell(&self, mut event: Event) {
+    /// Emits an event of the run itself.
+    pub(crate) fn emit(&self, mut event: Event) {
         self.mask.event(&mut event);
         self.pass_on(&mut self.state(), None, event);
     }
 
-    /// Sends an event about the attempt of `line`, unless its trial has its outcome already. Returns the time that the
-    /// listener was waited for.
-    pub(crate) fn tell_of(&self, line: &Line, event: Event) -> Duration {
-        let event = line.masked(event);
+    /// Emits an event of the sender's attempt, unless its trial has its outcome already. Returns how long the call waited
+    /// for the listener.
+    pub(crate) fn emit_from(&self, sender: &EventSender, event: Event) -> Duration {
+        let event = sender.masked(event);
         let free = self.state.try_lock().ok();
         let began = free.is_none().then(Instant::now);
         let mut state = free.unwrap_or_else(|| self.state());
-        if line.is_over() {
+        if sender.is_over() {
             return Duration::ZERO;
         }
-        let waited = self.pass_on(&mut state, Some((line.trial(), line.attempt())), event);
+        let waited = self.pass_on(&mut state, Some((sender.trial(), sender.attempt())), event);
         let waited = began.map_or(waited, |began| began.elapsed());
-        if waited < WORTH_TELLING { Duration::ZERO } else { waited }
+        if waited < SHORTEST_WAIT { Duration::ZERO } else { waited }
     }
 
-    /// Counts and sends the outcome of the trial of `line`, unless it has one already.
-    pub(crate) fn end(&self, line: &Line, mut record: TrialRecord) {
-        line.mask().record(&mut record);
+    /// Counts and emits the outcome of the sender's trial, unless it has one already.
+    pub(crate) fn finish_from(&self, sender: &EventSender, mut record: TrialRecord) {
+        sender.mask().record(&mut record);
         let mut state = self.state();
-        if let Some(attempt) = line.end() {
-            self.finish_in(&mut state, record, attempt);
+        if let Some(attempt) = sender.end() {
+            state.summary.add(&record);
+            self.pass_on(&mut state, Some((sender.trial(), attempt)), Event::TrialFinished(Box::new(record)));
         }
     }
 
-    /// Counts and sends the outcome of a trial that never started, whose secrets `mask` hides.
-    pub(crate) fn finish(&self, mask: &Mask, mut record: TrialRecord) {
-        mask.record(&mut record);
-        self.finish_in(&mut self.state(), record, 1);
-    }
-
-    fn finish_in(&self, state: &mut State, record: TrialRecord, attempt: u32) {
-        state.summary.add(&record);
-        let id = Arc::clone(&record.id);
-        self.pass_on(state, Some((&id, attempt)), Event::TrialFinished(Box::new(record)));
-    }
-
-    /// Returns the summary of the outcomes so far.
+    /// Counts of the outcomes so far.
     pub(crate) fn summary(&self) -> Summary {
         self.state().summary.clone()
     }
 
-    /// Drops all later events.
+    /// Lets go of the listener. Later events are dropped.
     pub(crate) fn close(&self) {
         self.state().listener = None;
     }
@@ -115,7 +107,7 @@ impl Teller {
         let Some(envelope) = refused else { return Duration::ZERO };
         let began = Instant::now();
         self.is_behind.store(true, Ordering::Relaxed);
-        // Sessions send events synchronously; other tasks of this thread must not wait with them.
+        // Sessions emit synchronously; other tasks of this thread must not wait with them.
         tokio::task::block_in_place(|| listener.hear(envelope));
         self.is_behind.store(false, Ordering::Relaxed);
         began.elapsed()
@@ -134,21 +126,21 @@ impl Teller {
     }
 }
 
-/// Listener for tests that keeps events up to a maximum number; further senders wait.
+/// A listener that keeps up to some number of events; senders of more wait.
 #[cfg(test)]
-pub(crate) struct Heard {
+pub(crate) struct EventLog {
     events: Mutex<Vec<Envelope>>,
     room: std::sync::Condvar,
     most: usize,
 }
 
 #[cfg(test)]
-impl Heard {
+impl EventLog {
     pub(crate) fn up_to(most: usize) -> Arc<Self> {
         Arc::new(Self { events: Mutex::new(Vec::new()), room: std::sync::Condvar::new(), most })
     }
 
-    /// Takes the events, which makes room again.
+    /// Takes the events out, so that there is room again.
     pub(crate) fn take(&self) -> Vec<Envelope> {
         let events = std::mem::take(&mut *self.events.lock().unwrap());
         self.room.notify_all();
@@ -157,7 +149,7 @@ impl Heard {
 }
 
 #[cfg(test)]
-impl Listener for Heard {
+impl Listener for EventLog {
     fn offer(&self, event: Envelope) -> Option<Envelope> {
         let mut events = self.events.lock().unwrap();
         if events.len() >= self.most {
@@ -181,62 +173,66 @@ mod tests {
         Event::Waiting { on: text.to_owned() }
     }
 
-    fn teller(heard: &Arc<Heard>) -> Arc<Teller> {
-        Arc::new(Teller::new("r", heard.clone(), Arc::default()))
+    fn bus(log: &Arc<EventLog>) -> Arc<EventBus> {
+        Arc::new(EventBus::new("r", log.clone(), Arc::default()))
     }
 
     #[test]
-    fn events_are_numbered_as_they_are_heard_whoever_tells_them() {
-        let heard = Heard::up_to(usize::MAX);
-        let teller = teller(&heard);
-        let lines = ["a", "b", "c", "d"].map(|trial| Line::new(Arc::clone(&teller), trial, Arc::default()));
+    fn events_of_all_senders_are_numbered_in_the_order_in_which_they_arrive() {
+        let log = EventLog::up_to(usize::MAX);
+        let bus = bus(&log);
+        let senders = ["a", "b", "c", "d"].map(|trial| EventSender::new(Arc::clone(&bus), trial, Arc::default()));
         std::thread::scope(|scope| {
-            for line in &lines {
-                scope.spawn(move || (0..500).for_each(|n| line.tell(event(&n.to_string()))));
+            for sender in &senders {
+                scope.spawn(move || (0..500).for_each(|n| sender.emit(event(&n.to_string()))));
             }
         });
-        let events = heard.take();
+        let events = log.take();
         assert!(events.iter().map(|event| event.seq).eq(1..=2000));
-        for line in &lines {
-            let own = events.iter().filter(|event| event.trial.as_deref() == Some(line.trial()));
-            assert!(own.map(|told| told.event.clone()).eq((0..500).map(|n| event(&n.to_string()))), "{}", line.trial());
+        for sender in &senders {
+            let own = events.iter().filter(|event| event.trial.as_deref() == Some(sender.trial()));
+            assert!(
+                own.map(|told| told.event.clone()).eq((0..500).map(|n| event(&n.to_string()))),
+                "{}",
+                sender.trial()
+            );
         }
     }
 
     #[test]
-    fn whoever_tells_something_waits_while_the_listener_is_behind() {
-        let heard = Heard::up_to(1);
-        let teller = teller(&heard);
-        let lines = ["a", "b", "c"].map(|trial| Line::new(Arc::clone(&teller), trial, Arc::default()));
-        lines[0].tell(event("1"));
-        assert_eq!(lines[0].waited(), Duration::ZERO);
+    fn a_sender_waits_while_the_listener_is_behind() {
+        let log = EventLog::up_to(1);
+        let bus = bus(&log);
+        let senders = ["a", "b", "c"].map(|trial| EventSender::new(Arc::clone(&bus), trial, Arc::default()));
+        senders[0].emit(event("1"));
+        assert_eq!(senders[0].waited(), Duration::ZERO);
         std::thread::scope(|scope| {
-            for line in &lines[1..] {
-                scope.spawn(move || line.tell(event("2")));
+            for sender in &senders[1..] {
+                scope.spawn(move || sender.emit(event("2")));
             }
             let mut seen = 0;
             while seen < 3 {
-                seen += heard.take().len();
+                seen += log.take().len();
                 std::thread::yield_now();
             }
         });
-        assert_eq!(heard.take().len(), 0);
+        assert_eq!(log.take().len(), 0);
     }
 
     #[test]
-    fn an_outcome_is_the_last_that_is_told_of_a_trial_and_there_is_one() {
-        let heard = Heard::up_to(usize::MAX);
-        let teller = teller(&heard);
-        let line = Line::new(Arc::clone(&teller), "a", Arc::default());
-        let next = line.next_attempt();
-        next.tell(event("1"));
-        teller.end(&line, record("a"));
-        next.tell(event("2"));
-        teller.end(&next, record("a"));
-        let events = heard.take();
+    fn a_trial_has_one_outcome_and_no_event_after_it() {
+        let log = EventLog::up_to(usize::MAX);
+        let bus = bus(&log);
+        let sender = EventSender::new(Arc::clone(&bus), "a", Arc::default());
+        let next = sender.next_attempt();
+        next.emit(event("1"));
+        sender.finish(record("a"));
+        next.emit(event("2"));
+        next.finish(record("a"));
+        let events = log.take();
         let told: Vec<_> = events.iter().map(|told| (told.attempt, told.event == event("1"))).collect();
         assert_eq!(told, [(Some(2), true), (Some(2), false)]);
-        assert_eq!(teller.summary().trials, 1);
+        assert_eq!(bus.summary().trials, 1);
     }
 
     fn record(id: &str) -> TrialRecord {
@@ -249,13 +245,13 @@ mod tests {
     }
 
     #[test]
-    fn after_the_run_nobody_hears_anything() {
-        let heard = Heard::up_to(1);
-        let teller = teller(&heard);
-        teller.close();
-        teller.tell(event("1"));
-        teller.tell(event("2"));
-        assert_eq!(heard.take().len(), 0);
-        assert_eq!(Arc::strong_count(&heard), 1);
+    fn events_after_the_run_are_dropped() {
+        let log = EventLog::up_to(1);
+        let bus = bus(&log);
+        bus.close();
+        bus.emit(event("1"));
+        bus.emit(event("2"));
+        assert_eq!(log.take().len(), 0);
+        assert_eq!(Arc::strong_count(&log), 1);
     }
 }

@@ -1,42 +1,42 @@
-//! Sender of the events of one trial.
+//! Sends the events of one attempt to the bus.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use mask::{KeyBlocks, Mask};
-use model::{Event, Step};
+use model::{Event, Step, TrialRecord};
 
-use crate::teller::Teller;
+use crate::event_bus::EventBus;
 
-/// Attempt number of a trial that has ended.
+/// Number of the running attempt once the trial has its outcome.
 const OVER: u32 = 0;
 
-/// Sender of the events of one attempt.
+/// Sends the events of one attempt at a trial.
 #[derive(Clone)]
-pub(crate) struct Line {
-    teller: Arc<Teller>,
-    /// Printed id of the trial.
+pub(crate) struct EventSender {
+    bus: Arc<EventBus>,
+    /// The trial's printed id.
     trial: Arc<str>,
     /// Number of the attempt, from 1.
     attempt: u32,
-    /// Number of the current attempt; [`OVER`] once the trial has its outcome.
+    /// Number of the running attempt; [`OVER`] once the trial has its outcome.
     latest: Arc<AtomicU32>,
     /// Time in microseconds, see [`waited`](Self::waited).
     waited: Arc<AtomicU64>,
     /// Mask for the secrets of the trial.
     mask: Arc<Mask>,
-    /// State of private keys that span several lines of output.
+    /// Private keys whose last lines have not come yet.
     key_blocks: Arc<KeyBlocks>,
     /// `true` if text that assertions look at was masked.
     has_hidden: Arc<AtomicBool>,
 }
 
-impl Line {
-    /// Creates a sender for the first attempt at the trial with that printed id, whose secrets `mask` hides.
-    pub(crate) fn new(teller: Arc<Teller>, trial: impl Into<Arc<str>>, mask: Arc<Mask>) -> Self {
+impl EventSender {
+    /// A sender for the first attempt at the trial with that printed id, whose secrets `mask` hides.
+    pub(crate) fn new(bus: Arc<EventBus>, trial: impl Into<Arc<str>>, mask: Arc<Mask>) -> Self {
         Self {
-            teller,
+            bus,
             trial: trial.into(),
             attempt: 1,
             latest: Arc::new(AtomicU32::new(1)),
@@ -47,7 +47,7 @@ impl Line {
         }
     }
 
-    /// Creates a sender for the next attempt.
+    /// A sender for the attempt after this one.
     pub(crate) fn next_attempt(&self) -> Self {
         let attempt = self.attempt + 1;
         let _ = self.latest.compare_exchange(self.attempt, attempt, Ordering::Relaxed, Ordering::Relaxed);
@@ -88,38 +88,42 @@ impl Line {
         self.has_hidden.load(Ordering::Relaxed)
     }
 
-    /// Returns `true` if the trial has its outcome. Only the event bus reads and changes this, one caller at a time.
+    /// True if the trial has its outcome. Only the bus reads and changes that, under its lock.
     pub(crate) fn is_over(&self) -> bool {
         self.latest.load(Ordering::Relaxed) == OVER
     }
 
-    /// Marks the trial as ended. Returns the number of its last attempt, or `None` if it had ended already.
+    /// Marks the trial as finished. Returns the number of its last attempt, unless it was finished already.
     pub(crate) fn end(&self) -> Option<u32> {
         Some(self.latest.swap(OVER, Ordering::Relaxed)).filter(|attempt| *attempt != OVER)
     }
 
-    /// Sends `event`; waits while the listener is behind. After the run there is no listener, which is fine.
-    pub(crate) fn tell(&self, event: Event) {
-        let waited = self.teller.tell_of(self, event);
+    /// Emits an event. Waits while the listener is behind; after the run the event is dropped.
+    pub(crate) fn emit(&self, event: Event) {
+        let waited = self.bus.emit_from(self, event);
         if !waited.is_zero() {
-            self.waited.fetch_add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+            self.pause(waited);
         }
     }
 
-    /// Adds time that was not the agent's: for a judge, or for a played user.
+    /// Counts and emits the outcome of the trial, unless it has one already.
+    pub(crate) fn finish(&self, record: TrialRecord) {
+        self.bus.finish_from(self, record);
+    }
+
+    /// Adds time that is not the agent's: of the listener, of a judge or of a simulated user.
     pub(crate) fn pause(&self, time: Duration) {
         self.waited.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Returns the time that this attempt has waited for the listener so far. It counts as the harness's, not the
-    /// agent's.
+    /// Time in this attempt so far that is not the agent's.
     pub(crate) fn waited(&self) -> Duration {
         Duration::from_micros(self.waited.load(Ordering::Relaxed))
     }
 }
 
-impl agent::EventSink for Line {
+impl agent::EventSink for EventSender {
     fn send(&self, event: Event) {
-        self.tell(event);
+        self.emit(event);
     }
 }

@@ -12,26 +12,19 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use crate::code::Ahead;
-use crate::event_bus::{EventBus, Listener};
-use crate::event_sender::EventSender;
+use crate::control::{Control, Halt};
+use crate::event_bus::{EventBus, EventSender, Listener};
 use crate::grader::Grader;
 use crate::hook::{self, Hook};
 use crate::job::{Job, JobQueue};
 use crate::plan::{ModelChoice, Plan};
 use crate::regrade::{Archive, Regrade};
 use crate::spending::Spending;
-use crate::trial::{self, Halt, Shared};
+use crate::trial::{self, Shared};
 use crate::worker::{self, Current, Worker};
 
 /// Maximum number of workers. They only compute, and there are as many grading threads.
 const MAX_WORKERS: usize = 4;
-
-/// Request of the user, or of the recorder, to a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Control {
-    /// Start nothing more and ask agents to stop; the name of the signal or the reason. The second request kills.
-    Stop(String),
-}
 
 /// End of a run.
 #[derive(Debug, Clone)]

@@ -5,15 +5,13 @@
 //! of its trial was masked, the time that an attempt waits for the listener is not the agent's, and an agent that floods its
 //! output is slowed down to the speed of recording instead of filling memory. All three need an answer at the call.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use mask::Mask;
-use model::{EVENT_VERSION, Envelope, Event, Summary, TrialRecord};
-
-use crate::event_sender::EventSender;
+use mask::{KeyBlocks, Mask};
+use model::{EVENT_VERSION, Envelope, Event, Step, Summary, TrialRecord};
 
 /// A shorter wait is the cost of emitting an event at all, and is not counted as waiting.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
@@ -57,31 +55,6 @@ impl EventBus {
         self.pass_on(&mut self.state(), None, event);
     }
 
-    /// Emits an event of the sender's attempt, unless its trial has its outcome already. Returns how long the call waited
-    /// for the listener.
-    pub(crate) fn emit_from(&self, sender: &EventSender, event: Event) -> Duration {
-        let event = sender.masked(event);
-        let free = self.state.try_lock().ok();
-        let began = free.is_none().then(Instant::now);
-        let mut state = free.unwrap_or_else(|| self.state());
-        if sender.is_over() {
-            return Duration::ZERO;
-        }
-        let waited = self.pass_on(&mut state, Some((sender.trial(), sender.attempt())), event);
-        let waited = began.map_or(waited, |began| began.elapsed());
-        if waited < SHORTEST_WAIT { Duration::ZERO } else { waited }
-    }
-
-    /// Counts and emits the outcome of the sender's trial, unless it has one already.
-    pub(crate) fn finish_from(&self, sender: &EventSender, mut record: TrialRecord) {
-        sender.mask().record(&mut record);
-        let mut state = self.state();
-        if let Some(attempt) = sender.end() {
-            state.summary.add(&record);
-            self.pass_on(&mut state, Some((sender.trial(), attempt)), Event::TrialFinished(Box::new(record)));
-        }
-    }
-
     /// Counts of the outcomes so far.
     pub(crate) fn summary(&self) -> Summary {
         self.state().summary.clone()
@@ -123,6 +96,125 @@ impl EventBus {
             }
             Err(TryLockError::WouldBlock) => lock(),
         }
+    }
+}
+
+/// Number of the running attempt once the trial has its outcome.
+const OVER: u32 = 0;
+
+/// Sends the events of one attempt at a trial.
+#[derive(Clone)]
+pub(crate) struct EventSender {
+    bus: Arc<EventBus>,
+    /// The trial's printed id.
+    trial: Arc<str>,
+    /// From 1.
+    attempt: u32,
+    /// Number of the running attempt; [`OVER`] once the trial has its outcome.
+    latest: Arc<AtomicU32>,
+    /// Microseconds, see [`waited`](Self::waited).
+    waited: Arc<AtomicU64>,
+    /// Mask for the secrets of the trial.
+    mask: Arc<Mask>,
+    /// Private keys whose last lines have not come yet.
+    key_blocks: Arc<KeyBlocks>,
+    /// True if text that assertions look at was masked.
+    has_hidden: Arc<AtomicBool>,
+}
+
+impl EventSender {
+    /// A sender for the first attempt at the trial with that printed id, whose secrets `mask` hides.
+    pub(crate) fn new(bus: Arc<EventBus>, trial: impl Into<Arc<str>>, mask: Arc<Mask>) -> Self {
+        Self {
+            bus,
+            trial: trial.into(),
+            attempt: 1,
+            latest: Arc::new(AtomicU32::new(1)),
+            waited: Arc::default(),
+            mask,
+            key_blocks: Arc::default(),
+            has_hidden: Arc::default(),
+        }
+    }
+
+    /// A sender for the attempt after this one.
+    pub(crate) fn next_attempt(&self) -> Self {
+        let attempt = self.attempt + 1;
+        let _ = self.latest.compare_exchange(self.attempt, attempt, Ordering::Relaxed, Ordering::Relaxed);
+        let (waited, key_blocks, has_hidden) = (Arc::default(), Arc::default(), Arc::default());
+        Self { attempt, waited, key_blocks, has_hidden, ..self.clone() }
+    }
+
+    /// Which attempt it is, from 1.
+    pub(crate) fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Mask for the secrets of the trial.
+    pub(crate) fn mask(&self) -> &Arc<Mask> {
+        &self.mask
+    }
+
+    /// `event` without secrets.
+    fn masked(&self, mut event: Event) -> Event {
+        match &mut event {
+            Event::Output { stream, text } => self.key_blocks.mask(stream, text),
+            Event::Step(Step::Notice { from, text }) => self.key_blocks.mask(&format!("notice {from}"), text),
+            _ => {}
+        }
+        if self.mask.event(&mut event) && matches!(event, Event::Step(_) | Event::Collected(_)) {
+            self.has_hidden.store(true, Ordering::Relaxed);
+        }
+        event
+    }
+
+    /// True if the events of this attempt have masked text that assertions look at.
+    pub(crate) fn has_hidden(&self) -> bool {
+        self.has_hidden.load(Ordering::Relaxed)
+    }
+
+    /// Emits an event, unless the trial has its outcome already. Waits while the listener is behind; after the run the event
+    /// is dropped.
+    pub(crate) fn emit(&self, event: Event) {
+        let event = self.masked(event);
+        let free = self.bus.state.try_lock().ok();
+        let began = free.is_none().then(Instant::now);
+        let mut state = free.unwrap_or_else(|| self.bus.state());
+        if self.latest.load(Ordering::Relaxed) == OVER {
+            return;
+        }
+        let waited = self.bus.pass_on(&mut state, Some((&self.trial, self.attempt)), event);
+        let waited = began.map_or(waited, |began| began.elapsed());
+        if waited >= SHORTEST_WAIT {
+            self.pause(waited);
+        }
+    }
+
+    /// Counts and emits the outcome of the trial, unless it has one already.
+    pub(crate) fn finish(&self, mut record: TrialRecord) {
+        self.mask.record(&mut record);
+        let mut state = self.bus.state();
+        let last = self.latest.swap(OVER, Ordering::Relaxed);
+        if last != OVER {
+            state.summary.add(&record);
+            self.bus.pass_on(&mut state, Some((&self.trial, last)), Event::TrialFinished(Box::new(record)));
+        }
+    }
+
+    /// Adds time that is not the agent's: of the listener, of a judge or of a simulated user.
+    pub(crate) fn pause(&self, time: Duration) {
+        self.waited.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Time in this attempt so far that is not the agent's.
+    pub(crate) fn waited(&self) -> Duration {
+        Duration::from_micros(self.waited.load(Ordering::Relaxed))
+    }
+}
+
+impl agent::EventSink for EventSender {
+    fn send(&self, event: Event) {
+        self.emit(event);
     }
 }
 
@@ -190,11 +282,11 @@ mod tests {
         let events = log.take();
         assert!(events.iter().map(|event| event.seq).eq(1..=2000));
         for sender in &senders {
-            let own = events.iter().filter(|event| event.trial.as_deref() == Some(sender.trial()));
+            let own = events.iter().filter(|event| event.trial.as_deref() == Some(&sender.trial));
             assert!(
                 own.map(|told| told.event.clone()).eq((0..500).map(|n| event(&n.to_string()))),
                 "{}",
-                sender.trial()
+                &sender.trial
             );
         }
     }

@@ -10,10 +10,9 @@ use model::{Claim, Collected, Event, Finding, HookKind, HookRecord, Status, Tria
 use sandbox::BoxFuture;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::dispatcher::Control;
+use crate::control::{Control, Halt};
 use crate::event_bus::EventBus;
 use crate::plan::PlannedTrial;
-use crate::trial::Halt;
 
 /// Error in the record of a command that was interrupted.
 pub(crate) const STOPPED: &str = "the run was stopped before it ended";

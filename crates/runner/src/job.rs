@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use model::TrialRecord;
 use tokio::sync::watch;
 
-use crate::event_bus::EventBus;
-use crate::event_sender::EventSender;
+use crate::control::Halt;
+use crate::event_bus::{EventBus, EventSender};
 use crate::plan::PlannedTrial;
 use crate::regrade::{self, Archive, RecordedTrial};
-use crate::trial::{self, Grading, Halt, Shared};
+use crate::trial::{self, Grading, Shared};
 
 /// Work that leads to the outcome of one trial.
 #[derive(Clone)]

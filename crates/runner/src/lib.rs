@@ -5,9 +5,9 @@
 //! event bus; this crate knows no file format, no store and no report.
 
 mod code;
+mod control;
 mod dispatcher;
 mod event_bus;
-mod event_sender;
 mod grader;
 pub mod hook;
 mod job;
@@ -20,7 +20,8 @@ mod trial;
 mod user;
 mod worker;
 
-pub use dispatcher::{Control, RunEnd, regrade, run};
+pub use control::Control;
+pub use dispatcher::{RunEnd, regrade, run};
 pub use event_bus::Listener;
 pub use plan::{Defaults, ModelChoice, Plan, PlanRequest, PlannedTrial, ReadScript, RetryOn, Settings, plan};
 pub use regrade::{Archive, RecordedEvidence, Regrade, RegradeRequest, plan_regrade};

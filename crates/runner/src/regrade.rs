@@ -13,9 +13,10 @@ use tokio::sync::watch;
 use self::plan::Action;
 pub(crate) use self::plan::RecordedTrial;
 pub use self::plan::{Regrade, RegradeRequest, plan_regrade};
-use crate::event_sender::EventSender;
+use crate::control::Halt;
+use crate::event_bus::EventSender;
 pub use crate::trial::RecordedEvidence;
-use crate::trial::{self, Halt, Shared};
+use crate::trial::{self, Shared};
 
 /// Reads recorded trials.
 pub trait Archive: Send + Sync {

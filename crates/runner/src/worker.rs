@@ -10,12 +10,12 @@ use grade::Check;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
-use crate::event_bus::EventBus;
-use crate::event_sender::EventSender;
+use crate::control::Halt;
+use crate::event_bus::{EventBus, EventSender};
 use crate::grader::STACK;
 use crate::job::{Job, JobQueue};
 use crate::plan::PlannedTrial;
-use crate::trial::{self, Grading, Halt, Shared};
+use crate::trial::{self, Grading, Shared};
 
 /// True if a job waits for nothing, so that a worker can run it.
 pub(crate) fn suits(job: &Job) -> bool {

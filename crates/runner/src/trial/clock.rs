@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::model_in_use::ModelInUse;
 use super::{Halt, poll_once};
-use crate::event_sender::EventSender;
+use crate::event_bus::EventSender;
 
 /// Result of supervised work.
 pub(super) enum Watched<T> {

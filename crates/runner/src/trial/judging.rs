@@ -12,7 +12,7 @@ use llm::{Opened, Script};
 use model::{Aside, Diagnostic, Ending, Event, Evidence, Finding, SimulatedUser, Status};
 
 use super::{Attempt, Halt};
-use crate::event_sender::EventSender;
+use crate::event_bus::EventSender;
 use crate::plan::{PlanRequest, PlannedTrial, ReadScript, SCRIPTED, Settings};
 
 /// The judge of a run, or the reason why it has none.

@@ -40,7 +40,8 @@ use self::record::{skipped, unloaded};
 pub use self::regrade::RecordedEvidence;
 pub(crate) use self::regrade::regrade;
 use crate::code::{Ahead, Script};
-use crate::event_sender::EventSender;
+use crate::control::Halt;
+use crate::event_bus::EventSender;
 use crate::grader::{self, Grader};
 use crate::hook::Hook;
 use crate::plan::{PlannedTrial, RetryOn, Settings};
@@ -128,19 +129,8 @@ pub(crate) fn begin(planned: &PlannedTrial, events: &EventSender) {
     });
 }
 
-/// Degree to which a run has been asked to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Halt {
-    /// Not asked to stop.
-    No,
-    /// Asked politely: agents are asked to stop and have their grace period.
-    Stop,
-    /// Asked to stop at once.
-    Kill,
-}
-
-/// Runs a trial that has been announced to its outcome. A broken attempt is retried as often as the settings say, and a
-/// failed one where they say so.
+/// Runs a trial that has begun to its outcome. A broken attempt is tried again as often as the settings say, and a failed
+/// one where they say so.
 ///
 /// Futures that only few trials wait for (a sandbox, code, a played user, a judge) are boxed: otherwise the future of
 /// every trial would have room for all of them, and it is moved several times.

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::record::record_of;
 use super::{Attempt, Cut, End, Grading, Halt, Shared, broken, stopped};
-use crate::event_sender::EventSender;
+use crate::event_bus::EventSender;
 use crate::plan::PlannedTrial;
 
 /// Reason why an assertion cannot be decided.

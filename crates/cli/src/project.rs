@@ -73,7 +73,7 @@ impl Workplace {
         Ok(Self { cwd, project, diagnostics, state, state_from, environment, database })
     }
 
-    /// The record, to be written to. It hides itself from git.
+    /// Opens the record for writing. It excludes itself from git.
     pub fn open_store(&self) -> Result<Box<dyn Store>, CliError> {
         let folder = self.database.parent().unwrap_or(&self.state);
         let failed = |error: std::io::Error| {
@@ -90,7 +90,7 @@ impl Workplace {
         Ok(store::open(&self.database, std::process::id())?)
     }
 
-    /// The record, to be read; an error with a way out if nothing was ever run here.
+    /// Opens the record for reading; returns an error with a hint if it does not exist.
     pub fn read_store(&self) -> Result<Box<dyn Store>, CliError> {
         self.find_store()?.ok_or_else(|| {
             CliError::usage(format!(
@@ -101,7 +101,7 @@ impl Workplace {
         })
     }
 
-    /// The record, to be read; `None` if nothing was ever run here.
+    /// Opens the record for reading; `None` if it does not exist.
     pub fn find_store(&self) -> Result<Option<Box<dyn Store>>, CliError> {
         Ok(store::open_existing(&self.database)?)
     }

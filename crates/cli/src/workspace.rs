@@ -30,7 +30,7 @@ impl WorkspaceArgs {
     /// `named` is an iteration. A workspace without runs stands for the recorded runs of its skill.
     ///
     /// # Errors
-    /// A workspace without such a run, or with one for each of several skills; a record that is not there.
+    /// If the workspace has no such run, or one for each of several skills; if the record does not exist.
     pub fn find(
         &self,
         global: &Global,
@@ -102,8 +102,8 @@ fn run_in(workspace: &Path, iteration: Option<&str>) -> Result<Written, CliError
     Ok(Written { run, record: text("record").map(PathBuf::from) })
 }
 
-/// The newest recorded run that the path of a workspace stands for: `…/SKILL-workspace/iteration-N`, either part of which may
-/// be missing. Runs without a label are the first iteration.
+/// Returns the newest recorded run for the path of a workspace: `…/SKILL-workspace/iteration-N`, either part of which
+/// may be missing. Runs without a label are the first iteration.
 fn recorded(store: &dyn Store, workspace: &Path, iteration: Option<&str>) -> Result<RunRow, CliError> {
     let names = || workspace.iter().rev().filter_map(|name| name.to_str());
     let skill = names().find_map(|name| name.strip_suffix("-workspace")).filter(|skill| *skill != "eval");

@@ -11,7 +11,6 @@ use sandbox::{Breakage, Host, Registry, Workshop};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
-use crate::code::Ahead;
 use crate::control::{Control, Halt};
 use crate::event_bus::{EventBus, EventSender, Listener};
 use crate::grader::Grader;

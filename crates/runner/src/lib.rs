@@ -1,8 +1,8 @@
 //! PLAN and RUN: plans trials, puts agents into sandboxes, keeps the clock, and has the evidence graded.
 //!
 //! A run is planned from suites and settings ([`plan`]), then run ([`run`]). Each trial goes through the same five
-//! steps: provision, act, collect, grade, close. The one way out is the stream of [`model::Event`]s through the
-//! event bus; this crate knows no file format, no store and no report.
+//! steps: provision, act, collect, grade, close. The only output is the stream of [`model::Event`]s through the event
+//! bus; this crate knows no file format, no store and no report.
 
 mod code;
 mod control;
@@ -23,7 +23,10 @@ mod worker;
 pub use control::Control;
 pub use dispatcher::{RunEnd, regrade, run};
 pub use event_bus::Listener;
-pub use plan::{Defaults, ModelChoice, Plan, PlanRequest, PlannedTrial, ReadScript, RetryOn, Settings, plan};
+pub use plan::{
+    ArmSettings, Defaults, JudgeSettings, LimitSettings, ModelChoice, Plan, PlanRequest, PlannedTrial, ReadScript,
+    RetryOn, RetrySettings, SandboxSettings, Settings, plan,
+};
 pub use regrade::{Archive, RecordedEvidence, Regrade, RegradeRequest, plan_regrade};
 pub use select::Selection;
 pub use trial::judging::{Judging, judged};

@@ -20,7 +20,7 @@ use crate::trial::{self, Grading, Shared};
 /// True if a job waits for nothing, so that a worker can run it.
 pub(crate) fn suits(job: &Job) -> bool {
     let Job::Trial(planned) = job else { return false };
-    planned.agent.answers_at_once()
+    planned.agent.description().answers_at_once
         && !planned.checks.iter().any(Check::asks_judge)
         && planned.case.code.is_none()
         && !trial::needs_sandbox(planned)

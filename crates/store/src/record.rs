@@ -13,7 +13,7 @@ pub trait Store: Send {
     /// `run_started`. After this method returns, they survive the end of the process, however it ends.
     fn append(&mut self, events: &[Envelope]) -> Result<(), StoreError>;
 
-    /// Recorded runs, newest first.
+    /// Returns recorded runs, newest first.
     fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError>;
 
     /// Returns the settings and planned trials of the run with that full id.
@@ -48,7 +48,7 @@ pub trait Store: Send {
     /// Returns the trials of a run that have started and have no outcome, in the order in which they started.
     fn live(&self, run: &str) -> Result<Vec<LiveTrial>, StoreError>;
 
-    /// Forgets a run and everything that belongs to it.
+    /// Deletes a run and everything that belongs to it.
     fn remove(&mut self, run: &str) -> Result<(), StoreError>;
 
     /// Calls `each` with the known events of a run in order. Returns the number of events that were left out because
@@ -205,7 +205,7 @@ pub enum StoreError {
     /// The backend cannot read or write; why, in its own words.
     #[error("the record cannot be read or written: {0}")]
     Backend(String),
-    /// What is stored cannot be understood.
+    /// The stored data cannot be interpreted.
     #[error("the record is damaged: {0}")]
     Damaged(String),
     /// No run has that id.

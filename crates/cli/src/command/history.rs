@@ -62,7 +62,7 @@ pub fn run(global: &Global, args: &HistoryArgs, terminal: &Terminal) -> Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// An error if some trial is recorded, but none of that suite or case.
+/// Returns an error if trials are recorded, but none of that suite or case.
 pub fn named(store: &dyn Store, suite: Option<&str>, case: Option<&str>) -> Result<(), CliError> {
     let all = store.trials(&TrialFilter::default())?;
     let missing = [("suite", suite), ("case", case)].into_iter().find_map(|(what, name)| Some((what, name?)));

@@ -83,8 +83,8 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
         return Err(CliError::nothing(format!("the run {} has no finished trial", run.short)));
     }
     let run_args = run_args(args, &*store, &then, &records)?;
-    open_reports(&run_args)?;
-    let Prepared { workplace, resolved, regrade, mut diagnostics } = prepare(global, run_args.clone(), &then, records)?;
+    open_reports(&args.report)?;
+    let Prepared { workplace, resolved, regrade, mut diagnostics } = prepare(global, run_args, &then, records)?;
     let mask = Mask::of(&workplace.environment).with_secrets(&resolved.run.secrets);
     diagnostics.iter_mut().for_each(|problem| without_secrets(problem, &mask));
     terminal.diagnostics(&diagnostics);
@@ -114,7 +114,7 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     conclude(&args.gates, ended, terminal)
 }
 
-/// What the run recorded of its trials, in the order it had them.
+/// Returns the recorded trials of the run, in the order of the plan.
 fn records(store: &dyn Store, run: &RunRow, info: &RunInfo) -> Result<Vec<TrialRecord>, CliError> {
     let rows = store.trials(&TrialFilter::of_run(&run.id))?;
     let finished: BTreeSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
@@ -146,7 +146,7 @@ fn run_args(
     Ok(run)
 }
 
-/// The files of the cases, as the trials of an older record tell them.
+/// Returns the files of the cases, as the trials of an older record name them.
 fn files(store: &dyn Store, run: &str, records: &[TrialRecord]) -> Result<Vec<String>, CliError> {
     let mut files: BTreeSet<String> = BTreeSet::new();
     for record in records {

@@ -53,7 +53,7 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// What of a run stands in no list: its events have it.
+/// Reads the details of a run that no list contains from its events.
 pub fn details(store: &dyn Store, run: &RunRow) -> Result<Details, StoreError> {
     let mut details = Details { agents: store.info(&run.id)?.agents, ..Details::default() };
     store.replay(&run.id, &mut |envelope| match &envelope.event {

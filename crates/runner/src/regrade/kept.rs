@@ -31,7 +31,7 @@ pub(super) fn broken(old: TrialRecord, fault: Fault, because: &str) -> TrialReco
     TrialRecord { fault: Some(fault), ..without_verdict(old, Outcome::Broken, because) }
 }
 
-/// The record `new` of a trial that was graded again: what the suite decides is new, what the agent did is as it was.
+/// Merges the record `new` of a trial that was graded again into `old`: the verdict is new, the agent's part is kept.
 pub(super) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
     let mut attempts = old.attempts;
     if let Some(last) = attempts.last_mut() {

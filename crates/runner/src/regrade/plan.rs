@@ -28,7 +28,7 @@ pub struct RegradeRequest<'a> {
 pub struct Regrade {
     pub(crate) plan: Plan,
     pub(crate) trials: Vec<RecordedTrial>,
-    /// What is not graded again, and why, a line each.
+    /// Reasons why trials are not graded again, one line each.
     pub notes: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ impl RecordedTrial {
 
 /// Decision about a recorded trial.
 pub(super) enum Action {
-    /// It is graded again.
+    /// Grade it again.
     Grade(Arc<PlannedTrial>),
     /// Keep its record, with the reason unless the outcome is reason enough.
     Keep(Option<String>),
@@ -264,7 +264,7 @@ struct Notes {
 }
 
 impl Notes {
-    /// Counts the cases that are in a suite of the run and not in the run.
+    /// Counts the cases that are in a suite of the run but not in the run.
     fn count_unheard_of(&mut self, suites: &[Suite], recorded: &[RecordedTrial]) {
         let has_run = |suite: &Suite| recorded.iter().any(|trial| *trial.old.suite == *suite.name);
         let is_known = |suite: &Suite, case: &Case| {

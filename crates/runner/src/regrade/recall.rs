@@ -13,7 +13,7 @@ const NOT_RECORDED: &str = "nobody looked at it when the trial ran, and what fil
 
 /// Adds what `checks` need and `collected` lacks.
 pub(super) fn complete(collected: &mut Collected, checks: &[Check]) {
-    // Whoever worked in no sandbox left nothing behind, and assertions say so themselves.
+    // Without a sandbox nothing was left behind, and the assertions report that themselves.
     if collected.sandbox.is_none() {
         return;
     }

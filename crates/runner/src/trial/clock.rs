@@ -61,7 +61,7 @@ impl Clock<'_> {
                 _ = halt.wait_for(|halt| *halt != Halt::No) => break Ending::Cancelled,
                 done = &mut work => return Watched::Done(done),
                 _ = tokio::time::sleep(quiet) => {
-                    // Nobody listened to the agent while the record was behind.
+                    // The agent's output was not read while the record was behind.
                     if waited != self.events.waited() {
                         waited = self.events.waited();
                         self.activity.heard();

@@ -64,7 +64,7 @@ impl Attempt<'_> {
         let mut record = record_of(self.planned, end.copy());
         record.duration_ms = model::millis(self.began.elapsed());
         let mut collected = end.evidence.collected.clone();
-        // Commands of the user's are other programs, and pass on what they are told.
+        // The user's commands are other programs, which may pass on their input.
         self.events.mask().record(&mut record);
         self.events.mask().collected(&mut collected);
         Graded {

@@ -124,22 +124,22 @@ impl Judging {
         self.seat.as_ref().ok().map(|seat| seat.name.as_str())
     }
 
-    /// The judge of one attempt at a trial. A script is played from its beginning for each.
+    /// Creates the judge of one attempt at a trial. A script starts from its beginning for each.
     fn judge(&self, settings: &Settings, planned: &PlannedTrial, events: &EventSender) -> Result<Judge, String> {
         let seat = self.seat.as_ref().map_err(Clone::clone)?;
         let judge = match &seat.script {
             Some(script) => Judge::new(&*seat.name, Arc::new(script.play(llm::Stage::default()))).of_a_script(),
             None => {
                 let model = open(settings, &seat.name).map_err(|error| error.to_string())?;
-                // Each attempt at each trial is judged by itself: how much judges vary is to be seen, and two cases that
-                // ask the same may not stand or fall together.
+                // Each attempt at each trial is judged by itself: the variance of judges is to be visible, and the
+                // verdicts of two cases with the same question must not depend on each other.
                 let attempt = events.attempt();
-                let series = if settings.judge_cache { String::new() } else { format!("{}!{attempt}", planned.id) };
+                let series = if settings.judge.cache { String::new() } else { format!("{}!{attempt}", planned.id) };
                 let judge = Judge::new(&*seat.name, model).cached(Arc::clone(&self.cache), series);
                 judge.with_breaker(Arc::clone(&self.breaker))
             }
         };
-        // A verdict needs the text as it is, but a secret of the user's is no business of the judge's provider.
+        // A verdict needs the text as it is, but the user's secrets must not reach the judge's provider.
         let mask = Arc::clone(events.mask());
         let judge = judge.withholding(Box::new(move |text| mask.without_values(text).into_owned()));
         Ok(judge.panel(settings.judge.judges).temperature(settings.judge.temperature))

@@ -39,7 +39,7 @@ pub(crate) use self::record::{broken, cancelled, panicked, stopped};
 use self::record::{skipped, unloaded};
 pub use self::regrade::RecordedEvidence;
 pub(crate) use self::regrade::regrade;
-use crate::code::{Ahead, Script};
+use crate::code::Script;
 use crate::control::Halt;
 use crate::event_bus::EventSender;
 use crate::grader::{self, Grader};
@@ -113,7 +113,7 @@ fn needs_repository(check: &Check) -> bool {
     check.needs().contains(&Need::Repository)
 }
 
-/// Tells that an attempt begins.
+/// Sends the event that an attempt starts.
 pub(crate) fn begin(planned: &PlannedTrial, events: &EventSender) {
     let first = planned.case.messages.first();
     events.emit(Event::TrialStarted {
@@ -129,8 +129,8 @@ pub(crate) fn begin(planned: &PlannedTrial, events: &EventSender) {
     });
 }
 
-/// Runs a trial that has begun to its outcome. A broken attempt is tried again as often as the settings say, and a failed
-/// one where they say so.
+/// Runs a trial that has been announced to its outcome. A broken attempt is retried as often as the settings say, and a
+/// failed one where they say so.
 ///
 /// Futures that only few trials wait for (a sandbox, code, a played user, a judge) are boxed: otherwise the future of
 /// every trial would have room for all of them, and it is moved several times.
@@ -659,7 +659,7 @@ impl Attempt<'_> {
         };
         let (mut findings, evidence, took) = Box::pin(self.assess(&checks, evidence)).await?;
         if self.events.has_hidden() {
-            // Whoever grades what is recorded sees less than was seen now.
+            // Grading the record again sees less than was visible now.
             let own = checks.iter().zip(&mut findings).filter(|(check, _)| !check.asks_judge());
             own.for_each(|(check, finding)| finding.masked = Some(check.digest()));
         }
@@ -696,7 +696,7 @@ impl Attempt<'_> {
     async fn close(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Closed {
         let Some(sandbox) = sandbox else { return Closed::default() };
         self.events.emit(Event::Waiting { on: "cleaning up".into() });
-        let kept = self.shared.settings.keep_sandbox.then(|| sandbox.work().to_string_lossy().into_owned());
+        let kept = self.shared.settings.sandbox.keep.then(|| sandbox.work().to_string_lossy().into_owned());
         Closed { kept, error: sandbox.close().await.err().map(|error| error.to_string()) }
     }
 

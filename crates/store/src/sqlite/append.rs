@@ -83,7 +83,7 @@ impl<'e> Batch<'_, 'e> {
         Ok(())
     }
 
-    /// The number of the event's run, which begins with its first event.
+    /// Returns the number of the event's run. The run's first event creates the run.
     fn run(&mut self, envelope: &'e Envelope) -> Result<i64, SqliteError> {
         if let Some((_, run)) = self.runs.iter().find(|(id, _)| **id == *envelope.run) {
             return Ok(*run);

@@ -102,7 +102,7 @@ impl<'e> Group<'e> {
         Ok(())
     }
 
-    /// Moves the trial's part of the journal here. The number of its first event.
+    /// Moves the trial's events from the journal into this group. Returns the number of the first event.
     fn take_journal(&mut self, transaction: &Transaction<'_>, run: i64, id: &str) -> Result<Option<u64>, SqliteError> {
         let mut first = None;
         let mut select =
@@ -153,7 +153,7 @@ impl<'e> Group<'e> {
 }
 
 impl Finished<'_> {
-    /// Writes its row by way of [`INSERT_TRIAL`].
+    /// Writes the trial's row with [`INSERT_TRIAL`].
     fn insert(&self, insert: &mut Statement<'_>, run: i64, pack: i64) -> Result<(), SqliteError> {
         let record = self.record;
         let (tokens, cost_usd) = spent(record);

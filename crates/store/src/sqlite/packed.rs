@@ -37,7 +37,7 @@ pub(super) struct Packs {
 }
 
 impl Packs {
-    /// The events at `place`, a line of JSON each.
+    /// Returns the events at `place`, one line of JSON each.
     pub(super) fn lines(&mut self, connection: &Connection, place: Place) -> Result<&str, SqliteError> {
         match self.kept.iter().position(|(pack, _)| *pack == place.pack) {
             Some(at) => self.kept.swap(0, at),

@@ -43,8 +43,8 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ru
     Ok(runs)
 }
 
-/// Gives each run the shortest front of its id that no other run's id has. Only its neighbours in order can share more
-/// of it than any other.
+/// Sets each run's short id: the shortest prefix that no other run's id has. Only the neighbours in sort order need
+/// to be compared, because no other id shares a longer prefix.
 fn shorten(connection: &Connection, runs: &mut [RunRow]) -> Result<(), SqliteError> {
     let mut before = connection.prepare_cached("SELECT max(id) FROM runs WHERE id < ?1")?;
     let mut after = connection.prepare_cached("SELECT min(id) FROM runs WHERE id > ?1")?;
@@ -132,7 +132,7 @@ pub(super) fn info(connection: &Connection, run: &str) -> Result<RunInfo, Sqlite
     Ok(serde_json::from_slice(&unpack(&packed)?).map_err(|error| damaged(&error))?)
 }
 
-/// The record is in the trial's last event.
+/// Returns a trial's record, which is in its last event.
 pub(super) fn trial(connection: &Connection, run: &str, trial: &str) -> Result<TrialRecord, SqliteError> {
     let place = connection
         .prepare_cached(

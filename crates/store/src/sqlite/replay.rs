@@ -138,7 +138,7 @@ fn journal(
     Ok(events)
 }
 
-/// Every event of one trial.
+/// Returns all events of one trial.
 pub(super) fn of_trial(connection: &Connection, run: i64, trial: &str) -> Result<Vec<StoredEvent>, SqliteError> {
     let finished = connection
         .prepare_cached("SELECT pack, pack_start, pack_end FROM trials WHERE run = ?1 AND id = ?2")?
@@ -152,7 +152,7 @@ pub(super) fn of_trial(connection: &Connection, run: i64, trial: &str) -> Result
     Ok(told.into_iter().map(|(_, event)| event).collect())
 }
 
-/// The trials that have begun and have no outcome.
+/// Returns the trials that have started and have no outcome.
 pub(super) fn live(connection: &Connection, run: i64) -> Result<Vec<LiveTrial>, SqliteError> {
     let mut statement = connection.prepare_cached(
         "SELECT trial FROM journal

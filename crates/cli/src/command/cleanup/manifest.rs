@@ -21,7 +21,7 @@ pub(super) fn file(run: &str) -> Option<PathBuf> {
     [path, &inside].into_iter().find(|path| path.is_file()).map(Path::to_owned)
 }
 
-/// What the trials of a run left; of those that were cut off, what is known.
+/// Returns the side effects of a run's trials; for interrupted trials, those that are known.
 pub(super) fn of_run(store: &dyn Store, run: &str) -> Result<Vec<SideEffects>, CliError> {
     let mut left = Vec::new();
     for row in store.trials(&TrialFilter::of_run(run))? {

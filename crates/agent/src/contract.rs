@@ -159,7 +159,7 @@ async fn an_agent_that_is_not_there_is_never_its_own_failure() {
         let Some(set) = stage.absent() else { continue };
         count += 1;
         let Ok(played) = set.rehearsal.play(stage.agent()).await else { continue };
-        let outcome = model::Outcome::of(&[], &played.endings[0], &model::Ruling::default());
+        let outcome = model::Outcome::of(&[], &played.endings[0], &model::OutcomeRule::default());
         assert_eq!(outcome, model::Outcome::Broken, "{}: {:?}", stage.name(), played.endings);
     }
     assert!(count >= 8);

@@ -119,7 +119,7 @@ pub trait Agent: Send + Sync {
     }
 
     /// Returns the problems of running such a case, found before anything runs.
-    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic>;
+    fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic>;
 
     /// Whether it can run on this machine. An agent without a program always can.
     fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
@@ -128,11 +128,11 @@ pub trait Agent: Send + Sync {
 
     /// Opens a session. An error is the fault of the machine, the provider or this program; misbehaviour of the agent
     /// is recorded instead.
-    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>>;
+    fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>>;
 }
 
 /// A case and the configuration with which an agent runs it.
-pub struct Part<'a> {
+pub struct CaseContext<'a> {
     /// The case as the user wrote it.
     pub case: &'a Case,
     /// Agent, model and variant.
@@ -201,7 +201,7 @@ pub struct Readiness {
 
 /// Inputs of a session.
 #[derive(Clone)]
-pub struct Scene {
+pub struct SessionContext {
     /// Id of the trial.
     pub trial: TrialId,
     /// Name of the conversation in a scenario, if it is not the first one.
@@ -234,7 +234,7 @@ pub struct Scene {
     pub providers: llm::Providers,
 }
 
-impl Scene {
+impl SessionContext {
     /// Returns a session id, for agents whose sessions are named by this program.
     pub(crate) fn session_id(&self, agent: &str) -> String {
         let more = self.conversation.as_ref().map(|name| format!("/{name}")).unwrap_or_default();

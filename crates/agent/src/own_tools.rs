@@ -8,7 +8,7 @@ use sandbox::Breakage;
 use script::{Function, Reference, Value};
 use serde_json::{Map, Value as Json, json};
 
-use super::Scene;
+use super::SessionContext;
 use super::engine::{Engine, Program, is_of_the_program};
 use crate::turn::Turn;
 
@@ -93,16 +93,16 @@ pub(super) fn check(case: &Case, directory: &Path, owner: Owner) -> Vec<Diagnost
 
 impl OwnTools {
     /// Loads the tools of the trial's case.
-    pub(super) async fn open(scene: &Scene, owner: Owner) -> Result<Self, Breakage> {
+    pub(super) async fn open(context: &SessionContext, owner: Owner) -> Result<Self, Breakage> {
         let broken = |because: String| Breakage::environment(format!("the case's tools cannot be loaded: {because}"));
         let told =
             |problems: Vec<Diagnostic>| broken(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
-        let wanted = wanted(&scene.case, owner).map_err(told)?;
+        let wanted = wanted(&context.case, owner).map_err(told)?;
         if wanted.is_empty() {
             return Ok(Self::default());
         }
-        let program = program(&wanted, &scene.directory);
-        let started = Engine::start(program, scene.setup.timeout_ms).await;
+        let program = program(&wanted, &context.directory);
+        let started = Engine::start(program, context.setup.timeout_ms).await;
         let (engine, value) = started.map_err(|error| broken(error.to_string()))?;
         Ok(Self { engine: Some(engine), tools: read(&wanted, &value, owner).map_err(told)? })
     }

@@ -10,10 +10,10 @@ use model::{
     Arm, Case, Collected, Ending, Event, Excerpt, Limits, PermissionMode, Source, Span, Spanned, Step, TrialId,
     UserMessage, UserResponse,
 };
-use sandbox::{BoxFuture, Breakage, Host, Sandbox, SandboxError, Twin};
+use sandbox::{BoxFuture, Breakage, Host, Sandbox, SandboxCopy, SandboxError};
 use tokio::sync::watch;
 
-use super::{Agent, Configured, Endpoint, Part, Scene, Setup};
+use super::{Agent, CaseContext, Configured, Endpoint, SessionContext, Setup};
 use crate::activity::Activity;
 use crate::event_sink::EventSink;
 use crate::resolve::Resolver;
@@ -114,7 +114,7 @@ impl Sandbox for Bare {
         Box::pin(std::future::ready(None))
     }
 
-    fn copy(&self) -> BoxFuture<'_, Result<Twin, SandboxError>> {
+    fn copy(&self) -> BoxFuture<'_, Result<SandboxCopy, SandboxError>> {
         Box::pin(std::future::ready(Err(SandboxError::Ending)))
     }
 
@@ -202,7 +202,7 @@ impl Rehearsal {
     /// Returns the problems that the agent finds before anything runs.
     pub(super) fn check(&self, agent: &dyn Agent) -> Vec<String> {
         let arm = Arm { agent: "agent".into(), model: self.setup.model.clone(), variant: None };
-        let part = Part {
+        let context = CaseContext {
             case: &self.case,
             arm: &arm,
             argument: self.argument.as_deref(),
@@ -211,12 +211,12 @@ impl Rehearsal {
             base_url: None,
             providers: &self.providers,
         };
-        agent.check(&part).iter().map(ToString::to_string).collect()
+        agent.check(&context).iter().map(ToString::to_string).collect()
     }
 
-    fn scene(&self) -> Scene {
+    fn session_context(&self) -> SessionContext {
         let arm = Arm { agent: "agent".into(), model: None, variant: None };
-        Scene {
+        SessionContext {
             conversation: None,
             trial: TrialId {
                 suite: "suite".into(),
@@ -260,7 +260,7 @@ impl Rehearsal {
             Arc::new(Activity::default()),
             self.stop.subscribe(),
         );
-        let mut session = agent.open(self.scene()).await?;
+        let mut session = agent.open(self.session_context()).await?;
         let mut endings = Vec::new();
         for (at, message) in self.case.messages.iter().enumerate() {
             let (index, of) = (at + 1, self.case.messages.len());

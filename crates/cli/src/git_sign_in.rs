@@ -18,7 +18,7 @@ const USERNAME: &str = "TRIALRUN_GIT_USERNAME";
 const PASSWORD: &str = "TRIALRUN_GIT_PASSWORD";
 
 /// Time limit of the user's helper.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum size of its answer, in bytes.
 const MAX_OUTPUT: usize = 64 * 1024;
@@ -97,7 +97,7 @@ fn asked(address: &Address<'_>) -> Result<Option<(String, String)>, CliError> {
     let mut command = host.supervisor.command("/bin/sh", arguments);
     let silent = [("GIT_TERMINAL_PROMPT", "0"), ("GIT_ASKPASS", "true"), ("SSH_ASKPASS", "true")];
     command.envs(&host.env).envs(silent).current_dir(Path::new("/"));
-    let output = runtime.block_on(async { supervise::run(command, PATIENCE, MAX_OUTPUT).await }).map_err(failed)?;
+    let output = runtime.block_on(async { supervise::run(command, TIMEOUT, MAX_OUTPUT).await }).map_err(failed)?;
     let text = output.stdout.text();
     let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')).map(str::to_owned);
     let both = value("username").zip(value("password")).filter(|(_, password)| !password.is_empty());

@@ -98,14 +98,14 @@ impl Recording {
         // The recorder has closed them already, unless it panicked.
         self.reports.iter().for_each(|report| report.backlog().close());
         let mut until = None;
-        let mut patience = || {
+        let mut timeout = || {
             if until.is_none() && hurry() {
                 until = Some(Instant::now() + FAREWELL);
             }
             until.is_none_or(|until| Instant::now() < until)
         };
         let mut report_trouble: Vec<String> = Vec::new();
-        for told in self.reports.into_iter().flat_map(|report| report.finish(&mut patience)) {
+        for told in self.reports.into_iter().flat_map(|report| report.finish(&mut timeout)) {
             if !report_trouble.contains(&told) {
                 report_trouble.push(told);
             }

@@ -21,7 +21,7 @@ const MOST_OF_A_STRANGERS: u64 = 1024 * 1024;
 /// Timeout for the body of a request with an unknown token. A small body arrives together with its head.
 const PATIENCE_WITH_STRANGERS: Duration = Duration::from_millis(100);
 /// Timeout for the next part of a body.
-const PATIENCE: Duration = Duration::from_secs(60);
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Answers one request.
 pub(crate) async fn answer(
@@ -232,7 +232,7 @@ async fn read(mut body: Arriving, largest: usize, most: u64) -> Body {
     let mut too_large = false;
     let mut seen = 0;
     loop {
-        let frame = match timeout(PATIENCE, body.frame()).await {
+        let frame = match timeout(BODY_TIMEOUT, body.frame()).await {
             Ok(Some(Ok(frame))) => frame,
             Ok(None) => break,
             Ok(Some(Err(_))) | Err(_) => return Body::Broken,

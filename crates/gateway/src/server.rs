@@ -20,7 +20,7 @@ use crate::connection::answer;
 const LARGEST_BODY: usize = 32 * 1024 * 1024;
 
 /// Timeout for the head of a request, so that a client that has gone away does not keep a connection open.
-const PATIENCE: Duration = Duration::from_secs(10);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A loopback endpoint for a run. Dropping it stops it and closes every connection.
 pub struct Gateway {
@@ -32,14 +32,14 @@ pub struct Gateway {
 impl Gateway {
     /// Starts to listen on a free port of 127.0.0.1, in the current Tokio runtime.
     pub async fn start() -> io::Result<Self> {
-        Self::with(LARGEST_BODY, PATIENCE).await
+        Self::with(LARGEST_BODY, HEADER_TIMEOUT).await
     }
 
-    async fn with(largest_body: usize, patience: Duration) -> io::Result<Self> {
+    async fn with(largest_body: usize, header_timeout: Duration) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let guests = Arc::new(Guests::default());
-        let listening = tokio::spawn(listen(listener, Arc::clone(&guests), largest_body, patience));
+        let listening = tokio::spawn(listen(listener, Arc::clone(&guests), largest_body, header_timeout));
         Ok(Self { address, guests, listening })
     }
 
@@ -68,7 +68,7 @@ impl Drop for Gateway {
 }
 
 /// Accepts connections until the task is aborted, which also closes all connections.
-async fn listen(listener: TcpListener, guests: Arc<Guests>, largest_body: usize, patience: Duration) {
+async fn listen(listener: TcpListener, guests: Arc<Guests>, largest_body: usize, header_timeout: Duration) {
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {
@@ -89,7 +89,7 @@ async fn listen(listener: TcpListener, guests: Arc<Guests>, largest_body: usize,
             let service = service_fn(|request| answer(request, &guests, largest_body));
             // A client that disconnects and a cut on purpose end the connection with an error that needs no handling.
             let mut builder = http1::Builder::new();
-            builder.timer(TokioTimer::new()).header_read_timeout(patience);
+            builder.timer(TokioTimer::new()).header_read_timeout(header_timeout);
             let _ = builder.serve_connection(TokioIo::new(stream), service).await;
         });
     }
@@ -113,7 +113,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_beyond_the_limit_is_refused_after_it_was_written() {
-        let gateway = Gateway::with(1000, PATIENCE).await.unwrap();
+        let gateway = Gateway::with(1000, HEADER_TIMEOUT).await.unwrap();
         let admission = gateway.admit("t", Arc::new(Mute));
         for (size, status) in [(1000, "400"), (1001, "413"), (3_000_000, "413")] {
             let mut client = TcpStream::connect(gateway.address).await.unwrap();

@@ -1,7 +1,7 @@
 //! Name of the branch that an assertion is about.
 
 use crate::glob;
-use crate::pattern::{Patience, Pattern};
+use crate::pattern::{Pattern, RegexBudget};
 use crate::place::Place;
 use crate::reading::Reading;
 
@@ -35,7 +35,7 @@ impl BranchName {
     pub fn is(&self, branch: &str) -> Result<bool, String> {
         match self {
             Self::Name(name, _) => Ok(glob::matches(name, branch)),
-            Self::Pattern(pattern) => pattern.test(branch, &Patience::new()),
+            Self::Pattern(pattern) => pattern.test(branch, &RegexBudget::new()),
         }
     }
 

@@ -6,7 +6,7 @@ use model::{Capture, Effect, Evidence, ToolCall, Trace, TracedCall, nearest};
 use serde_json::Value;
 
 use crate::javascript;
-use crate::pattern::{Patience, Pattern};
+use crate::pattern::{Pattern, RegexBudget};
 use crate::place::Place;
 use crate::verdict::Verdict;
 use crate::words;
@@ -86,13 +86,13 @@ impl CallPattern {
     }
 
     /// Compares `call` with the pattern.
-    pub fn fit(&self, call: &ToolCall, patience: &Patience) -> Fit {
+    pub fn fit(&self, call: &ToolCall, regex_budget: &RegexBudget) -> Fit {
         if !self.names(call) {
             return Fit::No;
         }
         let mut unknown = None;
         for argument in &self.arguments {
-            match argument.fits(call, patience) {
+            match argument.fits(call, regex_budget) {
                 Ok(true) => {}
                 Ok(false) => return Fit::No,
                 Err(error) => unknown = Some(error),
@@ -138,11 +138,11 @@ impl CallPattern {
 
     /// Finds the call that comes nearest to a match, and how it differs. `candidates` are indices of calls that do not
     /// match.
-    pub fn nearest_miss(&self, trace: &Trace, candidates: &[usize], patience: &Patience) -> Miss {
+    pub fn nearest_miss(&self, trace: &Trace, candidates: &[usize], regex_budget: &RegexBudget) -> Miss {
         let mut misses: Vec<(usize, Vec<&ArgumentPattern>)> = candidates
             .iter()
             .filter(|&&at| trace.calls.get(at).is_some_and(|call| self.names(&call.call)))
-            .map(|&at| (at, self.differing(&trace.calls[at].call, patience)))
+            .map(|&at| (at, self.differing(&trace.calls[at].call, regex_budget)))
             .collect();
         misses.sort_by_key(|(at, differing)| (differing.len(), *at));
         let Some((call, differing)) = misses.first() else {
@@ -172,8 +172,8 @@ impl CallPattern {
         }
     }
 
-    fn differing(&self, call: &ToolCall, patience: &Patience) -> Vec<&ArgumentPattern> {
-        self.arguments.iter().filter(|it| it.fits(call, patience) != Ok(true)).collect()
+    fn differing(&self, call: &ToolCall, regex_budget: &RegexBudget) -> Vec<&ArgumentPattern> {
+        self.arguments.iter().filter(|it| it.fits(call, regex_budget) != Ok(true)).collect()
     }
 
     fn never_called(&self, trace: &Trace) -> Miss {
@@ -204,9 +204,9 @@ impl CallPattern {
 
 impl ArgumentPattern {
     /// True if the argument of `call` matches. The error says in one line why the match cannot be decided.
-    pub fn fits(&self, call: &ToolCall, patience: &Patience) -> Result<bool, String> {
+    pub fn fits(&self, call: &ToolCall, regex_budget: &RegexBudget) -> Result<bool, String> {
         match &self.wanted {
-            Wanted::Text(pattern) => pattern.test(&self.text(call), patience),
+            Wanted::Text(pattern) => pattern.test(&self.text(call), regex_budget),
             Wanted::Value(value) => {
                 let nothing = Data { variables: Value::Null, input: None, fixture: Value::Null };
                 let found = value.expectation.judge(self.value(call), &nothing);

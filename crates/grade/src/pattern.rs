@@ -21,9 +21,9 @@ pub(crate) struct Pattern {
 
 /// Time that the regular expressions of one assertion may lose to timeouts in one trial. Only expressions that are
 /// stopped use it up. When it is used up, any expression that does not finish at once is stopped.
-pub(crate) struct Patience(Cell<Duration>);
+pub(crate) struct RegexBudget(Cell<Duration>);
 
-impl Patience {
+impl RegexBudget {
     /// Creates a limit that allows for four tests that do not terminate.
     pub fn new() -> Self {
         Self(Cell::new(DEFAULT_BUDGET * 4))
@@ -65,11 +65,11 @@ impl Pattern {
     }
 
     /// True if some part of `text` matches. The error says in one line why the match cannot be decided.
-    pub fn test(&self, text: &str, patience: &Patience) -> Result<bool, String> {
-        let budget = patience.0.get().min(DEFAULT_BUDGET);
+    pub fn test(&self, text: &str, regex_budget: &RegexBudget) -> Result<bool, String> {
+        let budget = regex_budget.0.get().min(DEFAULT_BUDGET);
         let answer = self.regex.is_match_within(text, budget);
         if matches!(answer, Err(RegexError::TimedOut { .. })) {
-            patience.0.set(patience.0.get() - budget);
+            regex_budget.0.set(regex_budget.0.get() - budget);
         }
         answer.map_err(|error| format!("{self}: {error}"))
     }
@@ -106,11 +106,11 @@ mod tests {
         let node = Node::from_json(&json!("^(a+)+$"), &Source::new("a.yaml", ""));
         let pattern = Pattern::of(&node, &mut Problems::new()).unwrap();
         let endless = format!("{}b", "a".repeat(40));
-        let patience = Patience::new();
-        let stopped: Vec<String> = (0..100).map(|_| pattern.test(&endless, &patience).unwrap_err()).collect();
+        let regex_budget = RegexBudget::new();
+        let stopped: Vec<String> = (0..100).map(|_| pattern.test(&endless, &regex_budget).unwrap_err()).collect();
         let after = |budget: &str| stopped.iter().filter(|error| error.contains(budget)).count();
         assert_eq!((after("after 250 ms"), after("after 0 ms")), (4, 96), "{stopped:?}");
         // An expression that finishes at once does not need the limit.
-        assert_eq!(pattern.test("aaa", &patience), Ok(true));
+        assert_eq!(pattern.test("aaa", &regex_budget), Ok(true));
     }
 }

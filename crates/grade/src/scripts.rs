@@ -56,12 +56,12 @@ impl Scripts {
     fn with<T>(
         &self,
         module: Option<&Path>,
-        work: impl FnOnce(&mut Workshop) -> Result<T, ScriptError>,
+        work: impl FnOnce(&mut LoadedScripts) -> Result<T, ScriptError>,
     ) -> Result<T, ScriptError> {
         let free = IDLE.with(|idle| idle.borrow_mut().take(self.id, module));
         let mut workshop = match free {
             Some(workshop) => workshop,
-            None => Workshop::open(self, module.is_none())?,
+            None => LoadedScripts::open(self, module.is_none())?,
         };
         let done = work(&mut workshop);
         if workshop.runtime.is_usable() {
@@ -86,7 +86,7 @@ struct Idle(Vec<Shelf>);
 struct Shelf {
     scripts: u64,
     module: Option<PathBuf>,
-    free: Vec<Workshop>,
+    free: Vec<LoadedScripts>,
 }
 
 thread_local! {
@@ -98,7 +98,7 @@ impl Idle {
         self.0.iter().position(|shelf| shelf.scripts == scripts && shelf.module.as_deref() == module)
     }
 
-    fn take(&mut self, scripts: u64, module: Option<&Path>) -> Option<Workshop> {
+    fn take(&mut self, scripts: u64, module: Option<&Path>) -> Option<LoadedScripts> {
         if let Some(at) = self.position(scripts, module) {
             return self.0[at].free.pop();
         }
@@ -107,7 +107,7 @@ impl Idle {
         None
     }
 
-    fn put(&mut self, scripts: u64, module: Option<&Path>, workshop: Workshop) {
+    fn put(&mut self, scripts: u64, module: Option<&Path>, workshop: LoadedScripts) {
         let known = self.position(scripts, module).map(|at| self.0.remove(at));
         if known.is_none() {
             self.make_room();
@@ -131,14 +131,14 @@ impl Idle {
 }
 
 /// Runtime with the functions and expressions that it has compiled.
-struct Workshop {
+struct LoadedScripts {
     runtime: Runtime,
     functions: HashMap<Arc<str>, script::Function>,
     expressions: HashMap<String, Expression>,
     is_frozen: bool,
 }
 
-impl Workshop {
+impl LoadedScripts {
     fn open(scripts: &Scripts, frozen: bool) -> Result<Self, ScriptError> {
         let mut options = Options::new(&scripts.shown_from);
         options.frozen = frozen;
@@ -504,7 +504,7 @@ mod tests {
         for name in 0..20 {
             let folder = PathBuf::from(name.to_string());
             for _ in 0..4 {
-                idle.put(scripts.id, Some(&folder), Workshop::open(&scripts, false).unwrap());
+                idle.put(scripts.id, Some(&folder), LoadedScripts::open(&scripts, false).unwrap());
             }
         }
         assert_eq!(idle.0.len(), MODULES);

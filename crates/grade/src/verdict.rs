@@ -1,6 +1,6 @@
 //! Result of a matcher.
 
-use model::{Capture, Detail, Failure, Leeway, Position, Status, Trace};
+use model::{Capture, Detail, Failure, Position, ScoreRange, Status, Trace};
 
 use crate::place::Place;
 
@@ -39,7 +39,7 @@ pub(crate) struct Matched {
     /// Score from 0 to 1.
     pub score: f64,
     /// Range of the score, if parts are undecided.
-    pub leeway: Option<Leeway>,
+    pub leeway: Option<ScoreRange>,
     /// Title.
     pub title: Option<String>,
     /// Category under which it is reported.

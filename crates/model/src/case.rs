@@ -70,7 +70,7 @@ pub struct Case {
     /// omits the case's assertions. Other limits bound a trial but claim nothing about what the agent did.
     pub must_assert: bool,
     /// Rule that turns findings into an outcome.
-    pub ruling: Ruling,
+    pub ruling: OutcomeRule,
     /// Reason for skipping the case.
     pub skip: Option<String>,
     /// Reasons why this case cannot run although the others can. Its trials are broken.
@@ -126,7 +126,7 @@ impl Case {
             user_responses: Vec::new(),
             assertions: Vec::new(),
             must_assert: true,
-            ruling: Ruling::default(),
+            ruling: OutcomeRule::default(),
             skip: None,
             broken: Vec::new(),
             fails_alone: false,
@@ -248,7 +248,7 @@ impl UserMessage {
 /// Rule that turns findings into an outcome, for cases that do not simply require all of them to be met.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Ruling {
+pub struct OutcomeRule {
     /// Scores that decide whether the trial passes; without them, the findings decide.
     pub scoring: Option<Scoring>,
     /// True if the trial passes when its assertions do not hold. Broken and undecided trials do not become passes.

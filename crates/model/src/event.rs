@@ -43,14 +43,14 @@ struct Origin {
 /// Writes envelopes as JSON. The fields that events of one attempt have in common are serialised once and then
 /// copied.
 #[derive(Debug, Default)]
-pub struct Letterhead {
+pub struct EnvelopeWriter {
     /// Origin of the last envelope.
     origin: Option<Origin>,
     /// Serialised fields of that origin.
     text: Vec<u8>,
 }
 
-impl Letterhead {
+impl EnvelopeWriter {
     /// Appends `envelope` to `out`, exactly as serialising it would.
     ///
     /// # Errors
@@ -209,7 +209,7 @@ mod tests {
             envelope(5, "q", Some("s::\"a\"@x#1"), Some(2), output("")),
             envelope(6, "q", None, Some(2), output("")),
         ];
-        let mut letterhead = Letterhead::default();
+        let mut letterhead = EnvelopeWriter::default();
         for envelope in told {
             let mut text = b"before ".to_vec();
             letterhead.write(&envelope, &mut text).unwrap();

@@ -96,7 +96,7 @@ pub struct Finding {
     pub failed_critical: Vec<String>,
     /// Range of possible scores, if parts are undecided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub leeway: Option<Leeway>,
+    pub leeway: Option<ScoreRange>,
     /// Score of each part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<Detail>,
@@ -156,7 +156,7 @@ impl Finding {
 
 /// Range of the possible score of a finding with undecided parts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Leeway {
+pub struct ScoreRange {
     /// Score from 0 to 1 if every undecided part failed.
     pub least: f64,
     /// Score from 0 to 1 if every undecided part passed.

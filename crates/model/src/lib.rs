@@ -43,17 +43,17 @@ pub use arm::{Arm, TrialId, WITH_SKILL, WITHOUT_SKILL};
 pub use arm_summary::{ArmDelta, ArmSummary, CaseDelta, CaseFigures, SuiteDelta, TrialFigures};
 pub use budget::{Budgets, OnBudget, Overrun};
 pub use case::{
-    About, Arguments, AssertionSpec, Case, Code, CodeClaim, LogVars, PermissionMode, Ruling, RunnerOptions, Scoring,
-    SettingSource, SimulatedUser, Subject, Suite, UserMessage, UserResponse,
+    About, Arguments, AssertionSpec, Case, Code, CodeClaim, LogVars, OutcomeRule, PermissionMode, RunnerOptions,
+    Scoring, SettingSource, SimulatedUser, Subject, Suite, UserMessage, UserResponse,
 };
 pub use diagnostic::{Diagnostic, Severity};
 pub use ending::{Budget, Ending, Fault};
-pub use event::{EVENT_VERSION, Envelope, Event, Letterhead};
+pub use event::{EVENT_VERSION, Envelope, EnvelopeWriter, Event};
 pub use evidence::{
     Change, Collected, Earlier, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, ReplyProbes, Repository,
     digest,
 };
-pub use finding::{BUDGETS, Capture, Claim, Detail, Failure, Finding, Leeway, Part, Position, Segment, Status};
+pub use finding::{BUDGETS, Capture, Claim, Detail, Failure, Finding, Part, Position, ScoreRange, Segment, Status};
 pub use fixtures::{CopyTree, FixtureFile, Fixtures};
 pub use forge::{Forge, ForgeKind, is_folder};
 pub use listing::{LiveTrial, RunRow, TrialRow};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Ending, Finding, Node, NodeKind, Ruling, Scoring, Status};
+use crate::{Ending, Finding, Node, NodeKind, OutcomeRule, Scoring, Status};
 
 /// Outcome of a trial. The component at fault for a broken trial is stored beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub enum Outcome {
 impl Outcome {
     /// Computes the outcome from the findings and the ending. Infrastructure trouble never counts against an agent
     /// and never passes it. `ruling` is the rule to apply; implicit findings must be met under any ruling.
-    pub fn of(findings: &[Finding], ending: &Ending, ruling: &Ruling) -> Self {
+    pub fn of(findings: &[Finding], ending: &Ending, ruling: &OutcomeRule) -> Self {
         match ending {
             Ending::ProviderFailed { .. }
             | Ending::Aborted { .. }
@@ -57,7 +57,7 @@ impl Outcome {
     /// Returns `Some(true)` if the decided findings alone pass, whatever the results of the undecided ones would be.
     /// Returns `None` if no finding written in the case is decided. Undecided findings are excluded and never decide
     /// the verdict in either direction.
-    pub fn of_decided(findings: &[Finding], ruling: &Ruling) -> Option<bool> {
+    pub fn of_decided(findings: &[Finding], ruling: &OutcomeRule) -> Option<bool> {
         let decided: Vec<&Finding> = findings.iter().filter(|finding| finding.is_decided()).collect();
         let mut written = decided.iter().filter(|finding| !finding.implicit).peekable();
         written.peek()?;

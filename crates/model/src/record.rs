@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Ending, Fault, FileChange, Finding, Limits, Outcome, Phases, Ruling, Scoring, SideEffects, Tokens, TrialId,
+    Ending, Fault, FileChange, Finding, Limits, Outcome, OutcomeRule, Phases, Scoring, SideEffects, Tokens, TrialId,
 };
 
 /// Run, as in the report's `run`.
@@ -261,7 +261,7 @@ impl TrialRecord {
     pub fn decided_pass(&self) -> Option<bool> {
         let scoring = self.pass_score.zip(self.max_score);
         let scoring = scoring.map(|(pass_score, max_score)| Scoring { max_score, pass_score });
-        let ruling = Ruling { scoring, not: self.not };
+        let ruling = OutcomeRule { scoring, not: self.not };
         Outcome::of_decided(&self.findings, &ruling).filter(|_| self.outcome.is_graded())
     }
 

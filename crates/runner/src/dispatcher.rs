@@ -7,7 +7,7 @@ use std::time::Instant;
 use agent::Configured;
 use mask::Mask;
 use model::{Event, HookKind, HookRecord, RunInfo, Summary, TrialRecord};
-use sandbox::{Breakage, Host, Registry, Workshop};
+use sandbox::{Breakage, Host, Registry, SandboxFactory};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
@@ -138,7 +138,7 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
     };
     let registry = Registry::new();
     Ok(Shared {
-        workshop: Workshop::open_with(&plan.settings.sandbox.kind, &host, &registry)?,
+        factory: SandboxFactory::open_with(&plan.settings.sandbox.kind, &host, &registry)?,
         registry,
         gateway,
         grader: Grader::start(jobs.min(4)).map_err(|error| Breakage::environment(error.to_string()))?,

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent::{self, AGENTS, Agent, Configured, Part, Setup};
+use agent::{self, AGENTS, Agent, CaseContext, Configured, Setup};
 use grade::{Check, Context, Scripts};
 use model::{
     AgentInfo, Arm, Case, Diagnostic, Excerpt, Limits, OnBudget, PermissionMode, Severity, SkillInfo, Subject, Suite,
@@ -181,7 +181,7 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
 }
 
 /// An agent that was found by its name.
-struct Cast<'w> {
+struct ResolvedAgent<'w> {
     agent: &'static dyn Agent,
     /// Argument behind the agent's name.
     argument: Option<&'w str>,
@@ -287,7 +287,7 @@ impl Planner<'_> {
         let context = Context { directory: Some(&directory), scripts: Some(&engine), ..Context::default() };
         let mut compiled: Option<Compiled> = None;
         for written in agents.iter() {
-            let Some(Cast { agent, argument, config }) = self.cast(case, written) else { continue };
+            let Some(ResolvedAgent { agent, argument, config }) = self.cast(case, written) else { continue };
             let case = &self.served(wanted, agent, written);
             let Some((mut arm, model)) = self.arm(case, agent, written) else { continue };
             arm.variant = variant.map(str::to_owned);
@@ -318,7 +318,7 @@ impl Planner<'_> {
                 self.ask(
                     agent,
                     written,
-                    &Part {
+                    &CaseContext {
                         case,
                         arm: &arm,
                         argument,
@@ -401,17 +401,17 @@ impl Planner<'_> {
     }
 
     /// Returns the agent that `written` names: one that the project configures, or a built-in one.
-    fn cast<'w>(&mut self, case: &Case, written: &'w str) -> Option<Cast<'w>> {
+    fn cast<'w>(&mut self, case: &Case, written: &'w str) -> Option<ResolvedAgent<'w>> {
         let settings = self.request.settings;
         let Some(config) = settings.configured.iter().find(|configured| configured.name == written) else {
             let found = agent::find(written);
             if found.is_none() {
                 self.unknown_agent(case, written);
             }
-            return found.map(|(agent, argument)| Cast { agent, argument, config: None });
+            return found.map(|(agent, argument)| ResolvedAgent { agent, argument, config: None });
         };
         match config.agent() {
-            Ok(agent) => Some(Cast { agent, argument: None, config: Some(Arc::clone(config)) }),
+            Ok(agent) => Some(ResolvedAgent { agent, argument: None, config: Some(Arc::clone(config)) }),
             Err(problem) => {
                 self.problems.push(*problem);
                 None
@@ -449,14 +449,14 @@ impl Planner<'_> {
             .push(problem.help(format!("the project configures {}: set `agent` to one of them", own.join(", "))));
     }
 
-    /// Checks that `agent`, written as `written`, can run `part`.
-    fn ask(&mut self, agent: &dyn Agent, written: &str, part: &Part<'_>) {
-        let case = part.case;
+    /// Checks that `agent`, written as `written`, can run `case_context`.
+    fn ask(&mut self, agent: &dyn Agent, written: &str, case_context: &CaseContext<'_>) {
+        let case = case_context.case;
         if self.arguments.insert(written.to_owned()) {
             let own = case.runner.agent.as_ref().filter(|(own, _)| own == written).map(|(_, source)| source);
-            let problems = match part.config {
+            let problems = match case_context.config {
                 Some(config) => agent.check_config(&config.node, &config.directory),
-                None => agent.check_argument(part.argument),
+                None => agent.check_argument(case_context.argument),
             };
             self.problems.extend(problems.into_iter().map(|problem| match own {
                 Some(source) if problem.source.is_none() => problem.at(source.clone()),
@@ -469,7 +469,7 @@ impl Planner<'_> {
         if brings_tools(case) {
             self.takes(agent, case, "tools", |agent| agent.description().takes_tools);
         }
-        for problem in agent.check(part) {
+        for problem in agent.check(case_context) {
             // Some diagnostics are about the whole file.
             if problem.is_error() || !self.problems.contains(&problem) {
                 self.problems.push(problem);

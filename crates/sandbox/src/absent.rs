@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Maker, Registry, Request, Sandbox, SandboxError, SandboxKind};
+use super::{Registry, Request, Sandbox, SandboxBackend, SandboxError, SandboxKind};
 use crate::BoxFuture;
 use crate::Host;
 
@@ -19,15 +19,15 @@ impl SandboxKind for Absent {
         "known by name alone"
     }
 
-    fn open(&self, _host: &Host, _registry: &Arc<Registry>) -> Result<Box<dyn Maker>, SandboxError> {
+    fn open(&self, _host: &Host, _registry: &Arc<Registry>) -> Result<Box<dyn SandboxBackend>, SandboxError> {
         Ok(Box::new(Nobody(self.0)))
     }
 }
 
-/// Maker that always fails.
+/// SandboxBackend that always fails.
 struct Nobody(&'static str);
 
-impl Maker for Nobody {
+impl SandboxBackend for Nobody {
     fn make(&self, _request: Request) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>> {
         Box::pin(async { Err(SandboxError::Absent { name: self.0 }) })
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
 
-use super::patience::Patience;
+use super::deadline::Deadline;
 use super::snapshot::hash_file;
 
 /// Maximum size of a file of git's own that is read, in bytes: the index of a million files.
@@ -64,8 +64,8 @@ impl Glance {
     /// Reads the state of the repository at `work`; returns `None` if there is none.
     ///
     /// # Errors
-    /// Returns an error if `patience` has run out.
-    pub(super) fn at(work: &Path, patience: Patience) -> io::Result<Option<Self>> {
+    /// Returns an error if `deadline` has run out.
+    pub(super) fn at(work: &Path, deadline: Deadline) -> io::Result<Option<Self>> {
         let git = work.join(".git");
         if !git.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
             return Ok(None);
@@ -73,8 +73,8 @@ impl Glance {
         let mut digests = BTreeMap::new();
         for name in STATE.iter().chain(&SETTINGS) {
             for entry in state_files(&git.join(name)) {
-                patience.check(&entry)?;
-                let digest = match digest(&entry, patience) {
+                deadline.check(&entry)?;
+                let digest = match digest(&entry, deadline) {
                     Err(error) if error.kind() == ErrorKind::TimedOut => return Err(error),
                     digest => digest.ok(),
                 };
@@ -82,7 +82,7 @@ impl Glance {
             }
         }
         let settings = GitSettings::read(work);
-        let mut glance = Self { digests, settings, pushes: logged_pushes(&git, patience)?, ..Self::default() };
+        let mut glance = Self { digests, settings, pushes: logged_pushes(&git, deadline)?, ..Self::default() };
         let head = text(&git.join("HEAD")).unwrap_or_default();
         match head.trim().strip_prefix("ref: ") {
             Some(reference) => {
@@ -106,12 +106,12 @@ pub(super) fn state_files(path: &Path) -> impl Iterator<Item = PathBuf> + use<> 
     walk.filter(|entry| !entry.file_type().is_dir()).take(MOST_FILES).map(walkdir::DirEntry::into_path)
 }
 
-fn digest(path: &Path, patience: Patience) -> io::Result<[u8; 32]> {
+fn digest(path: &Path, deadline: Deadline) -> io::Result<[u8; 32]> {
     let file = files::open(path)?;
     if file.metadata()?.len() > LARGEST {
         return Err(ErrorKind::FileTooLarge.into());
     }
-    hash_file(file, path, Some(patience))
+    hash_file(file, path, Some(deadline))
 }
 
 fn text(path: &Path) -> Option<String> {
@@ -137,11 +137,11 @@ fn hash(text: &str) -> Option<String> {
 }
 
 /// Returns the remote-tracking branches that git logged as pushed, with the last pushed commit of each.
-fn logged_pushes(git: &Path, patience: Patience) -> io::Result<BTreeMap<String, String>> {
+fn logged_pushes(git: &Path, deadline: Deadline) -> io::Result<BTreeMap<String, String>> {
     let logs = git.join(LOGS);
     let mut pushes = BTreeMap::new();
     for path in state_files(&logs) {
-        patience.check(&path)?;
+        deadline.check(&path)?;
         let Some(log) = text(&path) else { continue };
         let Some(line) = log.lines().rev().find(|line| line.ends_with(PUSHED)) else { continue };
         let branch = path.strip_prefix(&logs).unwrap_or(&path).to_string_lossy().into_owned();
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     fn at(work: &Path) -> Option<Glance> {
-        Glance::at(work, Patience::new(Duration::from_secs(60), "setup_timeout")).unwrap()
+        Glance::at(work, Deadline::new(Duration::from_secs(60), "setup_timeout")).unwrap()
     }
 
     #[test]

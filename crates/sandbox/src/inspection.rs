@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::SandboxError;
+use super::deadline::Deadline;
 use super::glance::{self, GitSettings, STATE, state_files};
 use super::owner::{Base, Purpose};
-use super::patience::Patience;
 use super::registry::Registry;
 use super::template::blocking;
 use crate::supervise::{Captured, Output, Supervisor, run};
@@ -106,7 +106,7 @@ pub(super) struct Inspection<'a> {
     /// Makes git read every file instead of trusting sizes and times, which an agent can restore.
     pub(super) reads_all: bool,
     pub(super) registry: &'a Arc<Registry>,
-    pub(super) patience: Patience,
+    pub(super) deadline: Deadline,
 }
 
 /// Returns the environment of git for a view: the sandbox's, but `PATH` has only absolute entries outside the sandbox.
@@ -138,8 +138,8 @@ impl<'a> Inspection<'a> {
     pub(super) async fn view(&'a self, work: &Path) -> Result<View<'a>, Unreadable> {
         let view = self.empty_view(work).await?;
         let (git, from) = (view.git(), work.join(".git"));
-        let patience = self.patience;
-        let copied = blocking(move || Ok(copy_state(&from, &git, patience))).await.map_err(Unreadable::machine)?;
+        let deadline = self.deadline;
+        let copied = blocking(move || Ok(copy_state(&from, &git, deadline))).await.map_err(Unreadable::machine)?;
         copied?;
         if self.settings.is_none() {
             view.take_format(work).await?;
@@ -178,7 +178,7 @@ fn lay_out(base: &Path, settings: Option<&GitSettings>) -> io::Result<()> {
 }
 
 /// Copies the state of the repository `from` into the view `git`, and lets git read objects from `from`.
-fn copy_state(from: &Path, git: &Path, patience: Patience) -> Result<(), Unreadable> {
+fn copy_state(from: &Path, git: &Path, deadline: Deadline) -> Result<(), Unreadable> {
     let objects = from.join("objects");
     if !objects.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
         return Err(Unreadable::Left("`.git/objects` is not a directory".to_owned()));
@@ -190,7 +190,7 @@ fn copy_state(from: &Path, git: &Path, patience: Patience) -> Result<(), Unreada
     let shared = shared.filter(|name| name.to_string_lossy().starts_with("sharedindex."));
     let names: Vec<PathBuf> = STATE.iter().map(PathBuf::from).chain(shared.map(PathBuf::from)).collect();
     for path in names.iter().flat_map(|name| state_files(&from.join(name))) {
-        patience.check(&path).map_err(Unreadable::machine)?;
+        deadline.check(&path).map_err(Unreadable::machine)?;
         let name = path.strip_prefix(from).unwrap_or(&path);
         let to = git.join(name);
         if let Some(parent) = to.parent() {
@@ -231,7 +231,7 @@ impl View<'_> {
         glance::copy(&work.join(".git/config"), &theirs)
             .map_err(|error| Unreadable::Left(format!("`.git/config` cannot be read: {error}")))?;
         let words = [OsStr::new("-c"), OsStr::new(FORMAT), OsStr::new("git"), theirs.as_os_str()];
-        let told = self.output("/bin/sh", words, self.inspection.patience.left()).await.map_err(Unreadable::Machine)?;
+        let told = self.output("/bin/sh", words, self.inspection.deadline.left()).await.map_err(Unreadable::Machine)?;
         let told = told.stdout.text();
         let mut extensions = String::new();
         for (value, (key, known)) in
@@ -264,7 +264,7 @@ impl View<'_> {
     }
 
     async fn ask(&self, args: &[&str]) -> Result<Vec<String>, Unreadable> {
-        let output = self.output("git", OURS.iter().chain(args), self.inspection.patience.left()).await;
+        let output = self.output("git", OURS.iter().chain(args), self.inspection.deadline.left()).await;
         self.told(output).await.map(|told| lines(&told))
     }
 
@@ -272,10 +272,10 @@ impl View<'_> {
     ///
     /// # Errors
     /// Returns git's error message or the timeout, in one line.
-    pub(super) async fn ask_within(&self, args: &[&str], patience: Duration) -> Result<Vec<String>, String> {
-        let output = self.output("git", OURS.iter().chain(args), patience).await?;
+    pub(super) async fn ask_within(&self, args: &[&str], deadline: Duration) -> Result<Vec<String>, String> {
+        let output = self.output("git", OURS.iter().chain(args), deadline).await?;
         if output.timed_out {
-            return Err(format!("no answer after {} s", patience.as_secs_f64()));
+            return Err(format!("no answer after {} s", deadline.as_secs_f64()));
         }
         if output.status.success() {
             return Ok(lines(&output.stdout));
@@ -294,7 +294,7 @@ impl View<'_> {
         let reads_all = if self.inspection.reads_all { "yes" } else { "" };
         let script = format!("reads_all={reads_all}\ng() {{ git {} \"$@\"; }}\n{PRELUDE}{script}", OURS.join(" "));
         let words = ["-c", script.as_str(), "git"].into_iter().chain(args.iter().copied());
-        let output = self.start("/bin/sh", words, self.inspection.patience.left(), most).await;
+        let output = self.start("/bin/sh", words, self.inspection.deadline.left(), most).await;
         self.told(output).await
     }
 
@@ -308,8 +308,8 @@ impl View<'_> {
         let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("git failed").trim().to_owned();
         if output.timed_out {
             let objects = self.work.join(".git/objects");
-            let patience = Patience::new(Duration::from_secs(5), "setup_timeout");
-            let strange = blocking(move || Ok(strange_object(&objects, patience))).await.ok().flatten();
+            let deadline = Deadline::new(Duration::from_secs(5), "setup_timeout");
+            let strange = blocking(move || Ok(strange_object(&objects, deadline))).await.ok().flatten();
             return Err(match strange {
                 Some(strange) => Unreadable::Left(format!("`{}` is not a regular file", strange.display())),
                 None => Unreadable::Late("git did not answer within the limit (setup_timeout)".to_owned()),
@@ -326,31 +326,31 @@ impl View<'_> {
         &self,
         program: &str,
         args: impl IntoIterator<Item = A>,
-        patience: Duration,
+        deadline: Duration,
     ) -> Result<Output, String> {
-        self.start(program, args, patience, MAX_OUTPUT).await
+        self.start(program, args, deadline, MAX_OUTPUT).await
     }
 
     async fn start<A: AsRef<OsStr>>(
         &self,
         program: &str,
         args: impl IntoIterator<Item = A>,
-        patience: Duration,
+        deadline: Duration,
         most: usize,
     ) -> Result<Output, String> {
         let mut command = self.inspection.supervisor.command(program, args);
         command.current_dir(&self.work).envs(&self.inspection.env);
         command.env("HOME", self.base.path().join(HOME));
         command.env("GIT_DIR", self.git()).env("GIT_WORK_TREE", &self.work);
-        let output = run(command, patience, most).await;
+        let output = run(command, deadline, most).await;
         output.map_err(|error| format!("cannot start a supervisor for git: {error}"))
     }
 }
 
 /// Returns an entry among a repository's objects that is neither a file nor a directory. Git would wait for a pipe
 /// forever.
-fn strange_object(objects: &Path, patience: Patience) -> Option<PathBuf> {
-    let mut files = state_files(objects).take_while(|_| !patience.is_over());
+fn strange_object(objects: &Path, deadline: Deadline) -> Option<PathBuf> {
+    let mut files = state_files(objects).take_while(|_| !deadline.is_over());
     files.find(|path| !path.symlink_metadata().is_ok_and(|meta| meta.is_file()))
 }
 

@@ -3,6 +3,8 @@
 
 mod absent;
 mod breakage;
+mod copy;
+mod deadline;
 mod environment;
 mod git;
 mod glance;
@@ -12,7 +14,6 @@ mod key;
 mod local;
 mod owner;
 mod patch;
-mod patience;
 pub mod prune;
 mod registry;
 mod removal;
@@ -24,7 +25,6 @@ mod snapshot;
 pub mod supervise;
 mod template;
 mod tree;
-mod twin;
 mod unpack;
 
 use std::collections::BTreeMap;
@@ -39,9 +39,9 @@ use std::time::Duration;
 use model::{Collected, Excerpt, Fixtures, Skill};
 
 pub use breakage::Breakage;
+pub use copy::SandboxCopy;
 pub use host::Host;
 pub use registry::Registry;
-pub use twin::Twin;
 
 /// A boxed future, so that traits with async functions can be used as trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -65,11 +65,11 @@ pub trait SandboxKind: Send + Sync {
     ///
     /// # Errors
     /// Returns an error if this machine cannot hold sandboxes of this kind.
-    fn open(&self, host: &Host, registry: &Arc<Registry>) -> Result<Box<dyn Maker>, SandboxError>;
+    fn open(&self, host: &Host, registry: &Arc<Registry>) -> Result<Box<dyn SandboxBackend>, SandboxError>;
 }
 
-/// Creates the sandboxes of one run. Shared work is done once, and its result lives as long as the maker.
-pub trait Maker: Send + Sync {
+/// Creates the sandboxes of one run. Shared work is done once, and its result lives as long as the backend.
+pub trait SandboxBackend: Send + Sync {
     /// Creates a sandbox. If this fails or the future is dropped, everything is removed, unless the sandbox is to be
     /// kept.
     fn make(&self, request: Request) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>>;
@@ -102,7 +102,7 @@ pub trait Sandbox: Send + Sync {
     fn patch<'s>(&'s self, collected: &'s Collected) -> BoxFuture<'s, Option<String>>;
 
     /// Copies the current sandbox, for commands whose effects must not remain in it.
-    fn copy(&self) -> BoxFuture<'_, Result<Twin, SandboxError>>;
+    fn copy(&self) -> BoxFuture<'_, Result<SandboxCopy, SandboxError>>;
 
     /// Removes the sandbox, unless it is to be kept. Closing it twice is allowed.
     fn close(&self) -> BoxFuture<'_, Result<(), SandboxError>>;
@@ -128,11 +128,11 @@ pub struct Request {
 }
 
 /// Creates the sandboxes of a run, of one kind.
-pub struct Workshop {
-    maker: Box<dyn Maker>,
+pub struct SandboxFactory {
+    backend: Box<dyn SandboxBackend>,
 }
 
-impl Workshop {
+impl SandboxFactory {
     /// Prepares to create sandboxes of the kind `name`, with a new registry.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ impl Workshop {
     /// Same as [`open`](Self::open).
     pub fn open_with(name: &str, host: &Host, registry: &Arc<Registry>) -> Result<Self, SandboxError> {
         let kind = find(name).ok_or_else(|| SandboxError::Unknown { name: name.to_owned() })?;
-        Ok(Self { maker: kind.open(host, registry)? })
+        Ok(Self { backend: kind.open(host, registry)? })
     }
 
     /// Creates a sandbox.
@@ -156,7 +156,7 @@ impl Workshop {
     /// Returns an error if the sandbox cannot be created as requested. Everything is removed then, unless it is to be
     /// kept.
     pub async fn make(&self, request: Request) -> Result<Arc<dyn Sandbox>, SandboxError> {
-        self.maker.make(request).await
+        self.backend.make(request).await
     }
 }
 

@@ -24,19 +24,19 @@ use model::{Collected, Excerpt, Fixtures, Repository, RepositoryChange};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
+use super::copy::{Original, SandboxCopy};
+use super::deadline::Deadline;
 use super::glance::Glance;
 use super::inspection::{self, Inspection, Unreadable};
 use super::owner::{Base, OWNER, Purpose};
 use super::patch;
-use super::patience::Patience;
 use super::registry::Registry;
 use super::removal;
 use super::repository::{Left, Looked, Watch};
 use super::review_requests::Reviews;
 use super::snapshot::{Before, Snapshot};
 use super::template::{Files, Template, Templates, blocking};
-use super::twin::{Original, Twin};
-use super::{Maker, Request, Sandbox, SandboxError, SandboxKind, environment};
+use super::{Request, Sandbox, SandboxBackend, SandboxError, SandboxKind, environment};
 use crate::BoxFuture;
 use crate::Host;
 use crate::supervise::{Output, Supervisor, run};
@@ -70,9 +70,9 @@ impl SandboxKind for Local {
         "a directory of this machine, with its own HOME, TMPDIR and environment"
     }
 
-    fn open(&self, host: &Host, registry: &Arc<Registry>) -> Result<Box<dyn Maker>, SandboxError> {
+    fn open(&self, host: &Host, registry: &Arc<Registry>) -> Result<Box<dyn SandboxBackend>, SandboxError> {
         let root = host.temp.canonicalize().map_err(SandboxError::io("make sandboxes in", &host.temp))?;
-        Ok(Box::new(LocalMaker {
+        Ok(Box::new(LocalBackend {
             templates: Templates {
                 root,
                 env: Arc::new(host.env.clone()),
@@ -85,11 +85,11 @@ impl SandboxKind for Local {
     }
 }
 
-struct LocalMaker {
+struct LocalBackend {
     templates: Templates,
 }
 
-impl Maker for LocalMaker {
+impl SandboxBackend for LocalBackend {
     fn make(&self, request: Request) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>> {
         Box::pin(async move {
             let template = self.templates.get(&request).await?;
@@ -104,7 +104,7 @@ impl Maker for LocalMaker {
     }
 }
 
-impl LocalMaker {
+impl LocalBackend {
     /// Creates the directories and copies the template into them.
     async fn lay_out(&self, request: &Request, template: Option<Arc<Template>>) -> Result<LocalSandbox, SandboxError> {
         let Templates { root, env, supervisor, registry, .. } = &self.templates;
@@ -186,11 +186,11 @@ impl LocalSandbox {
         }
         let (work, before) = (self.work.clone(), self.baseline.clone());
         let moment = self.moment()?;
-        let patience = self.patience();
+        let deadline = self.deadline();
         self.baseline = blocking(move || {
             let before = Before { snapshot: &before.files.snapshot, moment: before.moment };
-            let snapshot = Snapshot::since(&work, &before, patience).map_err(SandboxError::io("read", &work))?;
-            let repository = Glance::at(&work, patience).map_err(SandboxError::io("read", &work))?;
+            let snapshot = Snapshot::since(&work, &before, deadline).map_err(SandboxError::io("read", &work))?;
+            let repository = Glance::at(&work, deadline).map_err(SandboxError::io("read", &work))?;
             Ok(Baseline { files: Arc::new(Files { snapshot, repository, ..Files::default() }), moment })
         })
         .await?;
@@ -203,7 +203,7 @@ impl LocalSandbox {
         if self.baseline.files.repository.is_none() {
             return Ok(());
         }
-        let watch = self.watcher(self.patience(), false);
+        let watch = self.watcher(self.deadline(), false);
         let look = async || match watch.look(&self.work).await {
             Ok(looked) => Ok(Some(looked)),
             Err(Unreadable::Left(_)) => Ok(None),
@@ -221,13 +221,13 @@ impl LocalSandbox {
         Ok(())
     }
 
-    fn watcher(&self, patience: Patience, reads_all: bool) -> Watch<'_> {
+    fn watcher(&self, deadline: Deadline, reads_all: bool) -> Watch<'_> {
         let (supervisor, source_repo) = (&self.supervisor, self.source_repo.as_deref());
         let reviews = Reviews { supervisor, env: &self.host_env, source_repo };
-        Watch { git: self.inspection(patience, reads_all), reviews }
+        Watch { git: self.inspection(deadline, reads_all), reviews }
     }
 
-    fn inspection(&self, patience: Patience, reads_all: bool) -> Inspection<'_> {
+    fn inspection(&self, deadline: Deadline, reads_all: bool) -> Inspection<'_> {
         Inspection {
             supervisor: &self.supervisor,
             env: inspection::environment(&self.env(&[]), &self.path),
@@ -235,13 +235,13 @@ impl LocalSandbox {
             root: self.path.parent().unwrap_or(&self.path),
             reads_all,
             registry: &self.registry,
-            patience,
+            deadline,
         }
     }
 
     /// Timeout for reading the sandbox: the same as for one of the setup commands that created its content.
-    fn patience(&self) -> Patience {
-        Patience::new(self.timeout, "setup_timeout")
+    fn deadline(&self) -> Deadline {
+        Deadline::new(self.timeout, "setup_timeout")
     }
 
     fn moment(&self) -> Result<(i64, i64), SandboxError> {
@@ -254,20 +254,20 @@ impl LocalSandbox {
     async fn inspect(&self) -> Result<Collected, SandboxError> {
         let (work, path, baseline) = (self.work.clone(), self.path.clone(), self.baseline.clone());
         let status = self.watched.as_ref().map(|watched| watched.state.status.clone());
-        let patience = self.patience();
+        let deadline = self.deadline();
         let (files_changed, outside_changes, now, left, reads_all) = blocking(move || {
             if let Some(because) = ruin(&path, &work) {
                 return Err(SandboxError::Ruined { because });
             }
             let before = Before { snapshot: &baseline.files.snapshot, moment: baseline.moment };
-            let look = || Snapshot::changes(&work, &before, patience).map_err(|error| unread(&work, error));
+            let look = || Snapshot::changes(&work, &before, deadline).map_err(|error| unread(&work, error));
             let mut changes = look()?;
             if changes.is_closed {
                 // A user with full access (root) sees the same with and without this step.
                 removal::open_up(&work);
                 changes = look()?;
             }
-            let now = Glance::at(&work, patience).map_err(|error| unread(&work, error))?;
+            let now = Glance::at(&work, deadline).map_err(|error| unread(&work, error))?;
             if let (Some(_), Some(path)) = (&now, &changes.blocks_git) {
                 let because = format!(
                     "the agent made `{}` a pipe, a socket or a device, which git would wait for",
@@ -290,12 +290,12 @@ impl LocalSandbox {
         })
         .await?;
         let repository_change = match &self.watched {
-            Some(before) => Some(self.change(before, &left, now.as_ref(), patience, reads_all).await?),
+            Some(before) => Some(self.change(before, &left, now.as_ref(), deadline, reads_all).await?),
             None => None,
         };
         let repository = match (&repository_change, now) {
             (Some(change), Some(_)) => Some(at_a_glance(change)).filter(|_| change.after.lost.is_none()),
-            (None, Some(now)) => self.repository(&now, left, patience, reads_all).await?,
+            (None, Some(now)) => self.repository(&now, left, deadline, reads_all).await?,
             (_, None) => None,
         };
         let text = |path: &Path| Some(path.to_string_lossy().into_owned());
@@ -319,10 +319,10 @@ impl LocalSandbox {
         before: &Looked,
         left: &Left,
         now: Option<&Glance>,
-        patience: Patience,
+        deadline: Deadline,
         reads_all: bool,
     ) -> Result<RepositoryChange, SandboxError> {
-        let change = self.watcher(patience, reads_all).change(&self.work, before, left).await;
+        let change = self.watcher(deadline, reads_all).change(&self.work, before, left).await;
         let mut change = change.map_err(after_acting)?;
         change.after.pushes = now.map(|now| now.pushes.clone()).unwrap_or_default();
         Ok(change)
@@ -333,7 +333,7 @@ impl LocalSandbox {
         &self,
         now: &Glance,
         left: Left,
-        patience: Patience,
+        deadline: Deadline,
         reads_all: bool,
     ) -> Result<Option<Repository>, SandboxError> {
         let old = self.baseline.files.repository.as_ref().and_then(|before| before.head.as_deref());
@@ -344,7 +344,7 @@ impl LocalSandbox {
         if let (Left::Repository(Some(status)), false) = (&left, moved) {
             return Ok(told(status.clone(), Vec::new()));
         }
-        let git = self.inspection(patience, reads_all);
+        let git = self.inspection(deadline, reads_all);
         let looked = async {
             let view = git.view(&self.work).await?;
             let status = view.script(inspection::STATUS_SCRIPT, &[]).await?;
@@ -388,7 +388,7 @@ impl Sandbox for LocalSandbox {
         Box::pin(self.inspect())
     }
 
-    fn copy(&self) -> BoxFuture<'_, Result<Twin, SandboxError>> {
+    fn copy(&self) -> BoxFuture<'_, Result<SandboxCopy, SandboxError>> {
         let original = Original {
             root: self.path.parent().unwrap_or(&self.path).to_owned(),
             registry: Arc::clone(&self.registry),
@@ -396,7 +396,7 @@ impl Sandbox for LocalSandbox {
             env: self.env(&[]),
             work: self.work.clone(),
             directories: [&self.work, &self.home, &self.tmp].map(PathBuf::clone).into(),
-            patience: self.patience(),
+            deadline: self.deadline(),
         };
         Box::pin(original.copy())
     }
@@ -406,7 +406,7 @@ impl Sandbox for LocalSandbox {
             if !patch::is_possible(collected) {
                 return None;
             }
-            let git = self.inspection(Patience::new(PATCHING, "setup_timeout"), false);
+            let git = self.inspection(Deadline::new(PATCHING, "setup_timeout"), false);
             patch::of(&git.view(&self.work).await.ok()?, collected).await
         })
     }

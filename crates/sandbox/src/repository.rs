@@ -20,7 +20,7 @@ use super::review_requests::Reviews;
 /// Maximum number of new commits that are reported.
 const MOST_NEW: &str = "1000";
 /// Timeout of one request to a remote.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Separator between the parts of the output of [`LOOK`]. No line of git's output begins with it.
 const PART: char = '\u{1e}';
@@ -174,16 +174,16 @@ impl Watch<'_> {
 
     async fn remote(&self, view: &Result<View<'_>, Unreadable>, name: &str, url: &str) -> RemoteState {
         let mut remote = RemoteState { url: without_sign_in(url), ..RemoteState::default() };
-        let patience = PATIENCE.min(self.git.patience.left());
+        let deadline = TIMEOUT.min(self.git.deadline.left());
         let heads = async {
             match view {
-                Ok(view) => view.ask_within(&["ls-remote", "--heads", "--", url], patience).await,
+                Ok(view) => view.ask_within(&["ls-remote", "--heads", "--", url], deadline).await,
                 Err(Unreadable::Left(because) | Unreadable::Machine(because) | Unreadable::Late(because)) => {
                     Err(because.clone())
                 }
             }
         };
-        let (heads, requests) = tokio::join!(heads, self.reviews.of(url, patience));
+        let (heads, requests) = tokio::join!(heads, self.reviews.of(url, deadline));
         match heads {
             Ok(lines) => {
                 let branch = |line: &String| {

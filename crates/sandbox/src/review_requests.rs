@@ -23,12 +23,12 @@ pub(super) struct Reviews<'a> {
 }
 
 impl Reviews<'_> {
-    /// Returns the review requests of the project at `url`, with the timeout `patience`; `None` if it is not on a known
+    /// Returns the review requests of the project at `url`, with the timeout `deadline`; `None` if it is not on a known
     /// service.
-    pub(super) async fn of(&self, url: &str, patience: Duration) -> Option<Result<Vec<ReviewRequest>, String>> {
+    pub(super) async fn of(&self, url: &str, deadline: Duration) -> Option<Result<Vec<ReviewRequest>, String>> {
         let forge = Forge::of(url)?;
         if self.may_ask(&forge) {
-            return Some(self.ask(&forge, patience).await);
+            return Some(self.ask(&forge, deadline).await);
         }
         let (service, host) = (forge.kind.name(), &forge.host);
         Some(Err(format!("`{host}` is not asked: set `GITLAB_HOST={host}` if it is your {service}")))
@@ -47,7 +47,7 @@ impl Reviews<'_> {
         own.eq_ignore_ascii_case(&forge.host) || source.is_some_and(|source| source.host == forge.host)
     }
 
-    async fn ask(&self, forge: &Forge, patience: Duration) -> Result<Vec<ReviewRequest>, String> {
+    async fn ask(&self, forge: &Forge, deadline: Duration) -> Result<Vec<ReviewRequest>, String> {
         let program = forge.kind.program();
         let fields = "number,headRefName,baseRefName,url,state";
         let args: Vec<&str> = match forge.kind {
@@ -62,9 +62,9 @@ impl Reviews<'_> {
         command.env_clear().envs(self.env).current_dir("/");
         command.env("GH_PROMPT_DISABLED", "1").env("NO_PROMPT", "1").env("GITLAB_HOST", &forge.host);
         command.env("GH_HOST", "github.com");
-        let output = run(command, patience, MAX_OUTPUT).await.map_err(|error| format!("`{program}`: {error}"))?;
+        let output = run(command, deadline, MAX_OUTPUT).await.map_err(|error| format!("`{program}`: {error}"))?;
         if output.timed_out {
-            return Err(format!("`{program}` had not answered after {} s", patience.as_secs_f64()));
+            return Err(format!("`{program}` had not answered after {} s", deadline.as_secs_f64()));
         }
         if !output.status.success() {
             let said = output.stderr.text();

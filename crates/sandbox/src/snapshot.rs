@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use model::{Change, FileChange};
 use sha2::{Digest, Sha256};
 
+use super::deadline::Deadline;
 use super::glance::state_files;
-use super::patience::Patience;
 use super::shares;
 
 /// Maximum size of a file that is hashed, in bytes. Larger files are compared by size and modification time, because a
@@ -94,12 +94,12 @@ pub(super) struct Before<'a> {
 impl Snapshot {
     /// Reads everything below `root`.
     pub(super) fn of(root: &Path) -> io::Result<Self> {
-        Self::taken(&Look { root, before: None, read_all: true, patience: None })
+        Self::taken(&Look { root, before: None, read_all: true, deadline: None })
     }
 
     /// Reads files that may have changed since `before`, and new files.
-    pub(super) fn since(root: &Path, before: &Before<'_>, patience: Patience) -> io::Result<Self> {
-        Self::taken(&Look { root, before: Some(before), read_all: true, patience: Some(patience) })
+    pub(super) fn since(root: &Path, before: &Before<'_>, deadline: Deadline) -> io::Result<Self> {
+        Self::taken(&Look { root, before: Some(before), read_all: true, deadline: Some(deadline) })
     }
 
     fn taken(look: &Look<'_>) -> io::Result<Self> {
@@ -116,8 +116,8 @@ impl Snapshot {
     }
 
     /// Returns the changes since `before`. New files and files with another size are not read.
-    pub(super) fn changes(root: &Path, before: &Before<'_>, patience: Patience) -> io::Result<Changes> {
-        let look = Look { root, before: Some(before), read_all: false, patience: Some(patience) };
+    pub(super) fn changes(root: &Path, before: &Before<'_>, deadline: Deadline) -> io::Result<Changes> {
+        let look = Look { root, before: Some(before), read_all: false, deadline: Some(deadline) };
         let old = &before.snapshot.directories;
         let mut files = Vec::new();
         let mut seen = HashSet::new();
@@ -188,7 +188,7 @@ struct Look<'a> {
     before: Option<&'a Before<'a>>,
     /// Also read new files and files with another size.
     read_all: bool,
-    patience: Option<Patience>,
+    deadline: Option<Deadline>,
 }
 
 /// Content of one directory.
@@ -266,8 +266,8 @@ impl Look<'_> {
                 found.seen.is_whole = false;
                 continue;
             };
-            if let Some(patience) = self.patience.filter(Patience::is_over) {
-                patience.check(&entry.path())?;
+            if let Some(deadline) = self.deadline.filter(Deadline::is_over) {
+                deadline.check(&entry.path())?;
             }
             let name = entry.file_name();
             let is_repository = name == ".git";
@@ -296,8 +296,8 @@ impl Look<'_> {
     /// too.
     fn strange_state(&self, git: &Path) -> io::Result<Option<PathBuf>> {
         for file in state_files(git) {
-            if let Some(patience) = self.patience {
-                patience.check(&file)?;
+            if let Some(deadline) = self.deadline {
+                deadline.check(&file)?;
             }
             // Git follows links, so the target is examined, without opening it.
             if file.metadata().is_ok_and(|meta| is_special(meta.file_type())) {
@@ -324,9 +324,9 @@ impl Look<'_> {
                 *content
             }
             (Some(Entry::File { stamp: old, .. }), _) if old.size == stamp.size => {
-                read(&entry.path(), stamp.size, self.patience)?
+                read(&entry.path(), stamp.size, self.deadline)?
             }
-            _ if self.read_all => read(&entry.path(), stamp.size, self.patience)?,
+            _ if self.read_all => read(&entry.path(), stamp.size, self.deadline)?,
             _ => Content::Unread,
         };
         Ok(Some(Entry::File { stamp, content }))
@@ -349,12 +349,12 @@ impl Entry {
     }
 }
 
-/// Hashes a file of this size. Returns an error only if `patience` has run out.
-fn read(path: &Path, size: u64, patience: Option<Patience>) -> io::Result<Content> {
+/// Hashes a file of this size. Returns an error only if `deadline` has run out.
+fn read(path: &Path, size: u64, deadline: Option<Deadline>) -> io::Result<Content> {
     if size > MOST_READ {
         return Ok(Content::Unread);
     }
-    match hash_within(path, patience) {
+    match hash_within(path, deadline) {
         Ok(hash) => Ok(Content::Hash(hash)),
         Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(error),
         Err(_) => Ok(Content::Unreadable),
@@ -366,17 +366,17 @@ pub(super) fn hash(path: &Path) -> io::Result<[u8; 32]> {
     hash_within(path, None)
 }
 
-fn hash_within(path: &Path, patience: Option<Patience>) -> io::Result<[u8; 32]> {
-    hash_file(files::open(path)?, path, patience)
+fn hash_within(path: &Path, deadline: Option<Deadline>) -> io::Result<[u8; 32]> {
+    hash_file(files::open(path)?, path, deadline)
 }
 
 /// Returns the SHA-256 of the remaining content of `file`, whose path is `path`.
-pub(super) fn hash_file(mut file: File, path: &Path, patience: Option<Patience>) -> io::Result<[u8; 32]> {
+pub(super) fn hash_file(mut file: File, path: &Path, deadline: Option<Deadline>) -> io::Result<[u8; 32]> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        if let Some(patience) = patience {
-            patience.check(path)?;
+        if let Some(deadline) = deadline {
+            deadline.check(path)?;
         }
         match file.read(&mut buffer)? {
             0 => return Ok(hasher.finalize().into()),
@@ -391,8 +391,8 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::time::{Duration, SystemTime};
 
-    fn patience() -> Patience {
-        Patience::new(Duration::from_secs(60), "setup_timeout")
+    fn deadline() -> Deadline {
+        Deadline::new(Duration::from_secs(60), "setup_timeout")
     }
 
     fn moment(root: &Path) -> (i64, i64) {
@@ -417,7 +417,7 @@ mod tests {
         symlink("same", root.join("same-link")).unwrap();
         let snapshot = Snapshot::of(root).unwrap();
         let before = Before { snapshot: &snapshot, moment: moment(root) };
-        assert_eq!(Snapshot::changes(root, &before, patience()).unwrap().files, []);
+        assert_eq!(Snapshot::changes(root, &before, deadline()).unwrap().files, []);
 
         // Same size and restored time: only the content differs.
         let time = root.join("content").metadata().unwrap().modified().unwrap();
@@ -437,7 +437,7 @@ mod tests {
             .unwrap()
             .set_modified(SystemTime::now() + Duration::from_secs(9))
             .unwrap();
-        let changes = Snapshot::changes(root, &before, patience()).unwrap();
+        let changes = Snapshot::changes(root, &before, deadline()).unwrap();
         assert_eq!(
             told(&changes),
             [
@@ -461,7 +461,7 @@ mod tests {
         let before = Before { snapshot: &first, moment: (i64::MAX, 0) };
         fs::write(root.join("b"), "longer").unwrap();
         fs::write(root.join("c"), "new").unwrap();
-        assert_eq!(Snapshot::since(root, &before, patience()).unwrap(), Snapshot::of(root).unwrap());
+        assert_eq!(Snapshot::since(root, &before, deadline()).unwrap(), Snapshot::of(root).unwrap());
     }
 
     #[test]
@@ -473,7 +473,7 @@ mod tests {
         fs::write(root.join("a/b/c"), "c").unwrap();
         let snapshot = Snapshot::of(root).unwrap();
         let before = Before { snapshot: &snapshot, moment: moment(root) };
-        let changes = || Snapshot::changes(root, &before, patience()).unwrap();
+        let changes = || Snapshot::changes(root, &before, deadline()).unwrap();
         assert_eq!(changes(), Changes { is_whole: true, ..Changes::default() });
         fs::create_dir_all(root.join("a/b/.git/objects")).unwrap();
         fs::write(root.join("a/b/.git/HEAD"), "x").unwrap();
@@ -497,7 +497,7 @@ mod tests {
         fs::write(root.join("70/new"), "x").unwrap();
         fs::remove_dir_all(root.join("150")).unwrap();
         assert_eq!(
-            told(&Snapshot::changes(root, &before, patience()).unwrap()),
+            told(&Snapshot::changes(root, &before, deadline()).unwrap()),
             [("150/deep/file", Change::Deleted), ("7/deep/file", Change::Modified), ("70/new", Change::Added)]
         );
     }
@@ -518,7 +518,7 @@ mod tests {
             fs::create_dir_all(pipe.parent().unwrap()).unwrap();
             let blocking = || {
                 let before = Before { snapshot: &Snapshot::default(), moment: moment(root) };
-                Snapshot::changes(root, &before, patience()).unwrap().blocks_git
+                Snapshot::changes(root, &before, deadline()).unwrap().blocks_git
             };
             fs::write(&pipe, "").unwrap();
             assert_eq!(blocking(), None, "{place}");
@@ -530,7 +530,7 @@ mod tests {
         fs::create_dir_all(root.path().join("a/.git")).unwrap();
         symlink("/dev/zero", root.path().join("a/.git/commondir")).unwrap();
         let before = Before { snapshot: &Snapshot::default(), moment: moment(root.path()) };
-        let blocks = Snapshot::changes(root.path(), &before, patience()).unwrap().blocks_git;
+        let blocks = Snapshot::changes(root.path(), &before, deadline()).unwrap().blocks_git;
         assert_eq!(blocks.as_deref(), Some(Path::new("a/.git/commondir")));
     }
 
@@ -555,7 +555,7 @@ mod tests {
         sparse(&root.join("shrunk"), huge - 1);
         let touched = File::options().write(true).open(root.join("touched")).unwrap();
         touched.set_modified(SystemTime::now() + Duration::from_secs(9)).unwrap();
-        let changes = Snapshot::changes(root, &before, patience()).unwrap();
+        let changes = Snapshot::changes(root, &before, deadline()).unwrap();
         assert_eq!(
             told(&changes),
             [
@@ -565,7 +565,7 @@ mod tests {
                 ("touched", Change::Modified),
             ]
         );
-        let second = Snapshot::since(root, &before, patience()).unwrap();
+        let second = Snapshot::since(root, &before, deadline()).unwrap();
         assert_eq!(second.directories[Path::new("")].len(), 5);
     }
 
@@ -576,7 +576,7 @@ mod tests {
         let first = Snapshot::of(root.path()).unwrap();
         let before = Before { snapshot: &first, moment: (i64::MAX, 0) };
         fs::write(root.path().join("a"), "longer").unwrap();
-        let look = Look { root: root.path(), before: Some(&before), read_all: false, patience: None };
+        let look = Look { root: root.path(), before: Some(&before), read_all: false, deadline: None };
         let found = look.directory(Path::new("")).unwrap();
         assert!(matches!(found.entries[..], [(_, Entry::File { content: Content::Unread, .. })]));
     }
@@ -587,7 +587,7 @@ mod tests {
         fs::write(root.path().join("a"), "one").unwrap();
         let first = Snapshot::default();
         let before = Before { snapshot: &first, moment: (0, 0) };
-        let none = Patience::new(Duration::ZERO, "setup_timeout");
+        let none = Deadline::new(Duration::ZERO, "setup_timeout");
         let error = Snapshot::changes(root.path(), &before, none).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         let place = root.path().join("a").display().to_string();

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use model::{FixtureFile, Fixtures, Skill};
 use tokio::sync::OnceCell;
 
+use super::deadline::Deadline;
 use super::git::Git;
 use super::glance::Glance;
 use super::owner::{Base, Purpose};
-use super::patience::Patience;
 use super::registry::Registry;
 use super::repository::Looked;
 use super::snapshot::Snapshot;
@@ -186,8 +186,8 @@ impl Templates {
         let at = work.clone();
         blocking(move || set_times(&at)).await?;
         let status = if has_repository { Some(git.settle(&work, own).await?) } else { None };
-        let patience = Patience::new(request.setup_timeout, "setup_timeout");
-        blocking(move || finish(work, status, patience)).await.map(Arc::new)
+        let deadline = Deadline::new(request.setup_timeout, "setup_timeout");
+        blocking(move || finish(work, status, deadline)).await.map(Arc::new)
     }
 
     async fn open(&self) -> Result<Base, SandboxError> {
@@ -277,13 +277,13 @@ fn set_times(work: &Path) -> Result<(), SandboxError> {
     tree::set_times(work, &items).map_err(SandboxError::io("set the times of", work))
 }
 
-fn finish(work: PathBuf, status: Option<Vec<String>>, patience: Patience) -> Result<Template, SandboxError> {
+fn finish(work: PathBuf, status: Option<Vec<String>>, deadline: Deadline) -> Result<Template, SandboxError> {
     // Times are set again because git has written to the repository since.
     set_times(&work)?;
     let mut items = tree::list(&work, |_| false).map_err(SandboxError::io("read", &work))?;
     unpack::keep_small(&work, &mut items).map_err(SandboxError::io("read", &work))?;
     let snapshot = Snapshot::of(&work).map_err(SandboxError::io("read", &work))?;
-    let repository = Glance::at(&work, patience).map_err(SandboxError::io("read", &work))?;
+    let repository = Glance::at(&work, deadline).map_err(SandboxError::io("read", &work))?;
     let files = Files { snapshot, repository, status, looked: OnceCell::new() };
     Ok(Template { work, items, files: Arc::new(files) })
 }

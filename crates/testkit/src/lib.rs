@@ -17,7 +17,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-pub use live::{Live, PATIENCE, pause, until};
+pub use live::{Live, TIMEOUT, pause, until};
 pub use loopback::{Asked, Loopback};
 pub use tether::Tether;
 

@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use crate::{Project, Ran};
 
 /// Longer than anything takes in these tests; if it is exceeded, something hangs.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running program. Dropping it kills the program.
 pub struct Live {
@@ -87,7 +87,7 @@ impl Live {
     /// Returns the next complete line of its stdout, with its line end; `None` if there are no more.
     #[track_caller]
     pub fn line(&mut self) -> Option<String> {
-        match self.lines.recv_timeout(PATIENCE) {
+        match self.lines.recv_timeout(TIMEOUT) {
             Ok(line) => {
                 self.said.push_str(&line);
                 line.ends_with('\n').then_some(line)
@@ -138,12 +138,12 @@ impl Drop for Live {
     }
 }
 
-/// Polls until `condition` holds, with short pauses. Returns `false` if that does not happen within [`PATIENCE`]. For
+/// Polls until `condition` holds, with short pauses. Returns `false` if that does not happen within [`TIMEOUT`]. For
 /// conditions that cannot be waited for: processes and files of others.
 pub fn until(mut condition: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     while !condition() {
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIMEOUT {
             return false;
         }
         pause(Duration::from_millis(2));

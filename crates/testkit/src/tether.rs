@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use nix::sys::stat::Mode;
 
 use crate::Project;
-use crate::live::PATIENCE;
+use crate::live::TIMEOUT;
 
 /// A named pipe. A process that has opened it for writing holds it until it ends.
 pub struct Tether {
@@ -44,7 +44,7 @@ impl Tether {
     /// Waits until a process writes `line`.
     #[track_caller]
     pub fn says(&self, line: &str) {
-        let said = self.lines.recv_timeout(PATIENCE);
+        let said = self.lines.recv_timeout(TIMEOUT);
         assert_eq!(said.as_deref(), Ok(line), "{}", self.path.display());
     }
 
@@ -52,7 +52,7 @@ impl Tether {
     #[track_caller]
     pub fn is_let_go(&self) {
         loop {
-            match self.lines.recv_timeout(PATIENCE) {
+            match self.lines.recv_timeout(TIMEOUT) {
                 Ok(_) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => panic!("somebody still holds {}", self.path.display()),

@@ -25,7 +25,7 @@ use self::responses::Responses;
 use self::setting::{Api, Setting};
 use self::threads::Thread;
 use super::own_tools::{self, Owner};
-use super::{Agent, Description, Part, Scene};
+use super::{Agent, CaseContext, Description, SessionContext};
 use crate::session::Session;
 
 /// An assistant hosted by OpenAI; see the module documentation.
@@ -57,14 +57,14 @@ impl Agent for Assistant {
         problems
     }
 
-    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
-        let mut problems = own_tools::check(part.case, part.directory, OWNER);
-        let Some(config) = part.config else { return problems };
+    fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
+        let mut problems = own_tools::check(context.case, context.directory, OWNER);
+        let Some(config) = context.config else { return problems };
         // Errors in the configuration itself are reported separately, once.
         let Some(setting) = Setting::read(&config.node, &mut Problems::new()) else { return problems };
-        let providers = setting.providers(part.providers);
-        let base_url = setting.base_url(part.base_url);
-        let opened = match (&setting.api, setting.model(part.arm.model.as_deref())) {
+        let providers = setting.providers(context.providers);
+        let base_url = setting.base_url(context.base_url);
+        let opened = match (&setting.api, setting.model(context.arm.model.as_deref())) {
             (Api::Responses, None) => {
                 problems.push(Setting::without_model(&config.node));
                 return problems;
@@ -83,12 +83,12 @@ impl Agent for Assistant {
         problems
     }
 
-    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+    fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move {
-            let setting = setting(&scene)?;
+            let setting = setting(&session_context)?;
             Ok(match setting.api {
-                Api::Responses => Box::new(Responses::open(&scene, setting).await?) as Box<dyn Session>,
-                Api::Assistants(_) => Box::new(Thread::open(&scene, setting).await?),
+                Api::Responses => Box::new(Responses::open(&session_context, setting).await?) as Box<dyn Session>,
+                Api::Assistants(_) => Box::new(Thread::open(&session_context, setting).await?),
             })
         })
     }
@@ -99,8 +99,8 @@ fn unconfigured() -> Diagnostic {
         .help("in the project: `{type: assistant, model: gpt-5}` or `{type: assistant, assistant_id: asst_…}`")
 }
 
-fn setting(scene: &Scene) -> Result<Setting, Breakage> {
-    let Some(config) = &scene.config else { return Err(Breakage::environment(unconfigured().to_string())) };
+fn setting(session_context: &SessionContext) -> Result<Setting, Breakage> {
+    let Some(config) = &session_context.config else { return Err(Breakage::environment(unconfigured().to_string())) };
     let mut problems = Problems::new();
     Setting::read(&config.node, &mut problems)
         .ok_or_else(|| Breakage::environment(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))

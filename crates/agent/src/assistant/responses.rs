@@ -12,7 +12,7 @@ use super::shared::{Spent, answer, begin, finish, tell, tools};
 use crate::own_tools::OwnTools;
 use crate::session::{Reply, Session};
 use crate::turn::Turn;
-use crate::{Endpoint, Scene};
+use crate::{Endpoint, SessionContext};
 
 /// An open conversation.
 pub(super) struct Responses {
@@ -40,32 +40,32 @@ pub(super) fn open(
 
 impl Responses {
     /// Opens a conversation without sending a request.
-    pub(super) async fn open(scene: &Scene, setting: Setting) -> Result<Self, Breakage> {
-        let named = setting.model(scene.setup.model.as_deref()).map(str::to_owned);
-        let model: Arc<dyn Model> = match (&scene.endpoint, &named) {
+    pub(super) async fn open(context: &SessionContext, setting: Setting) -> Result<Self, Breakage> {
+        let named = setting.model(context.setup.model.as_deref()).map(str::to_owned);
+        let model: Arc<dyn Model> = match (&context.endpoint, &named) {
             (Endpoint::Script(playback), _) => Arc::clone(playback) as Arc<dyn Model>,
             (endpoint, Some(named)) => {
                 let given = match endpoint {
                     Endpoint::Vendor { base_url } => base_url.as_deref(),
                     _ => None,
                 };
-                let providers = setting.providers(&scene.providers);
+                let providers = setting.providers(&context.providers);
                 open(&providers, named, setting.base_url(given))
                     .map_err(|error| Breakage::environment(error.to_string()))?
             }
             (_, None) => return Err(Breakage::environment("`assistant` needs a `model`")),
         };
-        let tools = tools(scene).await?;
+        let tools = tools(context).await?;
         let request = Request {
             model: named.unwrap_or_default(),
-            system: setting.instructions.into_iter().chain(scene.setup.system_prompt.clone()).collect(),
+            system: setting.instructions.into_iter().chain(context.setup.system_prompt.clone()).collect(),
             tools: tools.specs().cloned().collect(),
-            effort: scene.setup.reasoning_effort.clone(),
+            effort: context.setup.reasoning_effort.clone(),
             conversation: Conversation::main(),
             extra: [("store".to_owned(), json!(true))].into_iter().collect(),
             ..Request::default()
         };
-        Ok(Self { id: scene.session_id("assistant"), model, request, tools, opened: false })
+        Ok(Self { id: context.session_id("assistant"), model, request, tools, opened: false })
     }
 
     /// Runs the conversation from a user message to the answer.

@@ -5,7 +5,7 @@ use model::{Ending, Step, Tokens, ToolCall, ToolResult, Usage};
 use sandbox::Breakage;
 
 use super::OWNER;
-use crate::Scene;
+use crate::SessionContext;
 use crate::own_tools::OwnTools;
 use crate::turn::{Turn, WAITING_ON_PROVIDER};
 
@@ -37,8 +37,8 @@ impl Spent {
 }
 
 /// Opens the tools of the case.
-pub(super) async fn tools(scene: &Scene) -> Result<OwnTools, Breakage> {
-    OwnTools::open(scene, OWNER).await
+pub(super) async fn tools(context: &SessionContext) -> Result<OwnTools, Breakage> {
+    OwnTools::open(context, OWNER).await
 }
 
 /// Records that a conversation was opened.

@@ -13,7 +13,7 @@ use crate::answer::usage::usage;
 use crate::own_tools::OwnTools;
 use crate::session::{Reply, Session};
 use crate::turn::Turn;
-use crate::{Endpoint, Scene};
+use crate::{Endpoint, SessionContext};
 
 /// Delay before a run is polled for the first time. Each further delay is half as long again.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
@@ -70,14 +70,14 @@ impl Thread {
     ///
     /// # Errors
     /// Returns an error if it cannot be created.
-    pub(super) async fn open(scene: &Scene, setting: Setting) -> Result<Self, Breakage> {
-        let given = match &scene.endpoint {
+    pub(super) async fn open(context: &SessionContext, setting: Setting) -> Result<Self, Breakage> {
+        let given = match &context.endpoint {
             Endpoint::Vendor { base_url } => base_url.as_deref(),
             _ => return Err(Breakage::environment("the Assistants API has no scripted models; use `api: responses`")),
         };
-        let documents = setting.providers(&scene.providers).assistants(setting.base_url(given));
+        let documents = setting.providers(&context.providers).assistants(setting.base_url(given));
         let documents = documents.map_err(|error| Breakage::environment(error.to_string()))?;
-        let model = setting.model(scene.setup.model.as_deref()).map(str::to_owned);
+        let model = setting.model(context.setup.model.as_deref()).map(str::to_owned);
         let Api::Assistants(assistant) = &setting.api else {
             return Err(Breakage::harness("a thread was opened without an assistant"));
         };
@@ -85,9 +85,13 @@ impl Thread {
         run.insert("assistant_id".to_owned(), json!(assistant));
         run.extend(model.as_ref().map(|model| ("model".to_owned(), json!(model))));
         run.extend(setting.instructions.as_ref().map(|text| ("instructions".to_owned(), json!(text))));
-        run.extend(scene.setup.system_prompt.as_ref().map(|text| ("additional_instructions".to_owned(), json!(text))));
-        run.extend(scene.setup.reasoning_effort.as_ref().map(|effort| ("reasoning_effort".to_owned(), json!(effort))));
-        let tools = tools(scene).await?;
+        run.extend(
+            context.setup.system_prompt.as_ref().map(|text| ("additional_instructions".to_owned(), json!(text))),
+        );
+        run.extend(
+            context.setup.reasoning_effort.as_ref().map(|effort| ("reasoning_effort".to_owned(), json!(effort))),
+        );
+        let tools = tools(context).await?;
         let thread = documents.post("/threads", &json!({})).await;
         let thread = thread.map_err(|failure| Breakage::provider(failure.to_string()))?;
         let id = id_of(&thread).ok_or_else(|| Breakage::provider(unreadable("the thread has no `id`", &thread)))?;

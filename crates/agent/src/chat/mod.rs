@@ -23,7 +23,7 @@ pub(super) use self::reach::Reach;
 use self::skills::InstalledSkill;
 use self::spent::Spent;
 use super::own_tools::{self, OwnTools, Owner};
-use super::{Agent, Description, Endpoint, Part, Readiness, Scene};
+use super::{Agent, CaseContext, Description, Endpoint, Readiness, SessionContext};
 use crate::session::{Reply, Session};
 use crate::turn::{Decision, Turn, WAITING_ON_PROVIDER};
 
@@ -55,11 +55,11 @@ impl Agent for Chat {
         argument.map(problem).into_iter().collect()
     }
 
-    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
-        let case = part.case;
-        let mut problems: Vec<Diagnostic> = check_model(part).into_iter().collect();
-        problems.extend(prompt_file::prompts(case, part.directory).err().unwrap_or_default());
-        problems.extend(own_tools::check(case, part.directory, OWNER));
+    fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
+        let case = context.case;
+        let mut problems: Vec<Diagnostic> = check_model(context).into_iter().collect();
+        problems.extend(prompt_file::prompts(case, context.directory).err().unwrap_or_default());
+        problems.extend(own_tools::check(case, context.directory, OWNER));
         let brings_tools = case.all_tools().next().is_some();
         for written in case.runner.allowed_tools_override.iter().flatten() {
             let name = crate::tool_rule::ToolRule::parse(written).tool;
@@ -79,22 +79,22 @@ impl Agent for Chat {
         Box::pin(std::future::ready(Readiness { ready: true, version, auth: None, hints: Vec::new() }))
     }
 
-    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+    fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move {
-            let own_tools = OwnTools::open(&scene, OWNER).await?;
-            Ok(Box::new(Talk::open(scene, own_tools)?) as Box<dyn Session>)
+            let own_tools = OwnTools::open(&session_context, OWNER).await?;
+            Ok(Box::new(Talk::open(session_context, own_tools)?) as Box<dyn Session>)
         })
     }
 }
 
 /// Checks that a model is configured and can be opened here.
-fn check_model(part: &Part<'_>) -> Option<Diagnostic> {
-    let Part { case, arm, .. } = part;
+fn check_model(context: &CaseContext<'_>) -> Option<Diagnostic> {
+    let CaseContext { case, arm, .. } = context;
     let forms = || llm::PROVIDERS.iter().map(|provider| format!("`{}:{}`", provider.name, provider.argument));
     let known = || format!("models it can use: {}", forms().collect::<Vec<_>>().join(", "));
     let problem = match arm.model.as_deref() {
         None => Diagnostic::error("`chat` needs a model").help(known()),
-        Some(written) if llm::provider_of(written).is_some() => out_of_reach(part, written)?,
+        Some(written) if llm::provider_of(written).is_some() => out_of_reach(context, written)?,
         Some(written) => {
             let name = written.split(':').next().unwrap_or(written);
             Diagnostic::error(format!("`chat` cannot reach the model `{written}`"))
@@ -110,12 +110,12 @@ fn check_model(part: &Part<'_>) -> Option<Diagnostic> {
 
 /// Returns the reason why the model `written` cannot be used here. A deficiency of the machine is a warning, because
 /// the file is not wrong.
-fn out_of_reach(part: &Part<'_>, written: &str) -> Option<Diagnostic> {
+fn out_of_reach(context: &CaseContext<'_>, written: &str) -> Option<Diagnostic> {
     // Scripts are read when the trial is planned.
     if llm::provider_of(written).is_some_and(|(provider, _)| provider.name == "scripted") {
         return None;
     }
-    let error = part.providers.open(written, part.base_url, &|_| Err(Vec::new())).err()?;
+    let error = context.providers.open(written, context.base_url, &|_| Err(Vec::new())).err()?;
     let message = format!("`{written}` cannot be asked: {error}");
     Some(match error.is_environments() {
         true => Diagnostic::warning(message).help("every trial with this model will be broken"),
@@ -151,18 +151,18 @@ enum Chosen {
 }
 
 impl Talk {
-    fn open(scene: Scene, own_tools: OwnTools) -> Result<Self, Breakage> {
-        let session_id = scene.session_id("chat");
-        let (model, name) = reached(scene.endpoint, scene.setup.model.as_deref())?;
-        let Some(sandbox) = scene.sandbox else {
+    fn open(session_context: SessionContext, own_tools: OwnTools) -> Result<Self, Breakage> {
+        let session_id = session_context.session_id("chat");
+        let (model, name) = reached(session_context.endpoint, session_context.setup.model.as_deref())?;
+        let Some(sandbox) = session_context.sandbox else {
             return Err(Breakage::harness("the embedded agent was given no sandbox"));
         };
-        let prompts = prompt_file::prompts(&scene.case, &scene.directory).map_err(|problems| {
+        let prompts = prompt_file::prompts(&session_context.case, &session_context.directory).map_err(|problems| {
             Breakage::environment(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
         })?;
         let reach = Arc::new(Reach::of(sandbox.as_ref()));
         let skills = InstalledSkill::all(&reach);
-        let permissions = Permissions::of(&scene.setup);
+        let permissions = Permissions::of(&session_context.setup);
         let tools = tool::TOOLS.iter().filter(|tool| permissions.has(tool.name)).map(|tool| ToolSpec {
             name: tool.name.to_owned(),
             description: Some(tool.description.to_owned()),
@@ -174,17 +174,17 @@ impl Talk {
         let told = if can_load { &skills[..] } else { &[] };
         let request = Request {
             model: name,
-            effort: scene.setup.reasoning_effort.clone(),
+            effort: session_context.setup.reasoning_effort.clone(),
             system: prompt::system(
                 Some(reach.work()),
                 told,
-                scene.setup.system_prompt.clone().into_iter().chain(prompts),
+                session_context.setup.system_prompt.clone().into_iter().chain(prompts),
             ),
             tools,
             conversation: Conversation::main(),
             ..Request::default()
         };
-        let time = Duration::from_millis(scene.setup.timeout_ms);
+        let time = Duration::from_millis(session_context.setup.timeout_ms);
         Ok(Self {
             session_id,
             model,

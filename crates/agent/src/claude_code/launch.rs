@@ -71,7 +71,7 @@ pub(super) struct Launch {
 }
 
 /// Inputs of a launch.
-pub(super) struct Occasion<'a> {
+pub(super) struct LaunchContext<'a> {
     pub(super) host: &'a Host,
     pub(super) setup: &'a Setup,
     pub(super) endpoint: &'a Endpoint,
@@ -92,7 +92,7 @@ impl Launch {
     ///
     /// # Errors
     /// Returns an error if there is no sign-in, or if the sandbox cannot be written to.
-    pub(super) fn prepare(program: PathBuf, on: &Occasion<'_>) -> Result<Self, Breakage> {
+    pub(super) fn prepare(program: PathBuf, on: &LaunchContext<'_>) -> Result<Self, Breakage> {
         let sign_in = SignIn::of(on.host, on.endpoint);
         if sign_in == SignIn::None && on.setup.setting_sources.is_empty() {
             return Err(Breakage::environment(format!("Claude Code is not signed in: {}", super::PROGRAM.sign_in)));
@@ -115,7 +115,7 @@ impl Launch {
     }
 }
 
-fn arguments(on: &Occasion<'_>, closed: Option<&ClosedTools>, exposure: &exposure::Exposure) -> Vec<String> {
+fn arguments(on: &LaunchContext<'_>, closed: Option<&ClosedTools>, exposure: &exposure::Exposure) -> Vec<String> {
     let setup = on.setup;
     let mut args: Vec<String> = [
         "-p",
@@ -199,14 +199,14 @@ fn model_name(setup: &Setup, endpoint: &Endpoint) -> Option<String> {
     }
 }
 
-fn environment(on: &Occasion<'_>, sign_in: &SignIn, folder: Option<&Path>) -> Vec<(String, String)> {
+fn environment(on: &LaunchContext<'_>, sign_in: &SignIn, folder: Option<&Path>) -> Vec<(String, String)> {
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let mut env: Vec<(String, String)> = QUIET.iter().map(owned).collect();
     if on.setup.setting_sources.is_empty() {
         env.extend(HERMETIC.iter().map(owned));
     }
-    let patience = Patience::of(on.setup.timeout_ms, *sign_in == SignIn::Scripted);
-    env.extend(patience.env());
+    let timeouts = ProviderTimeouts::of(on.setup.timeout_ms, *sign_in == SignIn::Scripted);
+    env.extend(timeouts.env());
     let mut set = |name: &str, value: &str| env.push((name.to_owned(), value.to_owned()));
     if nix::unistd::geteuid().is_root() {
         // Without it the CLI refuses to skip permissions as root.
@@ -236,7 +236,7 @@ fn environment(on: &Occasion<'_>, sign_in: &SignIn, folder: Option<&Path>) -> Ve
     env
 }
 
-fn initialize(on: &Occasion<'_>, closed: Option<&ClosedTools>) -> Value {
+fn initialize(on: &LaunchContext<'_>, closed: Option<&ClosedTools>) -> Value {
     let mut hooks = json!({});
     if closed.is_some_and(|closed| closed.is_scoped() || closed.names_servers()) {
         hooks["PreToolUse"] = json!([{"hookCallbackIds": [SCOPE_HOOK]}]);
@@ -251,7 +251,7 @@ fn initialize(on: &Occasion<'_>, closed: Option<&ClosedTools>) -> Value {
 /// Timeouts of the CLI for its model, so that it reports an unresponsive provider before the trial's timeout. By
 /// default it would retry for an hour and a half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Patience {
+struct ProviderTimeouts {
     retries: u32,
     /// Timeout for the beginning of an answer.
     request: Duration,
@@ -259,7 +259,7 @@ struct Patience {
     stream: Duration,
 }
 
-impl Patience {
+impl ProviderTimeouts {
     /// Minimum timeout during an answer that the CLI accepts.
     const SHORTEST_STREAM: Duration = Duration::from_secs(10);
     /// Minimum timeout of a request, unless the trial's timeout is too short for it.
@@ -343,7 +343,7 @@ mod tests {
         }
 
         fn launch(&self, answers: bool, messages: usize) -> Launch {
-            let occasion = Occasion {
+            let context = LaunchContext {
                 host: &self.host,
                 setup: &self.setup,
                 endpoint: &self.endpoint,
@@ -354,7 +354,7 @@ mod tests {
                 messages,
                 counts: self.counts,
             };
-            Launch::prepare("/bin/claude".into(), &occasion).unwrap()
+            Launch::prepare("/bin/claude".into(), &context).unwrap()
         }
     }
 
@@ -443,11 +443,11 @@ mod tests {
     fn a_subscription_is_the_last_resort_and_needs_its_folder() {
         let stage = Stage::new(&[]);
         let folder = stage.dir.path().join("real/.claude");
-        let occasion = |stage: &Stage| SignIn::at_the_vendor(&stage.host);
-        assert_eq!(occasion(&stage), SignIn::None);
+        let context = |stage: &Stage| SignIn::at_the_vendor(&stage.host);
+        assert_eq!(context(&stage), SignIn::None);
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(".credentials.json"), "{}").unwrap();
-        assert_eq!(occasion(&stage), SignIn::Subscription);
+        assert_eq!(context(&stage), SignIn::Subscription);
         let launch = stage.launch(false, 1);
         assert_eq!(launch.auth, "subscription");
         assert_eq!(variable(&launch, "CLAUDE_CONFIG_DIR"), folder.to_str());
@@ -502,11 +502,11 @@ mod tests {
     #[test]
     fn a_provider_that_does_not_answer_is_given_up_before_the_trials_time_is_over() {
         for (timeout_ms, scripted) in [(600_000, false), (600_000, true), (60_000, false), (10_000, true)] {
-            let patience = Patience::of(timeout_ms, scripted);
-            let silent = patience.request * (patience.retries + 1) + Patience::pauses(patience.retries);
-            assert!(silent <= Duration::from_millis(timeout_ms) * 4 / 5, "{timeout_ms}: {patience:?}");
-            assert!(patience.retries >= 2);
+            let timeouts = ProviderTimeouts::of(timeout_ms, scripted);
+            let silent = timeouts.request * (timeouts.retries + 1) + ProviderTimeouts::pauses(timeouts.retries);
+            assert!(silent <= Duration::from_millis(timeout_ms) * 4 / 5, "{timeout_ms}: {timeouts:?}");
+            assert!(timeouts.retries >= 2);
         }
-        assert!(Patience::of(600_000, false).request >= Patience::FAIR_REQUEST);
+        assert!(ProviderTimeouts::of(600_000, false).request >= ProviderTimeouts::FAIR_REQUEST);
     }
 }

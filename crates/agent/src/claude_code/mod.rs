@@ -20,11 +20,11 @@ use model::{Diagnostic, nearest};
 use sandbox::{BoxFuture, Breakage, Host};
 
 use self::closed_tools::ClosedTools;
-use self::launch::{Launch, Occasion};
+use self::launch::{Launch, LaunchContext};
 use self::session::Conversation;
 use self::sign_in::SignIn;
 use super::vendor::Vendor;
-use super::{Agent, Description, Part, Program, Readiness, Scene};
+use super::{Agent, CaseContext, Description, Program, Readiness, SessionContext};
 use crate::session::Session;
 
 /// Reasoning efforts that `--effort` accepts.
@@ -124,13 +124,13 @@ impl Agent for ClaudeCode {
         base_url.or_else(|| host.var("ANTHROPIC_BASE_URL")).is_some_and(is_openrouter)
     }
 
-    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
+    fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
-        let listed = part.case.runner.allowed_tools_override.as_deref().map(ClosedTools::read).unwrap_or_default();
+        let listed = context.case.runner.allowed_tools_override.as_deref().map(ClosedTools::read).unwrap_or_default();
         for tool in listed.built_in().filter(|tool| !TOOLS.contains(tool)) {
             problems.push(
                 Diagnostic::warning(format!("Claude Code has no tool `{tool}` (in `allowed_tools_override`)"))
-                    .at(part.case.source.clone())
+                    .at(context.case.source.clone())
                     .suggest(nearest(tool, TOOLS.iter().copied())),
             );
         }
@@ -144,25 +144,26 @@ impl Agent for ClaudeCode {
         })
     }
 
-    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+    fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move {
-            let Some(sandbox) = scene.sandbox else {
+            let Some(sandbox) = session_context.sandbox else {
                 return Err(Breakage::harness("Claude Code was given no sandbox to work in"));
             };
-            let program = PROGRAM.find(&scene.host).map_err(|because| Breakage::environment(because).for_good())?;
-            let occasion = Occasion {
-                host: &scene.host,
-                setup: &scene.setup,
-                endpoint: &scene.endpoint,
+            let program =
+                PROGRAM.find(&session_context.host).map_err(|because| Breakage::environment(because).for_good())?;
+            let context = LaunchContext {
+                host: &session_context.host,
+                setup: &session_context.setup,
+                endpoint: &session_context.endpoint,
                 home: sandbox.home(),
                 work: sandbox.work(),
-                installed: self.installed(&scene.case),
-                answers: !scene.case.user_responses.is_empty(),
-                messages: scene.case.messages.len(),
-                counts: scene.limits.are_kept_on_the_way(),
+                installed: self.installed(&session_context.case),
+                answers: !session_context.case.user_responses.is_empty(),
+                messages: session_context.case.messages.len(),
+                counts: session_context.limits.are_kept_on_the_way(),
             };
-            let launch = Launch::prepare(program, &occasion)?;
-            let conversation = Conversation::open(launch, sandbox, &scene.setup)?;
+            let launch = Launch::prepare(program, &context)?;
+            let conversation = Conversation::open(launch, sandbox, &session_context.setup)?;
             Ok(Box::new(conversation) as Box<dyn Session>)
         })
     }

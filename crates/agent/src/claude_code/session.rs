@@ -44,7 +44,7 @@ pub(super) struct Conversation {
 }
 
 /// Effect of a line on the conversation.
-enum Course {
+enum LineEffect {
     /// The agent continues.
     On,
     /// The agent must be stopped, with this ending.
@@ -159,9 +159,9 @@ impl Conversation {
                 Said::Stdout(line) => {
                     heard = true;
                     match self.hear(process, &line, turn) {
-                        Course::On => {}
-                        Course::Done(ending) => return Spoken::Heard(ending),
-                        Course::Stop(ending) => {
+                        LineEffect::On => {}
+                        LineEffect::Done(ending) => return Spoken::Heard(ending),
+                        LineEffect::Stop(ending) => {
                             self.interrupt(process, turn).await;
                             return Spoken::Heard(ending);
                         }
@@ -184,12 +184,12 @@ impl Conversation {
         }
     }
 
-    fn hear(&self, process: &mut Process, line: &Line, turn: &mut Turn) -> Course {
+    fn hear(&self, process: &mut Process, line: &Line, turn: &mut Turn) -> LineEffect {
         keep("stdout", line, turn);
         if line.dropped > 0
             && let Flow::Stop(ending) = turn.unreadable("Claude Code printed a line that is too long")
         {
-            return Course::Stop(ending);
+            return LineEffect::Stop(ending);
         }
         let mut stop = None;
         for heard in process.interpreter.read(&line.text) {
@@ -210,7 +210,7 @@ impl Conversation {
                     process.say(&answer);
                 }
                 Heard::Refused { request, because } if request == "initialize" => {
-                    return Course::Stop(Ending::Aborted {
+                    return LineEffect::Stop(Ending::Aborted {
                         because: format!("Claude Code refused to be set up: {because}"),
                     });
                 }
@@ -226,10 +226,10 @@ impl Conversation {
                         stop.get_or_insert(ending);
                     }
                 }
-                Heard::Done(done) => return Course::Done(ending(done, stop, turn)),
+                Heard::Done(done) => return LineEffect::Done(ending(done, stop, turn)),
             }
         }
-        stop.map_or(Course::On, Course::Stop)
+        stop.map_or(LineEffect::On, LineEffect::Stop)
     }
 
     fn answer(&self, process: &mut Process, request: &Request, turn: &mut Turn) -> Value {

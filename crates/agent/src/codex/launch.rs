@@ -48,7 +48,7 @@ pub(super) struct Launch {
 }
 
 /// Inputs of a launch.
-pub(super) struct Occasion<'a> {
+pub(super) struct LaunchContext<'a> {
     pub(super) host: &'a Host,
     pub(super) setup: &'a Setup,
     pub(super) endpoint: &'a Endpoint,
@@ -65,7 +65,7 @@ impl Launch {
     ///
     /// # Errors
     /// Returns an error if there is no sign-in, or if the sandbox cannot be written to.
-    pub(super) fn prepare(program: PathBuf, on: &Occasion<'_>) -> Result<Self, Breakage> {
+    pub(super) fn prepare(program: PathBuf, on: &LaunchContext<'_>) -> Result<Self, Breakage> {
         let sign_in = SignIn::of(on.host, on.endpoint);
         // A user's own server may need no key.
         let own_server = matches!(on.endpoint, Endpoint::Vendor { base_url: Some(_) });
@@ -93,7 +93,7 @@ fn make_home(home: &Path, sign_in: &SignIn) -> io::Result<()> {
     }
 }
 
-fn arguments(on: &Occasion<'_>, sign_in: &SignIn) -> Vec<String> {
+fn arguments(on: &LaunchContext<'_>, sign_in: &SignIn) -> Vec<String> {
     let setup = on.setup;
     let mut args: Vec<String> = ["exec", "--json", "--skip-git-repo-check"].map(str::to_owned).into();
     for (key, value) in settings(on, sign_in) {
@@ -123,7 +123,7 @@ fn model_name(setup: &Setup, endpoint: &Endpoint) -> Option<String> {
 }
 
 /// Returns the settings that take precedence over those in files.
-fn settings(on: &Occasion<'_>, sign_in: &SignIn) -> Vec<(&'static str, Value)> {
+fn settings(on: &LaunchContext<'_>, sign_in: &SignIn) -> Vec<(&'static str, Value)> {
     let setup = on.setup;
     let reads = |source: SettingSource| setup.setting_sources.contains(&source);
     let mut settings: Vec<(&'static str, Value)> = QUIET.iter().map(|(key, value)| (*key, json!(value))).collect();
@@ -174,26 +174,26 @@ fn local_remote(remote: &str) -> Option<String> {
 
 /// Returns `true` if commands may use the network: the case declares that it uses services, or its repository has a
 /// remote elsewhere that it may push to.
-fn reaches_out(on: &Occasion<'_>) -> bool {
+fn reaches_out(on: &LaunchContext<'_>) -> bool {
     on.level.is_some_and(|level| level >= SideEffectLevel::LiveSafe)
         || on.remote.is_some_and(|remote| local_remote(remote).is_none())
 }
 
 /// Returns the settings of the model provider, unless it is Codex's default.
-fn provider(on: &Occasion<'_>, sign_in: &SignIn, secret: Option<&str>) -> Option<Value> {
+fn provider(on: &LaunchContext<'_>, sign_in: &SignIn, secret: Option<&str>) -> Option<Value> {
     let (base_url, scripted) = match on.endpoint {
         Endpoint::Gateway { base_url, .. } => (format!("{base_url}/v1"), true),
         Endpoint::Vendor { base_url: Some(base_url) } => (base_url.trim_end_matches('/').to_owned(), false),
         Endpoint::Vendor { base_url: None } | Endpoint::Script(_) | Endpoint::Provider(_) => return None,
     };
-    let patience = Patience::of(on.setup.timeout_ms, scripted);
+    let timeouts = ProviderTimeouts::of(on.setup.timeout_ms, scripted);
     let mut provider = json!({
         "name": PROVIDER,
         "base_url": base_url,
         "wire_api": "responses",
-        "request_max_retries": patience.retries,
-        "stream_max_retries": patience.retries,
-        "stream_idle_timeout_ms": patience.stream.as_millis() as u64,
+        "request_max_retries": timeouts.retries,
+        "stream_max_retries": timeouts.retries,
+        "stream_idle_timeout_ms": timeouts.stream.as_millis() as u64,
     });
     match (secret, sign_in) {
         (Some(secret), _) => provider["env_key"] = json!(secret),
@@ -203,7 +203,7 @@ fn provider(on: &Occasion<'_>, sign_in: &SignIn, secret: Option<&str>) -> Option
     Some(provider)
 }
 
-fn environment(on: &Occasion<'_>, sign_in: &SignIn, home: &Path) -> Vec<(String, String)> {
+fn environment(on: &LaunchContext<'_>, sign_in: &SignIn, home: &Path) -> Vec<(String, String)> {
     let mut env = vec![("CODEX_HOME".to_owned(), home.to_string_lossy().into_owned())];
     match on.endpoint {
         Endpoint::Gateway { token, .. } => {
@@ -242,14 +242,14 @@ fn toml(value: &Value) -> String {
 /// Timeouts of the CLI for its model, so that it reports an unresponsive provider before the trial's timeout. It has no
 /// timeout for the beginning of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Patience {
+struct ProviderTimeouts {
     /// Number of retries, both for a request and for its answer, so that they multiply.
     retries: u32,
     /// Timeout for the next part of an answer.
     stream: Duration,
 }
 
-impl Patience {
+impl ProviderTimeouts {
     const SHORTEST_STREAM: Duration = Duration::from_secs(1);
     const LONGEST_STREAM: Duration = Duration::from_secs(300);
 
@@ -313,8 +313,8 @@ mod tests {
             let (home, work) = (self.dir.path().join("home"), Path::new("/w x"));
             let (host, setup, endpoint) = (&self.host, &self.setup, &self.endpoint);
             let remote = self.remote.as_deref();
-            let occasion = Occasion { host, setup, endpoint, home: &home, work, remote, level: self.level };
-            Launch::prepare("/bin/codex".into(), &occasion)
+            let context = LaunchContext { host, setup, endpoint, home: &home, work, remote, level: self.level };
+            Launch::prepare("/bin/codex".into(), &context)
         }
 
         fn launch(&self) -> Launch {
@@ -474,9 +474,9 @@ mod tests {
     #[test]
     fn a_stream_that_stops_is_given_up_before_the_trials_time_is_over() {
         for (timeout_ms, scripted) in [(600_000, false), (600_000, true), (60_000, false), (10_000, true)] {
-            let patience = Patience::of(timeout_ms, scripted);
-            let silent = patience.stream * (patience.retries + 1);
-            assert!(silent <= Duration::from_millis(timeout_ms) * 4 / 5, "{timeout_ms}: {patience:?}");
+            let timeouts = ProviderTimeouts::of(timeout_ms, scripted);
+            let silent = timeouts.stream * (timeouts.retries + 1);
+            assert!(silent <= Duration::from_millis(timeout_ms) * 4 / 5, "{timeout_ms}: {timeouts:?}");
         }
     }
 }

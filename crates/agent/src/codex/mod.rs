@@ -17,11 +17,11 @@ mod stream;
 use model::{Diagnostic, PermissionMode};
 use sandbox::{BoxFuture, Breakage, Host};
 
-use self::launch::{Launch, Occasion};
+use self::launch::{Launch, LaunchContext};
 use self::session::Conversation;
 use self::sign_in::SignIn;
 use super::vendor::Vendor;
-use super::{Agent, Description, Part, Program, Readiness, Scene};
+use super::{Agent, CaseContext, Description, Program, Readiness, SessionContext};
 use crate::session::Session;
 
 /// Folder in which it finds skills.
@@ -59,15 +59,15 @@ impl Agent for Codex {
         (vendor != Vendor::OpenAi).then(|| format!("`{name}` is a model of {}", vendor.name()))
     }
 
-    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
+    fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
         let mut warn = |what: &str| {
-            problems.push(Diagnostic::warning(format!("Codex {what}")).at(part.case.source.clone()));
+            problems.push(Diagnostic::warning(format!("Codex {what}")).at(context.case.source.clone()));
         };
-        if part.case.runner.allowed_tools_override.is_some() {
+        if context.case.runner.allowed_tools_override.is_some() {
             warn("cannot be kept to a list of tools, so `allowed_tools_override` is passed over");
         }
-        if !part.case.user_responses.is_empty() {
+        if !context.case.user_responses.is_empty() {
             warn("cannot ask its user anything here, so `user_responses` are not needed");
         }
         problems
@@ -80,22 +80,23 @@ impl Agent for Codex {
         })
     }
 
-    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+    fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move {
-            let Some(sandbox) = scene.sandbox else {
+            let Some(sandbox) = session_context.sandbox else {
                 return Err(Breakage::harness("Codex was given no sandbox to work in"));
             };
-            let program = PROGRAM.find(&scene.host).map_err(|because| Breakage::environment(because).for_good())?;
-            let occasion = Occasion {
-                host: &scene.host,
-                setup: &scene.setup,
-                endpoint: &scene.endpoint,
+            let program =
+                PROGRAM.find(&session_context.host).map_err(|because| Breakage::environment(because).for_good())?;
+            let context = LaunchContext {
+                host: &session_context.host,
+                setup: &session_context.setup,
+                endpoint: &session_context.endpoint,
                 home: sandbox.home(),
                 work: sandbox.work(),
-                remote: scene.source_repo.as_deref(),
-                level: scene.case.skill_eval.as_ref().map(|eval| eval.side_effect_level),
+                remote: session_context.source_repo.as_deref(),
+                level: session_context.case.skill_eval.as_ref().map(|eval| eval.side_effect_level),
             };
-            let launch = Launch::prepare(program, &occasion)?;
+            let launch = Launch::prepare(program, &context)?;
             Ok(Box::new(Conversation::new(launch, sandbox)) as Box<dyn Session>)
         })
     }

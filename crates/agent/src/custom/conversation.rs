@@ -9,7 +9,7 @@ use super::export::{self, Export};
 use super::given::Given;
 use super::loaded::Loaded;
 use super::module::Module;
-use crate::Scene;
+use crate::SessionContext;
 use crate::answer::Reported;
 use crate::network::Network;
 use crate::performer::Performer;
@@ -37,25 +37,27 @@ impl Conversation {
     /// # Errors
     /// Returns an error if the module cannot be loaded or cannot connect. No message was sent to the agent yet, so this
     /// says nothing about the agent.
-    pub(super) async fn open(scene: &Scene) -> Result<Self, Breakage> {
+    pub(super) async fn open(session_context: &SessionContext) -> Result<Self, Breakage> {
         let told = |problem: &model::Diagnostic| Breakage::environment(problem.to_string());
-        let module = Module::of(scene)
+        let module = Module::of(session_context)
             .map_err(|problems| problems.first().map_or_else(|| Breakage::harness("`custom` has no module"), told))?;
         let Module { file, path, options, hosts } = module;
         let broken = |error: &ScriptError| Breakage::environment(format!("`{file}` cannot be loaded: {error}"));
-        let program = export::program(&path, Network::to(&hosts, Some(&scene.host))).map_err(|error| broken(&error))?;
-        let case = &scene.case;
+        let program =
+            export::program(&path, Network::to(&hosts, Some(&session_context.host))).map_err(|error| broken(&error))?;
+        let case = &session_context.case;
         let is_long = case.messages.len() > 1 || case.code.is_some() || case.user.is_some();
         // Variables of a module are a natural place for the state of a conversation, and what asks a network is not slowed
         // down by its engine.
         let may_be_shared = !is_long && hosts.is_empty();
-        let loaded =
-            Loaded::load(program, scene.setup.timeout_ms, may_be_shared).await.map_err(|error| broken(&error))?;
+        let loaded = Loaded::load(program, session_context.setup.timeout_ms, may_be_shared)
+            .await
+            .map_err(|error| broken(&error))?;
         let Some(loaded) = loaded else {
             return Err(Breakage::environment(format!("`{file}` exports neither `execute` nor `send`")));
         };
         let mut conversation = Self {
-            session_id: scene.session_id("custom"),
+            session_id: session_context.session_id("custom"),
             said: (is_long || matches!(loaded.export, Export::Adapter(_))).then(Vec::new),
             loaded: Some(loaded),
             options,

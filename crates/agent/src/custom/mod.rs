@@ -15,7 +15,7 @@ use sandbox::{BoxFuture, Breakage};
 
 use self::conversation::Conversation;
 use self::module::Module;
-use super::{Agent, Description, Part, Scene};
+use super::{Agent, CaseContext, Description, SessionContext};
 use crate::session::Session;
 
 /// A user's module; see the module documentation.
@@ -57,13 +57,13 @@ impl Agent for Custom {
         problems
     }
 
-    fn check(&self, _part: &Part<'_>) -> Vec<Diagnostic> {
+    fn check(&self, _part: &CaseContext<'_>) -> Vec<Diagnostic> {
         Vec::new()
     }
 
-    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+    fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move {
-            let session = Conversation::open(&scene).await?;
+            let session = Conversation::open(&context).await?;
             Ok(Box::new(session) as Box<dyn Session>)
         })
     }

@@ -7,7 +7,7 @@ use model::{Diagnostic, Excerpt, Node, NodeKind};
 use serde_json::{Map, Value as Json};
 
 use super::export::{self, Export};
-use crate::Scene;
+use crate::SessionContext;
 use crate::field::without_functions;
 use crate::network::{self, Network};
 
@@ -61,9 +61,9 @@ impl Module {
     ///
     /// # Errors
     /// Returns the errors in its configuration.
-    pub(super) fn of(scene: &Scene) -> Result<Self, Vec<Diagnostic>> {
-        let Some(config) = &scene.config else {
-            return Self::of_argument(scene.argument.as_deref()).map_err(|problem| vec![*problem]);
+    pub(super) fn of(context: &SessionContext) -> Result<Self, Vec<Diagnostic>> {
+        let Some(config) = &context.config else {
+            return Self::of_argument(context.argument.as_deref()).map_err(|problem| vec![*problem]);
         };
         let mut problems = Problems::new();
         Self::read(&config.node, &config.directory, &mut problems).map(|(module, _)| module).ok_or(problems)

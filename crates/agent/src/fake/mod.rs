@@ -14,7 +14,7 @@ use serde_json::json;
 use self::directive::{Directive, parse};
 use super::chat::Reach;
 use super::performer::Performer;
-use super::{Agent, Description, Part, Scene};
+use super::{Agent, CaseContext, Description, SessionContext};
 use crate::session::{Reply, Session};
 use crate::turn::Turn;
 
@@ -44,22 +44,23 @@ impl Agent for Fake {
         &DESCRIPTION
     }
 
-    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
-        part.case
+    fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
+        context
+            .case
             .messages
             .iter()
             .flat_map(|message| parse(&message.text))
             .filter_map(|directive| match directive {
-                Directive::Invalid(problem) => Some(problem.at(part.case.source.clone())),
+                Directive::Invalid(problem) => Some(problem.at(context.case.source.clone())),
                 _ => None,
             })
             .collect()
     }
 
-    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
-        let reach = scene.sandbox.as_deref().map(Reach::of);
+    fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+        let reach = session_context.sandbox.as_deref().map(Reach::of);
         let session: Box<dyn Session> =
-            Box::new(Echo { session_id: scene.session_id("fake"), reach, performer: Performer::default() });
+            Box::new(Echo { session_id: session_context.session_id("fake"), reach, performer: Performer::default() });
         Box::pin(std::future::ready(Ok(session)))
     }
 }

@@ -18,7 +18,7 @@ use super::functions::{Functions, Which};
 use super::network;
 use super::settings::{Parser, Settings};
 use super::words::{clipped, one_line};
-use crate::Scene;
+use crate::SessionContext;
 use crate::session::{Reply, Session};
 use crate::turn::Turn;
 
@@ -45,11 +45,11 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    pub(super) async fn open(scene: &Scene, settings: Settings) -> Result<Self, Breakage> {
-        let client = network::client(settings.url.scheme() == "https", &scene.host);
+    pub(super) async fn open(session_context: &SessionContext, settings: Settings) -> Result<Self, Breakage> {
+        let client = network::client(settings.url.scheme() == "https", &session_context.host);
         let client = client.map_err(|error| Breakage::environment(format!("there is no HTTP client: {error}")))?;
-        let directory = scene.config.as_ref().map_or(&*scene.directory, |config| &config.directory);
-        let functions = Functions::load(&settings, directory, scene.setup.timeout_ms).await?;
+        let directory = session_context.config.as_ref().map_or(&*session_context.directory, |config| &config.directory);
+        let functions = Functions::load(&settings, directory, session_context.setup.timeout_ms).await?;
         Ok(Self {
             id: uuid::Uuid::now_v7().to_string(),
             settings: Arc::new(settings),

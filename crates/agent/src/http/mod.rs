@@ -21,7 +21,7 @@ use self::body::{Body, Talk};
 use self::conversation::Conversation;
 pub(super) use self::network::client;
 use self::settings::Settings;
-use super::{Agent, Configured, Description, Part, Scene};
+use super::{Agent, CaseContext, Configured, Description, SessionContext};
 use crate::session::Session;
 
 /// An agent behind HTTP; see the module documentation.
@@ -64,35 +64,36 @@ impl Agent for Http {
         problems
     }
 
-    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
+    fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
         // Errors in the settings themselves are reported separately, once.
         let mut known = Vec::new();
-        let Some(settings) = settings(part.config, part.argument, &mut known).filter(|_| known.is_empty()) else {
+        let Some(settings) = settings(context.config, context.argument, &mut known).filter(|_| known.is_empty()) else {
             return Vec::new();
         };
-        let mut problems = unreached(part, &settings.body);
-        problems.extend(untold_skill(part.case));
+        let mut problems = unreached(context, &settings.body);
+        problems.extend(untold_skill(context.case));
         // Later messages may depend on the agent's answers.
-        if let Some(message) = part.case.messages.first() {
+        if let Some(message) = context.case.messages.first() {
             let talk = Talk { conversation_id: NO_CONVERSATION, history: &[], message };
             let mut wrong = Vec::new();
             settings.body.make(&talk, settings.stream, &mut wrong);
             let because =
-                |problem: Diagnostic| problem.help(format!("the body is made for the case `{}`", part.case.id));
+                |problem: Diagnostic| problem.help(format!("the body is made for the case `{}`", context.case.id));
             problems.extend(wrong.into_iter().map(because));
         }
         problems
     }
 
-    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+    fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move {
             let mut problems = Vec::new();
-            let settings = settings(scene.config.as_deref(), scene.argument.as_deref(), &mut problems);
+            let settings =
+                settings(session_context.config.as_deref(), session_context.argument.as_deref(), &mut problems);
             let Some(settings) = settings.filter(|_| problems.is_empty()) else {
                 let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
                 return Err(Breakage::environment(format!("the agent is not configured: {}", told.join("; "))));
             };
-            Ok(Box::new(Conversation::open(&scene, settings).await?) as Box<dyn Session>)
+            Ok(Box::new(Conversation::open(&session_context, settings).await?) as Box<dyn Session>)
         })
     }
 }
@@ -122,17 +123,17 @@ fn untold_skill(case: &Case) -> Option<Diagnostic> {
 }
 
 /// Returns errors for data of the case that no request would contain.
-fn unreached(part: &Part<'_>, body: &Body) -> Vec<Diagnostic> {
-    let messages = &part.case.messages;
+fn unreached(context: &CaseContext<'_>, body: &Body) -> Vec<Diagnostic> {
+    let messages = &context.case.messages;
     let brought = [
         ("script", messages.iter().any(|message| message.script.is_some())),
-        ("tools", part.case.all_tools().next().is_some()),
+        ("tools", context.case.all_tools().next().is_some()),
     ];
     let lost = brought.into_iter().filter(|(name, is_there)| *is_there && !body.reaches(name));
     let problem = |(name, _): (&str, bool)| {
         let message = format!("the case has `{name}`, which the agent would not be told");
         Diagnostic::error(message)
-            .at(part.case.source.clone())
+            .at(context.case.source.clone())
             .help(format!("a `body_template` says it with `{{{{ {name} }}}}`"))
     };
     lost.map(problem).collect()

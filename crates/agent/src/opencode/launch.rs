@@ -58,7 +58,7 @@ pub(super) struct Launch {
 }
 
 /// Inputs of a launch.
-pub(super) struct Occasion<'a> {
+pub(super) struct LaunchContext<'a> {
     pub(super) host: &'a Host,
     pub(super) setup: &'a Setup,
     pub(super) endpoint: &'a Endpoint,
@@ -72,8 +72,9 @@ impl Launch {
     ///
     /// # Errors
     /// Returns an error if there is no sign-in, or if the sandbox cannot be written to.
-    pub(super) fn prepare(program: PathBuf, on: &Occasion<'_>) -> Result<Self, Breakage> {
-        let provider = Provider::of(on.host, on.endpoint, on.setup.model.as_deref(), patience(on.setup.timeout_ms));
+    pub(super) fn prepare(program: PathBuf, on: &LaunchContext<'_>) -> Result<Self, Breakage> {
+        let provider =
+            Provider::of(on.host, on.endpoint, on.setup.model.as_deref(), provider_timeout_ms(on.setup.timeout_ms));
         let is_user = on.setup.setting_sources.contains(&SettingSource::User);
         // A provider that the user has configured, or one at an address of the user's, may need no sign-in.
         let needs_none = is_user
@@ -100,7 +101,7 @@ impl Launch {
 
 /// Returns the timeout of a request in milliseconds. It ensures that an unresponsive provider is reported as such
 /// before the trial's timeout.
-fn patience(timeout_ms: u64) -> u64 {
+fn provider_timeout_ms(timeout_ms: u64) -> u64 {
     (timeout_ms / 4 * 3).max(1000)
 }
 
@@ -118,7 +119,7 @@ fn arguments(setup: &Setup) -> Vec<String> {
     args
 }
 
-fn environment(on: &Occasion<'_>, provider: &Provider) -> Vec<(String, String)> {
+fn environment(on: &LaunchContext<'_>, provider: &Provider) -> Vec<(String, String)> {
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let mut env: Vec<(String, String)> = QUIET.iter().map(owned).collect();
     if provider.sign_in.is_none() {
@@ -138,7 +139,7 @@ fn environment(on: &Occasion<'_>, provider: &Provider) -> Vec<(String, String)> 
 }
 
 /// Returns the configuration, which takes precedence over every configuration file.
-fn configuration(on: &Occasion<'_>, provider: &Provider) -> Value {
+fn configuration(on: &LaunchContext<'_>, provider: &Provider) -> Value {
     let mut config = json!({
         "$schema": "https://opencode.ai/config.json",
         "autoupdate": false,
@@ -197,7 +198,7 @@ fn config_folder(host: &Host) -> Option<PathBuf> {
 }
 
 /// Writes the addition to the system prompt, and links the user's sign-ins, which are read and renewed in place.
-fn lay_out(on: &Occasion<'_>, provider: &Provider) -> io::Result<()> {
+fn lay_out(on: &LaunchContext<'_>, provider: &Provider) -> io::Result<()> {
     if let Some(prompt) = &on.setup.system_prompt {
         let file = on.places.home.join(INSTRUCTIONS);
         make_room(&file)?;
@@ -272,9 +273,9 @@ mod tests {
             let places = Places { work: &work, home: &home, tmp: &tmp };
             let skill = skill.map(|name| sub_agent_of(name, ""));
             let installed = skill.as_ref().map(|skill| (Definition::Skill, skill));
-            let occasion =
-                Occasion { host: &self.host, setup: &self.setup, endpoint: &self.endpoint, places, installed };
-            Launch::prepare("/bin/opencode".into(), &occasion)
+            let context =
+                LaunchContext { host: &self.host, setup: &self.setup, endpoint: &self.endpoint, places, installed };
+            Launch::prepare("/bin/opencode".into(), &context)
         }
 
         fn launch(&self) -> Launch {

@@ -15,11 +15,11 @@ pub(super) mod tool;
 use model::{Diagnostic, nearest};
 use sandbox::{BoxFuture, Breakage, Host};
 
-use self::launch::{Launch, Occasion};
+use self::launch::{Launch, LaunchContext};
 use self::permission::Places;
 use self::provider::Provider;
 use self::session::Conversation;
-use super::{Agent, Description, Endpoint, Part, Program, Readiness, Scene};
+use super::{Agent, CaseContext, Description, Endpoint, Program, Readiness, SessionContext};
 use crate::session::Session;
 
 /// Reasoning efforts that can be requested. Only OpenCode knows which of them a model supports.
@@ -56,11 +56,11 @@ impl Agent for OpenCode {
         (base_url.is_none() && !name.contains('/')).then(|| format!("OpenCode does not know whose model `{name}` is"))
     }
 
-    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
+    fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
-        let case = part.case;
+        let case = context.case;
         let warn = |message: String| Diagnostic::warning(message).at(case.source.clone());
-        if part.base_url.is_some() && part.arm.model.is_none() {
+        if context.base_url.is_some() && context.arm.model.is_none() {
             problems.push(
                 Diagnostic::error("a base URL needs a model, so that OpenCode knows what to ask there")
                     .help("set `model`"),
@@ -98,21 +98,26 @@ impl Agent for OpenCode {
         })
     }
 
-    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+    fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move {
-            let Some(sandbox) = scene.sandbox else {
+            let Some(sandbox) = session_context.sandbox else {
                 return Err(Breakage::harness("OpenCode was given no sandbox to work in"));
             };
-            let program = PROGRAM.find(&scene.host).map_err(|because| Breakage::environment(because).for_good())?;
-            let occasion = Occasion {
-                host: &scene.host,
-                setup: &scene.setup,
-                endpoint: &scene.endpoint,
+            let program =
+                PROGRAM.find(&session_context.host).map_err(|because| Breakage::environment(because).for_good())?;
+            let context = LaunchContext {
+                host: &session_context.host,
+                setup: &session_context.setup,
+                endpoint: &session_context.endpoint,
                 places: Places { work: sandbox.work(), home: sandbox.home(), tmp: sandbox.tmp() },
-                installed: scene.case.subject.installed().map(|skill| (scene.case.definition, &**skill)),
+                installed: session_context
+                    .case
+                    .subject
+                    .installed()
+                    .map(|skill| (session_context.case.definition, &**skill)),
             };
-            let version = PROGRAM.known_version(&scene.host, &program).await;
-            let launch = Launch::prepare(program, &occasion)?;
+            let version = PROGRAM.known_version(&session_context.host, &program).await;
+            let launch = Launch::prepare(program, &context)?;
             Ok(Box::new(Conversation::new(launch, sandbox, version)) as Box<dyn Session>)
         })
     }

@@ -270,7 +270,7 @@ mod tests {
 
     use super::*;
     use crate::rehearsal::{Bare, Played, Rehearsal, case};
-    use crate::{Agent, Description, Part, Scene};
+    use crate::{Agent, CaseContext, Description, SessionContext};
     use sandbox::Breakage;
 
     /// An agent whose program is a shell script.
@@ -281,11 +281,11 @@ mod tests {
             const { &Description::new("stub", "a stub") }
         }
 
-        fn check(&self, _part: &Part<'_>) -> Vec<Diagnostic> {
+        fn check(&self, _part: &CaseContext<'_>) -> Vec<Diagnostic> {
             Vec::new()
         }
 
-        fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+        fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
             let launch = Launch {
                 program: self.0.clone(),
                 args: vec!["run".into()],
@@ -293,7 +293,7 @@ mod tests {
                 model: None,
                 auth: "scripted",
             };
-            let session = Conversation::new(launch, scene.sandbox.unwrap(), Some("1.0.0".into()));
+            let session = Conversation::new(launch, context.sandbox.unwrap(), Some("1.0.0".into()));
             Box::pin(std::future::ready(Ok(Box::new(session) as Box<dyn Session>)))
         }
     }

@@ -18,7 +18,7 @@ use self::answer::Answer;
 use self::answers::Answers;
 use super::performer::Performer;
 use super::transcript::{TurnGiven, perform};
-use super::{Agent, Description, Part, Scene};
+use super::{Agent, CaseContext, Description, SessionContext};
 use crate::session::{Reply, Session};
 use crate::turn::Turn;
 
@@ -96,9 +96,9 @@ impl Agent for Recorded {
         }
     }
 
-    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
-        let file = part.argument.unwrap_or_default();
-        let case = part.case;
+    fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
+        let file = context.argument.unwrap_or_default();
+        let case = context.case;
         // The error of reading the file was already reported.
         let Ok(answers) = self.known(Path::new(file)) else { return Vec::new() };
         // The missing answer may be in a line that cannot be read.
@@ -109,19 +109,21 @@ impl Agent for Recorded {
         vec![missing.at(case.source.clone()).suggest(answers.nearest_to(&case.id))]
     }
 
-    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
-        Box::pin(std::future::ready(self.start(&scene)))
+    fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+        Box::pin(std::future::ready(self.start(&session_context)))
     }
 }
 
 impl Recorded {
-    fn start(&self, scene: &Scene) -> Result<Box<dyn Session>, Breakage> {
-        let file = scene.argument.as_deref().unwrap_or_default();
+    fn start(&self, session_context: &SessionContext) -> Result<Box<dyn Session>, Breakage> {
+        let file = session_context.argument.as_deref().unwrap_or_default();
         let answers = self
             .known(Path::new(file))
             .map_err(|error| Breakage::environment(format!("cannot read the answers `{file}`: {error}")))?;
-        let case = &scene.case;
-        let Some(line) = answers.find(&case.id, case.position, scene.position, scene.trial.repetition) else {
+        let case = &session_context.case;
+        let Some(line) =
+            answers.find(&case.id, case.position, session_context.position, session_context.trial.repetition)
+        else {
             return Err(Breakage::test(format!("`{file}` has no answer for the case `{}`", case.id)));
         };
         let answer = &answers.lines[line];
@@ -425,7 +427,7 @@ mod tests {
         let (_dir, path) = file("{\"case\":\"alhpa\"}\n");
         let alpha = rehearsal(&path, case("alpha", &["go"]));
         let arm = Arm { agent: "recorded".into(), model: None, variant: None };
-        let part = Part {
+        let context = CaseContext {
             case: &alpha.case,
             arm: &arm,
             argument: Some(&path),
@@ -434,7 +436,7 @@ mod tests {
             base_url: None,
             providers: &llm::Providers::default(),
         };
-        let helped = (0..100).filter(|_| RECORDED.check(&part)[0].help == ["did you mean `alhpa`?"]).count();
+        let helped = (0..100).filter(|_| RECORDED.check(&context)[0].help == ["did you mean `alhpa`?"]).count();
         assert_eq!(helped, 20);
     }
 

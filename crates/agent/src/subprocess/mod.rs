@@ -21,7 +21,7 @@ use self::launch::Launch;
 use self::manner::{Manner, Mode};
 use self::session::Conversation;
 use super::performer::Performer;
-use super::{Agent, Description, Part, Scene};
+use super::{Agent, CaseContext, Description, SessionContext};
 use crate::session::Session;
 
 /// Folder of its skills, relative to the working directory: the folder that agents share.
@@ -57,27 +57,27 @@ impl Agent for Subprocess {
         problems
     }
 
-    fn check(&self, _part: &Part<'_>) -> Vec<Diagnostic> {
+    fn check(&self, _part: &CaseContext<'_>) -> Vec<Diagnostic> {
         Vec::new()
     }
 
-    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
-        Box::pin(async move { Ok(Box::new(open(scene)?) as Box<dyn Session>) })
+    fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+        Box::pin(async move { Ok(Box::new(open(context)?) as Box<dyn Session>) })
     }
 }
 
-fn open(scene: Scene) -> Result<Conversation, Breakage> {
-    let manner = match &scene.config {
+fn open(context: SessionContext) -> Result<Conversation, Breakage> {
+    let manner = match &context.config {
         Some(config) => {
             let mut problems = Problems::new();
             Manner::read(&config.node, &mut problems).ok_or_else(|| told(&problems))?
         }
-        None => Manner::of_argument(scene.argument.as_deref()).map_err(|problem| told(&[*problem]))?,
+        None => Manner::of_argument(context.argument.as_deref()).map_err(|problem| told(&[*problem]))?,
     };
-    let sandbox = scene.sandbox.ok_or_else(|| Breakage::harness("the agent `subprocess` was given no sandbox"))?;
+    let sandbox = context.sandbox.ok_or_else(|| Breakage::harness("the agent `subprocess` was given no sandbox"))?;
     let id = format!("trialrun-{}", uuid::Uuid::now_v7().simple());
     let here = Path::new(".").canonicalize().unwrap_or_default();
-    let project = scene.config.as_ref().map_or(here.as_path(), |config| config.directory.as_path());
+    let project = context.config.as_ref().map_or(here.as_path(), |config| config.directory.as_path());
     let launch = Launch::prepare(&manner, project, sandbox, &id)?;
     let process = match manner.mode {
         Mode::Lines => Some(launch.start(None).map_err(Breakage::environment)?),

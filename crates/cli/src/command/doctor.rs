@@ -34,7 +34,7 @@ const SELF_TEST: &str = "self-test";
 const OPERATOR: &str = "operator";
 
 /// Time limit for a program to report its version.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Result of one check.
 struct Finding {
@@ -105,7 +105,7 @@ async fn git(host: &Host) -> Finding {
     let version = match host.find_program("git") {
         Some(program) => {
             let asked = host.supervisor.command(program, ["--version"]);
-            let told = supervise::run(asked, PATIENCE, 4096).await.ok().filter(|told| told.status.success());
+            let told = supervise::run(asked, TIMEOUT, 4096).await.ok().filter(|told| told.status.success());
             told.map(|told| told.stdout.text().trim().trim_start_matches("git version ").to_owned())
         }
         None => None,
@@ -115,7 +115,7 @@ async fn git(host: &Host) -> Finding {
 }
 
 async fn containment(host: &Host) -> Finding {
-    let asked = tokio::time::timeout(PATIENCE, host.supervisor.containment()).await;
+    let asked = tokio::time::timeout(TIMEOUT, host.supervisor.containment()).await;
     let (ready, about) = match asked.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
         Ok(Containment::Namespace) => (true, "every trial in a pid namespace of its own".to_owned()),
         Ok(Containment::Floor { because }) => (true, format!("by a supervisor that adopts orphans ({because})")),

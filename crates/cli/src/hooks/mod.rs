@@ -32,7 +32,7 @@ pub const TIMEOUT_MS: u64 = 600_000;
 const MAX_OUTPUT: usize = 256 * 1024;
 
 /// Time limit for writing the files that a command needs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum length of a command's output in a finding, in characters.
 const TOLD: usize = 500;
@@ -124,7 +124,7 @@ impl Hooks {
         let (tree, graded) = (Arc::clone(&self.tree), graded.cloned());
         let written = tokio::task::spawn_blocking(move || {
             let about = graded.as_ref().map(|graded| (&*graded.record.id, graded.attempt));
-            if !tree.catch_up(hook, number, about, PATIENCE) {
+            if !tree.catch_up(hook, number, about, TIMEOUT) {
                 return Err("the files it is told of were not written in time".to_owned());
             }
             match &graded {

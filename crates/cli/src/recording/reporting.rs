@@ -9,7 +9,7 @@ use report::Reporter;
 
 use super::backlog::Backlog;
 
-/// Interval at which the patience of a waiting caller is checked.
+/// Interval at which the timeout of a waiting caller is checked.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Reporter thread that processes its backlog.
@@ -41,16 +41,16 @@ impl Reporting {
         Arc::clone(&self.backlog)
     }
 
-    /// Waits for the end of the thread while `patience` returns `true`, and returns its errors. The backlog must be
+    /// Waits for the end of the thread while `timeout` returns `true`, and returns its errors. The backlog must be
     /// closed before. An abandoned reporter is not an error: its output was not read by the user who stopped the run.
-    pub(super) fn finish(self, patience: &mut dyn FnMut() -> bool) -> Vec<String> {
+    pub(super) fn finish(self, timeout: &mut dyn FnMut() -> bool) -> Vec<String> {
         loop {
             match self.done.recv_timeout(LOOK) {
                 Ok(trouble) => return trouble,
                 Err(RecvTimeoutError::Disconnected) => {
                     return vec!["its thread panicked; this is a bug in trialrun".into()];
                 }
-                Err(RecvTimeoutError::Timeout) if patience() => {}
+                Err(RecvTimeoutError::Timeout) if timeout() => {}
                 Err(RecvTimeoutError::Timeout) => return Vec::new(),
             }
         }

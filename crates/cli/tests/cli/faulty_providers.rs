@@ -168,14 +168,14 @@ fn walk(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the options for a silent provider, which limit the wait.
-fn patience(fault: Fault) -> &'static [&'static str] {
+fn short_timeouts(fault: Fault) -> &'static [&'static str] {
     if fault == Fault::Silence { &["--timeout", "2"] } else { &[] }
 }
 
 fn judged_by(vendor: &str, fault: Fault) {
     let (project, provider) = (project("fake"), Provider::open(fault));
     let (url, judge) = (provider.url(), format!("{vendor}:m"));
-    let arguments = [&["--judge", &judge, "--judge-base-url", &url], patience(fault)].concat();
+    let arguments = [&["--judge", &judge, "--judge-base-url", &url], short_timeouts(fault)].concat();
     let (report, ran) = report(&project, &arguments);
     let what = format!("{vendor} {fault:?}");
     assert!(provider.asked.load(Ordering::SeqCst) > 0, "{what}: nobody asked");
@@ -192,7 +192,7 @@ fn judged_by(vendor: &str, fault: Fault) {
 fn played_by(vendor: &str, fault: Fault) {
     let (project, provider) = (project("chat"), Provider::open(fault));
     let (url, model) = (provider.url(), format!("{vendor}:m"));
-    let arguments = [&["--model", &model, "--base-url", &url], patience(fault)].concat();
+    let arguments = [&["--model", &model, "--base-url", &url], short_timeouts(fault)].concat();
     let (report, ran) = report(&project, &arguments);
     let what = format!("{vendor} {fault:?}");
     assert!(provider.asked.load(Ordering::SeqCst) > 0, "{what}: nobody asked");

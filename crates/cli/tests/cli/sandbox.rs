@@ -15,15 +15,15 @@ use nix::unistd::mkfifo;
 
 use model::{Change, Collected, CopyTree, Excerpt, FixtureFile, Fixtures, RepositoryChange, Skill, Span, Spanned};
 use sandbox::supervise::{Output, Supervisor, run};
-use sandbox::{Host, Registry, Request, SANDBOXES, Sandbox, SandboxError, Workshop, prune};
+use sandbox::{Host, Registry, Request, SANDBOXES, Sandbox, SandboxError, SandboxFactory, prune};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A temporary directory for sandboxes, with the factory that creates them there.
 struct Bench {
     temp: tempfile::TempDir,
     registry: Arc<Registry>,
-    workshop: Option<Workshop>,
+    factory: Option<SandboxFactory>,
 }
 
 impl Bench {
@@ -42,12 +42,12 @@ impl Bench {
             supervisor: Supervisor::new(env!("CARGO_BIN_EXE_trialrun")).unwrap(),
         };
         let registry = Registry::new();
-        let workshop = Workshop::open_with("local", &host, &registry).unwrap();
-        Self { temp, registry, workshop: Some(workshop) }
+        let factory = SandboxFactory::open_with("local", &host, &registry).unwrap();
+        Self { temp, registry, factory: Some(factory) }
     }
 
     async fn try_make(&self, request: Request) -> Result<Arc<dyn Sandbox>, SandboxError> {
-        self.workshop.as_ref().unwrap().make(request).await
+        self.factory.as_ref().unwrap().make(request).await
     }
 
     async fn make(&self, fixtures: Fixtures) -> Arc<dyn Sandbox> {
@@ -67,7 +67,7 @@ fn request(fixtures: Fixtures) -> Request {
         watch_repository: false,
         source_repo: None,
         lent: Vec::new(),
-        setup_timeout: PATIENCE,
+        setup_timeout: TIMEOUT,
         keep: false,
     }
 }
@@ -116,7 +116,7 @@ fn small_skill(parent: &Path) -> Arc<Skill> {
 
 async fn shell(sandbox: &dyn Sandbox, script: &str) -> Output {
     let args = [OsStr::new("-c"), OsStr::new(script)];
-    run(sandbox.command(OsStr::new("sh"), &args, &[]), PATIENCE, 1 << 20).await.unwrap()
+    run(sandbox.command(OsStr::new("sh"), &args, &[]), TIMEOUT, 1 << 20).await.unwrap()
 }
 
 /// Returns the output of a script, or its error.
@@ -492,7 +492,7 @@ async fn a_setup_command_that_fails_is_quoted_and_leaves_nothing() {
         error.to_string(),
         "setup command `setsid sleep 1000 & sleep 1000` was ended after 0.3 s (setup_timeout)"
     );
-    bench.workshop = None;
+    bench.factory = None;
     assert_eq!(bench.left(), [] as [PathBuf; 0]);
 }
 
@@ -574,7 +574,7 @@ async fn a_fixture_cannot_write_outside_even_through_its_own_links() {
         assert_eq!(error.to_string(), format!("files_unstaged: {path} escapes the sandbox"));
     }
     assert_eq!(fs::read_dir(target.path()).unwrap().count(), 0);
-    bench.workshop = None;
+    bench.factory = None;
     assert_eq!(bench.left(), [] as [PathBuf; 0]);
 }
 
@@ -613,11 +613,11 @@ async fn many_at_once_share_a_template_and_all_are_removed() {
     let mut bench = Bench::new();
     let fixtures = Arc::new(git(&[("a", "1\n")]));
     let requests = (0..8).map(|_| Request { fixtures: Arc::clone(&fixtures), ..request(Fixtures::default()) });
-    let workshop = Arc::new(bench.workshop.take().unwrap());
+    let factory = Arc::new(bench.factory.take().unwrap());
     let mut making = tokio::task::JoinSet::new();
     for request in requests {
-        let workshop = Arc::clone(&workshop);
-        making.spawn(async move { workshop.make(request).await.unwrap() });
+        let factory = Arc::clone(&factory);
+        making.spawn(async move { factory.make(request).await.unwrap() });
     }
     let sandboxes = making.join_all().await;
     assert_eq!(bench.left().len(), 8 + 1, "eight sandboxes and their template");
@@ -634,7 +634,7 @@ async fn many_at_once_share_a_template_and_all_are_removed() {
     drop(drop_them.to_vec());
     drop(sandboxes);
     assert_eq!(bench.left().len(), 1);
-    drop(workshop);
+    drop(factory);
     assert_eq!(bench.left(), [] as [PathBuf; 0]);
     assert_eq!(bench.registry.directories(), [] as [PathBuf; 0]);
 }
@@ -646,7 +646,7 @@ async fn a_kept_sandbox_stays_and_is_not_live_for_longer_than_its_maker() {
     let base = sandbox.work().parent().unwrap().to_owned();
     sandbox.close().await.unwrap();
     drop(sandbox);
-    bench.workshop = None;
+    bench.factory = None;
     assert_eq!(bench.left(), std::slice::from_ref(&base), "the template is not kept");
     // As if the process that created it had ended: its owner file names another process.
     fs::write(base.join("owner"), "pid 1\nborn 1\nfor sandbox\n").unwrap();
@@ -680,7 +680,7 @@ async fn making_that_is_given_up_leaves_nothing() {
         _ = bench.try_make(request(fixtures)) => panic!("the setup command never ends"),
         read = began => assert_eq!(read.unwrap().unwrap(), b"\n"),
     }
-    bench.workshop = None;
+    bench.factory = None;
     assert_eq!(bench.left(), [] as [PathBuf; 0]);
 }
 
@@ -693,7 +693,7 @@ fn kinds_are_found_by_name() {
         temp: "/nowhere/at/all".into(),
         supervisor: Supervisor::new("trialrun").unwrap(),
     };
-    let refused = |name| Workshop::open(name, &host).err().unwrap().to_string();
+    let refused = |name| SandboxFactory::open(name, &host).err().unwrap().to_string();
     assert_eq!(refused("moon"), "there is no sandbox `moon`");
     assert!(refused("local").starts_with("cannot make sandboxes in /nowhere/at/all: "));
 }

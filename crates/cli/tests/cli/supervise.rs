@@ -19,7 +19,7 @@ use nix::unistd::{Gid, Pid, Uid};
 use sandbox::supervise::{Contained, Containment, MARK, Supervisor, run};
 
 /// Longer than anything here takes; if it is exceeded, something hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 const NOBODY: u32 = 65534;
 
@@ -120,7 +120,7 @@ struct Started {
 
 impl Started {
     fn expect(&self, line: &str) {
-        let said = self.lines.recv_timeout(PATIENCE);
+        let said = self.lines.recv_timeout(TIMEOUT);
         assert_eq!(said.as_deref(), Ok(line), "{}", self.way);
     }
 
@@ -135,7 +135,7 @@ impl Started {
 
     /// Waits until no process has the program's stdout open.
     fn end_of_stdout(&self) {
-        let left = self.lines.recv_timeout(PATIENCE);
+        let left = self.lines.recv_timeout(TIMEOUT);
         assert_eq!(left, Err(RecvTimeoutError::Disconnected), "{}: something still has stdout", self.way);
     }
 
@@ -322,7 +322,7 @@ fn in_a_namespace_the_program_sees_only_its_own_kind() {
         let started = way.shell(&[], "echo $$; ls -d /proc/[0-9]* | grep -v -e '^/proc/[12]$' | wc -l | tr -d ' '");
         started.expect("2");
         // `ls`, `grep`, `wc`, `tr` and a copy of the shell are all that may exist beside pid 1 and the shell.
-        let others: usize = started.lines.recv_timeout(PATIENCE).unwrap().parse().unwrap();
+        let others: usize = started.lines.recv_timeout(TIMEOUT).unwrap().parse().unwrap();
         assert!(others <= 5, "{}: {others}", way.name);
         assert_eq!(started.end().0, 0);
     }
@@ -367,7 +367,7 @@ async fn line(contained: &mut Contained) -> (String, tokio::process::ChildStdout
 async fn a_machine_says_how_it_holds_processes_together() {
     let [floor, best] = supervisors().try_into().unwrap();
     assert!(matches!(floor.containment().await.unwrap(), Containment::Floor { .. }));
-    let inside = run(shell(&best, "echo $$"), PATIENCE, 100).await.unwrap().stdout.text() == "2\n";
+    let inside = run(shell(&best, "echo $$"), TIMEOUT, 100).await.unwrap().stdout.text() == "2\n";
     assert_eq!(best.containment().await.unwrap() == Containment::Namespace, inside);
 }
 
@@ -377,8 +377,8 @@ async fn stopping_is_polite_for_as_long_as_the_grace_lasts() {
         let script = "trap 'exit 9' TERM; echo ready; while :; do :; done";
         let mut polite = Contained::spawn(shell(&supervisor, script)).unwrap();
         line(&mut polite).await;
-        assert_eq!(polite.stop(PATIENCE).await.unwrap().code(), Some(9));
-        assert_eq!(polite.stop(PATIENCE).await.unwrap().code(), Some(9), "stopping twice changes nothing");
+        assert_eq!(polite.stop(TIMEOUT).await.unwrap().code(), Some(9));
+        assert_eq!(polite.stop(TIMEOUT).await.unwrap().code(), Some(9), "stopping twice changes nothing");
         let mut stubborn = Contained::spawn(shell(&supervisor, STUBBORN)).unwrap();
         let _stdout = line(&mut stubborn).await;
         assert_eq!(stubborn.stop(Duration::from_millis(20)).await.unwrap().code(), Some(137));
@@ -393,7 +393,7 @@ async fn dropping_a_process_ends_everything_below_it() {
         let mut contained = Contained::spawn(shell(&supervisor, script)).unwrap();
         let (_, mut stdout) = line(&mut contained).await;
         drop(contained);
-        let end = tokio::time::timeout(PATIENCE, stdout.read(&mut [0; 8])).await;
+        let end = tokio::time::timeout(TIMEOUT, stdout.read(&mut [0; 8])).await;
         assert_eq!(end.unwrap().unwrap(), 0);
     }
 }
@@ -412,7 +412,7 @@ async fn a_command_out_of_time_is_killed_with_what_it_started() {
 #[tokio::test]
 async fn a_command_that_leaves_a_child_on_its_pipe_is_over_when_it_says_so() {
     for supervisor in supervisors() {
-        let output = run(shell(&supervisor, "setsid sleep 1000 & echo out; echo err >&2; exit 6"), PATIENCE, 1000);
+        let output = run(shell(&supervisor, "setsid sleep 1000 & echo out; echo err >&2; exit 6"), TIMEOUT, 1000);
         let output = output.await.unwrap();
         assert_eq!((output.status.code(), output.timed_out), (Some(6), false));
         assert_eq!((output.stdout.text().as_str(), output.stderr.text().as_str()), ("out\n", "err\n"));
@@ -423,7 +423,7 @@ async fn a_command_that_leaves_a_child_on_its_pipe_is_over_when_it_says_so() {
 async fn a_flood_is_cut_and_does_not_block() {
     for supervisor in supervisors() {
         let flood = "echo first; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo last";
-        let output = run(shell(&supervisor, flood), PATIENCE, 1000).await.unwrap();
+        let output = run(shell(&supervisor, flood), TIMEOUT, 1000).await.unwrap();
         let text = output.stdout.text();
         assert!(text.starts_with("first\nxxx") && text.ends_with("xxx\nlast\n") && text.len() < 1100);
         assert_eq!(output.stdout.left_out(), 3_000_000 + 12 - 1000);

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
 use crate::example::{Example, Story};
-use crate::pattern::{Patience, Pattern};
+use crate::pattern::{Pattern, RegexBudget};
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
@@ -189,8 +189,8 @@ impl Command {
 
 /// Checks the output against `pattern`.
 fn written(pattern: &Pattern, output: &Output<'_>) -> Verdict {
-    let patience = Patience::new();
-    let tested = [output.stdout, output.stderr].map(|text| pattern.test(text, &patience));
+    let regex_budget = RegexBudget::new();
+    let tested = [output.stdout, output.stderr].map(|text| pattern.test(text, &regex_budget));
     let verdict = match tested {
         [Ok(true), _] => Verdict::met(format!("{pattern} matches its output")),
         [_, Ok(true)] => Verdict::met(format!("{pattern} matches its error output")),

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
 use crate::example::{Example, Story, commit, commit_on};
 use crate::folded;
-use crate::pattern::{Patience, Pattern};
+use crate::pattern::{Pattern, RegexBudget};
 use crate::reading::Reading;
 use crate::repository;
 use crate::verdict::Verdict;
@@ -98,9 +98,9 @@ impl Matcher for CommitCreated {
         let Some(message) = &self.message else {
             return Verdict::met(format!("{} made: {}", were(on_head.len()), repository::told(on_head[0])));
         };
-        let patience = Patience::new();
+        let regex_budget = RegexBudget::new();
         for commit in &on_head {
-            match message.is_in(&commit.subject, &patience) {
+            match message.is_in(&commit.subject, &regex_budget) {
                 Ok(true) => return message.placed(Verdict::met(format!("{} has {message}", repository::told(commit)))),
                 Ok(false) => {}
                 Err(error) => return message.placed(Verdict::undecided(error)),
@@ -116,9 +116,9 @@ fn were(number: usize) -> String {
 }
 
 impl Message {
-    fn is_in(&self, subject: &str, patience: &Patience) -> Result<bool, String> {
+    fn is_in(&self, subject: &str, regex_budget: &RegexBudget) -> Result<bool, String> {
         match self {
-            Self::Pattern(pattern) => pattern.test(subject, patience),
+            Self::Pattern(pattern) => pattern.test(subject, regex_budget),
             Self::Text(text) => Ok(folded::find(subject, text).is_some()),
         }
     }

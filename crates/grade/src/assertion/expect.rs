@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use expect::{Budget, Data, Expectation, Found, Host, Pass, Rules, Shares, Strict};
 use model::decode::{self, Problems};
-use model::{Arguments, AssertionSpec, Evidence, Leeway, Node, NodeKind, Scoring, Spanned, Tally};
+use model::{Arguments, AssertionSpec, Evidence, Node, NodeKind, ScoreRange, Scoring, Spanned, Tally};
 use serde_json::{Value, json};
 use template::Variables;
 
@@ -376,7 +376,7 @@ impl Expect {
         };
         let failed_critical: Vec<String> = critical(false).collect();
         let is_open = critical(true).next().is_some();
-        let leeway = Leeway { least: found.score, most: found.most, critical: is_open };
+        let leeway = ScoreRange { least: found.score, most: found.most, critical: is_open };
         let not_enough = self.scoring.and_then(|scoring| {
             let tally = Tally {
                 least: leeway.least * scoring.max_score,

@@ -10,7 +10,7 @@ use super::valid_json::OPTIONAL_PATH;
 use super::{Assertion, Field, Form, Matcher, Parameter};
 use crate::example::{Example, Story};
 use crate::folded;
-use crate::pattern::{Patience, Pattern};
+use crate::pattern::{Pattern, RegexBudget};
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::sandbox_file::{Look, SandboxFile};
@@ -170,7 +170,7 @@ impl Wanted {
         match self {
             Self::Text(wanted, _) => Ok(text.contains(wanted.as_str())),
             Self::Folded(wanted, _) => Ok(folded::find(text, wanted).is_some()),
-            Self::Pattern(pattern) => pattern.test(text, &Patience::new()),
+            Self::Pattern(pattern) => pattern.test(text, &RegexBudget::new()),
         }
     }
 

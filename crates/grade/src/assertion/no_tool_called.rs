@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{ARGS_MATCH, Assertion, Form, Matcher, Parameter, TOOL};
 use crate::call_pattern::{CallPattern, Fit};
 use crate::example::{Example, Story};
-use crate::pattern::Patience;
+use crate::pattern::RegexBudget;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
 use crate::words;
@@ -57,11 +57,11 @@ impl Matcher for NoToolCalled {
 
     fn judge(&self, evidence: &Evidence) -> Verdict {
         let trace = &evidence.trace;
-        let patience = Patience::new();
+        let regex_budget = RegexBudget::new();
         let mut matching = Vec::new();
         let mut unknown = None;
         for (at, traced) in trace.calls.iter().enumerate() {
-            match self.unwanted.fit(&traced.call, &patience) {
+            match self.unwanted.fit(&traced.call, &regex_budget) {
                 Fit::Yes => matching.push(at),
                 Fit::No => {}
                 Fit::Unknown(error) => unknown = unknown.or(Some((at, error))),

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Assertion, Field, Form, Matcher, Parameter};
 use crate::example::{Example, Story};
-use crate::pattern::{Patience, Pattern};
+use crate::pattern::{Pattern, RegexBudget};
 use crate::reading::Reading;
 use crate::verdict::Verdict;
 use crate::words;
@@ -50,8 +50,8 @@ impl Matcher for OutputContains {
         let trace = &evidence.trace;
         let pattern = &self.pattern;
         let answer = trace.answer.as_deref().unwrap_or_default();
-        let patience = Patience::new();
-        match pattern.test(answer, &patience) {
+        let regex_budget = RegexBudget::new();
+        match pattern.test(answer, &regex_budget) {
             Ok(true) => {
                 let found = pattern.found(answer).filter(|found| !found.is_empty());
                 let found = found.map_or_else(String::new, |found| format!(": {}", words::quoted(found)));
@@ -62,7 +62,7 @@ impl Matcher for OutputContains {
                     Some(answer) => format!("the answer {}", words::quoted(answer)),
                     None => "the agent gave no answer".into(),
                 };
-                let (hint, turn) = self.near(evidence, answer, &patience);
+                let (hint, turn) = self.near(evidence, answer, &regex_budget);
                 let expected = format!("an answer that matches {pattern}");
                 let mut verdict = Verdict::unmet(format!("{pattern} does not match the answer"), expected, actual);
                 verdict.at = turn.map(|turn| Position { turn: Some(turn), call: None });
@@ -76,13 +76,13 @@ impl Matcher for OutputContains {
 impl OutputContains {
     /// Returns a hint if the answer would match without regard to case, or if an earlier text matches. The second
     /// value is the turn of that earlier text.
-    fn near(&self, evidence: &Evidence, answer: &str, patience: &Patience) -> (Option<String>, Option<usize>) {
+    fn near(&self, evidence: &Evidence, answer: &str, regex_budget: &RegexBudget) -> (Option<String>, Option<usize>) {
         let (flags, source) = (self.pattern.regex.flags(), self.pattern.regex.source());
         if !flags.contains('i') {
             let insensitive = Regex::parse(&format!("(?i{flags}){source}")).ok();
             let insensitive = insensitive.map(|regex| Pattern { regex, place: self.pattern.place.clone() });
             if let Some(insensitive) = insensitive
-                && insensitive.test(answer, patience) == Ok(true)
+                && insensitive.test(answer, regex_budget) == Ok(true)
                 && let Some(found) = insensitive.found(answer)
             {
                 let flag = if self.pattern.is_literal() { "the flag `i`" } else { "`(?i)`" };
@@ -91,7 +91,7 @@ impl OutputContains {
         }
         let turns = &evidence.trace.turns;
         let said = turns.iter().rposition(|turn| {
-            turn.parent.is_none() && !turn.text.is_empty() && self.pattern.test(&turn.text, patience) == Ok(true)
+            turn.parent.is_none() && !turn.text.is_empty() && self.pattern.test(&turn.text, regex_budget) == Ok(true)
         });
         match said {
             Some(turn) => {

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Assertion, CAPTURE_MAX_CHARS, Field, Form, Matcher, Parameter};
 use crate::call_pattern::{CallPattern, Fit, missed};
 use crate::example::{Example, Story};
-use crate::pattern::Patience;
+use crate::pattern::RegexBudget;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
 use crate::words;
@@ -102,12 +102,12 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 
 impl ToolCallSequence {
     /// Searches greedily. `unknown_fits` says whether a call that cannot be decided counts as a match.
-    fn search(&self, evidence: &Evidence, patience: &Patience, unknown_fits: bool) -> Found {
+    fn search(&self, evidence: &Evidence, regex_budget: &RegexBudget, unknown_fits: bool) -> Found {
         let mut found = Found { calls: Vec::new(), unknown: None };
         let mut cursor = 0;
         for step in &self.steps {
             let next = (cursor..evidence.trace.calls.len()).find(|&at| {
-                match step.wanted.fit(&evidence.trace.calls[at].call, patience) {
+                match step.wanted.fit(&evidence.trace.calls[at].call, regex_budget) {
                     Fit::Yes => true,
                     Fit::No => false,
                     Fit::Unknown(error) => {
@@ -131,8 +131,8 @@ impl Matcher for ToolCallSequence {
 
     fn judge(&self, evidence: &Evidence) -> Verdict {
         let trace = &evidence.trace;
-        let patience = Patience::new();
-        let found = self.search(evidence, &patience, false);
+        let regex_budget = RegexBudget::new();
+        let found = self.search(evidence, &regex_budget, false);
         let count = self.steps.len();
         if found.calls.len() == count {
             let calls: Vec<String> = found.calls.iter().map(|at| (at + 1).to_string()).collect();
@@ -146,7 +146,7 @@ impl Matcher for ToolCallSequence {
         }
         // More matches never break a sequence. If it fails with every undecided call counted as a match, it fails.
         if let Some((at, error)) = found.unknown
-            && self.search(evidence, &patience, true).calls.len() == count
+            && self.search(evidence, &regex_budget, true).calls.len() == count
         {
             return Verdict::undecided(error).at_call(trace, at);
         }
@@ -155,7 +155,7 @@ impl Matcher for ToolCallSequence {
         let wanted = &self.steps[reached].wanted;
         let cursor = found.calls.last().map_or(0, |at| at + 1);
         let rest: Vec<usize> = (cursor..trace.calls.len()).collect();
-        let miss = wanted.nearest_miss(trace, &rest, &patience);
+        let miss = wanted.nearest_miss(trace, &rest, &regex_budget);
         let after = match found.calls.last() {
             None => String::new(),
             Some(at) => format!(" after call {}, {}", at + 1, trace.calls[*at].call.summary()),
@@ -169,7 +169,7 @@ impl Matcher for ToolCallSequence {
             .map(|(step, at)| format!("step {} is call {}, {}", step + 1, at + 1, trace.calls[*at].call.summary()));
         let earlier = (0..cursor)
             .rev()
-            .find(|&at| !found.calls.contains(&at) && wanted.fit(&trace.calls[at].call, &patience) == Fit::Yes);
+            .find(|&at| !found.calls.contains(&at) && wanted.fit(&trace.calls[at].call, &regex_budget) == Fit::Yes);
         let actual = match earlier {
             Some(at) => format!("call {} would match step {}, but comes too early", at + 1, reached + 1),
             None => miss.actual.clone(),

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{ARGS_MATCH, Assertion, CAPTURE, CAPTURE_MAX_CHARS, Field, Form, Matcher, Parameter, TOOL};
 use crate::call_pattern::{CallPattern, Fit, all_calls, missed};
 use crate::example::{Example, Story};
-use crate::pattern::Patience;
+use crate::pattern::RegexBudget;
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
@@ -84,7 +84,7 @@ impl Matcher for ToolCalled {
 
     fn judge(&self, evidence: &Evidence) -> Verdict {
         let trace = &evidence.trace;
-        let patience = Patience::new();
+        let regex_budget = RegexBudget::new();
         let all = all_calls(evidence);
         let of_tool: Vec<usize> = all.iter().copied().filter(|&at| self.wanted.names(&trace.calls[at].call)).collect();
         let candidates: Vec<usize> = match &self.index {
@@ -95,7 +95,7 @@ impl Matcher for ToolCalled {
         let mut unknown = None;
         for &at in &candidates {
             let call = &trace.calls[at].call;
-            match self.wanted.fit(call, &patience) {
+            match self.wanted.fit(call, &regex_budget) {
                 Fit::Yes => {
                     let mut verdict = Verdict::met(format!("call {}: {}", at + 1, call.summary()));
                     verdict.captures = CallPattern::captures(&self.capture, call, self.shown_chars, None);
@@ -119,14 +119,14 @@ impl Matcher for ToolCalled {
             )
             .place(place),
             Some((index, _)) if !of_tool.is_empty() => {
-                let miss = self.wanted.nearest_miss(trace, &candidates, &patience);
+                let miss = self.wanted.nearest_miss(trace, &candidates, &regex_budget);
                 let verdict = Verdict::unmet(
                     format!("the `{tool}` call at index {index} is another"),
                     format!("as `{tool}` call at index {index}, {}", words::one(&wanted)),
                     miss.actual.clone(),
                 );
                 let elsewhere =
-                    of_tool.iter().find(|&&at| self.wanted.fit(&trace.calls[at].call, &patience) == Fit::Yes);
+                    of_tool.iter().find(|&&at| self.wanted.fit(&trace.calls[at].call, &regex_budget) == Fit::Yes);
                 let elsewhere = elsewhere.and_then(|at| {
                     let index = of_tool.iter().position(|other| other == at)?;
                     Some(format!("call {} matches, at index {index}", at + 1))
@@ -134,7 +134,7 @@ impl Matcher for ToolCalled {
                 missed(verdict, &miss, trace).evidence(elsewhere)
             }
             _ => {
-                let miss = self.wanted.nearest_miss(trace, &all, &patience);
+                let miss = self.wanted.nearest_miss(trace, &all, &regex_budget);
                 let because = match of_tool.len() {
                     0 => format!("`{tool}` was never called"),
                     1 => format!("the only `{tool}` call does not match"),

@@ -1,4 +1,4 @@
-use model::{Ending, Outcome, Ruling, Scoring, Severity, UserMessage};
+use model::{Ending, Outcome, OutcomeRule, Scoring, Severity, UserMessage};
 use serde_json::{Value, json};
 
 use super::*;
@@ -183,7 +183,7 @@ fn a_case_that_asserts_nothing_is_undecided() {
     assert_eq!((&*findings[0].source.as_ref().unwrap().file, outcome), ("case.yaml", Outcome::Undecided));
     // A case without assertions stays undecided under a score, `not` and a limit.
     let scored = Some(Scoring { max_score: 100.0, pass_score: 50.0 });
-    for ruling in [Ruling { scoring: scored, not: false }, Ruling { scoring: None, not: true }] {
+    for ruling in [OutcomeRule { scoring: scored, not: false }, OutcomeRule { scoring: None, not: true }] {
         assert_eq!(outcome_of(&Case { ruling, ..case(&[]) }).0, Outcome::Undecided);
     }
     let limited = Case { max_turns: Some(3), timeout_ms: Some(5), ..case(&[]) };
@@ -205,7 +205,7 @@ fn an_expectation_that_cannot_fail_asserts_nothing() {
         let (checks, problems) = compile(&case(&[spec]), &Context::default());
         let findings = grade(&checks, &Story::new().answer("x").evidence());
         assert_eq!(checks.len(), 1, "{about}");
-        (Outcome::of(&findings, &Ending::Finished, &Ruling::default()), problems.len())
+        (Outcome::of(&findings, &Ending::Finished, &OutcomeRule::default()), problems.len())
     };
     for nothing in [
         json!({"expect": {}}),

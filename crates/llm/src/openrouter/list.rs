@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::{Price, Providers};
 
 /// Timeout for fetching the list.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of the list in bytes. It has about a kilobyte for each model.
 const MOST: usize = 16 * 1024 * 1024;
 /// Vendor assumed for model names without one: agents whose costs are reconciled use its models.
@@ -100,9 +100,9 @@ impl Providers {
     /// Returns the reason why there is no list, in words.
     pub async fn openrouter_list(&self) -> Result<&Arc<ListPrices>, &str> {
         let list = self.list().get_or_init(|| async {
-            match timeout(PATIENCE, self.fetch_list()).await {
+            match timeout(TIMEOUT, self.fetch_list()).await {
                 Ok(fetched) => fetched.map(Arc::new),
-                Err(_) => Err(format!("it did not come within {} s", PATIENCE.as_secs())),
+                Err(_) => Err(format!("it did not come within {} s", TIMEOUT.as_secs())),
             }
         });
         list.await.as_ref().map_err(String::as_str)

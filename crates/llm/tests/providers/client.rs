@@ -28,11 +28,11 @@ pub const FORMATS: [&str; 4] = ["openai-responses", "openai", "anthropic", "olla
 
 /// Creates a policy without waits that tries `tries` times.
 pub fn policy(tries: u32) -> Policy {
-    Policy { tries, first_wait: Duration::ZERO, timeouts: patience(), ..Policy::default() }
+    Policy { tries, first_wait: Duration::ZERO, timeouts: test_timeouts(), ..Policy::default() }
 }
 
 /// Timeouts that are long enough for a busy machine and short enough to detect a hang.
-fn patience() -> Timeouts {
+fn test_timeouts() -> Timeouts {
     let long = Duration::from_secs(60);
     Timeouts { connect: long, first_byte: long, idle: long, total: long }
 }

@@ -159,12 +159,12 @@ impl Tree {
     }
 
     /// Waits until the reporter has seen that this command is about to run, so that everything before it is written.
-    /// Returns `false` if that does not happen within `patience`.
-    pub fn catch_up(&self, hook: HookKind, number: usize, trial: Option<(&str, u32)>, patience: Duration) -> bool {
+    /// Returns `false` if that does not happen within `timeout`.
+    pub fn catch_up(&self, hook: HookKind, number: usize, trial: Option<(&str, u32)>, timeout: Duration) -> bool {
         let moment: Moment = (hook, number, trial.map(|(trial, attempt)| (trial.to_owned(), attempt)));
         let waiting = |seen: &mut Seen| !seen.gone && !seen.hooks.contains(&moment);
         let (mut seen, _) =
-            self.news.wait_timeout_while(self.seen(), patience, waiting).unwrap_or_else(PoisonError::into_inner);
+            self.news.wait_timeout_while(self.seen(), timeout, waiting).unwrap_or_else(PoisonError::into_inner);
         seen.hooks.remove(&moment)
     }
 

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use agent::{Activity, Agent, Bill, Flow, Pricing, Resolver, Scene, Session, Turn};
+use agent::{Activity, Agent, Bill, Flow, Pricing, Resolver, Session, SessionContext, Turn};
 use grade::{Check, Responder};
 use jiff::Timestamp;
 use mask::Mask;
@@ -26,7 +26,7 @@ use model::{
     About, Aside, AttemptRecord, Case, Change, Code, Collected, Ending, Event, Evidence, FileChange, Finding, Limits,
     Need, Outcome, Phases, ReplyProbes, SimulatedUser, Status, Step, TrialRecord, Usage, UserMessage,
 };
-use sandbox::{Breakage, Host, Registry, Request, Sandbox, SandboxError, Workshop};
+use sandbox::{Breakage, Host, Registry, Request, Sandbox, SandboxError, SandboxFactory};
 use tokio::sync::watch;
 
 use self::again::{Again, Trace};
@@ -52,7 +52,7 @@ use crate::spending::Spending;
 pub(crate) struct Shared {
     pub(crate) host: Arc<Host>,
     pub(crate) settings: Settings,
-    pub(crate) workshop: Workshop,
+    pub(crate) factory: SandboxFactory,
     pub(crate) registry: Arc<Registry>,
     pub(crate) gateway: Option<gateway::Gateway>,
     pub(crate) grader: Grader,
@@ -421,7 +421,7 @@ impl Attempt<'_> {
             setup_timeout: Duration::from_millis(self.shared.settings.sandbox.setup_timeout_ms),
             keep: self.shared.settings.sandbox.keep,
         };
-        let sandbox = self.unless(Halt::Stop, Box::pin(self.shared.workshop.make(request))).await??;
+        let sandbox = self.unless(Halt::Stop, Box::pin(self.shared.factory.make(request))).await??;
         self.events.emit(Event::SandboxReady {
             path: sandbox.work().to_string_lossy().into_owned(),
             skill: skill.zip(folder).map(|(skill, folder)| format!("{folder}/{}", skill.file_name())),
@@ -467,7 +467,7 @@ impl Attempt<'_> {
             events: self.events,
         };
         let shown = sandbox.clone();
-        let scene = Scene {
+        let session_context = SessionContext {
             conversation: None,
             trial: planned.id.clone(),
             case: Arc::clone(&planned.case),
@@ -487,8 +487,8 @@ impl Attempt<'_> {
         // The scenario loads while the agent is prepared.
         let script = planned.case.code.as_ref().map(|code| self.script(code)).transpose()?;
         let configured = &self.shared.settings.configured;
-        let mut others = script.as_ref().map(|_| Others::beside(scene.clone(), planned.agent, configured));
-        let mut session = match clock.watch(planned.agent.open(scene)).await {
+        let mut others = script.as_ref().map(|_| Others::beside(session_context.clone(), planned.agent, configured));
+        let mut session = match clock.watch(planned.agent.open(session_context)).await {
             Watched::Done(session) => session?,
             Watched::Ended(ending) => {
                 let agent_ms = self.agents_time(began, waited);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ::files::Found;
 use model::{FileChange, Need, Probe, Probed};
-use sandbox::{Sandbox, Twin};
+use sandbox::{Sandbox, SandboxCopy};
 
 use super::files;
 use sandbox::supervise::{self, MARK, TROUBLE};
@@ -101,7 +101,7 @@ fn contents(file: File) -> io::Result<Probed> {
     Ok(Probed::File { size, text: String::from_utf8_lossy(&bytes).into_owned(), clipped })
 }
 
-async fn command(copy: &Twin, run: &str, timeout: Duration) -> Probed {
+async fn command(copy: &SandboxCopy, run: &str, timeout: Duration) -> Probed {
     let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
     let process = copy.command(shell.as_ref(), &["-c".as_ref(), run.as_ref()]);
     let output = match supervise::run(process, timeout, MOST_OUTPUT).await {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::{
-    AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, Phases, ReplyRecord,
-    RepositoryChange, Ruling, Status, Trace, TracedReply, TrialRecord,
+    AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, OutcomeRule, Phases,
+    ReplyRecord, RepositoryChange, Status, Trace, TracedReply, TrialRecord,
 };
 use sandbox::Breakage;
 
@@ -135,7 +135,7 @@ fn share(findings: &[Finding]) -> Option<f64> {
 }
 
 /// Returns the reason why a trial is undecided, with a note if all decided findings passed.
-fn open_because(findings: &[Finding], ruling: &Ruling) -> Option<String> {
+fn open_because(findings: &[Finding], ruling: &OutcomeRule) -> Option<String> {
     let because = first_of(findings, Status::Undecided, false)
         .or_else(|| ruling.scoring.and_then(|scoring| scoring.because(findings)))?;
     let open = findings.iter().filter(|finding| !finding.is_decided()).count();

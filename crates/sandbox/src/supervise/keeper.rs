@@ -19,7 +19,7 @@ use super::{descendants, say};
 
 /// Time to retry killing processes that cannot be killed, such as another user's, before they are reported and left
 /// running.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs the program, ends all its descendants when it has ended, and exits with the program's code.
 pub(super) fn main(words: &Words) -> Result<u8, String> {
@@ -212,7 +212,7 @@ impl Keeper {
             for pid in left.iter().chain(self.code.is_none().then_some(&self.main)) {
                 let _ = kill(*pid, Signal::SIGKILL);
             }
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > TIMEOUT {
                 let names: Vec<String> = left.iter().map(ToString::to_string).collect();
                 say(&format!("cannot end {}", names.join(", ")));
                 return Ok(());

@@ -1,6 +1,6 @@
 //! Finished trials: columns for lists, and their events in packs.
 
-use model::{Envelope, Event, Letterhead, Tokens, TrialRecord};
+use model::{Envelope, EnvelopeWriter, Event, Tokens, TrialRecord};
 use rusqlite::{Statement, Transaction, params};
 
 use super::SqliteError;
@@ -21,7 +21,7 @@ const INSERT_TRIAL: &str = "INSERT INTO trials (run, id, suite, case_id, arm, ag
 #[derive(Default)]
 pub(super) struct Lines {
     text: Vec<u8>,
-    head: Letterhead,
+    head: EnvelopeWriter,
     /// Number and end offset of each event.
     ends: Vec<(u64, usize)>,
     /// True if they include the trial's very first event, so that none of its events can have been written before.

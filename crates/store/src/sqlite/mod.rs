@@ -42,7 +42,7 @@ impl From<SqliteError> for StoreError {
 }
 
 /// Timeout of a writer that waits for another one. A batch takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// A commit survives the end of the process, and data that was checkpointed into the file survives a crash of the
 /// machine.
 const SAFELY: &str = "PRAGMA synchronous = NORMAL";
@@ -98,7 +98,7 @@ impl SqliteStore {
         let name: String = path.as_os_str().as_bytes().iter().map(byte).collect();
         let open = |query: &str| {
             let connection = Connection::open_with_flags(format!("file:{name}{query}"), flags)?;
-            connection.busy_timeout(PATIENCE)?;
+            connection.busy_timeout(TIMEOUT)?;
             let found = format(&connection)?;
             Ok::<_, rusqlite::Error>((connection, found))
         };
@@ -124,7 +124,7 @@ impl SqliteStore {
 
     fn prepare(&mut self, path: &Path) -> Result<(), SqliteError> {
         let connection = &mut self.connection;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(32);
         // A file that is being created has no data to lose: until its tables exist, nothing is synced to disk.
         // Otherwise there would be half a dozen syncs before the first run may start.
@@ -229,7 +229,7 @@ fn judge(path: &Path) -> Result<(), StoreError> {
     // The last commits may still be in the log beside the file.
     let (version, mark) = if has_log(path) {
         let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| no(&error))?;
-        reader.busy_timeout(PATIENCE).map_err(|error| no(&error))?;
+        reader.busy_timeout(TIMEOUT).map_err(|error| no(&error))?;
         // Both are of one moment, although somebody may be writing them.
         reader.execute_batch("BEGIN").map_err(|error| no(&error))?;
         let mark = reader.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(|error| no(&error))?;
@@ -261,7 +261,7 @@ fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
 /// Whether a database has no tables, as one does that another process is making right now.
 fn is_empty(path: &Path) -> rusqlite::Result<bool> {
     let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    reader.busy_timeout(PATIENCE)?;
+    reader.busy_timeout(TIMEOUT)?;
     let marked: u32 = reader.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let tables: i64 = reader.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(tables == 0 || marked == schema::MARK)
@@ -283,7 +283,7 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
             .and_then(|()| connection.pragma_update(None, "journal_mode", "wal"));
         match turned {
             Ok(()) => return Ok(()),
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && start.elapsed() < PATIENCE => {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && start.elapsed() < TIMEOUT => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             Err(error) => return Err(error),

@@ -19,7 +19,7 @@ use crate::error::CliError;
 use crate::machine;
 
 /// Time limit of one program.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum size of an answer, in bytes.
 const MAX_OUTPUT: usize = 8 << 20;
@@ -274,7 +274,7 @@ impl Remover {
         let inherited = self.host.env.iter().filter(|(name, _)| !["GIT_DIR", "GIT_WORK_TREE"].contains(&name.as_str()));
         command.envs(inherited).envs(env.iter().copied()).current_dir(directory);
         // The process's I/O must be set up inside the runtime.
-        let output = self.runtime.block_on(async { supervise::run(command, PATIENCE, MAX_OUTPUT).await });
+        let output = self.runtime.block_on(async { supervise::run(command, TIMEOUT, MAX_OUTPUT).await });
         answer(program, output)
     }
 }
@@ -282,7 +282,7 @@ impl Remover {
 fn answer(program: &str, output: std::io::Result<Output>) -> Answer {
     let output = output.map_err(|error| format!("`{program}`: {error}"))?;
     if output.timed_out {
-        return Err(format!("`{program}` had not answered after {} s", PATIENCE.as_secs()));
+        return Err(format!("`{program}` had not answered after {} s", TIMEOUT.as_secs()));
     }
     if output.status.success() {
         return Ok(output.stdout.text());

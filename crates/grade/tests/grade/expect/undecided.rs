@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use expect::{
     Answer, Argument, Data, Expectation, Found, Function, Host, Invalid, Pass, Pattern, Rules, Strict, Trouble,
 };
-use model::{Detail, Ending, Finding, Leeway, Outcome, Ruling, Scoring, Status};
+use model::{Detail, Ending, Finding, Outcome, OutcomeRule, ScoreRange, Scoring, Status};
 use serde_json::{Value, json};
 use trialrun_grade::{Context, Scripts, compile};
 
@@ -190,7 +190,7 @@ fn thirds(pass_score: f64, b: Value, c: Value) -> (Status, Finding) {
 
 fn outcome(finding: &Finding, pass_score: f64, not: bool) -> Outcome {
     let scoring = Some(Scoring { max_score: 100.0, pass_score });
-    Outcome::of(std::slice::from_ref(finding), &Ending::Finished, &Ruling { scoring, not })
+    Outcome::of(std::slice::from_ref(finding), &Ending::Finished, &OutcomeRule { scoring, not })
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_record_of_before_has_no_range_and_is_ruled_as_it_was() {
     assert_eq!([outcome(&half, 50.0, false), outcome(&half, 51.0, false)], [Outcome::Passed, Outcome::Failed]);
     let unknown = Finding { status: Status::Undecided, score: None, ..part };
     assert_eq!(outcome(&unknown, 50.0, false), Outcome::Undecided);
-    let range = Finding { leeway: Some(Leeway { least: 0.6, most: 0.7, critical: false }), ..unknown };
+    let range = Finding { leeway: Some(ScoreRange { least: 0.6, most: 0.7, critical: false }), ..unknown };
     assert_eq!([outcome(&range, 50.0, false), outcome(&range, 80.0, false)], [Outcome::Passed, Outcome::Failed]);
 }
 
@@ -383,7 +383,7 @@ fn a_score_that_is_not_enough_says_so() {
     assert_eq!(scoring.because(std::slice::from_ref(&part)).as_deref(), Some("scores 50 of 100, and needs 80"));
     let close = Finding { score: Some(0.799_999_9), ..part.clone() };
     assert_eq!(scoring.because(&[close]).as_deref(), Some("scores 79.99999 of 100, and needs 80"));
-    let range = Finding { leeway: Some(Leeway { least: 0.5, most: 0.9, critical: false }), ..part.clone() };
+    let range = Finding { leeway: Some(ScoreRange { least: 0.5, most: 0.9, critical: false }), ..part.clone() };
     assert_eq!(scoring.because(&[range]).as_deref(), Some("scores 50 to 90 of 100, and needs 80"));
     assert_eq!(scoring.because(&[Finding { score: Some(1.0), ..part }]), None);
 }

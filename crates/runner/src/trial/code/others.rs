@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use agent::{Agent, Configured, Endpoint, Scene, Session, Setup};
+use agent::{Agent, Configured, Endpoint, Session, SessionContext, Setup};
 use sandbox::Breakage;
 
 /// The open conversations, and the context to open more.
 pub(in crate::trial) struct Others {
-    scene: Scene,
+    context: SessionContext,
     /// Agent of the first conversation.
     agent: &'static dyn Agent,
     configured: Vec<Arc<Configured>>,
@@ -16,9 +16,13 @@ pub(in crate::trial) struct Others {
 }
 
 impl Others {
-    /// Creates an empty set. `scene` is the context of the first conversation, with `agent`.
-    pub(in crate::trial) fn beside(scene: Scene, agent: &'static dyn Agent, configured: &[Arc<Configured>]) -> Self {
-        Self { scene, agent, configured: configured.to_vec(), open: Vec::new() }
+    /// Creates an empty set. `context` is the context of the first conversation, with `agent`.
+    pub(in crate::trial) fn beside(
+        context: SessionContext,
+        agent: &'static dyn Agent,
+        configured: &[Arc<Configured>],
+    ) -> Self {
+        Self { context, agent, configured: configured.to_vec(), open: Vec::new() }
     }
 
     /// Returns the conversation called `name`, if it is open.
@@ -32,14 +36,14 @@ impl Others {
     /// # Errors
     /// If it cannot be opened.
     pub(in crate::trial) async fn open(&mut self, name: &str) -> Result<(), Breakage> {
-        let mut scene = Scene { conversation: Some(name.to_owned()), ..self.scene.clone() };
+        let mut context = SessionContext { conversation: Some(name.to_owned()), ..self.context.clone() };
         let mut agent = self.agent;
-        let own = self.scene.config.as_ref().map(|config| &config.name);
+        let own = self.context.config.as_ref().map(|config| &config.name);
         let other = self.configured.iter().find(|config| config.name == name && Some(&config.name) != own);
         if let Some(config) = other {
             let told = |problem: &model::Diagnostic| Breakage::environment(format!("`agents.{name}`: {problem}"));
             agent = config.agent().map_err(|problem| told(&problem))?;
-            if agent.description().needs_sandbox && scene.sandbox.is_none() {
+            if agent.description().needs_sandbox && context.sandbox.is_none() {
                 return Err(Breakage::environment(format!(
                     "`agents.{name}` needs a sandbox, and the scenario has none; give it `fixtures: {{}}`"
                 )));
@@ -48,11 +52,11 @@ impl Others {
             {
                 return Err(told(problem));
             }
-            scene.setup = Arc::new(Setup { model: None, system_prompt: None, ..Setup::clone(&scene.setup) });
-            scene.endpoint = Endpoint::Vendor { base_url: None };
-            (scene.config, scene.argument) = (Some(Arc::clone(config)), None);
+            context.setup = Arc::new(Setup { model: None, system_prompt: None, ..Setup::clone(&context.setup) });
+            context.endpoint = Endpoint::Vendor { base_url: None };
+            (context.config, context.argument) = (Some(Arc::clone(config)), None);
         }
-        let session = agent.open(scene).await?;
+        let session = agent.open(context).await?;
         self.open.push((name.to_owned(), session));
         Ok(())
     }

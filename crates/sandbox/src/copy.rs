@@ -19,8 +19,8 @@ use tokio::process::Command;
 use walkdir::WalkDir;
 
 use super::SandboxError;
+use super::deadline::Deadline;
 use super::owner::{Base, Purpose};
-use super::patience::Patience;
 use super::registry::Registry;
 use super::removal;
 use super::template::blocking;
@@ -33,7 +33,7 @@ const PIECE: usize = 1 << 20;
 
 /// A copy of a sandbox. Dropping it removes it.
 #[derive(Debug)]
-pub struct Twin {
+pub struct SandboxCopy {
     base: Base,
     supervisor: Supervisor,
     env: BTreeMap<String, String>,
@@ -54,36 +54,36 @@ pub(super) struct Original {
     pub(super) work: PathBuf,
     /// Directories to copy.
     pub(super) directories: Vec<PathBuf>,
-    pub(super) patience: Patience,
+    pub(super) deadline: Deadline,
 }
 
 impl Original {
     /// Creates the copy. If this fails, everything is removed.
-    pub(super) async fn copy(self) -> Result<Twin, SandboxError> {
+    pub(super) async fn copy(self) -> Result<SandboxCopy, SandboxError> {
         blocking(move || {
-            let Self { root, registry, supervisor, env, work, directories, patience } = self;
+            let Self { root, registry, supervisor, env, work, directories, deadline } = self;
             let base = Base::make(&root, "copy", Purpose::Sandbox, false, &registry)?;
             let mut places = Vec::with_capacity(directories.len());
             for directory in directories {
                 let name = directory.file_name().unwrap_or(OsStr::new("copy"));
                 let to = base.path().join(name);
-                let copied = match copy_tree(&directory, &to, patience) {
+                let copied = match copy_tree(&directory, &to, deadline) {
                     Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                         removal::open_up(&directory);
-                        removal::remove(&to).and_then(|()| copy_tree(&directory, &to, patience))
+                        removal::remove(&to).and_then(|()| copy_tree(&directory, &to, deadline))
                     }
                     copied => copied,
                 };
                 copied.map_err(SandboxError::io("copy", &directory))?;
                 places.push((to, directory));
             }
-            Ok(Twin { base, supervisor, env, work, places })
+            Ok(SandboxCopy { base, supervisor, env, work, places })
         })
         .await
     }
 }
 
-impl Twin {
+impl SandboxCopy {
     /// Returns a supervised command that runs in the copy as [`Sandbox::command`](super::Sandbox::command) does in the
     /// sandbox.
     pub fn command(&self, program: &OsStr, args: &[&OsStr]) -> Command {
@@ -106,7 +106,7 @@ impl Twin {
 
 /// Copies the directory `from` to `to`, which must not exist yet: files, links and directories with their permissions
 /// and times. Pipes, sockets and devices are left out, as are entries that are deleted meanwhile.
-fn copy_tree(from: &Path, to: &Path, patience: Patience) -> io::Result<()> {
+fn copy_tree(from: &Path, to: &Path, deadline: Deadline) -> io::Result<()> {
     let mut directories: Vec<(PathBuf, Metadata)> = Vec::new();
     for entry in WalkDir::new(from) {
         let entry = match entry {
@@ -114,7 +114,7 @@ fn copy_tree(from: &Path, to: &Path, patience: Patience) -> io::Result<()> {
             Err(error) if error.depth() > 0 && is_gone(error.io_error()) => continue,
             Err(error) => return Err(error.into()),
         };
-        patience.check(entry.path())?;
+        deadline.check(entry.path())?;
         let place = match entry.path().strip_prefix(from) {
             Ok(rest) if !rest.as_os_str().is_empty() => to.join(rest),
             _ => to.to_owned(),
@@ -124,7 +124,7 @@ fn copy_tree(from: &Path, to: &Path, patience: Patience) -> io::Result<()> {
         } else if entry.file_type().is_symlink() {
             copy_link(entry.path(), &place)
         } else if entry.file_type().is_file() {
-            copy_file(entry.path(), &place, patience)
+            copy_file(entry.path(), &place, deadline)
         } else {
             Ok(())
         };
@@ -161,7 +161,7 @@ fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
     set_times(to, &fs::symlink_metadata(from)?)
 }
 
-fn copy_file(from: &Path, to: &Path, patience: Patience) -> io::Result<()> {
+fn copy_file(from: &Path, to: &Path, deadline: Deadline) -> io::Result<()> {
     let source = match files::open(from) {
         // Another kind of file replaced it meanwhile.
         Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(()),
@@ -171,7 +171,7 @@ fn copy_file(from: &Path, to: &Path, patience: Patience) -> io::Result<()> {
     let mode = meta.mode() & 0o7777;
     let mut copy = File::options().read(true).write(true).create_new(true).mode(mode | 0o200).open(to)?;
     if !share_blocks(&source, &copy) {
-        copy_content(&source, &meta, &mut copy, from, patience)?;
+        copy_content(&source, &meta, &mut copy, from, deadline)?;
     }
     if copy.metadata()?.mode() & 0o7777 != mode {
         copy.set_permissions(fs::Permissions::from_mode(mode))?;
@@ -179,7 +179,7 @@ fn copy_file(from: &Path, to: &Path, patience: Patience) -> io::Result<()> {
     copy.set_times(FileTimes::new().set_modified(meta.modified()?))
 }
 
-fn copy_content(source: &File, meta: &Metadata, copy: &mut File, from: &Path, patience: Patience) -> io::Result<()> {
+fn copy_content(source: &File, meta: &Metadata, copy: &mut File, from: &Path, deadline: Deadline) -> io::Result<()> {
     if meta.blocks().saturating_mul(512) < meta.size() && holes::copy(source, meta.size(), copy)? {
         return Ok(());
     }
@@ -190,7 +190,7 @@ fn copy_content(source: &File, meta: &Metadata, copy: &mut File, from: &Path, pa
             return Ok(());
         }
         copy.write_all(&piece)?;
-        patience.check(from)?;
+        deadline.check(from)?;
     }
 }
 
@@ -251,8 +251,8 @@ mod tests {
 
     use super::*;
 
-    fn patience() -> Patience {
-        Patience::new(Duration::from_secs(60), "setup_timeout")
+    fn deadline() -> Deadline {
+        Deadline::new(Duration::from_secs(60), "setup_timeout")
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
         File::options().write(true).open(from.join("plain")).unwrap().set_modified(old).unwrap();
         fs::set_permissions(from.join("closed"), fs::Permissions::from_mode(0o555)).unwrap();
         let to = base.path().join("to");
-        copy_tree(&from, &to, patience()).unwrap();
+        copy_tree(&from, &to, deadline()).unwrap();
         assert_eq!(fs::read(to.join("plain")).unwrap(), [0, 159, 146]);
         assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("nowhere"));
         assert!(to.join("pipe").symlink_metadata().is_err());
@@ -291,7 +291,7 @@ mod tests {
         let file = File::create(from.join("hole")).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, b"end", 1 << 36).unwrap();
         let to = base.path().join("to");
-        copy_tree(&from, &to, patience()).unwrap();
+        copy_tree(&from, &to, deadline()).unwrap();
         let copy = to.join("hole").metadata().unwrap();
         assert_eq!(copy.size(), (1 << 36) + 3);
         assert!(copy.blocks() < 1 << 16);
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn what_is_out_of_patience_says_where_it_was() {
         let base = tempfile::tempdir().unwrap();
-        let over = Patience::new(Duration::ZERO, "setup_timeout");
+        let over = Deadline::new(Duration::ZERO, "setup_timeout");
         let error = copy_tree(base.path(), &base.path().join("to"), over).unwrap_err();
         assert!(error.to_string().contains("setup_timeout"), "{error}");
     }

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 /// Timeout for reading a tree.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct Deadline {
     since: Instant,
     limit: Duration,
     setting: &'static str,
 }
 
-impl Patience {
+impl Deadline {
     /// Starts the timeout `limit` now. `setting` is the name of the setting that configures it.
     pub(super) fn new(limit: Duration, setting: &'static str) -> Self {
         Self { since: Instant::now(), limit, setting }

@@ -147,6 +147,7 @@ fn settings(args: &RunArgs, line: &RunArgs, workplace: &Workplace, problems: &mu
         split_model(written, is_agent)
     };
     runner::Settings {
+        embedded: Vec::new(),
         arms: runner::ArmSettings {
             agents: args.arms.agent.clone(),
             models: args.arms.model.iter().map(&mut model).collect(),

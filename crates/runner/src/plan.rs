@@ -20,7 +20,7 @@ use model::{
 };
 use serde_json::{Map, Value};
 
-use self::compilation::{Compilation, Compiling, Wanted};
+use self::compilation::{Compilation, Compiling, Wanted, embedded};
 use self::variant::Variant;
 use crate::hook::Hook;
 use crate::select::{Selection, Selector};
@@ -404,7 +404,7 @@ impl Planner<'_> {
     fn cast<'w>(&mut self, case: &Case, written: &'w str) -> Option<ResolvedAgent<'w>> {
         let settings = self.request.settings;
         let Some(config) = settings.configured.iter().find(|configured| configured.name == written) else {
-            let found = agent::find(written);
+            let found = embedded(settings, written).map(|agent| (agent, None)).or_else(|| agent::find(written));
             if found.is_none() {
                 self.unknown_agent(case, written);
             }

@@ -131,5 +131,11 @@ fn compile(
 pub(crate) fn kind_of_agent(settings: &Settings, written: &str) -> Option<&'static dyn Agent> {
     let configured = settings.configured.iter().find(|configured| configured.name == written);
     let kind = configured.map_or(Some(written), |configured| configured.node.get("type")?.as_str())?;
-    agent::find(kind).map(|(agent, _)| agent)
+    embedded(settings, kind).or_else(|| agent::find(kind).map(|(agent, _)| agent))
+}
+
+/// Returns the agent of the embedding program that is called `name`.
+pub(super) fn embedded(settings: &Settings, name: &str) -> Option<&'static dyn Agent> {
+    let found = settings.embedded.iter().find(|agent| agent.name() == name)?;
+    Some(*found)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent::Configured;
+use agent::{Configured, Executor};
 use model::{Budgets, Excerpt, OnBudget, PermissionMode};
 
 use mask::secret::Secrets;
@@ -32,6 +32,8 @@ pub struct Settings {
     pub sandbox: SandboxSettings,
     /// Attempts after the first one.
     pub retry: RetrySettings,
+    /// Agents of the program that embeds this library, in addition to [`agent::AGENTS`].
+    pub embedded: Vec<&'static Executor>,
     /// Agents that the project configures.
     pub configured: Vec<Arc<Configured>>,
     /// The project's own defaults.
@@ -181,6 +183,7 @@ impl Default for Settings {
             judge: JudgeSettings::default(),
             sandbox: SandboxSettings::default(),
             retry: RetrySettings { retries: 1, reruns: 0, retry_on: None },
+            embedded: Vec::new(),
             configured: Vec::new(),
             defaults: Defaults::default(),
             jobs: 1,

@@ -1,0 +1,104 @@
+//! An agent that is a function of the program that embeds these libraries.
+
+use std::sync::Arc;
+
+use model::{Diagnostic, Ending, Step, Usage, UserMessage};
+use sandbox::{BoxFuture, Breakage};
+
+use crate::performer::Performer;
+use crate::session::{Reply, Session};
+use crate::turn::Turn;
+use crate::{Agent, CaseContext, Description, SessionContext};
+
+/// Answer to one message, or the reason why there is none, which counts as the agent giving up.
+type Answer = Result<String, String>;
+
+type Execute = dyn Fn(String) -> BoxFuture<'static, Answer> + Send + Sync;
+
+/// An agent that answers each message with a function. It needs no sandbox, process or model.
+pub struct Executor {
+    description: Description,
+    execute: Arc<Execute>,
+}
+
+impl Executor {
+    /// Returns an agent called `name`. Like every agent it lives until the process ends, so create it once.
+    pub fn new<F, R>(name: &'static str, execute: F) -> &'static Self
+    where
+        F: Fn(String) -> R + Send + Sync + 'static,
+        R: Future<Output = Answer> + Send + 'static,
+    {
+        let description = Description {
+            efforts: Some(&[]),
+            needs_sandbox: false,
+            ..Description::new(name, "a function of the program that embeds trialrun")
+        };
+        Box::leak(Box::new(Self { description, execute: Arc::new(move |message| Box::pin(execute(message))) }))
+    }
+}
+
+impl std::fmt::Debug for Executor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Executor").field("name", &self.description.name).finish_non_exhaustive()
+    }
+}
+
+impl Agent for Executor {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn check(&self, _context: &CaseContext<'_>) -> Vec<Diagnostic> {
+        Vec::new()
+    }
+
+    fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+        let session_id = context.session_id(self.description.name);
+        let session: Box<dyn Session> =
+            Box::new(Conversation { session_id, performer: Performer::default(), execute: Arc::clone(&self.execute) });
+        Box::pin(std::future::ready(Ok(session)))
+    }
+}
+
+struct Conversation {
+    session_id: String,
+    performer: Performer,
+    execute: Arc<Execute>,
+}
+
+impl Conversation {
+    async fn answer(&mut self, message: &str, turn: &mut Turn) -> Result<(), Ending> {
+        self.performer.next_turn();
+        self.performer.begin(turn, &self.session_id)?;
+        let stopping = turn.stopping();
+        let answered = tokio::select! {
+            answered = (self.execute)(message.to_owned()) => answered,
+            () = stopping => return Err(Ending::Cancelled),
+        };
+        let text = answered.map_err(|because| Ending::GaveUp { because })?;
+        self.performer.say(turn, &text)?;
+        let finished = Step::Finished {
+            subtype: "success".to_owned(),
+            is_error: false,
+            usage: Usage::default(),
+            text: Some(text),
+            result: None,
+        };
+        turn.record(finished).go()
+    }
+}
+
+impl Session for Conversation {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+        Box::pin(async move {
+            match self.answer(&message.text, turn).await {
+                Ok(()) => Reply::finished(),
+                Err(ending) => Reply::ended(ending),
+            }
+        })
+    }
+
+    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}

@@ -1,0 +1,117 @@
+//! Runs fixtures against a function of this program: no command line, no record, no report.
+//!
+//! `cargo run -p trialrun-example-embedding` prints the outcome of each case.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agent::Executor;
+use model::{Envelope, Event, RunInfo, Summary};
+use runner::{Listener, PlanRequest, Selection, Settings};
+use sandbox::Host;
+use sandbox::supervise::Supervisor;
+
+/// Passes the outcomes of trials to a function.
+struct Outcomes<F>(Mutex<F>);
+
+impl<F: FnMut(String) + Send> Listener for Outcomes<F> {
+    fn offer(&self, event: Envelope) -> Option<Envelope> {
+        self.hear(event);
+        None
+    }
+
+    fn hear(&self, event: Envelope) {
+        if let Event::TrialFinished(record) = event.event {
+            let mut tell = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            tell(format!("{} {}", record.outcome.name(), record.case));
+        }
+    }
+}
+
+/// Runs the fixtures of the folder `tests` against `bot`.
+async fn run(
+    tests: &Path,
+    bot: &'static Executor,
+    tell: impl FnMut(String) + Send + 'static,
+) -> Result<Summary, Box<dyn Error>> {
+    let loaded = suite::load(&suite::Request {
+        root: tests.to_owned(),
+        cwd: tests.to_owned(),
+        targets: vec![tests.display().to_string()],
+        ..suite::Request::default()
+    });
+    let mut settings = Settings { embedded: vec![bot], jobs: 4, ..Settings::default() };
+    settings.arms.agents = vec!["bot".to_owned()];
+    let (plan, problems) = runner::plan(&PlanRequest {
+        suites: &loaded.suites,
+        settings: &settings,
+        selection: &Selection::default(),
+        cwd: tests,
+        read_script: Arc::new(|_| Err(Vec::new())),
+        modules: loaded.modules,
+    });
+    if let Some(problem) = loaded.diagnostics.iter().chain(&problems).find(|problem| problem.is_error()) {
+        return Err(problem.to_string().into());
+    }
+    let info = RunInfo {
+        id: "embedded".to_owned(),
+        label: None,
+        regrade_of: None,
+        started_at: jiff::Timestamp::now(),
+        trialrun_version: env!("CARGO_PKG_VERSION").to_owned(),
+        settings: serde_json::Map::new(),
+        agents: plan.agents.clone(),
+        skills: plan.skills.clone(),
+        trials: plan.trials.iter().map(|trial| trial.id.clone()).collect(),
+        jobs: settings.jobs,
+    };
+    let host = Host {
+        env: BTreeMap::new(),
+        home: None,
+        temp: std::env::temp_dir(),
+        supervisor: Supervisor::new(std::env::current_exe()?)?,
+    };
+    let (_stop, controls) = tokio::sync::mpsc::unbounded_channel();
+    let end = runner::run(plan, Arc::new(host), info, controls, Arc::new(Outcomes(Mutex::new(tell)))).await?;
+    Ok(end.summary)
+}
+
+/// The bot: it knows one fact.
+fn bot() -> &'static Executor {
+    Executor::new("bot", |message| async move {
+        match message.contains("capital of France") {
+            true => Ok("The capital of France is Paris.".to_owned()),
+            false => Err("I know nothing else".to_owned()),
+        }
+    })
+}
+
+#[tokio::main]
+#[allow(clippy::print_stdout, reason = "it is an example of a program")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let tests = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"));
+    let summary = run(tests, bot(), |line| println!("{line}")).await?;
+    println!("{} passed, {} failed", summary.passed, summary.failed);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn outcomes_reach_the_program_that_embeds_the_libraries() -> Result<(), Box<dyn Error>> {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&lines);
+        let tests = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"));
+        let summary =
+            run(tests, bot(), move |line| heard.lock().unwrap_or_else(PoisonError::into_inner).push(line)).await?;
+        let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        lines.sort();
+        assert_eq!(lines, ["failed names the capital of Spain", "passed names the capital of France"]);
+        assert_eq!((summary.passed, summary.failed), (1, 1));
+        Ok(())
+    }
+}

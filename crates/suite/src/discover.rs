@@ -89,7 +89,7 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
             }
             candidate
         }));
-        found.extend(request.tests.iter().flat_map(|tests| below(tests, Standing::Deeper)));
+        found.extend(request.tests.iter().flat_map(|tests| below(tests, Standing::Searched)));
     }
     for target in &request.targets {
         found.extend(named(target, request, problems));

@@ -10,7 +10,9 @@ use model::{Case, Diagnostic, Excerpt, NodeKind, Severity, Suite};
 
 use crate::discover::{self, Candidate, Standing};
 use crate::document::{self, Language};
-use crate::format::{self, CODE, EVALS, EVALS_FOLDER, FORMATS, FixtureSettings, NAMED, SuiteFile, near_miss};
+use crate::format::{
+    self, CODE, EVALS, EVALS_FOLDER, FORMATS, FixtureSettings, NAMED, SuiteFile, misspelt_turns, near_miss,
+};
 use crate::library::{Library, home_of};
 use crate::path::shown;
 
@@ -184,7 +186,8 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
             }
         }
         None if resembled => {
-            let problem = unrecognised(root.excerpt(), near_miss(&root));
+            let near = misspelt_turns(&root).map(|near| (near, "turns"));
+            let problem = unrecognised(root.excerpt(), near.or_else(|| Some((near_miss(&root)?, "scenario"))));
             file.problems.push(problem);
         }
         None => {
@@ -234,13 +237,13 @@ fn not_read(mut problem: Diagnostic, standing: Standing) -> Option<Diagnostic> {
     }
 }
 
-/// Reports a file that no format recognises, with the key that is close to that of a scenario.
-fn unrecognised(place: Excerpt, near: Option<&str>) -> Diagnostic {
+/// Reports a file that no format recognises, with the key that is close to the key of a format.
+fn unrecognised(place: Excerpt, near: Option<(&str, &str)>) -> Diagnostic {
     let told = |name: &str, mark: &str| format!("{name}: {mark}");
     let formats = FORMATS.iter().map(|format| told(format.name(), format.mark()));
-    let near = near.map(|near| format!("is `{near}` meant to be `scenario`?"));
+    let near = near.map(|(near, key)| format!("is `{near}` meant to be `{key}`?"));
     let named = NAMED.iter().map(|format| told(format.name(), format.mark()));
-    let problem = Diagnostic::error("this is no suite in a known format").at(place);
+    let problem = Diagnostic::error("this is not a test in a known format").at(place);
     near.into_iter().chain(formats).chain(named).fold(problem, Diagnostic::help)
 }
 

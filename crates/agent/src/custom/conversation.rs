@@ -148,6 +148,9 @@ impl Conversation {
 
     async fn take_in(&mut self, message: &UserMessage, given: Given, turn: &mut Turn) -> Result<(), Ending> {
         given.doubts.iter().for_each(|doubt| turn.warn(format!("what `execute` returned is odd: {doubt}")));
+        if given.is_empty {
+            return Err(Ending::GaveUp { because: "`execute` returned no `output`".to_owned() });
+        }
         let said = perform(&given.turns, &mut self.performer, turn).await?;
         let text = given.text.clone().or_else(|| said.map(str::to_owned));
         self.remember(message, text.as_deref());

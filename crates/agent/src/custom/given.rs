@@ -22,6 +22,8 @@ pub(super) struct Given {
     pub(super) usage: Usage,
     /// Warnings about irregularities in it.
     pub(super) doubts: Vec<String>,
+    /// True if it has no answer: the map is empty, or a misspelt key stands in place of an answer.
+    pub(super) is_empty: bool,
 }
 
 impl Given {
@@ -50,9 +52,12 @@ impl Given {
         if turns.is_empty() {
             turns = spread(calls(&map), text.as_deref(), None);
         }
-        doubts.extend(odd_keys(&map));
+        let odd: Vec<String> = odd_keys(&map).collect();
+        let has_answer = ["output", "messages", "tools", "tool_calls"].iter().any(|key| map.contains_key(*key));
+        let is_empty = !has_answer && (map.is_empty() || !odd.is_empty());
+        doubts.extend(odd);
         let usage = map.get("usage").and_then(Json::as_object).map(usage).unwrap_or_default();
-        Some(Self { turns, text, usage, doubts, result: (!is_text).then(|| whole(map)) })
+        Some(Self { turns, text, usage, doubts, is_empty, result: (!is_text).then(|| whole(map)) })
     }
 }
 

@@ -81,6 +81,19 @@ async fn text_alone_is_the_answer_and_so_is_any_other_plain_value() {
 }
 
 #[tokio::test]
+async fn a_map_without_an_answer_means_that_the_agent_gave_up() {
+    let because = "`execute` returned no `output`".to_owned();
+    for empty in ["{}", "{ ouput: 'x' }", "{ text: 'x' }"] {
+        let ended = played(&format!("export default () => ({empty})")).await.endings;
+        assert_eq!(ended, [Ending::GaveUp { because: because.clone() }], "{empty}");
+    }
+    for answer in ["{ output: null }", "{ messages: [] }", "{ score: 5 }"] {
+        let ended = played(&format!("export default () => ({answer})")).await.endings;
+        assert_eq!(ended, [Ending::Finished], "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_key_that_looks_like_one_that_counts_is_told() {
     let warnings = async |text: &str| {
         let played = played(&format!("export default () => ({text})")).await;

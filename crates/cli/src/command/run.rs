@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use model::RunInfo;
+use model::{Diagnostic, RunInfo};
 use report::Reporter;
 use runner::{Control, Listener, Plan, RunEnd};
 use sandbox::Breakage;
@@ -40,8 +40,11 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
     let (reports, directory) = outlet::with_directory(open_reports(&reports)?, &args.output)?;
     // Modules that do not load make their trials broken; the run continues.
     let unloaded = plan.trials.iter().flat_map(|trial| &trial.case.broken);
-    terminal.diagnostics(&diagnostics.iter().chain(unloaded).cloned().collect::<Vec<_>>());
-    if diagnostics.iter().any(|problem| args.gates.strict || problem.is_error()) {
+    let problems: Vec<Diagnostic> = diagnostics.iter().chain(unloaded).cloned().collect();
+    terminal.diagnostics(&problems);
+    let is_refused =
+        if args.gates.strict { !problems.is_empty() } else { diagnostics.iter().any(Diagnostic::is_error) };
+    if is_refused {
         return Ok(ExitCode::from(exit::INVALID));
     }
     if plan.trials.is_empty() {

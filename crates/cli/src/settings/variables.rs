@@ -25,7 +25,8 @@ pub fn added_to(line: &RunArgs, environment: &BTreeMap<String, String>) -> Resul
         let mut overridden = RunArgs::default();
         let target = if (setting.is_typed)(line) { &mut overridden } else { &mut args };
         put(target, text).map_err(|wanted| {
-            CliError::usage(format!("the variable `{name}` is `{text}`")).hint(format!("it takes {wanted}"))
+            CliError::usage(format!("the variable `{name}` is `{text}`"))
+                .hint(format!("write {}", wanted.trim_start_matches("write ")))
         })?;
     }
     Ok(args)
@@ -105,7 +106,7 @@ mod tests {
         assert_eq!((args.arms.agent, args.arms.model), (vec!["a".to_owned(), "b".to_owned()], vec![]));
         let error = added(&environment(&[("TRIALRUN_JOBS", "many")])).unwrap_err();
         assert_eq!(error.to_string(), "the variable `TRIALRUN_JOBS` is `many`");
-        assert_eq!(error.hints(), ["it takes a number from 1 to 1024"]);
+        assert_eq!(error.hints(), ["write a number from 1 to 1024"]);
     }
 
     #[test]

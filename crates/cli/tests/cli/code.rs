@@ -61,6 +61,8 @@ fn a_file_that_does_not_load_is_broken_and_the_rest_runs() {
     assert!(ran.out.contains("missing.test.ts:2:8") && ran.out.contains("syntax.test.ts:2:"), "{}", ran.said());
     let checked = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
     assert!(checked.err.contains("cannot find `./gone`"), "{}", checked.said());
+    let refused = project.run(&["run", "--strict", "--agent", "fake", "tests"]).exits(2);
+    assert!(refused.err.contains("cannot find `./gone`") && refused.out.is_empty(), "{}", refused.said());
 }
 
 #[test]

@@ -46,6 +46,7 @@ impl Format for Conversation {
         let turns = file.root.get("turns").map(|turns| &turns.kind);
         let is_said = |turn: &Node| turn.as_str().is_some() || turn.get("says").is_some();
         match turns {
+            None if misspelt_turns(file.root).is_some() => true,
             Some(NodeKind::List(turns)) if turns.iter().any(says) => true,
             Some(NodeKind::List(turns)) => told(file.root) > 1 && turns.iter().any(is_said),
             _ => told(file.root) > 1 && (turns.is_some() || plays(file.root) || asserts(file.root)),
@@ -60,6 +61,18 @@ impl Format for Conversation {
     fn read(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
         case(file, library, problems).into_iter().map(Arc::new).collect()
     }
+}
+
+/// Returns the key that is close to `turns` and contains what `turns` of a conversation would contain.
+pub fn misspelt_turns(root: &Node) -> Option<&str> {
+    let NodeKind::Map(entries) = &root.kind else { return None };
+    let is_near = |name: &str| nearest(&name.to_lowercase(), ["turns"]).is_some();
+    let contains_turns = |value: &Node| match &value.kind {
+        NodeKind::List(turns) => turns.iter().any(|turn| says(turn) || (turn.as_str().is_some() && told(root) > 1)),
+        _ => false,
+    };
+    let found = entries.iter().find(|(name, value)| is_near(&name.value) && contains_turns(value));
+    found.map(|(name, _)| name.value.as_str())
 }
 
 /// Returns `true` if a turn has a message of the user under `says` or a similar key.

@@ -17,6 +17,7 @@ use model::{Case, Node, Source, nearest};
 use crate::library::Library;
 
 pub use code::CODE;
+pub use conversation::misspelt_turns;
 pub use evals::{
     ASSERTION_KEYS, ASSERTION_TYPES, AssertionType, EVALS, EVALS_FILE, EVALS_FOLDER, design_warnings,
     is_called_so as is_evals_file,

@@ -108,8 +108,8 @@ fn what_nearly_is_a_scenario_does_not_vanish_in_a_directory() {
         told,
         [
             error("d/half.yaml:2:13: this `[` is never closed"),
-            error("d/keys.yaml:2:1: this is no suite in a known format"),
-            error("d/lone.yaml:1:1: this is no suite in a known format"),
+            error("d/keys.yaml:2:1: this is not a test in a known format"),
+            error("d/lone.yaml:1:1: this is not a test in a known format"),
             warning("d/sick.yaml:1:4: this `[` is never closed"),
             error("d/typo.yaml:1:1: the scenario has no `scenario`"),
             error("d/typo.yaml:1:1: unknown key `scenrio` in the scenario"),
@@ -139,12 +139,42 @@ fn every_file_directly_in_the_scenarios_must_be_a_suite() {
         [
             "scenarios/deep/third.yaml:1:1: the scenario has no `scenario`",
             "scenarios/deep/third.yaml:1:1: unknown key `scenrio` in the scenario",
-            "scenarios/other.yml:1:1: this is no suite in a known format",
+            "scenarios/other.yml:1:1: this is not a test in a known format",
             "scenarios/second.yaml:1:1: the scenario has no `scenario`",
             "scenarios/second.yaml:1:1: unknown key `scenrio` in the scenario",
         ]
     );
     assert!(loaded.diagnostics.iter().all(model::Diagnostic::is_error));
+}
+
+#[test]
+fn a_file_in_the_tests_that_cannot_be_read_or_misspells_its_turns_is_reported() {
+    let scratch = Scratch::new();
+    scratch
+        .write("tests/good.yaml", "name: good\nturns: [hello]\nassertions: [{contains: hello}]\n")
+        .write("tests/typo.yaml", "name: typo\ntruns: [{says: hello}]\n")
+        .write("tests/one.yaml", "name: one\nassertions: [{contains: hello}]\nTurns: [hello]\n")
+        .write("tests/sick.yaml", "not: [a\n")
+        .write("tests/void.yaml", "")
+        .write("tests/data.yaml", "names: [a, b]\n");
+    let loaded = trialrun_suite::load(&trialrun_suite::Request {
+        root: scratch.root().to_owned(),
+        skills_dir: scratch.path("skills"),
+        tests: Some(scratch.path("tests")),
+        cwd: scratch.root().to_owned(),
+        ..trialrun_suite::Request::default()
+    });
+    assert_eq!(
+        told(&loaded.diagnostics),
+        [
+            "tests/one.yaml:1:1: this is not a test in a known format",
+            "tests/sick.yaml:1:6: this `[` is never closed",
+            "tests/typo.yaml:1:1: this is not a test in a known format",
+            "tests/void.yaml:1:1: the file is empty",
+        ]
+    );
+    let helps: Vec<&str> = loaded.diagnostics.iter().map(|problem| problem.help[0].as_str()).take(3).collect();
+    assert_eq!((helps[0], helps[2]), ("is `Turns` meant to be `turns`?", "is `truns` meant to be `turns`?"));
 }
 
 #[test]
@@ -177,7 +207,7 @@ fn a_file_of_no_known_format_is_an_error_that_lists_the_formats() {
     scratch.skill("x");
     for (file, text) in [("n.yaml", "services: {}\n"), ("e.yaml", ""), ("l.yaml", "- a\n"), ("t.txt", "scenario: s")] {
         let loaded = scratch.write(file, text).load(&[file]);
-        assert_eq!(told(&loaded.diagnostics), [format!("{file}:1:1: this is no suite in a known format")]);
+        assert_eq!(told(&loaded.diagnostics), [format!("{file}:1:1: this is not a test in a known format")]);
         assert!(loaded.diagnostics[0].help[0].starts_with("scenario: "));
     }
     let loaded = scratch.write("skills/x/tests/t.yaml", "Scenario: s\n").load(&["x"]);

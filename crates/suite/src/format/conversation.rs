@@ -66,7 +66,7 @@ impl Format for Conversation {
 /// Returns the key that is close to `turns` and contains what `turns` of a conversation would contain.
 pub fn misspelt_turns(root: &Node) -> Option<&str> {
     let NodeKind::Map(entries) = &root.kind else { return None };
-    let is_near = |name: &str| nearest(&name.to_lowercase(), ["turns"]).is_some();
+    let is_near = |name: &str| name.eq_ignore_ascii_case("turns") || nearest(name, ["turns"]).is_some();
     let contains_turns = |value: &Node| match &value.kind {
         NodeKind::List(turns) => turns.iter().any(|turn| says(turn) || (turn.as_str().is_some() && told(root) > 1)),
         _ => false,

@@ -153,7 +153,7 @@ fn a_file_in_the_tests_that_cannot_be_read_or_misspells_its_turns_is_reported() 
     scratch
         .write("tests/good.yaml", "name: good\nturns: [hello]\nassertions: [{contains: hello}]\n")
         .write("tests/typo.yaml", "name: typo\ntruns: [{says: hello}]\n")
-        .write("tests/one.yaml", "name: one\nassertions: [{contains: hello}]\nTurns: [hello]\n")
+        .write("tests/one.yaml", "name: one\npersona: {name: Ada}\nTurns: [hello]\n")
         .write("tests/sick.yaml", "not: [a\n")
         .write("tests/void.yaml", "")
         .write("tests/data.yaml", "names: [a, b]\n");

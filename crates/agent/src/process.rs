@@ -202,7 +202,7 @@ impl Process {
         if self.last_words.len() == LAST_WORDS {
             self.last_words.pop_front();
         }
-        self.last_words.push_back(line.text.chars().take(400).collect());
+        self.last_words.push_back(model::text::shortened(&line.text, 400));
     }
 }
 

@@ -49,6 +49,9 @@ pub(super) fn search<'f>(
         if shapes && let Some(length) = shape::begun(before) {
             found(end - length..end);
         }
+        if shapes && let Some(length) = shape::ended(after) {
+            found(start..start + length);
+        }
     }
     if text.len() >= LONG {
         for form in forms {

@@ -218,12 +218,36 @@ pub(super) fn begun(text: &[u8]) -> Option<usize> {
     let is_of_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'=' | b'~');
     let start = text.iter().rposition(|byte| !is_of_key(byte)).map_or(0, |at| at + 1);
     let token = &text[start..];
-    let mut named = SHAPES.iter().filter(|shape| shape.how != How::WithDigit).flat_map(|shape| shape.marks);
-    let is_mark = |mark: &&&str| {
-        mark.len() >= 4 && mark.bytes().all(|byte| is_of_key(&byte)) && token.starts_with(mark.as_bytes())
-    };
-    named.find(is_mark).is_some_and(|mark| token.len() > mark.len()).then_some(token.len())
+    let named = SHAPES.iter().filter(|shape| shape.how != How::WithDigit).flat_map(|shape| shape.marks);
+    let marks = named.filter(|mark| mark.len() >= 4 && mark.bytes().all(|byte| is_of_key(&byte)));
+    // A name may stand before the key: `GITHUB_TOKEN_ghp_…`.
+    let starts = |at: usize| at == 0 || !token[at - 1].is_ascii_alphanumeric();
+    let found = marks.filter_map(|mark| {
+        let mark = mark.as_bytes();
+        let at = token.windows(mark.len()).enumerate().position(|(at, part)| part == mark && starts(at))?;
+        (token.len() > at + mark.len()).then_some(token.len() - at)
+    });
+    found.max()
 }
+
+/// Length of the end of a key at the beginning of `text` whose front was cut off, with the end of `Bearer ` before it.
+/// A word counts as such if it is long and has a letter and a digit; the shape of a key is in its front.
+pub(super) fn ended(text: &[u8]) -> Option<usize> {
+    const SCHEME: &[u8] = b"Bearer ";
+    let is_of_key =
+        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'=' | b'~' | b'/');
+    let scheme = (1..SCHEME.len()).map(|at| &SCHEME[at..]).find(|end| end.len() > 1 && text.starts_with(end));
+    let start = scheme.map_or(0, <[u8]>::len);
+    let token: &[u8] = &text[start..];
+    let length = token.iter().take_while(|byte| is_of_key(byte)).count();
+    let token = &token[..length];
+    let is_random = token.iter().any(u8::is_ascii_digit) && token.iter().any(u8::is_ascii_alphabetic);
+    let is_secret = is_random || scheme.is_some_and(|scheme| scheme.len() >= 4);
+    (length >= SHORTEST_END && is_secret).then_some(start + length)
+}
+
+/// Minimum length of the end of a key that is masked, in bytes. Shorter ends reveal too little.
+const SHORTEST_END: usize = 12;
 
 impl Shape {
     fn is_met(&self, text: &[u8], start: usize, key: &[u8]) -> bool {

@@ -242,6 +242,19 @@ fn shapes_of_tokens_headers_and_addresses_are_known_and_plain_words_are_not() {
 }
 
 #[test]
+fn a_key_whose_front_or_end_was_cut_off_is_masked() {
+    let key = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8";
+    let masked = |text: &str| mask(&[]).text(text).into_owned();
+    assert_eq!(masked(&format!("\"…{} error\"", &key[2..])), "\"…[masked] error\"");
+    assert_eq!(masked(&format!("x GITHUB_TOKEN_{}…", &key[..20])), "x GITHUB_TOKEN_[masked]…");
+    assert_eq!(masked("…arer abcdefghijklmnop rest"), "…[masked] rest");
+    assert_eq!(masked(&format!("(exit code 3: {}…)", &key[..30])), "(exit code 3: [masked]…)");
+    for plain in ["…er responsibilities", "…is long", "a short text…", "…12345678901234", "…d3adb33f"] {
+        assert_eq!(masked(plain), plain);
+    }
+}
+
+#[test]
 fn a_secret_that_is_cut_between_frames_of_a_stream_is_masked_in_both() {
     let mask = mask(&[("A_KEY", "dummy-secret-1")]);
     let frame = |text: &str| format!("data: {{\"delta\":{{\"text\":\"{text}\"}}}}");

@@ -72,7 +72,7 @@ impl Hooked {
 /// Returns a finding of a command about `text`. It was decided while the sandbox existed, so it is kept when the
 /// evidence is graded again.
 pub fn found(text: &str, status: Status, because: &str) -> Finding {
-    let line: String = model::text::folded(text).chars().take(80).collect();
+    let line = model::text::one_line(text, 80);
     let mut finding = Finding::undecided(&format!("hook: {line}"), "hook", 1.0, None, because);
     finding.title = Some(text.to_owned());
     finding.claim = Claim::Observed;

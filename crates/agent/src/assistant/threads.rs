@@ -285,7 +285,7 @@ fn provider(because: String) -> Ending {
 }
 
 fn unreadable(what: &str, document: &Value) -> String {
-    let shown: String = document.to_string().chars().take(300).collect();
+    let shown = model::text::shortened(&document.to_string(), 300);
     format!("{what}: {shown}")
 }
 

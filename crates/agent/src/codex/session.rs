@@ -389,7 +389,7 @@ impl Conversation {
             return;
         }
         self.notices += 1;
-        let text = text.chars().take(2000).collect();
+        let text = model::text::shortened(&text, 2000);
         let _ = turn.record(Step::Notice { from: "stderr".into(), text });
     }
 }

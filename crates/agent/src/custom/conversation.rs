@@ -86,11 +86,17 @@ impl Conversation {
         turn.waiting("agent");
         let gone = || Ending::GaveUp { because: "an earlier call was given up".to_owned() };
         let mut loaded = self.loaded.take().ok_or_else(gone)?;
-        let Loaded { engine, export, .. } = &mut loaded;
-        match export {
+        match &loaded.export {
             Export::Execute(execute) => {
                 let context = Value::from(&self.context(message));
-                let called = engine.call(execute, vec![context], turn).await?;
+                let mut called = loaded.engine.call(execute, vec![context.clone()], turn).await?;
+                let is_over = matches!(&called, Ok(_) | Err(ScriptError::TimedOut { .. }));
+                if !is_over && let Some(unused) = loaded.unused().await.map_err(|error| threw("execute", &error))? {
+                    loaded = unused;
+                    if let Export::Execute(execute) = &loaded.export {
+                        called = loaded.engine.call(execute, vec![context], turn).await?;
+                    }
+                }
                 self.loaded = loaded.done();
                 let value = called.map_err(|error| threw("execute", &error))?;
                 let given = Given::read(&value, &mut self.given).ok_or_else(|| nothing("execute"))?;
@@ -98,7 +104,7 @@ impl Conversation {
             }
             Export::Adapter(adapter) => {
                 let arguments = vec![Value::String(message.text.clone()), Value::from(&self.surroundings(message))];
-                let called = engine.call(&adapter.send, arguments, turn).await?;
+                let called = loaded.engine.call(&adapter.send, arguments, turn).await?;
                 self.loaded = loaded.done();
                 let value = called.map_err(|error| threw("send", &error))?;
                 self.take_in_answer(message, answer(&value)?, turn).await
@@ -180,7 +186,7 @@ fn answer(value: &Value) -> Result<Reported, Ending> {
     match value.to_json() {
         Json::Null => Err(nothing("send")),
         Json::Object(map) => {
-            let shown: String = Json::Object(map.clone()).to_string().chars().take(300).collect();
+            let shown = model::text::shortened(&Json::Object(map.clone()).to_string(), 300);
             Reported::read(map).ok_or_else(|| Ending::GaveUp { because: format!("`send` returned no `text`: {shown}") })
         }
         plain => Ok(Reported::of_text(as_text(&plain))),

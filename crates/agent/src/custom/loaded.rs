@@ -21,6 +21,7 @@ pub(super) struct Loaded {
     /// Says which trials share the engine, if any do.
     shared: Option<Key>,
     uses: usize,
+    program: Program,
 }
 
 /// The module, as it was read, and the time of a trial, by which calls are stopped.
@@ -53,13 +54,27 @@ impl Loaded {
             return Ok(Some(known));
         }
         program.is_shared = may_be_shared;
-        let (mut engine, exported) = Engine::start(program, timeout_ms).await?;
+        let (mut engine, exported) = Engine::start(program.clone(), timeout_ms).await?;
         let Some(export) = Export::read(&exported) else { return Ok(None) };
         let is_shared = may_be_shared && matches!(export, Export::Execute(_));
         if is_shared {
             engine.share().await?;
         }
-        Ok(Some(Self { engine, export, shared: is_shared.then_some(key), uses: 1 }))
+        Ok(Some(Self { engine, export, shared: is_shared.then_some(key), uses: 1, program }))
+    }
+
+    /// The same module in an engine that no trial has used, if other trials have used this one. What they left in variables
+    /// of the module, such as memory that it collects, may be the reason of an error.
+    ///
+    /// # Errors
+    /// What is wrong with the program.
+    pub(super) async fn unused(&self) -> Result<Option<Self>, ScriptError> {
+        let Some(key) = self.shared.as_ref().filter(|_| self.uses > 1) else { return Ok(None) };
+        let (mut engine, exported) = Engine::start(self.program.clone(), key.timeout_ms).await?;
+        let Some(export) = Export::read(&exported) else { return Ok(None) };
+        engine.share().await?;
+        let key = Key { modules: key.modules.clone(), library: key.library.clone(), timeout_ms: key.timeout_ms };
+        Ok(Some(Self { engine, export, shared: Some(key), uses: 1, program: self.program.clone() }))
     }
 
     /// After a call: a shared engine goes back to the pool, any other stays with its trial.

@@ -81,6 +81,24 @@ async fn text_alone_is_the_answer_and_so_is_any_other_plain_value() {
 }
 
 #[tokio::test]
+async fn what_other_trials_left_in_a_shared_engine_fails_no_trial() {
+    let module = "const log = [];
+export function execute({ args }) {
+  if (log.length > 3) throw new Error('full');
+  log.push(args.input);
+  return { output: String(log.length) };
+}";
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("agent.mjs"), module).unwrap();
+    let file = dir.path().join("agent.mjs").display().to_string();
+    for trial in 0..10 {
+        let rehearsal = Rehearsal { argument: Some(file.clone()), ..Rehearsal::of(case("case", &["hello"])) };
+        let played = rehearsal.play(&Custom).await.unwrap();
+        assert_eq!(played.endings, [Ending::Finished], "trial {trial}");
+    }
+}
+
+#[tokio::test]
 async fn a_map_without_an_answer_means_that_the_agent_gave_up() {
     let because = "`execute` returned no `output`".to_owned();
     for empty in ["{}", "{ ouput: 'x' }", "{ text: 'x' }"] {

@@ -178,7 +178,7 @@ impl Conversation {
             }
             log::Said::Plain(text) if !text.is_empty() && self.notices < MOST_NOTICES => {
                 self.notices += 1;
-                let text = text.chars().take(LONGEST_NOTICE).collect();
+                let text = model::text::shortened(&text, LONGEST_NOTICE);
                 turn.record(Step::Notice { from: "stderr".to_owned(), text }).go()
             }
             log::Said::Plain(_) | log::Said::Log => Ok(()),

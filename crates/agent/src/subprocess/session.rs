@@ -313,7 +313,7 @@ impl Conversation {
             return Ok(());
         }
         *count += 1;
-        turn.record(Step::Notice { from: from.to_owned(), text: text.chars().take(LONGEST_NOTICE).collect() }).go()
+        turn.record(Step::Notice { from: from.to_owned(), text: shortened(text, LONGEST_NOTICE) }).go()
     }
 }
 

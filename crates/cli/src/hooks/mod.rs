@@ -186,7 +186,7 @@ fn findings(record: &HookRecord) -> Vec<Finding> {
     let mut findings = said::findings(&record.stdout, command);
     let first = || {
         let text = if record.stderr.trim().is_empty() { &record.stdout } else { &record.stderr };
-        let text: String = text.trim().chars().take(TOLD).collect();
+        let text = model::text::shortened(text.trim(), TOLD);
         if text.is_empty() { text } else { format!(": {text}") }
     };
     match record.exit_code {

@@ -160,7 +160,7 @@ impl Output<'_> {
     fn last_lines(&self) -> Vec<String> {
         let lines: Vec<&str> = self.stdout.lines().chain(self.stderr.lines()).filter(|line| !line.is_empty()).collect();
         let from = lines.len().saturating_sub(LINES);
-        lines[from..].iter().map(|line| line.chars().take(200).collect()).collect()
+        lines[from..].iter().map(|line| model::text::shortened(line, 200)).collect()
     }
 }
 

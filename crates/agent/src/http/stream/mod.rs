@@ -369,6 +369,6 @@ fn not_text() -> Trouble {
 }
 
 fn unreadable(what: &str) -> Trouble {
-    let shown: String = what.chars().take(SHOWN).collect();
-    Trouble::Unreadable(format!("a piece of the stream is no JSON: {shown}"))
+    let shown = model::text::shortened(what, SHOWN);
+    Trouble::Unreadable(format!("a piece of the stream is not valid JSON: {shown}"))
 }

@@ -221,7 +221,7 @@ async fn what_was_said_before_a_stream_broke_is_kept() {
         (
             "text/event-stream",
             "data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\ndata: {nonsense}\n\ndata: [DONE]\n\n",
-            "the answer is unreadable: a piece of the stream is no JSON: {nonsense}",
+            "the answer is unreadable: a piece of the stream is not valid JSON: {nonsense}",
         ),
     ] {
         let bot = Bot::open(move |_| reply(200, &[("content-type", kind)], &[text.as_bytes()])).await;

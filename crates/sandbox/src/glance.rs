@@ -19,6 +19,9 @@ const TEXT: u64 = 1 << 20;
 /// Maximum number of references and reference logs that are read.
 const MOST_FILES: usize = 100_000;
 
+/// Maximum number of files of git's objects that are compared; with more, git is asked.
+const MOST_OBJECTS: usize = 2_000;
+
 /// Files that describe the state of a repository and do not grow with the worktree.
 pub(super) const STATE: [&str; 6] = ["HEAD", "index", "packed-refs", "refs", "reftable", "shallow"];
 
@@ -50,6 +53,8 @@ pub(super) struct Glance {
     /// HEAD, index, references and settings, with a digest of each. Timestamps are not sufficient, because an agent can
     /// set them.
     digests: BTreeMap<PathBuf, Option<[u8; 32]>>,
+    /// Sizes of the files of git's objects, which a destroyed repository lacks; `None` if there are too many.
+    objects: Option<BTreeMap<PathBuf, u64>>,
     /// Checked-out commit.
     pub(super) head: Option<String>,
     /// Checked-out branch.
@@ -82,7 +87,8 @@ impl Glance {
             }
         }
         let settings = GitSettings::read(work);
-        let mut glance = Self { digests, settings, pushes: logged_pushes(&git, deadline)?, ..Self::default() };
+        let objects = objects(&git, deadline)?;
+        let mut glance = Self { digests, objects, settings, pushes: logged_pushes(&git, deadline)?, ..Self::default() };
         let head = text(&git.join("HEAD")).unwrap_or_default();
         match head.trim().strip_prefix("ref: ") {
             Some(reference) => {
@@ -96,7 +102,7 @@ impl Glance {
 
     /// Returns `true` if the repository is certainly unchanged since `other` was read.
     pub(super) fn is_as(&self, other: &Self) -> bool {
-        self == other && self.digests.values().all(Option::is_some)
+        self == other && self.objects.is_some() && self.digests.values().all(Option::is_some)
     }
 }
 
@@ -104,6 +110,19 @@ impl Glance {
 pub(super) fn state_files(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let walk = WalkDir::new(path).follow_root_links(false).into_iter().flatten();
     walk.filter(|entry| !entry.file_type().is_dir()).take(MOST_FILES).map(walkdir::DirEntry::into_path)
+}
+
+/// Returns the sizes of the files of git's objects; `None` if there are more than [`MOST_OBJECTS`].
+fn objects(git: &Path, deadline: Deadline) -> io::Result<Option<BTreeMap<PathBuf, u64>>> {
+    let folder = git.join("objects");
+    let mut objects = BTreeMap::new();
+    for file in state_files(&folder).take(MOST_OBJECTS + 1) {
+        deadline.check(&file)?;
+        // A pipe or a link has no size of its own, and differs from every file.
+        let size = file.symlink_metadata().ok().filter(std::fs::Metadata::is_file).map_or(u64::MAX, |meta| meta.len());
+        objects.insert(file.strip_prefix(&folder).unwrap_or(&file).to_owned(), size);
+    }
+    Ok((objects.len() <= MOST_OBJECTS).then_some(objects))
 }
 
 fn digest(path: &Path, deadline: Deadline) -> io::Result<[u8; 32]> {

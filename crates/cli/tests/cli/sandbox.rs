@@ -319,6 +319,8 @@ async fn a_repository_that_the_agent_broke_is_lost_and_nothing_waits_for_it() {
     for ruin in [
         "rm -r .git",
         "rm .git/HEAD; mkfifo .git/HEAD",
+        "rm -r .git/objects",
+        "rm -r .git/objects; mkdir .git/objects",
         "rm -r .git/refs; ln -s / .git/refs",
         "rm .git/index; ln -s /dev/zero .git/index",
         "rm .git/index; mkfifo .git/index",

@@ -273,3 +273,17 @@ fn what_a_command_found_after_grading_stands() {
     let text = again.to_string();
     assert!(text.contains("hook: looked"), "{again:#}");
 }
+
+#[test]
+fn a_comment_in_the_file_leaves_what_was_judged_by_masked_evidence() {
+    let project = Project::new(PROGRAM);
+    let test = "name: a\nagent: fake\nturns: [{says: 'token ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8 here'}]\n\
+                assertions:\n  - {type: expect, output: /here/}\n  - {type: contains, text: here}\n";
+    project.write("tests/a.yaml", test);
+    project.run(&["run"]).exits(0);
+    project.write("tests/a.yaml", &format!("# a comment\n{test}"));
+    project.run(&["regrade", "latest"]).exits(0);
+    project.write("tests/a.yaml", &test.replace("/here/", "/token/"));
+    let ran = project.run(&["regrade", "latest"]).exits(3);
+    assert!(ran.said().contains("[masked]"), "{}", ran.said());
+}

@@ -324,7 +324,7 @@ impl Conversation {
             return;
         }
         self.notices += 1;
-        let text = model::text::shortened(&text, 2000);
+        let text = model::text::shortened(text, 2000);
         let _ = turn.record(Step::Notice { from: "stderr".into(), text });
     }
 }

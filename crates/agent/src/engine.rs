@@ -73,7 +73,7 @@ impl Program {
         options
     }
 
-    /// What it makes, and what [freezes](Runtime::freezer) the engine if it is to be shared.
+    /// Value that it makes, and the function that [freezes](Runtime::freezer) the engine if it is shared.
     fn load(&self, runtime: &mut Runtime) -> Result<(Value, Option<Function>), ScriptError> {
         let freezer = if self.is_shared { Some(runtime.freezer()?) } else { None };
         // A configuration with functions imports the configuration helpers.
@@ -101,7 +101,7 @@ struct Job {
     reply: oneshot::Sender<Called>,
 }
 
-/// What came of a call.
+/// Result of a call.
 struct Called {
     result: Result<Value, ScriptError>,
     /// `true` if it left nothing behind.
@@ -263,7 +263,7 @@ impl Engine {
     }
 }
 
-/// How much more of the console is recorded, and what was written beyond.
+/// Remaining room for console output, and the amount that did not fit.
 #[derive(Debug)]
 struct Room {
     /// Lines and bytes; `None` after the first line that did not fit.

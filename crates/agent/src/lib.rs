@@ -123,7 +123,7 @@ pub trait Agent: Send + Sync {
     /// Returns the problems of running such a case, found before anything runs.
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic>;
 
-    /// Whether it can run on this machine. An agent without a program always can.
+    /// Returns whether it can run on this machine. An agent without a program always can.
     fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
         Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
     }

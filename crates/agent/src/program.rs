@@ -27,7 +27,7 @@ pub struct Program {
     pub oldest: Option<[u64; 3]>,
     /// Variables set when it is asked for its version.
     pub environment: &'static [(&'static str, &'static str)],
-    /// How to sign in, for users who are not.
+    /// Instructions for signing in.
     pub sign_in: &'static str,
 }
 
@@ -35,7 +35,7 @@ impl Program {
     /// Path of the program.
     ///
     /// # Errors
-    /// Where it was looked for and how to install it.
+    /// Returns where it was looked for and how to install it.
     pub fn find(&self, host: &Host) -> Result<PathBuf, String> {
         let Self { command, variable, install, .. } = self;
         if let Some(named) = host.var(variable) {

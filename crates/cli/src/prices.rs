@@ -1,4 +1,4 @@
-//! How old the built-in prices of models are.
+//! Age of the built-in prices of models.
 
 use jiff::civil::Date;
 use llm::Providers;

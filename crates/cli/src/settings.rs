@@ -65,7 +65,7 @@ pub struct Resolved {
     pub problems: Vec<Diagnostic>,
 }
 
-/// What the table reads values and layers from.
+/// Inputs from which the table reads values and layers.
 struct Resolution<'a> {
     args: &'a RunArgs,
     run: &'a runner::Settings,
@@ -217,7 +217,7 @@ fn judge(args: &RunArgs, workplace: &Workplace) -> runner::JudgeSettings {
         model: typed.judge.clone().or_else(|| value(&own?.model)),
         source: own.and_then(|judge| judge.model.as_ref()).map(|set| set.source.clone()),
         base_url: typed.judge_base_url.clone().or_else(|| value(&own?.base_url)),
-        // What it depends on is known once the settings are.
+        // Its inputs are known once the settings are resolved.
         missing: None,
         judges: typed.judges.and_then(|judges| usize::try_from(judges).ok()).or(count(&project.judges)).unwrap_or(1),
         temperature: own.and_then(|judge| value(&judge.temperature)),

@@ -31,7 +31,7 @@ impl Lines {
         lines
     }
 
-    /// What is left when the stream has ended: a line that nobody ended.
+    /// Returns the last line at the end of the stream, if it has no line end.
     pub fn rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.line)
     }

@@ -52,7 +52,7 @@ impl Proxies {
         Self {
             http: first(&["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]).map(str::to_owned),
             https: first(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]).map(str::to_owned),
-            // What listens on this machine is never reached through another.
+            // Services on this machine are never reached through a proxy.
             never: format!("localhost,127.0.0.0/8,::1,{never}"),
         }
     }

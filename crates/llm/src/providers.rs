@@ -98,7 +98,7 @@ impl Providers {
         self.shared.dated_prices.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Where models enter themselves whose cost is computed from built-in prices.
+    /// Models whose cost was computed from built-in prices.
     pub(crate) fn price_book(&self) -> DatedPrices {
         Arc::clone(&self.shared.dated_prices)
     }

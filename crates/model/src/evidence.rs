@@ -19,7 +19,7 @@ pub struct Evidence {
     pub limits: Arc<Limits>,
     /// Indices of the case's `user_responses` that were not used.
     pub unused_responses: Vec<usize>,
-    /// How long the agent took in this attempt, in milliseconds, by the clock that its limits of time stop
+    /// Working time of the agent in this attempt, in milliseconds, by the clock that its limits of time stop
     /// it by; absent where it was not measured.
     pub agent_ms: Option<u64>,
 }
@@ -50,11 +50,11 @@ pub struct Limits {
     pub max_turns_set: bool,
     /// Cap on tokens of every kind together.
     pub token_budget: Option<f64>,
-    /// Who set the token cap: `scenario`, `skill`, `project`, or the name of the run's option or variable.
+    /// Origin of the token limit: `scenario`, `skill`, `project`, or the name of the run's option or variable.
     pub token_budget_from: Option<String>,
     /// Wall-clock timeout in milliseconds.
     pub timeout_ms: u64,
-    /// Who set the wall clock: the run's option or variable, `timeout` in the scenario or the project, or the built-in default.
+    /// Origin of the timeout: the run's option or variable, `timeout` in the scenario or the project, or the built-in default.
     pub timeout_from: Option<String>,
     /// Further caps.
     #[serde(skip_serializing_if = "Budgets::is_empty")]

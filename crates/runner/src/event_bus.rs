@@ -145,7 +145,7 @@ impl EventSender {
         Self { attempt, waited, key_blocks, has_hidden, ..self.clone() }
     }
 
-    /// Which attempt it is, from 1.
+    /// Number of the attempt, from 1.
     pub(crate) fn attempt(&self) -> u32 {
         self.attempt
     }

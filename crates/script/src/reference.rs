@@ -19,13 +19,13 @@ pub struct Reference {
     export: Option<String>,
 }
 
-/// Why a text refers to nothing.
+/// Error in a reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ReferenceError {
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What to write instead, where that can be told.
+    /// Suggestion, if there is one.
     pub help: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl Reference {
         self.export.as_deref()
     }
 
-    /// Whether it leads to a file rather than into a package.
+    /// Returns `true` if it refers to a file, not to a package.
     pub fn is_path(&self) -> bool {
         self.specifier.starts_with("./") || self.specifier.starts_with("../") || self.specifier.starts_with('/')
     }
@@ -116,14 +116,14 @@ impl fmt::Display for Reference {
     }
 }
 
-/// What a reference led to.
+/// Target of a reference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Referred {
     /// The module.
     pub module: Module,
     /// The name of the export that was taken.
     pub export: String,
-    /// What is exported.
+    /// Exported value.
     pub value: Value,
 }
 
@@ -132,7 +132,7 @@ impl Runtime {
     /// if it is a function, else the export called `name`, else the default export.
     ///
     /// # Errors
-    /// What [`Runtime::import`] says, or that there is no such export.
+    /// Returns the error of [`Runtime::import`], or that there is no such export.
     pub fn refer(
         &mut self,
         reference: &Reference,

@@ -409,7 +409,7 @@ impl Kind {
             ] }),
             Self::OneOf(names) => json!({ "enum": names() }),
             Self::SomeOf(names) => json!({ "type": "array", "items": { "enum": names() } }),
-            // What stands beside a reference is ignored by this draft, hence the wrapping.
+            // This draft ignores keywords beside a reference, hence the wrapping.
             Self::Map(block) => json!({ "allOf": [refer(block)] }),
             Self::Maps(block) => json!({ "type": "object", "additionalProperties": refer(block) }),
             Self::TextOrMap(block) => json!({ "anyOf": [text(), refer(block)] }),

@@ -7,9 +7,9 @@ use script::{Library, ScriptError};
 use super::export::Export;
 use crate::engine::{Engine, Program, library};
 
-/// How many shared engines wait for a trial. Each has a thread.
+/// Maximum number of idle shared engines. Each has a thread.
 const IDLE: usize = 32;
-/// How many trials share an engine. What a module piles up in its variables ends with its engine.
+/// Maximum number of trials that share an engine. It bounds the memory that a module collects in its variables.
 const USES: usize = 1_000;
 
 static POOL: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
@@ -42,7 +42,7 @@ impl Loaded {
     /// `None` if the module exports nothing that can be called.
     ///
     /// # Errors
-    /// What is wrong with the program.
+    /// Returns the error of the program.
     pub(super) async fn load(
         mut program: Program,
         timeout_ms: u64,
@@ -67,7 +67,7 @@ impl Loaded {
     /// of the module, such as memory that it collects, may be the reason of an error.
     ///
     /// # Errors
-    /// What is wrong with the program.
+    /// Returns the error of the program.
     pub(super) async fn unused(&self) -> Result<Option<Self>, ScriptError> {
         let Some(key) = self.shared.as_ref().filter(|_| self.uses > 1) else { return Ok(None) };
         let (mut engine, exported) = Engine::start(self.program.clone(), key.timeout_ms).await?;

@@ -20,7 +20,7 @@ pub(super) type Check = Box<dyn Fn(&Value) -> Option<String> + Send + Sync>;
 pub(super) struct Mistake {
     /// The item of the value that is wrong, if one is.
     pub(super) item: Option<usize>,
-    /// What is wrong, without a place.
+    /// Description of the error, without its place.
     pub(super) problem: Box<Diagnostic>,
 }
 

@@ -16,7 +16,7 @@ use super::vocabulary::{Role, Under, draft, draft_address, draft_name, is_remark
 use super::{Patterns, REFERENCES};
 use crate::value::same;
 
-/// How deep a schema may be nested.
+/// Maximum nesting depth of a schema.
 const DEEPEST: usize = 100;
 
 /// A document in the making.

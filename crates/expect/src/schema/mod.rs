@@ -56,7 +56,7 @@ const REFERENCES: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];
 pub struct Schema(Arc<Compiled>);
 
 struct Compiled {
-    /// What the library compiled.
+    /// Schema as the library compiled it.
     document: Value,
     validator: Validator,
 }
@@ -70,7 +70,7 @@ pub struct SchemaError {
     pub keyword: String,
     /// Requirement in a few words that follow the path: "must be a string, not a number".
     pub message: String,
-    /// What stands under the keyword in the schema.
+    /// Value of the keyword in the schema.
     pub expected: Value,
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::check::{Mistake, steps};
 
-/// How far behind the first item a pointer may reach.
+/// Maximum index that a pointer may reach after the first item.
 const FARTHEST_ITEM: usize = 10_000;
 
 /// Schemas for what must, if there is anything, be at some pointers.

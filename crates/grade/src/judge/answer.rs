@@ -25,7 +25,7 @@ pub(crate) struct Mark {
     pub met: Option<bool>,
     /// Score, if one was asked for.
     pub score: Option<u64>,
-    /// How the claim relates to the reference text.
+    /// Relation of the claim to the reference text.
     pub standing: Option<Standing>,
     /// Quoted passage of the material. May be empty if there is nothing to quote.
     pub quote: String,
@@ -33,7 +33,7 @@ pub(crate) struct Mark {
     pub reasoning: String,
 }
 
-/// How a claim relates to the reference text.
+/// Relation of a claim to the reference text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// The reference text states it.

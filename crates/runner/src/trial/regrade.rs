@@ -48,7 +48,7 @@ pub(crate) async fn regrade(
         unused_responses: unused(planned, &trace),
         trace,
         collected: collected.unwrap_or_default(),
-        // What has no ending has no evidence, and is not graded again.
+        // A record without an ending has no evidence, and is not graded again.
         ending: old.ending.clone().unwrap_or(model::Ending::Cancelled),
         limits: Arc::clone(&planned.limits),
         agent_ms: old.agent_ms,
@@ -129,7 +129,7 @@ fn observed(old: &TrialRecord) -> Vec<Finding> {
     old.findings.iter().filter(|finding| finding.claim == Claim::Observed || finding.kind == HOOK).cloned().collect()
 }
 
-/// Which prepared answers nothing asked for, as the case has them today.
+/// Returns the prepared answers of today's case that no question matched.
 fn unused(planned: &PlannedTrial, trace: &Trace) -> Vec<usize> {
     let (mut responder, _) = Responder::compile(&planned.case.user_responses);
     for question in &trace.questions {

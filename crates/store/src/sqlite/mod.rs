@@ -258,7 +258,7 @@ fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-/// Whether a database has no tables, as one does that another process is making right now.
+/// Returns `true` if a database has no tables, for example while another process creates it.
 fn is_empty(path: &Path) -> rusqlite::Result<bool> {
     let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     reader.busy_timeout(TIMEOUT)?;

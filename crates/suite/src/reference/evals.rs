@@ -153,7 +153,7 @@ pub fn evals_schema() -> Value {
     schema
 }
 
-/// What an id that is a text looks like, but for its dots.
+/// Pattern of an id that is a string, without its dots.
 const ID: &str = r"^[^\s/\\\u0000-\u001f]([^/\\\u0000-\u001f]*[^\s/\\\u0000-\u001f])?$";
 
 fn at(schema: &mut Value, pointer: &str, change: impl FnOnce(&mut Map<String, Value>)) {

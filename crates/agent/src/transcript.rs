@@ -99,6 +99,7 @@ pub(super) async fn perform<'a>(
         for call in &given.calls {
             // Yields now and then, so that the trial's timeout is checked even during long transcripts.
             tokio::task::consume_budget().await;
+            turn.check_stop()?;
             let id = performer.call(turn, &call.name, call.input.clone())?;
             if let Some(result) = &call.result {
                 performer.result(turn, &id, result, call.is_error)?;

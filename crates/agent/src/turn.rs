@@ -147,7 +147,7 @@ impl Turn {
         self.disk_was_full = self.disk_was_full || self.disk.as_deref().is_some_and(room::is_full);
         self.told += size(&step);
         if self.told > MOST_TOLD && !matches!(step, Step::Finished { .. }) {
-            let because = format!("it was stopped after it had told more than {} MiB", MOST_TOLD >> 20);
+            let because = format!("its steps take more than {} MiB in the record", MOST_TOLD >> 20);
             return Flow::Stop(self.ending.get_or_insert(Ending::GaveUp { because }).clone());
         }
         if is_too_deep(&step) {
@@ -289,6 +289,14 @@ impl Turn {
                 std::future::pending::<()>().await;
             }
         }
+    }
+
+    /// Ends an agent that records many steps of one answer, if it was asked to stop.
+    ///
+    /// # Errors
+    /// Returns [`Ending::Cancelled`] if it was.
+    pub fn check_stop(&self) -> Result<(), Ending> {
+        if *self.stop.borrow() { Err(Ending::Cancelled) } else { Ok(()) }
     }
 
     /// Returns `true` if a limit was hit, so that the agent must stop.

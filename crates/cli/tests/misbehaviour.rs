@@ -96,7 +96,7 @@ fn an_agent_that_tells_without_end_is_stopped() {
     let project = project().claude(&acts);
     let trial = trial(&project, &[], 1);
     because(&trial, &["agent_finished", "more than 64 MiB"]);
-    assert_eq!(trial["ending"]["because"], "it was stopped after it had told more than 64 MiB");
+    assert_eq!(trial["ending"]["because"], "its steps take more than 64 MiB in the record");
     memory_is_bounded();
 }
 

@@ -69,8 +69,9 @@ pub(crate) fn all(evidence: &Evidence, wanted: &Wanted) -> Value {
     };
     // A result without a conversation has no messages, and `messages: null` says that the conversation is not known.
     // An empty list must not be made up for it, since that would say that no call was made.
-    let is_unknown = given.get("messages").is_some_and(Value::is_null);
-    if is_unknown {
+    // Calls that were reported with an earlier answer are known all the same.
+    let is_unknown = given.get("messages").is_some_and(Value::is_null) && trace.calls.is_empty();
+    if given.get("messages").is_some_and(Value::is_null) {
         given.remove("messages");
     }
     let acted = !is_unknown && (!trace.turns.is_empty() || !trace.user_messages.is_empty());

@@ -160,7 +160,7 @@ impl Conversation {
         let said = perform(&given.turns, &mut self.performer, turn).await?;
         let text = given.text.clone().or_else(|| said.map(str::to_owned));
         self.remember(message, text.as_deref());
-        finish(turn, given.usage, text, given.result)
+        finish(turn, given.usage, text, Some(given.result))
     }
 
     async fn take_in_answer(&mut self, message: &UserMessage, answer: Reported, turn: &mut Turn) -> Result<(), Ending> {
@@ -197,8 +197,17 @@ fn nothing(name: &str) -> Ending {
     Ending::GaveUp { because: format!("`{name}` returned nothing") }
 }
 
+/// Returns the ending after an error. A module without `network` has no `fetch`: that is a mistake of the configuration.
 fn threw(name: &str, error: &ScriptError) -> Ending {
-    Ending::GaveUp { because: because(name, error) }
+    let because = because(name, error);
+    match error {
+        ScriptError::Thrown { name, message, .. }
+            if name == "ReferenceError" && message.starts_with("fetch is not available here") =>
+        {
+            Ending::InvalidTest { because }
+        }
+        _ => Ending::GaveUp { because },
+    }
 }
 
 fn because(name: &str, error: &ScriptError) -> String {

@@ -17,8 +17,8 @@ pub(super) struct Given {
     pub(super) turns: Vec<TurnGiven>,
     /// Answer of the agent.
     pub(super) text: Option<String>,
-    /// The whole return value, unless it is a text.
-    pub(super) result: Option<Json>,
+    /// The whole return value.
+    pub(super) result: Json,
     pub(super) usage: Usage,
     /// Warnings about irregularities in it.
     pub(super) doubts: Vec<String>,
@@ -30,14 +30,11 @@ impl Given {
     /// Reads `value`; returns `None` if it is null. `known` holds the messages returned before and is replaced by the
     /// current ones, so that a module that returns the whole conversation each time does not repeat its steps.
     pub(super) fn read(value: &Value, known: &mut Vec<Json>) -> Option<Self> {
-        let (map, is_text) = match value.to_json() {
+        let map = match value.to_json() {
             Json::Null => return None,
-            Json::Object(map) => (map, false),
+            Json::Object(map) => map,
             // Any other value is the answer itself.
-            output => {
-                let is_text = output.is_string();
-                (Map::from_iter([("output".to_owned(), output)]), is_text)
-            }
+            output => Map::from_iter([("output".to_owned(), output)]),
         };
         let text = given(&map, "output").map(as_text);
         let (mut turns, mut doubts) = match map.get("messages") {
@@ -57,7 +54,7 @@ impl Given {
         let is_empty = !has_answer && (map.is_empty() || !odd.is_empty());
         doubts.extend(odd);
         let usage = map.get("usage").and_then(Json::as_object).map(usage).unwrap_or_default();
-        Some(Self { turns, text, usage, doubts, is_empty, result: (!is_text).then(|| whole(map)) })
+        Some(Self { turns, text, usage, doubts, is_empty, result: whole(map) })
     }
 }
 

@@ -64,7 +64,8 @@ async fn it_is_called_with_what_the_case_has_and_the_whole_of_what_it_gives_is_k
 #[tokio::test]
 async fn text_alone_is_the_answer_and_so_is_any_other_plain_value() {
     let echo = played("export default ({ args }) => `you said ${args.input}`").await;
-    assert_eq!((echo.answer(), echo.turn.trace().result.as_deref()), (Some("you said go"), None));
+    let result = json!({"output": "you said go", "messages": null});
+    assert_eq!((echo.answer(), echo.turn.trace().result.as_deref()), (Some("you said go"), Some(&result)));
     let object = played("export const execute = () => ({ output: 'x', usage: { input: 3, output_tokens: 4 } })").await;
     assert_eq!((object.answer(), object.tokens()), (Some("x"), Some(7)));
     // It did not report what happened before the answer, so it is unknown whether a call was made.
@@ -136,7 +137,8 @@ async fn the_last_answer_is_what_is_judged_whatever_was_beside_the_first() {
     let text = "let n = 0; export default () => n++ ? 'second' : { output: 'first', tools: [{ name: 'find' }] };";
     let (_dir, file) = module("agent.js", text);
     let played = rehearsal(&file, case("a", &["one", "two"])).play(&Custom).await.unwrap();
-    assert_eq!((played.answer(), played.turn.trace().result.as_deref()), (Some("second"), None));
+    let result = json!({"output": "second", "messages": null});
+    assert_eq!((played.answer(), played.turn.trace().result.as_deref()), (Some("second"), Some(&result)));
 }
 
 #[tokio::test]
@@ -531,6 +533,13 @@ async fn a_module_asks_the_hosts_that_are_granted_and_no_other() {
         assert!(said.starts_with(because), "{said}");
     }
     assert_eq!(server.asked().len(), before);
+}
+
+#[tokio::test]
+async fn a_module_that_sends_requests_without_a_grant_is_a_mistake_of_the_configuration() {
+    let ending = played("export const send = async () => (await fetch('http://127.0.0.1/')).text();").await.endings;
+    let [Ending::InvalidTest { because }] = ending.as_slice() else { panic!("{ending:?}") };
+    assert!(because.ends_with("for the hosts in its `network: [HOST]`"), "{because}");
 }
 
 #[tokio::test]

@@ -87,8 +87,8 @@ impl Conversation {
             Err(fault) => Err(fault),
         };
         match read {
-            Ok(mut answer) => self.take_in(message, &mut answer, turn),
-            Err(fault) => Err(self.failed(fault, &sent, turn)),
+            Ok(mut answer) => self.take_in(message, &mut answer, turn).await,
+            Err(fault) => Err(self.failed(fault, &sent, turn).await),
         }
     }
 
@@ -170,8 +170,8 @@ impl Conversation {
     }
 
     /// Records an answer.
-    fn take_in(&mut self, message: &UserMessage, answer: &mut Answer, turn: &mut Turn) -> Result<(), Ending> {
-        self.perform(answer, turn)?;
+    async fn take_in(&mut self, message: &UserMessage, answer: &mut Answer, turn: &mut Turn) -> Result<(), Ending> {
+        self.perform(answer, turn).await?;
         let text = answer.text();
         self.history.push(json!({"role": "user", "content": message.text}));
         self.history.push(json!({"role": "assistant", "content": text.as_deref().unwrap_or_default()}));
@@ -181,7 +181,7 @@ impl Conversation {
     }
 
     /// Records the turns and calls of an answer.
-    fn perform(&mut self, answer: &Answer, turn: &mut Turn) -> Result<(), Ending> {
+    async fn perform(&mut self, answer: &Answer, turn: &mut Turn) -> Result<(), Ending> {
         for doubt in &answer.doubts {
             turn.warn(format!("the agent's answer is odd: {doubt}"));
         }
@@ -194,6 +194,9 @@ impl Conversation {
                     turn.warn(format!("the agent's answer is odd: {NAMELESS}"));
                 }
                 Piece::Call(call) => {
+                    // Yields now and then, so that the trial's timeout is checked even during long answers.
+                    tokio::task::consume_budget().await;
+                    turn.check_stop()?;
                     let id = self.performer.call(turn, &call.name, call.input())?;
                     if let Some(result) = &call.result {
                         self.performer.result(turn, &id, result, call.is_error)?;
@@ -220,7 +223,7 @@ impl Conversation {
     }
 
     /// Records the request and the response of a failed message and returns its ending.
-    fn failed(&mut self, fault: Fault, sent: &str, turn: &mut Turn) -> Ending {
+    async fn failed(&mut self, fault: Fault, sent: &str, turn: &mut Turn) -> Ending {
         let Fault { kind, because, received, answer, .. } = fault;
         if let Kind::Stopped(ending) = kind {
             return ending;
@@ -230,7 +233,7 @@ impl Conversation {
         let mut usage = Usage::default();
         if let Some(answer) = answer {
             usage = answer.count.usage();
-            if let Err(ending) = self.perform(&answer, turn) {
+            if let Err(ending) = self.perform(&answer, turn).await {
                 return ending;
             }
         }

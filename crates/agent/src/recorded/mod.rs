@@ -377,6 +377,15 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_trial_that_is_stopped_records_no_further_calls() {
+        let (_dir, path) = file(r#"{"case":"a","output":"x","tool_calls":[{"name":"Read"},{"name":"Edit"}]}"#);
+        let rehearsal = rehearsal(&path, case("a", &["go"]));
+        rehearsal.stop.send_replace(true);
+        let played = rehearsal.play(&RECORDED).await.unwrap();
+        assert_eq!((played.endings.as_slice(), played.calls().len()), ([Ending::Cancelled].as_slice(), 0));
+    }
+
+    #[tokio::test]
     async fn an_answer_that_no_record_can_hold_is_the_agents_failure() {
         let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         let (_dir, path) = file(&format!(

@@ -401,19 +401,30 @@ fn code_that_never_ends_is_stopped_and_the_next_case_goes_on() {
 #[test]
 fn a_tool_is_tested_by_the_name_of_its_file_and_an_executor_need_not_tell_messages() {
     let project = project(&[
-        ("agent.mjs", "export const execute = ({ script, args }) => ({ output: `${script} ${args.tools ?? ''}` });\n"),
+        (
+            "agent.mjs",
+            "export const execute = ({ script, args }) => args.input === 'plain text' ? 'text' : { output: `${script} ${args.tools ?? ''}` };\n",
+        ),
         (
             "weather.fixture.yaml",
             "tools: true\nskips: { '2': true }\n---\n- { title: tester, input: hi, output: toolTester weather.ai.yaml }\n\
              - { title: none, input: hi, expect: { tools: [] } }\n- { title: skipped, input: hi, output: x }\n\
              - { title: untold, input: hi, expect: { messages: { $exists: false } } }\n\
+             - { title: text, input: plain text, expect: { messages: { $exists: false } } }\n\
              - title: three\n  input: hi\n  output: toolTester\n  expect: { output: weather }\n  outputSchema: { type: string }\n",
         ),
     ]);
     let report = project.report(&["weather.fixture.yaml", "--agent", "custom:agent.mjs"], 1);
     assert_eq!(
         outcomes(&report),
-        [("tester", "passed"), ("none", "failed"), ("skipped", "skipped"), ("untold", "passed"), ("three", "passed")]
+        [
+            ("tester", "passed"),
+            ("none", "failed"),
+            ("skipped", "skipped"),
+            ("untold", "passed"),
+            ("text", "passed"),
+            ("three", "passed")
+        ]
     );
     let run =
         ["run", "weather.fixture.yaml", "--agent", "custom:agent.mjs", "--case", "three", "--report", "jsonl=events"];

@@ -7,6 +7,7 @@
 //!
 //! The store does not know reports and decides nothing: it returns the events as they were written.
 
+mod archive;
 #[cfg(test)]
 mod contract;
 mod record;
@@ -15,6 +16,7 @@ mod sqlite;
 
 use std::path::Path;
 
+pub use archive::{ArchiveError, Imported, export, import};
 pub use record::{RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 pub use selector::{SelectError, Selectable, select_run, select_trial};
 use sqlite::SqliteStore;

@@ -1,0 +1,247 @@
+//! Runs as files: one compressed file for a run, to keep it or to move it to another machine.
+//!
+//! The file is JSON lines, compressed with zstd: a header, the events of the run as they were stored, and an end with the
+//! number of events. The checksum of zstd covers all of it.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+use model::Envelope;
+use serde::{Deserialize, Serialize};
+
+use crate::{RunFilter, Store, StoreError, StoredEvent};
+
+/// Version of the format.
+const VERSION: u32 = 1;
+/// Compression level: a run is exported once and kept for long.
+const LEVEL: i32 = 9;
+/// Number of events that are stored at a time.
+const BATCH: usize = 512;
+/// Maximum length of a line, in bytes. No event comes near to it.
+const LONGEST: u64 = 1 << 30;
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    trialrun_export: u32,
+    run: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct End {
+    events: usize,
+}
+
+/// Imported run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// Full id.
+    pub run: String,
+    /// Number of events.
+    pub events: usize,
+}
+
+/// Reason why a run cannot be exported or imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// The record cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The file cannot be read or written.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The file is not an exported run.
+    #[error("it is not a run that `trialrun export` wrote")]
+    Foreign,
+    /// A newer version wrote the file.
+    #[error("a newer trialrun wrote it: {0}")]
+    Newer(String),
+    /// The file is incomplete, or was changed.
+    #[error("it is damaged: {0}")]
+    Damaged(String),
+    /// The record already has the run.
+    #[error("run {0} is already recorded")]
+    Present(String),
+}
+
+/// Writes the run with that full id to `out`. Returns the number of events.
+///
+/// # Errors
+/// When the run cannot be read, or `out` cannot be written.
+pub fn export(store: &dyn Store, run: &str, out: impl Write) -> Result<usize, ArchiveError> {
+    let mut out = zstd::Encoder::new(out, LEVEL)?;
+    out.include_checksum(true)?;
+    line(&mut out, &Header { trialrun_export: VERSION, run: run.to_owned() })?;
+    let mut events = 0;
+    for event in store.events(run)? {
+        match event? {
+            StoredEvent::Known(envelope) => line(&mut out, &envelope)?,
+            StoredEvent::Unknown(value) => line(&mut out, &value)?,
+        }
+        events += 1;
+    }
+    line(&mut out, &End { events })?;
+    out.finish()?.flush()?;
+    Ok(events)
+}
+
+fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    out.write_all(b"\n")
+}
+
+/// Stores the run that [`export`] wrote to `from`. Of a file that turns out to be damaged nothing stays in the record.
+///
+/// # Errors
+/// When `from` is not a complete exported run, when the record has the run already, or cannot be written.
+pub fn import(store: &mut dyn Store, from: impl Read) -> Result<Imported, ArchiveError> {
+    let mut lines = Lines(BufReader::new(zstd::Decoder::new(from)?), String::new());
+    let header = lines.next().map_err(|_| ArchiveError::Foreign)?.ok_or(ArchiveError::Foreign)?;
+    let Header { trialrun_export, run } = serde_json::from_str(header).map_err(|_| ArchiveError::Foreign)?;
+    if trialrun_export > VERSION {
+        return Err(ArchiveError::Newer(format!("its format is {trialrun_export}, this one reads up to {VERSION}")));
+    }
+    if store.runs(&RunFilter::default())?.iter().any(|row| row.id == run) {
+        return Err(ArchiveError::Present(run));
+    }
+    match append(store, &run, &mut lines) {
+        Ok(events) => Ok(Imported { run, events }),
+        Err(error) => {
+            // The first error is the one to report; a run without its end is shown as interrupted.
+            let _ = store.remove(&run);
+            Err(error)
+        }
+    }
+}
+
+fn append<R: BufRead>(store: &mut dyn Store, run: &str, lines: &mut Lines<R>) -> Result<usize, ArchiveError> {
+    let mut events = 0;
+    let mut batch: Vec<Envelope> = Vec::new();
+    while let Some(line) = lines.next()? {
+        if let Ok(end) = serde_json::from_str::<End>(line) {
+            if end.events != events {
+                let counts = format!("it has {events} of {} events", end.events);
+                return Err(ArchiveError::Damaged(counts));
+            }
+            if lines.next()?.is_some() {
+                return Err(ArchiveError::Damaged("something follows its end".to_owned()));
+            }
+            store.append(&batch)?;
+            return Ok(events);
+        }
+        let envelope: Envelope = serde_json::from_str(line).map_err(|error| unknown(line, &error))?;
+        if &*envelope.run != run {
+            return Err(ArchiveError::Damaged(format!("event {} belongs to another run", envelope.seq)));
+        }
+        batch.push(envelope);
+        events += 1;
+        if batch.len() == BATCH {
+            store.append(&batch)?;
+            batch.clear();
+        }
+    }
+    Err(ArchiveError::Damaged("its end is missing".to_owned()))
+}
+
+/// Returns the error for a line that is not an event of this version.
+fn unknown(line: &str, error: &serde_json::Error) -> ArchiveError {
+    match serde_json::from_str::<serde_json::Value>(line) {
+        Ok(value) if value["v"].as_u64().is_some_and(|version| version > u64::from(model::EVENT_VERSION)) => {
+            ArchiveError::Newer(format!("it has events of version {}", value["v"]))
+        }
+        _ => ArchiveError::Damaged(error.to_string()),
+    }
+}
+
+/// The lines of a file, one at a time.
+struct Lines<R>(R, String);
+
+impl<R: BufRead> Lines<R> {
+    fn next(&mut self) -> Result<Option<&str>, ArchiveError> {
+        self.1.clear();
+        let read = (&mut self.0).take(LONGEST).read_line(&mut self.1);
+        let length = read.map_err(|error| ArchiveError::Damaged(error.to_string()))?;
+        Ok((length > 0).then(|| self.1.trim_end()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Outcome, Summary};
+
+    use super::*;
+    use crate::contract::{RUN, Story};
+
+    /// A record with a run of two trials, of which one has no outcome.
+    fn recorded(folder: &tempfile::TempDir, name: &str) -> Box<dyn Store> {
+        let mut store = empty(folder, name);
+        let mut story = Story::of(RUN);
+        let events =
+            [story.started(&["a", "b"]), story.began("a"), story.began("b"), story.finished("a", Outcome::Passed)];
+        store.append(&events).unwrap();
+        store.append(&[story.calls("b", "ls"), story.over(Summary::default())]).unwrap();
+        store
+    }
+
+    fn empty(folder: &tempfile::TempDir, name: &str) -> Box<dyn Store> {
+        crate::open(&folder.path().join(name), 1).unwrap()
+    }
+
+    fn events(store: &dyn Store) -> Vec<StoredEvent> {
+        store.events(RUN).unwrap().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn an_imported_run_is_the_exported_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, mut to) = (recorded(&folder, "from"), empty(&folder, "to"));
+        let mut file = Vec::new();
+        assert_eq!(export(&*from, RUN, &mut file).unwrap(), 6);
+        assert_eq!(import(&mut *to, file.as_slice()).unwrap(), Imported { run: RUN.to_owned(), events: 6 });
+        assert_eq!(events(&*to), events(&*from));
+        assert_eq!(to.live(RUN).unwrap().len(), 1);
+        let mut again = Vec::new();
+        export(&*to, RUN, &mut again).unwrap();
+        assert_eq!(again, file);
+        let error = import(&mut *to, file.as_slice()).unwrap_err();
+        assert!(matches!(error, ArchiveError::Present(run) if run == RUN));
+        assert_eq!(events(&*to), events(&*from));
+    }
+
+    #[test]
+    fn of_a_damaged_file_nothing_is_recorded() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, mut to) = (recorded(&folder, "from"), empty(&folder, "to"));
+        let mut file = Vec::new();
+        export(&*from, RUN, &mut file).unwrap();
+        for at in 0..file.len() {
+            let mut changed = file.clone();
+            changed[at] ^= 0x20;
+            for damaged in [&changed[..], &file[..at]] {
+                // A few bits, such as the size of the window, do not change what the file says.
+                if import(&mut *to, damaged).is_ok() {
+                    assert_eq!(events(&*to), events(&*from), "{at}");
+                    to.remove(RUN).unwrap();
+                }
+                assert!(to.runs(&RunFilter::default()).unwrap().is_empty(), "{at}");
+            }
+            assert!(import(&mut *to, &file[..at]).is_err(), "{at}");
+        }
+        import(&mut *to, file.as_slice()).unwrap();
+    }
+
+    #[test]
+    fn other_files_and_those_of_newer_versions_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = empty(&folder, "to");
+        let mut refused = |lines: &str| {
+            let file = zstd::encode_all(lines.as_bytes(), 1).unwrap();
+            import(&mut *store, file.as_slice()).unwrap_err().to_string()
+        };
+        assert_eq!(refused("{}\n"), "it is not a run that `trialrun export` wrote");
+        assert!(refused("{\"trialrun_export\":2,\"run\":\"a\"}\n").starts_with("a newer trialrun wrote it"));
+        let header = "{\"trialrun_export\":1,\"run\":\"a\"}\n";
+        assert_eq!(refused(header), "it is damaged: its end is missing");
+        assert_eq!(refused(&format!("{header}{{\"events\":3}}\n")), "it is damaged: it has 0 of 3 events");
+        assert!(refused(&format!("{header}{{\"v\":9}}\n")).starts_with("a newer trialrun wrote it"));
+        assert!(import(&mut *store, &b"not compressed"[..]).is_err());
+    }
+}

@@ -3,8 +3,8 @@
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::command::{
-    check, cleanup, compare, completions, config, doctor, history, init, list, man, prune, reference, regrade, report,
-    schema, show, status, trend,
+    check, cleanup, compare, completions, config, doctor, export, history, import, init, list, man, prune, reference,
+    regrade, report, schema, show, status, trend,
 };
 use crate::global::Global;
 use crate::run_args::RunArgs;
@@ -61,6 +61,10 @@ pub enum Command {
     /// Grade recorded evidence again with today's suite, as a new run
     #[command(alias = "grade")]
     Regrade(regrade::RegradeArgs),
+    /// Write a recorded run to a file
+    Export(export::ExportArgs),
+    /// Add runs to the record from files that `export` wrote
+    Import(import::ImportArgs),
     /// Find and remove sandboxes that a killed run left behind
     #[command(alias = "sandbox-prune")]
     Prune(prune::PruneArgs),

@@ -72,6 +72,8 @@ fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error
         Command::Compare(args) => command::compare::run(&global, &args, terminal),
         Command::Cleanup(args) => command::cleanup::run(&global, &args, terminal),
         Command::Regrade(args) => command::regrade::run(&global, &args, terminal),
+        Command::Export(args) => command::export::run(&global, &args, terminal),
+        Command::Import(args) => command::import::run(&global, &args, terminal),
         Command::Prune(args) => command::prune::run(&global, &args, terminal),
         Command::Schema(args) => command::schema::run(&args, terminal),
         Command::Completions(args) => command::completions::run(&args, terminal),

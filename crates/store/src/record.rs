@@ -64,7 +64,7 @@ pub trait Store: Send {
         Ok(unknown)
     }
 
-    /// Returns the run that `wanted` names: `latest`, `previous`, a label (the newest run with that label) or the
+    /// Returns the run that `wanted` names: `latest`, `previous`, `latest~N`, a label (the newest run with that label) or the
     /// prefix of an id.
     fn select(&self, wanted: &str) -> Result<RunRow, StoreError> {
         let mut rows = self.runs(&RunFilter::default())?;

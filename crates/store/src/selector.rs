@@ -22,6 +22,14 @@ pub enum SelectError {
         /// Name of that run.
         only: String,
     },
+    /// A run was requested that is older than the first.
+    #[error("there is no `{wanted}`: the number of recorded runs is {runs}")]
+    NotSoMany {
+        /// Requested name.
+        wanted: String,
+        /// Number of recorded runs.
+        runs: usize,
+    },
     /// No run has that name.
     #[error("no run is called `{wanted}`; there are {}", near.join(", "))]
     UnknownRun {
@@ -59,8 +67,8 @@ pub enum SelectError {
 /// Number of names that an error lists.
 const LISTED: usize = 5;
 
-/// Returns the index of the run that `wanted` names among `runs`, newest first. `latest` and `previous` take
-/// precedence over labels, and labels over ids; of several runs with one label the newest is selected.
+/// Returns the index of the run that `wanted` names among `runs`, newest first. `latest~2` is the second run before the
+/// latest. `latest`, `latest~N` and `previous` take precedence over labels, and labels over ids; of several runs with one label the newest is selected.
 pub fn select_run(runs: &[impl Selectable], wanted: &str) -> Result<usize, SelectError> {
     let Some(latest) = runs.first() else { return Err(SelectError::NoRuns) };
     match wanted {
@@ -68,6 +76,13 @@ pub fn select_run(runs: &[impl Selectable], wanted: &str) -> Result<usize, Selec
         "previous" if runs.len() > 1 => return Ok(1),
         "previous" => return Err(SelectError::NoPrevious { only: named(latest) }),
         _ => {}
+    }
+    if let Some(back) = wanted.strip_prefix("latest~").and_then(|back| back.parse::<usize>().ok()) {
+        return if back < runs.len() {
+            Ok(back)
+        } else {
+            Err(SelectError::NotSoMany { wanted: wanted.to_owned(), runs: runs.len() })
+        };
     }
     if let Some(found) = runs.iter().position(|run| run.label() == Some(wanted) || run.id() == wanted) {
         return Ok(found);
@@ -173,6 +188,11 @@ mod tests {
     fn a_run_is_named_by_place_label_or_front() {
         assert_eq!(select_run(&RUNS, "latest"), Ok(0));
         assert_eq!(select_run(&RUNS, "previous"), Ok(1));
+        assert_eq!((select_run(&RUNS, "latest~0"), select_run(&RUNS, "latest~3")), (Ok(0), Ok(3)));
+        assert_eq!(
+            select_run(&RUNS, "latest~9").unwrap_err().to_string(),
+            "there is no `latest~9`: the number of recorded runs is 4"
+        );
         assert_eq!(select_run(&RUNS, "0192"), Ok(3));
         assert_eq!(select_run(&RUNS, "0193b"), Ok(0));
         assert_eq!(select_run(&RUNS, "nightly"), Ok(1), "the newest of several with one label");

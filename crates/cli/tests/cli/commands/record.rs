@@ -112,6 +112,42 @@ fn runs_are_named_by_label_by_age_and_by_the_front_of_their_id() {
 }
 
 #[test]
+fn a_run_moves_to_another_record_by_a_file() {
+    let (project, other) = (demo(), demo());
+    project.run(&["run", "--label", "nightly"]);
+    let history = project.run(&["history", "--json"]).json();
+    project.run(&["run"]);
+    let wrote = project.run(&["export", "latest~1", "nightly.run"]).exits(0);
+    assert!(wrote.out.starts_with("Wrote run nightly to nightly.run (finished trials: "), "{}", wrote.said());
+    let file = project.dir().join("nightly.run");
+    let path = file.to_str().unwrap();
+    let recorded = other.run(&["import", path]).exits(0);
+    assert!(recorded.out.starts_with("Recorded run nightly from "), "{}", recorded.said());
+    let report = |project: &testkit::Project| project.run(&["report", "nightly", "--format", "json"]).exits(0).json();
+    assert_eq!(report(&other), report(&project));
+    let again = other.run(&["import", path]).exits(0);
+    assert!(again.out.ends_with("is already recorded.\n"), "{}", again.said());
+    assert_eq!(other.run(&["history", "--json"]).json(), history);
+}
+
+#[test]
+fn a_file_that_is_no_exported_run_changes_nothing() {
+    let project = demo();
+    project.write("a.run", "text");
+    let ran = project.run(&["import", "a.run"]).exits(2);
+    assert!(ran.err.contains("cannot import a.run: it is not a run that `trialrun export` wrote"), "{}", ran.err);
+    let ran = project.run(&["import", "a.run", "b.run"]).exits(2);
+    assert!(ran.err.contains("cannot read b.run"), "{}", ran.err);
+    assert_eq!(project.run(&["history", "--json"]).json(), json!([]));
+    project.run(&["run"]);
+    let ran = project.run(&["export", "latest", "missing/a.run"]).exits(3);
+    assert!(ran.err.contains("cannot write missing/a.run"), "{}", ran.err);
+    // A device, a pipe or a folder must not be replaced.
+    let ran = project.run(&["export", "latest", "."]).exits(2);
+    assert!(ran.err.contains("exists and is not a regular file"), "{}", ran.err);
+}
+
+#[test]
 fn a_recorded_run_is_rendered_again() {
     let project = demo();
     let live = project.run(&["run"]).exits(1);

@@ -1,0 +1,52 @@
+//! `trialrun export`.
+
+use std::fs::Permissions;
+use std::io::BufWriter;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::error::CliError;
+use crate::global::Global;
+use crate::project::Workplace;
+use crate::terminal::Terminal;
+
+/// Arguments of `export`.
+#[derive(Debug, clap::Args)]
+pub struct ExportArgs {
+    /// Run to write: `latest`, `previous`, `latest~N`, a label, or the beginning of an id
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// File to write; an existing file is replaced
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// Writes one run to a file, whole or not at all.
+pub fn run(global: &Global, args: &ExportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let workplace = Workplace::find(global, &[])?;
+    let store = workplace.read_store()?;
+    let row = store.select(&args.run)?;
+    let path = workplace.cwd.join(&args.file);
+    let failed =
+        |error: &dyn std::fmt::Display| CliError::environment(format!("cannot write {}: {error}", args.file.display()));
+    if path.symlink_metadata().is_ok_and(|data| !data.is_file()) {
+        return Err(CliError::usage(format!("{} exists and is not a regular file", args.file.display())));
+    }
+    // A file beside it takes its place when it is complete.
+    let folder = path.parent().unwrap_or(&workplace.cwd);
+    let mut part = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+        .map_err(|error| failed(&error))?;
+    let events = store::export(&*store, &row.id, BufWriter::new(&mut part)).map_err(|error| failed(&error))?;
+    part.as_file().sync_all().map_err(|error| failed(&error))?;
+    part.persist(&path).map_err(|error| failed(&error.error))?;
+    terminal.out(&format!(
+        "Wrote run {} to {} (finished trials: {}, events: {events}).\n",
+        row.label.as_deref().unwrap_or(&row.short),
+        args.file.display(),
+        row.finished,
+    ));
+    Ok(ExitCode::SUCCESS)
+}

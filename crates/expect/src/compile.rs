@@ -3,31 +3,44 @@
 use std::sync::Arc;
 
 use model::decode::Problems;
-use model::{Node, NodeKind, Source, Span, Spanned, nearest};
-use serde_json::Value;
+use model::{Node, NodeKind, Spanned, nearest};
 
 use crate::host::{Function, Host, Invalid};
-use crate::matcher::{Matcher, Rule};
+use crate::matcher::Matcher;
 use crate::meta::{self, Meta};
-use crate::operator::{OPERATORS, Operator, custom::Custom};
-use crate::pattern::{Code, Denied, Items, JsonSchema, Keys, Literal, Never, Regex, Text, Together};
+use crate::notation::{FUNCTION_TAG, REGEX_TAG, SCHEMA_TAG, split_regex};
+use crate::pattern::{Code, Denied, Items, JsonSchema, Key, Keys, Literal, Never, Regex, Text, Together};
 use crate::place::Place;
+use crate::rule::Rule;
 use crate::rules::Rules;
 use crate::schema;
 use crate::text_diff::TextDiff;
 
-/// Tag of a regular expression.
-pub const REGEX_TAG: &str = "!re";
-/// Tag of a JSON Schema.
-pub const SCHEMA_TAG: &str = "!json-schema";
-/// Tag of a function in a module. The text identifies the function for the host.
-pub const FUNCTION_TAG: &str = "!function";
+/// An operator. `docs/reference/operators.md` describes it and has its examples.
+#[derive(Debug)]
+pub struct Operator {
+    /// Name with the `$`.
+    pub name: &'static str,
+    /// Its meaning, in one sentence.
+    pub summary: &'static str,
+    pub(crate) read: Read,
+}
 
-/// Operator that negates its operand.
-const NOT: &str = "$not";
+/// Function that reads an operand. Returns `None` if the operand is invalid, which has been reported.
+pub(crate) type Read = fn(&mut Compiler<'_>, &Node) -> Option<Box<dyn Rule>>;
+
+/// Operators that a compiler knows.
+pub struct Operators {
+    /// The built-in operators.
+    pub built_in: &'static [Operator],
+    /// Creates the rule of a custom operator from its name, its function and its operand.
+    pub custom: fn(&str, Function, &Node) -> Box<dyn Rule>,
+}
 
 /// Compiler of expectations.
 pub struct Compiler<'a> {
+    /// Operators that it knows, apart from the names of the custom ones, which are in `rules`.
+    pub operators: &'a Operators,
     /// Rules for all expectations.
     pub rules: &'a Rules,
     /// Host that provides regular expressions and code.
@@ -61,7 +74,7 @@ impl Compiler<'_> {
         let operators: Vec<usize> = (0..entries.len()).filter(is_operator).collect();
         let has_shorthands = meta::has_shorthands(entries, !operators.is_empty());
         let meta = Meta::read(node, !operators.is_empty(), self.problems);
-        let is_meta = |key: &str| key == meta::CONTAINER || (has_shorthands && meta::SHORTHANDS.contains(&key));
+        let is_meta = |key: &str| key == meta::CONTAINER || (has_shorthands && meta::is_meta(key));
         let is_data =
             |(at, (key, _)): &(usize, &(Spanned<String>, Node))| !operators.contains(at) && !is_meta(&key.value);
         let data: Vec<(Spanned<String>, Node)> =
@@ -106,7 +119,7 @@ impl Compiler<'_> {
         if !name.starts_with('$') {
             return None;
         }
-        let built_in = || OPERATORS.iter().find(|operator| operator.name == name).map(Known::BuiltIn);
+        let built_in = || self.operators.built_in.iter().find(|operator| operator.name == name).map(Known::BuiltIn);
         let custom = || self.rules.operator(name).map(Known::Custom);
         if self.rules.allow_override { custom().or_else(built_in) } else { built_in().or_else(custom) }
     }
@@ -123,24 +136,27 @@ impl Compiler<'_> {
 
     fn apply(&mut self, name: &Spanned<String>, operand: &Node) -> Option<Box<dyn Rule>> {
         match self.operator(&name.value)? {
-            Known::BuiltIn(operator) => {
-                let rule = (operator.read)(self, operand)?;
-                Some(if operator.name == NOT { Box::new(Denied { rule }) } else { rule })
-            }
-            Known::Custom(function) => {
-                let function = function.clone();
-                Some(Box::new(Custom::read(&name.value, function, operand)))
-            }
+            Known::BuiltIn(operator) => (operator.read)(self, operand),
+            Known::Custom(function) => Some((self.operators.custom)(&name.value, function.clone(), operand)),
         }
     }
 
     /// Reads the keys of a map that are not operators.
     fn keys(&mut self, node: &Node) -> Keys {
-        let NodeKind::Map(entries) = &node.kind else { return Keys::none(Place::of(node)) };
-        for (key, value) in entries {
-            self.doubt(key, value);
+        let entries = if let NodeKind::Map(entries) = &node.kind { entries.as_slice() } else { &[] };
+        let mut read = Vec::with_capacity(entries.len());
+        for (name, value) in entries {
+            self.doubt(name, value);
+            let matcher = self.matcher(value);
+            match Key::read(&name.value, self.host.as_ref()) {
+                Ok(key) => read.push((key, matcher)),
+                Err(invalid) => {
+                    let place = Node { span: name.span, ..value.clone() };
+                    self.problems.push(invalid.diagnostic(&place));
+                }
+            }
         }
-        Keys::read(self, node, entries)
+        Keys { entries: read, place: Place::of(node) }
     }
 
     /// Reports a key that looks like an operator but is not one.
@@ -148,9 +164,9 @@ impl Compiler<'_> {
         if !key.value.starts_with('$') || key.value == "$" || meta::SHORTHANDS.contains(&key.value.as_str()) {
             return;
         }
+        let built_in = self.operators.built_in.iter().map(|operator| operator.name);
         let custom = self.rules.operators.iter().map(|(name, _)| name.as_str());
-        let near = nearest(&key.value, OPERATORS.iter().map(|operator| operator.name).chain(custom))
-            .or_else(|| meta::near(&key.value));
+        let near = nearest(&key.value, built_in.chain(custom)).or_else(|| meta::near(&key.value));
         let place = value.source.excerpt(key.span);
         let message = format!("there is no operator `{}`", key.value);
         self.problems.push(match near {
@@ -213,8 +229,17 @@ impl Compiler<'_> {
     }
 
     fn refuse(&mut self, node: &Node, invalid: &Invalid) -> Box<dyn Rule> {
-        self.problems.push(refused(node, invalid));
+        self.problems.push(invalid.diagnostic(node));
         nothing(node)
+    }
+
+    /// Compiles the operand of `operator`, a list of expectations.
+    pub fn list(&mut self, operand: &Node, operator: &str) -> Option<Vec<Matcher>> {
+        let NodeKind::List(items) = &operand.kind else {
+            self.wrong_operand(operand, operator, "a list of expectations");
+            return None;
+        };
+        Some(items.iter().map(|item| self.matcher(item)).collect())
     }
 
     /// Reports that the operand of `operator` has the wrong type.
@@ -232,9 +257,7 @@ fn schema_names_its_dialect(entries: &[(Spanned<String>, Node)]) -> bool {
     if !dialect.as_str().is_some_and(|text| text.contains("://")) {
         return false;
     }
-    let says_more = |(key, _): &(Spanned<String>, Node)| {
-        key.value != DIALECT && key.value != meta::CONTAINER && !meta::SHORTHANDS.contains(&key.value.as_str())
-    };
+    let says_more = |(key, _): &(Spanned<String>, Node)| key.value != DIALECT && !meta::is_meta(&key.value);
     if !entries.iter().any(says_more) {
         return false;
     }
@@ -250,34 +273,7 @@ fn schema_names_its_dialect(entries: &[(Spanned<String>, Node)]) -> bool {
     schema::looks_like_schema(&Node { kind: NodeKind::Map(rest), ..dialect.clone() })
 }
 
-/// Returns the error for a text in the user's file, with the exact position if that can be determined.
-pub fn refused(node: &Node, invalid: &Invalid) -> model::Diagnostic {
-    let written = node.source.text.get(node.span.start()..node.span.end()).unwrap_or_default();
-    // Escapes and folding change offsets, so a position can only be given if the text is written literally.
-    let inside = invalid.range.as_ref().zip(node.as_str()).and_then(|(range, text)| {
-        let offset = node.span.start() + written.find(text)?;
-        Some(Span::new(offset + range.start, offset + range.end))
-    });
-    let problem = model::Diagnostic::error(&invalid.message).at(node.source.excerpt(inside.unwrap_or(node.span)));
-    match &invalid.help {
-        Some(help) => problem.help(help),
-        None => problem,
-    }
-}
-
 /// Returns the rule that replaces an invalid one.
 fn nothing(node: &Node) -> Box<dyn Rule> {
     Box::new(Never { place: Place::of(node) })
-}
-
-/// Splits `/source/flags` into the source and the flags, if `text` has that form.
-pub fn split_regex(text: &str) -> Option<(&str, &str)> {
-    let (source, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
-    let known = |(at, flag): (usize, char)| "dgimsuvy".contains(flag) && !flags[..at].contains(flag);
-    (!source.is_empty() && flags.char_indices().all(known)).then_some((source, flags))
-}
-
-/// Creates a tree for a value from code, which is not in a file.
-pub fn node_of(value: &Value) -> Node {
-    Node::from_json(value, &Source::new("", ""))
 }

@@ -7,13 +7,12 @@ use std::borrow::Cow;
 use model::decode::Problems;
 use serde_json::{Map, Value, json};
 
-use crate::compile::node_of;
 use crate::found::{Flaw, Found, Pass};
 use crate::host::Naming;
-use crate::matcher::At;
 use crate::path;
 use crate::place::Place;
 use crate::returned;
+use crate::rule::At;
 use crate::rules::{Rules, Strict};
 use crate::strategy::{self, Strategy};
 use crate::value;
@@ -74,7 +73,7 @@ pub(crate) fn at<'a>(context: &Value, above: &At<'a>) -> At<'a> {
 /// Returns the rules for a returned context: those of the case, with the operator's overrides.
 pub(crate) fn rules<'r>(context: &Value, rules: &'r Rules, problems: &mut Problems) -> Cow<'r, Rules> {
     let strict = match context.get("strict") {
-        Some(strict) if *strict != rules.strict.to_json() => Strict::read(&node_of(strict), problems),
+        Some(strict) if *strict != rules.strict.to_json() => Strict::read(&value::node_of(strict), problems),
         _ => rules.strict,
     };
     let diff_permissive = context.get("diffPermissive").and_then(Value::as_bool).or(rules.diff_permissive);

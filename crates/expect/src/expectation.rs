@@ -13,8 +13,10 @@ use crate::compile::Compiler;
 use crate::found::Found;
 use crate::host::Host;
 use crate::idle;
-use crate::matcher::{At, Matcher, Run};
+use crate::matcher::Matcher;
+use crate::operator::ALL;
 use crate::place::Place;
+use crate::rule::{At, Run};
 use crate::rules::Rules;
 use crate::strategy::Strategy;
 use crate::text_diff::TextDiff;
@@ -89,9 +91,9 @@ impl Expectation {
         read: impl FnOnce(&mut Compiler<'_>) -> Matcher,
     ) -> Self {
         let host: Arc<dyn Host> = Arc::new(Allowed(Arc::clone(host)));
-        let mut compiler = Compiler { rules: &rules, host: &host, diff: None, problems, critical: false };
-        let diff = diff.and_then(|node| TextDiff::read(node, &mut compiler));
-        compiler.diff = diff.as_ref();
+        let diff = diff.and_then(|node| TextDiff::read(node, &host, problems));
+        let mut compiler =
+            Compiler { operators: &ALL, rules: &rules, host: &host, diff: diff.as_ref(), problems, critical: false };
         let matcher = read(&mut compiler);
         Self { matcher, rules, diff, host, key }
     }
@@ -99,8 +101,7 @@ impl Expectation {
     /// Judges `actual`, or a missing value if it is `None`.
     pub fn judge(&self, actual: Option<&Value>, data: &Data) -> Found {
         let run = Run {
-            host: &*self.host,
-            shared_host: &self.host,
+            host: &self.host,
             rules: &self.rules,
             diff: self.diff.as_ref(),
             data: &data.variables,

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use model::{Diagnostic, Node, Span};
 use serde_json::Value;
 
 use crate::strategy::Strategy;
@@ -70,6 +71,23 @@ pub struct Invalid {
     pub range: Option<Range<usize>>,
     /// Suggestion for the user.
     pub help: Option<String>,
+}
+
+impl Invalid {
+    /// Returns the error for `node`, in which the text is written, with the exact position if that can be determined.
+    pub fn diagnostic(&self, node: &Node) -> Diagnostic {
+        let written = node.source.text.get(node.span.start()..node.span.end()).unwrap_or_default();
+        // Escapes and folding change offsets, so a position can only be given if the text is written literally.
+        let inside = self.range.as_ref().zip(node.as_str()).and_then(|(range, text)| {
+            let offset = node.span.start() + written.find(text)?;
+            Some(Span::new(offset + range.start, offset + range.end))
+        });
+        let problem = Diagnostic::error(&self.message).at(node.source.excerpt(inside.unwrap_or(node.span)));
+        match &self.help {
+            Some(help) => problem.help(help),
+            None => problem,
+        }
+    }
 }
 
 /// Error of code that did not return.

@@ -4,8 +4,8 @@
 use model::decode::Problems;
 use model::{Diagnostic, Excerpt, Node, NodeKind};
 
-use crate::compile::SCHEMA_TAG;
 use crate::meta::{self, Meta};
+use crate::notation::SCHEMA_TAG;
 use crate::rules::Rules;
 use crate::schema;
 
@@ -31,7 +31,7 @@ fn tell_inside(node: &Node, rules: &Rules, problems: &mut Problems) {
         NodeKind::Map(entries) if is_data(node, rules) => {
             for (key, value) in entries {
                 let name = key.value.as_str();
-                if rules.operator(name).is_some() || name == meta::CONTAINER || meta::SHORTHANDS.contains(&name) {
+                if rules.operator(name).is_some() || meta::is_meta(name) {
                     continue;
                 }
                 if OF_ONE.contains(&name) {

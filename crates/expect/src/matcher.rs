@@ -1,30 +1,19 @@
 //! Compiled expectation of one value.
 
 use std::borrow::Cow;
-use std::cell::Cell;
 
 use model::Detail;
 use serde_json::Value;
 
 use crate::found::{Flaw, Found, Pass};
-use crate::host::Host;
 use crate::meta::Meta;
-use crate::path;
 use crate::place::Place;
 use crate::returned;
-use crate::rules::Rules;
-use crate::strategy::Strategy;
-use crate::text_diff::TextDiff;
+use crate::rule::{At, Rule};
 use crate::weight::{NOISE, final_score, settled};
 
 /// Maximum depth of matching. Only a custom operator that matches its own value again can reach it.
 const MOST_DEPTH: usize = 200;
-
-/// Rule that judges one value.
-pub trait Rule: std::fmt::Debug + Send + Sync {
-    /// Judges `actual`, or a missing value if it is `None`.
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found;
-}
 
 /// Compiled expectation of one value, with its metadata.
 #[derive(Debug)]
@@ -38,91 +27,6 @@ pub struct Matcher {
     /// True if the whole fails when this, or some part of it, is not met. Always false for a penalty, which need not
     /// be met.
     pub critical: bool,
-}
-
-/// Shared state of a whole match.
-pub struct Run<'a> {
-    /// Host that runs code and regular expressions.
-    pub host: &'a dyn Host,
-    /// The same host, for expressions that are compiled while matching.
-    pub shared_host: &'a std::sync::Arc<dyn Host>,
-    /// Rules of the expectation.
-    pub rules: &'a Rules,
-    /// Text comparison of the case.
-    pub diff: Option<&'a TextDiff>,
-    /// Variables for expressions and operators.
-    pub data: &'a Value,
-    /// Input of the case.
-    pub input: Option<&'a Value>,
-    /// The case as written.
-    pub fixture: &'a Value,
-    /// Number of matches that custom operators requested while other operators were waiting.
-    pub asked: Cell<usize>,
-}
-
-/// Current position in the value, with the inherited options.
-#[derive(Clone)]
-pub struct At<'a> {
-    /// Shared state.
-    pub run: &'a Run<'a>,
-    /// Path.
-    pub key: String,
-    /// True if the key exists, whatever its value is.
-    pub present: bool,
-    /// Threshold of scores without a threshold of their own.
-    pub threshold: Option<f64>,
-    /// True if a failure here fails the whole.
-    pub critical: bool,
-    /// Strategy for combining the items of this value, if the enclosing operator sets one.
-    pub strategy: Option<Strategy>,
-    /// True if text differences are not needed.
-    pub quiet: bool,
-    /// True if a mismatch counts as a success, so that an error of the user must not look like a mismatch.
-    pub negated: bool,
-    /// Depth, to stop infinite recursion.
-    pub depth: usize,
-    /// Number of custom operators that wait for this result.
-    pub waiting: usize,
-}
-
-impl<'a> At<'a> {
-    /// Creates the initial position, at `key`.
-    pub fn root(run: &'a Run<'a>, key: &str) -> Self {
-        Self {
-            run,
-            key: key.to_owned(),
-            present: false,
-            threshold: None,
-            critical: false,
-            strategy: None,
-            quiet: false,
-            negated: run.rules.denied,
-            depth: 0,
-            waiting: 0,
-        }
-    }
-
-    /// Returns the position of a part of the value, at `key` relative to this one. An empty `key` stays at the same
-    /// path.
-    pub fn below(&self, key: &str) -> Self {
-        Self { strategy: None, depth: self.depth + 1, ..self.called(path::below(&self.key, key)) }
-    }
-
-    /// Returns the same position with another path.
-    fn called(&self, key: String) -> Self {
-        let Self { run, key: _, present, threshold, critical, strategy, quiet, negated, depth, waiting } = *self;
-        Self { run, key, present, threshold, critical, strategy, quiet, negated, depth, waiting }
-    }
-
-    /// Returns the position of a part of which only the verdict is needed.
-    pub fn quietly(&self) -> Self {
-        Self { quiet: true, ..self.below("") }
-    }
-
-    /// Returns the position of item `index` of an operator with `count` items.
-    pub fn item(&self, operator: &str, index: usize, count: usize) -> Self {
-        if count > 1 { self.below(&format!("{operator}[{index}]")) } else { self.below("") }
-    }
 }
 
 impl Matcher {

@@ -13,6 +13,11 @@ pub const CONTAINER: &str = "$meta";
 pub const SHORTHANDS: [&str; 7] =
     ["$score", "$critical", "$title", "$description", "$dimension", "$strategy", "$threshold"];
 
+/// True if `key` is a key of metadata.
+pub fn is_meta(key: &str) -> bool {
+    key == CONTAINER || SHORTHANDS.contains(&key)
+}
+
 /// Metadata of an expectation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Meta {

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::found::{Flaw, Found, Pass};
 use crate::kept::kept;
-use crate::matcher::At;
 use crate::place::Place;
+use crate::rule::At;
 use crate::value;
 use crate::weight::NOISE;
 

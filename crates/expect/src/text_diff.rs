@@ -6,13 +6,13 @@ use model::decode::{Fields, Problems};
 use model::{Node, NodeKind, Part, Segment};
 use serde_json::Value;
 
-use crate::compile::{Compiler, REGEX_TAG, refused, split_regex};
 use crate::diff::{self, Coverage, Item, KINDS, Kind, Options};
 use crate::found::{Flaw, Found, Pass};
-use crate::host::Pattern;
-use crate::matcher::At;
+use crate::host::{Host, Pattern};
 use crate::meta::Meta;
+use crate::notation::{REGEX_TAG, split_regex};
 use crate::place::Place;
+use crate::rules::Rules;
 use crate::value;
 
 /// Comparison of texts. By default, the kind of diff is chosen automatically, and no change is allowed.
@@ -36,45 +36,42 @@ struct Allowed {
 impl TextDiff {
     /// Reads the value of `diff` in a case: `true`, a kind, a list of changes, or a map of `type`, `items`,
     /// `permissive` and the options of the kinds. Returns `None` for `false` or null.
-    pub fn read(node: &Node, compiler: &mut Compiler<'_>) -> Option<Self> {
+    pub fn read(node: &Node, host: &Arc<dyn Host>, problems: &mut Problems) -> Option<Self> {
         match &node.kind {
             NodeKind::Bool(false) | NodeKind::Null => None,
             NodeKind::Bool(true) => Some(Self::default()),
             NodeKind::String(_) => {
-                let kind = model::decode::choice(node, "`diff`", KINDS, compiler.problems)?;
+                let kind = model::decode::choice(node, "`diff`", KINDS, problems)?;
                 Some(Self { kind, ..Self::default() })
             }
-            NodeKind::List(_) => Some(Self { kind: Some(Kind::Chars), ..Self::default() }.with_items(node, compiler)),
+            NodeKind::List(_) => {
+                Some(Self { kind: Some(Kind::Chars), ..Self::default() }.with_items(node, host, problems))
+            }
             NodeKind::Map(_) => {
-                let mut problems = Problems::new();
-                let read = Fields::of(node, "`diff`", &mut problems).map(|mut fields| {
-                    let diff = Self::of_fields(&mut fields, compiler);
-                    fields.finish(&mut problems);
-                    diff
-                });
-                compiler.problems.extend(problems);
-                read
+                let mut fields = Fields::of(node, "`diff`", problems)?;
+                let diff = Self::of_fields(&mut fields, host, problems);
+                fields.finish(problems);
+                Some(diff)
             }
             NodeKind::Number(_) => {
-                compiler.problems.push(
-                    node.error(format!("`diff` must be true, a kind, a list or a map, not {}", node.kind_name())),
-                );
+                let message = format!("`diff` must be true, a kind, a list or a map, not {}", node.kind_name());
+                problems.push(node.error(message));
                 None
             }
         }
     }
 
     /// Reads the fields that a `diff` map and the operand of `$diff` have in common.
-    pub fn of_fields(fields: &mut Fields<'_>, compiler: &mut Compiler<'_>) -> Self {
-        let kind = fields.choice("type", KINDS, compiler.problems);
-        let options = Options::read(fields, compiler.problems);
-        let permissive = fields.boolean("permissive", compiler.problems);
+    pub fn of_fields(fields: &mut Fields<'_>, host: &Arc<dyn Host>, problems: &mut Problems) -> Self {
+        let kind = fields.choice("type", KINDS, problems);
+        let options = Options::read(fields, problems);
+        let permissive = fields.boolean("permissive", problems);
         let diff = Self { kind: kind.flatten(), options, items: None, permissive };
         match fields.get("items") {
             // With a list of changes, the default kind is characters.
             Some(items) => {
                 let kind = if kind.is_some() { diff.kind } else { Some(Kind::Chars) };
-                Self { kind, ..diff }.with_items(items, compiler)
+                Self { kind, ..diff }.with_items(items, host, problems)
             }
             None => diff,
         }
@@ -84,45 +81,43 @@ impl TextDiff {
     /// options.
     pub fn or(self, case: Option<&Self>) -> Self {
         let Some(case) = case else { return self };
-        let says_kind = self.kind.is_some();
         Self {
-            kind: if says_kind { self.kind } else { case.kind },
+            kind: self.kind.or(case.kind),
             items: self.items.or_else(|| case.items.clone()),
             permissive: self.permissive.or(case.permissive),
             options: if self.options == Options::default() { case.options.clone() } else { self.options },
         }
     }
 
-    fn with_items(self, node: &Node, compiler: &mut Compiler<'_>) -> Self {
+    fn with_items(self, node: &Node, host: &Arc<dyn Host>, problems: &mut Problems) -> Self {
         let NodeKind::List(items) = &node.kind else {
-            compiler.problems.push(node.error(format!("the changes must be a list, not {}", node.kind_name())));
+            problems.push(node.error(format!("the changes must be a list, not {}", node.kind_name())));
             return self;
         };
-        let items = items.iter().filter_map(|item| Allowed::read(item, compiler)).collect();
+        let items = items.iter().filter_map(|item| Allowed::read(item, host, problems)).collect();
         Self { items: Some(Arc::new(items)), ..self }
     }
 
     /// Compares `actual`, which is trimmed, with `expected`. Line breaks around the expected text do not count, and
     /// neither does the break at the end of a last line. Changes may be listed with these breaks or without.
-    pub fn judge(&self, actual: &str, expected: &str, at: &At<'_>, place: &Place) -> Found {
+    /// The difference is not computed for reports if `quiet`.
+    pub fn judge(&self, actual: &str, expected: &str, rules: &Rules, quiet: bool, place: &Place) -> Found {
         let inner = without_outer_breaks(expected);
         let is_of_lines = self.kind.unwrap_or_else(|| diff::auto(inner, actual)) == Kind::Lines;
+        let compare = |actual: &str, expected: &str| self.compare(actual, expected, rules, quiet, place);
         if self.items.is_none() || (inner == expected && !is_of_lines) {
-            return self.compare(actual, inner, at, place);
+            return compare(actual, inner);
         }
-        let as_written = self.compare(actual, expected, at, place);
+        let as_written = compare(actual, expected);
         if as_written.pass != Pass::No {
             return as_written;
         }
-        let inner = if is_of_lines {
-            self.compare(&format!("{actual}\n"), &format!("{inner}\n"), at, place)
-        } else {
-            self.compare(actual, inner, at, place)
-        };
+        let inner =
+            if is_of_lines { compare(&format!("{actual}\n"), &format!("{inner}\n")) } else { compare(actual, inner) };
         if inner.pass == Pass::No && inner.score < as_written.score { as_written } else { inner }
     }
 
-    fn compare(&self, actual: &str, expected: &str, at: &At<'_>, place: &Place) -> Found {
+    fn compare(&self, actual: &str, expected: &str, rules: &Rules, quiet: bool, place: &Place) -> Found {
         let differ = |segments: Vec<Segment>| {
             let expected = Value::from(expected);
             let flaw = Flaw::new(place, format!("expected {}", value::shown(Some(&expected)))).diff(segments);
@@ -131,37 +126,40 @@ impl TextDiff {
         // If the texts differ, so do their characters. The diff is not computed if it is not needed.
         let plain = self.items.is_none() && self.options == Options::default();
         let kind = self.kind.unwrap_or_else(|| diff::auto(expected, actual));
-        if at.quiet && plain && kind == Kind::Chars && actual != expected {
+        if quiet && plain && kind == Kind::Chars && actual != expected {
             return differ(Vec::new());
         }
         let diff = diff::diff(expected, actual, self.kind, &self.options);
         match &self.items {
-            Some(items) => self.with_allowed(&diff, items, (actual, expected), at, place),
-            None if diff.has_changes() => differ(drawn(&diff, at)),
+            Some(items) => {
+                let flaw = |message: String| {
+                    let flaw = Flaw::new(place, message).expected(expected.into()).actual(Some(&actual.into()));
+                    flaw.diff(drawn(&diff, quiet))
+                };
+                self.with_allowed(&diff, items, rules, place, &flaw)
+            }
+            None if diff.has_changes() => differ(drawn(&diff, quiet)),
             None => Found::full(),
         }
     }
 
+    /// Judges `diff` by the changes that are allowed. `flaw` creates a mismatch with a message.
     fn with_allowed(
         &self,
         diff: &diff::Diff,
         allowed: &[Allowed],
-        (actual, expected): (&str, &str),
-        at: &At<'_>,
+        rules: &Rules,
         place: &Place,
+        flaw: &dyn Fn(String) -> Flaw,
     ) -> Found {
-        let permissive = self.permissive.or(at.run.rules.diff_permissive).unwrap_or_default();
+        let permissive = self.permissive.or(rules.diff_permissive).unwrap_or_default();
         let items: Vec<Item<Arc<dyn Pattern>>> = allowed.iter().map(|allowed| allowed.item.clone()).collect();
         let mut matches = |pattern: &Arc<dyn Pattern>, text: &str| pattern.is_match(text);
-        let coverage = match diff::cover(diff, &items, permissive, at.run.rules.strict.diff, &mut matches) {
+        let coverage = match diff::cover(diff, &items, permissive, rules.strict.diff, &mut matches) {
             Ok(coverage) => coverage,
             Err(stopped) => return Found::unknown(Flaw::new(place, stopped)),
         };
-        let mut found = Found::scored(score(allowed, &coverage, at), Pass::of(coverage.passes()));
-        let flaw = |message: String| {
-            let flaw = Flaw::new(place, message).expected(expected.into()).actual(Some(&actual.into()));
-            flaw.diff(drawn(diff, at))
-        };
+        let mut found = Found::scored(score(allowed, &coverage, rules), Pass::of(coverage.passes()));
         if !coverage.passes() {
             found.flaws.push(flaw(because(allowed, &coverage)));
         }
@@ -181,7 +179,7 @@ impl TextDiff {
 }
 
 /// Returns the difference between two texts for reports, or nothing if it is not needed.
-fn drawn(diff: &diff::Diff, at: &At<'_>) -> Vec<Segment> {
+fn drawn(diff: &diff::Diff, quiet: bool) -> Vec<Segment> {
     /// Maximum length of a stored diff, in characters.
     const MOST: usize = 2_000;
     let segment = |segment: diff::Segment| Segment {
@@ -192,7 +190,7 @@ fn drawn(diff: &diff::Diff, at: &At<'_>) -> Vec<Segment> {
         },
         text: segment.text,
     };
-    if at.quiet { Vec::new() } else { diff::drawn(diff, MOST).into_iter().map(segment).collect() }
+    if quiet { Vec::new() } else { diff::drawn(diff, MOST).into_iter().map(segment).collect() }
 }
 
 /// Removes the line breaks around `text`, because a text block in a file ends with a line break that is not intended.
@@ -205,7 +203,7 @@ fn without_outer_breaks(text: &str) -> &str {
 }
 
 /// Returns the score of the covered items and of the absence of other changes.
-fn score(allowed: &[Allowed], coverage: &Coverage, at: &At<'_>) -> f64 {
+fn score(allowed: &[Allowed], coverage: &Coverage, rules: &Rules) -> f64 {
     let mut weights: Vec<Option<f64>> = allowed.iter().map(|allowed| allowed.meta.weight).collect();
     if coverage.closed {
         weights.push(None);
@@ -213,7 +211,7 @@ fn score(allowed: &[Allowed], coverage: &Coverage, at: &At<'_>) -> f64 {
     if weights.is_empty() {
         return 1.0;
     }
-    let shares = at.run.rules.budget.together(&weights);
+    let shares = rules.budget.together(&weights);
     let covered = coverage.covered.iter().copied().chain(coverage.closed.then_some(coverage.uncovered.is_empty()));
     shares.iter().zip(covered).filter(|(_, covered)| *covered).map(|(share, _)| share).sum()
 }
@@ -231,27 +229,27 @@ fn because(allowed: &[Allowed], coverage: &Coverage) -> String {
 }
 
 impl Allowed {
-    fn read(node: &Node, compiler: &mut Compiler<'_>) -> Option<Self> {
-        let meta = Meta::read(node, true, compiler.problems);
-        let mut fields = Fields::of(node, "a listed change", compiler.problems)?;
+    fn read(node: &Node, host: &Arc<dyn Host>, problems: &mut Problems) -> Option<Self> {
+        let meta = Meta::read(node, true, problems);
+        let mut fields = Fields::of(node, "a listed change", problems)?;
         let mut item = Item::default();
         let mut written = String::new();
         if let Some(value) = fields.get("value").filter(|value| !matches!(value.kind, NodeKind::Null)) {
             written = value::shown(Some(&value.to_json()));
-            item.value = pattern(value, compiler);
+            item.value = pattern(value, host, problems);
         }
         if let Some(path) = fields.get("path") {
             written = format!("{} {written}", value::shown(Some(&path.to_json()))).trim_end().to_owned();
-            item.path = pattern(path, compiler);
+            item.path = pattern(path, host, problems);
         }
         item.val = fields.get("val").map(Node::to_json);
-        item.added = fields.boolean("added", compiler.problems);
-        item.removed = fields.boolean("removed", compiler.problems);
-        item.required = fields.boolean("required", compiler.problems).unwrap_or_default();
+        item.added = fields.boolean("added", problems);
+        item.removed = fields.boolean("removed", problems);
+        item.required = fields.boolean("required", problems).unwrap_or_default();
         for known in crate::meta::SHORTHANDS.iter().chain([&crate::meta::CONTAINER]) {
             fields.get(known);
         }
-        fields.finish(compiler.problems);
+        fields.finish(problems);
         let sign = match (item.added, item.removed) {
             (Some(true), _) => "+",
             (_, Some(true)) => "-",
@@ -262,25 +260,17 @@ impl Allowed {
 }
 
 /// Reads a text or a regular expression. Any other value is converted to JSON.
-fn pattern(node: &Node, compiler: &mut Compiler<'_>) -> Option<diff::Pattern<Arc<dyn Pattern>>> {
+fn pattern(node: &Node, host: &Arc<dyn Host>, problems: &mut Problems) -> Option<diff::Pattern<Arc<dyn Pattern>>> {
     let json = node.to_json();
     let text = value::text(&json);
     let tagged = node.tag.as_deref() == Some(REGEX_TAG);
     let regex = split_regex(&text).or_else(|| tagged.then_some((&*text, "")));
     let Some((source, flags)) = regex else { return Some(diff::Pattern::Text(text.into_owned())) };
-    match compiler.host.regex(source, flags) {
+    match host.regex(source, flags) {
         Ok(pattern) => Some(diff::Pattern::Regex(pattern)),
         Err(invalid) => {
-            compiler.problems.push(refused(node, &invalid));
+            problems.push(invalid.diagnostic(node));
             None
         }
-    }
-}
-
-/// Returns the text of a value for a diff, trimmed like every compared text.
-pub fn text_of(actual: Option<&Value>) -> Option<&str> {
-    match actual {
-        Some(Value::String(text)) => Some(text.trim()),
-        _ => None,
     }
 }

@@ -24,7 +24,7 @@ use model::{Node, NodeKind, Span, Spanned, nearest};
 use self::denial::is_denial;
 use crate::compile::Compiler;
 use crate::matcher::Matcher;
-use crate::meta;
+use crate::meta::{self, is_meta};
 use crate::path;
 use crate::pattern::{ALL_CALLS, CONVERSATION, NO_CALLS, OWN_CALLS};
 
@@ -140,10 +140,6 @@ fn unweighted(node: Node) -> Node {
     };
     let rest = entries.iter().filter(|(key, _)| !is_short(&key.value)).map(without).collect();
     Node { kind: NodeKind::Map(rest), ..node }
-}
-
-fn is_meta(key: &str) -> bool {
-    key == meta::CONTAINER || meta::SHORTHANDS.contains(&key)
 }
 
 /// False for null, `false`, 0 and an empty text, which make no requirement on the calls and are compared with the

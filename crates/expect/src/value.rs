@@ -2,7 +2,11 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::io;
 
+use model::{Node, Source};
+use serde::Serialize;
+use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use serde_json::{Number, Value};
 
 /// True if two values are deeply equal. 1 and 1.0 are the same number, and the order of keys does not matter.
@@ -60,43 +64,27 @@ pub fn text(value: &Value) -> Cow<'_, str> {
 
 /// Returns compact JSON, with integers without a fraction.
 pub fn json(value: &Value) -> String {
-    let mut out = String::new();
-    write(value, &mut out);
-    out
+    let mut out = Vec::new();
+    let written = value.serialize(&mut Serializer::with_formatter(&mut out, WholeFloats));
+    written.ok().and_then(|()| String::from_utf8(out).ok()).unwrap_or_default()
 }
 
-fn write(value: &Value, out: &mut String) {
-    match value {
-        Value::Number(number) => match number.as_f64() {
-            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 1e15 => {
-                out.push_str(&format!("{float:.0}"));
-            }
-            _ => out.push_str(&number.to_string()),
-        },
-        Value::Array(items) => {
-            out.push('[');
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                write(item, out);
-            }
-            out.push(']');
+/// Compact format in which floats without a fraction are written like integers.
+struct WholeFloats;
+
+impl Formatter for WholeFloats {
+    fn write_f64<W: io::Write + ?Sized>(&mut self, writer: &mut W, float: f64) -> io::Result<()> {
+        if float.fract() == 0.0 && float.abs() < 1e15 {
+            write!(writer, "{float:.0}")
+        } else {
+            CompactFormatter.write_f64(writer, float)
         }
-        Value::Object(map) => {
-            out.push('{');
-            for (at, (key, item)) in map.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                out.push_str(&Value::from(key.as_str()).to_string());
-                out.push(':');
-                write(item, out);
-            }
-            out.push('}');
-        }
-        other => out.push_str(&other.to_string()),
     }
+}
+
+/// Returns the tree of a value from code, which is not in a file.
+pub fn node_of(value: &Value) -> Node {
+    Node::from_json(value, &Source::new("", ""))
 }
 
 /// Returns the type of a value, with its article. Returns "nothing" for a missing value.

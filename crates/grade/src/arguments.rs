@@ -98,7 +98,8 @@ mod tests {
 
     use super::*;
     use crate::assertion::ASSERTIONS;
-    use crate::check::{Check, Context, grade};
+    use crate::check::{Check, grade};
+    use crate::context::Context;
     use crate::yaml;
 
     /// Judges the example of `assertion`, with its arguments given as `arguments`. The error lists the problems.

@@ -1,7 +1,6 @@
 //! Compiles written assertions to checks, and judges evidence with them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::{Problems, text};
@@ -13,29 +12,16 @@ use model::{
 use crate::arguments::{self, COMMON};
 use crate::assertion::expect::cannot_fail;
 use crate::assertion::side_effect_contract::{CONTRACT_TITLE, Contract};
-use crate::assertion::{ASSERTIONS, Assertion, Form, Matcher, camel_case, find, snake_case};
+use crate::assertion::{ASSERTIONS, Assertion, Form, camel_case, find, snake_case};
+use crate::context::Context;
 use crate::judge::Judged;
+use crate::matcher::Matcher;
 use crate::place::Place;
 use crate::reading::Reading;
-use crate::scripts::Scripts;
 use crate::verdict::Verdict;
 
 /// Name of the assertion in code that is a function written by the user.
 const CUSTOM: &str = "custom";
-
-/// Context for compiling assertions.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Context<'a> {
-    /// Names of the tools that the agent may have. `None` if any tool may be called, so that no name is reported as
-    /// unknown.
-    pub known_tools: Option<&'a [&'a str]>,
-    /// Absolute path of the folder that contains the asserting file. Relative references to modules start here.
-    pub directory: Option<&'a Path>,
-    /// Script engine that runs the code of expectations.
-    pub scripts: Option<&'a Scripts>,
-    /// The case that asserts. [`compile`] fills it in.
-    pub case: Option<&'a Case>,
-}
 
 /// Compiled assertion, ready to judge evidence. Cheap to clone, and usable from any thread.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use model::decode::{self, Fields, Problems};
 use model::{Diagnostic, Node, NodeKind, nearest};
 
 use crate::call_pattern::{ArgumentPattern, CallPattern, ExpectedValue, Wanted};
-use crate::check::Context;
+use crate::context::Context;
 use crate::pattern::Pattern;
 use crate::place::Place;
 

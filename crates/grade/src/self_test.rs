@@ -7,9 +7,10 @@ use model::decode::Problems;
 use model::{AssertionSpec, Evidence, Finding, Node, Span, Spanned, Status};
 
 use crate::assertion::{ASSERTIONS, Assertion};
-use crate::check::{Check, Context, grade};
+use crate::check::{Check, grade};
+use crate::consult::rehearse;
+use crate::context::Context;
 use crate::example::Example;
-use crate::judge;
 use crate::scripts::Scripts;
 use crate::yaml;
 
@@ -68,7 +69,7 @@ pub(crate) fn run(assertion: &Assertion, example: &Example) -> Result<Option<Fin
         }
     }
     if let (Some(said), Some(check)) = (assertion.judge_says(example), checks.first()) {
-        return judge::rehearse(check, &evidence, &said).map(Some);
+        return rehearse(check, &evidence, &said).map(Some);
     }
     Ok(grade(&checks, &evidence).into_iter().find(|finding| finding.kind == assertion.name))
 }

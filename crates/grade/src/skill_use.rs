@@ -166,6 +166,13 @@ fn folder_of_skill(path: &str) -> Option<&str> {
     (is_installed && !name.is_empty() && !file.is_empty()).then_some(name)
 }
 
+/// True if `path` is in the folder in which the skill under test is installed, for any agent.
+pub(crate) fn is_file_of_skill(path: &str, skill: Option<&str>) -> bool {
+    let mut names = path.split('/');
+    let (folder, skills, name) = (names.next(), names.next(), names.next());
+    folder.is_some_and(|folder| folder.starts_with('.')) && skills == Some("skills") && skill.is_some() && name == skill
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -1,13 +1,13 @@
 //! `$all`: each expectation is met by some item, in any order.
 
-use model::NodeKind;
 use serde_json::Value;
 
-use super::Operator;
 use super::contains::one_of;
+use crate::compile::Operator;
 use crate::found::{Flaw, Found};
-use crate::matcher::{At, Matcher, Rule};
+use crate::matcher::Matcher;
 use crate::place::Place;
+use crate::rule::{At, Rule};
 use crate::strategy::Strategy;
 use crate::value;
 
@@ -16,11 +16,7 @@ pub const ALL: Operator = Operator {
     name: "$all",
     summary: "Each expectation matches an item of the list, in any order.",
     read: |compiler, operand| {
-        let NodeKind::List(items) = &operand.kind else {
-            compiler.wrong_operand(operand, "$all", "a list of expectations");
-            return None;
-        };
-        let wanted = items.iter().map(|item| compiler.matcher(item)).collect();
+        let wanted = compiler.list(operand, "$all")?;
         Some(Box::new(All { wanted, place: Place::of(operand) }))
     },
 };

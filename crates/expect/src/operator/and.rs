@@ -1,13 +1,13 @@
 //! `$and`: every item holds.
 
-use model::{Node, NodeKind};
+use model::Node;
 use serde_json::Value;
 
-use super::Operator;
-use crate::compile::Compiler;
+use crate::compile::{Compiler, Operator};
 use crate::found::Found;
-use crate::matcher::{At, Matcher, Rule};
+use crate::matcher::Matcher;
 use crate::place::Place;
+use crate::rule::{At, Rule};
 use crate::strategy::{self, Strategy};
 
 /// The `$and` operator.
@@ -33,11 +33,7 @@ impl Branches {
         operator: &'static str,
         strategy: Strategy,
     ) -> Option<Box<dyn Rule>> {
-        let NodeKind::List(items) = &operand.kind else {
-            compiler.wrong_operand(operand, operator, "a list of expectations");
-            return None;
-        };
-        let branches = items.iter().map(|item| compiler.matcher(item)).collect();
+        let branches = compiler.list(operand, operator)?;
         Some(Box::new(Self { operator, strategy, branches, place: Place::of(operand) }))
     }
 }

@@ -5,11 +5,10 @@ use std::cmp::Ordering;
 use model::{Node, NodeKind};
 use serde_json::Value;
 
-use super::Operator;
-use crate::compile::Compiler;
+use crate::compile::{Compiler, Operator};
 use crate::found::{Flaw, Found};
-use crate::matcher::{At, Rule};
 use crate::place::Place;
+use crate::rule::{At, Rule};
 use crate::value;
 
 /// The `$gt` operator.

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use super::Operator;
+use crate::compile::Operator;
 use crate::found::{Flaw, Found, Pass};
-use crate::matcher::{At, Matcher, Rule};
+use crate::matcher::Matcher;
 use crate::place::Place;
+use crate::rule::{At, Rule};
 use crate::tried::Tried;
 
 /// The `$contains` operator.

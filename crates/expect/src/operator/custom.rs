@@ -2,17 +2,19 @@
 
 use std::borrow::Cow;
 
+use model::Node;
 use model::decode::Problems;
-use model::{Node, NodeKind, Spanned};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::compile::{Compiler, node_of};
+use super::ALL;
+use crate::compile::Compiler;
 use crate::context;
 use crate::found::{Flaw, Found, Pass};
 use crate::host::{Argument, Function, Naming, Trouble};
-use crate::matcher::{At, Rule, Run};
 use crate::place::Place;
 use crate::returned;
+use crate::rule::{At, Rule, Run};
+use crate::value;
 
 /// Key that separates the expected value from options.
 const VALUE: &str = "$value";
@@ -30,7 +32,7 @@ const MOST_ASKED: usize = 10_000;
 
 /// Call of a custom operator, with its operand.
 #[derive(Debug)]
-pub struct Custom {
+struct Custom {
     name: String,
     function: Function,
     expected: Value,
@@ -38,22 +40,19 @@ pub struct Custom {
     place: Place,
 }
 
-impl Custom {
-    /// Reads the operand of the operator `name`.
-    pub fn read(name: &str, function: Function, operand: &Node) -> Self {
-        let (expected, options) = match &operand.kind {
-            NodeKind::Map(entries) if function.length != RAW && operand.get(VALUE).is_some() => {
-                let is_value = |(key, _): &&(Spanned<String>, Node)| key.value == VALUE;
-                let json = |(key, node): &(Spanned<String>, Node)| (key.value.clone(), node.to_json());
-                let expected = entries.iter().find(is_value).map(|(_, node)| node.to_json()).unwrap_or_default();
-                let options: Map<String, Value> = entries.iter().filter(|entry| !is_value(entry)).map(json).collect();
-                (expected, Some(Value::Object(options)))
-            }
-            _ => (operand.to_json(), None),
-        };
-        Self { name: name.to_owned(), function, expected, options, place: Place::of(operand) }
+/// Reads the operand of the operator `name`. If it has the key [`VALUE`], its other keys are options.
+pub(super) fn read(name: &str, function: Function, operand: &Node) -> Box<dyn Rule> {
+    let (mut expected, mut options) = (operand.to_json(), None);
+    if function.length != RAW
+        && let Value::Object(map) = &mut expected
+        && let Some(value) = map.shift_remove(VALUE)
+    {
+        options = Some(std::mem::replace(&mut expected, value));
     }
+    Box::new(Custom { name: name.to_owned(), function, expected, options, place: Place::of(operand) })
+}
 
+impl Custom {
     /// Returns the top-level keys of the fixture, then the values that the operator needs.
     fn fixture<'v>(&'v self, at: &At<'v>) -> Vec<(&'v str, Option<&'v Value>)> {
         let mut values: Vec<(&str, Option<&Value>)> = match at.run.fixture {
@@ -122,9 +121,10 @@ fn validate(asked: &[Option<Value>], at: &At<'_>) -> Result<Value, String> {
         None => Cow::Borrowed(at.run.rules),
     };
     let matcher = {
-        let (host, diff) = (at.run.shared_host, at.run.diff);
-        let mut compiler = Compiler { rules: &rules, host, diff, problems: &mut problems, critical: false };
-        compiler.matcher(&node_of(&expected))
+        let Run { host, diff, .. } = *at.run;
+        let (rules, problems) = (&*rules, &mut problems);
+        let mut compiler = Compiler { operators: &ALL, rules, host, diff, problems, critical: false };
+        compiler.matcher(&value::node_of(&expected))
     };
     if let Some(problem) = problems.iter().find(|problem| problem.is_error()) {
         return Err(problem.message.clone());
@@ -140,7 +140,7 @@ fn validate(asked: &[Option<Value>], at: &At<'_>) -> Result<Value, String> {
     // A script would take any result that is not a match for a mismatch, so an undecided result is an error.
     if found.pass == Pass::Unknown {
         let because = found.flaws.into_iter().find_map(|flaw| flaw.message);
-        return Err(because.unwrap_or_else(|| "nobody can say whether it matches".into()));
+        return Err(because.unwrap_or_else(|| "it is undecided whether it matches".into()));
     }
     Ok(context::result_json(found, &here.key))
 }

@@ -4,12 +4,11 @@ use model::decode::Fields;
 use model::{Node, NodeKind};
 use serde_json::Value;
 
-use super::Operator;
-use crate::compile::Compiler;
+use crate::compile::{Compiler, Operator};
 use crate::found::{Flaw, Found};
-use crate::matcher::{At, Rule};
 use crate::place::Place;
-use crate::text_diff::{TextDiff, text_of};
+use crate::rule::{At, Rule};
+use crate::text_diff::TextDiff;
 use crate::value;
 
 /// The `$diff` operator.
@@ -27,13 +26,11 @@ fn read(compiler: &mut Compiler<'_>, operand: &Node) -> Option<Box<dyn Rule>> {
     let (expected, diff) = match &operand.kind {
         NodeKind::String(text) => (text.clone(), TextDiff::default()),
         NodeKind::Map(_) => {
-            let mut problems = Vec::new();
-            let mut fields = Fields::of(operand, "`$diff`", &mut problems)?;
+            let mut fields = Fields::of(operand, "`$diff`", compiler.problems)?;
             let value = fields.get("value");
             let other = fields.get("expected");
-            let diff = TextDiff::of_fields(&mut fields, compiler);
-            fields.finish(&mut problems);
-            compiler.problems.extend(problems);
+            let diff = TextDiff::of_fields(&mut fields, compiler.host, compiler.problems);
+            fields.finish(compiler.problems);
             let Some(text) = value.or(other) else {
                 compiler.problems.push(operand.error("`$diff` has no `value` to compare with"));
                 return None;
@@ -51,13 +48,11 @@ fn read(compiler: &mut Compiler<'_>, operand: &Node) -> Option<Box<dyn Rule>> {
 
 impl Rule for Diff {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
-        match text_of(actual) {
-            Some(text) => self.diff.judge(text, &self.expected, at, &self.place),
-            None => {
-                let message = format!("expected a text, not {}", value::kind(actual));
-                let flaw = Flaw::new(&self.place, message).expected(self.expected.as_str().into());
-                Found::flawed(flaw.actual(actual))
-            }
-        }
+        let Some(text) = actual.and_then(Value::as_str) else {
+            let message = format!("expected a text, not {}", value::kind(actual));
+            let flaw = Flaw::new(&self.place, message).expected(self.expected.as_str().into());
+            return Found::flawed(flaw.actual(actual));
+        };
+        self.diff.judge(text.trim(), &self.expected, at.run.rules, at.quiet, &self.place)
     }
 }

@@ -3,10 +3,10 @@
 use model::Node;
 use serde_json::Value;
 
-use super::Operator;
+use crate::compile::Operator;
 use crate::found::{Flaw, Found};
-use crate::matcher::{At, Rule};
 use crate::place::Place;
+use crate::rule::{At, Rule};
 use crate::value;
 
 /// The `$eq` operator.

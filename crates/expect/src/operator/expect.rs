@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::Operator;
+use crate::compile::Operator;
 use crate::found::Found;
-use crate::matcher::{At, Matcher, Rule};
+use crate::matcher::Matcher;
+use crate::rule::{At, Rule};
 
 /// The `$expect` operator.
 pub const EXPECT: Operator = Operator {

@@ -2,14 +2,13 @@
 
 use serde_json::Value;
 
-use super::Operator;
-use crate::compile::refused;
+use crate::compile::Operator;
 use crate::context;
 use crate::found::{Flaw, Found};
 use crate::host::Trouble;
-use crate::matcher::{At, Rule};
 use crate::place::Place;
 use crate::returned;
+use crate::rule::{At, Rule};
 use crate::value;
 
 /// The `$expr` operator.
@@ -22,7 +21,7 @@ pub const EXPR: Operator = Operator {
             return None;
         };
         if let Err(invalid) = compiler.host.expression(text, &NAMES) {
-            compiler.problems.push(refused(operand, &invalid));
+            compiler.problems.push(invalid.diagnostic(operand));
             return None;
         }
         Some(Box::new(Expr { text: text.to_owned(), place: Place::of(operand) }))

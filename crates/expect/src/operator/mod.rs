@@ -4,7 +4,7 @@ mod all;
 mod and;
 mod compare;
 mod contains;
-pub mod custom;
+mod custom;
 mod diff;
 mod each;
 mod equal;
@@ -19,10 +19,7 @@ mod schema;
 mod sequence;
 mod sort;
 
-use model::Node;
-
-use crate::compile::Compiler;
-use crate::matcher::Rule;
+use crate::compile::{Operator, Operators};
 
 /// All operators.
 pub const OPERATORS: &[Operator] = &[
@@ -55,15 +52,5 @@ pub const OPERATORS: &[Operator] = &[
 /// Name of the operator whose operand is code.
 pub const EXPR: &str = expr::EXPR.name;
 
-/// An operator. `docs/reference/operators.md` describes it and has its examples.
-#[derive(Debug)]
-pub struct Operator {
-    /// Name with the `$`.
-    pub name: &'static str,
-    /// Its meaning, in one sentence.
-    pub summary: &'static str,
-    pub(crate) read: Read,
-}
-
-/// Function that reads an operand. Returns `None` if the operand is invalid, which has been reported.
-pub(crate) type Read = fn(&mut Compiler<'_>, &Node) -> Option<Box<dyn Rule>>;
+/// All operators for a compiler.
+pub(crate) const ALL: Operators = Operators { built_in: OPERATORS, custom: custom::read };

@@ -2,10 +2,12 @@
 
 use serde_json::Value;
 
-use super::Operator;
+use crate::compile::Operator;
 use crate::found::{Flaw, Found, Pass};
-use crate::matcher::{At, Matcher, Rule};
+use crate::matcher::Matcher;
+use crate::pattern::Denied;
 use crate::place::Place;
+use crate::rule::{At, Rule};
 use crate::value;
 
 /// The `$not` operator.
@@ -18,7 +20,8 @@ pub const NOT: Operator = Operator {
         // Critical parts of the operand need not hold.
         compiler.critical = beside || inner.meta.critical;
         let denied = format!("not {}", value::told(&operand.to_json()));
-        Some(Box::new(Not { inner, denied, place: Place::of(operand) }))
+        let rule = Box::new(Not { inner, denied, place: Place::of(operand) });
+        Some(Box::new(Denied { rule }))
     },
 };
 

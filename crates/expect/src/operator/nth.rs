@@ -3,11 +3,11 @@
 use model::{Node, NodeKind};
 use serde_json::Value;
 
-use super::Operator;
-use crate::compile::Compiler;
+use crate::compile::{Compiler, Operator};
 use crate::found::{Flaw, Found};
-use crate::matcher::{At, Matcher, Rule};
+use crate::matcher::Matcher;
 use crate::place::Place;
+use crate::rule::{At, Rule};
 use crate::value;
 
 /// Key of the index.

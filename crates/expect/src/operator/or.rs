@@ -1,7 +1,7 @@
 //! `$or`: at least one item holds.
 
-use super::Operator;
 use super::and::Branches;
+use crate::compile::Operator;
 use crate::strategy::Strategy;
 
 /// The `$or` operator.

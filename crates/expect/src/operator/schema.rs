@@ -1,6 +1,6 @@
 //! `$schema`: the value conforms to a JSON Schema.
 
-use super::Operator;
+use crate::compile::Operator;
 
 /// The `$schema` operator.
 pub const SCHEMA: Operator = Operator {

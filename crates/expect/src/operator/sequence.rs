@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use model::NodeKind;
 use serde_json::Value;
 
-use super::Operator;
+use crate::compile::Operator;
 use crate::found::{Flaw, Found, Pass};
-use crate::matcher::{At, Matcher, Rule};
+use crate::matcher::Matcher;
 use crate::place::Place;
+use crate::rule::{At, Rule};
 use crate::tried::{Standing, Tried};
 use crate::value;
 
@@ -17,11 +17,7 @@ pub const SEQUENCE: Operator = Operator {
     name: "$sequence",
     summary: "The expectations match items of the list in the same order, with any items in between.",
     read: |compiler, operand| {
-        let NodeKind::List(items) = &operand.kind else {
-            compiler.wrong_operand(operand, "$sequence", "a list of expectations");
-            return None;
-        };
-        let steps = items.iter().map(|item| compiler.matcher(item)).collect();
+        let steps = compiler.list(operand, "$sequence")?;
         Some(Box::new(Sequence { steps, place: Place::of(operand) }))
     },
 };

@@ -7,14 +7,15 @@ use std::collections::BTreeSet;
 use model::{Node, NodeKind};
 use serde_json::{Map, Value};
 
-use super::Operator;
-use crate::compile::{Compiler, FUNCTION_TAG, refused};
+use crate::compile::{Compiler, Operator};
 use crate::context;
 use crate::found::{Flaw, Found};
 use crate::host::{Argument, Function, Trouble};
-use crate::matcher::{At, Matcher, Rule};
+use crate::matcher::Matcher;
+use crate::notation::FUNCTION_TAG;
 use crate::path;
 use crate::place::Place;
+use crate::rule::{At, Rule};
 use crate::value;
 
 /// Variables of an expression in `$by`.
@@ -74,7 +75,7 @@ impl Key {
                 match compiler.host.function(reference, "", directory) {
                     Ok(function) => Some(Self { of: Of::Code(function), descending: false }),
                     Err(invalid) => {
-                        compiler.problems.push(refused(node, &invalid));
+                        compiler.problems.push(invalid.diagnostic(node));
                         None
                     }
                 }
@@ -97,7 +98,7 @@ impl Key {
                 fields.finish(compiler.problems);
                 let (text, place) = text.zip(place)?;
                 if let Err(invalid) = compiler.host.expression(&text, &NAMES) {
-                    compiler.problems.push(refused(place, &invalid));
+                    compiler.problems.push(invalid.diagnostic(place));
                     return None;
                 }
                 Some(Self { of: Of::Expression(text), descending })

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use crate::found::{Flaw, Found};
 use crate::host::{Argument, Function, Trouble};
-use crate::matcher::{At, Rule};
 use crate::place::Place;
 use crate::returned;
+use crate::rule::{At, Rule};
 
 /// Function that judges the value.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::found::Found;
-use crate::matcher::{At, Rule};
+use crate::rule::{At, Rule};
 
 /// A rule whose failure counts as a success.
 #[derive(Debug)]

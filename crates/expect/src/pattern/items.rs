@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::json_text;
 use crate::found::{Flaw, Found};
-use crate::matcher::{At, Matcher, Rule};
+use crate::matcher::Matcher;
 use crate::place::Place;
+use crate::rule::{At, Rule};
 use crate::value;
 
 /// Expectations by position.

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::json_text;
 use crate::found::{Flaw, Found};
 use crate::host::Host;
-use crate::matcher::{At, Rule};
 use crate::place::Place;
+use crate::rule::{At, Rule};
 use crate::schema::{Patterns, Schema};
 
 /// Compiled schema.

@@ -4,34 +4,30 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use model::{Node, Spanned};
 use serde_json::Value;
 
 use super::json_text;
-use crate::compile::{Compiler, refused, split_regex};
 use crate::found::{Flaw, Found};
-use crate::host::Pattern;
-use crate::matcher::{At, Matcher, Rule};
+use crate::host::{Host, Invalid, Pattern};
+use crate::matcher::Matcher;
+use crate::notation::split_regex;
 use crate::path;
 use crate::place::Place;
+use crate::rule::{At, Rule};
 use crate::value;
 
 /// Expectations by key.
 #[derive(Debug)]
 pub struct Keys {
-    entries: Vec<Entry>,
-    place: Place,
-}
-
-#[derive(Debug)]
-struct Entry {
-    key: Key,
-    matcher: Matcher,
+    /// The keys and the expectations of their values.
+    pub entries: Vec<(Key, Matcher)>,
+    /// Source position.
+    pub place: Place,
 }
 
 /// Way to find the value of an entry.
 #[derive(Debug)]
-enum Key {
+pub enum Key {
     /// A key, or a path.
     Path(String),
     /// The first key that matches.
@@ -50,7 +46,7 @@ pub const CONVERSATION: &str = "\0conversation";
 pub const OWN_CALLS: &str = "\0own calls";
 
 #[derive(Debug, Clone, Copy)]
-enum Made {
+pub enum Made {
     /// Every call in the list `messages`, or the list `tools` if there are no messages. If `must_be_known` is true, a
     /// result without either does not match.
     Calls {
@@ -67,23 +63,6 @@ struct Match<'v> {
 }
 
 impl Keys {
-    /// Creates a map without keys.
-    pub fn none(place: Place) -> Self {
-        Self { entries: Vec::new(), place }
-    }
-
-    /// Reads the keys of `node`, whose entries are `entries`.
-    pub fn read(compiler: &mut Compiler<'_>, node: &Node, entries: &[(Spanned<String>, Node)]) -> Self {
-        let mut read = Vec::with_capacity(entries.len());
-        for (name, value) in entries {
-            let matcher = compiler.matcher(value);
-            if let Some(key) = Key::read(compiler, name, value) {
-                read.push(Entry { key, matcher });
-            }
-        }
-        Self { entries: read, place: Place::of(node) }
-    }
-
     fn extra(&self, whole: &Value, named: &HashSet<Cow<'_, str>>, at: &At<'_>) -> Vec<Flaw> {
         let flaw = |key: &str, value: &Value| Flaw {
             key: Some(path::below(&at.key, key)),
@@ -110,25 +89,25 @@ impl Rule for Keys {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         let Some(whole @ (Value::Object(_) | Value::Array(_))) = actual else {
             let message = format!("expected a map, not {}{}", value::kind(actual), json_text::remark(actual));
-            let critical = self.entries.iter().any(|entry| entry.matcher.critical);
+            let critical = self.entries.iter().any(|(_, matcher)| matcher.critical);
             return Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) });
         };
-        let weights: Vec<_> = self.entries.iter().map(|entry| entry.matcher.meta.weight).collect();
+        let weights: Vec<_> = self.entries.iter().map(|(_, matcher)| matcher.meta.weight).collect();
         let strategy = at.strategy.unwrap_or_default();
         let shares = strategy.distribute(&at.run.rules.budget, &weights);
         let mut named = HashSet::new();
         let mut found = Vec::with_capacity(self.entries.len());
-        for entry in &self.entries {
-            match entry.key.find(whole) {
-                Ok(place) => {
-                    found.push(entry.judge(&place, at));
+        for (key, matcher) in &self.entries {
+            match key.find(whole) {
+                Ok(value) => {
+                    found.push(key.judge(&value, matcher, at));
                     if at.run.rules.strict.object {
-                        named.extend(entry.key.names(whole, place));
+                        named.extend(key.names(whole, value));
                     }
                 }
                 Err(stopped) => {
-                    let critical = entry.matcher.critical;
-                    found.push(Found::unknown(Flaw { critical, ..Flaw::new(&entry.matcher.place, stopped) }));
+                    let critical = matcher.critical;
+                    found.push(Found::unknown(Flaw { critical, ..Flaw::new(&matcher.place, stopped) }));
                 }
             }
         }
@@ -144,34 +123,25 @@ impl Rule for Keys {
     }
 }
 
-impl Entry {
-    fn judge(&self, found: &Match<'_>, at: &At<'_>) -> Found {
-        let below = At { present: found.value.is_some(), ..at.below(&found.path) };
-        if found.value.is_none() && matches!(self.key, Key::Made(Made::Calls { must_be_known: true })) {
-            let flaw = Flaw::new(&self.matcher.place, "there is no conversation, so nobody knows of any calls");
-            return Found::flawed(Flaw { key: Some(below.key), critical: self.matcher.critical, ..flaw });
-        }
-        self.matcher.judge(found.value.as_deref(), &below)
-    }
-}
-
 impl Key {
-    /// Returns `None` if `name` is not a valid regular expression, which is reported.
-    fn read(compiler: &mut Compiler<'_>, name: &Spanned<String>, value: &Node) -> Option<Self> {
-        if let Some(made) = Made::of(&name.value) {
-            return Some(Self::Made(made));
+    fn judge(&self, found: &Match<'_>, matcher: &Matcher, at: &At<'_>) -> Found {
+        let below = At { present: found.value.is_some(), ..at.below(&found.path) };
+        if found.value.is_none() && matches!(self, Self::Made(Made::Calls { must_be_known: true })) {
+            let flaw = Flaw::new(&matcher.place, "there is no conversation, so the calls are not known");
+            return Found::flawed(Flaw { key: Some(below.key), critical: matcher.critical, ..flaw });
+        }
+        matcher.judge(found.value.as_deref(), &below)
+    }
+
+    /// Reads a key as written. The error says why it is not a valid regular expression.
+    pub fn read(name: &str, host: &dyn Host) -> Result<Self, Invalid> {
+        if let Some(made) = Made::of(name) {
+            return Ok(Self::Made(made));
         }
         // `//` is the empty expression, which any key matches.
-        let regex = split_regex(&name.value).or_else(|| (name.value == "//").then_some(("", "")));
-        let Some((source, flags)) = regex else { return Some(Self::Path(name.value.clone())) };
-        match compiler.host.regex(source, flags) {
-            Ok(pattern) => Some(Self::Regex { written: name.value.clone(), pattern }),
-            Err(invalid) => {
-                let place = Node { span: name.span, ..value.clone() };
-                compiler.problems.push(refused(&place, &invalid));
-                None
-            }
-        }
+        let regex = split_regex(name).or_else(|| (name == "//").then_some(("", "")));
+        let Some((source, flags)) = regex else { return Ok(Self::Path(name.to_owned())) };
+        Ok(Self::Regex { written: name.to_owned(), pattern: host.regex(source, flags)? })
     }
 
     /// Returns the value that it refers to, with its path.

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::found::{Flaw, Found};
-use crate::matcher::{At, Rule};
 use crate::place::Place;
+use crate::rule::{At, Rule};
 use crate::value;
 
 /// Expected value.

@@ -16,7 +16,7 @@ pub use code::Code;
 pub use denied::Denied;
 pub use items::Items;
 pub use json_schema::{HostPatterns, JsonSchema};
-pub use keys::{ALL_CALLS, CONVERSATION, Keys, NO_CALLS, OWN_CALLS};
+pub use keys::{ALL_CALLS, CONVERSATION, Key, Keys, NO_CALLS, OWN_CALLS};
 pub use literal::Literal;
 pub use never::Never;
 pub use regex::Regex;

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::found::{Flaw, Found};
-use crate::matcher::{At, Rule};
 use crate::place::Place;
+use crate::rule::{At, Rule};
 use crate::text_diff::TextDiff;
 use crate::value;
 
@@ -28,9 +28,9 @@ impl Rule for Text {
         };
         let text = text.trim();
         match &self.diff {
-            Some(diff) => diff.judge(text, &self.expected, at, &self.place),
+            Some(diff) => diff.judge(text, &self.expected, at.run.rules, at.quiet, &self.place),
             None if text.contains(self.expected.trim()) => Found::full(),
-            None => TextDiff::default().judge(text, self.expected.trim(), at, &self.place),
+            None => TextDiff::default().judge(text, self.expected.trim(), at.run.rules, at.quiet, &self.place),
         }
     }
 }

@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use crate::found::Found;
-use crate::matcher::{At, Matcher, Rule};
+use crate::matcher::Matcher;
 use crate::path;
 use crate::place::Place;
+use crate::rule::{At, Rule};
 use crate::strategy::Strategy;
 
 /// Rules that must all hold, each with the name of its operator.

@@ -1,69 +1,23 @@
 //! Keywords that are checked here and not by the library: patterns, formats and those of ajv-keywords.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use jsonschema::{Draft, Keyword, ValidationError, ValidationOptions, Validator};
 use model::{Diagnostic, nearest};
 use serde_json::{Map, Value};
 
+use super::Patterns;
 use super::format::{FORMATS, Format, is_json_pointer};
-use super::mismatch::{kind_of, listed, messages, shown};
+use super::mismatch::messages;
+use super::mistake::Mistake;
 use super::transform::Transform;
-use super::{Patterns, Undecided};
+use super::undecided::give_up;
+use super::vocabulary::{EXTENSIONS, PATTERN};
+use super::words::{kind_of, listed, shown};
 use crate::value::same;
 
 /// Returns the message of a value that does not fit.
 pub(super) type Check = Box<dyn Fn(&Value) -> Option<String> + Send + Sync>;
-
-/// A keyword whose value is wrong.
-pub(super) struct Mistake {
-    /// The item of the value that is wrong, if one is.
-    pub(super) item: Option<usize>,
-    /// Description of the error, without its place.
-    pub(super) problem: Box<Diagnostic>,
-}
-
-impl Mistake {
-    pub(super) fn new(message: impl Into<String>) -> Self {
-        Self::of(Diagnostic::error(message))
-    }
-
-    pub(super) fn of(problem: Diagnostic) -> Self {
-        Self { item: None, problem: Box::new(problem) }
-    }
-
-    pub(super) fn help(self, help: impl Into<String>) -> Self {
-        Self { problem: Box::new(self.problem.help(help)), ..self }
-    }
-
-    pub(super) fn at(self, item: usize) -> Self {
-        Self { item: Some(item), ..self }
-    }
-}
-
-/// The keywords of ajv-formats and ajv-keywords that hold no schemas and are checked here.
-pub(super) const EXTENSIONS: &[&str] = &[
-    "formatMinimum",
-    "formatMaximum",
-    "formatExclusiveMinimum",
-    "formatExclusiveMaximum",
-    "regexp",
-    "range",
-    "exclusiveRange",
-    "allRequired",
-    "anyRequired",
-    "oneRequired",
-    "patternRequired",
-    "prohibited",
-    "deepRequired",
-    "uniqueItemProperties",
-    "typeof",
-    "instanceof",
-];
-
-/// The name of `pattern` in documents for the library, whose own check of patterns knows less of ECMAScript.
-pub(super) const PATTERN: &str = "check:pattern";
 
 /// Compiles `document`, with the keywords of this module added to those of the library.
 pub(super) fn build(
@@ -102,23 +56,6 @@ impl<'i> Keyword<'i> for Checked {
     fn is_valid(&self, value: &'i Value) -> bool {
         (self.0)(value).is_none()
     }
-}
-
-thread_local! {
-    /// Undecided check. The library has no way to return it, so it is passed around the library.
-    static UNDECIDED: RefCell<Option<String>> = const { RefCell::new(None) };
-}
-
-/// Runs `validation`. Its result is invalid if a check could not be decided.
-pub(super) fn watched<T>(validation: impl FnOnce() -> T) -> Result<T, Undecided> {
-    UNDECIDED.with_borrow_mut(|undecided| *undecided = None);
-    let result = validation();
-    UNDECIDED.with_borrow_mut(Option::take).map_or(Ok(result), |why| Err(Undecided(why)))
-}
-
-/// Makes the validation that is running undecided.
-pub(super) fn give_up(why: String) {
-    UNDECIDED.with_borrow_mut(|undecided| _ = undecided.get_or_insert(why));
 }
 
 /// Reads `keyword` with its `value`; `beside` is the schema it stands in.

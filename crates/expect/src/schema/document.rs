@@ -9,11 +9,14 @@ use jsonschema::Draft;
 use model::{Diagnostic, Node, NodeKind, Span, Spanned};
 use serde_json::{Map, Value, json};
 
-use super::check::{self, CLASSES, EXTENSIONS, Mistake, PATTERN, TYPES_OF};
+use super::Patterns;
+use super::check::{self, CLASSES, TYPES_OF};
 use super::format::Format;
+use super::mistake::Mistake;
 use super::select;
-use super::vocabulary::{Role, Under, draft, draft_address, draft_name, is_remark, keyword, nearest_keyword};
-use super::{Patterns, REFERENCES};
+use super::vocabulary::{
+    EXTENSIONS, PATTERN, REFERENCES, Role, Under, draft, draft_address, draft_name, is_remark, keyword, nearest_keyword,
+};
 use crate::value::same;
 
 /// Maximum nesting depth of a schema.

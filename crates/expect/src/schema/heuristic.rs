@@ -4,26 +4,21 @@ use jsonschema::Draft;
 use model::{Node, NodeKind};
 
 use super::vocabulary::{Role, TYPES, is_remark, keyword, nearest_keyword};
-
-/// Tag that marks a schema explicitly.
-const TAG: &str = "!json-schema";
-
-/// Metadata of the matcher that a schema may contain.
-const METADATA: &[&str] =
-    &["$meta", "$score", "$title", "$critical", "$dimension", "$threshold", "$strategy", "$description"];
+use crate::meta;
+use crate::notation::SCHEMA_TAG;
 
 /// True if `node` is meant as a schema: its `type` is the name of a type, and every other key is a keyword of JSON
 /// Schema or metadata. A map with other keys is data that happens to have a `type`, unless those keys are misspelt
 /// keywords beside correct ones. The tag `!json-schema` makes any map a schema.
 pub fn looks_like_schema(node: &Node) -> bool {
     let NodeKind::Map(entries) = &node.kind else { return false };
-    if node.tag.as_deref() == Some(TAG) {
+    if node.tag.as_deref() == Some(SCHEMA_TAG) {
         return true;
     }
     if !node.get("type").and_then(Node::as_str).is_some_and(|name| TYPES.contains(&name)) {
         return false;
     }
-    let known = |key: &str| is_remark(key) || METADATA.contains(&key) || is_keyword(key);
+    let known = |key: &str| is_remark(key) || meta::is_meta(key) || is_keyword(key);
     let mut strangers = entries.iter().map(|(key, _)| key.value.as_str()).filter(|key| !known(key)).peekable();
     if strangers.peek().is_none() {
         return true;

@@ -6,14 +6,12 @@ use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 use super::SchemaError;
-use super::check::{PATTERN, give_up};
-use super::vocabulary::keyword;
+use super::undecided::give_up;
+use super::vocabulary::{PATTERN, keyword};
+use super::words::{counted, joined, kind_of, must_be_one_of, shown};
 
 /// Maximum number of alternatives of `anyOf` and `oneOf` that are explained.
 const EXPLAINED: usize = 3;
-
-/// Number of characters of a value that are shown.
-const SHOWN: usize = 60;
 
 /// Returns all errors that `validator`, which is compiled from `document`, finds in `value`.
 pub(super) fn all(validator: &Validator, document: &Value, value: &Value) -> Vec<SchemaError> {
@@ -82,7 +80,7 @@ pub(super) fn messages(error: &ValidationError<'_>, whole: &Value) -> Vec<String
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => each(unexpected),
         ValidationErrorKind::AdditionalItems { limit } => {
-            one(format!("must not have more than {}", items(*limit as u64)))
+            one(format!("must not have more than {}", counted(*limit as u64, "item")))
         }
         ValidationErrorKind::UnevaluatedItems { unexpected } => {
             one(format!("must not have the items {}", unexpected.join(", ")))
@@ -136,29 +134,20 @@ fn limit(kind: &ValidationErrorKind, value: &Value) -> Option<String> {
         ValidationErrorKind::MaxLength { limit } => {
             format!("must have at most {}, not {}", counted(*limit, "character"), length())
         }
-        ValidationErrorKind::MinItems { limit } => format!("must have at least {}, not {}", items(*limit), count()),
-        ValidationErrorKind::MaxItems { limit } => format!("must have at most {}, not {}", items(*limit), count()),
+        ValidationErrorKind::MinItems { limit } => {
+            format!("must have at least {}, not {}", counted(*limit, "item"), count())
+        }
+        ValidationErrorKind::MaxItems { limit } => {
+            format!("must have at most {}, not {}", counted(*limit, "item"), count())
+        }
         ValidationErrorKind::MinProperties { limit } => {
-            format!("must have at least {}, not {}", properties(*limit), size())
+            format!("must have at least {}, not {}", counted(*limit, "property"), size())
         }
         ValidationErrorKind::MaxProperties { limit } => {
-            format!("must have at most {}, not {}", properties(*limit), size())
+            format!("must have at most {}, not {}", counted(*limit, "property"), size())
         }
         _ => return None,
     })
-}
-
-/// Formats a count: "1 item", "2 items".
-fn counted(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
-}
-
-fn items(count: u64) -> String {
-    counted(count, "item")
-}
-
-fn properties(count: u64) -> String {
-    if count == 1 { "1 property".to_owned() } else { format!("{count} properties") }
 }
 
 /// Returns the first error of each alternative.
@@ -193,43 +182,5 @@ fn types(kind: &TypeKind) -> String {
             let names: Vec<String> = many.iter().map(|one| named(one.to_string())).collect();
             joined(&names, "or")
         }
-    }
-}
-
-/// Returns the type of a value in the terms of JSON Schema, with its article.
-pub(super) fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() != 0.0) => "a fraction",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
-}
-
-/// Returns the value as JSON, cut if it is long.
-pub(super) fn shown(value: &Value) -> String {
-    model::text::shortened(&value.to_string(), SHOWN)
-}
-
-/// Returns "must be "a", "b" or "c"".
-fn must_be_one_of(options: &[Value]) -> String {
-    let options: Vec<String> = options.iter().map(shown).collect();
-    format!("must be {}", joined(&options, "or"))
-}
-
-/// Returns "`a`, `b` and `c`".
-pub(super) fn listed<T: AsRef<str>>(names: &[T], last: &str) -> String {
-    let names: Vec<String> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
-    joined(&names, last)
-}
-
-fn joined(names: &[String], last: &str) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
     }
 }

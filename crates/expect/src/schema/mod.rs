@@ -10,10 +10,13 @@ mod format;
 mod heuristic;
 mod metaschema;
 mod mismatch;
+mod mistake;
 mod select;
 mod temporal;
 mod transform;
+mod undecided;
 mod vocabulary;
+mod words;
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,8 +27,10 @@ use model::{Diagnostic, Node, Span};
 use serde_json::Value;
 
 pub use heuristic::looks_like_schema;
+pub use undecided::Undecided;
 
 use document::Document;
+use vocabulary::REFERENCES;
 
 /// Provider of ECMAScript regular expressions.
 ///
@@ -47,9 +52,6 @@ pub trait Patterns: Send + Sync {
 
 /// Maximum nesting depth of a value. The library is recursive.
 const DEEPEST_VALUE: usize = 200;
-
-/// The keywords that refer to other schemas.
-const REFERENCES: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// Compiled schema. Clones share it.
 #[derive(Clone)]
@@ -73,10 +75,6 @@ pub struct SchemaError {
     /// Value of the keyword in the schema.
     pub expected: Value,
 }
-
-/// The validation has no result, for example because a pattern was stopped. The text is the reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Undecided(pub String);
 
 impl Schema {
     /// Compiles the schema in `node`. Keys that start with `_` are ignored. Every problem is reported with its place.
@@ -108,7 +106,7 @@ impl Schema {
         if is_deeper_than(value, DEEPEST_VALUE) {
             return Err(Undecided(format!("the value is nested more than {DEEPEST_VALUE} deep")));
         }
-        check::watched(|| mismatch::all(&self.0.validator, &self.0.document, value))
+        undecided::watched(|| mismatch::all(&self.0.validator, &self.0.document, value))
     }
 }
 
@@ -166,14 +164,6 @@ impl fmt::Display for SchemaError {
         f.write_str(&self.message)
     }
 }
-
-impl fmt::Display for Undecided {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Undecided {}
 
 /// True if `value` has more than `limit` levels of lists and maps.
 fn is_deeper_than(value: &Value, limit: usize) -> bool {

@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::check::{Mistake, steps};
+use super::check::steps;
+use super::mistake::Mistake;
 
 /// Maximum index that a pointer may reach after the first item.
 const FARTHEST_ITEM: usize = 10_000;

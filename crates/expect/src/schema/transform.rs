@@ -3,8 +3,8 @@
 use model::{Diagnostic, nearest};
 use serde_json::Value;
 
-use super::check::Mistake;
-use super::mismatch::shown;
+use super::mistake::Mistake;
+use super::words::shown;
 
 /// The changes with the names of ajv-keywords.
 const STEPS: &[(&str, Step)] = &[

@@ -75,6 +75,29 @@ const fn some(role: Role, under: Under, since: Draft, until: Draft, names: &'sta
     Keywords { names, role, under, since, until }
 }
 
+/// The keywords of ajv-formats and ajv-keywords that hold no schemas and are checked here.
+pub(super) const EXTENSIONS: &[&str] = &[
+    "formatMinimum",
+    "formatMaximum",
+    "formatExclusiveMinimum",
+    "formatExclusiveMaximum",
+    "regexp",
+    "range",
+    "exclusiveRange",
+    "allRequired",
+    "anyRequired",
+    "oneRequired",
+    "patternRequired",
+    "prohibited",
+    "deepRequired",
+    "uniqueItemProperties",
+    "typeof",
+    "instanceof",
+];
+
+/// The name of `pattern` in documents for the library, whose own check of patterns knows less of ECMAScript.
+pub(super) const PATTERN: &str = "check:pattern";
+
 const KEYWORDS: &[Keywords] = &[
     all(Role::Names, Under::Nothing, &["$schema", "$ref"]),
     all(Role::Names, Under::Map, &["definitions", "$defs"]),
@@ -125,7 +148,7 @@ const KEYWORDS: &[Keywords] = &[
     some(Role::Restricts, Under::Schemas, Draft201909, Draft202012, &["unevaluatedProperties", "unevaluatedItems"]),
     some(Role::Restricts, Under::Schemas, Draft202012, Draft202012, &["prefixItems"]),
     // ajv-formats and ajv-keywords
-    all(Role::Restricts, Under::Nothing, super::check::EXTENSIONS),
+    all(Role::Restricts, Under::Nothing, EXTENSIONS),
     all(Role::Restricts, Under::Nothing, &["transform", "dynamicDefaults"]),
     some(Role::Restricts, Under::Nothing, Draft7, Draft202012, &["select"]),
     some(Role::Restricts, Under::Map, Draft7, Draft202012, &["deepProperties", "selectCases"]),
@@ -199,3 +222,6 @@ impl Keywords {
 
 /// Names of types.
 pub(super) const TYPES: &[&str] = &["string", "number", "integer", "boolean", "object", "array", "null"];
+
+/// The keywords that refer to other schemas.
+pub(super) const REFERENCES: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];

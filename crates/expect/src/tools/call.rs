@@ -2,8 +2,10 @@
 
 use model::{Node, NodeKind, Spanned};
 
-use super::{Entry, each, entry, has_denial, is_denial, is_meta, said_about, unweighted, with};
-use crate::compile::{Compiler, REGEX_TAG, split_regex};
+use super::{Entry, each, entry, has_denial, is_denial, said_about, unweighted, with};
+use crate::compile::Compiler;
+use crate::meta::is_meta;
+use crate::notation::{REGEX_TAG, split_regex};
 use crate::schema::looks_like_schema;
 
 /// Key of the name.

@@ -3,8 +3,8 @@
 
 use model::{Node, NodeKind};
 
-use super::is_meta;
 use crate::compile::Compiler;
+use crate::meta::is_meta;
 
 /// True if `node` only says what must not be.
 pub fn is_denial(compiler: &Compiler<'_>, node: &Node) -> bool {

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use model::{Evidence, Need};
 use serde_json::json;
 
-use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
+use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::branch_name::{BranchName, branch_told, wanted};
 use crate::example::{Example, Story, branch_out};
+use crate::matcher::Matcher;
 use crate::reading::Reading;
 use crate::repository;
 use crate::verdict::Verdict;

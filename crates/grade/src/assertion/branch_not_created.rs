@@ -6,9 +6,10 @@ use model::{Evidence, Need};
 use serde_json::json;
 
 use super::branch_created::{NAME, PATTERN};
-use super::{Assertion, Form, Matcher, Parameter, TITLE};
+use super::{Assertion, Form, Parameter, TITLE};
 use crate::branch_name::{BranchName, branch_told, wanted};
 use crate::example::{Example, Story, branch_out};
+use crate::matcher::Matcher;
 use crate::reading::Reading;
 use crate::repository;
 use crate::verdict::Verdict;

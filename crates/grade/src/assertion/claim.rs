@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Assertion, Field, Form, JUDGES, Matcher, Parameter};
+use super::{Assertion, Field, Form, JUDGES, Parameter};
 use crate::claim::{Setting, compiled};
 use crate::example::{Example, Story, branch_out, commit_on};
 use crate::judge::reading::judges;
+use crate::matcher::Matcher;
 use crate::reading::Reading;
 
 pub(super) const ASSERTION: Assertion = Assertion {

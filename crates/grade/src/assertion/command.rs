@@ -5,8 +5,9 @@ use std::sync::Arc;
 use model::{Evidence, Need, NodeKind, Probed};
 use serde_json::json;
 
-use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
+use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::example::{Example, Story};
+use crate::matcher::Matcher;
 use crate::pattern::{Pattern, RegexBudget};
 use crate::place::Place;
 use crate::reading::Reading;
@@ -214,8 +215,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::check::compile;
     use crate::check::tests::{case, judged, underlined};
-    use crate::check::{Context, compile};
+    use crate::context::Context;
 
     fn of(rest: &Value, story: Story) -> model::Finding {
         let mut assertion = json!({"id": "a", "type": "command", "run": "make"});

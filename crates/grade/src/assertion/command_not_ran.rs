@@ -6,8 +6,9 @@ use model::Evidence;
 use serde_json::json;
 
 use super::command_ran::{COMMAND, Sought};
-use super::{Assertion, Form, Matcher, Parameter, TITLE};
+use super::{Assertion, Form, Parameter, TITLE};
 use crate::example::{Example, Story};
+use crate::matcher::Matcher;
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;

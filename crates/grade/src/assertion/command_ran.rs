@@ -5,8 +5,9 @@ use std::sync::Arc;
 use model::{Effect, Evidence, Trace, TracedCall};
 use serde_json::{Value, json};
 
-use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
+use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::example::{Example, Story};
+use crate::matcher::Matcher;
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::shell::{self, Simple};
@@ -192,8 +193,9 @@ mod tests {
     use model::Status;
     use serde_json::{Value, json};
 
+    use crate::check::compile;
     use crate::check::tests::{case, judged};
-    use crate::check::{Context, compile};
+    use crate::context::Context;
     use crate::example::Story;
 
     fn of(command: &str, lines: &[Value]) -> model::Finding {

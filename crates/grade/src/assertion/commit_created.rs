@@ -5,9 +5,10 @@ use std::sync::Arc;
 use model::{Commit, Evidence, Need};
 use serde_json::json;
 
-use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
+use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::example::{Example, Story, commit, commit_on};
 use crate::folded;
+use crate::matcher::Matcher;
 use crate::pattern::{Pattern, RegexBudget};
 use crate::reading::Reading;
 use crate::repository;

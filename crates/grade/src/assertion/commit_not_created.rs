@@ -5,8 +5,9 @@ use std::sync::Arc;
 use model::{Evidence, Need};
 use serde_json::json;
 
-use super::{Assertion, Form, Matcher, Parameter, TITLE};
+use super::{Assertion, Form, Parameter, TITLE};
 use crate::example::{Example, Story, commit_on};
+use crate::matcher::Matcher;
 use crate::reading::Reading;
 use crate::repository;
 use crate::verdict::Verdict;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use model::Evidence;
 use serde_json::json;
 
-use super::{Assertion, Field, Form, Matcher, Parameter};
+use super::{Assertion, Field, Form, Parameter};
 use crate::example::{Example, Story};
 use crate::folded;
+use crate::matcher::Matcher;
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;

@@ -10,10 +10,11 @@ use model::{Arguments, AssertionSpec, Evidence, Node, NodeKind, ScoreRange, Scor
 use serde_json::{Value, json};
 use template::Variables;
 
-use super::{Assertion, Field, Form, Matcher, Parameter};
+use super::{Assertion, Field, Form, Parameter};
 use crate::example::{Example, Story};
 use crate::given::{self, Wanted};
 use crate::json_source;
+use crate::matcher::Matcher;
 use crate::reading::Reading;
 use crate::verdict::{Matched, Verdict};
 

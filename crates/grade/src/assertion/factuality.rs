@@ -5,10 +5,11 @@ use std::sync::Arc;
 use model::Evidence;
 use serde_json::json;
 
-use super::{Assertion, Field, Form, JUDGES, Matcher, Parameter};
+use super::{Assertion, Field, Form, JUDGES, Parameter};
 use crate::example::{Example, Story};
 use crate::judge::reading::{judges, split};
 use crate::judge::{self, Answer, Judged, Mark, Material, Question, Standing, Votes, is_true, prompt};
+use crate::matcher::{self, Matcher};
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
@@ -81,7 +82,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let judges = judges(reading);
     let context = reading.fields.text("context", reading.problems);
     let (truth, place) = reading.required_text("ground_truth")?;
-    Some(judge::matcher(Factuality { truth, place, context, judges }))
+    Some(matcher::judged(Factuality { truth, place, context, judges }))
 }
 
 impl Judged for Factuality {

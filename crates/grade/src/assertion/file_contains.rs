@@ -7,9 +7,10 @@ use serde_json::json;
 
 use super::file_exists::near;
 use super::valid_json::OPTIONAL_PATH;
-use super::{Assertion, Field, Form, Matcher, Parameter};
+use super::{Assertion, Field, Form, Parameter};
 use crate::example::{Example, Story};
 use crate::folded;
+use crate::matcher::Matcher;
 use crate::pattern::{Pattern, RegexBudget};
 use crate::place::Place;
 use crate::reading::Reading;
@@ -201,8 +202,9 @@ mod tests {
     use model::{Need, Probed, Status};
     use serde_json::json;
 
+    use crate::check::compile;
     use crate::check::tests::{case, judged};
-    use crate::check::{Context, compile};
+    use crate::context::Context;
     use crate::example::Story;
 
     #[test]

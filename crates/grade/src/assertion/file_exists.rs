@@ -5,8 +5,9 @@ use std::sync::Arc;
 use model::{Evidence, Need, nearest};
 use serde_json::json;
 
-use super::{Assertion, Form, Matcher, PATH, Parameter, TITLE};
+use super::{Assertion, Form, PATH, Parameter, TITLE};
 use crate::example::{Example, Story};
+use crate::matcher::Matcher;
 use crate::reading::Reading;
 use crate::sandbox_file::{Look, SandboxFile};
 use crate::verdict::Verdict;
@@ -73,8 +74,9 @@ mod tests {
     use model::{Need, Probed, Status};
     use serde_json::json;
 
+    use crate::check::compile;
     use crate::check::tests::{case, judged};
-    use crate::check::{Context, compile};
+    use crate::context::Context;
     use crate::example::Story;
 
     #[test]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use model::{Evidence, Need};
 use serde_json::json;
 
-use super::{Assertion, Form, Matcher, PATH, Parameter, TITLE};
+use super::{Assertion, Form, PATH, Parameter, TITLE};
 use crate::example::{Example, Story};
+use crate::matcher::Matcher;
 use crate::reading::Reading;
 use crate::sandbox_file::{Look, SandboxFile};
 use crate::verdict::Verdict;

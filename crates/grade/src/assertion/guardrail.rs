@@ -5,10 +5,11 @@ use std::sync::Arc;
 use model::Evidence;
 use serde_json::json;
 
-use super::{Assertion, Field, Form, JUDGES, Matcher, Parameter};
+use super::{Assertion, Field, Form, JUDGES, Parameter};
 use crate::example::{Example, Story};
 use crate::judge::reading::{judges, line, quote, reasoning, split, texts};
 use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
+use crate::matcher::{self, Matcher};
 use crate::reading::Reading;
 use crate::verdict::Verdict;
 use crate::words;
@@ -85,7 +86,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
             .push(node.error("a guardrail needs at least one rule").help("its fields are must_not and must"));
         return None;
     }
-    Some(judge::matcher(Guardrail { rules, judges }))
+    Some(matcher::judged(Guardrail { rules, judges }))
 }
 
 impl Judged for Guardrail {

@@ -6,10 +6,11 @@ use model::{Evidence, Need, nearest};
 use serde_json::{Value, json};
 
 use super::valid_json::OPTIONAL_PATH;
-use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
+use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::example::{Example, Story};
 use crate::json_path::{JsonPath, Missing, same};
 use crate::json_source::{Found, JsonSource};
+use crate::matcher::Matcher;
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
@@ -144,8 +145,9 @@ mod tests {
     use model::Status;
     use serde_json::{Value, json};
 
+    use crate::check::compile;
     use crate::check::tests::{case, judged, underlined};
-    use crate::check::{Context, compile};
+    use crate::context::Context;
     use crate::example::Story;
 
     fn of(rest: &Value, answer: &str) -> model::Finding {

@@ -7,10 +7,11 @@ use serde_json::json;
 
 use super::json_path::{JSON_PATH, read_path, shown};
 use super::valid_json::OPTIONAL_PATH;
-use super::{Assertion, Form, Matcher, Parameter, TITLE};
+use super::{Assertion, Form, Parameter, TITLE};
 use crate::example::{Example, Story};
 use crate::json_path::JsonPath;
 use crate::json_source::{Found, JsonSource};
+use crate::matcher::Matcher;
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;

@@ -7,9 +7,10 @@ use model::{Evidence, NodeKind};
 use script::{DEFAULT_BUDGET, Regex};
 use serde_json::{Value, json};
 
-use super::{Assertion, Field, Form, Matcher, Parameter};
+use super::{Assertion, Field, Form, Parameter};
 use crate::example::{Example, Story};
 use crate::given;
+use crate::matcher::Matcher;
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
@@ -148,8 +149,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::check::compile;
     use crate::check::tests::{case, judged};
-    use crate::check::{Context, compile};
+    use crate::context::Context;
 
     fn of(answer: &str) -> model::Finding {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 2}}});

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use model::{Diagnostic, Evidence};
 use serde_json::json;
 
-use super::{Assertion, Field, Form, JUDGES, Matcher, Parameter};
+use super::{Assertion, Field, Form, JUDGES, Parameter};
 use crate::example::{Example, Story};
 use crate::judge::reading::{judges, points, quote, reasoning, split};
 use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
+use crate::matcher::{self, Matcher};
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
@@ -90,7 +91,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let scale = scale(reading);
     let threshold = threshold(reading, scale);
     let (criteria, place) = criteria?;
-    Some(judge::matcher(LlmJudge { criteria, place, threshold: threshold?, scale: scale?, judges }))
+    Some(matcher::judged(LlmJudge { criteria, place, threshold: threshold?, scale: scale?, judges }))
 }
 
 fn scale(reading: &mut Reading<'_>) -> Option<u64> {
@@ -166,7 +167,8 @@ mod tests {
     use model::decode::Problems;
 
     use super::*;
-    use crate::check::{Check, Context};
+    use crate::check::Check;
+    use crate::context::Context;
     use crate::self_test::spec_of;
     use crate::yaml;
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::output_contains::OutputContains;
-use super::{Assertion, Field, Form, Matcher, Parameter};
+use super::{Assertion, Field, Form, Parameter};
 use crate::example::{Example, Story};
+use crate::matcher::Matcher;
 use crate::reading::Reading;
 
 pub(super) const ASSERTION: Assertion = Assertion {

@@ -59,11 +59,11 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use model::{Evidence, Need};
+use model::Evidence;
 use serde_json::Value;
 
 use crate::example::Example;
-use crate::judge::Judged;
+use crate::matcher::Matcher;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
 
@@ -193,32 +193,6 @@ pub(crate) enum Form {
 type Parse = fn(&mut Reading<'_>) -> Option<Arc<dyn Matcher>>;
 type Judge = fn(&Evidence) -> Option<Verdict>;
 type Said = fn() -> Value;
-
-/// Assertion with its arguments, ready to judge evidence.
-pub(crate) trait Matcher: Debug + Send + Sync {
-    /// Judges `evidence`.
-    fn judge(&self, evidence: &Evidence) -> Verdict;
-
-    /// True if judging runs the user's code.
-    fn runs_code(&self) -> bool {
-        false
-    }
-
-    /// Returns the question for a model and the evaluation of its answers. Returns `None` if no model is needed.
-    fn judged(&self) -> Option<&dyn Judged> {
-        None
-    }
-
-    /// Returns the probes of the sandbox that must be made before it can judge.
-    fn needs(&self) -> Vec<Need> {
-        Vec::new()
-    }
-
-    /// Returns the assertions that a natural-language text was compiled to. Returns `None` for all other assertions.
-    fn stands_for(&self) -> Option<Vec<String>> {
-        None
-    }
-}
 
 impl Assertion {
     /// True if it applies to every trial without being written in the case.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use model::Evidence;
 use serde_json::json;
 
-use super::{ARGS_MATCH, Assertion, Form, Matcher, Parameter, TOOL};
+use super::{ARGS_MATCH, Assertion, Form, Parameter, TOOL};
 use crate::call_pattern::{CallPattern, Fit};
 use crate::example::{Example, Story};
+use crate::matcher::Matcher;
 use crate::pattern::RegexBudget;
 use crate::reading::Reading;
 use crate::verdict::Verdict;

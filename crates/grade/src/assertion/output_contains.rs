@@ -6,8 +6,9 @@ use model::{Evidence, Position};
 use script::Regex;
 use serde_json::json;
 
-use super::{Assertion, Field, Form, Matcher, Parameter};
+use super::{Assertion, Field, Form, Parameter};
 use crate::example::{Example, Story};
+use crate::matcher::Matcher;
 use crate::pattern::{Pattern, RegexBudget};
 use crate::reading::Reading;
 use crate::verdict::Verdict;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use model::Evidence;
 use serde_json::json;
 
-use super::{Assertion, Field, Form, JUDGES, Matcher, Parameter};
+use super::{Assertion, Field, Form, JUDGES, Parameter};
 use crate::example::{Example, Story};
 use crate::judge::reading::{judges, quote, reasoning, split};
 use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
+use crate::matcher::{self, Matcher};
 use crate::reading::Reading;
 use crate::verdict::Verdict;
 use crate::words;
@@ -58,7 +59,7 @@ struct OutputIsQuestion {
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let judges = judges(reading);
     let expected = reading.fields.boolean("expected", reading.problems).unwrap_or(true);
-    Some(judge::matcher(OutputIsQuestion { expected, judges }))
+    Some(matcher::judged(OutputIsQuestion { expected, judges }))
 }
 
 impl Judged for OutputIsQuestion {

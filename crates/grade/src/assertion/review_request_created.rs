@@ -5,10 +5,11 @@ use std::sync::Arc;
 use model::{Evidence, Need, RepositoryChange, ReviewRequest, is_folder};
 use serde_json::json;
 
-use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
+use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::branch_name::BranchName;
 use crate::example::{Example, Story, branch_out, open_request, push_to};
 use crate::glob;
+use crate::matcher::Matcher;
 use crate::reading::Reading;
 use crate::repository;
 use crate::verdict::Verdict;

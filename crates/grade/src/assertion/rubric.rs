@@ -5,10 +5,11 @@ use std::sync::Arc;
 use model::{Evidence, Node, NodeKind, decode};
 use serde_json::json;
 
-use super::{Assertion, Field, Form, JUDGES, Matcher, Parameter};
+use super::{Assertion, Field, Form, JUDGES, Parameter};
 use crate::example::{Example, Story};
 use crate::judge::reading::{judges, line, points, split};
 use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
+use crate::matcher::{self, Matcher};
 use crate::reading::Reading;
 use crate::verdict::Verdict;
 use crate::words;
@@ -110,7 +111,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let expected = reading.fields.text("expected", reading.problems);
     let rows = rows(reading);
     let pass = pass(reading, rows.as_deref());
-    Some(judge::matcher(Rubric { rows: rows?, pass: pass?, expected, judges }))
+    Some(matcher::judged(Rubric { rows: rows?, pass: pass?, expected, judges }))
 }
 
 fn rows(reading: &mut Reading<'_>) -> Option<Vec<Row>> {
@@ -259,7 +260,8 @@ mod tests {
     use model::decode::Problems;
 
     use super::*;
-    use crate::check::{Check, Context};
+    use crate::check::Check;
+    use crate::context::Context;
     use crate::self_test::spec_of;
     use crate::yaml;
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use model::Evidence;
 use serde_json::json;
 
-use super::{Assertion, Field, Form, JUDGES, Matcher, Parameter};
+use super::{Assertion, Field, Form, JUDGES, Parameter};
 use crate::example::{Example, Story};
 use crate::judge::reading::{judges, points, quote, reasoning, split};
 use crate::judge::{self, Criterion, Judged, Mark, Material, Question, Quoted, Votes, prompt};
+use crate::matcher::{self, Matcher};
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
@@ -63,7 +64,7 @@ struct Sentiment {
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let judges = judges(reading);
     let (expected, place) = reading.required_text("expected")?;
-    Some(judge::matcher(Sentiment { expected, place, judges }))
+    Some(matcher::judged(Sentiment { expected, place, judges }))
 }
 
 /// Returns the score. If the judge says that the tone is as wanted, the score is at least `THERE`, whatever the

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use model::{Change, Evidence, Need, RepositoryChange, SideEffectContract, Status};
 use serde_json::json;
 
-use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
+use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::example::{Example, Story, branch_out, push_to};
+use crate::matcher::Matcher;
 use crate::reading::Reading;
 use crate::repository::{self, Seen};
 use crate::verdict::Verdict;
@@ -162,7 +163,8 @@ mod tests {
 
     use super::*;
     use crate::check::tests::{case, judged};
-    use crate::check::{Context, compile, grade};
+    use crate::check::{compile, grade};
+    use crate::context::Context;
     use crate::example::{commit_on, open_request};
 
     #[test]

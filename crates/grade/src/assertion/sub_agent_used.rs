@@ -6,8 +6,9 @@ use model::{Definition, Evidence};
 use serde_json::json;
 
 use super::usage::Usage;
-use super::{Assertion, Form, Matcher, Parameter, SUB_AGENT};
+use super::{Assertion, Form, Parameter, SUB_AGENT};
 use crate::example::{Example, Story};
+use crate::matcher::Matcher;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
 

@@ -7,8 +7,9 @@ use serde_json::json;
 
 use super::command::Command;
 use super::command_ran::{Line, shell_calls};
-use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
+use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::example::{Example, Story};
+use crate::matcher::Matcher;
 use crate::reading::Reading;
 use crate::shell::{self, Simple, Then};
 use crate::verdict::Verdict;

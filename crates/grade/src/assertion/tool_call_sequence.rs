@@ -5,9 +5,10 @@ use std::sync::Arc;
 use model::{Capture, Evidence, decode};
 use serde_json::json;
 
-use super::{Assertion, CAPTURE_MAX_CHARS, Field, Form, Matcher, Parameter};
+use super::{Assertion, CAPTURE_MAX_CHARS, Field, Form, Parameter};
 use crate::call_pattern::{CallPattern, Fit, missed};
 use crate::example::{Example, Story};
+use crate::matcher::Matcher;
 use crate::pattern::RegexBudget;
 use crate::reading::Reading;
 use crate::verdict::Verdict;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use model::Evidence;
 use serde_json::json;
 
-use super::{ARGS_MATCH, Assertion, CAPTURE, CAPTURE_MAX_CHARS, Field, Form, Matcher, Parameter, TOOL};
+use super::{ARGS_MATCH, Assertion, CAPTURE, CAPTURE_MAX_CHARS, Field, Form, Parameter, TOOL};
 use crate::call_pattern::{CallPattern, Fit, all_calls, missed};
 use crate::example::{Example, Story};
+use crate::matcher::Matcher;
 use crate::pattern::RegexBudget;
 use crate::place::Place;
 use crate::reading::Reading;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use model::{Evidence, Need};
 use serde_json::json;
 
-use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
+use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::example::{Example, Story};
 use crate::json_source::{Found, JsonSource};
+use crate::matcher::Matcher;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
 

@@ -3,10 +3,10 @@
 use model::{Evidence, Need, Probed};
 
 use super::files::listed;
-use super::is_of_skill;
-use crate::assertion::Matcher;
 use crate::folded;
 use crate::glob::Glob;
+use crate::matcher::Matcher;
+use crate::skill_use::is_file_of_skill;
 use crate::verdict::Verdict;
 use crate::words;
 
@@ -76,7 +76,7 @@ impl FileContent {
     fn elsewhere<'e>(&self, evidence: &'e Evidence) -> Result<Option<(&'e str, Option<&'e str>)>, String> {
         let (files, clipped) = listed(evidence)?;
         let pattern = Glob::path(&format!("**/{}", self.file));
-        let is_meant = |path: &str| !is_of_skill(path, self.skill.as_deref()) && pattern.is_match_path(path);
+        let is_meant = |path: &str| !is_file_of_skill(path, self.skill.as_deref()) && pattern.is_match_path(path);
         let mut found = files.iter().filter(|file| !file.path.ends_with('/') && is_meant(&file.path));
         match (found.next(), found.next()) {
             (Some(_), Some(_)) => Err(format!("several files are called `{}`", self.file)),

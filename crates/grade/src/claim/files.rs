@@ -2,9 +2,10 @@
 
 use model::{Change, Evidence, FoundFile, Need, Probed};
 
-use super::{About, is_of_skill};
-use crate::assertion::Matcher;
+use super::About;
 use crate::glob::Glob;
+use crate::matcher::Matcher;
+use crate::skill_use::is_file_of_skill;
 use crate::verdict::Verdict;
 use crate::words;
 
@@ -63,7 +64,7 @@ impl FilesClaim {
 
     /// Returns a file that `name` refers to, or the directory that it refers to.
     fn find<'p>(&self, name: &str, paths: &[&'p str]) -> Option<&'p str> {
-        let own = || paths.iter().copied().filter(|path| !is_of_skill(path, self.skill.as_deref()));
+        let own = || paths.iter().copied().filter(|path| !is_file_of_skill(path, self.skill.as_deref()));
         let folders = |path: &'p str| path.match_indices('/').map(move |(at, _)| &path[..at]);
         let meant = self.meant(name);
         let file = own().find(|path| meant.is_match_path(path));
@@ -131,7 +132,7 @@ impl FilesClaim {
 
     /// Returns a hint if a file has a path similar to a name without a match.
     fn near(&self, paths: &[&str]) -> Option<String> {
-        let own = paths.iter().copied().filter(|path| !is_of_skill(path, self.skill.as_deref()));
+        let own = paths.iter().copied().filter(|path| !is_file_of_skill(path, self.skill.as_deref()));
         let near = model::nearest(self.names.first()?, own)?;
         Some(format!("there is `{near}`"))
     }

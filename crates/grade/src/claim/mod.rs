@@ -20,7 +20,6 @@ use self::content::{FileContent, OutputContent, Texts};
 use self::files::FilesClaim;
 use self::judged::JudgedClaim;
 use self::meaning::{About, Part, Says, understood};
-use crate::assertion::Matcher;
 use crate::assertion::branch_created::BranchCreated;
 use crate::assertion::branch_not_created::BranchNotCreated;
 use crate::assertion::command_not_ran::CommandNotRan;
@@ -35,7 +34,7 @@ use crate::assertion::review_request_not_created::ReviewRequestNotCreated;
 use crate::assertion::valid_json::ValidJson;
 use crate::branch_name::BranchName;
 use crate::json_source::JsonSource;
-use crate::judge;
+use crate::matcher::{self, Matcher};
 use crate::place::Place;
 use crate::sandbox_file::SandboxFile;
 use crate::verdict::Verdict;
@@ -91,7 +90,7 @@ pub(crate) fn compiled(
              commit was created`, or say in words that it must not be so",
         )
     });
-    (judge::matcher(JudgedClaim::new(text, setting, judges)), warning)
+    (matcher::judged(JudgedClaim::new(text, setting, judges)), warning)
 }
 
 /// Claim that was compiled to typed assertions, all of which must hold.
@@ -238,13 +237,6 @@ fn checked(part: Part, place: &Place, setting: &Setting) -> Option<Typed> {
             Typed::new(method, None, GitClean { is_wanted: !is_negated })
         }
     })
-}
-
-/// True if `path` is in the folder in which the skill under test is installed, for any agent.
-pub(crate) fn is_of_skill(path: &str, skill: Option<&str>) -> bool {
-    let mut names = path.split('/');
-    let (folder, skills, name) = (names.next(), names.next(), names.next());
-    folder.is_some_and(|folder| folder.starts_with('.')) && skills == Some("skills") && skill.is_some() && name == skill
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@ use serde_json::json;
 
 use super::*;
 use crate::check::tests::{case, judged};
-use crate::check::{Check, Context, compile, grade};
+use crate::check::{Check, compile, grade};
+use crate::context::Context;
 use crate::example::{Story, branch_out, commit_on, open_request, push_to};
 
 fn check_of(text: &str, should_trigger: bool) -> (Check, Vec<Diagnostic>) {

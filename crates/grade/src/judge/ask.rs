@@ -41,7 +41,7 @@ pub struct Judge {
 }
 
 /// Answers of all judges to one question.
-pub(super) struct Heard {
+pub(crate) struct Heard {
     /// Valid answers.
     pub answers: Vec<Answer>,
     /// Number of judges that were asked.
@@ -114,7 +114,7 @@ impl Judge {
     }
 
     /// Returns the answers of all judges to each of `questions`, in their order.
-    pub(super) async fn hear(&self, questions: impl Iterator<Item = &Question>) -> Vec<Heard> {
+    pub(crate) async fn hear(&self, questions: impl Iterator<Item = &Question>) -> Vec<Heard> {
         let questions: Vec<(Question, usize)> = questions.map(|question| self.prepared(question)).collect();
         let asked: Vec<(&Question, usize)> =
             questions.iter().flat_map(|(question, judges)| (0..*judges).map(move |judge| (question, judge))).collect();

@@ -3,7 +3,7 @@
 use model::{Change, Evidence, FoundFile, Need, Probed, Trace, TracedCall};
 use serde_json::Value;
 
-use crate::claim::is_of_skill;
+use crate::skill_use::is_file_of_skill;
 use crate::{given, repository, words};
 
 /// Maximum length of a reply, and of all other parts except calls, in characters.
@@ -73,7 +73,7 @@ impl Material {
             self.add("what became of the repository".into(), &lines, LONGEST_TEXT, true);
         }
         if let Some(Probed::Files { files, clipped }) = evidence.collected.probed(&Need::Files) {
-            let own: Vec<&FoundFile> = files.iter().filter(|file| !is_of_skill(&file.path, skill)).collect();
+            let own: Vec<&FoundFile> = files.iter().filter(|file| !is_file_of_skill(&file.path, skill)).collect();
             self.add_listing(&own, *clipped);
             self.add_contents(&own, evidence);
         }

@@ -7,7 +7,6 @@ use llm::{Block, BoxFuture, Model, ProviderError, Reply, Request};
 use model::{Evidence, Status};
 use serde_json::{Value, json};
 
-use super::tests::{checks, hear};
 use super::*;
 use crate::example::Story;
 

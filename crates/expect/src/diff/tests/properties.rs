@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::*;
+use super::super::*;
 
 const KEEPING: [Kind; 4] = [Kind::Chars, Kind::WordsWithSpace, Kind::Lines, Kind::Sentences];
 

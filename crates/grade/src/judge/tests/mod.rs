@@ -1,18 +1,22 @@
 //! Tests of judges that answer, fail and disagree.
 
+mod injections;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use llm::{Block, BoxFuture, Credentials, Model, Opened, Policy, Prices, ProviderError, Providers, Reply, Request};
-use model::{AssertionSpec, Case, Excerpt, Tokens};
+use model::{About, Aside, AssertionSpec, Case, Excerpt, Finding, Status, Tokens};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::check::{Context, compile, grade};
+use crate::check::{Check, compile, grade};
+use crate::consult::consult;
+use crate::context::Context;
 use crate::example::Story;
 use crate::self_test::spec_of;
 use crate::yaml;

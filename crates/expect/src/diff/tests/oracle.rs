@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::*;
+use super::super::*;
 
 const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/diff.jsonl");
 

@@ -1,0 +1,99 @@
+//! Asks a judge about the checks that need one.
+
+use model::{About, Aside, Evidence, Finding, Status};
+
+use crate::check::{Check, Parts};
+use crate::judge::{Answer, Heard, Judge, Judged, Question, Votes};
+use crate::verdict::Verdict;
+
+/// A judged assertion that needs a judge.
+struct Open<'c> {
+    /// Index of its finding.
+    at: usize,
+    check: &'c Check,
+    judged: &'c dyn Judged,
+    question: Question,
+}
+
+/// Asks `judge` about those of `checks` that need it, and fills in their findings. Returns the usage of judging, or
+/// `None` if no question had to be asked. `findings` are those that [`crate::grade`] returned for the same `evidence`.
+/// Without a judge, for the reason in the error, they stay undecided. The questions are asked concurrently, unless the
+/// judge needs one after the other.
+pub async fn consult(
+    checks: &[Check],
+    evidence: &Evidence,
+    judge: Result<&Judge, &str>,
+    findings: &mut [Finding],
+) -> Option<Aside> {
+    let open = open(checks, evidence, findings);
+    if open.is_empty() {
+        return None;
+    }
+    let judge = match judge {
+        Ok(judge) => judge,
+        Err(because) => {
+            for Open { at, check, .. } in &open {
+                findings[*at] = check.finding(Verdict::undecided(because));
+            }
+            return None;
+        }
+    };
+    let mut took = Aside::default();
+    let heard = judge.hear(open.iter().map(|open| &open.question)).await;
+    for (open, heard) in open.iter().zip(heard) {
+        took += heard.took;
+        findings[open.at] = open.check.finding(verdict(open.judged, &open.question, &heard));
+    }
+    Some(took)
+}
+
+/// Returns the checks that need a judge.
+fn open<'c>(checks: &'c [Check], evidence: &Evidence, findings: &[Finding]) -> Vec<Open<'c>> {
+    let mut parts = Parts::of_evidence(evidence);
+    let mut open = Vec::new();
+    for (at, (check, finding)) in checks.iter().zip(findings).enumerate() {
+        let Some(judged) = check.judged().filter(|_| finding.id == check.id() && finding.status == Status::Undecided)
+        else {
+            continue;
+        };
+        let Some(mut question) = parts.of(check.about()).and_then(|part| judged.question(part).ok()) else { continue };
+        let reply = match check.about() {
+            About::Trial => 0,
+            About::Reply(number) => number,
+            About::LastReply => evidence.trace.replies.len(),
+        };
+        question.material = question.material.after(&evidence.trace, reply);
+        open.push(Open { at, check, judged, question });
+    }
+    open
+}
+
+/// Returns the verdict from the answers. If it is undecided because judges did not answer, it says why they did not.
+fn verdict(judged: &dyn Judged, question: &Question, heard: &Heard) -> Verdict {
+    let votes = Votes { answers: &heard.answers, asked: heard.asked };
+    let trouble = heard.trouble.as_deref();
+    let verdict = match trouble {
+        Some(trouble) if heard.answers.is_empty() => return Verdict::undecided(trouble),
+        _ => judged.decide(question, &votes),
+    };
+    match trouble {
+        Some(trouble) if verdict.status == Status::Undecided => {
+            Verdict { error: Some(trouble.to_owned()), ..verdict }.evidence([trouble.to_owned()])
+        }
+        Some(trouble) => verdict.evidence([trouble.to_owned()]),
+        None => verdict,
+    }
+}
+
+/// Returns the finding if a single judge answers `answer`, for documented examples.
+pub(crate) fn rehearse(check: &Check, evidence: &Evidence, answer: &serde_json::Value) -> Result<Finding, String> {
+    let judged = check.judged().ok_or("it asks no judge")?;
+    let finding = match judged.question(evidence) {
+        Ok(question) => {
+            let answers = [Answer::read(&question, None, answer)?];
+            check.finding(judged.decide(&question, &Votes { answers: &answers, asked: 1 }))
+        }
+        Err(verdict) => check.finding(*verdict),
+    };
+    Ok(finding)
+}

@@ -1,0 +1,60 @@
+//! Matchers: assertions with their arguments, ready to judge evidence.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use model::{Evidence, Need};
+
+use crate::judge::Judged;
+use crate::verdict::Verdict;
+
+/// Assertion with its arguments, ready to judge evidence.
+pub(crate) trait Matcher: Debug + Send + Sync {
+    /// Judges `evidence`.
+    fn judge(&self, evidence: &Evidence) -> Verdict;
+
+    /// True if judging runs the user's code.
+    fn runs_code(&self) -> bool {
+        false
+    }
+
+    /// Returns the question for a model and the evaluation of its answers. Returns `None` if no model is needed.
+    fn judged(&self) -> Option<&dyn Judged> {
+        None
+    }
+
+    /// Returns the probes of the sandbox that must be made before it can judge.
+    fn needs(&self) -> Vec<Need> {
+        Vec::new()
+    }
+
+    /// Returns the assertions that a natural-language text was compiled to. Returns `None` for all other assertions.
+    fn stands_for(&self) -> Option<Vec<String>> {
+        None
+    }
+}
+
+/// Creates the matcher of a judged assertion. Without a judge, it returns the verdicts that do not need one.
+pub(crate) fn judged<J: Judged + 'static>(judged: J) -> Arc<dyn Matcher> {
+    Arc::new(ByJudge(judged))
+}
+
+#[derive(Debug)]
+struct ByJudge<J>(J);
+
+impl<J: Judged> Matcher for ByJudge<J> {
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        match self.0.question(evidence) {
+            Ok(_) => Verdict::undecided("no judge was asked"),
+            Err(verdict) => *verdict,
+        }
+    }
+
+    fn judged(&self) -> Option<&dyn Judged> {
+        Some(&self.0)
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        self.0.needs()
+    }
+}

@@ -41,7 +41,7 @@ impl Drop for Allowance {
 
 /// Returns the error if nothing more is run.
 fn spent() -> Option<String> {
-    let message = || format!("not tried: {MOST_STOPPED} pieces of code or regular expressions were stopped before");
+    let message = || format!("not run: {MOST_STOPPED} pieces of code or regular expressions were stopped before");
     (STOPPED.get() >= MOST_STOPPED).then(message)
 }
 

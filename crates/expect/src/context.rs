@@ -182,24 +182,16 @@ fn detail_json(detail: &model::Detail) -> Value {
 /// Converts a script's result back.
 fn found(result: &Value, place: &Place) -> Found {
     let score = result.get("score").and_then(Value::as_f64).unwrap_or_default();
-    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let text = |key: &str| result.get(key).and_then(Value::as_str).map(str::to_owned);
     let list = |key: &str| result.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let flaw = |failure: &Value| Flaw {
-        key: text(failure, "key"),
-        message: text(failure, "message"),
-        expected: failure.get("expected").cloned(),
-        actual: failure.get("actual").cloned(),
-        critical: failure.get("critical").is_some_and(value::truthy),
-        ..Flaw::new(place, "")
-    };
     Found {
         score,
         most: score,
         pass: Pass::of(result.get("pass").is_some_and(value::truthy)),
-        flaws: list("failures").iter().map(flaw).collect(),
+        flaws: list("failures").iter().map(|failure| returned::flaw(failure, false, place)).collect(),
         details: returned::details(list("details")),
-        title: text(result, "title"),
-        dimension: text(result, "dimension"),
+        title: text("title"),
+        dimension: text("dimension"),
         critical: result.get("critical").is_some_and(value::truthy),
         place: None,
     }

@@ -21,6 +21,7 @@ use crate::rules::Rules;
 use crate::strategy::Strategy;
 use crate::text_diff::TextDiff;
 use crate::tools;
+use crate::value;
 use crate::weight::final_score;
 
 /// Key of the text comparison.
@@ -149,6 +150,5 @@ fn without_diff<'n>(node: &'n Node, is_given: bool, problems: &mut Problems) -> 
         let message = "`diff` is given twice, beside `expect` and inside of it";
         problems.push(Diagnostic::error(message).at(diff.source.excerpt(key.span)));
     }
-    let rest = entries.iter().filter(|(key, _)| key.value != DIFF).cloned().collect();
-    (Cow::Owned(Node { kind: NodeKind::Map(rest), ..node.clone() }), Some(diff))
+    (Cow::Owned(value::without(node, DIFF)), Some(diff))
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::kept::{kept, shortened};
 use crate::place::Place;
+use crate::value;
 
 /// Verdict on a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +129,13 @@ impl Found {
         Self { flaws: vec![flaw], ..Self::scored(0.0, Pass::No) }
     }
 
+    /// Returns the mismatch of a value that has not the type that `expected` names. `critical` is true if it fails the
+    /// whole.
+    pub fn wrong_type(expected: &str, actual: Option<&Value>, critical: bool, place: &Place) -> Self {
+        let message = format!("{expected}, not {}", value::kind(actual));
+        Self::flawed(Flaw { critical, ..Flaw::new(place, message).actual(actual) })
+    }
+
     /// Returns an undecided result, with the reason.
     pub fn unknown(flaw: Flaw) -> Self {
         Self { most: 1.0, flaws: vec![Flaw { undecided: true, ..flaw }], ..Self::scored(0.0, Pass::Unknown) }
@@ -246,4 +254,4 @@ impl Flaw {
 }
 
 /// Message if no more specific one is known.
-const GENERAL: &str = "it is not as it should be";
+const GENERAL: &str = "it does not match";

@@ -19,8 +19,8 @@ const OF_MANY: [&str; 4] = ["$and", "$or", "$all", "$sequence"];
 /// critical. Otherwise it is only a warning, because the original engine requires the value in that case.
 pub fn tell(node: &Node, rules: &Rules, problems: &mut Problems) {
     if let Some((Meta { critical: false, .. }, place)) = penalty(node) {
-        let problem = Diagnostic::warning("a penalty has no effect here: there is nothing that it could take from");
-        problems.push(problem.at(place).help("write it into `$and`, or beside what else is expected"));
+        let problem = Diagnostic::warning("a penalty has no effect here: there is no score that it could reduce");
+        problems.push(problem.at(place).help("write it in `$and`, or beside other expectations"));
     }
     tell_inside(node, rules, problems);
 }
@@ -57,8 +57,9 @@ fn is_operator(name: &str) -> bool {
 
 fn tell_alone(operator: &str, operand: &Node, problems: &mut Problems) {
     if let Some((_, place)) = penalty(operand) {
-        let message = format!("a penalty has no effect here: nothing stands in `{operator}` that it could take from");
-        let help = format!("write it beside `{operator}`, where others stand");
+        let message =
+            format!("a penalty has no effect here: there is no other score in `{operator}` that it could reduce");
+        let help = format!("write it beside `{operator}`, together with other expectations");
         problems.push(Diagnostic::error(message).at(place).help(help));
     }
 }

@@ -7,7 +7,31 @@
 //! parts with weights and dimensions.
 //!
 //! The engine does no I/O and runs no scripts: regular expressions and code come from a [`Host`]. Templates are
-//! resolved before the engine reads an expectation.
+//! resolved before the engine reads an expectation. A program without a script engine uses [`WithoutScripts`]:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use model::decode::Problems;
+//! use model::{Node, Source};
+//! use serde_json::json;
+//! use trialrun_expect::{Data, Expectation, Host, Pass, Rules, WithoutScripts};
+//!
+//! let host: Arc<dyn Host> = Arc::new(WithoutScripts);
+//! let written = json!({"name": "/^A/", "tags": {"$contains": "new"}});
+//! let written = Node::from_json(&written, &Source::new("expectation", ""));
+//! let mut problems = Problems::new();
+//! let expectation = Expectation::of_value(&written, Rules::default(), &host, None, &mut problems);
+//! assert!(problems.is_empty());
+//!
+//! let judge = |value| expectation.judge(Some(&value), &Data::default());
+//! let found = judge(json!({"name": "Ada", "tags": ["new", "regular"]}));
+//! assert_eq!((found.pass, found.score), (Pass::Yes, 1.0));
+//!
+//! let found = judge(json!({"name": "Ada", "tags": []}));
+//! assert_eq!((found.pass, found.score), (Pass::No, 0.5));
+//! assert_eq!(found.flaws[0].message.as_deref(), Some("the list is empty"));
+//! ```
 
 mod allowance;
 mod compile;
@@ -36,15 +60,19 @@ mod tools;
 mod tried;
 mod value;
 mod weight;
+mod without_scripts;
 
 pub use compile::Operator;
 pub use example::{Example, SelfTest, self_test};
 pub use expectation::{Data, Expectation};
 pub use found::{Flaw, Found, Pass};
 pub use host::{Answer, Argument, Function, Host, Invalid, Naming, Pattern, Trouble};
+pub use meta::is_meta;
 pub use notation::{FUNCTION_TAG, REGEX_TAG, SCHEMA_TAG, split_regex};
 pub use operator::{EXPR, OPERATORS};
 pub use place::Place;
 pub use rules::{Rules, Strict};
 pub use strategy::Strategy;
+pub use value::same;
 pub use weight::{Budget, Shares};
+pub use without_scripts::WithoutScripts;

@@ -139,7 +139,7 @@ fn no_map(container: &Node) -> model::Diagnostic {
     let message = format!("`{CONTAINER}` must be a map, not {}", container.kind_name());
     match container.kind {
         NodeKind::String(_) => container.error(message),
-        _ => container.warning(message).help("nothing is read from it"),
+        _ => container.warning(message).help("it is ignored"),
     }
 }
 

@@ -24,7 +24,7 @@ pub fn read(
         Some(Value::String(message)) => failed(place, Some(message.as_str()).filter(|message| !message.is_empty())),
         Some(Value::Number(number)) => confidence(number.as_f64().unwrap_or_default(), at, place),
         Some(Value::Object(result)) => of_map(result, at, place),
-        other => open(place, format!("the answer is {}, which says nothing", value::kind(other)), at),
+        other => open(place, format!("the answer is {}, which is not a result", value::kind(other)), at),
     };
     for flaw in &mut found.flaws {
         if flaw.expected.is_none() {
@@ -87,7 +87,7 @@ fn of_map(result: &Map<String, Value>, at: &At<'_>, place: &Place) -> Found {
     let failures = result.get("failures").and_then(Value::as_array);
     let pass = result.get("pass").filter(|pass| !pass.is_null());
     if number.is_none() && pass.is_none() && failures.is_none() {
-        return open(place, "the answer has neither `score` nor `pass`".into(), at);
+        return open(place, "the result has neither `score` nor `pass`".into(), at);
     }
     let score = number.unwrap_or_default().clamp(0.0, 1.0);
     let holds = match pass {
@@ -124,7 +124,8 @@ fn of_map(result: &Map<String, Value>, at: &At<'_>, place: &Place) -> Found {
     found
 }
 
-fn flaw(failure: &Value, critical: bool, place: &Place) -> Flaw {
+/// Reads a failure that a script returned.
+pub fn flaw(failure: &Value, critical: bool, place: &Place) -> Flaw {
     let text = |key: &str| failure.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     Flaw {
         key: text("key").map(str::to_owned),

@@ -134,7 +134,7 @@ fn punish(whole: &mut Found, item: &Found, place: &Place) {
 fn none_of<'f>(branches: impl Iterator<Item = &'f Found>, place: &Place) -> Flaw {
     let first: Vec<Option<&Flaw>> = branches.map(|branch| branch.flaws.first()).collect();
     let mut message = match first.len() {
-        0 => "there is nothing that it could be".to_owned(),
+        0 => "there is no expectation to match".to_owned(),
         1 => "the only branch does not match".to_owned(),
         count => format!("none of {count} branches matches"),
     };
@@ -151,7 +151,7 @@ fn none_of<'f>(branches: impl Iterator<Item = &'f Found>, place: &Place) -> Flaw
 
 /// Returns the mismatch for a value that must not be present.
 fn penalty(title: &Option<String>, details: &[Detail], place: &Place) -> Flaw {
-    let message = title.clone().unwrap_or_else(|| "something is there that must not be".into());
+    let message = title.clone().unwrap_or_else(|| "something exists that must not".into());
     let key = if let [only] = details { only.key.clone() } else { String::new() };
     Flaw { key: Some(key), critical: true, ..Flaw::new(place, message) }
 }

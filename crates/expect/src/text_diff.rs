@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
-use model::{Node, NodeKind, Part, Segment};
+use model::{Node, NodeKind, Segment};
 use serde_json::Value;
 
 use crate::diff::{self, Coverage, Item, KINDS, Kind, Options};
@@ -167,7 +167,7 @@ impl TextDiff {
             let is_penalty = allowed.meta.weight.is_some_and(|weight| weight < 0.0);
             if allowed.meta.critical && *covered == is_penalty {
                 let message = allowed.meta.title.clone().unwrap_or_else(|| {
-                    let how = if is_penalty { "is there and must not be" } else { "is not there" };
+                    let how = if is_penalty { "exists and must not" } else { "is not there" };
                     format!("the change {} {how}", allowed.written)
                 });
                 found.pass = Pass::No;
@@ -182,15 +182,7 @@ impl TextDiff {
 fn drawn(diff: &diff::Diff, quiet: bool) -> Vec<Segment> {
     /// Maximum length of a stored diff, in characters.
     const MOST: usize = 2_000;
-    let segment = |segment: diff::Segment| Segment {
-        part: match segment.change {
-            diff::Change::Equal => Part::Same,
-            diff::Change::Removed => Part::Missing,
-            diff::Change::Added => Part::Extra,
-        },
-        text: segment.text,
-    };
-    if quiet { Vec::new() } else { diff::drawn(diff, MOST).into_iter().map(segment).collect() }
+    if quiet { Vec::new() } else { diff::drawn(diff, MOST) }
 }
 
 /// Removes the line breaks around `text`, because a text block in a file ends with a line break that is not intended.

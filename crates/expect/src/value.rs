@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::io;
 
-use model::{Node, Source};
+use model::{Node, NodeKind, Source};
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use serde_json::{Number, Value};
@@ -87,6 +87,13 @@ pub fn node_of(value: &Value) -> Node {
     Node::from_json(value, &Source::new("", ""))
 }
 
+/// Returns the map `node` without `key`.
+pub fn without(node: &Node, key: &str) -> Node {
+    let NodeKind::Map(entries) = &node.kind else { return node.clone() };
+    let rest = entries.iter().filter(|(other, _)| other.value != key).cloned().collect();
+    Node { kind: NodeKind::Map(rest), ..node.clone() }
+}
+
 /// Returns the type of a value, with its article. Returns "nothing" for a missing value.
 pub fn kind(value: Option<&Value>) -> &'static str {
     match value {
@@ -137,6 +144,8 @@ mod tests {
         let large = 9_007_199_254_740_993_i64;
         assert!(same(&json!(1), &json!(1.0)) && same(&json!(0), &json!(-0.0)));
         assert!(!same(&json!(large), &json!(large as f64)));
+        assert!(same(&json!([1, {"a": 2.0}]), &json!([1.0, {"a": 2}])));
+        assert!(!same(&json!(1), &json!(true)) && !same(&json!(0), &json!(null)) && !same(&json!("1"), &json!(1)));
         for (left, right, wanted) in [
             (json!(large), json!(large as f64), Ordering::Greater),
             (json!(u64::MAX), json!(i64::MIN), Ordering::Greater),

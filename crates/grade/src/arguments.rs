@@ -50,7 +50,7 @@ fn says_nothing(value: &Node, assertion: &Assertion) -> bool {
 /// Reports keys that are not about what is asserted. They would be ignored.
 fn refuse_common(entries: &Entries, assertion: &Assertion, problems: &mut Problems) {
     for (key, value) in entries.iter().filter(|(key, _)| COMMON.contains(&key.value.as_str())) {
-        let problem = Diagnostic::error(format!("`{}` is no field of `{}`", key.value, assertion.name));
+        let problem = Diagnostic::error(format!("`{}` is not a field of `{}`", key.value, assertion.name));
         let problem = problem.at(value.source.excerpt(key.span));
         problems.push(match key.value.as_str() {
             "type" => problem,
@@ -205,7 +205,7 @@ mod tests {
         let told = judged("contains", Arguments::Brief(node(&json!({"text": "a", "weight": 2}))), &evidence);
         assert_eq!(
             told.unwrap_err(),
-            ["`weight` is no field of `contains` write `weight` beside `contains`, not below it"]
+            ["`weight` is not a field of `contains` write `weight` beside `contains`, not below it"]
         );
     }
 

@@ -25,7 +25,7 @@ impl BranchName {
             }
             (None, Some(_)) => reading.literal("pattern").map(|pattern| Some(Self::Pattern(pattern))).ok_or(()),
             (Some(_), Some(node)) => {
-                reading.problems.push(node.error("`name` and `pattern` are two ways to say it; give one of them"));
+                reading.problems.push(node.error("`name` and `pattern` cannot be combined; use one of them"));
                 Err(())
             }
         }

@@ -1,7 +1,7 @@
 //! Pattern of a tool call: the tool, and a regular expression or an expectation for each of some arguments.
 
 use expect::{Data, Expectation, Pass};
-use model::{Capture, Effect, Evidence, ToolCall, Trace, TracedCall, nearest};
+use model::{Capture, Effect, ToolCall, Trace, TracedCall, nearest};
 
 use serde_json::Value;
 
@@ -196,8 +196,8 @@ impl CallPattern {
         let raw = trace.calls.iter().find(|call| call.call.raw_name == self.tool);
         let near = nearest(&self.tool, tools.iter().map(|(name, _)| *name));
         let evidence = raw
-            .map(|call| format!("what the agent calls `{}` is written `{}`", self.tool, call.call.name))
-            .or_else(|| near.map(|near| format!("was `{near}` meant? names are compared letter by letter")));
+            .map(|call| format!("the agent's tool `{}` is called `{}` here", self.tool, call.call.name))
+            .or_else(|| near.map(|near| format!("did you mean `{near}`? names must match exactly")));
         Miss { call: None, actual, place: self.place.clone(), evidence: evidence.into_iter().collect() }
     }
 }
@@ -215,7 +215,7 @@ impl ArgumentPattern {
                     Pass::No => Ok(false),
                     Pass::Unknown => {
                         let because = found.flaws.into_iter().find_map(|flaw| flaw.message);
-                        Err(because.unwrap_or_else(|| format!("nobody can say whether {self}")))
+                        Err(because.unwrap_or_else(|| format!("it is undecided whether {self}")))
                     }
                 }
             }
@@ -305,16 +305,7 @@ fn asked(call: &ToolCall) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the indices of all calls of `evidence`.
-pub(crate) fn all_calls(evidence: &Evidence) -> Vec<usize> {
-    (0..evidence.trace.calls.len()).collect()
-}
-
 /// Adds a near miss to the verdict that no call matched.
 pub(crate) fn missed(verdict: Verdict, miss: &Miss, trace: &Trace) -> Verdict {
-    let verdict = verdict.place(&miss.place).evidence(miss.evidence.iter().cloned());
-    match miss.call {
-        Some(call) => verdict.at_call(trace, call),
-        None => verdict,
-    }
+    verdict.place(&miss.place).evidence(miss.evidence.iter().cloned()).at_call(trace, miss.call)
 }

@@ -15,7 +15,7 @@ use crate::assertion::side_effect_contract::{CONTRACT_TITLE, Contract};
 use crate::assertion::{ASSERTIONS, Assertion, Form, camel_case, find, snake_case};
 use crate::context::Context;
 use crate::judge::Judged;
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
@@ -154,6 +154,9 @@ impl Check {
         let entry = arguments::entry(spec, assertion, problems)?;
         let mut reading = Reading::of(&entry, &what, problems, context)?;
         let own = Own::read(spec, &mut reading);
+        if assertion.has_caption() {
+            reading.caption();
+        }
         let matcher = parse(&mut reading);
         let Reading { fields, problems, title, .. } = reading;
         fields.finish(problems);
@@ -184,7 +187,7 @@ impl Check {
     }
 
     fn judge(&self, evidence: &Evidence) -> Finding {
-        self.finding(self.matcher.judge(evidence))
+        self.finding(self.matcher.verdict(evidence))
     }
 
     /// Converts `verdict` to a finding of this check.
@@ -249,8 +252,8 @@ impl NothingAsserted {
 }
 
 impl Matcher for NothingAsserted {
-    fn judge(&self, _: &Evidence) -> Verdict {
-        Verdict::undecided("it asserts nothing, so it checked nothing")
+    fn judge(&self, _: &Evidence) -> Judgement {
+        Ok(Verdict::undecided("it asserts nothing, so it checked nothing"))
     }
 }
 
@@ -451,10 +454,11 @@ fn written_names() -> impl Iterator<Item = &'static str> {
 fn unknown_type(written: &str) -> Diagnostic {
     let problem = Diagnostic::error(format!("unknown assertion type `{written}`"));
     if find(written).is_some() {
-        return problem.help(format!("`{written}` goes with every trial by itself; it is not written down"));
+        return problem.help(format!("`{written}` applies to every trial and cannot be written in a case"));
     }
-    let known = written_down().map(|assertion| assertion.name).collect::<Vec<_>>().join(", ");
-    problem.suggest(nearest(&snake_case(written), written_names())).help(format!("the types are {known}"))
+    let help = "common types are `contains`, `tool_called`, `file_exists` and `command`; `trialrun list --assertions` \
+                shows all of them";
+    problem.suggest(nearest(&snake_case(written), written_names())).help(help)
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ fn declare_fields(out: &mut String, assertion: &Assertion) {
     comment(out, "  ", &format!("The fields of `{}`.", assertion.code_name()));
     let _ = writeln!(out, "  export interface {} {{", type_name(assertion));
     for field in assertion.fields {
-        let default = field.default.map(|default| format!(" Not written: {default}.")).unwrap_or_default();
+        let default = field.default.map(|default| format!(" Default: {default}.")).unwrap_or_default();
         comment(out, "    ", &format!("{}{default}", field.doc));
         let optional = if field.required { "" } else { "?" };
         let _ = writeln!(out, "    {}{optional}: {};", camel_case(field.name), type_of(field));

@@ -359,7 +359,7 @@ fn tell_probe(probe: &Probe) -> String {
         Probed::Ran { exit_code: Some(code), stdout, stderr, .. } => {
             format!("exit code {code}, {}", words::quoted(&format!("{stdout}{stderr}")))
         }
-        Probed::Ran { exit_code: None, .. } => "ended, its time was over".to_owned(),
+        Probed::Ran { exit_code: None, .. } => "timed out".to_owned(),
         Probed::Failed { because } => because.clone(),
     };
     format!("{what}{found}")

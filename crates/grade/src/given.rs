@@ -24,7 +24,7 @@ impl Wanted {
         let mut keys = BTreeSet::new();
         for (key, _) in entries {
             let head = key.value.split(['.', '[']).next().unwrap_or_default();
-            if key.value.starts_with('/') || (key.value.starts_with('$') && is_rule(&key.value)) {
+            if key.value.starts_with('/') || (key.value.starts_with('$') && !expect::is_meta(&key.value)) {
                 return Self::All;
             }
             keys.extend(MADE.iter().find(|made| **made == head));
@@ -41,14 +41,6 @@ impl Wanted {
             Self::Keys(keys) => keys.contains(key),
         }
     }
-}
-
-/// True if the key is matched against the result, and is not metadata of the expectation.
-fn is_rule(key: &str) -> bool {
-    !matches!(
-        key,
-        "$meta" | "$score" | "$critical" | "$title" | "$description" | "$dimension" | "$strategy" | "$threshold"
-    )
 }
 
 /// Returns the answer alone. A missing answer is not null.

@@ -62,37 +62,7 @@ pub(crate) fn argument<'a>(input: &'a Value, name: &str) -> Option<&'a Value> {
 
 /// Formats a number as JavaScript does. Beyond 2^53 it has the digits of the nearest double.
 fn number(number: &Number) -> String {
-    const EXACT: u64 = 1 << 53;
-    if let Some(whole) = number.as_i64()
-        && whole.unsigned_abs() <= EXACT
-    {
-        return whole.to_string();
-    }
-    let Some(value) = number.as_f64() else { return number.to_string() };
-    if value == 0.0 {
-        return "0".into();
-    }
-    let sign = if value < 0.0 { "-" } else { "" };
-    // Rust's shortest digits are the same as JavaScript's. Only the position of the decimal point differs.
-    let scientific = format!("{:e}", value.abs());
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let digits = mantissa.replace('.', "");
-    let point = exponent.parse::<i32>().unwrap_or(0) + 1;
-    let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
-    let zeros = |count: i32| "0".repeat(usize::try_from(count).unwrap_or(0));
-    if count <= point && point <= 21 {
-        format!("{sign}{digits}{}", zeros(point - count))
-    } else if 0 < point && point <= 21 {
-        let (whole, fraction) = digits.split_at(usize::try_from(point).unwrap_or(0));
-        format!("{sign}{whole}.{fraction}")
-    } else if -6 < point && point <= 0 {
-        format!("{sign}0.{}{digits}", zeros(-point))
-    } else {
-        let (first, rest) = digits.split_at(1);
-        let dot = if rest.is_empty() { "" } else { "." };
-        let exponent_sign = if point > 0 { "+" } else { "-" };
-        format!("{sign}{first}{dot}{rest}e{exponent_sign}{}", (point - 1).abs())
-    }
+    number.as_f64().map_or_else(|| number.to_string(), |value| dragonbox_ecma::Buffer::new().format(value).to_owned())
 }
 
 #[cfg(test)]

@@ -56,10 +56,10 @@ impl JsonSource {
     pub fn find(&self, evidence: &Evidence) -> Result<Found, Box<Verdict>> {
         let Some(file) = &self.file else { return Ok(in_answer(evidence)) };
         let path = &file.path;
-        let nothing = |what: &str| Found::None { because: format!("there is no file `{path}`"), actual: what.into() };
         match file.look(evidence)? {
-            Look::Nothing => Ok(nothing("nothing")),
-            Look::Other(what) => Ok(nothing(what)),
+            look @ (Look::Nothing | Look::Other(_)) => {
+                Ok(Found::None { because: format!("there is not a file `{path}`"), actual: look.describe() })
+            }
             Look::File(size, _, true) => {
                 let because = format!("`{path}` has {size} bytes, and not all of them were read");
                 Err(Box::new(Verdict::undecided(because).place(&file.place)))
@@ -67,7 +67,7 @@ impl JsonSource {
             Look::File(_, text, false) => Ok(match parsed(text.trim_start_matches('\u{feff}')) {
                 Ok(value) => Found::Value(value, false),
                 Err(error) => Found::None {
-                    because: format!("`{path}` is no JSON: {error}"),
+                    because: format!("`{path}` is not JSON: {error}"),
                     actual: if text.is_empty() { "an empty file".to_owned() } else { words::quoted(text) },
                 },
             }),
@@ -90,7 +90,7 @@ pub(crate) fn in_answer(evidence: &Evidence) -> Found {
     };
     match fenced(&answer).find_map(|block| parsed(block).ok()) {
         Some(value) => Found::Value(value, true),
-        None => Found::None { because: format!("the answer is no JSON: {error}"), actual: words::quoted(&answer) },
+        None => Found::None { because: format!("the answer is not JSON: {error}"), actual: words::quoted(&answer) },
     }
 }
 

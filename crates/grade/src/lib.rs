@@ -6,6 +6,44 @@
 //! documentation and the self-test are made from the same [`ASSERTIONS`].
 //!
 //! This crate does not depend on processes, sandboxes, clocks or terminals.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use model::{
+//!     About, Arguments, AssertionSpec, Case, Collected, Ending, Evidence, Excerpt, Limits, Node, Source, Span,
+//!     Spanned, Status, Trace,
+//! };
+//! use serde_json::json;
+//! use trialrun_grade::{Context, compile, grade};
+//!
+//! // The assertion `contains: hello` of a case.
+//! let hello = Node::from_json(&json!("hello"), &Source::new("case.yaml", "contains: hello"));
+//! let mut case = Case::new("greeting", Excerpt::of_file("case.yaml"));
+//! case.assertions.push(AssertionSpec {
+//!     id: "greets".to_owned(),
+//!     kind: Spanned::new("contains".to_owned(), Span::default()),
+//!     weight: 1.0,
+//!     node: hello.clone(),
+//!     arguments: Arguments::Brief(hello),
+//!     about: About::Trial,
+//! });
+//! let (checks, problems) = compile(&case, &Context::default());
+//! assert!(problems.is_empty());
+//!
+//! let mut trace = Trace::default();
+//! trace.answer = Some("Hello, Ada!".to_owned());
+//! let evidence = Evidence {
+//!     trace,
+//!     collected: Collected::default(),
+//!     ending: Ending::Finished,
+//!     limits: Arc::new(Limits::default()),
+//!     unused_responses: Vec::new(),
+//!     agent_ms: None,
+//! };
+//! let findings = grade(&checks, &evidence);
+//! assert_eq!((findings[0].status, findings[0].because.as_str()), (Status::Met, "it contains \"Hello\""));
+//! ```
 
 mod arguments;
 mod assertion;

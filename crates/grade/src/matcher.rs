@@ -8,10 +8,19 @@ use model::{Evidence, Need};
 use crate::judge::Judged;
 use crate::verdict::Verdict;
 
+/// Result of judging evidence. The error is the verdict if judging ends early, for example because the evidence has
+/// not what is needed.
+pub(crate) type Judgement = Result<Verdict, Box<Verdict>>;
+
 /// Assertion with its arguments, ready to judge evidence.
 pub(crate) trait Matcher: Debug + Send + Sync {
     /// Judges `evidence`.
-    fn judge(&self, evidence: &Evidence) -> Verdict;
+    fn judge(&self, evidence: &Evidence) -> Judgement;
+
+    /// Returns the verdict on `evidence`, whether or not judging ended early.
+    fn verdict(&self, evidence: &Evidence) -> Verdict {
+        self.judge(evidence).unwrap_or_else(|verdict| *verdict)
+    }
 
     /// True if judging runs the user's code.
     fn runs_code(&self) -> bool {
@@ -43,11 +52,8 @@ pub(crate) fn judged<J: Judged + 'static>(judged: J) -> Arc<dyn Matcher> {
 struct ByJudge<J>(J);
 
 impl<J: Judged> Matcher for ByJudge<J> {
-    fn judge(&self, evidence: &Evidence) -> Verdict {
-        match self.0.question(evidence) {
-            Ok(_) => Verdict::undecided("no judge was asked"),
-            Err(verdict) => *verdict,
-        }
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        self.0.question(evidence).map(|_| Verdict::undecided("no judge was asked"))
     }
 
     fn judged(&self) -> Option<&dyn Judged> {

@@ -3,7 +3,7 @@
 
 use model::{Commit, Evidence, RemoteState, RepositoryChange, ReviewRequest};
 
-use crate::verdict::Verdict;
+use crate::verdict::{NO_SANDBOX, Verdict};
 
 /// Number of characters of a commit hash that are shown.
 const SHOWN_SHA: usize = 12;
@@ -19,10 +19,8 @@ pub(crate) fn change(evidence: &Evidence) -> Result<&RepositoryChange, Box<Verdi
             }
             None => Ok(change),
         },
-        None if evidence.collected.sandbox.is_none() => {
-            Err(Box::new(Verdict::undecided("the agent worked in no sandbox")))
-        }
-        None => Err(Box::new(Verdict::undecided("there is no repository in the working directory to be looked at"))),
+        None if evidence.collected.sandbox.is_none() => Err(Box::new(Verdict::undecided(NO_SANDBOX))),
+        None => Err(Box::new(Verdict::undecided("there is no repository in the working directory"))),
     }
 }
 
@@ -85,7 +83,7 @@ impl Push<'_> {
 pub(crate) struct Seen<T> {
     /// Changed items.
     pub new: Vec<T>,
-    /// Reasons why something could not be asked for, one a line.
+    /// Reasons why something could not be fetched, one a line.
     pub unknown: Vec<String>,
 }
 
@@ -160,21 +158,21 @@ pub(crate) fn new_requests(change: &RepositoryChange) -> Seen<&ReviewRequest> {
 /// Reports removed remotes, which cannot be asked.
 fn removed(change: &RepositoryChange) -> impl Iterator<Item = String> {
     let gone = change.before.remotes.keys().filter(|name| !change.after.remotes.contains_key(*name));
-    gone.map(|name| format!("the remote `{name}` was removed, so it could not be asked"))
+    gone.map(|name| format!("the remote `{name}` was removed, so it could not be checked"))
 }
 
 /// Returns why `what` of that remote is not known.
 fn reasons(name: &str, remote: &RemoteState, what: &str) -> Vec<String> {
     match remote.unknown.as_slice() {
-        [] => vec![format!("the {what} of `{name}` could not be asked for")],
+        [] => vec![format!("the {what} of `{name}` could not be fetched")],
         reasons => reasons.iter().map(|reason| format!("`{name}`: {reason}")).collect(),
     }
 }
 
-/// Returns the verdict for something that could not be asked for.
+/// Returns the verdict for something that could not be fetched.
 pub(crate) fn unknown(what: &str, reasons: Vec<String>) -> Verdict {
     let first = reasons.first().cloned().unwrap_or_default();
-    Verdict::undecided(format!("{what} cannot be told: {first}")).evidence(reasons.into_iter().skip(1))
+    Verdict::undecided(format!("{what} is not known: {first}")).evidence(reasons.into_iter().skip(1))
 }
 
 /// Returns the `git status` lines that are new, and those about files that changed: what the agent left uncommitted.
@@ -200,11 +198,6 @@ pub(crate) fn short(sha: &str) -> &str {
     sha.get(..SHOWN_SHA).unwrap_or(sha)
 }
 
-/// Same as `short`, as an owned text.
-pub(crate) fn short_owned(sha: &str) -> String {
-    short(sha).to_owned()
-}
-
 /// Formats a commit in one line.
 pub(crate) fn told(commit: &Commit) -> String {
     format!("{} {}", short(&commit.sha), commit.subject).trim_end().to_owned()
@@ -227,7 +220,7 @@ pub(crate) fn summary(change: &RepositoryChange) -> Vec<String> {
     let mut lines = vec![head];
     lines.extend(new_branches(change).iter().map(|branch| format!("new branch: `{branch}`")));
     lines.extend(new_commits(change).into_iter().map(|commit| {
-        let place = if commit.on_head { "" } else { ", not on what is checked out" };
+        let place = if commit.on_head { "" } else { ", not on HEAD" };
         format!("new commit: {}{place}", told(commit))
     }));
     let (pushes, requests) = (pushes(change), new_requests(change));
@@ -293,7 +286,7 @@ mod tests {
         assert_eq!(seen.new.iter().map(Push::told).collect::<Vec<_>>(), ["`fork/main` at a1, as git logged it"]);
         assert_eq!(
             seen.unknown,
-            ["`origin`: connection refused", "the remote `old` was removed, so it could not be asked"]
+            ["`origin`: connection refused", "the remote `old` was removed, so it could not be checked"]
         );
     }
 
@@ -307,6 +300,6 @@ mod tests {
         });
         let seen = pushes(&change);
         assert_eq!(seen.new.iter().map(Push::told).collect::<Vec<_>>(), ["`origin/feat/x` at b2"]);
-        assert_eq!(seen.unknown, ["the branches of `origin` could not be asked for"]);
+        assert_eq!(seen.unknown, ["the branches of `origin` could not be fetched"]);
     }
 }

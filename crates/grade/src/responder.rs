@@ -99,7 +99,7 @@ fn choice(written: &str, question: &Question) -> (String, Option<String>) {
     }
     let labels: Vec<String> = question.options.iter().map(|option| format!("\"{option}\"")).collect();
     let warning = format!(
-        "\"{written}\" is none of the choices of \"{}\" ({}); it was given as free text",
+        "\"{written}\" is not one of the choices of \"{}\" ({}); it was sent as free text",
         question.question,
         labels.join(", ")
     );

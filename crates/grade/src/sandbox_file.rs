@@ -4,7 +4,7 @@ use model::{Evidence, Need, Probed};
 
 use crate::place::Place;
 use crate::reading::Reading;
-use crate::verdict::Verdict;
+use crate::verdict::{NO_SANDBOX, Verdict};
 
 /// File that an assertion reads.
 #[derive(Debug, Clone)]
@@ -25,6 +25,17 @@ pub(crate) enum Look<'e> {
     Other(&'static str),
 }
 
+impl Look<'_> {
+    /// Describes what was found.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Nothing => "nothing".to_owned(),
+            Self::File(size, ..) => format!("a file of {size} bytes"),
+            Self::Other(what) => (*what).to_owned(),
+        }
+    }
+}
+
 impl SandboxFile {
     /// Reads the field `path`, which must be inside of the working directory.
     pub fn read(reading: &mut Reading<'_>) -> Option<Self> {
@@ -34,7 +45,7 @@ impl SandboxFile {
         } else if path.split('/').any(|part| part == "..") {
             "cannot leave the working directory"
         } else if path.contains('\0') || path.trim_matches(['.', '/']).is_empty() {
-            "is no name of a file"
+            "is not the name of a file"
         } else {
             return Some(Self { path, place });
         };
@@ -52,8 +63,8 @@ impl SandboxFile {
         let unknown = |because: String| Box::new(Verdict::undecided(because).place(&self.place));
         let path = &self.path;
         match evidence.collected.probed(&self.need()) {
-            None if evidence.collected.sandbox.is_none() => Err(unknown("the agent worked in no sandbox".into())),
-            None => Err(unknown(format!("nobody looked for `{path}`"))),
+            None if evidence.collected.sandbox.is_none() => Err(unknown(NO_SANDBOX.into())),
+            None => Err(unknown(format!("`{path}` was not looked for"))),
             Some(Probed::Nothing) => Ok(Look::Nothing),
             Some(Probed::File { size, text, clipped }) => Ok(Look::File(*size, text, *clipped)),
             Some(Probed::Directory) => Ok(Look::Other("a directory")),
@@ -61,7 +72,7 @@ impl SandboxFile {
             Some(Probed::Outside) => Ok(Look::Other("a link out of the working directory")),
             Some(Probed::Failed { because }) => Err(unknown(format!("cannot look at `{path}`: {because}"))),
             Some(Probed::Ran { .. } | Probed::Files { .. }) => {
-                Err(unknown(format!("something else than `{path}` was looked at")))
+                Err(unknown(format!("something other than `{path}` was looked at")))
             }
         }
     }

@@ -310,7 +310,7 @@ impl expect::Host for Scripts {
     fn expression(&self, text: &str, names: &[&str]) -> Result<(), Invalid> {
         self.code.store(true, Ordering::Relaxed);
         let expression = Expression::parse(text).map_err(|error| Invalid {
-            message: format!("this is no JavaScript expression: {}", error.message),
+            message: format!("this is not a JavaScript expression: {}", error.message),
             range: Some(error.range),
             help: error.help,
         })?;

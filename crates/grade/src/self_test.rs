@@ -42,7 +42,7 @@ pub fn self_test() -> Vec<SelfTestResult> {
             let (ok, because) = match run(assertion, given) {
                 Ok(Some(finding)) => (finding.status == wanted, finding.because),
                 // An implicit assertion that does not apply has no objection to the trial.
-                Ok(None) => (wanted == Status::Met, "nothing to say".into()),
+                Ok(None) => (wanted == Status::Met, "no finding".into()),
                 Err(because) => (false, because),
             };
             SelfTestResult { assertion: assertion.name, example, ok, because }

@@ -4,6 +4,9 @@ use model::{Capture, Detail, Failure, Position, ScoreRange, Status, Trace};
 
 use crate::place::Place;
 
+/// Reason of verdicts without a sandbox.
+pub(crate) const NO_SANDBOX: &str = "the agent worked without a sandbox";
+
 /// Result of a matcher. The check that it belongs to turns it into a finding.
 #[derive(Debug, Clone)]
 pub(crate) struct Verdict {
@@ -98,14 +101,23 @@ impl Verdict {
     }
 
     /// Sets the part of the assertion that it points at.
-    pub fn place(mut self, place: &Place) -> Self {
-        self.place = Some(place.clone());
+    pub fn place<'p>(mut self, place: impl Into<Option<&'p Place>>) -> Self {
+        self.place = place.into().cloned().or(self.place);
         self
     }
 
     /// Sets the call that it points at.
-    pub fn at_call(mut self, trace: &Trace, call: usize) -> Self {
-        self.at = Some(Position { turn: trace.calls.get(call).map(|call| call.turn), call: Some(call) });
+    pub fn at_call(mut self, trace: &Trace, call: impl Into<Option<usize>>) -> Self {
+        if let Some(call) = call.into() {
+            self.at = Some(Position { turn: trace.calls.get(call).map(|call| call.turn), call: Some(call) });
+        }
         self
+    }
+}
+
+/// An error in one line leaves an assertion undecided.
+impl From<String> for Box<Verdict> {
+    fn from(error: String) -> Self {
+        Self::new(Verdict::undecided(error))
     }
 }

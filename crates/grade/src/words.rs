@@ -47,6 +47,11 @@ pub(crate) fn list(items: &[String]) -> String {
     }
 }
 
+/// Joins names: `` `a`, `b` and `c` ``.
+pub(crate) fn names<T: std::fmt::Display>(names: &[T]) -> String {
+    list(&names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>())
+}
+
 /// Returns at most `most` of `lines`, and how many are left out.
 pub(crate) fn few(lines: Vec<String>, most: usize) -> Vec<String> {
     let left_out = lines.len().saturating_sub(most);

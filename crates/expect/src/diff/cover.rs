@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::json::same;
 use super::spaces::trimmed;
 use super::{Diff, Part};
+use crate::value::same;
 
 /// Pattern of a text: an exact text, or an expression that the caller evaluates.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,29 +1,8 @@
 //! Abridged diff for display: the changes, with a little context.
 
-use serde::{Deserialize, Serialize};
+use model::Segment;
 
 use super::{Diff, Kind, Part};
-
-/// Kind of a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Change {
-    /// Both texts have it.
-    Equal,
-    /// Only the expected text has it.
-    Removed,
-    /// Only the actual text has it.
-    Added,
-}
-
-/// A section of text. Segments are displayed one directly after the other.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Segment {
-    /// Kind of the segment.
-    pub change: Change,
-    /// Text to show. `…` marks omitted text.
-    pub text: String,
-}
 
 /// Number of characters shown on each side of a change.
 const AROUND: usize = 32;
@@ -45,13 +24,13 @@ pub fn drawn(diff: &Diff, limit: usize) -> Vec<Segment> {
     let mut drawing = Drawing { segments: Vec::new(), left: limit };
     let last = diff.parts.len() - 1;
     for (at, part) in diff.parts.iter().enumerate() {
-        let (change, text) = match (part.added, part.removed) {
-            (true, _) => (Change::Added, shortened(&part.value, (limit / SHARE).max(1))),
-            (_, true) => (Change::Removed, shortened(&part.value, (limit / SHARE).max(1))),
-            _ => (Change::Equal, context(part, diff.kind, at == 0, at == last)),
+        let (kind, text) = match (part.added, part.removed) {
+            (true, _) => (model::Part::Extra, shortened(&part.value, (limit / SHARE).max(1))),
+            (_, true) => (model::Part::Missing, shortened(&part.value, (limit / SHARE).max(1))),
+            _ => (model::Part::Same, context(part, diff.kind, at == 0, at == last)),
         };
         let text = if diff.kind == Kind::Json && at < last { format!("{text}\n") } else { text };
-        if !drawing.put(change, &text) {
+        if !drawing.put(kind, &text) {
             break;
         }
     }
@@ -66,13 +45,13 @@ struct Drawing {
 
 impl Drawing {
     /// Adds `text`, and returns true if all of it fits. Otherwise its beginning and `…` fill the rest.
-    fn put(&mut self, change: Change, text: &str) -> bool {
+    fn put(&mut self, part: model::Part, text: &str) -> bool {
         let length = text.chars().take(self.left.saturating_add(1)).count();
         let fits = length <= self.left;
         let text = if fits { text.to_owned() } else { beginning(text, self.left) };
         self.left -= length.min(self.left);
         if !text.is_empty() {
-            self.segments.push(Segment { change, text });
+            self.segments.push(Segment { part, text });
         } else if !fits {
             self.mark_cut();
         }
@@ -157,10 +136,10 @@ mod tests {
     use super::*;
 
     fn of(expected: &str, actual: &str, kind: Kind, limit: usize) -> String {
-        let mark = |segment: &Segment| match segment.change {
-            Change::Equal => segment.text.clone(),
-            Change::Removed => format!("[-{}-]", segment.text),
-            Change::Added => format!("{{+{}+}}", segment.text),
+        let mark = |segment: &Segment| match segment.part {
+            model::Part::Same => segment.text.clone(),
+            model::Part::Missing => format!("[-{}-]", segment.text),
+            model::Part::Extra => format!("{{+{}+}}", segment.text),
         };
         drawn(&diff(expected, actual, Some(kind), &Options::default()), limit).iter().map(mark).collect()
     }

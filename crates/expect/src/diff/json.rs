@@ -1,9 +1,10 @@
 //! Compares JSON documents leaf by leaf.
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use super::Part;
 use super::spaces::trimmed;
+use crate::value::same;
 
 /// True if `text` is a JSON object or array.
 pub(super) fn is_container(text: &str) -> bool {
@@ -26,30 +27,6 @@ pub(super) fn parts(expected: &str, actual: &str) -> Vec<Part> {
         _ => {}
     }
     parts
-}
-
-/// True if two values are equal. Numbers are compared by value: `1` equals `1.0`.
-pub(super) fn same(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Number(left), Value::Number(right)) => same_number(left, right),
-        (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
-        }
-        (Value::Object(left), Value::Object(right)) => {
-            let in_right = |(key, value): (&String, &Value)| right.get(key).is_some_and(|other| same(value, other));
-            left.len() == right.len() && left.iter().all(in_right)
-        }
-        _ => left == right,
-    }
-}
-
-fn same_number(left: &Number, right: &Number) -> bool {
-    // Integers are compared exactly. As floats, large neighbouring integers would be equal.
-    let whole = |number: &Number| number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
-    match (whole(left), whole(right)) {
-        (Some(left), Some(right)) => left == right,
-        _ => left.as_f64() == right.as_f64(),
-    }
 }
 
 #[derive(Clone, Copy)]

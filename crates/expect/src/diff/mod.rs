@@ -14,11 +14,10 @@ mod units;
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use cover::{Coverage, Item, Pattern, cover};
-pub use drawn::{Change, Segment, drawn};
+pub use drawn::drawn;
 pub use options::Options;
 pub use route::EFFORT;
 
@@ -26,8 +25,7 @@ use route::{Op, Run};
 use units::Units;
 
 /// Units into which texts are split for comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Characters (Unicode scalar values).
     Chars,
@@ -55,21 +53,17 @@ pub const KINDS: &[(&str, Option<Kind>)] = &[
 ];
 
 /// Section of text that both texts have, or only one of them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     /// Text of the part. In JSON it is `path: value`, or only the value at the root.
     pub value: String,
     /// True if only the actual text has it.
-    #[serde(default)]
     pub added: bool,
     /// True if only the expected text has it.
-    #[serde(default)]
     pub removed: bool,
     /// Path of the leaf, in JSON: `a.b[0]`, or `""` at the root.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Value of the leaf, in JSON.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "present")]
     pub val: Option<Value>,
 }
 
@@ -80,22 +74,8 @@ impl Part {
     }
 }
 
-/// Distinguishes a leaf that is `null` from an absent one.
-mod present {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use serde_json::Value;
-
-    pub fn serialize<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
-        value.serialize(serializer)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-        Value::deserialize(deserializer).map(Some)
-    }
-}
-
 /// Difference between an expected and an actual text.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Diff {
     /// Units that were compared.
     pub kind: Kind,

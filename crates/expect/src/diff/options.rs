@@ -45,8 +45,8 @@ impl Options {
         {
             // Only read if present, so that it is not listed among the known keys.
             problems.push(
-                node.error("a diff has no `timeout`: the same texts must compare alike on every machine")
-                    .help("bound it by `maxEditLength`, the number of changes"),
+                node.error("a diff has no `timeout`, because its result must be the same on every machine")
+                    .help("limit the number of changes with `maxEditLength`"),
             );
         }
         let mut flag = |name| fields.boolean(name, problems);

@@ -4,12 +4,11 @@ use serde_json::Value;
 
 use super::contains::one_of;
 use crate::compile::Operator;
-use crate::found::{Flaw, Found};
+use crate::found::Found;
 use crate::matcher::Matcher;
 use crate::place::Place;
 use crate::rule::{At, Rule};
 use crate::strategy::Strategy;
-use crate::value;
 
 /// The `$all` operator.
 pub const ALL: Operator = Operator {
@@ -30,9 +29,8 @@ struct All {
 impl Rule for All {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         let Some(whole @ Value::Array(items)) = actual else {
-            let message = format!("`$all` needs a list, not {}", value::kind(actual));
             let critical = self.wanted.iter().any(|wanted| wanted.critical);
-            return Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) });
+            return Found::wrong_type("`$all` needs a list", actual, critical, &self.place);
         };
         let weights: Vec<_> = self.wanted.iter().map(|wanted| wanted.meta.weight).collect();
         let shares = Strategy::Weighted.distribute(&at.run.rules.budget, &weights);

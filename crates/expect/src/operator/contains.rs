@@ -32,7 +32,7 @@ impl Rule for Contains {
             Some(_) => self.inner.judge(actual, &at.below("")),
             None => {
                 let critical = self.inner.critical;
-                Found::flawed(Flaw { critical, ..Flaw::new(&self.place, "there is nothing that could contain it") })
+                Found::flawed(Flaw { critical, ..Flaw::new(&self.place, "there is no value that could contain it") })
             }
         }
     }

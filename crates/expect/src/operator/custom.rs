@@ -156,7 +156,7 @@ fn may_ask(at: &At<'_>) -> Result<(), String> {
     }
     asked.set(asked.get() + 1);
     if asked.get() > MOST_ASKED {
-        return Err(format!("operators that wait for each other have asked more than {MOST_ASKED} times"));
+        return Err(format!("operators that wait for each other made more than {MOST_ASKED} times"));
     }
     Ok(())
 }

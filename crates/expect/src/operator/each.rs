@@ -3,12 +3,11 @@
 use serde_json::Value;
 
 use crate::compile::Operator;
-use crate::found::{Flaw, Found};
+use crate::found::Found;
 use crate::matcher::Matcher;
 use crate::place::Place;
 use crate::rule::{At, Rule};
 use crate::strategy::Strategy;
-use crate::value;
 
 /// The `$each` operator.
 pub const EACH: Operator = Operator {
@@ -29,9 +28,8 @@ struct Each {
 impl Rule for Each {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         let Some(Value::Array(items)) = actual else {
-            let message = format!("`$each` needs a list, not {}", value::kind(actual));
             let critical = self.wanted.critical;
-            return Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) });
+            return Found::wrong_type("`$each` needs a list", actual, critical, &self.place);
         };
         let shares = Strategy::Weighted.distribute(&at.run.rules.budget, &vec![Some(1.0); items.len()]);
         let found = items.iter().enumerate().map(|(index, item)| {

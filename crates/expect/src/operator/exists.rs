@@ -49,8 +49,7 @@ impl Rule for Exists {
             return Found::full();
         }
         let what = if self.strict { "the key" } else { "a value" };
-        let message =
-            if self.wanted { format!("{what} must be there") } else { format!("{what} is there and must not be") };
+        let message = if self.wanted { format!("{what} must be there") } else { format!("{what} exists and must not") };
         Found::flawed(Flaw::new(&self.place, message).actual(actual))
     }
 }

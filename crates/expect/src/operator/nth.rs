@@ -18,16 +18,15 @@ pub const NTH: Operator = Operator {
     name: "$nth",
     summary: "The item at `$index` matches the rest of the map.",
     read: |compiler, operand| {
-        let NodeKind::Map(entries) = &operand.kind else {
+        if !matches!(operand.kind, NodeKind::Map(_)) {
             compiler.wrong_operand(operand, "$nth", "a map of `$index` and an expectation");
             return None;
-        };
+        }
         let index = match operand.get(INDEX) {
             None => 0,
             Some(node) => index(node, compiler)?,
         };
-        let rest = entries.iter().filter(|(key, _)| key.value != INDEX).cloned().collect();
-        Some(Nth::of(compiler, &Node { kind: NodeKind::Map(rest), ..operand.clone() }, index))
+        Some(Nth::of(compiler, &value::without(operand, INDEX), index))
     },
 };
 
@@ -81,11 +80,10 @@ fn index(node: &Node, compiler: &mut Compiler<'_>) -> Option<i64> {
 
 /// Removes `$index`, which has no meaning for the first or the last item, and reports it.
 fn without_index(operand: &Node, operator: &str, compiler: &mut Compiler<'_>) -> Node {
-    let (NodeKind::Map(entries), Some(index)) = (&operand.kind, operand.get(INDEX)) else { return operand.clone() };
-    let problem = index.warning(format!("`{INDEX}` says nothing to `{operator}`"));
+    let Some(index) = operand.get(INDEX) else { return operand.clone() };
+    let problem = index.warning(format!("`{INDEX}` has no effect in `{operator}`"));
     compiler.problems.push(problem.help("`$nth` takes the item at an index"));
-    let rest = entries.iter().filter(|(key, _)| key.value != INDEX).cloned().collect();
-    Node { kind: NodeKind::Map(rest), ..operand.clone() }
+    value::without(operand, INDEX)
 }
 
 impl Rule for Nth {

@@ -10,7 +10,6 @@ use crate::matcher::Matcher;
 use crate::place::Place;
 use crate::rule::{At, Rule};
 use crate::tried::{Standing, Tried};
-use crate::value;
 
 /// The `$sequence` operator.
 pub const SEQUENCE: Operator = Operator {
@@ -31,9 +30,8 @@ struct Sequence {
 impl Rule for Sequence {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         let Some(Value::Array(items)) = actual else {
-            let message = format!("`$sequence` needs a list, not {}", value::kind(actual));
             let critical = self.steps.iter().any(|step| step.critical);
-            return Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) });
+            return Found::wrong_type("`$sequence` needs a list", actual, critical, &self.place);
         };
         let weights: Vec<_> = self.steps.iter().map(|step| step.meta.weight).collect();
         let shares = at.strategy.unwrap_or_default().distribute(&at.run.rules.budget, &weights);
@@ -200,7 +198,7 @@ struct Told<'s> {
 impl Told<'_> {
     /// Returns the mismatch for a value that must not be present.
     fn penalty(&self) -> Flaw {
-        let message = format!("{} is there and must not be", self.name);
+        let message = format!("{} exists and must not", self.name);
         Flaw { critical: true, ..Flaw::new(&self.step.place, message) }
     }
 
@@ -213,7 +211,7 @@ impl Told<'_> {
     /// Returns the undecided mismatch for a step that some item may meet.
     fn doubt(&self, critical: bool) -> Flaw {
         let because = self.stopped.and_then(|flaw| flaw.message.as_deref()).unwrap_or("an item is undecided");
-        let message = format!("whether {} is met is undecided: {because}", self.name);
+        let message = format!("{} is undecided: {because}", self.name);
         Flaw { critical, undecided: true, ..Flaw::new(&self.step.place, message) }
     }
 }

@@ -29,10 +29,10 @@ pub const SORT: Operator = Operator {
     name: "$sort",
     summary: "The list, sorted by `$by`, matches the rest of the map.",
     read: |compiler, operand| {
-        let NodeKind::Map(entries) = &operand.kind else {
+        if !matches!(operand.kind, NodeKind::Map(_)) {
             compiler.wrong_operand(operand, "$sort", "a map of `$by` and an expectation");
             return None;
-        };
+        }
         let keys = match operand.get(BY) {
             None => Vec::new(),
             Some(by) => match &by.kind {
@@ -40,8 +40,7 @@ pub const SORT: Operator = Operator {
                 _ => vec![Key::read(by, compiler)?],
             },
         };
-        let rest = entries.iter().filter(|(key, _)| key.value != BY).cloned().collect();
-        let inner = compiler.matcher(&Node { kind: NodeKind::Map(rest), ..operand.clone() });
+        let inner = compiler.matcher(&value::without(operand, BY));
         Some(Box::new(Sort { keys, inner, place: Place::of(operand) }))
     },
 };
@@ -134,7 +133,9 @@ impl Key {
                 let index = Value::from(index);
                 let arguments = [Some(item), Some(&index), Some(array)].map(Argument::Value);
                 let declared = if function.length < arguments.len() { 2 } else { arguments.len() };
-                at.run.host.call(function, &arguments[..declared], &mut |_| Err("there is nothing to ask here".into()))
+                at.run
+                    .host
+                    .call(function, &arguments[..declared], &mut |_| Err("`validate` is not available here".into()))
             }
         }
     }
@@ -178,9 +179,8 @@ fn order_of_maps(left: &Map<String, Value>, right: &Map<String, Value>) -> Order
 impl Rule for Sort {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         let Some(array @ Value::Array(items)) = actual else {
-            let message = format!("`$sort` needs a list, not {}", value::kind(actual));
             let critical = self.inner.critical;
-            return Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) });
+            return Found::wrong_type("`$sort` needs a list", actual, critical, &self.place);
         };
         let mut keyed = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {

@@ -20,9 +20,9 @@ pub struct Code {
 impl Rule for Code {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         let arguments = [Argument::Value(actual), Argument::Value(at.run.input)];
-        match at.run.host.call(&self.function, &arguments, &mut |_| Err("there is nothing to ask here".into())) {
+        match at.run.host.call(&self.function, &arguments, &mut |_| Err("`validate` is not available here".into())) {
             Ok(None | Some(Value::Null | Value::Array(_))) => {
-                let message = "the function answers neither true nor false, nor a number, a text or a result";
+                let message = "the function returned neither a boolean nor a number, a text or a result";
                 Found::unknown(Flaw::new(&self.place, message).actual(actual))
             }
             Ok(answer) => returned::read(answer.as_ref(), None, actual, at, &self.place),

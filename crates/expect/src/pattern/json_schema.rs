@@ -23,14 +23,14 @@ pub struct JsonSchema {
 impl Rule for JsonSchema {
     fn judge(&self, actual: Option<&Value>, _at: &At<'_>) -> Found {
         let Some(present) = actual else {
-            return Found::flawed(Flaw::new(&self.place, "there is nothing for the schema to hold of"));
+            return Found::flawed(Flaw::new(&self.place, "there is no value to check against the schema"));
         };
         match self.schema.validate(present) {
             Ok(errors) if errors.is_empty() => Found::full(),
             Ok(errors) => {
                 let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
                 let remark = json_text::remark(actual);
-                let message = format!("the schema does not hold: {}{remark}", told.join("; "));
+                let message = format!("the value does not match the schema: {}{remark}", told.join("; "));
                 Found::flawed(Flaw::new(&self.place, message).actual(actual))
             }
             Err(undecided) => Found::unknown(Flaw::new(&self.place, undecided.0).actual(actual)),

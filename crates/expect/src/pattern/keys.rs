@@ -67,7 +67,7 @@ impl Keys {
         let flaw = |key: &str, value: &Value| Flaw {
             key: Some(path::below(&at.key, key)),
             firm: true,
-            ..Flaw::new(&self.place, format!("`{key}` is not asked for, and nothing else may be there"))
+            ..Flaw::new(&self.place, format!("`{key}` is not expected, and other keys are not allowed"))
                 .actual(Some(value))
         };
         match whole {

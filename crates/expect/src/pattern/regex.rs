@@ -25,7 +25,7 @@ impl Rule for Regex {
     fn judge(&self, actual: Option<&Value>, _at: &At<'_>) -> Found {
         let expected = || Value::from(self.written.as_str());
         let Some(present) = actual else {
-            let flaw = Flaw::new(&self.place, format!("there is nothing for {} to match", self.written));
+            let flaw = Flaw::new(&self.place, format!("there is no value for {} to match", self.written));
             return Found::flawed(flaw.expected(expected()));
         };
         let text = value::text(present);

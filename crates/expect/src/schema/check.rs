@@ -312,16 +312,15 @@ fn deep_required(pointers: Vec<String>) -> Result<Check, Mistake> {
     }
     Ok(Box::new(move |value| {
         let missing = pointers.iter().find(|pointer| value.is_object() && value.pointer(pointer).is_none())?;
-        Some(format!("must have something at {missing}"))
+        Some(format!("must have a value at {missing}"))
     }))
 }
 
 /// The steps of a pointer that leads somewhere below.
 pub(super) fn steps(pointer: &str) -> Result<Vec<String>, Mistake> {
     if pointer.is_empty() || !is_json_pointer(pointer) {
-        return Err(
-            Mistake::new(format!("`{pointer}` is not a JSON pointer to something below")).help("write `/name/0/name`")
-        );
+        return Err(Mistake::new(format!("`{pointer}` is not a JSON pointer to a part of the value"))
+            .help("write `/name/0/name`"));
     }
     Ok(pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect())
 }

@@ -65,8 +65,8 @@ impl<'a> Document<'a> {
                 Some(known) if key.value != "id" => {
                     let draft = if known.since > self.draft { known.since } else { known.until };
                     let name = draft_name(self.draft);
-                    let message = format!("`{}` means nothing in {name}, which the schema is read as", key.value);
-                    let help = format!("for {} write `$schema: {}`", draft_name(draft), draft_address(draft));
+                    let message = format!("`{}` is not a keyword of {name}, the draft of the schema", key.value);
+                    let help = format!("to use {}, write `$schema: {}`", draft_name(draft), draft_address(draft));
                     self.report(Diagnostic::warning(message).help(help), key.span, node);
                 }
                 _ => {
@@ -153,7 +153,7 @@ impl<'a> Document<'a> {
             }
             ("$schema", NodeKind::String(address)) if self.depth > 1 && draft(address) != Some(self.draft) => {
                 let name = draft_name(self.draft);
-                self.error(node, format!("the whole schema is {name}, a part of it cannot be another"));
+                self.error(node, format!("the whole schema is {name}, its parts cannot use another draft"));
             }
             ("pattern", NodeKind::String(source)) => self.valid_pattern(source, node.span, node),
             ("patternProperties", NodeKind::Map(entries)) => {
@@ -227,7 +227,7 @@ impl<'a> Document<'a> {
                 let reaches = ["allOf", "anyOf", "oneOf", "not", "if"];
                 if let Some(other) = reaches.into_iter().find(|other| !alone(other)) {
                     let message =
-                        format!("`transform` does not reach into `{other}`: the text is checked there as it is");
+                        format!("`transform` does not reach into `{other}`: the text is checked there without it");
                     self.report(Diagnostic::warning(message), node.span, node);
                 }
                 return;
@@ -236,7 +236,7 @@ impl<'a> Document<'a> {
             "instanceof" => return self.impossible(key, node, CLASSES, &["Object", "Array"]),
             _ => return,
         };
-        let message = format!("`{}` says nothing without `{needs}` beside it", key.value);
+        let message = format!("`{}` has no effect without `{needs}` beside it", key.value);
         self.report(Diagnostic::warning(message), key.span, node);
     }
 

@@ -21,7 +21,7 @@ pub(super) fn draft_of(root: &Node) -> Result<Draft, Box<Diagnostic>> {
         let written = node.as_str().map_or_else(|| node.kind_name().to_owned(), |text| format!("`{text}`"));
         let near = node.as_str().and_then(|text| nearest(text, known.iter().map(String::as_str)));
         let problem = node.error(format!("`$schema` must name a version of JSON Schema, not {written}")).suggest(near);
-        Box::new(problem.help(format!("known are {}", known.join(", "))))
+        Box::new(problem.help(format!("known versions: {}", known.join(", "))))
     })
 }
 
@@ -96,7 +96,7 @@ fn problem(error: &ValidationError<'_>, root: &Node, schema: &Value) -> (Span, D
         ("exclusiveMaximum", Value::Bool(_)) => {
             "write the bound here instead of `maximum`; only draft-04 has a boolean"
         }
-        ("items", Value::Array(_)) => "in draft 2020-12 a list stands under `prefixItems`",
+        ("items", Value::Array(_)) => "in draft 2020-12, write a list under `prefixItems`",
         _ => return (node.span, problem),
     };
     (node.span, problem.help(help))
@@ -144,21 +144,21 @@ pub(super) fn unresolved<'a>(error: &ValidationError<'_>, references: &[&'a Node
     let reference = node.as_str().unwrap_or_default();
     let problem = match reason {
         ReferencingError::Unretrievable { .. } => node
-            .error(format!("`{reference}` is outside of this schema, and nothing is ever fetched"))
+            .error(format!("`{reference}` is outside of this schema, and references are never fetched"))
             .help("copy what it refers to into `definitions` and refer to that"),
         ReferencingError::PointerToNowhere { .. } | ReferencingError::NoSuchAnchor { .. } => node
-            .error(format!("`{reference}` leads nowhere: the schema has no such part"))
+            .error(format!("`{reference}` does not exist in the schema"))
             .help("a part is kept under `definitions` and referred to as `#/definitions/name`"),
         _ => node.error(format!("`{reference}` cannot be resolved: {words}")),
     };
     Some((node, problem))
 }
 
-/// Returns the references that lead back to themselves for the same value, without an end.
+/// Returns the references that lead back to themselves for the same value and never ends.
 pub(super) fn circles(root: &Node, references: &[&Node]) -> Vec<(Span, Diagnostic)> {
     let circular = references.iter().filter(|reference| is_circular(root, reference));
     let problem = |node: &&Node| {
-        let problem = node.error("this reference leads back to itself for the same value, without an end");
+        let problem = node.error("this reference refers to itself for the same value and never ends");
         (node.span, problem.help("refer to it from below `properties` or `items`"))
     };
     circular.map(problem).collect()

@@ -101,7 +101,7 @@ pub(super) fn messages(error: &ValidationError<'_>, whole: &Value) -> Vec<String
             one(format!("must not have a property called `{name}`: the name {}", messages(error, whole).join(", ")))
         }
         ValidationErrorKind::FalseSchema => one("must not be there".to_owned()),
-        ValidationErrorKind::Contains => one("must have an item that matches, as often as is asked for".to_owned()),
+        ValidationErrorKind::Contains => one("must have the required number of items that match".to_owned()),
         ValidationErrorKind::Not { .. } => one(format!("must not match: {} is excluded", shown(value))),
         ValidationErrorKind::UniqueItems => one("must not have the same item twice".to_owned()),
         kind => one(limit(kind, value).unwrap_or_else(|| error.to_string())),

@@ -46,7 +46,7 @@ pub(super) fn select(
     };
     let data = data.get("$data").and_then(Value::as_str).and_then(|data| data.strip_prefix('0'));
     let pointer = data.filter(|rest| rest.starts_with('/')).ok_or_else(|| {
-        let mistake = Mistake::new("`select` can only look at what is in the same value");
+        let mistake = Mistake::new("`select` can only refer to a part of the same value");
         mistake.help("write `$data: 0/name` for the property `name`")
     })?;
     let steps = reachable(pointer)?;
@@ -69,7 +69,7 @@ pub(super) fn select(
 fn reachable(pointer: &str) -> Result<Vec<String>, Mistake> {
     let steps = steps(pointer)?;
     if steps.iter().filter_map(|step| item_index(step)).any(|index| index > FARTHEST_ITEM) {
-        return Err(Mistake::new(format!("`{pointer}` points behind the {FARTHEST_ITEM}th item")));
+        return Err(Mistake::new(format!("`{pointer}` points beyond item {FARTHEST_ITEM}")));
     }
     Ok(steps)
 }

@@ -45,7 +45,7 @@ impl Transform {
                 let names: Vec<&str> = STEPS.iter().map(|(name, _)| *name).collect();
                 let near = item.as_str().and_then(|name| nearest(name, names.iter().copied()));
                 let problem = Diagnostic::error(format!("there is no transformation {}", shown(item))).suggest(near);
-                Mistake::of(problem.help(format!("known are {}", names.join(", ")))).at(at)
+                Mistake::of(problem.help(format!("known transformations: {}", names.join(", ")))).at(at)
             })
         });
         let steps = steps.collect::<Result<_, _>>()?;

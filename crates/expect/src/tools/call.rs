@@ -45,10 +45,10 @@ pub fn of_one(compiler: &mut Compiler<'_>, node: &Node) -> Node {
         NodeKind::Bool(true) => with(node, NodeKind::Map(Vec::new())),
         _ if is_name(node) => named(node),
         NodeKind::List(_) if node.tag.is_none() => {
-            let problem = node.error("a list says nothing about one call");
+            let problem = node.error("a list cannot describe one call");
             compiler
                 .problems
-                .push(problem.help("`$or` takes calls of which one is enough, `$all` calls that must all be"));
+                .push(problem.help("use `$or` if one of the calls is enough, `$all` if all of them are required"));
             node.clone()
         }
         NodeKind::Map(entries) if node.tag.is_none() => {
@@ -149,7 +149,7 @@ fn every(compiler: &mut Compiler<'_>, list: &Node) -> Entry {
 fn refuse_denial(compiler: &mut Compiler<'_>, step: &Node) {
     if is_denial(compiler, step) {
         let problem = step.error("a step of `$sequence` must say what the call is, not only what it is not");
-        let help = "to ask that no such call is made, put `$not` beside the sequence: `{$sequence: …, $not: …}`";
+        let help = "to require that no such call is made, write `$not` beside the sequence: `{$sequence: …, $not: …}`";
         compiler.problems.push(problem.help(help));
     }
 }
@@ -162,9 +162,9 @@ fn refuse_keys_beside(compiler: &mut Compiler<'_>, entries: &[Entry]) {
         .iter()
         .find(|(Spanned { value: key, .. }, _)| !key.starts_with('$') && !is_meta(key) && !is_of_a_list(key));
     if let Some((key, value)) = of_a_call {
-        let message = format!("`{}` is a key of one call, and the operators beside it are about all calls", key.value);
+        let message = format!("`{}` is a key of one call, but the operators beside it apply to all calls", key.value);
         let problem = model::Diagnostic::error(message).at(value.source.excerpt(key.span));
-        compiler.problems.push(problem.help("`$contains` around both says that some call is like that"));
+        compiler.problems.push(problem.help("wrap both in `$contains` to require that some call matches"));
     }
 }
 

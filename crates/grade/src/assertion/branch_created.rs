@@ -1,4 +1,4 @@
-//! `branch_created`: the agent created a branch.
+//! `branch_created` and `branch_not_created`: the agent created a branch, or did not.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::branch_name::{BranchName, branch_told, wanted};
 use crate::example::{Example, Story, branch_out};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::reading::Reading;
 use crate::repository;
 use crate::verdict::Verdict;
@@ -22,13 +22,8 @@ pub(super) const ASSERTION: Assertion = Assertion {
     fields: &[
         NAME,
         PATTERN,
-        Field {
-            name: "checked_out",
-            holds: "`true` or `false`",
-            required: false,
-            default: Some("true"),
-            doc: "`true` if the branch must be checked out at the end.",
-        },
+        Field::optional("checked_out", "`true` or `false`", "`true` if the branch must be checked out at the end.")
+            .or("true"),
         TITLE,
     ],
     pass: Example {
@@ -39,38 +34,51 @@ pub(super) const ASSERTION: Assertion = Assertion {
         assertion: || json!({"id": "works-on-a-branch", "type": "branch_created"}),
         evidence: || Story::new().repository(|_| {}).evidence(),
     },
-    form: Form::Written { parse },
+    form: Form::Written { parse: |reading| parse(reading, true) },
+};
+
+pub(super) const NEGATION: Assertion = Assertion {
+    name: "branch_not_created",
+    aliases: &["no_branch_created"],
+    summary: "The agent did not create a branch.",
+    fields: &[NAME, PATTERN, TITLE],
+    pass: Example {
+        assertion: || json!({"id": "stays-on-main", "type": "branch_not_created"}),
+        evidence: || Story::new().repository(|_| {}).evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "stays-on-main", "type": "branch_not_created"}),
+        evidence: || Story::new().repository(|change| branch_out(change, "feat/basket")).evidence(),
+    },
+    form: Form::Written { parse: |reading| parse(reading, false) },
+    ..ASSERTION
 };
 
 /// Field `name` of assertions about branches.
-pub(super) const NAME: Field = Field {
-    name: "name",
-    holds: "text",
-    required: false,
-    default: Some("any branch"),
-    doc: "Name of the branch. `*` matches any characters, `?` matches one.",
-};
+pub(super) const NAME: Field =
+    Field::optional("name", "text", "Name of the branch. `*` matches any characters, `?` matches one.")
+        .or("any branch");
 
 /// Field `pattern` of assertions about branches.
-pub(super) const PATTERN: Field = Field {
-    name: "pattern",
-    holds: "regular expression, also `/…/flags`",
-    required: false,
-    default: Some("any branch"),
-    doc: "Instead of `name`: matches a part of the branch's name.",
-};
+pub(super) const PATTERN: Field = Field::optional(
+    "pattern",
+    "regular expression, also `/…/flags`",
+    "Instead of `name`: matches a part of the branch's name.",
+)
+.or("any branch");
 
 #[derive(Debug)]
 pub(crate) struct BranchCreated {
     pub name: Option<BranchName>,
+    pub is_wanted: bool,
+    /// True if the branch must be checked out.
     pub checked_out: bool,
 }
 
-fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    reading.caption();
+fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
     let name = BranchName::read(reading);
-    let checked_out = reading.fields.boolean("checked_out", reading.problems).unwrap_or(true);
-    Some(Arc::new(BranchCreated { name: name.ok()?, checked_out }))
+    let checked_out = is_wanted && reading.fields.boolean("checked_out", reading.problems).unwrap_or(true);
+    Some(Arc::new(BranchCreated { name: name.ok()?, is_wanted, checked_out }))
 }
 
 impl Matcher for BranchCreated {
@@ -78,44 +86,45 @@ impl Matcher for BranchCreated {
         vec![Need::Repository]
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
-        let change = match repository::change(evidence) {
-            Ok(change) => change,
-            Err(undecided) => return *undecided,
-        };
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let change = repository::change(evidence)?;
         let new = repository::new_branches(change);
-        let found = match wanted(self.name.as_ref(), new.clone()) {
-            Ok(found) => found,
-            Err(error) => return Verdict::undecided(error),
-        };
+        let found = wanted(self.name.as_ref(), new.clone())?;
+        if !self.is_wanted {
+            return Ok(self.absence(&found));
+        }
         let current = change.after.branch.as_deref();
         let place = match current {
             Some(branch) => format!("`{branch}` is checked out"),
             None => "no branch is checked out".to_owned(),
         };
-        let shown =
-            |branches: &[&str]| words::list(&branches.iter().map(|branch| format!("`{branch}`")).collect::<Vec<_>>());
         let wanted = format!("a new {}", branch_told(self.name.as_ref()));
         let verdict = match (found.as_slice(), current.filter(|branch| found.contains(branch))) {
             ([], _) if new.is_empty() => Verdict::unmet("there is no new branch", wanted, place),
-            ([], _) => Verdict::unmet(format!("no new branch is {}", self.told()), wanted, shown(&new)),
+            ([], _) => {
+                let name = self.name.as_ref().map_or_else(|| "there".to_owned(), BranchName::to_string);
+                Verdict::unmet(format!("no new branch is {name}"), wanted, words::names(&new))
+            }
             (_, Some(branch)) => Verdict::met(format!("`{branch}` is new, and checked out")),
             (found, None) if self.checked_out => {
-                let because = format!("{} is new, but not checked out", shown(found));
+                let because = format!("{} is new, but not checked out", words::names(found));
                 Verdict::unmet(because, format!("{wanted} that is checked out"), place)
             }
-            (found, None) => Verdict::met(format!("{} is new", shown(found))),
+            (found, None) => Verdict::met(format!("{} is new", words::names(found))),
         };
-        match self.name.as_ref().and_then(BranchName::place) {
-            Some(place) => verdict.place(place),
-            None => verdict,
-        }
+        Ok(verdict.place(self.name.as_ref().and_then(BranchName::place)))
     }
 }
 
 impl BranchCreated {
-    fn told(&self) -> String {
-        self.name.as_ref().map_or_else(|| "there".to_owned(), BranchName::to_string)
+    /// Judges that none of the new branches is a wanted one. `found` are those that are.
+    fn absence(&self, found: &[&str]) -> Verdict {
+        let branch = branch_told(self.name.as_ref());
+        if found.is_empty() {
+            return Verdict::met(format!("there is no new {branch}"));
+        }
+        let shown = words::names(found);
+        Verdict::unmet(format!("{shown} is new"), format!("no new {branch}"), shown)
     }
 }
 
@@ -159,12 +168,21 @@ mod tests {
     fn where_there_is_no_repository_nobody_can_say() {
         let finding = of(&json!({}), Story::new());
         assert_eq!(finding.status, Status::Undecided);
-        assert_eq!(finding.because, "there is no repository in the working directory to be looked at");
+        assert_eq!(finding.because, "there is no repository in the working directory");
     }
 
     #[test]
     fn text_is_what_people_call_it() {
         let finding = of(&json!({"text": "It works on a branch"}), Story::new());
         assert_eq!(finding.title.as_deref(), Some("It works on a branch"));
+    }
+
+    #[test]
+    fn a_detached_head_is_no_branch_and_an_unborn_branch_is_one() {
+        let assertion = json!({"id": "a", "type": "branch_not_created"});
+        let detached = Story::new().repository(|change| change.after.branch = None);
+        assert_eq!(judged(&assertion, &detached.evidence()).status, Status::Met);
+        let orphan = Story::new().repository(|change| change.after.branch = Some("gh-pages".into()));
+        assert_eq!(judged(&assertion, &orphan.evidence()).because, "`gh-pages` is new");
     }
 }

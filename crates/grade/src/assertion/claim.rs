@@ -16,7 +16,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Value("text")],
     summary: "A statement in plain words: checked directly if it is understood, otherwise by a judge.",
-    fields: &[Field { name: "text", holds: "text", required: true, default: None, doc: "The statement." }, JUDGES],
+    fields: &[Field::required("text", "text", "The statement."), JUDGES],
     pass: Example {
         assertion: || json!({"id": "works-on-a-branch", "type": "claim", "text": "A new branch and a commit were created"}),
         evidence: || {

@@ -7,11 +7,11 @@ use serde_json::json;
 
 use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::example::{Example, Story};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::pattern::{Pattern, RegexBudget};
 use crate::place::Place;
 use crate::reading::Reading;
-use crate::verdict::Verdict;
+use crate::verdict::{NO_SANDBOX, Verdict};
 use crate::words;
 
 /// Default timeout of a command, in milliseconds.
@@ -26,28 +26,12 @@ pub(super) const ASSERTION: Assertion = Assertion {
     parameters: &[Parameter::Value("run")],
     summary: "A command succeeds in the sandbox after the agent has finished.",
     fields: &[
-        Field { name: "run", holds: "text", required: true, default: None, doc: "The command. `command` is an alias." },
-        Field {
-            name: "exit_code",
-            holds: "whole number, from 0",
-            required: false,
-            default: Some("0"),
-            doc: "Expected exit code.",
-        },
-        Field {
-            name: "output",
-            holds: "regular expression, also `/…/flags`",
-            required: false,
-            default: Some("any output"),
-            doc: "Matches a part of stdout or stderr.",
-        },
-        Field {
-            name: "timeout",
-            holds: "length of time",
-            required: false,
-            default: Some("30s"),
-            doc: "Time limit, such as `30s` or `2m`. A number is milliseconds.",
-        },
+        Field::required("run", "text", "The command. `command` is an alias."),
+        Field::optional("exit_code", "whole number, from 0", "Expected exit code.").or("0"),
+        Field::optional("output", "regular expression, also `/…/flags`", "Matches a part of stdout or stderr.")
+            .or("any output"),
+        Field::optional("timeout", "length of time", "Time limit, such as `30s` or `2m`. A number is milliseconds.")
+            .or("30s"),
         TITLE,
     ],
     pass: Example {
@@ -72,7 +56,6 @@ pub(super) struct Command {
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    reading.caption();
     let run = command_line(reading);
     let exit_code = exit_code(reading);
     let output = reading.fields.get("output").map(|_| reading.literal("output"));
@@ -91,7 +74,7 @@ fn command_line(reading: &mut Reading<'_>) -> Option<(String, Place)> {
     let key = match (reading.fields.get("run"), reading.fields.get("command")) {
         (None, Some(_)) => "command",
         (Some(_), Some(node)) => {
-            reading.problems.push(node.error("`run` and `command` are two names of the same; give one of them"));
+            reading.problems.push(node.error("`run` and `command` are the same field; use one of them"));
             return None;
         }
         _ => "run",
@@ -100,7 +83,7 @@ fn command_line(reading: &mut Reading<'_>) -> Option<(String, Place)> {
     if run.contains('\0') {
         reading
             .problems
-            .push(model::Diagnostic::error(format!("`{key}` has a NUL character in it")).at(place.excerpt()));
+            .push(model::Diagnostic::error(format!("`{key}` contains a NUL character")).at(place.excerpt()));
         return None;
     }
     Some((run, place))
@@ -134,17 +117,17 @@ impl Matcher for Command {
         vec![self.need()]
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
-        let unknown = |because: String| Verdict::undecided(because).place(&self.place);
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         let run = words::quoted(&self.run);
-        match evidence.collected.probed(&self.need()) {
-            None if evidence.collected.sandbox.is_none() => unknown("the agent worked in no sandbox".into()),
+        let because = match evidence.collected.probed(&self.need()) {
+            None if evidence.collected.sandbox.is_none() => NO_SANDBOX.to_owned(),
             Some(Probed::Ran { exit_code, stdout, stderr, clipped }) => {
-                self.verdict(*exit_code, &Output { stdout, stderr, clipped: *clipped })
+                return Ok(self.verdict_of(*exit_code, &Output { stdout, stderr, clipped: *clipped }));
             }
-            Some(Probed::Failed { because }) => unknown(format!("{run} could not be run: {because}")),
-            _ => unknown(format!("nobody ran {run}")),
-        }
+            Some(Probed::Failed { because }) => format!("{run} could not be run: {because}"),
+            _ => format!("{run} was not run"),
+        };
+        Ok(Verdict::undecided(because).place(&self.place))
     }
 }
 
@@ -166,7 +149,7 @@ impl Output<'_> {
 }
 
 impl Command {
-    fn verdict(&self, exit_code: Option<i32>, output: &Output<'_>) -> Verdict {
+    fn verdict_of(&self, exit_code: Option<i32>, output: &Output<'_>) -> Verdict {
         let wanted = self.exit_code;
         let Some(code) = exit_code else {
             let time = format!("{} s", self.timeout_ms as f64 / 1000.0);
@@ -197,7 +180,7 @@ fn written(pattern: &Pattern, output: &Output<'_>) -> Verdict {
         [_, Ok(true)] => Verdict::met(format!("{pattern} matches its error output")),
         [Err(error), _] | [_, Err(error)] => Verdict::undecided(error),
         _ if output.clipped => {
-            Verdict::undecided(format!("{pattern} does not match what was kept of its output, which is not all of it"))
+            Verdict::undecided(format!("{pattern} does not match the part of its output that was kept"))
         }
         _ => {
             let lines = output.last_lines();
@@ -243,7 +226,7 @@ mod tests {
         let hung = Probed::Ran { exit_code: None, stdout: "a\n".into(), stderr: String::new(), clipped: false };
         assert_eq!(found(hung).because, "it did not end within 1.5 s");
         assert_eq!(found(Probed::Failed { because: "no shell".into() }).status, Status::Undecided);
-        assert_eq!(of(&json!({}), Story::new()).because, "nobody ran \"make\"");
+        assert_eq!(of(&json!({}), Story::new()).because, "\"make\" was not run");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `command_ran`: the agent ran a command.
+//! `command_ran` and `command_not_ran`: the agent ran a command, or did not.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::example::{Example, Story};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::shell::{self, Simple};
@@ -22,7 +22,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Value("command")],
     summary: "The agent ran a command.",
-    fields: &[COMMAND, TITLE],
+    fields: &[Field::required("command", "text", "The program and its relevant arguments."), TITLE],
     pass: Example {
         assertion: || json!({"id": "runs-the-tests", "type": "command_ran", "command": "npm test"}),
         evidence: || Story::new().call("Bash", json!({"command": "cd app && npm test --silent"})).evidence(),
@@ -31,27 +31,36 @@ pub(super) const ASSERTION: Assertion = Assertion {
         assertion: || json!({"id": "builds", "type": "command_ran", "command": "go"}),
         evidence: || Story::new().call("Bash", json!({"command": "grep -rn algorithm docs"})).evidence(),
     },
-    form: Form::Written { parse },
+    form: Form::Written { parse: |reading| parse(reading, true) },
 };
 
-/// Field `command` of `command_ran` and `command_not_ran`.
-pub(super) const COMMAND: Field = Field {
-    name: "command",
-    holds: "text",
-    required: true,
-    default: None,
-    doc: "The program and its relevant arguments.",
+pub(super) const NEGATION: Assertion = Assertion {
+    name: "command_not_ran",
+    aliases: &["no_command_ran"],
+    summary: "The agent did not run a command.",
+    pass: Example {
+        assertion: || json!({"id": "pushes-nothing", "type": "command_not_ran", "command": "git push"}),
+        evidence: || Story::new().call("Bash", json!({"command": "git commit -m 'git push comes later'"})).evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "pushes-nothing", "type": "command_not_ran", "command": "git push"}),
+        evidence: || {
+            Story::new().call("Bash", json!({"command": "git commit -m x && git push -u origin HEAD"})).evidence()
+        },
+    },
+    form: Form::Written { parse: |reading| parse(reading, false) },
+    ..ASSERTION
 };
 
 /// A command that is looked for in the agent's calls.
 #[derive(Debug, Clone)]
-pub(crate) struct Sought {
+pub(crate) struct CommandPattern {
     written: String,
     /// Simple commands, as words, all of which must have run. If empty, any command matches.
     parts: Vec<Vec<String>>,
 }
 
-impl Sought {
+impl CommandPattern {
     /// Matches any command.
     pub fn any() -> Self {
         Self { written: "a command".into(), parts: Vec::new() }
@@ -63,20 +72,9 @@ impl Sought {
         (!parts.is_empty()).then(|| Self { written: format!("`{written}`"), parts })
     }
 
-    /// Reads the field `command`, and where it is written.
-    pub fn read(reading: &mut Reading<'_>) -> Option<(Self, Place)> {
-        let (written, place) = reading.required_text("command")?;
-        let sought = Self::line(&written);
-        if sought.is_none() {
-            let problem = model::Diagnostic::error("`command` has no command in it").at(place.excerpt());
-            reading.problems.push(problem);
-        }
-        Some((sought?, place))
-    }
-
     /// Returns the index of the call that ran the command, the last one if there are several. The error is the first
     /// simple command that did not run.
-    pub fn find(&self, trace: &Trace) -> Result<usize, Option<&[String]>> {
+    fn find(&self, trace: &Trace) -> Result<usize, Option<&[String]>> {
         let lines: Vec<(usize, Vec<Vec<String>>)> = shell_calls(trace).map(|(at, line)| (at, ran_by(&line))).collect();
         let mut last = None;
         for part in &self.parts {
@@ -87,7 +85,7 @@ impl Sought {
     }
 }
 
-impl std::fmt::Display for Sought {
+impl std::fmt::Display for CommandPattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.written)
     }
@@ -130,7 +128,7 @@ impl Line {
     }
 
     /// Formats it as one quoted line.
-    pub fn told(&self) -> String {
+    fn quoted(&self) -> String {
         match self {
             Self::Text(text) => words::quoted(text),
             Self::Words(words) => words::quoted(&words.join(" ")),
@@ -144,47 +142,47 @@ fn ran_by(line: &Line) -> Vec<Vec<String>> {
 
 #[derive(Debug)]
 pub(crate) struct CommandRan {
-    pub sought: Sought,
-    place: Option<Place>,
+    pub command: CommandPattern,
+    pub is_wanted: bool,
+    /// Source position of the command, if it is written in an assertion.
+    pub place: Option<Place>,
 }
 
-impl CommandRan {
-    /// Creates the check for an assertion that is written elsewhere, such as a claim.
-    pub fn new(sought: Sought) -> Self {
-        Self { sought, place: None }
-    }
-}
-
-fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    reading.caption();
-    let (sought, place) = Sought::read(reading)?;
-    Some(Arc::new(CommandRan { sought, place: Some(place) }))
+fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
+    let (written, place) = reading.required_text("command")?;
+    let Some(command) = CommandPattern::line(&written) else {
+        reading.problems.push(model::Diagnostic::error("`command` does not contain a command").at(place.excerpt()));
+        return None;
+    };
+    Some(Arc::new(CommandRan { command, is_wanted, place: Some(place) }))
 }
 
 impl Matcher for CommandRan {
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         let trace = &evidence.trace;
-        let sought = &self.sought;
-        let verdict = match sought.find(trace) {
-            Ok(call) => {
-                let summary = trace.calls[call].call.summary();
-                Verdict::met(format!("call {}: {summary}", call + 1)).at_call(trace, call)
+        let command = &self.command;
+        let verdict = match (command.find(trace), self.is_wanted) {
+            (Ok(call), _) => {
+                let summary = format!("call {}: {}", call + 1, trace.calls[call].call.summary());
+                let verdict = match self.is_wanted {
+                    true => Verdict::met(summary),
+                    false => Verdict::unmet(format!("it ran {command}"), format!("no run of {command}"), summary),
+                };
+                verdict.at_call(trace, call)
             }
-            Err(part) => {
-                let missing = part.map_or_else(|| sought.to_string(), |part| format!("`{}`", part.join(" ")));
-                let lines: Vec<String> = shell_calls(trace).map(|(_, line)| line.told()).collect();
+            (Err(_), false) => Verdict::met(format!("it did not run {command}")),
+            (Err(part), true) => {
+                let missing = part.map_or_else(|| command.to_string(), |part| format!("`{}`", part.join(" ")));
+                let lines: Vec<String> = shell_calls(trace).map(|(_, line)| line.quoted()).collect();
                 let actual = match lines.len() {
                     0 => "it ran no command".to_owned(),
                     number => format!("it ran {}", words::count(number, "command line")),
                 };
-                Verdict::unmet(format!("it did not run {missing}"), format!("a run of {sought}"), actual)
+                Verdict::unmet(format!("it did not run {missing}"), format!("a run of {command}"), actual)
                     .evidence(words::few(lines, SHOWN))
             }
         };
-        match &self.place {
-            Some(place) => verdict.place(place),
-            None => verdict,
-        }
+        Ok(verdict.place(&self.place))
     }
 }
 
@@ -225,6 +223,6 @@ mod tests {
     #[test]
     fn what_is_no_command_is_refused() {
         let entry = json!({"id": "a", "type": "command_ran", "command": " && "});
-        assert_eq!(compile(&case(&[entry]), &Context::default()).1[0].message, "`command` has no command in it");
+        assert_eq!(compile(&case(&[entry]), &Context::default()).1[0].message, "`command` does not contain a command");
     }
 }

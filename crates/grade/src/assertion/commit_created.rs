@@ -1,14 +1,15 @@
-//! `commit_created`: the agent created a commit on the branch that is checked out.
+//! `commit_created` and `commit_not_created`: the agent created a commit on the branch that is checked out, or none
+//! anywhere.
 
 use std::sync::Arc;
 
-use model::{Commit, Evidence, Need};
+use model::{Commit, Evidence, Need, RepositoryChange};
 use serde_json::json;
 
 use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::example::{Example, Story, commit, commit_on};
 use crate::folded;
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::pattern::{Pattern, RegexBudget};
 use crate::reading::Reading;
 use crate::repository;
@@ -24,13 +25,12 @@ pub(super) const ASSERTION: Assertion = Assertion {
     parameters: &[Parameter::Fields],
     summary: "The agent created a commit, and it is reachable from the checkout.",
     fields: &[
-        Field {
-            name: "message",
-            holds: "regular expression, also `/…/flags`",
-            required: false,
-            default: Some("any message"),
-            doc: "Matches a part of the first line of the commit message.",
-        },
+        Field::optional(
+            "message",
+            "regular expression, also `/…/flags`",
+            "Matches a part of the first line of the commit message.",
+        )
+        .or("any message"),
         TITLE,
     ],
     pass: Example {
@@ -48,6 +48,23 @@ pub(super) const ASSERTION: Assertion = Assertion {
     form: Form::Written { parse },
 };
 
+pub(super) const NEGATION: Assertion = Assertion {
+    name: "commit_not_created",
+    aliases: &["no_commit_created"],
+    summary: "The agent did not create a commit on any branch.",
+    fields: &[TITLE],
+    pass: Example {
+        assertion: || json!({"id": "only-looks", "type": "commit_not_created"}),
+        evidence: || Story::new().repository(|_| {}).evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "only-looks", "type": "commit_not_created"}),
+        evidence: || Story::new().repository(|change| commit_on(change, "b2", "feat: add a basket")).evidence(),
+    },
+    form: Form::Written { parse: |_| Some(Arc::new(CommitNotCreated)) },
+    ..ASSERTION
+};
+
 /// Requirement on the first line of a commit message.
 #[derive(Debug)]
 pub(crate) enum Message {
@@ -62,8 +79,10 @@ pub(crate) struct CommitCreated {
     pub message: Option<Message>,
 }
 
+#[derive(Debug)]
+pub(crate) struct CommitNotCreated;
+
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    reading.caption();
     let message = match reading.fields.get("message") {
         Some(_) => Some(Message::Pattern(reading.literal("message")?)),
         None => None,
@@ -76,39 +95,66 @@ impl Matcher for CommitCreated {
         vec![Need::Repository]
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
-        let change = match repository::change(evidence) {
-            Ok(change) => change,
-            Err(undecided) => return *undecided,
-        };
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let change = repository::change(evidence)?;
         let new = repository::new_commits(change);
         let on_head: Vec<&Commit> = new.iter().copied().filter(|commit| commit.on_head).collect();
-        let lines = || words::few(new.iter().map(|commit| repository::told(commit)).collect(), SHOWN);
-        let wanted = || match &self.message {
-            Some(message) => format!("a new commit whose message has {message}"),
-            None => "a new commit on what is checked out".to_owned(),
-        };
-        if new.is_empty() {
-            let head = change.after.head.as_deref().map_or_else(|| "no commit".to_owned(), repository::short_owned);
-            return Verdict::unmet("there is no new commit", wanted(), format!("{head} is checked out"));
-        }
         if on_head.is_empty() {
-            let because = format!("{} made, but not on what is checked out", were(new.len()));
-            return Verdict::unmet(because, wanted(), lines().remove(0)).evidence(lines().into_iter().skip(1));
+            return Ok(self.none_on_head(change, &new));
         }
         let Some(message) = &self.message else {
-            return Verdict::met(format!("{} made: {}", were(on_head.len()), repository::told(on_head[0])));
+            return Ok(Verdict::met(format!("{} made: {}", were(on_head.len()), repository::told(on_head[0]))));
         };
         let regex_budget = RegexBudget::new();
         for commit in &on_head {
             match message.is_in(&commit.subject, &regex_budget) {
-                Ok(true) => return message.placed(Verdict::met(format!("{} has {message}", repository::told(commit)))),
+                Ok(true) => {
+                    let because = format!("{} has {message}", repository::told(commit));
+                    return Ok(message.placed(Verdict::met(because)));
+                }
                 Ok(false) => {}
-                Err(error) => return message.placed(Verdict::undecided(error)),
+                Err(error) => return Ok(message.placed(Verdict::undecided(error))),
             }
         }
         let because = format!("no message of {} has {message}", words::count(on_head.len(), "new commit"));
-        message.placed(Verdict::unmet(because, wanted(), lines().remove(0)).evidence(lines().into_iter().skip(1)))
+        Ok(message.placed(self.unmet(because, &new)))
+    }
+}
+
+impl CommitCreated {
+    fn none_on_head(&self, change: &RepositoryChange, new: &[&Commit]) -> Verdict {
+        if new.is_empty() {
+            let head = change.after.head.as_deref().map_or("no commit", repository::short);
+            return Verdict::unmet("there is no new commit", self.wanted(), format!("{head} is checked out"));
+        }
+        self.unmet(format!("{} made, but not on HEAD", were(new.len())), new)
+    }
+
+    /// Returns the verdict that none of the new commits is a wanted one.
+    fn unmet(&self, because: String, new: &[&Commit]) -> Verdict {
+        let mut lines = words::few(new.iter().map(|commit| repository::told(commit)).collect(), SHOWN).into_iter();
+        Verdict::unmet(because, self.wanted(), lines.next().unwrap_or_default()).evidence(lines)
+    }
+
+    fn wanted(&self) -> String {
+        match &self.message {
+            Some(message) => format!("a new commit whose message has {message}"),
+            None => "a new commit on HEAD".to_owned(),
+        }
+    }
+}
+
+impl Matcher for CommitNotCreated {
+    fn needs(&self) -> Vec<Need> {
+        vec![Need::Repository]
+    }
+
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let new = repository::new_commits(repository::change(evidence)?);
+        let Some((latest, others)) = new.split_first() else { return Ok(Verdict::met("there is no new commit")) };
+        let because = format!("{} there", if others.is_empty() { "a new commit is" } else { "new commits are" });
+        let others = words::few(others.iter().map(|commit| repository::told(commit)).collect(), SHOWN);
+        Ok(Verdict::unmet(because, "no new commit", repository::told(latest)).evidence(others))
     }
 }
 

@@ -1,4 +1,4 @@
-//! `contains`: the answer contains a text.
+//! `contains` and `not_contains`: the answer contains a text, or does not.
 
 use std::sync::Arc;
 
@@ -8,24 +8,21 @@ use serde_json::json;
 use super::{Assertion, Field, Form, Parameter};
 use crate::example::{Example, Story};
 use crate::folded;
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
 use crate::words;
+
+/// Number of characters shown on either side of a text that must not be there.
+const AROUND: usize = 40;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "contains",
     aliases: &[],
     parameters: &[Parameter::Value("text")],
     summary: "The answer contains a text.",
-    fields: &[Field {
-        name: "text",
-        holds: "text",
-        required: true,
-        default: None,
-        doc: "Text that the answer must contain.",
-    }],
+    fields: &[Field::required("text", "text", "Text that the answer must contain.")],
     pass: Example {
         assertion: || json!({"id": "names-the-period", "type": "contains", "text": "30 days"}),
         evidence: || Story::new().answer("You can return it within 30 Days.").evidence(),
@@ -34,32 +31,56 @@ pub(super) const ASSERTION: Assertion = Assertion {
         assertion: || json!({"id": "names-the-period", "type": "contains", "text": "30 days"}),
         evidence: || Story::new().answer("You can return it within a month.").evidence(),
     },
-    form: Form::Written { parse },
+    form: Form::Written { parse: |reading| parse(reading, true) },
+};
+
+pub(super) const NEGATION: Assertion = Assertion {
+    name: "not_contains",
+    summary: "The answer does not contain a text.",
+    fields: &[Field::required("text", "text", "Text that the answer must not contain.")],
+    pass: Example {
+        assertion: || json!({"id": "does-not-blame", "type": "not_contains", "text": "your fault"}),
+        evidence: || Story::new().answer("I am sorry that it broke.").evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "does-not-blame", "type": "not_contains", "text": "your fault"}),
+        evidence: || Story::new().answer("It broke, and that is Your Fault.").evidence(),
+    },
+    form: Form::Written { parse: |reading| parse(reading, false) },
+    ..ASSERTION
 };
 
 #[derive(Debug)]
 struct Contains {
     text: String,
+    is_wanted: bool,
     place: Place,
 }
 
-fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
     let (text, place) = reading.required_text("text")?;
-    Some(Arc::new(Contains { text, place }))
+    Some(Arc::new(Contains { text, is_wanted, place }))
 }
 
 impl Matcher for Contains {
-    fn judge(&self, evidence: &Evidence) -> Verdict {
-        let trace = &evidence.trace;
-        let answer = trace.answer.as_deref().unwrap_or_default();
-        if let Some(found) = folded::find(answer, &self.text) {
-            return Verdict::met(format!("it contains {}", words::quoted(found))).place(&self.place);
-        }
-        let actual = trace.answer.as_deref().map_or_else(|| "no answer".to_owned(), words::quoted);
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let answer = evidence.trace.answer.as_deref();
+        let text = answer.unwrap_or_default();
         let wanted = words::quoted(&self.text);
-        Verdict::unmet(format!("the answer does not contain {wanted}"), wanted, actual)
-            .evidence(self.near(answer))
-            .place(&self.place)
+        let verdict = match (folded::find(text, &self.text), self.is_wanted) {
+            (Some(found), true) => Verdict::met(format!("it contains {}", words::quoted(found))),
+            (None, false) => Verdict::met(format!("it does not contain {wanted}")),
+            (Some(found), false) => {
+                let because = format!("the answer contains {}", words::quoted(found));
+                Verdict::unmet(because, format!("nothing like {wanted}"), words::quoted(&around(text, found)))
+            }
+            (None, true) => {
+                let actual = answer.map_or_else(|| "no answer".to_owned(), words::quoted);
+                let because = format!("the answer does not contain {wanted}");
+                Verdict::unmet(because, wanted, actual).evidence(self.near(text))
+            }
+        };
+        Ok(verdict.place(&self.place))
     }
 }
 
@@ -71,6 +92,16 @@ impl Contains {
         let is_near = !text.is_empty() && folded::find(&answer, &text).is_some();
         is_near.then(|| "the same words are there, with other white space between them".to_owned())
     }
+}
+
+/// Returns `found`, which is a slice of `answer`, with the text around it.
+fn around(answer: &str, found: &str) -> String {
+    let start = found.as_ptr() as usize - answer.as_ptr() as usize;
+    let (before, after) = (&answer[..start], &answer[start + found.len()..]);
+    let from = before.char_indices().rev().nth(AROUND - 1).map_or(0, |(at, _)| at);
+    let to = after.char_indices().nth(AROUND).map_or(after.len(), |(at, _)| at);
+    let more = |is_more: bool| if is_more { "…" } else { "" };
+    format!("{}{}{found}{}{}", more(from > 0), &before[from..], &after[..to], more(to < after.len()))
 }
 
 #[cfg(test)]
@@ -98,5 +129,15 @@ mod tests {
     fn an_agent_without_an_answer_contains_nothing() {
         let finding = judged(&json!({"id": "a", "type": "contains", "text": "x"}), &Story::new().evidence());
         assert_eq!((finding.status, finding.actual.as_deref()), (Status::Unmet, Some("no answer")));
+    }
+
+    #[test]
+    fn what_must_not_be_there_is_shown_where_it_stands() {
+        let answer = format!("{}It is YOUR fault, é.{}", "x".repeat(60), "y".repeat(60));
+        let assertion = json!({"id": "a", "type": "not_contains", "text": "your fault"});
+        let finding = judged(&assertion, &Story::new().answer(&answer).evidence());
+        assert_eq!(finding.because, "the answer contains \"YOUR fault\"");
+        let (before, after) = ("x".repeat(34), "y".repeat(36));
+        assert_eq!(finding.actual.unwrap(), format!("\"…{before}It is YOUR fault, é.{after}…\""));
     }
 }

@@ -14,7 +14,7 @@ use super::{Assertion, Field, Form, Parameter};
 use crate::example::{Example, Story};
 use crate::given::{self, Wanted};
 use crate::json_source;
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::reading::Reading;
 use crate::verdict::{Matched, Verdict};
 
@@ -24,44 +24,58 @@ pub(super) const ASSERTION: Assertion = Assertion {
     parameters: &[Parameter::Fields],
     summary: "The agent's result matches an expectation of values, patterns and `$operators`, with a score.",
     fields: &[
-        field("expect", "expectation", "What everything the agent gave must match."),
-        field("output", "expectation", "What the answer must match."),
-        field("schema", "JSON Schema", "What the answer must satisfy."),
-        field("vars", "map", "The variables of templates, and `data` in expressions."),
-        field(
+        Field::optional("expect", "expectation", "Expectation of the whole result."),
+        Field::optional("output", "expectation", "Expectation of the answer."),
+        Field::optional("schema", "JSON Schema", "Schema of the answer."),
+        Field::optional("vars", "map", "Variables of templates, and `data` in expressions."),
+        Field::optional(
             "responseParser",
             "`text` or `json`",
-            "How an answer that is a text is read: `json` parses it, also where it stands in a fenced block.",
+            "How to read an answer that is a text: `json` parses it, also in a fenced block.",
         ),
-        field("templates", "true or false", "Whether `{{ }}` are resolved; true unless it says otherwise."),
-        field(
+        Field::optional("templates", "true or false", "`true` to resolve `{{ }}`.").or("true"),
+        Field::optional(
             "ruled",
             "`itself`, `case` or `not`",
-            "Whose score decides; `not`: that of a case which wants this not to hold. `itself` unless it says otherwise.",
+            "Whose score decides. `not` is for a case that requires that this does not match.",
+        )
+        .or("itself"),
+        Field::optional("input", "any value", "Value of `input` in expressions and functions."),
+        Field::optional("fixture", "map", "The case, for custom operators."),
+        Field::optional(
+            "strict",
+            "true, or `object`, `array`, `diff`",
+            "Values that must not have more than the expected parts.",
         ),
-        field("input", "any value", "What expressions and functions see as `input`."),
-        field("fixture", "map", "What custom operators see as the case."),
-        field("strict", "true, or `object`, `array`, `diff`", "What must not have more than is asked for."),
-        field("diff", "true, a kind, a list or a map", "How texts are compared; then containing is not enough."),
-        field("diffPermissive", "true or false", "Whether changes that are not listed are allowed."),
-        field("disableHeuristicSchema", "true or false", "A map with the `type` of a JSON Schema is none."),
-        field("operators", "map or list", "Custom operators: name → `./file.js#export` or `package#export`."),
-        field("allowOperatorOverride", "true or false", "Custom operators go before built-in ones of their name."),
-        field(
-            "baseDir",
-            "path",
-            "Where relative references to modules start; the file's folder unless it says otherwise.",
+        Field::optional(
+            "diff",
+            "true, a kind, a list or a map",
+            "How to compare texts. Containing the text is then not enough.",
         ),
-        field("scoring", "true, false or `auto`", "Whether the score decides; `auto`: if any weight is given."),
-        field("maxScore", "number", "What a full match scores; 100 unless it says otherwise."),
-        field("passScore", "number", "The score that passes; `maxScore` unless it says otherwise."),
-        field(
-            "unassignedWeight",
-            "number",
-            "What is left for parts without a weight, together; 0.1 unless it says otherwise.",
+        Field::optional("diffPermissive", "true or false", "`true` if changes that are not listed are allowed."),
+        Field::optional(
+            "disableHeuristicSchema",
+            "true or false",
+            "`true` if a map with the `type` of a JSON Schema is not a schema.",
         ),
-        field("totalUnassignedWeight", "number", "The same as `unassignedWeight`."),
-        field("autoConfidence", "true, false or `force`", "Whether weights below 1 are shares of 1."),
+        Field::optional("operators", "map or list", "Custom operators: name → `./file.js#export` or `package#export`."),
+        Field::optional(
+            "allowOperatorOverride",
+            "true or false",
+            "`true` if custom operators override built-in ones of the same name.",
+        ),
+        Field::optional("baseDir", "path", "Folder in which relative references to modules start.")
+            .or("the file's folder"),
+        Field::optional(
+            "scoring",
+            "true, false or `auto`",
+            "`true` if the score decides, `auto` if it decides when a weight is given.",
+        ),
+        Field::optional("maxScore", "number", "Score of a full match.").or("100"),
+        Field::optional("passScore", "number", "Score that passes.").or("`maxScore`"),
+        Field::optional("unassignedWeight", "number", "Total share of the parts without a weight.").or("0.1"),
+        Field::optional("totalUnassignedWeight", "number", "Same as `unassignedWeight`."),
+        Field::optional("autoConfidence", "true, false or `force`", "`true` if weights below 1 are shares of 1."),
     ],
     pass: Example {
         assertion: || {
@@ -78,10 +92,6 @@ pub(super) const ASSERTION: Assertion = Assertion {
     },
     form: Form::Written { parse },
 };
-
-const fn field(name: &'static str, holds: &'static str, doc: &'static str) -> Field {
-    Field { name, holds, required: false, default: None, doc }
-}
 
 /// Subject of an expectation.
 #[derive(Debug, Clone)]
@@ -296,11 +306,7 @@ fn operators(node: &Node, host: &Arc<dyn Host>, rules: &mut Rules, problems: &mu
         match found {
             Ok(function) => rules.operators.push((name, function)),
             Err(invalid) => {
-                let problem = node.error(&invalid.message);
-                problems.push(match &invalid.help {
-                    Some(help) => problem.help(help),
-                    None => problem,
-                });
+                problems.push(invalid.diagnostic(node));
                 // The name is registered all the same, so that each use of the operator is not reported as a second
                 // problem.
                 rules.operators.push((name, expect::Function::missing()));
@@ -343,7 +349,7 @@ impl Matcher for Expect {
         self.runs_code
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         let mut actual = match &self.about {
             About::All(wanted) => Some(given::all(evidence, wanted)),
             About::Output | About::Schema => given::output(&evidence.trace),
@@ -360,17 +366,17 @@ impl Matcher for Expect {
                     let flaw = expect::Flaw::new(self.expectation.place(), message).actual(Some(output));
                     let key = if matches!(self.about, About::All(_)) { "output" } else { "" };
                     let found = Found::flawed(expect::Flaw { key: Some(key.to_owned()), ..flaw });
-                    return self.verdict(found, actual.as_ref());
+                    return Ok(self.verdict_of(found, actual.as_ref()));
                 }
             }
         }
         let found = self.expectation.judge(actual.as_ref(), &self.data);
-        self.verdict(found, actual.as_ref())
+        Ok(self.verdict_of(found, actual.as_ref()))
     }
 }
 
 impl Expect {
-    fn verdict(&self, mut found: Found, actual: Option<&Value>) -> Verdict {
+    fn verdict_of(&self, mut found: Found, actual: Option<&Value>) -> Verdict {
         let critical = |undecided: bool| {
             let flaws = found.flaws.iter().filter(move |flaw| flaw.critical && flaw.undecided == undecided);
             flaws.map(|flaw| flaw.key.clone().unwrap_or_default())

@@ -24,20 +24,9 @@ pub(super) const ASSERTION: Assertion = Assertion {
     parameters: &[Parameter::Fields],
     summary: "A judge finds that the claims of the last reply agree with the ground truth.",
     fields: &[
-        Field {
-            name: "ground_truth",
-            holds: "text",
-            required: true,
-            default: None,
-            doc: "The ground truth. The judge uses only this, not its own knowledge.",
-        },
-        Field {
-            name: "context",
-            holds: "text",
-            required: false,
-            default: Some("none"),
-            doc: "Context of the ground truth, such as the question that it answers.",
-        },
+        Field::required("ground_truth", "text", "The ground truth. The judge uses only this, not its own knowledge."),
+        Field::optional("context", "text", "Context of the ground truth, such as the question that it answers.")
+            .or("none"),
         JUDGES,
     ],
     pass: Example {

@@ -1,4 +1,4 @@
-//! `file_contains`: a file in the sandbox contains a text.
+//! `file_contains` and `file_not_contains`: a file in the sandbox, or the answer, contains a text, or does not.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::file_exists::near;
 use super::valid_json::OPTIONAL_PATH;
-use super::{Assertion, Field, Form, Parameter};
+use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::example::{Example, Story};
 use crate::folded;
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::pattern::{Pattern, RegexBudget};
 use crate::place::Place;
 use crate::reading::Reading;
@@ -26,20 +26,8 @@ pub(super) const ASSERTION: Assertion = Assertion {
     fields: &[
         OPTIONAL_PATH,
         CONTAINS,
-        Field {
-            name: "text",
-            holds: "text, or a regular expression of code",
-            required: false,
-            default: None,
-            doc: "Text that the file must contain exactly.",
-        },
-        Field {
-            name: "pattern",
-            holds: "regular expression, also `/…/flags`",
-            required: false,
-            default: None,
-            doc: "Matches a part of the file.",
-        },
+        Field::optional("text", "text, or a regular expression of code", "Text that the file must contain exactly."),
+        Field::optional("pattern", "regular expression, also `/…/flags`", "Matches a part of the file."),
     ],
     pass: Example {
         assertion: || json!({"id": "greets-ada", "type": "file_contains", "path": "hello.txt", "text": "Ada"}),
@@ -52,56 +40,78 @@ pub(super) const ASSERTION: Assertion = Assertion {
     form: Form::Written { parse },
 };
 
+pub(super) const NEGATION: Assertion = Assertion {
+    name: "file_not_contains",
+    aliases: &["no_file_contains"],
+    parameters: &[Parameter::Value("path"), Parameter::Value("contains")],
+    summary: "A file in the sandbox, or the answer, does not contain a text.",
+    fields: &[OPTIONAL_PATH, Field { required: true, ..CONTAINS }, TITLE],
+    pass: Example {
+        assertion: || json!({"id": "keeps-no-todo", "type": "file_not_contains", "path": "notes.md", "contains": "TODO"}),
+        evidence: || Story::new().file("notes.md", Some("All done.\n")).evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "keeps-no-todo", "type": "file_not_contains", "path": "notes.md", "contains": "TODO"}),
+        evidence: || Story::new().file("notes.md", Some("Todo: the rest.\n")).evidence(),
+    },
+    form: Form::Written { parse: parse_negation },
+};
+
 /// Field `contains` of `file_contains` and `file_not_contains`.
-pub(super) const CONTAINS: Field =
-    Field { name: "contains", holds: "text", required: false, default: None, doc: "Text to find, ignoring case." };
+const CONTAINS: Field = Field::optional("contains", "text", "Text to find, ignoring case.");
 
 #[derive(Debug)]
 struct FileContains {
     /// The file. If `None`, the answer is searched.
     file: Option<SandboxFile>,
-    wanted: Wanted,
+    content: Content,
+    is_wanted: bool,
 }
 
+/// Content to find.
 #[derive(Debug)]
-enum Wanted {
-    Text(String, Place),
-    /// Text that is searched ignoring case.
-    Folded(String, Place),
+enum Content {
+    Exact(String, Place),
+    AnyCase(String, Place),
     Pattern(Pattern),
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    let is_folded = reading.fields.get("contains").is_some();
+    let is_any_case = reading.fields.get("contains").is_some();
     let file = match reading.fields.get("path") {
-        None if is_folded => None,
-        _ => Some(SandboxFile::read(reading)),
+        None if is_any_case => Some(None),
+        _ => SandboxFile::read(reading).map(Some),
     };
-    let wanted = if is_folded { folded(reading) } else { wanted(reading) };
-    let file = match file {
-        Some(file) => Some(file?),
-        None => None,
+    let content = if is_any_case { any_case(reading) } else { content(reading) };
+    Some(Arc::new(FileContains { file: file?, content: content?, is_wanted: true }))
+}
+
+fn parse_negation(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let file = match reading.fields.get("path") {
+        None => Some(None),
+        Some(_) => SandboxFile::read(reading).map(Some),
     };
-    Some(Arc::new(FileContains { file, wanted: wanted? }))
+    let (text, place) = reading.required_text("contains")?;
+    Some(Arc::new(FileContains { file: file?, content: Content::AnyCase(text, place), is_wanted: false }))
 }
 
 /// Reads `contains`. Beside it, `text` is a title.
-fn folded(reading: &mut Reading<'_>) -> Option<Wanted> {
+fn any_case(reading: &mut Reading<'_>) -> Option<Content> {
     reading.caption();
     if let Some(node) = reading.fields.get("pattern") {
-        reading.problems.push(node.error("`contains` and `pattern` are two ways to say it; give one of them"));
+        reading.problems.push(node.error("`contains` and `pattern` cannot be combined; use one of them"));
         return None;
     }
-    reading.required_text("contains").map(|(text, place)| Wanted::Folded(text, place))
+    reading.required_text("contains").map(|(text, place)| Content::AnyCase(text, place))
 }
 
-fn wanted(reading: &mut Reading<'_>) -> Option<Wanted> {
+fn content(reading: &mut Reading<'_>) -> Option<Content> {
     match (reading.fields.get("text"), reading.fields.get("pattern")) {
-        (Some(node), None) if node.tag.is_some() => reading.literal("text").map(Wanted::Pattern),
-        (Some(_), None) => reading.required_text("text").map(|(text, place)| Wanted::Text(text, place)),
-        (None, Some(_)) => reading.literal("pattern").map(Wanted::Pattern),
+        (Some(node), None) if node.tag.is_some() => reading.literal("text").map(Content::Pattern),
+        (Some(_), None) => reading.required_text("text").map(|(text, place)| Content::Exact(text, place)),
+        (None, Some(_)) => reading.literal("pattern").map(Content::Pattern),
         (Some(_), Some(node)) => {
-            reading.problems.push(node.error("`text` and `pattern` are two ways to say it; give one of them"));
+            reading.problems.push(node.error("`text` and `pattern` cannot be combined; use one of them"));
             None
         }
         (None, None) => {
@@ -117,81 +127,87 @@ impl Matcher for FileContains {
         self.file.iter().map(SandboxFile::need).collect()
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let content = &self.content;
         let Some(file) = &self.file else {
-            return self.in_answer(evidence.trace.answer.as_deref()).place(self.wanted.place());
+            let answer = evidence.trace.answer.as_deref();
+            let actual = answer.map_or_else(|| "no answer".to_owned(), words::quoted);
+            let found = content.find(answer.unwrap_or_default())?;
+            return Ok(self.verdict("the answer", found, &actual).place(content.place()));
         };
         let path = &file.path;
-        let missing = |what: &str| {
-            Verdict::unmet(format!("there is no file `{path}`"), format!("a file `{path}` with {}", self.wanted), what)
-                .evidence(near(evidence, path))
-                .place(&file.place)
+        let (size, text, clipped) = match file.look(evidence)? {
+            Look::File(size, text, clipped) => (size, text, clipped),
+            look => {
+                let with = if self.is_wanted { "with" } else { "without" };
+                let wanted = format!("a file `{path}` {with} {content}");
+                let verdict = Verdict::unmet(format!("there is not a file `{path}`"), wanted, look.describe());
+                return Ok(verdict.evidence(near(evidence, path)).place(&file.place));
+            }
         };
-        let (size, text, clipped) = match file.look(evidence) {
-            Err(undecided) => return *undecided,
-            Ok(Look::Nothing) => return missing("nothing"),
-            Ok(Look::Other(what)) => return missing(what),
-            Ok(Look::File(size, text, clipped)) => (size, text, clipped),
-        };
-        let verdict = match self.wanted.is_in(text) {
-            Ok(true) => Verdict::met(format!("`{path}` has {}", self.wanted)),
-            Ok(false) if clipped => Verdict::undecided(format!(
-                "{} is not in the first {} of the {size} bytes of `{path}`, and the rest was not read",
-                self.wanted,
+        let found = content.find(text)?;
+        let verdict = if clipped && found.is_none() {
+            Verdict::undecided(format!(
+                "{content} is not in the first {} of the {size} bytes of `{path}`, and the rest was not read",
                 text.len()
-            )),
-            Ok(false) => Verdict::unmet(
-                format!("`{path}` does not have {}", self.wanted),
-                self.wanted.to_string(),
-                if text.is_empty() { "an empty file".to_owned() } else { words::quoted(text) },
-            )
-            .evidence(self.wanted.near(text)),
-            Err(error) => Verdict::undecided(error),
+            ))
+        } else {
+            let actual = if text.is_empty() { "an empty file".to_owned() } else { words::quoted(text) };
+            let hint = content.in_other_case(text).filter(|_| found.is_none());
+            self.verdict(&format!("`{path}`"), found, &actual).evidence(hint)
         };
-        verdict.place(self.wanted.place())
+        Ok(verdict.place(content.place()))
     }
 }
 
 impl FileContains {
-    fn in_answer(&self, answer: Option<&str>) -> Verdict {
-        let wanted = &self.wanted;
-        match wanted.is_in(answer.unwrap_or_default()) {
-            Ok(true) => Verdict::met(format!("the answer has {wanted}")),
-            Ok(false) => {
-                let actual = answer.map_or_else(|| "no answer".to_owned(), words::quoted);
-                Verdict::unmet(format!("the answer does not have {wanted}"), wanted.to_string(), actual)
+    /// Judges the text called `what`, in which `found` is the content.
+    fn verdict(&self, what: &str, found: Option<&str>, actual: &str) -> Verdict {
+        let content = &self.content;
+        match (found, self.is_wanted) {
+            (Some(_), true) => Verdict::met(format!("{what} has {content}")),
+            (None, false) => Verdict::met(format!("{what} does not have {content}")),
+            (None, true) => Verdict::unmet(format!("{what} does not have {content}"), content.to_string(), actual),
+            (Some(found), false) => {
+                let found = words::quoted(found);
+                Verdict::unmet(format!("{what} has {found}"), format!("no {content}"), found)
             }
-            Err(error) => Verdict::undecided(error),
         }
     }
 }
 
-impl Wanted {
-    fn is_in(&self, text: &str) -> Result<bool, String> {
+impl Content {
+    /// Returns the part of `text` that it matches.
+    fn find<'t>(&self, text: &'t str) -> Result<Option<&'t str>, Box<Verdict>> {
         match self {
-            Self::Text(wanted, _) => Ok(text.contains(wanted.as_str())),
-            Self::Folded(wanted, _) => Ok(folded::find(text, wanted).is_some()),
-            Self::Pattern(pattern) => pattern.test(text, &RegexBudget::new()),
+            Self::Exact(wanted, _) => Ok(text.find(wanted.as_str()).map(|at| &text[at..at + wanted.len()])),
+            Self::AnyCase(wanted, _) => Ok(folded::find(text, wanted)),
+            Self::Pattern(pattern) => {
+                let matches = pattern.test(text, &RegexBudget::new());
+                let matches = matches.map_err(|error| Verdict::undecided(error).place(&pattern.place))?;
+                Ok(matches.then(|| pattern.found(text).unwrap_or_default()))
+            }
         }
     }
 
-    fn near(&self, text: &str) -> Option<String> {
-        let Self::Text(wanted, _) = self else { return None };
-        Some(format!("in other letters it has {}", words::quoted(folded::find(text, wanted)?)))
+    /// Returns a hint if `text` has an exact text in other letters.
+    fn in_other_case(&self, text: &str) -> Option<String> {
+        let Self::Exact(wanted, _) = self else { return None };
+        Some(format!("with different case, it has {}", words::quoted(folded::find(text, wanted)?)))
     }
 
     fn place(&self) -> &Place {
         match self {
-            Self::Text(_, place) | Self::Folded(_, place) => place,
+            Self::Exact(_, place) | Self::AnyCase(_, place) => place,
             Self::Pattern(pattern) => &pattern.place,
         }
     }
 }
 
-impl std::fmt::Display for Wanted {
+impl std::fmt::Display for Content {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Text(text, _) | Self::Folded(text, _) => f.write_str(&words::quoted(text)),
+            Self::Exact(text, _) | Self::AnyCase(text, _) => f.write_str(&words::quoted(text)),
             Self::Pattern(pattern) => write!(f, "a match of {pattern}"),
         }
     }
@@ -213,10 +229,10 @@ mod tests {
         let finding = judged(&assertion, &Story::new().file("x", Some("Hello")).evidence());
         assert_eq!(
             (finding.status, finding.evidence[0].as_str()),
-            (Status::Unmet, "in other letters it has \"Hello\"")
+            (Status::Unmet, "with different case, it has \"Hello\"")
         );
         let finding = judged(&assertion, &Story::new().file("x", None).evidence());
-        assert_eq!(finding.because, "there is no file `x`");
+        assert_eq!(finding.because, "there is not a file `x`");
     }
 
     #[test]
@@ -248,5 +264,19 @@ mod tests {
         ] {
             assert_eq!(compile(&case(&[entry]), &Context::default()).1.len(), 1);
         }
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_not_met_and_without_a_file_it_is_the_answer() {
+        let in_file = json!({"id": "a", "type": "file_not_contains", "path": "x", "contains": "todo"});
+        let missing = judged(&in_file, &Story::new().file("x", None).added("X").evidence());
+        assert_eq!(
+            (missing.because.as_str(), missing.evidence[0].as_str()),
+            ("there is not a file `x`", "the agent made `X`")
+        );
+        let in_answer = json!({"id": "a", "type": "file_not_contains", "contains": "todo", "text": "Nothing is left"});
+        let finding = judged(&in_answer, &Story::new().answer("A TODO.").evidence());
+        assert_eq!((finding.status, finding.title.as_deref()), (Status::Unmet, Some("Nothing is left")));
+        assert_eq!(judged(&in_answer, &Story::new().evidence()).status, Status::Met);
     }
 }

@@ -1,4 +1,4 @@
-//! `file_exists`: a file exists in the sandbox.
+//! `file_exists` and `file_not_exists`: a file exists in the sandbox, or nothing has its path.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Assertion, Form, PATH, Parameter, TITLE};
 use crate::example::{Example, Story};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::reading::Reading;
 use crate::sandbox_file::{Look, SandboxFile};
 use crate::verdict::Verdict;
@@ -26,17 +26,33 @@ pub(super) const ASSERTION: Assertion = Assertion {
         assertion: || json!({"id": "writes-the-notes", "type": "file_exists", "path": "NOTES.md"}),
         evidence: || Story::new().file("NOTES.md", None).added("notes.md").evidence(),
     },
-    form: Form::Written { parse },
+    form: Form::Written { parse: |reading| parse(reading, true) },
+};
+
+pub(super) const NEGATION: Assertion = Assertion {
+    name: "file_not_exists",
+    aliases: &["no_file_exists"],
+    summary: "A path does not exist in the sandbox after the agent has finished.",
+    pass: Example {
+        assertion: || json!({"id": "cleans-up", "type": "file_not_exists", "path": "build.log"}),
+        evidence: || Story::new().file("build.log", None).evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "cleans-up", "type": "file_not_exists", "path": "build.log"}),
+        evidence: || Story::new().file("build.log", Some("error: …\n")).evidence(),
+    },
+    form: Form::Written { parse: |reading| parse(reading, false) },
+    ..ASSERTION
 };
 
 #[derive(Debug)]
 struct FileExists {
     file: SandboxFile,
+    is_wanted: bool,
 }
 
-fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    reading.caption();
-    Some(Arc::new(FileExists { file: SandboxFile::read(reading)? }))
+fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
+    Some(Arc::new(FileExists { file: SandboxFile::read(reading)?, is_wanted }))
 }
 
 impl Matcher for FileExists {
@@ -44,19 +60,20 @@ impl Matcher for FileExists {
         vec![self.file.need()]
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         let path = &self.file.path;
-        let actual = match self.file.look(evidence) {
-            Err(undecided) => return *undecided,
-            Ok(Look::File(size, ..)) => {
-                return Verdict::met(format!("`{path}` is there, {size} bytes")).place(&self.file.place);
+        let verdict = match (self.file.look(evidence)?, self.is_wanted) {
+            (Look::File(size, ..), true) => Verdict::met(format!("`{path}` is there, {size} bytes")),
+            (Look::Nothing, false) => Verdict::met(format!("there is no `{path}`")),
+            (look, true) => {
+                Verdict::unmet(format!("there is not a file `{path}`"), format!("a file `{path}`"), look.describe())
+                    .evidence(near(evidence, path))
             }
-            Ok(Look::Nothing) => "nothing",
-            Ok(Look::Other(what)) => what,
+            (look, false) => {
+                Verdict::unmet(format!("`{path}` is there"), format!("nothing called `{path}`"), look.describe())
+            }
         };
-        Verdict::unmet(format!("there is no file `{path}`"), format!("a file `{path}`"), actual)
-            .evidence(near(evidence, path))
-            .place(&self.file.place)
+        Ok(verdict.place(&self.file.place))
     }
 }
 
@@ -85,7 +102,7 @@ mod tests {
             ("/etc/passwd", "starts at the working directory"),
             ("~/x", "starts at the working directory"),
             ("a/../../x", "cannot leave the working directory"),
-            (".", "is no name of a file"),
+            (".", "is not the name of a file"),
         ] {
             let (checks, problems) =
                 compile(&case(&[json!({"id": "a", "type": "file_exists", "path": path})]), &Context::default());
@@ -102,9 +119,9 @@ mod tests {
         assert_eq!(found(Probed::Directory).actual.as_deref(), Some("a directory"));
         assert_eq!(found(Probed::Outside).status, Status::Unmet);
         assert_eq!(found(Probed::Failed { because: "permission denied".into() }).status, Status::Undecided);
-        assert_eq!(judged(&assertion, &Story::new().evidence()).because, "nobody looked for `src`");
+        assert_eq!(judged(&assertion, &Story::new().evidence()).because, "`src` was not looked for");
         let mut nowhere = Story::new().evidence();
         nowhere.collected.sandbox = None;
-        assert_eq!(judged(&assertion, &nowhere).because, "the agent worked in no sandbox");
+        assert_eq!(judged(&assertion, &nowhere).because, "the agent worked without a sandbox");
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Assertion, Form, PATH, Parameter, TITLE};
 use crate::example::{Example, Story};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::reading::Reading;
 use crate::sandbox_file::{Look, SandboxFile};
 use crate::verdict::Verdict;
@@ -35,7 +35,6 @@ struct FileUnchanged {
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    reading.caption();
     Some(Arc::new(FileUnchanged { file: SandboxFile::read(reading)? }))
 }
 
@@ -44,23 +43,19 @@ impl Matcher for FileUnchanged {
         vec![self.file.need()]
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         let path = &self.file.path;
-        let look = match self.file.look(evidence) {
-            Err(undecided) => return *undecided,
-            Ok(look) => look,
-        };
+        let look = self.file.look(evidence)?;
         let plain = path.trim_start_matches("./");
         let change = evidence.collected.files_changed.iter().find(|file| file.path == plain).map(|file| file.change);
         let verdict = match (change, look) {
             (None, Look::File(..)) => Verdict::met(format!("`{path}` is as it was")),
-            (None, Look::Nothing) => Verdict::unmet(
-                format!("there is no `{path}`, and there was none"),
-                format!("a file `{path}`"),
-                "nothing",
-            ),
-            (None, Look::Other(what)) => {
-                Verdict::unmet(format!("`{path}` is no file"), format!("a file `{path}`"), what)
+            (None, look) => {
+                let because = match look {
+                    Look::Nothing => format!("there is no `{path}`, and there was none"),
+                    _ => format!("`{path}` is not a file"),
+                };
+                Verdict::unmet(because, format!("a file `{path}`"), look.describe())
             }
             (Some(change), _) => {
                 let how = match change {
@@ -71,7 +66,7 @@ impl Matcher for FileUnchanged {
                 Verdict::unmet(format!("`{path}` {how}"), format!("`{path}` as it was"), how)
             }
         };
-        verdict.place(&self.file.place)
+        Ok(verdict.place(&self.file.place))
     }
 }
 

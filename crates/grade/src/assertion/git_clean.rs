@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Assertion, Form, Parameter, TITLE};
 use crate::example::{Example, Story};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::reading::Reading;
 use crate::repository;
 use crate::verdict::Verdict;
@@ -48,8 +48,7 @@ pub(crate) struct GitClean {
     pub is_wanted: bool,
 }
 
-fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    reading.caption();
+fn parse(_: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     Some(Arc::new(GitClean { is_wanted: true }))
 }
 
@@ -58,22 +57,19 @@ impl Matcher for GitClean {
         vec![Need::Repository]
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
-        let change = match repository::change(evidence) {
-            Ok(change) => change,
-            Err(undecided) => return *undecided,
-        };
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let change = repository::change(evidence)?;
         let left = repository::left_uncommitted(change, evidence);
         let lines = words::few(left.iter().map(|line| (*line).to_owned()).collect(), SHOWN);
         let told = words::count(left.len(), "path");
-        match (left.is_empty(), self.is_wanted) {
+        Ok(match (left.is_empty(), self.is_wanted) {
             (true, true) => Verdict::met("the agent left nothing uncommitted"),
             (false, false) => Verdict::met(format!("{told} left uncommitted")).evidence(lines),
             (false, true) => {
                 Verdict::unmet(format!("{told} left uncommitted"), "nothing uncommitted", told).evidence(lines)
             }
             (true, false) => Verdict::unmet("the agent left nothing uncommitted", "something uncommitted", "nothing"),
-        }
+        })
     }
 }
 

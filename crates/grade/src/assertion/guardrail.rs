@@ -20,20 +20,13 @@ pub(super) const ASSERTION: Assertion = Assertion {
     parameters: &[Parameter::Fields],
     summary: "A judge finds that the agent violated none of the rules, in texts or actions.",
     fields: &[
-        Field {
-            name: "must_not",
-            holds: "text or list of texts",
-            required: false,
-            default: Some("none"),
-            doc: "Things that the agent must not do or say. At least one rule is required, here or in `must`.",
-        },
-        Field {
-            name: "must",
-            holds: "text or list of texts",
-            required: false,
-            default: Some("none"),
-            doc: "Things that the agent must do or say.",
-        },
+        Field::optional(
+            "must_not",
+            "text or list of texts",
+            "Things that the agent must not do or say. At least one rule is required, here or in `must`.",
+        )
+        .or("none"),
+        Field::optional("must", "text or list of texts", "Things that the agent must do or say.").or("none"),
         JUDGES,
     ],
     pass: Example {

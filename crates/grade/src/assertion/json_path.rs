@@ -1,4 +1,5 @@
-//! `json_path`: a part of a JSON document exists and has the expected value.
+//! `json_path` and `json_path_not_exists`: a part of a JSON document exists and has the expected value, or does not
+//! exist.
 
 use std::sync::Arc;
 
@@ -8,9 +9,9 @@ use serde_json::{Value, json};
 use super::valid_json::OPTIONAL_PATH;
 use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::example::{Example, Story};
-use crate::json_path::{JsonPath, Missing, same};
+use crate::json_path::{JsonPath, Missing};
 use crate::json_source::{Found, JsonSource};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
@@ -23,13 +24,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     summary: "The JSON in the answer, or in a file, has a value at a path.",
     fields: &[
         JSON_PATH,
-        Field {
-            name: "equals",
-            holds: "any value",
-            required: false,
-            default: Some("any value"),
-            doc: "Expected value.",
-        },
+        Field::optional("equals", "any value", "Expected value.").or("any value"),
         OPTIONAL_PATH,
         TITLE,
     ],
@@ -44,37 +39,51 @@ pub(super) const ASSERTION: Assertion = Assertion {
         assertion: || json!({"id": "is-done", "type": "json_path", "json_path": "status", "equals": "done"}),
         evidence: || Story::new().answer("{\"status\": \"open\"}").evidence(),
     },
-    form: Form::Written { parse },
+    form: Form::Written { parse: |reading| parse(reading, true) },
 };
 
-/// Field `json_path` of `json_path` and `json_path_not_exists`.
-pub(super) const JSON_PATH: Field = Field {
-    name: "json_path",
-    holds: "text",
-    required: true,
-    default: None,
-    doc: "Keys and list positions, separated by dots: `items.0.name`. `$.items[0][\"a.b\"]` is also accepted.",
+pub(super) const NEGATION: Assertion = Assertion {
+    name: "json_path_not_exists",
+    aliases: &["no_json_path"],
+    parameters: &[Parameter::Value("json_path")],
+    summary: "The JSON in the answer, or in a file, has no value at a path.",
+    fields: &[JSON_PATH, OPTIONAL_PATH, TITLE],
+    pass: Example {
+        assertion: || json!({"id": "tells-no-secret", "type": "json_path_not_exists", "json_path": "user.password"}),
+        evidence: || Story::new().answer("{\"user\": {\"name\": \"Ada\"}}").evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "tells-no-secret", "type": "json_path_not_exists", "json_path": "user.password"}),
+        evidence: || Story::new().answer("{\"user\": {\"password\": null}}").evidence(),
+    },
+    form: Form::Written { parse: |reading| parse(reading, false) },
 };
+
+const JSON_PATH: Field = Field::required(
+    "json_path",
+    "text",
+    "Keys and list positions, separated by dots: `items.0.name`. `$.items[0][\"a.b\"]` is also accepted.",
+);
 
 #[derive(Debug)]
 struct AtPath {
     source: JsonSource,
     path: JsonPath,
     place: Place,
+    is_wanted: bool,
     equals: Option<(Value, Place)>,
 }
 
-fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    reading.caption();
+fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
     let source = JsonSource::read(reading);
     let path = read_path(reading);
-    let equals = reading.fields.get("equals").map(|node| (node.to_json(), Place::of(node)));
+    let equals = reading.fields.get("equals").filter(|_| is_wanted).map(|node| (node.to_json(), Place::of(node)));
     let (path, place) = path?;
-    Some(Arc::new(AtPath { source: source?, path, place, equals }))
+    Some(Arc::new(AtPath { source: source?, path, place, is_wanted, equals }))
 }
 
 /// Reads the path, and where it is written.
-pub(super) fn read_path(reading: &mut Reading<'_>) -> Option<(JsonPath, Place)> {
+fn read_path(reading: &mut Reading<'_>) -> Option<(JsonPath, Place)> {
     let (written, place) = reading.required_text("json_path")?;
     match JsonPath::parse(&written) {
         Ok(path) => Some((path, place)),
@@ -91,34 +100,42 @@ impl Matcher for AtPath {
         self.source.needs()
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         let path = &self.path;
         let wanted = match &self.equals {
+            _ if !self.is_wanted => format!("JSON without `{path}`"),
             Some((value, _)) => format!("{} at `{path}`", shown(value)),
             None => format!("something at `{path}`"),
         };
-        let value = match self.source.find(evidence) {
-            Err(undecided) => return *undecided,
-            Ok(Found::None { because, actual }) => {
-                return Verdict::unmet(because, wanted, actual).place(self.source.place().unwrap_or(&self.place));
+        let value = match self.source.find(evidence)? {
+            Found::None { because, actual } => {
+                let place = self.source.place().unwrap_or(&self.place);
+                return Ok(Verdict::unmet(because, wanted, actual).place(place));
             }
-            Ok(Found::Value(value, _)) => value,
+            Found::Value(value, _) => value,
         };
-        match (path.find(&value), &self.equals) {
+        let place = &self.place;
+        Ok(match (path.find(&value), &self.equals) {
             (Err(missing), _) => {
                 let because = format!("there is no `{path}` in {}", self.source.told());
-                Verdict::unmet(because, wanted, there(&missing)).evidence(near(&missing)).place(&self.place)
+                if !self.is_wanted {
+                    return Ok(Verdict::met(because).place(place));
+                }
+                Verdict::unmet(because, wanted, there(&missing)).evidence(near(&missing)).place(place)
             }
-            (Ok(found), Some((equals, place))) if !same(found, equals) => {
+            (Ok(found), _) if !self.is_wanted => {
+                Verdict::unmet(format!("`{path}` is there"), wanted, shown(found)).place(place)
+            }
+            (Ok(found), Some((equals, place))) if !expect::same(found, equals) => {
                 Verdict::unmet(format!("`{path}` is {}", shown(found)), wanted, shown(found)).place(place)
             }
-            (Ok(found), _) => Verdict::met(format!("`{path}` is {}", shown(found))).place(&self.place),
-        }
+            (Ok(found), _) => Verdict::met(format!("`{path}` is {}", shown(found))).place(place),
+        })
     }
 }
 
 /// Formats a value as one short line.
-pub(super) fn shown(value: &Value) -> String {
+fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => words::quoted(text),
         other => words::shortened(&other.to_string()),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Assertion, Field, Form, Parameter};
 use crate::example::{Example, Story};
 use crate::given;
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
@@ -24,13 +24,11 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Map("schema")],
     summary: "The answer is JSON that satisfies a schema.",
-    fields: &[Field {
-        name: "schema",
-        holds: "JSON Schema, in code also one that checks by itself, such as zod's",
-        required: true,
-        default: None,
-        doc: "The schema. An invalid schema is an error before anything runs.",
-    }],
+    fields: &[Field::required(
+        "schema",
+        "JSON Schema, in code also one that checks by itself, such as zod's",
+        "The schema. An invalid schema is an error before anything runs.",
+    )],
     pass: Example {
         assertion: || {
             json!({"id": "is-an-order", "type": "json_schema", "schema": {
@@ -80,30 +78,30 @@ impl Patterns for Engine {
 }
 
 impl Matcher for JsonSchema {
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         let value = match given::output(&evidence.trace) {
-            None => return self.no_json("the agent gave no answer", None),
+            None => return Ok(self.not_json("the agent gave no answer", None)),
             Some(Value::String(answer)) => match value_of(&answer) {
                 Ok(value) => value,
-                Err(hint) => return self.no_json(&words::quoted(&answer), hint),
+                Err(hint) => return Ok(self.not_json(&words::quoted(&answer), hint)),
             },
             Some(value) => value,
         };
-        match self.schema.validate(&value) {
-            Ok(errors) => self.verdict(&errors, &value),
+        Ok(match self.schema.validate(&value) {
+            Ok(errors) => self.verdict_of(&errors, &value),
             Err(undecided) => Verdict::undecided(undecided.to_string()).place(&self.place),
-        }
+        })
     }
 }
 
 impl JsonSchema {
-    fn no_json(&self, actual: &str, hint: Option<String>) -> Verdict {
-        Verdict::unmet("the answer is no JSON", "JSON, also in one code fence", actual)
+    fn not_json(&self, actual: &str, hint: Option<String>) -> Verdict {
+        Verdict::unmet("the answer is not JSON", "JSON, also in one code fence", actual)
             .evidence(hint)
             .place(&self.place)
     }
 
-    fn verdict(&self, errors: &[SchemaError], value: &Value) -> Verdict {
+    fn verdict_of(&self, errors: &[SchemaError], value: &Value) -> Verdict {
         let Some((first, rest)) = errors.split_first() else {
             return Verdict::met("the answer satisfies the schema").place(&self.place);
         };
@@ -164,7 +162,7 @@ mod tests {
             assert_eq!(of(fine).status, Status::Met, "{fine}");
         }
         let finding = of("Here:\n```json\n{}\n```");
-        assert_eq!(finding.because, "the answer is no JSON");
+        assert_eq!(finding.because, "the answer is not JSON");
         assert_eq!(finding.evidence, ["there is JSON in a code fence, but also text around it"]);
         assert_eq!(of("{n: 2}").evidence, ["key must be a string at line 1 column 2"]);
         assert!(of("Sure!").evidence.is_empty());

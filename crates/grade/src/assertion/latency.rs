@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Assertion, Field, Form, Parameter};
 use crate::example::{Example, Story};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
@@ -17,13 +17,11 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Fields],
     summary: "The agent replied in time.",
-    fields: &[Field {
-        name: "max",
-        holds: "length of time",
-        required: true,
-        default: None,
-        doc: "Maximum time, such as `800ms` or `2s`. A number is milliseconds.",
-    }],
+    fields: &[Field::required(
+        "max",
+        "length of time",
+        "Maximum time, such as `800ms` or `2s`. A number is milliseconds.",
+    )],
     pass: Example {
         assertion: || json!({"id": "is-quick", "type": "latency", "max": "1500ms"}),
         evidence: || Story::new().asks("Hello?").answer("Hello!").replied(740).evidence(),
@@ -48,11 +46,11 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 }
 
 impl Matcher for Latency {
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         let replies = &evidence.trace.replies;
         let slowest = replies.iter().enumerate().filter_map(|(at, reply)| Some((reply.latency_ms?, at))).max();
         let Some((took, at)) = slowest else {
-            return Verdict::undecided("nobody measured how long the reply took").place(&self.place);
+            return Ok(Verdict::undecided("it was not measured how long the reply took").place(&self.place));
         };
         let which = if replies.len() > 1 { format!("the reply to message {}", at + 1) } else { "the reply".into() };
         let max = self.max_ms;
@@ -62,7 +60,7 @@ impl Matcher for Latency {
             let because = format!("{which} took {took} ms, {} ms too long", took - max);
             Verdict::unmet(because, format!("at most {max} ms"), format!("{took} ms"))
         };
-        verdict.place(&self.place)
+        Ok(verdict.place(&self.place))
     }
 }
 

@@ -26,27 +26,14 @@ pub(super) const ASSERTION: Assertion = Assertion {
     parameters: &[Parameter::Fields],
     summary: "A judge rates the last reply by a criterion, and the rating is high enough.",
     fields: &[
-        Field {
-            name: "criteria",
-            holds: "text",
-            required: true,
-            default: None,
-            doc: "The criterion, as a question or a statement. Use one criterion at a time; `rubric` accepts several.",
-        },
-        Field {
-            name: "threshold",
-            holds: "number, above 1 and up to `scale`",
-            required: false,
-            default: Some("the middle of the scale, which is 3 of 5"),
-            doc: "Minimum rating.",
-        },
-        Field {
-            name: "scale",
-            holds: "whole number, 2 to 100",
-            required: false,
-            default: Some("5"),
-            doc: "Highest rating.",
-        },
+        Field::required(
+            "criteria",
+            "text",
+            "The criterion, as a question or a statement. Use one criterion at a time; `rubric` accepts several.",
+        ),
+        Field::optional("threshold", "number, above 1 and up to `scale`", "Minimum rating.")
+            .or("the middle of the scale, which is 3 of 5"),
+        Field::optional("scale", "whole number, 2 to 100", "Highest rating.").or("5"),
         JUDGES,
     ],
     pass: Example {

@@ -2,48 +2,35 @@
 
 mod agent_finished;
 pub(crate) mod branch_created;
-pub(crate) mod branch_not_created;
 mod budget;
 mod claim;
 mod command;
-pub(crate) mod command_not_ran;
 pub(crate) mod command_ran;
 pub(crate) mod commit_created;
-pub(crate) mod commit_not_created;
 mod contains;
 pub(crate) mod expect;
 mod factuality;
 mod file_contains;
 mod file_exists;
-mod file_not_contains;
-mod file_not_exists;
 mod file_unchanged;
 pub(crate) mod git_clean;
 mod guardrail;
 mod json_path;
-mod json_path_not_exists;
 mod json_schema;
 mod latency;
 mod llm_judge;
-mod matches;
 mod no_path_escape;
 mod no_tool_called;
 mod no_unanswered_questions;
-mod not_contains;
-pub(crate) mod not_pushed;
 mod output_contains;
 mod output_is_question;
 pub(crate) mod pushed;
 mod request_check;
 pub(crate) mod review_request_created;
-pub(crate) mod review_request_not_created;
 mod rubric;
 mod sentiment;
 pub(crate) mod side_effect_contract;
-mod skill_not_used;
 mod skill_used;
-mod sub_agent_not_used;
-mod sub_agent_used;
 mod tests_pass;
 mod time_budget;
 mod token_budget;
@@ -52,7 +39,6 @@ mod tool_call_sequence;
 mod tool_called;
 mod turn_budget;
 mod turn_count_at_most;
-mod usage;
 pub(crate) mod valid_json;
 
 use std::borrow::Cow;
@@ -74,13 +60,13 @@ pub const ASSERTIONS: &[Assertion] = &[
     tool_called::ASSERTION,
     tool_call_sequence::ASSERTION,
     no_tool_called::ASSERTION,
-    skill_used::ASSERTION,
-    skill_not_used::ASSERTION,
-    sub_agent_used::ASSERTION,
-    sub_agent_not_used::ASSERTION,
+    skill_used::SKILL_USED,
+    skill_used::SKILL_NOT_USED,
+    skill_used::SUB_AGENT_USED,
+    skill_used::SUB_AGENT_NOT_USED,
     contains::ASSERTION,
-    not_contains::ASSERTION,
-    matches::ASSERTION,
+    contains::NEGATION,
+    output_contains::MATCHES,
     output_contains::ASSERTION,
     json_schema::ASSERTION,
     expect::ASSERTION,
@@ -89,25 +75,25 @@ pub const ASSERTIONS: &[Assertion] = &[
     turn_count_at_most::ASSERTION,
     no_path_escape::ASSERTION,
     file_exists::ASSERTION,
-    file_not_exists::ASSERTION,
+    file_exists::NEGATION,
     file_contains::ASSERTION,
-    file_not_contains::ASSERTION,
+    file_contains::NEGATION,
     file_unchanged::ASSERTION,
     valid_json::ASSERTION,
     json_path::ASSERTION,
-    json_path_not_exists::ASSERTION,
+    json_path::NEGATION,
     command::ASSERTION,
     tests_pass::ASSERTION,
     command_ran::ASSERTION,
-    command_not_ran::ASSERTION,
+    command_ran::NEGATION,
     branch_created::ASSERTION,
-    branch_not_created::ASSERTION,
+    branch_created::NEGATION,
     commit_created::ASSERTION,
-    commit_not_created::ASSERTION,
+    commit_created::NEGATION,
     pushed::ASSERTION,
-    not_pushed::ASSERTION,
+    pushed::NEGATION,
     review_request_created::ASSERTION,
-    review_request_not_created::ASSERTION,
+    review_request_created::NEGATION,
     git_clean::ASSERTION,
     side_effect_contract::ASSERTION,
     claim::ASSERTION,
@@ -159,7 +145,7 @@ pub enum Parameter {
 }
 
 /// Field of an assertion.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Field {
     /// Key of the field.
     pub name: &'static str,
@@ -171,6 +157,23 @@ pub struct Field {
     pub default: Option<&'static str>,
     /// Description in one or two sentences.
     pub doc: &'static str,
+}
+
+impl Field {
+    /// Creates a required field.
+    const fn required(name: &'static str, holds: &'static str, doc: &'static str) -> Self {
+        Self { name, holds, required: true, default: None, doc }
+    }
+
+    /// Creates an optional field.
+    const fn optional(name: &'static str, holds: &'static str, doc: &'static str) -> Self {
+        Self { name, holds, required: false, default: None, doc }
+    }
+
+    /// Sets the default, as shown to users.
+    const fn or(self, default: &'static str) -> Self {
+        Self { default: Some(default), ..self }
+    }
 }
 
 /// Kind of an assertion: written by the user, judged by a model, or implicit.
@@ -205,6 +208,11 @@ impl Assertion {
         matches!(self.form, Form::Judged { .. })
     }
 
+    /// True if its field `text` is its title.
+    pub(crate) fn has_caption(&self) -> bool {
+        self.fields.contains(&TITLE)
+    }
+
     /// True if it is in people's words.
     pub(crate) fn is_claim(&self) -> bool {
         self.name == claim::ASSERTION.name
@@ -212,9 +220,8 @@ impl Assertion {
 
     /// True if it says that the skill or the sub-agent under test is used, or is not used.
     pub fn is_about_skill(&self) -> bool {
-        let about = [&skill_used::ASSERTION, &skill_not_used::ASSERTION];
-        let about_sub_agents = [&sub_agent_used::ASSERTION, &sub_agent_not_used::ASSERTION];
-        about.iter().chain(&about_sub_agents).any(|assertion| assertion.name == self.name)
+        use skill_used::{SKILL_NOT_USED, SKILL_USED, SUB_AGENT_NOT_USED, SUB_AGENT_USED};
+        [SKILL_USED, SKILL_NOT_USED, SUB_AGENT_USED, SUB_AGENT_NOT_USED].iter().any(|about| about.name == self.name)
     }
 
     /// True if some answers of an agent decide it without a model, for example a reply that is plainly a question.
@@ -271,85 +278,36 @@ pub(crate) fn snake_case(name: &str) -> Cow<'_, str> {
 }
 
 /// Field `tool`, shared by several assertions.
-const TOOL: Field = Field {
-    name: "tool",
-    holds: "text",
-    required: true,
-    default: None,
-    doc: "Exact name of the tool, such as `Bash`.",
-};
+const TOOL: Field = Field::required("tool", "text", "Exact name of the tool, such as `Bash`.");
 
 /// Field `args_match`, shared by several assertions.
-const ARGS_MATCH: Field = Field {
-    name: "args_match",
-    holds: "map of regular expressions and values, or regular expression",
-    required: false,
-    default: Some("any arguments"),
-    doc: "Argument name → regular expression. All must match the same call. A missing argument is the empty string. A number, boolean, list or map is an expectation as in `expect`. A single regular expression instead of the map is matched against the JSON of all arguments.",
-};
+const ARGS_MATCH: Field = Field::optional("args_match", "map of regular expressions and values, or regular expression", "Argument name → regular expression. All must match the same call. A missing argument is the empty string. A number, boolean, list or map is an expectation as in `expect`. A single regular expression instead of the map is matched against the JSON of all arguments.").or("any arguments");
 
 /// Field `text`, where it is the title of the assertion.
-const TITLE: Field = Field {
-    name: "text",
-    holds: "text",
-    required: false,
-    default: Some("none"),
-    doc: "Title in reports; other assertions call it `title`.",
-};
-
-/// Field `skill`, shared by several assertions.
-const SKILL: Field = Field {
-    name: "skill",
-    holds: "text",
-    required: true,
-    default: None,
-    doc: "Exact name of the skill, such as `release-notes`.",
-};
-
-/// Field `sub_agent`, shared by several assertions.
-const SUB_AGENT: Field = Field {
-    name: "sub_agent",
-    holds: "text",
-    required: true,
-    default: None,
-    doc: "Exact name of the sub-agent, such as `reviewer`.",
-};
+const TITLE: Field = Field::optional("text", "text", "Title in reports; other assertions call it `title`.").or("none");
 
 /// Field `path`, shared by several assertions.
-const PATH: Field = Field {
-    name: "path",
-    holds: "text",
-    required: true,
-    default: None,
-    doc: "Path of the file in the agent's working directory.",
-};
+const PATH: Field = Field::required("path", "text", "Path of the file in the agent's working directory.");
 
 /// Field `judges` of every judged assertion.
-const JUDGES: Field = Field {
-    name: "judges",
-    holds: "whole number, 1 to 15",
-    required: false,
-    default: Some("`judges` of the run, else 1"),
-    doc: "Number of judges. The majority or the mean of their scores decides; without a result, the assertion is undecided.",
-};
+const JUDGES: Field = Field::optional(
+    "judges",
+    "whole number, 1 to 15",
+    "Number of judges. The majority or the mean of their scores decides; without a result, the assertion is undecided.",
+)
+.or("`judges` of the run, else 1");
 
 /// Field `capture`, shared by several assertions.
-const CAPTURE: Field = Field {
-    name: "capture",
-    holds: "list of texts",
-    required: false,
-    default: Some("none"),
-    doc: "Arguments of the matching call to show in reports.",
-};
+const CAPTURE: Field =
+    Field::optional("capture", "list of texts", "Arguments of the matching call to show in reports.").or("none");
 
 /// Field `capture_max_chars`, shared by several assertions.
-const CAPTURE_MAX_CHARS: Field = Field {
-    name: "capture_max_chars",
-    holds: "whole number, at least 1",
-    required: false,
-    default: Some("2000"),
-    doc: "Maximum length of a captured value on the terminal, in UTF-16 code units.",
-};
+const CAPTURE_MAX_CHARS: Field = Field::optional(
+    "capture_max_chars",
+    "whole number, at least 1",
+    "Maximum length of a captured value on the terminal, in UTF-16 code units.",
+)
+.or("2000");
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{ARGS_MATCH, Assertion, Form, Parameter, TOOL};
 use crate::call_pattern::{CallPattern, Fit};
 use crate::example::{Example, Story};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::pattern::RegexBudget;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
@@ -56,7 +56,7 @@ impl Matcher for NoToolCalled {
         self.unwanted.runs_code()
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         let trace = &evidence.trace;
         let regex_budget = RegexBudget::new();
         let mut matching = Vec::new();
@@ -70,10 +70,10 @@ impl Matcher for NoToolCalled {
         }
         let place = self.unwanted.most_telling_place();
         let Some((&first, others)) = matching.split_first() else {
-            return match unknown {
+            return Ok(match unknown {
                 Some((at, error)) => Verdict::undecided(error).place(place).at_call(trace, at),
                 None => Verdict::met(format!("no {}", self.unwanted.describe())).place(place),
-            };
+            });
         };
         let call = &trace.calls[first].call;
         let found = self.unwanted.arguments.iter().filter_map(|argument| {
@@ -82,15 +82,10 @@ impl Matcher for NoToolCalled {
         });
         let others =
             others.iter().map(|at| format!("call {} matches too: {}", at + 1, trace.calls[*at].call.summary()));
-        Verdict::unmet(
-            format!("`{}` was called, call {}", self.unwanted.tool, first + 1),
-            format!("no {}", self.unwanted.describe()),
-            call.summary(),
-        )
-        .evidence(found.collect::<Vec<_>>())
-        .evidence(words::few(others.collect(), 4))
-        .place(place)
-        .at_call(trace, first)
+        let because = format!("`{}` was called, call {}", self.unwanted.tool, first + 1);
+        let verdict = Verdict::unmet(because, format!("no {}", self.unwanted.describe()), call.summary());
+        let verdict = verdict.evidence(found.collect::<Vec<_>>()).evidence(words::few(others.collect(), 4));
+        Ok(verdict.place(place).at_call(trace, first))
     }
 }
 

@@ -1,4 +1,5 @@
-//! `output_contains`: the last answer matches a regular expression.
+//! `output_contains` and `matches`: the last answer matches a regular expression. `matches` also reads it as written
+//! in code, with slashes and flags.
 
 use std::sync::Arc;
 
@@ -8,9 +9,8 @@ use serde_json::json;
 
 use super::{Assertion, Field, Form, Parameter};
 use crate::example::{Example, Story};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::pattern::{Pattern, RegexBudget};
-use crate::reading::Reading;
 use crate::verdict::Verdict;
 use crate::words;
 
@@ -19,13 +19,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Value("pattern")],
     summary: "The agent's last answer matches a regular expression.",
-    fields: &[Field {
-        name: "pattern",
-        holds: "regular expression",
-        required: true,
-        default: None,
-        doc: "Matches a part of the answer.",
-    }],
+    fields: &[Field::required("pattern", "regular expression", "Matches a part of the answer.")],
     pass: Example {
         assertion: || json!({"id": "says-it-is-done", "type": "output_contains", "pattern": "(?i)\\bdone\\b"}),
         evidence: || Story::new().answer("All done: two files changed.").evidence(),
@@ -34,29 +28,45 @@ pub(super) const ASSERTION: Assertion = Assertion {
         assertion: || json!({"id": "names-the-type", "type": "output_contains", "pattern": "\\bfeat\\b"}),
         evidence: || Story::new().answer("Committed as “Feat: reset the password”.").evidence(),
     },
-    form: Form::Written { parse },
+    form: Form::Written { parse: |reading| Some(matcher(reading.pattern("pattern")?)) },
+};
+
+pub(super) const MATCHES: Assertion = Assertion {
+    name: "matches",
+    summary: "The answer matches a regular expression.",
+    fields: &[Field::required("pattern", "regular expression, also `/…/flags`", "Matches a part of the answer.")],
+    pass: Example {
+        assertion: || json!({"id": "names-the-order", "type": "matches", "pattern": "/order \\d+/i"}),
+        evidence: || Story::new().answer("I found Order 17.").evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "names-the-order", "type": "matches", "pattern": "/order \\d+/i"}),
+        evidence: || Story::new().answer("I found your order.").evidence(),
+    },
+    form: Form::Written { parse: |reading| Some(matcher(reading.literal("pattern")?)) },
+    ..ASSERTION
 };
 
 #[derive(Debug)]
-pub(super) struct OutputContains {
-    pub(super) pattern: Pattern,
+struct OutputContains {
+    pattern: Pattern,
 }
 
-fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    Some(Arc::new(OutputContains { pattern: reading.pattern("pattern")? }))
+fn matcher(pattern: Pattern) -> Arc<dyn Matcher> {
+    Arc::new(OutputContains { pattern })
 }
 
 impl Matcher for OutputContains {
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         let trace = &evidence.trace;
         let pattern = &self.pattern;
         let answer = trace.answer.as_deref().unwrap_or_default();
         let regex_budget = RegexBudget::new();
-        match pattern.test(answer, &regex_budget) {
+        let verdict = match pattern.test(answer, &regex_budget) {
             Ok(true) => {
                 let found = pattern.found(answer).filter(|found| !found.is_empty());
                 let found = found.map_or_else(String::new, |found| format!(": {}", words::quoted(found)));
-                Verdict::met(format!("{pattern} matches{found}")).place(&pattern.place)
+                Verdict::met(format!("{pattern} matches{found}"))
             }
             Ok(false) => {
                 let actual = match &trace.answer {
@@ -67,10 +77,11 @@ impl Matcher for OutputContains {
                 let expected = format!("an answer that matches {pattern}");
                 let mut verdict = Verdict::unmet(format!("{pattern} does not match the answer"), expected, actual);
                 verdict.at = turn.map(|turn| Position { turn: Some(turn), call: None });
-                verdict.evidence(hint).place(&pattern.place)
+                verdict.evidence(hint)
             }
-            Err(error) => Verdict::undecided(error).place(&pattern.place),
-        }
+            Err(error) => Verdict::undecided(error),
+        };
+        Ok(verdict.place(&pattern.place))
     }
 }
 
@@ -141,5 +152,26 @@ mod tests {
         let evidence = Story::new().evidence();
         assert_eq!(judged(&contains("^$"), &evidence).status, Status::Met);
         assert_eq!(judged(&contains("x"), &evidence).actual.as_deref(), Some("the agent gave no answer"));
+    }
+
+    #[test]
+    fn slashes_and_flags_are_read_and_a_bare_source_is_one_too() {
+        let matches = |pattern: &str, answer: &str| {
+            let assertion = json!({"id": "a", "type": "matches", "pattern": pattern});
+            judged(&assertion, &Story::new().answer(answer).evidence()).status
+        };
+        assert_eq!(matches("/^b/m", "a\nb"), Status::Met);
+        assert_eq!(matches("/\\p{Lu}/u", "é É"), Status::Met);
+        assert_eq!(matches("(?i)^A", "ab"), Status::Met);
+        assert_eq!(matches("/b/y", "ab"), Status::Unmet, "sticky means from the beginning");
+        assert_eq!(matches("/usr/lib", "in /usr/lib"), Status::Met, "no flags, so no literal");
+    }
+
+    #[test]
+    fn a_pattern_is_told_as_it_is_written() {
+        let assertion = json!({"id": "a", "type": "matches", "pattern": "/done/m"});
+        let finding = judged(&assertion, &Story::new().answer("Done.").evidence());
+        assert_eq!(finding.because, "/done/m does not match the answer");
+        assert_eq!(finding.evidence, ["with the flag `i` it would match \"Done\""]);
     }
 }

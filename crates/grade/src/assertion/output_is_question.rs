@@ -20,13 +20,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     parameters: &[Parameter::Value("expected")],
     summary: "The last reply asks, or does not ask, the user for something that the agent needs to continue.",
     fields: &[
-        Field {
-            name: "expected",
-            holds: "true or false",
-            required: false,
-            default: Some("true"),
-            doc: "`true` if the reply must be a question.",
-        },
+        Field::optional("expected", "true or false", "`true` if the reply must be a question.").or("true"),
         JUDGES,
     ],
     pass: Example {
@@ -83,7 +77,7 @@ impl Judged for OutputIsQuestion {
     fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {
         let tally = votes.tally(0);
         let Some(is_one) = tally.majority() else { return Verdict::undecided(split(votes)) };
-        let what = if is_one { "it is a question" } else { "it is no question" };
+        let what = if is_one { "it is a question" } else { "it is not a question" };
         let because = format!("{what}{}{}", tally.agreement(), reasoning(votes, 0));
         self.verdict(is_one, &because, &quote(votes, 0).unwrap_or_else(|| what.to_owned()))
     }

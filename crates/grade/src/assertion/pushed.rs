@@ -1,4 +1,4 @@
-//! `pushed`: the agent pushed a branch with all its commits.
+//! `pushed` and `not_pushed`: the agent pushed a branch with all its commits, or pushed nothing.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::branch_created::{NAME, PATTERN};
 use super::{Assertion, Form, Parameter, TITLE};
 use crate::branch_name::{BranchName, branch_told};
 use crate::example::{Example, Story, branch_out, commit_on, push_to};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::reading::Reading;
 use crate::repository::{self, Push, Seen, short};
 use crate::verdict::Verdict;
@@ -44,17 +44,32 @@ pub(super) const ASSERTION: Assertion = Assertion {
             worked.evidence()
         },
     },
-    form: Form::Written { parse },
+    form: Form::Written { parse: |reading| parse(reading, true) },
+};
+
+pub(super) const NEGATION: Assertion = Assertion {
+    name: "not_pushed",
+    summary: "The agent did not push to a new or an existing branch.",
+    pass: Example {
+        assertion: || json!({"id": "keeps-it-local", "type": "not_pushed"}),
+        evidence: || Story::new().repository(|_| {}).evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "keeps-it-local", "type": "not_pushed"}),
+        evidence: || Story::new().repository(|change| push_to(change, "main", "b2")).evidence(),
+    },
+    form: Form::Written { parse: |reading| parse(reading, false) },
+    ..ASSERTION
 };
 
 #[derive(Debug)]
 pub(crate) struct Pushed {
     pub name: Option<BranchName>,
+    pub is_wanted: bool,
 }
 
-fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    reading.caption();
-    Some(Arc::new(Pushed { name: BranchName::read(reading).ok()? }))
+fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
+    Some(Arc::new(Pushed { name: BranchName::read(reading).ok()?, is_wanted }))
 }
 
 impl Matcher for Pushed {
@@ -62,23 +77,20 @@ impl Matcher for Pushed {
         vec![Need::Repository]
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
-        let change = match repository::change(evidence) {
-            Ok(change) => change,
-            Err(undecided) => return *undecided,
-        };
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let change = repository::change(evidence)?;
         let seen = repository::pushes(change);
-        let pushes = match self.about(change, &seen) {
-            Ok(pushes) => pushes,
-            Err(error) => return Verdict::undecided(error),
-        };
+        if !self.is_wanted {
+            return self.absence(seen);
+        }
+        let pushes = self.about(change, &seen)?;
         if let Some(push) = pushes.iter().find(|push| push.head.is_some() && push.head == local(change, push)) {
-            return Verdict::met(format!("{} is the local commit", push.told()));
+            return Ok(Verdict::met(format!("{} is the local commit", push.told())));
         }
         if !seen.unknown.is_empty() {
-            return repository::unknown("what was pushed", seen.unknown);
+            return Ok(repository::unknown("what was pushed", seen.unknown));
         }
-        self.missing(change, &seen.new, &pushes)
+        Ok(self.missing(change, &seen.new, &pushes))
     }
 }
 
@@ -94,19 +106,34 @@ fn local<'c>(change: &'c RepositoryChange, push: &Push<'_>) -> Option<&'c str> {
 }
 
 impl Pushed {
+    /// Judges that nothing was pushed, not even to a remote of the agent's own.
+    fn absence(&self, seen: Seen<Push<'_>>) -> Judgement {
+        let branch = branch_told(self.name.as_ref());
+        Ok(match self.named(seen.new.into_iter())?.as_slice() {
+            [] if !seen.unknown.is_empty() => repository::unknown("what was pushed", seen.unknown),
+            [] => Verdict::met(format!("no {branch} was pushed")),
+            [first, others @ ..] => {
+                let because = format!("`{}` was pushed", first.branch);
+                Verdict::unmet(because, format!("no {branch} that is pushed"), first.told())
+                    .evidence(others.iter().map(Push::told))
+            }
+        })
+    }
+
+    /// Returns those of `pushes` whose branch has the name, if one is given.
+    fn named<'c>(&self, pushes: impl Iterator<Item = Push<'c>>) -> Result<Vec<Push<'c>>, String> {
+        let Some(name) = &self.name else { return Ok(pushes.collect()) };
+        let is_named = |push: Push<'c>| name.is(push.branch).map(|is_named| is_named.then_some(push)).transpose();
+        pushes.filter_map(is_named).collect()
+    }
+
     /// Returns the pushes that the assertion is about.
     fn about<'c>(&self, change: &'c RepositoryChange, seen: &Seen<Push<'c>>) -> Result<Vec<Push<'c>>, String> {
         let is_there = seen.new.iter().copied().filter(|push| push.head.is_some() && push.is_asked);
-        if let Some(name) = &self.name {
-            let mut pushes = Vec::new();
-            for push in is_there {
-                if name.is(push.branch)? {
-                    pushes.push(push);
-                }
-            }
+        let pushes = self.named(is_there)?;
+        if self.name.is_some() {
             return Ok(pushes);
         }
-        let pushes: Vec<Push<'c>> = is_there.collect();
         let Some(branch) = own_branch(change) else { return Ok(pushes) };
         let head = change.after.head.as_deref();
         let of_own = |push: &Push<'_>| push.branch == branch || (head.is_some() && push.head == head);
@@ -205,7 +232,7 @@ mod tests {
             (origin.branches, origin.unknown) = (None, vec!["no network".into()]);
         });
         assert_eq!(finding.status, Status::Undecided);
-        assert_eq!(finding.because, "what was pushed cannot be told: `origin`: no network");
+        assert_eq!(finding.because, "what was pushed is not known: `origin`: no network");
         let elsewhere = |change: &mut RepositoryChange| {
             change.after.pushes.insert("fork/main".into(), "a1".into());
         };
@@ -216,5 +243,38 @@ mod tests {
             change.after.remotes.clear();
         });
         assert_eq!((none.status, none.actual.as_deref()), (Status::Unmet, Some("there is no remote")));
+    }
+
+    #[test]
+    fn a_branch_that_was_removed_there_is_a_push_too() {
+        let assertion = json!({"id": "a", "type": "not_pushed"});
+        let removed = Story::new().repository(|change| {
+            change.after.remotes.get_mut("origin").unwrap().branches.as_mut().unwrap().clear();
+        });
+        let finding = judged(&assertion, &removed.evidence());
+        assert_eq!((finding.status, finding.actual.as_deref()), (Status::Unmet, Some("`origin/main`, which is gone")));
+    }
+
+    #[test]
+    fn a_push_to_a_remote_of_the_agents_own_counts() {
+        let assertion = json!({"id": "a", "type": "not_pushed"});
+        let pushed = Story::new().repository(|change| {
+            change.after.pushes.insert("fork/main".into(), "b2".into());
+        });
+        assert_eq!(judged(&assertion, &pushed.evidence()).status, Status::Unmet);
+    }
+
+    #[test]
+    fn what_is_seen_counts_even_if_another_remote_could_not_be_asked() {
+        let assertion = json!({"id": "a", "type": "not_pushed"});
+        let silent = |change: &mut model::RepositoryChange| {
+            change.after.remotes.insert("fork".into(), model::RemoteState::default());
+        };
+        assert_eq!(judged(&assertion, &Story::new().repository(silent).evidence()).status, Status::Undecided);
+        let seen = Story::new().repository(|change| {
+            silent(change);
+            push_to(change, "feat/x", "a1");
+        });
+        assert_eq!(judged(&assertion, &seen.evidence()).status, Status::Unmet);
     }
 }

@@ -1,4 +1,5 @@
-//! `review_request_created`: the agent opened a pull request or a merge request.
+//! `review_request_created` and `review_request_not_created`: the agent opened a pull request or a merge request, or
+//! did not.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::branch_name::BranchName;
 use crate::example::{Example, Story, branch_out, open_request, push_to};
 use crate::glob;
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::reading::Reading;
 use crate::repository;
 use crate::verdict::Verdict;
@@ -21,20 +22,9 @@ pub(super) const ASSERTION: Assertion = Assertion {
     parameters: &[Parameter::Fields],
     summary: "The agent opened a pull request or a merge request for its branch.",
     fields: &[
-        Field {
-            name: "head",
-            holds: "text",
-            required: false,
-            default: Some("a branch that is new or checked out"),
-            doc: "Branch to merge. `*` matches any characters, `?` matches one.",
-        },
-        Field {
-            name: "base",
-            holds: "text",
-            required: false,
-            default: Some("any branch"),
-            doc: "Target branch, with the same wildcards.",
-        },
+        Field::optional("head", "text", "Branch to merge. `*` matches any characters, `?` matches one.")
+            .or("a branch that is new or checked out"),
+        Field::optional("base", "text", "Target branch, with the same wildcards.").or("any branch"),
         TITLE,
     ],
     pass: Example {
@@ -55,6 +45,26 @@ pub(super) const ASSERTION: Assertion = Assertion {
     form: Form::Written { parse },
 };
 
+pub(super) const NEGATION: Assertion = Assertion {
+    name: "review_request_not_created",
+    aliases: &["pull_request_not_created", "merge_request_not_created", "no_review_request_created"],
+    summary: "The agent did not open a pull request or a merge request.",
+    fields: &[TITLE],
+    pass: Example {
+        assertion: || json!({"id": "opens-nothing", "type": "review_request_not_created"}),
+        evidence: || Story::new().repository(|_| {}).evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "opens-nothing", "type": "review_request_not_created"}),
+        evidence: || Story::new().repository(|change| open_request(change, 7, "feat/basket")).evidence(),
+    },
+    form: Form::Written { parse: |_| Some(Arc::new(ReviewRequestNotCreated)) },
+    ..ASSERTION
+};
+
+#[derive(Debug)]
+pub(crate) struct ReviewRequestNotCreated;
+
 #[derive(Debug)]
 pub(crate) struct ReviewRequestCreated {
     pub head: Option<BranchName>,
@@ -62,7 +72,6 @@ pub(crate) struct ReviewRequestCreated {
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    reading.caption();
     let head = match reading.fields.get("head") {
         Some(_) => {
             let (name, place) = reading.required_text("head")?;
@@ -79,41 +88,55 @@ impl Matcher for ReviewRequestCreated {
         vec![Need::Repository]
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
-        let change = match repository::change(evidence) {
-            Ok(change) => change,
-            Err(undecided) => return *undecided,
-        };
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let change = repository::change(evidence)?;
         let seen = repository::new_requests(change);
         let branches = own_branches(change);
         let mut open = Vec::new();
         for request in &seen.new {
-            match self.holds(request, &branches) {
-                Ok(Some(true)) => return Verdict::met(format!("{} is new", repository::request_told(request))),
-                Ok(None) => {
-                    open.push(format!("nobody told which branches {} is about", repository::request_told(request)));
-                }
-                Ok(Some(false)) => {}
-                Err(error) => return Verdict::undecided(error),
+            match self.holds(request, &branches)? {
+                Some(true) => return Ok(Verdict::met(format!("{} is new", repository::request_told(request)))),
+                None => open.push(format!("the branches of {} are not known", repository::request_told(request))),
+                Some(false) => {}
             }
         }
         let unknown = [open, seen.unknown].concat();
         if !unknown.is_empty() {
-            return repository::unknown("whether a review request was opened", unknown);
+            return Ok(repository::unknown("whether a review request was opened", unknown));
         }
         let wanted = self.wanted(&branches);
         let told: Vec<String> = seen.new.iter().map(|request| repository::request_told(request)).collect();
-        match told.as_slice() {
-            [] if change.after.remotes.is_empty() => {
-                Verdict::unmet("there is no new review request", wanted, "there is no remote")
-            }
-            [] if change.after.remotes.values().all(|remote| is_folder(&remote.url)) => {
-                let remotes = "every remote is a folder of this machine, which cannot have review requests";
-                Verdict::unmet("there is no new review request", wanted, remotes)
-            }
-            [] => Verdict::unmet("there is no new review request", wanted, "none"),
-            told => Verdict::unmet("no new review request is the one", wanted, words::list(told)),
+        if !told.is_empty() {
+            return Ok(Verdict::unmet("no new review request is the wanted one", wanted, words::list(&told)));
         }
+        let remotes = &change.after.remotes;
+        let actual = if remotes.is_empty() {
+            "there is no remote"
+        } else if remotes.values().all(|remote| is_folder(&remote.url)) {
+            "every remote is a folder of this machine, which cannot have review requests"
+        } else {
+            "none"
+        };
+        Ok(Verdict::unmet("there is no new review request", wanted, actual))
+    }
+}
+
+impl Matcher for ReviewRequestNotCreated {
+    fn needs(&self) -> Vec<Need> {
+        vec![Need::Repository]
+    }
+
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let seen = repository::new_requests(repository::change(evidence)?);
+        Ok(match seen.new.as_slice() {
+            [] if !seen.unknown.is_empty() => repository::unknown("whether a review request was opened", seen.unknown),
+            [] => Verdict::met("there is no new review request"),
+            [first, others @ ..] => {
+                let told = repository::request_told(first);
+                Verdict::unmet("there is a new review request", "no new review request", told)
+                    .evidence(others.iter().map(|request| repository::request_told(request)))
+            }
+        })
     }
 }
 

@@ -23,34 +23,20 @@ pub(super) const ASSERTION: Assertion = Assertion {
     parameters: &[Parameter::Value("criteria")],
     summary: "A judge checks each criterion, and all, any, or enough of them are met.",
     fields: &[
-        Field {
-            name: "criteria",
-            holds: "list of texts, or of maps",
-            required: true,
-            default: None,
-            doc: "Each criterion is a string, or a map of `text`, `weight` (a number above 0, default 1) and `name` (for reports).",
-        },
-        Field {
-            name: "require",
-            holds: "`all` or `any`",
-            required: false,
-            default: Some("all"),
-            doc: "`all` if all criteria must be met, `any` if one is enough.",
-        },
-        Field {
-            name: "at_least",
-            holds: "number above 0",
-            required: false,
-            default: Some("none"),
-            doc: "Instead of `require`: total weight of criteria that must be met; without weights, their number.",
-        },
-        Field {
-            name: "expected",
-            holds: "text",
-            required: false,
-            default: Some("none"),
-            doc: "Description of a good result, for the judge.",
-        },
+        Field::required(
+            "criteria",
+            "list of texts, or of maps",
+            "Each criterion is a string, or a map of `text`, `weight` (a number above 0, default 1) and `name` (for reports).",
+        ),
+        Field::optional("require", "`all` or `any`", "`all` if all criteria must be met, `any` if one is enough.")
+            .or("all"),
+        Field::optional(
+            "at_least",
+            "number above 0",
+            "Instead of `require`: total weight of criteria that must be met; without weights, their number.",
+        )
+        .or("none"),
+        Field::optional("expected", "text", "Description of a good result, for the judge.").or("none"),
         JUDGES,
     ],
     pass: Example {
@@ -152,7 +138,7 @@ fn pass(reading: &mut Reading<'_>, rows: Option<&[Row]>) -> Option<Pass> {
         };
     };
     if required.is_some() {
-        reading.problems.push(node.error("`at_least` and `require` both say what passes; write one of them"));
+        reading.problems.push(node.error("`at_least` and `require` cannot be combined; use one of them"));
         return None;
     }
     let least = reading.fields.positive("at_least", reading.problems)?;
@@ -283,7 +269,7 @@ mod tests {
             (json!({"criteria": [{"text": "a", "weigth": 2}]}), "unknown key `weigth`"),
             (json!({"criteria": [{"text": "a", "weight": 0}]}), "greater than 0"),
             (json!({"criteria": ["a"], "require": "some"}), "`require`"),
-            (json!({"criteria": ["a"], "require": "all", "at_least": 1}), "write one of them"),
+            (json!({"criteria": ["a"], "require": "all", "at_least": 1}), "use one of them"),
             (json!({"criteria": ["a", {"text": "b", "weight": 0.5}], "at_least": 2}), "together weigh 1.5"),
         ] {
             let told = problems(&entry);

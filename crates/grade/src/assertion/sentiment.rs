@@ -23,16 +23,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Value("expected")],
     summary: "A judge finds that the last reply has a tone.",
-    fields: &[
-        Field {
-            name: "expected",
-            holds: "text",
-            required: true,
-            default: None,
-            doc: "The tone, in a few words: `helpful`, `friendly but firm`.",
-        },
-        JUDGES,
-    ],
+    fields: &[Field::required("expected", "text", "The tone, in a few words: `helpful`, `friendly but firm`."), JUDGES],
     pass: Example {
         assertion: || json!({"id": "stays-kind", "type": "sentiment", "expected": "empathetic"}),
         evidence: || Story::new().answer("I'm so sorry that it broke. Let me put this right for you.").evidence(),

@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::example::{Example, Story, branch_out, push_to};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::reading::Reading;
 use crate::repository::{self, Seen};
-use crate::verdict::Verdict;
+use crate::verdict::{NO_SANDBOX, Verdict};
 use crate::words;
 
 /// Title of the check of a case's contract.
@@ -25,14 +25,14 @@ pub(super) const ASSERTION: Assertion = Assertion {
     parameters: &[Parameter::Fields],
     summary: "The agent left only allowed side effects.",
     fields: &[
-        allows("allow_new_local_branches", "Whether it may make local branches."),
-        allows("allow_new_remote_branches", "Whether it may make branches on a remote."),
-        allows("allow_new_commits", "Whether it may make commits."),
-        allows("allow_new_review_requests", "Whether it may open pull requests and merge requests."),
+        allows("allow_new_local_branches", "`true` if the agent may create local branches."),
+        allows("allow_new_remote_branches", "`true` if the agent may create branches on a remote."),
+        allows("allow_new_commits", "`true` if the agent may create commits."),
+        allows("allow_new_review_requests", "`true` if the agent may open pull requests and merge requests."),
         allows(
             "allow_worktree_changes",
-            "Whether it may add, change and remove files. They are compared with those that were there once fixtures and \
-             skill were in their places.",
+            "`true` if the agent may add, change and remove files. They are compared with the files after the fixtures and \
+             the skill were installed.",
         ),
         TITLE,
     ],
@@ -56,14 +56,13 @@ pub(super) const ASSERTION: Assertion = Assertion {
 };
 
 const fn allows(name: &'static str, doc: &'static str) -> Field {
-    Field { name, holds: "`true` or `false`", required: false, default: Some("true"), doc }
+    Field::optional(name, "`true` or `false`", doc).or("true")
 }
 
 #[derive(Debug)]
 pub(crate) struct Contract(pub SideEffectContract);
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    reading.caption();
     let mut allowed = |key| reading.fields.boolean(key, reading.problems).unwrap_or(true);
     Some(Arc::new(Contract(SideEffectContract {
         allow_new_local_branches: allowed("allow_new_local_branches"),
@@ -79,7 +78,7 @@ impl Matcher for Contract {
         if self.forbids_in_repository() { vec![Need::Repository] } else { Vec::new() }
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         let mut left = Seen { new: self.worktree(evidence), unknown: Vec::new() };
         if self.forbids_in_repository() {
             match repository::change(evidence) {
@@ -89,19 +88,19 @@ impl Matcher for Contract {
             }
         }
         if evidence.collected.sandbox.is_none() && !self.0.allow_worktree_changes {
-            left.unknown.push("the agent worked in no sandbox".into());
+            left.unknown.push(NO_SANDBOX.into());
         }
         let Seen { new: violations, mut unknown } = left;
         unknown.dedup();
-        match violations.as_slice() {
+        Ok(match violations.as_slice() {
             [] if !unknown.is_empty() => repository::unknown("whether the contract was respected", unknown),
-            [] => Verdict::met("nothing was left behind that is not allowed"),
+            [] => Verdict::met("nothing was left behind that the contract forbids"),
             [first, ..] => {
                 let because = format!("{} of the contract", words::count(violations.len(), "violation"));
                 Verdict::unmet(because, "only what the contract allows", first.clone())
                     .evidence(violations.into_iter().skip(1))
             }
-        }
+        })
     }
 }
 

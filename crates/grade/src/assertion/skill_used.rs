@@ -1,23 +1,25 @@
-//! `skill_used`: the agent used a skill.
+//! `skill_used`, `sub_agent_used` and their negations: the agent used a skill or a sub-agent, or did not.
 
 use std::sync::Arc;
 
-use model::{Definition, Evidence};
+use model::{Definition, Evidence, Trace};
 use serde_json::json;
 
-use super::usage::Usage;
-use super::{Assertion, Form, Parameter, SKILL};
+use super::{Assertion, Field, Form, Parameter};
 use crate::example::{Example, Story};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
+use crate::place::Place;
 use crate::reading::Reading;
+use crate::skill_use::{delegates, failed_delegation, failed_use, first_delegation, first_use, used};
 use crate::verdict::Verdict;
+use crate::words;
 
-pub(super) const ASSERTION: Assertion = Assertion {
+pub(super) const SKILL_USED: Assertion = Assertion {
     name: "skill_used",
     aliases: &[],
     parameters: &[Parameter::Value("skill")],
     summary: "The agent used a skill.",
-    fields: &[SKILL],
+    fields: &[Field::required("skill", "text", "Exact name of the skill, such as `release-notes`.")],
     pass: Example {
         assertion: || json!({"id": "uses-the-skill", "type": "skill_used", "skill": "release-notes"}),
         evidence: || Story::new().call("Skill", json!({"skill": "release-notes"})).answer("Written.").evidence(),
@@ -26,20 +28,136 @@ pub(super) const ASSERTION: Assertion = Assertion {
         assertion: || json!({"id": "uses-the-skill", "type": "skill_used", "skill": "release-notes"}),
         evidence: || Story::new().call("Bash", json!({"command": "git log"})).answer("Written.").evidence(),
     },
-    form: Form::Written { parse },
+    form: Form::Written { parse: |reading| parse(reading, Definition::Skill, true) },
+};
+
+pub(super) const SKILL_NOT_USED: Assertion = Assertion {
+    name: "skill_not_used",
+    aliases: &["no_skill_used"],
+    summary: "The agent did not use a skill.",
+    pass: Example {
+        assertion: || json!({"id": "leaves-it-alone", "type": "skill_not_used", "skill": "release-notes"}),
+        evidence: || Story::new().call("Bash", json!({"command": "git log"})).answer("Here.").evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "leaves-it-alone", "type": "skill_not_used", "skill": "release-notes"}),
+        evidence: || Story::new().call("Skill", json!({"skill": "release-notes"})).answer("Written.").evidence(),
+    },
+    form: Form::Written { parse: |reading| parse(reading, Definition::Skill, false) },
+    ..SKILL_USED
+};
+
+pub(super) const SUB_AGENT_USED: Assertion = Assertion {
+    name: "sub_agent_used",
+    aliases: &[],
+    parameters: &[Parameter::Value("sub_agent")],
+    summary: "The agent delegated a task to a sub-agent.",
+    fields: &[Field::required("sub_agent", "text", "Exact name of the sub-agent, such as `reviewer`.")],
+    pass: Example {
+        assertion: || json!({"id": "asks-the-reviewer", "type": "sub_agent_used", "sub_agent": "reviewer"}),
+        evidence: || Story::new().call("Agent", json!({"subagent_type": "reviewer", "prompt": "Review."})).evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "asks-the-reviewer", "type": "sub_agent_used", "sub_agent": "reviewer"}),
+        evidence: || Story::new().call("Bash", json!({"command": "git diff"})).answer("Reviewed.").evidence(),
+    },
+    form: Form::Written { parse: |reading| parse(reading, Definition::SubAgent, true) },
+};
+
+pub(super) const SUB_AGENT_NOT_USED: Assertion = Assertion {
+    name: "sub_agent_not_used",
+    summary: "The agent did not delegate a task to a sub-agent.",
+    pass: Example {
+        assertion: || json!({"id": "works-alone", "type": "sub_agent_not_used", "sub_agent": "reviewer"}),
+        evidence: || Story::new().call("Bash", json!({"command": "git diff"})).answer("Here.").evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "works-alone", "type": "sub_agent_not_used", "sub_agent": "reviewer"}),
+        evidence: || Story::new().call("Agent", json!({"subagent_type": "reviewer", "prompt": "Review."})).evidence(),
+    },
+    form: Form::Written { parse: |reading| parse(reading, Definition::SubAgent, false) },
+    ..SUB_AGENT_USED
 };
 
 #[derive(Debug)]
-struct SkillUsed(Usage);
-
-fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    let (name, place) = reading.required_text("skill")?;
-    Some(Arc::new(SkillUsed(Usage { definition: Definition::Skill, name, place })))
+struct Used {
+    definition: Definition,
+    name: String,
+    is_wanted: bool,
+    place: Place,
 }
 
-impl Matcher for SkillUsed {
-    fn judge(&self, evidence: &Evidence) -> Verdict {
-        self.0.is_there(&evidence.trace)
+fn parse(reading: &mut Reading<'_>, definition: Definition, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
+    let (name, place) = reading.required_text(match definition {
+        Definition::Skill => "skill",
+        Definition::SubAgent => "sub_agent",
+    })?;
+    Some(Arc::new(Used { definition, name, is_wanted, place }))
+}
+
+impl Matcher for Used {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let trace = &evidence.trace;
+        let Self { name, is_wanted, place, .. } = self;
+        let verdict = match (self.first(trace), is_wanted) {
+            (Some(call), true) => {
+                let summary = trace.calls[call].call.summary();
+                Verdict::met(format!("call {}: {summary}", call + 1)).at_call(trace, call)
+            }
+            (Some(call), false) => {
+                let because = format!("`{name}` was used, call {}", call + 1);
+                let expected = format!("no use of the {} `{name}`", self.kind());
+                Verdict::unmet(because, expected, trace.calls[call].call.summary()).at_call(trace, call)
+            }
+            (None, false) => Verdict::met(format!("`{name}` was not used")),
+            (None, true) => self.missing(trace),
+        };
+        Ok(verdict.place(place))
+    }
+}
+
+impl Used {
+    /// Returns the verdict that it was not used, with what was used instead, and a call that failed.
+    fn missing(&self, trace: &Trace) -> Verdict {
+        let (name, kind) = (&self.name, self.kind());
+        let others = self.others(trace);
+        let actual = match others.as_slice() {
+            [] => format!("it used no {kind}"),
+            others => format!("it used {}", words::names(others)),
+        };
+        let failed = self.failed(trace);
+        let told = failed.map(|call| format!("call {} failed: {}", call + 1, trace.calls[call].call.summary()));
+        Verdict::unmet(format!("`{name}` was not used"), format!("use of the {kind} `{name}`"), actual)
+            .evidence(told)
+            .at_call(trace, failed)
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.definition {
+            Definition::Skill => "skill",
+            Definition::SubAgent => "sub-agent",
+        }
+    }
+
+    fn first(&self, trace: &Trace) -> Option<usize> {
+        match self.definition {
+            Definition::Skill => first_use(trace, &self.name),
+            Definition::SubAgent => first_delegation(trace, &self.name),
+        }
+    }
+
+    fn failed(&self, trace: &Trace) -> Option<usize> {
+        match self.definition {
+            Definition::Skill => failed_use(trace, &self.name),
+            Definition::SubAgent => failed_delegation(trace, &self.name),
+        }
+    }
+
+    fn others(&self, trace: &Trace) -> Vec<String> {
+        match self.definition {
+            Definition::Skill => used(trace),
+            Definition::SubAgent => delegates(trace).into_iter().map(str::to_owned).collect(),
+        }
     }
 }
 
@@ -76,5 +194,31 @@ mod tests {
         assert_eq!(used.evidence, ["call 1 failed: Skill(skill=\"greet\")"]);
         let unused = judged(&json!({"id": "a", "type": "skill_not_used", "skill": "greet"}), &evidence);
         assert_eq!(unused.status, Status::Met);
+    }
+
+    #[test]
+    fn a_task_that_was_handed_over_is_use_of_that_sub_agent() {
+        let of = |story: Story| {
+            let evidence = story.evidence();
+            let told =
+                |kind: &str| judged(&json!({"id": "a", "type": kind, "sub_agent": "reviewer"}), &evidence).status;
+            (told("sub_agent_used"), told("sub_agent_not_used"))
+        };
+        let call = |tool: &str, name: &str| Story::new().call(tool, json!({"subagent_type": name, "prompt": "p"}));
+        for story in [call("Task", "reviewer"), call("Agent", "tools:reviewer")] {
+            assert_eq!(of(story), (Status::Met, Status::Unmet));
+        }
+        let skill = Story::new().call("Skill", json!({"skill": "reviewer"}));
+        for story in [call("Agent", "general-purpose"), call("Read", "reviewer"), skill] {
+            assert_eq!(of(story), (Status::Unmet, Status::Met));
+        }
+    }
+
+    #[test]
+    fn a_call_that_failed_is_not_use_and_is_told() {
+        let mut evidence = Story::new().call("Agent", json!({"subagent_type": "reviewer"})).evidence();
+        evidence.trace.calls[0].result.as_mut().unwrap().is_error = true;
+        let used = judged(&json!({"id": "a", "type": "sub_agent_used", "sub_agent": "reviewer"}), &evidence);
+        assert_eq!(used.evidence, ["call 1 failed: Agent(subagent_type=\"reviewer\")"]);
     }
 }

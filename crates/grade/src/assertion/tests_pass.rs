@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use model::{Effect, Evidence, Need, Trace};
+use model::{Effect, Evidence, Trace};
 use serde_json::json;
 
 use super::command::Command;
 use super::command_ran::{Line, shell_calls};
 use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::example::{Example, Story};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::reading::Reading;
 use crate::shell::{self, Simple, Then};
 use crate::verdict::Verdict;
@@ -48,20 +48,13 @@ pub(super) const ASSERTION: Assertion = Assertion {
     parameters: &[Parameter::Value("command")],
     summary: "The tests of the project pass.",
     fields: &[
-        Field {
-            name: "command",
-            holds: "text",
-            required: false,
-            default: Some("the agent's own last test run"),
-            doc: "Command that runs the tests.",
-        },
-        Field {
-            name: "timeout",
-            holds: "length of time",
-            required: false,
-            default: Some("30s"),
-            doc: "Time limit of `command`, such as `30s` or `2m`. A number is milliseconds.",
-        },
+        Field::optional("command", "text", "Command that runs the tests.").or("the agent's own last test run"),
+        Field::optional(
+            "timeout",
+            "length of time",
+            "Time limit of `command`, such as `30s` or `2m`. A number is milliseconds.",
+        )
+        .or("30s"),
         TITLE,
     ],
     pass: Example {
@@ -82,34 +75,29 @@ pub(super) const ASSERTION: Assertion = Assertion {
 struct OwnRun;
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    reading.caption();
     if reading.fields.get("command").is_some() {
         return Some(Arc::new(Command::succeeds(reading)?));
     }
     if let Some(node) = reading.fields.get("timeout") {
-        reading.problems.push(node.error("`timeout` needs a `command`; what the agent ran took what it took"));
+        reading.problems.push(node.error("`timeout` needs a `command`; the agent's own runs have no time limit here"));
         return None;
     }
     Some(Arc::new(OwnRun))
 }
 
 impl Matcher for OwnRun {
-    fn needs(&self) -> Vec<Need> {
-        Vec::new()
-    }
-
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         let trace = &evidence.trace;
         let runs = shell_calls(trace).filter_map(|(at, line)| Some((at, run_of(&line, 0)?)));
         let Some((call, is_told)) = runs.last() else {
-            return Verdict::undecided("the agent ran no tests that are known; `command` says how they are run");
+            return Ok(Verdict::undecided("no known test run of the agent; `command` says how the tests are run"));
         };
         let summary = format!("call {}: {}", call + 1, trace.calls[call].call.summary());
         let verdict = match &trace.calls[call].result {
-            None => Verdict::undecided("the last run of tests has no end"),
-            Some(_) if !is_told => {
-                Verdict::undecided("the command line of the last run of tests does not end with what they came to")
-            }
+            None => Verdict::undecided("the last run of tests did not end"),
+            Some(_) if !is_told => Verdict::undecided(
+                "the command line of the last run of tests does not end with the tests, so their result is not known",
+            ),
             Some(result) if result.is_error => {
                 Verdict::unmet("the last run of tests failed", "a run of tests that succeeds", summary.clone())
                     .evidence(last_lines(&result.content))
@@ -117,9 +105,11 @@ impl Matcher for OwnRun {
             Some(_) if wrote_after(trace, call) => {
                 Verdict::undecided("the agent changed files after its last run of tests")
             }
-            Some(_) => return Verdict::met(format!("the last run of tests succeeded, {summary}")).at_call(trace, call),
+            Some(_) => {
+                return Ok(Verdict::met(format!("the last run of tests succeeded, {summary}")).at_call(trace, call));
+            }
         };
-        verdict.evidence([summary]).at_call(trace, call)
+        Ok(verdict.evidence([summary]).at_call(trace, call))
     }
 }
 

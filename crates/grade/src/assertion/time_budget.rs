@@ -31,7 +31,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
 fn waiting(trace: &Trace) -> String {
     let said = trace.turns.last().map(|turn| turn.text.trim()).filter(|text| !text.is_empty());
     match (trace.user_messages.last(), said) {
-        (None, _) => "nothing was said to it".into(),
+        (None, _) => "no message was sent to it".into(),
         (Some(_), Some(said)) => format!("it was still answering: {}", words::quoted(said)),
         (Some(message), None) => {
             format!("no answer to message {}, {}", trace.user_messages.len(), words::quoted(message))
@@ -53,10 +53,7 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
     };
     let because = format!("timed out after {seconds} s ({setting})");
     let verdict = Verdict::unmet(because, format!("an answer within {seconds} s"), actual);
-    Some(match last {
-        Some((at, _)) => verdict.at_call(trace, at),
-        None => verdict,
-    })
+    Some(verdict.at_call(trace, last.map(|(at, _)| at)))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Assertion, Field, Form, Parameter};
 use crate::example::{Example, Story};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
@@ -18,13 +18,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Fields],
     summary: "The agent used at most this number of tokens.",
-    fields: &[Field {
-        name: "max",
-        holds: "whole number, at least 1",
-        required: true,
-        default: None,
-        doc: "Maximum number of tokens.",
-    }],
+    fields: &[Field::required("max", "whole number, at least 1", "Maximum number of tokens.")],
     pass: Example {
         assertion: || json!({"id": "is-frugal", "type": "token_usage", "max": 2000}),
         evidence: || Story::new().answer("Hello!").used(1100, 40, 0).evidence(),
@@ -49,9 +43,9 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 }
 
 impl Matcher for TokenUsage {
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         let Some(tokens) = evidence.trace.usage.tokens else {
-            return Verdict::undecided("the agent did not say how many tokens it used").place(&self.place);
+            return Ok(Verdict::undecided("the agent did not say how many tokens it used").place(&self.place));
         };
         let (used, max) = (words::thousands(tokens.total() as f64), words::thousands(self.max as f64));
         let verdict = if tokens.total() <= self.max {
@@ -60,7 +54,7 @@ impl Matcher for TokenUsage {
             let because = format!("{used} tokens are more than {max}");
             Verdict::unmet(because, format!("at most {max} tokens"), format!("{used} tokens"))
         };
-        verdict.place(&self.place)
+        Ok(verdict.place(&self.place))
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Assertion, CAPTURE_MAX_CHARS, Field, Form, Parameter};
 use crate::call_pattern::{CallPattern, Fit, missed};
 use crate::example::{Example, Story};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::pattern::RegexBudget;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
@@ -20,13 +20,11 @@ pub(super) const ASSERTION: Assertion = Assertion {
     parameters: &[Parameter::Map("sequence")],
     summary: "The agent made a sequence of tool calls.",
     fields: &[
-        Field {
-            name: "sequence",
-            holds: "list of steps, at least 1",
-            required: true,
-            default: None,
-            doc: "Each step has a `tool`, and can have `args_match` and `capture`, as in `tool_called`.",
-        },
+        Field::required(
+            "sequence",
+            "list of steps, at least 1",
+            "Each step has a `tool`, and can have `args_match` and `capture`, as in `tool_called`.",
+        ),
         CAPTURE_MAX_CHARS,
     ],
     pass: Example {
@@ -130,7 +128,7 @@ impl Matcher for ToolCallSequence {
         self.steps.iter().any(|step| step.wanted.runs_code())
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         let trace = &evidence.trace;
         let regex_budget = RegexBudget::new();
         let found = self.search(evidence, &regex_budget, false);
@@ -140,16 +138,14 @@ impl Matcher for ToolCallSequence {
             let noun = if calls.len() == 1 { "call" } else { "calls" };
             let mut verdict = Verdict::met(format!("{noun} {}", words::list(&calls)));
             verdict.captures = self.captures(evidence, &found.calls);
-            return match (self.steps.first(), found.calls.first()) {
-                (Some(step), Some(&at)) => verdict.place(&step.wanted.place).at_call(trace, at),
-                _ => verdict,
-            };
+            let first = self.steps.first().map(|step| &step.wanted.place);
+            return Ok(verdict.place(first).at_call(trace, found.calls.first().copied()));
         }
         // More matches never break a sequence. If it fails with every undecided call counted as a match, it fails.
         if let Some((at, error)) = found.unknown
             && self.search(evidence, &regex_budget, true).calls.len() == count
         {
-            return Verdict::undecided(error).at_call(trace, at);
+            return Ok(Verdict::undecided(error).at_call(trace, at));
         }
 
         let reached = found.calls.len();
@@ -176,7 +172,7 @@ impl Matcher for ToolCallSequence {
             None => miss.actual.clone(),
         };
         let verdict = Verdict::unmet(because, order.join(" → "), actual).evidence(steps);
-        missed(verdict, &miss, trace)
+        Ok(missed(verdict, &miss, trace))
     }
 }
 

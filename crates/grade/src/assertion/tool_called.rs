@@ -6,9 +6,9 @@ use model::Evidence;
 use serde_json::json;
 
 use super::{ARGS_MATCH, Assertion, CAPTURE, CAPTURE_MAX_CHARS, Field, Form, Parameter, TOOL};
-use crate::call_pattern::{CallPattern, Fit, all_calls, missed};
+use crate::call_pattern::{CallPattern, Fit, missed};
 use crate::example::{Example, Story};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::pattern::RegexBudget;
 use crate::place::Place;
 use crate::reading::Reading;
@@ -23,13 +23,8 @@ pub(super) const ASSERTION: Assertion = Assertion {
     fields: &[
         TOOL,
         ARGS_MATCH,
-        Field {
-            name: "call_index",
-            holds: "whole number, from 0",
-            required: false,
-            default: Some("any call"),
-            doc: "Check only this call of the tool: 0 is the first.",
-        },
+        Field::optional("call_index", "whole number, from 0", "Check only this call of the tool: 0 is the first.")
+            .or("any call"),
         CAPTURE,
         CAPTURE_MAX_CHARS,
     ],
@@ -83,10 +78,10 @@ impl Matcher for ToolCalled {
         self.wanted.runs_code()
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         let trace = &evidence.trace;
         let regex_budget = RegexBudget::new();
-        let all = all_calls(evidence);
+        let all: Vec<usize> = (0..trace.calls.len()).collect();
         let of_tool: Vec<usize> = all.iter().copied().filter(|&at| self.wanted.names(&trace.calls[at].call)).collect();
         let candidates: Vec<usize> = match &self.index {
             None => of_tool.clone(),
@@ -100,19 +95,19 @@ impl Matcher for ToolCalled {
                 Fit::Yes => {
                     let mut verdict = Verdict::met(format!("call {}: {}", at + 1, call.summary()));
                     verdict.captures = CallPattern::captures(&self.capture, call, self.shown_chars, None);
-                    return verdict.place(self.wanted.most_telling_place()).at_call(trace, at);
+                    return Ok(verdict.place(self.wanted.most_telling_place()).at_call(trace, at));
                 }
                 Fit::No => {}
                 Fit::Unknown(error) => unknown = unknown.or(Some((at, error))),
             }
         }
         if let Some((at, error)) = unknown {
-            return Verdict::undecided(error).place(self.wanted.most_telling_place()).at_call(trace, at);
+            return Ok(Verdict::undecided(error).place(self.wanted.most_telling_place()).at_call(trace, at));
         }
 
         let tool = &self.wanted.tool;
         let wanted = self.wanted.describe();
-        match &self.index {
+        Ok(match &self.index {
             Some((index, place)) if candidates.is_empty() && !of_tool.is_empty() => Verdict::unmet(
                 format!("there is no `{tool}` call at index {index}"),
                 format!("at least {}", words::count(index.saturating_add(1), &format!("`{tool}` call"))),
@@ -122,7 +117,7 @@ impl Matcher for ToolCalled {
             Some((index, _)) if !of_tool.is_empty() => {
                 let miss = self.wanted.nearest_miss(trace, &candidates, &regex_budget);
                 let verdict = Verdict::unmet(
-                    format!("the `{tool}` call at index {index} is another"),
+                    format!("the `{tool}` call at index {index} does not match"),
                     format!("as `{tool}` call at index {index}, {}", words::one(&wanted)),
                     miss.actual.clone(),
                 );
@@ -143,7 +138,7 @@ impl Matcher for ToolCalled {
                 };
                 missed(Verdict::unmet(because, words::one(&wanted), miss.actual.clone()), &miss, trace)
             }
-        }
+        })
     }
 }
 
@@ -168,7 +163,7 @@ mod tests {
         let finding = judged(&assertion(&json!({"tool": "bash"})), &evidence);
         assert_eq!(finding.because, "`bash` was never called");
         assert_eq!(finding.actual.as_deref(), Some("the agent called `Bash` (2 times) and `Read`"));
-        assert_eq!(finding.evidence, ["was `Bash` meant? names are compared letter by letter"]);
+        assert_eq!(finding.evidence, ["did you mean `Bash`? names must match exactly"]);
         assert_eq!(underlined(&finding), "bash");
         let finding = judged(&assertion(&json!({"tool": "Write"})), &Story::new().evidence());
         assert_eq!(finding.actual.as_deref(), Some("the agent called no tool"));
@@ -248,7 +243,7 @@ mod tests {
             )
         };
         assert_eq!(at(1).status, Status::Met);
-        assert_eq!(at(0).because, "the `Bash` call at index 0 is another");
+        assert_eq!(at(0).because, "the `Bash` call at index 0 does not match");
         assert_eq!(at(0).evidence, ["call 3 matches, at index 1"]);
         assert_eq!(at(2).because, "there is no `Bash` call at index 2");
         assert_eq!(underlined(&at(2)), "2");

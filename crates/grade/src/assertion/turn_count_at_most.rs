@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Assertion, Field, Form, Parameter};
 use crate::example::{Example, Story};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
@@ -18,13 +18,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Value("max")],
     summary: "The agent took at most this number of model turns.",
-    fields: &[Field {
-        name: "max",
-        holds: "whole number, at least 1",
-        required: true,
-        default: None,
-        doc: "Maximum number of turns.",
-    }],
+    fields: &[Field::required("max", "whole number, at least 1", "Maximum number of turns.")],
     pass: Example {
         assertion: || json!({"id": "efficient", "type": "turn_count_at_most", "max": 2}),
         evidence: || Story::new().call("Bash", json!({"command": "git status"})).answer("Clean.").evidence(),
@@ -55,16 +49,16 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 }
 
 impl Matcher for TurnCountAtMost {
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         let turns = evidence.trace.turn_count();
         let taken = words::count(turns, "turn");
         if turns <= self.max {
-            return Verdict::met(taken).place(&self.place);
+            return Ok(Verdict::met(taken).place(&self.place));
         }
         let over = evidence.trace.turns.iter().enumerate().filter(|(_, turn)| turn.parent.is_none()).nth(self.max);
         let because = format!("{taken}, {} more than allowed", turns - self.max);
         let mut verdict = Verdict::unmet(because, format!("at most {}", words::count(self.max, "turn")), taken);
         verdict.at = over.map(|(turn, traced)| Position { turn: Some(turn), call: traced.calls.first().copied() });
-        verdict.place(&self.place)
+        Ok(verdict.place(&self.place))
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Assertion, Field, Form, Parameter, TITLE};
 use crate::example::{Example, Story};
 use crate::json_source::{Found, JsonSource};
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::reading::Reading;
 use crate::verdict::Verdict;
 
@@ -30,13 +30,8 @@ pub(super) const ASSERTION: Assertion = Assertion {
 };
 
 /// Field `path`, where the answer is checked if the field is absent.
-pub(super) const OPTIONAL_PATH: Field = Field {
-    name: "path",
-    holds: "text",
-    required: false,
-    default: Some("the answer"),
-    doc: "Path of the file in the agent's working directory.",
-};
+pub(super) const OPTIONAL_PATH: Field =
+    Field::optional("path", "text", "Path of the file in the agent's working directory.").or("the answer");
 
 /// Check that a source is valid JSON, or is not.
 #[derive(Debug)]
@@ -46,7 +41,6 @@ pub(crate) struct ValidJson {
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    reading.caption();
     Some(Arc::new(ValidJson { source: JsonSource::read(reading)?, is_wanted: true }))
 }
 
@@ -55,22 +49,18 @@ impl Matcher for ValidJson {
         self.source.needs()
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         let told = self.source.told();
-        let verdict = match (self.source.find(evidence), self.is_wanted) {
-            (Err(undecided), _) => return *undecided,
-            (Ok(Found::Value(_, is_fenced)), true) => {
+        let verdict = match (self.source.find(evidence)?, self.is_wanted) {
+            (Found::Value(_, is_fenced), true) => {
                 let place = if is_fenced { ", in a fenced block" } else { "" };
                 Verdict::met(format!("{told} is JSON{place}"))
             }
-            (Ok(Found::None { because, actual }), true) => Verdict::unmet(because, "JSON", actual),
-            (Ok(Found::Value(..)), false) => Verdict::unmet(format!("{told} is JSON"), "no JSON", "JSON"),
-            (Ok(Found::None { because, .. }), false) => Verdict::met(because),
+            (Found::None { because, actual }, true) => Verdict::unmet(because, "JSON", actual),
+            (Found::Value(..), false) => Verdict::unmet(format!("{told} is JSON"), "no JSON", "JSON"),
+            (Found::None { because, .. }, false) => Verdict::met(because),
         };
-        match self.source.place() {
-            Some(place) => verdict.place(place),
-            None => verdict,
-        }
+        Ok(verdict.place(self.source.place()))
     }
 }
 
@@ -98,7 +88,7 @@ mod tests {
         let missing = json!({"id": "a", "type": "valid_json", "path": "a.json"});
         assert_eq!(
             judged(&missing, &Story::new().file("a.json", None).evidence()).because,
-            "there is no file `a.json`"
+            "there is not a file `a.json`"
         );
     }
 }

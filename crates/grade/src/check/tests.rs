@@ -65,7 +65,7 @@ fn everything_wrong_with_a_case_is_reported_at_once_and_in_place() {
         ("3:\"a(?i)b\"", "(?i:…)"),
         ("5:\"[\"", "invalid regular expression"),
         ("7:\"(\"", "invalid regular expression"),
-        ("2:token_budget", "goes with every trial"),
+        ("2:token_budget", "applies to every trial"),
         ("3:[]", "at least one step"),
         ("5:index", "unknown key"),
         ("6:args_match", "has no `tool`"),
@@ -115,7 +115,7 @@ fn a_tool_that_is_nearly_a_known_one_is_an_error() {
         ("\"Bash(git *)\"", "write `Bash` here"),
         ("Raed", "did you mean `Read`"),
         ("Wirte", "did you mean `Write`"),
-        ("WebFetch", "no path among its arguments"),
+        ("WebFetch", "has no path argument"),
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for ((place, words), problem) in expected.iter().zip(&found) {

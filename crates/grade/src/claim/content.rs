@@ -5,9 +5,9 @@ use model::{Evidence, Need, Probed};
 use super::files::listed;
 use crate::folded;
 use crate::glob::Glob;
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::skill_use::is_file_of_skill;
-use crate::verdict::Verdict;
+use crate::verdict::{NO_SANDBOX, Verdict};
 use crate::words;
 
 /// Texts that are searched, ignoring case.
@@ -52,8 +52,8 @@ pub(super) struct OutputContent {
 }
 
 impl Matcher for OutputContent {
-    fn judge(&self, evidence: &Evidence) -> Verdict {
-        self.texts.judge("the answer", evidence.trace.answer.as_deref().unwrap_or_default())
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        Ok(self.texts.judge("the answer", evidence.trace.answer.as_deref().unwrap_or_default()))
     }
 }
 
@@ -92,29 +92,28 @@ impl Matcher for FileContent {
         vec![self.need(), Need::Files]
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         if evidence.collected.sandbox.is_none() {
-            return Verdict::undecided("the agent worked in no sandbox");
+            return Ok(Verdict::undecided(NO_SANDBOX));
         }
         let path = &self.file;
-        match evidence.collected.probed(&self.need()) {
+        Ok(match evidence.collected.probed(&self.need()) {
             Some(Probed::File { text, clipped, size }) => {
                 let verdict = self.texts.judge(&format!("`{path}`"), text);
                 // If the text is found in the part that was read, that decides. If not, it may be in the rest.
                 let is_found = (verdict.status == model::Status::Met) != self.texts.is_negated;
                 if *clipped && !is_found {
-                    return Verdict::undecided(format!("`{path}` has {size} bytes, and not all of them were read"));
+                    return Err(format!("`{path}` has {size} bytes, and not all of them were read").into());
                 }
                 verdict
             }
             Some(Probed::Failed { because }) => Verdict::undecided(format!("cannot look at `{path}`: {because}")),
-            None => Verdict::undecided(format!("nobody looked for `{path}`")),
-            Some(_) => match self.elsewhere(evidence) {
-                Ok(Some((path, Some(text)))) => self.texts.judge(&format!("`{path}`"), text),
-                Ok(Some((path, None))) => Verdict::undecided(format!("`{path}` was not read")),
-                Ok(None) => Verdict::unmet(format!("there is no file `{path}`"), format!("a file `{path}`"), "nothing"),
-                Err(because) => Verdict::undecided(because),
+            None => Verdict::undecided(format!("`{path}` was not looked for")),
+            Some(_) => match self.elsewhere(evidence)? {
+                Some((path, Some(text))) => self.texts.judge(&format!("`{path}`"), text),
+                Some((path, None)) => Verdict::undecided(format!("`{path}` was not read")),
+                None => Verdict::unmet(format!("there is not a file `{path}`"), format!("a file `{path}`"), "nothing"),
             },
-        }
+        })
     }
 }

@@ -4,9 +4,9 @@ use model::{Change, Evidence, FoundFile, Need, Probed};
 
 use super::About;
 use crate::glob::Glob;
-use crate::matcher::Matcher;
+use crate::matcher::{Judgement, Matcher};
 use crate::skill_use::is_file_of_skill;
-use crate::verdict::Verdict;
+use crate::verdict::{NO_SANDBOX, Verdict};
 use crate::words;
 
 /// Number of paths that a finding shows.
@@ -77,16 +77,16 @@ impl Matcher for FilesClaim {
         vec![Need::Files]
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
         if evidence.collected.sandbox.is_none() {
-            return Verdict::undecided("the agent worked in no sandbox");
+            return Ok(Verdict::undecided(NO_SANDBOX));
         }
         match (self.what, self.names.is_empty()) {
-            (About::Exist, _) => match listed(evidence) {
-                Ok((files, clipped)) => self.exist(files, clipped),
-                Err(because) => Verdict::undecided(because),
-            },
-            (_, true) => self.any_became(evidence),
+            (About::Exist, _) => {
+                let (files, clipped) = listed(evidence)?;
+                Ok(self.exist(files, clipped))
+            }
+            (_, true) => Ok(self.any_became(evidence)),
             (..) => self.became(evidence),
         }
     }
@@ -97,7 +97,7 @@ pub(super) fn listed(evidence: &Evidence) -> Result<(&[FoundFile], bool), String
     match evidence.collected.probed(&Need::Files) {
         Some(Probed::Files { files, clipped }) => Ok((files, *clipped)),
         Some(Probed::Failed { because }) => Err(format!("the files cannot be listed: {because}")),
-        _ => Err("nobody listed the files".to_owned()),
+        _ => Err("the files were not listed".to_owned()),
     }
 }
 
@@ -175,7 +175,7 @@ impl FilesClaim {
     }
 
     /// Judges a claim about named files.
-    fn became(&self, evidence: &Evidence) -> Verdict {
+    fn became(&self, evidence: &Evidence) -> Judgement {
         let changes = &evidence.collected.files_changed;
         let about: Vec<&str> =
             changes.iter().filter(|file| self.is_about(file.change)).map(|file| file.path.as_str()).collect();
@@ -185,39 +185,34 @@ impl FilesClaim {
         let verb = self.verb();
         if self.is_negated {
             if let Some(path) = there.first() {
-                return Verdict::unmet(
-                    format!("{path} was {verb}"),
-                    format!("{} not {verb}", self.told()),
-                    path.clone(),
-                );
+                let because = format!("{path} was {verb}");
+                return Ok(Verdict::unmet(because, format!("{} not {verb}", self.told()), path.clone()));
             }
             return self.still_there(evidence);
         }
         let holds = if self.is_either { !there.is_empty() } else { missing.is_empty() };
         if holds {
-            return Verdict::met(format!("{} was {verb}", words::list(&there)));
+            return Ok(Verdict::met(format!("{} was {verb}", words::list(&there))));
         }
         let every: Vec<&str> = changes.iter().map(|file| file.path.as_str()).collect();
         let other = self.names.iter().zip(&found).filter(|(_, found)| found.is_none());
         let other: Vec<String> =
             other.filter_map(|(name, _)| self.find(name, &every)).map(|path| self.other(changes, path)).collect();
         let actual = other.first().cloned().or_else(|| self.old(evidence)).unwrap_or_else(|| "nothing".to_owned());
-        Verdict::unmet(format!("{} was not {verb}", missing.join(" and ")), format!("{} {verb}", self.told()), actual)
+        let because = format!("{} was not {verb}", missing.join(" and "));
+        Ok(Verdict::unmet(because, format!("{} {verb}", self.told()), actual))
     }
 
     /// Checks that a file that must not change exists at all. If it does not, its name is most likely misspelt.
-    fn still_there(&self, evidence: &Evidence) -> Verdict {
+    fn still_there(&self, evidence: &Evidence) -> Judgement {
         let because = format!("{} was not {}", self.told(), self.verb());
         if !matches!(self.what, About::Modified | About::Changed) {
-            return Verdict::met(because);
+            return Ok(Verdict::met(because));
         }
-        let (files, clipped) = match listed(evidence) {
-            Ok(listed) => listed,
-            Err(because) => return Verdict::undecided(because),
-        };
+        let (files, clipped) = listed(evidence)?;
         let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         let found: Vec<Option<&str>> = self.names.iter().map(|name| self.find(name, &paths)).collect();
-        match self.missing(&found).as_slice() {
+        Ok(match self.missing(&found).as_slice() {
             [] => Verdict::met(because),
             _ if clipped => Verdict::undecided("there are more files than were listed"),
             missing => {
@@ -225,7 +220,7 @@ impl FilesClaim {
                 Verdict::unmet(format!("there is no {shown}, and there was none"), self.told(), "nothing")
                     .evidence(self.near(&paths))
             }
-        }
+        })
     }
 
     /// Describes another change of the file `path`.

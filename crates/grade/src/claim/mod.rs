@@ -21,20 +21,15 @@ use self::files::FilesClaim;
 use self::judged::JudgedClaim;
 use self::meaning::{About, Part, Says, understood};
 use crate::assertion::branch_created::BranchCreated;
-use crate::assertion::branch_not_created::BranchNotCreated;
-use crate::assertion::command_not_ran::CommandNotRan;
-use crate::assertion::command_ran::{CommandRan, Sought};
-use crate::assertion::commit_created::{CommitCreated, Message};
-use crate::assertion::commit_not_created::CommitNotCreated;
+use crate::assertion::command_ran::{CommandPattern, CommandRan};
+use crate::assertion::commit_created::{CommitCreated, CommitNotCreated, Message};
 use crate::assertion::git_clean::GitClean;
-use crate::assertion::not_pushed::NotPushed;
 use crate::assertion::pushed::Pushed;
-use crate::assertion::review_request_created::ReviewRequestCreated;
-use crate::assertion::review_request_not_created::ReviewRequestNotCreated;
+use crate::assertion::review_request_created::{ReviewRequestCreated, ReviewRequestNotCreated};
 use crate::assertion::valid_json::ValidJson;
 use crate::branch_name::BranchName;
 use crate::json_source::JsonSource;
-use crate::matcher::{self, Matcher};
+use crate::matcher::{self, Judgement, Matcher};
 use crate::place::Place;
 use crate::sandbox_file::SandboxFile;
 use crate::verdict::Verdict;
@@ -84,10 +79,10 @@ pub(crate) fn compiled(
     }
     let is_lost = setting.is_turned && meaning::seems_about_git(text);
     let warning = is_lost.then(|| {
-        let problem = Diagnostic::warning("a judge reads this claim as it stands: it is not turned round");
+        let problem = Diagnostic::warning("a judge decides this claim as written: it is not inverted");
         problem.at(place.excerpt()).help(
-            "where `should_trigger` is false, only what is understood without a judge is turned round: write it as `A git \
-             commit was created`, or say in words that it must not be so",
+            "if `should_trigger` is false, only claims that are understood without a judge are inverted: write it as `A git \
+             commit was created`, or write what must not happen",
         )
     });
     (matcher::judged(JudgedClaim::new(text, setting, judges)), warning)
@@ -121,12 +116,12 @@ impl Matcher for Claim {
         self.parts.iter().flat_map(|part| part.matcher.needs()).collect()
     }
 
-    fn judge(&self, evidence: &Evidence) -> Verdict {
-        let mut verdict = self.verdict(evidence);
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let mut verdict = self.combined(evidence);
         if self.is_turned {
             verdict.because.push_str("; inverted, because the case has `should_trigger: false`");
         }
-        verdict
+        Ok(verdict)
     }
 
     fn stands_for(&self) -> Option<Vec<String>> {
@@ -140,8 +135,8 @@ impl Matcher for Claim {
 
 impl Claim {
     /// Returns the combined verdict of all parts.
-    fn verdict(&self, evidence: &Evidence) -> Verdict {
-        let mut verdicts: Vec<Verdict> = self.parts.iter().map(|part| part.matcher.judge(evidence)).collect();
+    fn combined(&self, evidence: &Evidence) -> Verdict {
+        let mut verdicts: Vec<Verdict> = self.parts.iter().map(|part| part.matcher.verdict(evidence)).collect();
         if verdicts.len() == 1 {
             return verdicts.remove(0);
         }
@@ -179,12 +174,12 @@ fn checked(part: Part, place: &Place, setting: &Setting) -> Option<Typed> {
     // An inverted claim forbids any such event, whatever the name. A claim that is negated already is not inverted.
     let is_turned = setting.is_turned && !is_negated;
     Some(match says {
-        Says::Branch { .. } if is_turned => Typed::new("branch_not_created", None, BranchNotCreated { name: None }),
-        Says::Branch { name } if is_negated => {
-            Typed::new("branch_not_created", named(&name), BranchNotCreated { name: branch(name) })
-        }
         Says::Branch { name } => {
-            Typed::new("branch_created", named(&name), BranchCreated { name: branch(name), checked_out: true })
+            let name = name.filter(|_| !is_turned);
+            let is_wanted = !is_turned && !is_negated;
+            let method = if is_wanted { "branch_created" } else { "branch_not_created" };
+            let about = named(&name);
+            Typed::new(method, about, BranchCreated { name: branch(name), is_wanted, checked_out: is_wanted })
         }
         Says::Commit { message } if is_turned || (is_negated && message.is_none()) => {
             Typed::new("commit_not_created", None, CommitNotCreated)
@@ -193,9 +188,12 @@ fn checked(part: Part, place: &Place, setting: &Setting) -> Option<Typed> {
         Says::Commit { message } => {
             Typed::new("commit_created", named(&message), CommitCreated { message: message.map(Message::Text) })
         }
-        Says::Push { .. } if is_turned => Typed::new("not_pushed", None, NotPushed { name: None }),
-        Says::Push { name } if is_negated => Typed::new("not_pushed", named(&name), NotPushed { name: branch(name) }),
-        Says::Push { name } => Typed::new("pushed", named(&name), Pushed { name: branch(name) }),
+        Says::Push { name } => {
+            let name = name.filter(|_| !is_turned);
+            let is_wanted = !is_turned && !is_negated;
+            let method = if is_wanted { "pushed" } else { "not_pushed" };
+            Typed::new(method, named(&name), Pushed { name: branch(name), is_wanted })
+        }
         Says::Review { base } if is_turned || (is_negated && base.is_none()) => {
             Typed::new("review_request_not_created", None, ReviewRequestNotCreated)
         }
@@ -209,11 +207,10 @@ fn checked(part: Part, place: &Place, setting: &Setting) -> Option<Typed> {
             Typed::new(files.method(), files.about(), files)
         }
         Says::Ran { command } => {
-            let sought = command.as_deref().map_or_else(|| Some(Sought::any()), Sought::line)?;
-            match is_negated {
-                true => Typed::new("command_not_ran", named(&command), CommandNotRan::new(sought)),
-                false => Typed::new("command_ran", named(&command), CommandRan::new(sought)),
-            }
+            let method = if is_negated { "command_not_ran" } else { "command_ran" };
+            let about = named(&command);
+            let command = command.as_deref().map_or_else(|| Some(CommandPattern::any()), CommandPattern::line)?;
+            Typed::new(method, about, CommandRan { command, is_wanted: !is_negated, place: None })
         }
         Says::OutputContains { texts, is_either } => {
             let texts = Texts { texts, is_either, is_negated };

@@ -172,7 +172,7 @@ fn in_a_negative_control_the_four_are_turned_round_once() {
 fn a_claim_that_would_be_turned_round_but_is_not_understood_is_warned_about() {
     let (check, problems) = check_of("A new branch was created for the refactoring", false);
     assert_eq!((check.method().as_str(), problems.len()), ("judge", 1));
-    assert!(!problems[0].is_error() && problems[0].message.contains("not turned round"));
+    assert!(!problems[0].is_error() && problems[0].message.contains("not inverted"));
     assert_eq!(check_of("A new branch was created for the refactoring", true).1, []);
     assert_eq!(check_of("The answer says how many commits there are", true).1, []);
 }
@@ -236,7 +236,7 @@ fn files_are_found_anywhere_and_made_means_made_now() {
     assert_eq!(of("The agent created files", there().added("x")).because, "`x` is new");
     let made = of("No files were created or modified", there().added("x"));
     assert_eq!((made.status, made.because.as_str()), (Status::Unmet, "1 file created"));
-    assert_eq!(of("The file `a` exists", Story::new()).because, "nobody listed the files");
+    assert_eq!(of("The file `a` exists", Story::new()).because, "the files were not listed");
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn the_skill_that_is_installed_is_no_file_of_the_agents() {
     let text = |text: &str| {
         let setting = Setting { skill: Some("greet".into()), ..Setting::default() };
         let place = Place::of(&crate::yaml::list_item(&json!({"id": "a"}), "a.yaml"));
-        compiled(text, &place, &setting, None).0.judge(&Story::new().files(&files).evidence()).status
+        compiled(text, &place, &setting, None).0.verdict(&Story::new().files(&files).evidence()).status
     };
     assert_eq!(text("The file `notes.md` exists"), Status::Unmet);
     assert_eq!(text("The file `other.md` exists"), Status::Met);
@@ -371,7 +371,7 @@ mod anything {
                 for is_turned in [false, true] {
                     let setting = Setting { is_turned, ..Setting::default() };
                     let (matcher, _) = compiled(&text, &Place::of(&node), &setting, None);
-                    matcher.judge(&evidence);
+                    matcher.verdict(&evidence);
                 }
             }
         }

@@ -121,7 +121,7 @@ impl Answer {
 fn marks(question: &Question, rows: &[Value]) -> Result<Vec<Mark>, String> {
     let known: usize = question.criteria.iter().map(|criterion| rows_of(rows, &criterion.id).count()).sum();
     if known < rows.len() {
-        return Err("some `id` is none that was asked about".into());
+        return Err("an `id` is not that of a criterion".into());
     }
     let mark = |criterion: &Criterion| {
         let id = &criterion.id;
@@ -194,7 +194,7 @@ fn look_up(question: &Question, quote: &str, place: &str) -> Result<(), String> 
     if quote.is_empty() || question.material.has(quote) {
         return Ok(());
     }
-    Err(format!("the `quote` of `{place}` is not in the agent's own parts of the material; copy it letter by letter"))
+    Err(format!("the `quote` of `{place}` is not in the agent's own parts of the material; copy it exactly"))
 }
 
 fn named<T: Copy>(names: &[(&str, T)], row: &Value, key: &str, place: &str) -> Result<T, String> {
@@ -289,7 +289,7 @@ mod tests {
         for (rows, wrong) in [
             (json!([good()]), "`c2` is not answered"),
             (json!([good(), other(), other()]), "`c2` is answered more than once"),
-            (json!([good(), other(), row("canary", "met", "")]), "some `id` is none"),
+            (json!([good(), other(), row("canary", "met", "")]), "an `id` is not"),
             (json!([good(), row("c2", "canary", "done")]), "must be one of met, violated, cannot_tell"),
             (json!([good(), row("c2", "met", "canary")]), "`quote` of `c2` is not in"),
             (json!([shown("c1", "met", false), other()]), "`c1` needs a quote"),
@@ -297,7 +297,7 @@ mod tests {
             (json!([{"id": "c1", "verdict": "met", "quote": "", "reasoning": "", "absent": "x"}, other()]), "true or"),
             (json!([good(), {"id": "c2", "verdict": "met", "quote": 5, "reasoning": ""}]), "must be a text"),
             (json!("canary"), "`answers` must be a list"),
-            (json!([good(), "canary"]), "some `id` is none"),
+            (json!([good(), "canary"]), "an `id` is not"),
         ] {
             let error = read(&rows).unwrap_err();
             assert!(error.contains(wrong) && !error.contains("canary"), "{rows}: {error}");

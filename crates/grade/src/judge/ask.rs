@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use llm::{BoxFuture, InSchema, Model, NoAnswer, ProviderError, Trouble, in_schema};
+use futures_util::future::join_all;
+use llm::{InSchema, Model, NoAnswer, ProviderError, Trouble, in_schema};
 use model::Aside;
 use model::text::one_line;
 use serde_json::Value;
@@ -15,7 +16,6 @@ use super::cache::{self, Cache, Key};
 use super::fence::Fence;
 use super::question::Question;
 use super::request::{content, request};
-use super::together::together;
 
 /// Number of attempts to get an answer from a judge.
 const TRIES: usize = 2;
@@ -126,9 +126,7 @@ impl Judge {
             }
             votes
         } else {
-            let vote =
-                |(question, judge)| -> BoxFuture<'_, Vote> { Box::pin(self.vote(question, judge, is_alone(question))) };
-            together(asked.into_iter().map(vote).collect()).await
+            join_all(asked.into_iter().map(|(question, judge)| self.vote(question, judge, is_alone(question)))).await
         };
         let mut votes = votes.into_iter();
         questions.iter().map(|(_, judges)| Heard::of(votes.by_ref().take(*judges))).collect()
@@ -156,7 +154,7 @@ impl Judge {
             return Vote { answer: Ok(answer), took: Aside { cached: 1, ..Aside::default() } };
         }
         if let Some(because) = self.breaker.refuses() {
-            let told = format!("the judge {} is not asked any more: {because}", self.name);
+            let told = format!("the judge {} is no longer asked: {because}", self.name);
             return Vote { answer: Err(told), took: Aside::default() };
         }
         let mut took = Aside::default();

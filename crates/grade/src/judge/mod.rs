@@ -24,7 +24,6 @@ pub(crate) mod prompt;
 mod question;
 pub(crate) mod reading;
 mod request;
-mod together;
 mod votes;
 
 use std::fmt::Debug;

@@ -85,11 +85,3 @@ fn texts_too_different_for_the_effort_keep_their_common_ends() {
     assert_eq!((shown(&found).as_str(), found.complete), ("=(|-abc|+xyz|=)", false));
     assert!(diff("(abc)", "(xyz)", Some(Kind::Chars), &Options::default()).complete);
 }
-
-#[test]
-fn a_part_survives_being_written_and_read() {
-    let found = diff("{\"a\":null}", "{\"a\":[]}", None, &Options::default());
-    let written = serde_json::to_string(&found).unwrap();
-    assert_eq!(serde_json::from_str::<Diff>(&written).unwrap(), found);
-    assert!(written.contains("\"val\":null"), "{written}");
-}

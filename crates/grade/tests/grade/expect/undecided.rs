@@ -294,7 +294,10 @@ fn a_penalty_that_nothing_stands_beside_is_told() {
     let bad = || penalty(json!("bad"));
     for operator in ["$not", "$contains", "$each", "$first", "$last", "$expect"] {
         let (_, told) = read(&Rules::default(), &json!({"a": {operator: bad()}}));
-        assert!(told.iter().any(|told| told.contains(&format!("nothing stands in `{operator}`"))), "{told:#?}");
+        assert!(
+            told.iter().any(|told| told.contains(&format!("there is no other score in `{operator}`"))),
+            "{told:#?}"
+        );
     }
     let (_, told) = read(&Rules::default(), &bad());
     assert!(told.iter().any(|told| told.contains("a penalty has no effect")), "{told:#?}");

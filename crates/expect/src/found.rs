@@ -248,7 +248,7 @@ impl Flaw {
             expected: self.expected,
             actual: self.actual,
             diff: self.diff,
-            source: self.place.excerpt(),
+            source: self.place.is_in_file().then(|| self.place.excerpt()),
         }
     }
 }

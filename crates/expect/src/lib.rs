@@ -50,6 +50,7 @@ mod operator;
 mod path;
 mod pattern;
 mod place;
+mod prelude;
 mod returned;
 mod rule;
 mod rules;

@@ -30,9 +30,9 @@ impl Place {
         Self { source: Arc::clone(&node.source), span }
     }
 
-    /// Returns the file and the span. Returns `None` for values that do not come from a file.
-    pub fn parts(&self) -> Option<(&Arc<Source>, Span)> {
-        (!self.source.text.is_empty()).then_some((&self.source, self.span))
+    /// True if the value comes from a file.
+    pub fn is_in_file(&self) -> bool {
+        !self.source.text.is_empty()
     }
 
     /// Returns a place that is not in a file.
@@ -40,8 +40,8 @@ impl Place {
         Self { source: Source::new("", ""), span: Span::default() }
     }
 
-    /// Returns the source line, ready to be displayed. Returns `None` for values that do not come from a file.
-    pub fn excerpt(&self) -> Option<Excerpt> {
-        (!self.source.text.is_empty()).then(|| self.source.excerpt(self.span))
+    /// Returns the source line, ready to be displayed.
+    pub fn excerpt(&self) -> Excerpt {
+        self.source.excerpt(self.span)
     }
 }

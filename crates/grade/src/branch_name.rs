@@ -2,8 +2,8 @@
 
 use crate::glob;
 use crate::pattern::{Pattern, RegexBudget};
-use crate::place::Place;
 use crate::reading::Reading;
+use expect::Place;
 
 /// Branch name with wildcards, or a regular expression.
 #[derive(Debug, Clone)]

@@ -1,13 +1,12 @@
 //! Pattern of a tool call: the tool, and a regular expression or an expectation for each of some arguments.
 
-use expect::{Data, Expectation, Pass};
+use expect::{Data, Expectation, Pass, Place};
 use model::{Capture, Effect, ToolCall, Trace, TracedCall, nearest};
 
 use serde_json::Value;
 
 use crate::javascript;
 use crate::pattern::{Pattern, RegexBudget};
-use crate::place::Place;
 use crate::verdict::Verdict;
 use crate::words;
 
@@ -56,17 +55,6 @@ pub(crate) struct ExpectedValue {
     pub runs_code: bool,
 }
 
-/// Result of comparing a call with a pattern.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Fit {
-    /// The call matches.
-    Yes,
-    /// The call does not match.
-    No,
-    /// A regular expression could not be decided, and nothing else rules the call out.
-    Unknown(String),
-}
-
 /// Difference between the nearest call and the pattern.
 pub(crate) struct Miss {
     /// Index among all calls. `None` if the tool was not called.
@@ -85,20 +73,21 @@ impl CallPattern {
         call.name == self.tool
     }
 
-    /// Compares `call` with the pattern.
-    pub fn fit(&self, call: &ToolCall, regex_budget: &RegexBudget) -> Fit {
+    /// True if `call` matches. The error says why a regular expression could not be decided, if nothing else rules the
+    /// call out.
+    pub fn fits(&self, call: &ToolCall, regex_budget: &RegexBudget) -> Result<bool, String> {
         if !self.names(call) {
-            return Fit::No;
+            return Ok(false);
         }
         let mut unknown = None;
         for argument in &self.arguments {
             match argument.fits(call, regex_budget) {
                 Ok(true) => {}
-                Ok(false) => return Fit::No,
+                Ok(false) => return Ok(false),
                 Err(error) => unknown = Some(error),
             }
         }
-        unknown.map_or(Fit::Yes, Fit::Unknown)
+        unknown.map_or(Ok(true), Err)
     }
 
     /// Returns the values of `fields`, in full length.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use expect::Place;
 use model::decode::{Problems, text};
 use model::{
     About, Arguments, AssertionSpec, Case, Claim, CodeClaim, Diagnostic, Evidence, Excerpt, Finding, Need,
@@ -15,8 +16,8 @@ use crate::assertion::side_effect_contract::{CONTRACT_TITLE, Contract};
 use crate::assertion::{ASSERTIONS, Assertion, Form, camel_case, find, snake_case};
 use crate::context::Context;
 use crate::judge::Judged;
+use crate::judge::reading::judges;
 use crate::matcher::{Judgement, Matcher};
-use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
 
@@ -33,6 +34,8 @@ pub struct Check {
     about: About,
     source: Written,
     matcher: Arc<dyn Matcher>,
+    /// Number of judges that the assertion asks for. If `None`, the run decides.
+    judges: Option<usize>,
 }
 
 /// Source position of a check.
@@ -89,6 +92,11 @@ impl Check {
         self.matcher.judged()
     }
 
+    /// Returns the number of judges that it asks for.
+    pub(crate) fn judges(&self) -> Option<usize> {
+        self.judges
+    }
+
     /// Returns the part of the evidence that it is about.
     pub fn about(&self) -> About {
         self.about
@@ -127,7 +135,7 @@ impl Check {
 
     /// Returns a digest of the assertion with its arguments.
     pub fn digest(&self) -> String {
-        model::digest(format!("{}\0{:?}\0{:?}", self.kind, self.about, self.matcher).bytes())
+        model::digest(format!("{}\0{:?}\0{:?}\0{:?}", self.kind, self.about, self.matcher, self.judges).bytes())
     }
 
     /// Returns its `title`, or the text of a claim.
@@ -157,6 +165,7 @@ impl Check {
         if assertion.has_caption() {
             reading.caption();
         }
+        let judges = if assertion.has_judges() { judges(&mut reading) } else { None };
         let matcher = parse(&mut reading);
         let Reading { fields, problems, title, .. } = reading;
         fields.finish(problems);
@@ -168,6 +177,7 @@ impl Check {
             about: spec.about,
             source: Written::At(place),
             matcher,
+            judges,
         })
     }
 
@@ -240,6 +250,7 @@ pub fn nothing_asserted(case: &Case) -> Check {
         about: About::Trial,
         source: Written::Head(case.source.clone()),
         matcher: Arc::new(NothingAsserted),
+        judges: None,
     }
 }
 
@@ -311,6 +322,7 @@ fn contract_check(contract: SideEffectContract, place: Excerpt) -> Check {
         about: About::Trial,
         source: Written::Head(place),
         matcher: Arc::new(Contract(contract)),
+        judges: None,
     }
 }
 
@@ -369,36 +381,19 @@ impl<'e> Parts<'e> {
     }
 }
 
-fn finding(id: &str, kind: &str, weight: f64, mut verdict: Verdict) -> Finding {
-    let matched = verdict.matched.take();
-    let plain = plain_finding(id, kind, weight, verdict);
-    let Some(matched) = matched else { return plain };
-    Finding {
-        title: matched.title,
-        score: plain.score.map(|_| matched.score),
-        key: Some(matched.key.to_owned()),
-        dimension: matched.dimension,
-        failed_critical: matched.failed_critical,
-        leeway: matched.leeway,
-        details: matched.details,
-        failures: matched.failures,
-        ..plain
-    }
-}
-
-fn plain_finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding {
-    Finding {
+fn finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding {
+    let score = match verdict.status {
+        Status::Met => Some(verdict.score.unwrap_or(1.0)),
+        Status::Unmet => Some(verdict.score.unwrap_or(0.0)),
+        Status::Undecided => None,
+    };
+    let finding = Finding {
         id: id.to_owned(),
         kind: kind.to_owned(),
         title: None,
         status: verdict.status,
         claim: Claim::Declared,
-        score: match verdict.status {
-            Status::Met | Status::Unmet if verdict.score.is_some() => verdict.score,
-            Status::Met => Some(1.0),
-            Status::Unmet => Some(0.0),
-            Status::Undecided => None,
-        },
+        score,
         weight,
         because: verdict.because,
         expected: verdict.expected,
@@ -418,6 +413,18 @@ fn plain_finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding
         leeway: None,
         details: Vec::new(),
         failures: Vec::new(),
+    };
+    let Some(matched) = verdict.matched else { return finding };
+    Finding {
+        title: matched.title,
+        score: score.map(|_| matched.score),
+        key: Some(matched.key.to_owned()),
+        dimension: matched.dimension,
+        failed_critical: matched.failed_critical,
+        leeway: matched.leeway,
+        details: matched.details,
+        failures: matched.failures,
+        ..finding
     }
 }
 

@@ -39,7 +39,7 @@ pub async fn consult(
         }
     };
     let mut took = Aside::default();
-    let heard = judge.hear(open.iter().map(|open| &open.question)).await;
+    let heard = judge.hear(open.iter().map(|open| (&open.question, open.check.judges()))).await;
     for (open, heard) in open.iter().zip(heard) {
         took += heard.took;
         findings[open.at] = open.check.finding(verdict(open.judged, &open.question, &heard));

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
+use expect::Place;
 use model::{Evidence, Need};
 use serde_json::Value;
 
 use crate::given;
-use crate::place::Place;
 use crate::reading::Reading;
 use crate::sandbox_file::{Look, SandboxFile};
 use crate::verdict::Verdict;

@@ -66,7 +66,6 @@ mod masked;
 mod matcher;
 mod paths;
 mod pattern;
-mod place;
 mod reading;
 mod reference;
 mod repository;

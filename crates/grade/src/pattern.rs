@@ -3,12 +3,10 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use expect::{REGEX_TAG, split_regex};
+use expect::{Place, REGEX_TAG, split_regex};
 use model::decode::Problems;
 use model::{Diagnostic, Node};
 use script::{DEFAULT_BUDGET, Regex, RegexError};
-
-use crate::place::Place;
 
 /// Regular expression, and where it is written.
 #[derive(Debug, Clone)]

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use expect::Place;
 use model::decode::{self, Fields, Problems};
 use model::{Diagnostic, Node, NodeKind, nearest};
 
 use crate::call_pattern::{ArgumentPattern, CallPattern, ExpectedValue, Wanted};
 use crate::context::Context;
 use crate::pattern::Pattern;
-use crate::place::Place;
 
 /// Default length at which a displayed captured value is cut, in UTF-16 units.
 const SHOWN_CHARS: usize = 2000;

@@ -1,8 +1,8 @@
 //! Sandbox files that assertions are about.
 
+use expect::Place;
 use model::{Evidence, Need, Probed};
 
-use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::{NO_SANDBOX, Verdict};
 

@@ -1,8 +1,7 @@
 //! Result of a matcher.
 
+use expect::Place;
 use model::{Capture, Detail, Failure, Position, ScoreRange, Status, Trace};
-
-use crate::place::Place;
 
 /// Reason of verdicts without a sandbox.
 pub(crate) const NO_SANDBOX: &str = "the agent worked without a sandbox";

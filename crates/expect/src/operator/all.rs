@@ -1,13 +1,8 @@
 //! `$all`: each expectation is met by some item, in any order.
 
-use serde_json::Value;
-
 use super::contains::one_of;
 use crate::compile::Operator;
-use crate::found::Found;
-use crate::matcher::Matcher;
-use crate::place::Place;
-use crate::rule::{At, Rule};
+use crate::prelude::*;
 use crate::strategy::Strategy;
 
 /// The `$all` operator.

@@ -1,13 +1,9 @@
 //! `$and`: every item holds.
 
 use model::Node;
-use serde_json::Value;
 
 use crate::compile::{Compiler, Operator};
-use crate::found::Found;
-use crate::matcher::Matcher;
-use crate::place::Place;
-use crate::rule::{At, Rule};
+use crate::prelude::*;
 use crate::strategy::{self, Strategy};
 
 /// The `$and` operator.

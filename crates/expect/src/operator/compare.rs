@@ -3,13 +3,9 @@
 use std::cmp::Ordering;
 
 use model::{Node, NodeKind};
-use serde_json::Value;
 
 use crate::compile::{Compiler, Operator};
-use crate::found::{Flaw, Found};
-use crate::place::Place;
-use crate::rule::{At, Rule};
-use crate::value;
+use crate::prelude::*;
 
 /// The `$gt` operator.
 pub const GT: Operator = Operator {

@@ -1,12 +1,8 @@
 //! `$contains`: some item of a list matches.
 
-use serde_json::Value;
-
 use crate::compile::Operator;
-use crate::found::{Flaw, Found, Pass};
-use crate::matcher::Matcher;
-use crate::place::Place;
-use crate::rule::{At, Rule};
+use crate::found::Pass;
+use crate::prelude::*;
 use crate::tried::Tried;
 
 /// The `$contains` operator.

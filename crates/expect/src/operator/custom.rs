@@ -4,17 +4,15 @@ use std::borrow::Cow;
 
 use model::Node;
 use model::decode::Problems;
-use serde_json::Value;
 
 use super::ALL;
 use crate::compile::Compiler;
 use crate::context;
-use crate::found::{Flaw, Found, Pass};
+use crate::found::Pass;
 use crate::host::{Argument, Function, Naming, Trouble};
-use crate::place::Place;
+use crate::prelude::*;
 use crate::returned;
-use crate::rule::{At, Rule, Run};
-use crate::value;
+use crate::rule::Run;
 
 /// Key that separates the expected value from options.
 const VALUE: &str = "$value";

@@ -2,14 +2,10 @@
 
 use model::decode::Fields;
 use model::{Node, NodeKind};
-use serde_json::Value;
 
 use crate::compile::{Compiler, Operator};
-use crate::found::{Flaw, Found};
-use crate::place::Place;
-use crate::rule::{At, Rule};
+use crate::prelude::*;
 use crate::text_diff::TextDiff;
-use crate::value;
 
 /// The `$diff` operator.
 pub const DIFF: Operator =

@@ -1,12 +1,7 @@
 //! `$each`: every item of a list matches.
 
-use serde_json::Value;
-
 use crate::compile::Operator;
-use crate::found::Found;
-use crate::matcher::Matcher;
-use crate::place::Place;
-use crate::rule::{At, Rule};
+use crate::prelude::*;
 use crate::strategy::Strategy;
 
 /// The `$each` operator.

@@ -1,13 +1,9 @@
 //! `$eq` and `$ne`: exactly this value, or any other.
 
 use model::Node;
-use serde_json::Value;
 
 use crate::compile::Operator;
-use crate::found::{Flaw, Found};
-use crate::place::Place;
-use crate::rule::{At, Rule};
-use crate::value;
+use crate::prelude::*;
 
 /// The `$eq` operator.
 pub const EQ: Operator = Operator {

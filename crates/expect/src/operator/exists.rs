@@ -2,13 +2,9 @@
 
 use model::NodeKind;
 use model::decode::Fields;
-use serde_json::Value;
 
 use crate::compile::Operator;
-use crate::found::{Flaw, Found};
-use crate::place::Place;
-use crate::rule::{At, Rule};
-use crate::value;
+use crate::prelude::*;
 
 /// The `$exists` operator.
 pub const EXISTS: Operator = Operator {

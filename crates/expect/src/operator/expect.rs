@@ -1,11 +1,7 @@
 //! `$expect`: an expectation with metadata.
 
-use serde_json::Value;
-
 use crate::compile::Operator;
-use crate::found::Found;
-use crate::matcher::Matcher;
-use crate::rule::{At, Rule};
+use crate::prelude::*;
 
 /// The `$expect` operator.
 pub const EXPECT: Operator = Operator {

@@ -1,15 +1,10 @@
 //! `$expr`: a JavaScript expression decides.
 
-use serde_json::Value;
-
 use crate::compile::Operator;
 use crate::context;
-use crate::found::{Flaw, Found};
 use crate::host::Trouble;
-use crate::place::Place;
+use crate::prelude::*;
 use crate::returned;
-use crate::rule::{At, Rule};
-use crate::value;
 
 /// The `$expr` operator.
 pub const EXPR: Operator = Operator {

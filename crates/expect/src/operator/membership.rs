@@ -1,13 +1,9 @@
 //! `$in` and `$nin`: one of these values, or none of them.
 
 use model::{Node, NodeKind};
-use serde_json::Value;
 
 use crate::compile::{Compiler, Operator};
-use crate::found::{Flaw, Found};
-use crate::place::Place;
-use crate::rule::{At, Rule};
-use crate::value;
+use crate::prelude::*;
 
 /// The `$in` operator.
 pub const IN: Operator = Operator {

@@ -1,14 +1,9 @@
 //! `$not`: the expectation does not hold.
 
-use serde_json::Value;
-
 use crate::compile::Operator;
-use crate::found::{Flaw, Found, Pass};
-use crate::matcher::Matcher;
+use crate::found::Pass;
 use crate::pattern::Denied;
-use crate::place::Place;
-use crate::rule::{At, Rule};
-use crate::value;
+use crate::prelude::*;
 
 /// The `$not` operator.
 pub const NOT: Operator = Operator {

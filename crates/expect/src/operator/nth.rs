@@ -1,14 +1,9 @@
 //! `$nth`, `$first` and `$last`: one item of a list matches.
 
 use model::{Node, NodeKind};
-use serde_json::Value;
 
 use crate::compile::{Compiler, Operator};
-use crate::found::{Flaw, Found};
-use crate::matcher::Matcher;
-use crate::place::Place;
-use crate::rule::{At, Rule};
-use crate::value;
+use crate::prelude::*;
 
 /// Key of the index.
 const INDEX: &str = "$index";

@@ -2,13 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use crate::compile::Operator;
-use crate::found::{Flaw, Found, Pass};
-use crate::matcher::Matcher;
-use crate::place::Place;
-use crate::rule::{At, Rule};
+use crate::found::Pass;
+use crate::prelude::*;
 use crate::tried::{Standing, Tried};
 
 /// The `$sequence` operator.

@@ -5,18 +5,14 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use model::{Node, NodeKind};
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use crate::compile::{Compiler, Operator};
 use crate::context;
-use crate::found::{Flaw, Found};
 use crate::host::{Argument, Function, Trouble};
-use crate::matcher::Matcher;
 use crate::notation::FUNCTION_TAG;
 use crate::path;
-use crate::place::Place;
-use crate::rule::{At, Rule};
-use crate::value;
+use crate::prelude::*;
 
 /// Variables of an expression in `$by`.
 const NAMES: [&str; 7] = ["item", "actual", "index", "array", "data", "input", "ctx"];

@@ -1,12 +1,8 @@
 //! A custom function in place of a value: `(actual, input) => …`.
 
-use serde_json::Value;
-
-use crate::found::{Flaw, Found};
 use crate::host::{Argument, Function, Trouble};
-use crate::place::Place;
+use crate::prelude::*;
 use crate::returned;
-use crate::rule::{At, Rule};
 
 /// Function that judges the value.
 #[derive(Debug)]

@@ -1,9 +1,6 @@
 //! A rule that must not hold: the operand of `$not`, and a penalty.
 
-use serde_json::Value;
-
-use crate::found::Found;
-use crate::rule::{At, Rule};
+use crate::prelude::*;
 
 /// A rule whose failure counts as a success.
 #[derive(Debug)]

@@ -1,13 +1,7 @@
 //! A list: each item must match the value's item at the same position.
 
-use serde_json::Value;
-
 use super::json_text;
-use crate::found::{Flaw, Found};
-use crate::matcher::Matcher;
-use crate::place::Place;
-use crate::rule::{At, Rule};
-use crate::value;
+use crate::prelude::*;
 
 /// Expectations by position.
 #[derive(Debug)]

@@ -2,13 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::json_text;
-use crate::found::{Flaw, Found};
 use crate::host::Host;
-use crate::place::Place;
-use crate::rule::{At, Rule};
+use crate::prelude::*;
 use crate::schema::{Patterns, Schema};
 
 /// Compiled schema.

@@ -4,17 +4,11 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::json_text;
-use crate::found::{Flaw, Found};
 use crate::host::{Host, Invalid, Pattern};
-use crate::matcher::Matcher;
 use crate::notation::split_regex;
 use crate::path;
-use crate::place::Place;
-use crate::rule::{At, Rule};
-use crate::value;
+use crate::prelude::*;
 
 /// Expectations by key.
 #[derive(Debug)]

@@ -1,11 +1,6 @@
 //! A number, a boolean or null: the value must be equal, without any coercion.
 
-use serde_json::Value;
-
-use crate::found::{Flaw, Found};
-use crate::place::Place;
-use crate::rule::{At, Rule};
-use crate::value;
+use crate::prelude::*;
 
 /// Expected value.
 #[derive(Debug)]

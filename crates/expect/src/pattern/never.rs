@@ -1,11 +1,7 @@
 //! Replacement of an invalid expectation, which never matches. An expectation with errors must not be run, and if it
 //! is run all the same, it does not pass.
 
-use serde_json::Value;
-
-use crate::found::{Flaw, Found};
-use crate::place::Place;
-use crate::rule::{At, Rule};
+use crate::prelude::*;
 
 /// Invalid expectation.
 #[derive(Debug)]

@@ -2,13 +2,8 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use crate::found::{Flaw, Found};
 use crate::host::Pattern;
-use crate::place::Place;
-use crate::rule::{At, Rule};
-use crate::value;
+use crate::prelude::*;
 
 /// Regular expression.
 #[derive(Debug)]

@@ -1,12 +1,7 @@
 //! A text: the value contains it, or equals it by the rules of a diff.
 
-use serde_json::Value;
-
-use crate::found::{Flaw, Found};
-use crate::place::Place;
-use crate::rule::{At, Rule};
+use crate::prelude::*;
 use crate::text_diff::TextDiff;
-use crate::value;
 
 /// Text that the value must contain.
 #[derive(Debug)]

@@ -1,12 +1,7 @@
 //! Several rules in one map: several operators, or operators and plain keys. All of them must hold.
 
-use serde_json::Value;
-
-use crate::found::Found;
-use crate::matcher::Matcher;
 use crate::path;
-use crate::place::Place;
-use crate::rule::{At, Rule};
+use crate::prelude::*;
 use crate::strategy::Strategy;
 
 /// Rules that must all hold, each with the name of its operator.

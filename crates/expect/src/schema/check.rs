@@ -26,7 +26,7 @@ pub(super) fn build(
     patterns: &Arc<dyn Patterns>,
 ) -> Result<Validator, ValidationError<'static>> {
     let mut options = jsonschema::options().with_draft(draft).offline();
-    for keyword in EXTENSIONS.iter().copied().chain(["format"]) {
+    for keyword in EXTENSIONS.split(' ').chain(["format"]) {
         options = with(options, keyword, keyword, patterns);
     }
     options = with(options, PATTERN, "pattern", patterns);

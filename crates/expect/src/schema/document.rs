@@ -178,7 +178,7 @@ impl<'a> Document<'a> {
             ("dynamicDefaults", kind) if !matches!(kind, NodeKind::Map(_)) => {
                 self.error(node, format!("`dynamicDefaults` must be a map, not {}", node.kind_name()));
             }
-            _ if key == "transform" || EXTENSIONS.contains(&key) => {
+            _ if key == "transform" || EXTENSIONS.split(' ').any(|known| known == key) => {
                 let Value::Object(beside) = holder.to_json() else { return };
                 let Err(mistake) = check::check(key, &node.to_json(), &beside, self.patterns) else { return };
                 let place = match (&node.kind, mistake.item) {

@@ -60,153 +60,88 @@ pub(super) enum Role {
 
 /// Keywords that are alike, and the drafts that have them.
 pub(super) struct Keywords {
-    names: &'static [&'static str],
+    /// Their names, separated by spaces.
+    names: &'static str,
     pub(super) role: Role,
     pub(super) under: Under,
     pub(super) since: Draft,
     pub(super) until: Draft,
 }
 
-const fn all(role: Role, under: Under, names: &'static [&'static str]) -> Keywords {
+const fn all(role: Role, under: Under, names: &'static str) -> Keywords {
     Keywords { names, role, under, since: Draft4, until: Draft202012 }
 }
 
-const fn some(role: Role, under: Under, since: Draft, until: Draft, names: &'static [&'static str]) -> Keywords {
+const fn some(role: Role, under: Under, since: Draft, until: Draft, names: &'static str) -> Keywords {
     Keywords { names, role, under, since, until }
 }
 
-/// The keywords of ajv-formats and ajv-keywords that hold no schemas and are checked here.
-pub(super) const EXTENSIONS: &[&str] = &[
-    "formatMinimum",
-    "formatMaximum",
-    "formatExclusiveMinimum",
-    "formatExclusiveMaximum",
-    "regexp",
-    "range",
-    "exclusiveRange",
-    "allRequired",
-    "anyRequired",
-    "oneRequired",
-    "patternRequired",
-    "prohibited",
-    "deepRequired",
-    "uniqueItemProperties",
-    "typeof",
-    "instanceof",
-];
+/// The keywords of ajv-formats and ajv-keywords that hold no schemas and are checked here, separated by
+/// spaces.
+pub(super) const EXTENSIONS: &str = "formatMinimum formatMaximum formatExclusiveMinimum formatExclusiveMaximum regexp range exclusiveRange \
+     allRequired anyRequired oneRequired patternRequired prohibited deepRequired uniqueItemProperties typeof \
+     instanceof";
 
 /// The name of `pattern` in documents for the library, whose own check of patterns knows less of ECMAScript.
 pub(super) const PATTERN: &str = "check:pattern";
 
 const KEYWORDS: &[Keywords] = &[
-    all(Role::Names, Under::Nothing, &["$schema", "$ref"]),
-    all(Role::Names, Under::Map, &["definitions", "$defs"]),
-    some(Role::Names, Under::Nothing, Draft4, Draft4, &["id"]),
-    some(Role::Names, Under::Nothing, Draft6, Draft202012, &["$id"]),
-    some(Role::Names, Under::Nothing, Draft201909, Draft202012, &["$anchor"]),
-    some(Role::Names, Under::Nothing, Draft201909, Draft201909, &["$recursiveRef", "$recursiveAnchor"]),
-    some(Role::Names, Under::Nothing, Draft202012, Draft202012, &["$dynamicRef", "$dynamicAnchor"]),
+    all(Role::Names, Under::Nothing, "$schema $ref"),
+    all(Role::Names, Under::Map, "definitions $defs"),
+    some(Role::Names, Under::Nothing, Draft4, Draft4, "id"),
+    some(Role::Names, Under::Nothing, Draft6, Draft202012, "$id"),
+    some(Role::Names, Under::Nothing, Draft201909, Draft202012, "$anchor"),
+    some(Role::Names, Under::Nothing, Draft201909, Draft201909, "$recursiveRef $recursiveAnchor"),
+    some(Role::Names, Under::Nothing, Draft202012, Draft202012, "$dynamicRef $dynamicAnchor"),
     all(
         Role::Restricts,
         Under::Nothing,
-        &[
-            "type",
-            "nullable",
-            "enum",
-            "multipleOf",
-            "maximum",
-            "minimum",
-            "exclusiveMaximum",
-            "exclusiveMinimum",
-            "maxLength",
-            "minLength",
-            "pattern",
-            "format",
-            "maxItems",
-            "minItems",
-            "uniqueItems",
-            "maxProperties",
-            "minProperties",
-            "required",
-        ],
+        "type nullable enum multipleOf maximum minimum exclusiveMaximum exclusiveMinimum maxLength minLength \
+         pattern format maxItems minItems uniqueItems maxProperties minProperties required",
     ),
-    all(Role::Restricts, Under::Schemas, &["additionalProperties", "items", "allOf", "anyOf", "oneOf", "not"]),
-    all(Role::Restricts, Under::Map, &["properties", "patternProperties"]),
-    some(Role::Restricts, Under::Nothing, Draft6, Draft202012, &["const"]),
-    some(Role::Restricts, Under::Schemas, Draft6, Draft202012, &["propertyNames", "contains"]),
-    some(Role::Restricts, Under::Schemas, Draft7, Draft202012, &["if", "then", "else"]),
-    some(Role::Restricts, Under::Map, Draft4, Draft201909, &["dependencies"]),
-    some(Role::Restricts, Under::Schemas, Draft4, Draft201909, &["additionalItems"]),
-    some(
-        Role::Restricts,
-        Under::Nothing,
-        Draft201909,
-        Draft202012,
-        &["dependentRequired", "maxContains", "minContains"],
-    ),
-    some(Role::Restricts, Under::Map, Draft201909, Draft202012, &["dependentSchemas"]),
-    some(Role::Restricts, Under::Schemas, Draft201909, Draft202012, &["unevaluatedProperties", "unevaluatedItems"]),
-    some(Role::Restricts, Under::Schemas, Draft202012, Draft202012, &["prefixItems"]),
+    all(Role::Restricts, Under::Schemas, "additionalProperties items allOf anyOf oneOf not"),
+    all(Role::Restricts, Under::Map, "properties patternProperties"),
+    some(Role::Restricts, Under::Nothing, Draft6, Draft202012, "const"),
+    some(Role::Restricts, Under::Schemas, Draft6, Draft202012, "propertyNames contains"),
+    some(Role::Restricts, Under::Schemas, Draft7, Draft202012, "if then else"),
+    some(Role::Restricts, Under::Map, Draft4, Draft201909, "dependencies"),
+    some(Role::Restricts, Under::Schemas, Draft4, Draft201909, "additionalItems"),
+    some(Role::Restricts, Under::Nothing, Draft201909, Draft202012, "dependentRequired maxContains minContains"),
+    some(Role::Restricts, Under::Map, Draft201909, Draft202012, "dependentSchemas"),
+    some(Role::Restricts, Under::Schemas, Draft201909, Draft202012, "unevaluatedProperties unevaluatedItems"),
+    some(Role::Restricts, Under::Schemas, Draft202012, Draft202012, "prefixItems"),
     // ajv-formats and ajv-keywords
     all(Role::Restricts, Under::Nothing, EXTENSIONS),
-    all(Role::Restricts, Under::Nothing, &["transform", "dynamicDefaults"]),
-    some(Role::Restricts, Under::Nothing, Draft7, Draft202012, &["select"]),
-    some(Role::Restricts, Under::Map, Draft7, Draft202012, &["deepProperties", "selectCases"]),
-    some(Role::Restricts, Under::Schemas, Draft7, Draft202012, &["selectDefault"]),
+    all(Role::Restricts, Under::Nothing, "transform dynamicDefaults"),
+    some(Role::Restricts, Under::Nothing, Draft7, Draft202012, "select"),
+    some(Role::Restricts, Under::Map, Draft7, Draft202012, "deepProperties selectCases"),
+    some(Role::Restricts, Under::Schemas, Draft7, Draft202012, "selectDefault"),
     // For people
     all(
         Role::Informs,
         Under::Nothing,
-        &[
-            "$comment",
-            "$vocabulary",
-            "title",
-            "description",
-            "default",
-            "examples",
-            "readOnly",
-            "writeOnly",
-            "deprecated",
-            "contentMediaType",
-            "contentEncoding",
-            "contentSchema",
-        ],
+        "$comment $vocabulary title description default examples readOnly writeOnly deprecated contentMediaType \
+         contentEncoding contentSchema",
     ),
     // For OpenAPI, editors and generators of code
     all(
         Role::Informs,
         Under::Nothing,
-        &[
-            "example",
-            "discriminator",
-            "xml",
-            "externalDocs",
-            "errorMessage",
-            "markdownDescription",
-            "markdownEnumDescriptions",
-            "enumDescriptions",
-            "enumNames",
-            "deprecationMessage",
-            "defaultSnippets",
-            "propertyOrder",
-            "propertyOrdering",
-            "tsType",
-            "tsEnumNames",
-            "javaType",
-            "additionalPropertiesName",
-        ],
+        "example discriminator xml externalDocs errorMessage markdownDescription markdownEnumDescriptions \
+         enumDescriptions enumNames deprecationMessage defaultSnippets propertyOrder propertyOrdering tsType \
+         tsEnumNames javaType additionalPropertiesName",
     ),
 ];
 
 /// The keyword called `name`, in any draft.
 pub(super) fn keyword(name: &str) -> Option<&'static Keywords> {
-    KEYWORDS.iter().find(|keywords| keywords.names.contains(&name))
+    KEYWORDS.iter().find(|keywords| keywords.names.split(' ').any(|known| known == name))
 }
 
 /// The keyword of `draft` that `written` most likely stands for.
 pub(super) fn nearest_keyword(written: &str, draft: Draft) -> Option<&'static str> {
     let known = KEYWORDS.iter().filter(|keywords| keywords.is_in(draft));
-    nearest(written, known.flat_map(|keywords| keywords.names.iter().copied()))
+    nearest(written, known.flat_map(|keywords| keywords.names.split(' ')))
 }
 
 /// True if a key is a remark by its first letters.

@@ -1,11 +1,9 @@
 //! `agent_finished`: the agent answered, and not with an error.
 
-use model::{Ending, Evidence};
+use model::Ending;
 
-use super::{Assertion, Form};
-use crate::example::{Example, Story, nothing_written};
-use crate::verdict::Verdict;
-use crate::words;
+use super::prelude::*;
+use crate::example::nothing_written;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "agent_finished",

@@ -1,18 +1,9 @@
 //! `branch_created` and `branch_not_created`: the agent created a branch, or did not.
 
-use std::sync::Arc;
-
-use model::{Evidence, Need};
-use serde_json::json;
-
-use super::{Assertion, Field, Form, Parameter, TITLE};
+use super::prelude::*;
 use crate::branch_name::{BranchName, branch_told, wanted};
-use crate::example::{Example, Story, branch_out};
-use crate::matcher::{Judgement, Matcher};
-use crate::reading::Reading;
+use crate::example::branch_out;
 use crate::repository;
-use crate::verdict::Verdict;
-use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "branch_created",

@@ -1,12 +1,9 @@
 //! `budget`: the trial stayed within its budgets, apart from the limits on turns and on all tokens.
 
-use model::{Budget, Ending, Evidence, OnBudget, Overrun};
-use serde_json::json;
+use model::{Budget, Ending, OnBudget, Overrun};
 
-use super::{Assertion, Form};
-use crate::example::{Example, Story, nothing_written};
-use crate::verdict::Verdict;
-use crate::words;
+use super::prelude::*;
+use crate::example::nothing_written;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "budget",

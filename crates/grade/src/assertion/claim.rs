@@ -1,15 +1,9 @@
 //! `claim`: a requirement in natural language.
 
-use std::sync::Arc;
-
-use serde_json::json;
-
-use super::{Assertion, Field, Form, JUDGES, Parameter};
+use super::JUDGES;
+use super::prelude::*;
 use crate::claim::{Setting, compiled};
-use crate::example::{Example, Story, branch_out, commit_on};
-use crate::judge::reading::judges;
-use crate::matcher::Matcher;
-use crate::reading::Reading;
+use crate::example::{branch_out, commit_on};
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "claim",
@@ -35,10 +29,9 @@ pub(super) const ASSERTION: Assertion = Assertion {
 };
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    let judges = judges(reading);
     let (text, place) = reading.required_text("text")?;
     let setting = Setting::of(reading.context.case);
-    let (matcher, warning) = compiled(&text, &place, &setting, judges);
+    let (matcher, warning) = compiled(&text, &place, &setting);
     reading.problems.extend(warning);
     reading.title = Some(text);
     Some(matcher)

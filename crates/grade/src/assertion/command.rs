@@ -1,18 +1,10 @@
 //! `command`: a command that is run in the sandbox after the agent has finished behaves as expected.
 
-use std::sync::Arc;
+use model::{NodeKind, Probed};
 
-use model::{Evidence, Need, NodeKind, Probed};
-use serde_json::json;
-
-use super::{Assertion, Field, Form, Parameter, TITLE};
-use crate::example::{Example, Story};
-use crate::matcher::{Judgement, Matcher};
+use super::prelude::*;
 use crate::pattern::{Pattern, RegexBudget};
-use crate::place::Place;
-use crate::reading::Reading;
-use crate::verdict::{NO_SANDBOX, Verdict};
-use crate::words;
+use crate::verdict::NO_SANDBOX;
 
 /// Default timeout of a command, in milliseconds.
 const TIMEOUT_MS: u64 = 30_000;

@@ -1,18 +1,10 @@
 //! `command_ran` and `command_not_ran`: the agent ran a command, or did not.
 
-use std::sync::Arc;
+use model::{Effect, Trace, TracedCall};
+use serde_json::Value;
 
-use model::{Effect, Evidence, Trace, TracedCall};
-use serde_json::{Value, json};
-
-use super::{Assertion, Field, Form, Parameter, TITLE};
-use crate::example::{Example, Story};
-use crate::matcher::{Judgement, Matcher};
-use crate::place::Place;
-use crate::reading::Reading;
+use super::prelude::*;
 use crate::shell::{self, Simple};
-use crate::verdict::Verdict;
-use crate::words;
 
 /// Number of command lines that a finding shows.
 const SHOWN: usize = 10;

@@ -1,20 +1,13 @@
 //! `commit_created` and `commit_not_created`: the agent created a commit on the branch that is checked out, or none
 //! anywhere.
 
-use std::sync::Arc;
+use model::{Commit, RepositoryChange};
 
-use model::{Commit, Evidence, Need, RepositoryChange};
-use serde_json::json;
-
-use super::{Assertion, Field, Form, Parameter, TITLE};
-use crate::example::{Example, Story, commit, commit_on};
+use super::prelude::*;
+use crate::example::{commit, commit_on};
 use crate::folded;
-use crate::matcher::{Judgement, Matcher};
 use crate::pattern::{Pattern, RegexBudget};
-use crate::reading::Reading;
 use crate::repository;
-use crate::verdict::Verdict;
-use crate::words;
 
 /// Number of commits that a finding shows.
 const SHOWN: usize = 5;

@@ -1,18 +1,7 @@
 //! `contains` and `not_contains`: the answer contains a text, or does not.
 
-use std::sync::Arc;
-
-use model::Evidence;
-use serde_json::json;
-
-use super::{Assertion, Field, Form, Parameter};
-use crate::example::{Example, Story};
+use super::prelude::*;
 use crate::folded;
-use crate::matcher::{Judgement, Matcher};
-use crate::place::Place;
-use crate::reading::Reading;
-use crate::verdict::Verdict;
-use crate::words;
 
 /// Number of characters shown on either side of a text that must not be there.
 const AROUND: usize = 40;

@@ -1,22 +1,18 @@
 //! `expect`: the agent's result matches an expectation of the `$operator` engine.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use expect::{Budget, Data, Expectation, Found, Host, Pass, Rules, Shares, Strict};
 use model::decode::{self, Problems};
-use model::{Arguments, AssertionSpec, Evidence, Node, NodeKind, ScoreRange, Scoring, Spanned, Tally};
-use serde_json::{Value, json};
+use model::{Arguments, AssertionSpec, Node, NodeKind, ScoreRange, Scoring, Spanned, Tally};
+use serde_json::Value;
 use template::Variables;
 
-use super::{Assertion, Field, Form, Parameter};
-use crate::example::{Example, Story};
+use super::prelude::*;
 use crate::given::{self, Wanted};
 use crate::json_source;
-use crate::matcher::{Judgement, Matcher};
-use crate::reading::Reading;
-use crate::verdict::{Matched, Verdict};
+use crate::verdict::Matched;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "expect",
@@ -414,7 +410,7 @@ impl Expect {
             }
             Pass::Unknown => Verdict::undecided(because),
         };
-        verdict.place = crate::place::Place::of_expectation(&place);
+        verdict.place = Some(place).filter(Place::is_in_file);
         verdict.matched = Some(Box::new(Matched {
             key,
             score: found.score,

@@ -1,19 +1,10 @@
 //! `factuality`: the facts that the reply states agree with a reference text.
 
-use std::sync::Arc;
-
-use model::Evidence;
-use serde_json::json;
-
-use super::{Assertion, Field, Form, JUDGES, Parameter};
-use crate::example::{Example, Story};
-use crate::judge::reading::{judges, split};
+use super::JUDGES;
+use super::prelude::*;
+use crate::judge::reading::split;
 use crate::judge::{self, Answer, Judged, Mark, Material, Question, Standing, Votes, is_true, prompt};
-use crate::matcher::{self, Matcher};
-use crate::place::Place;
-use crate::reading::Reading;
-use crate::verdict::Verdict;
-use crate::words;
+use crate::matcher;
 
 /// Maximum number of claims that a finding lists.
 const LISTED: usize = 10;
@@ -64,14 +55,12 @@ struct Factuality {
     truth: String,
     place: Place,
     context: Option<String>,
-    judges: Option<usize>,
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    let judges = judges(reading);
     let context = reading.fields.text("context", reading.problems);
     let (truth, place) = reading.required_text("ground_truth")?;
-    Some(matcher::judged(Factuality { truth, place, context, judges }))
+    Some(matcher::judged(Factuality { truth, place, context }))
 }
 
 impl Judged for Factuality {
@@ -84,7 +73,7 @@ impl Judged for Factuality {
         if let Some(context) = &self.context {
             task.push_str(&format!("\n\nWhat helps to understand it:\n{context}"));
         }
-        Ok(Question { task, criteria: Vec::new(), form: judge::Form::Claims, material, judges: self.judges })
+        Ok(Question { task, criteria: Vec::new(), form: judge::Form::Claims, material })
     }
 
     fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {

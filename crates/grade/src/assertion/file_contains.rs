@@ -1,22 +1,11 @@
 //! `file_contains` and `file_not_contains`: a file in the sandbox, or the answer, contains a text, or does not.
 
-use std::sync::Arc;
-
-use model::{Evidence, Need};
-use serde_json::json;
-
 use super::file_exists::near;
+use super::prelude::*;
 use super::valid_json::OPTIONAL_PATH;
-use super::{Assertion, Field, Form, Parameter, TITLE};
-use crate::example::{Example, Story};
 use crate::folded;
-use crate::matcher::{Judgement, Matcher};
 use crate::pattern::{Pattern, RegexBudget};
-use crate::place::Place;
-use crate::reading::Reading;
 use crate::sandbox_file::{Look, SandboxFile};
-use crate::verdict::Verdict;
-use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "file_contains",

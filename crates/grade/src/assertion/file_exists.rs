@@ -1,16 +1,10 @@
 //! `file_exists` and `file_not_exists`: a file exists in the sandbox, or nothing has its path.
 
-use std::sync::Arc;
+use model::nearest;
 
-use model::{Evidence, Need, nearest};
-use serde_json::json;
-
-use super::{Assertion, Form, PATH, Parameter, TITLE};
-use crate::example::{Example, Story};
-use crate::matcher::{Judgement, Matcher};
-use crate::reading::Reading;
+use super::PATH;
+use super::prelude::*;
 use crate::sandbox_file::{Look, SandboxFile};
-use crate::verdict::Verdict;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "file_exists",

@@ -1,16 +1,10 @@
 //! `file_unchanged`: the agent did not change a file of the sandbox.
 
-use std::sync::Arc;
+use model::Change;
 
-use model::{Change, Evidence, Need};
-use serde_json::json;
-
-use super::{Assertion, Form, PATH, Parameter, TITLE};
-use crate::example::{Example, Story};
-use crate::matcher::{Judgement, Matcher};
-use crate::reading::Reading;
+use super::PATH;
+use super::prelude::*;
 use crate::sandbox_file::{Look, SandboxFile};
-use crate::verdict::Verdict;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "file_unchanged",

@@ -1,17 +1,7 @@
 //! `git_clean`: the agent did not leave uncommitted changes.
 
-use std::sync::Arc;
-
-use model::{Evidence, Need};
-use serde_json::json;
-
-use super::{Assertion, Form, Parameter, TITLE};
-use crate::example::{Example, Story};
-use crate::matcher::{Judgement, Matcher};
-use crate::reading::Reading;
+use super::prelude::*;
 use crate::repository;
-use crate::verdict::Verdict;
-use crate::words;
 
 /// Number of lines that a finding shows.
 const SHOWN: usize = 20;

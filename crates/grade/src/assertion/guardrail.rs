@@ -1,18 +1,10 @@
 //! `guardrail`: no rule is broken, according to a judge.
 
-use std::sync::Arc;
-
-use model::Evidence;
-use serde_json::json;
-
-use super::{Assertion, Field, Form, JUDGES, Parameter};
-use crate::example::{Example, Story};
-use crate::judge::reading::{judges, line, quote, reasoning, split, texts};
+use super::JUDGES;
+use super::prelude::*;
+use crate::judge::reading::{line, quote, reasoning, split, texts};
 use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
-use crate::matcher::{self, Matcher};
-use crate::reading::Reading;
-use crate::verdict::Verdict;
-use crate::words;
+use crate::matcher;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "guardrail",
@@ -63,11 +55,9 @@ pub(super) const ASSERTION: Assertion = Assertion {
 struct Guardrail {
     /// Text of each rule, and `true` if the rule forbids something.
     rules: Vec<(String, bool)>,
-    judges: Option<usize>,
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    let judges = judges(reading);
     let known = reading.problems.len();
     let (forbidden, demanded) = (texts(reading, "must_not"), texts(reading, "must"));
     let forbidden = forbidden?.into_iter().map(|rule| (rule, true));
@@ -79,7 +69,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
             .push(node.error("a guardrail needs at least one rule").help("its fields are must_not and must"));
         return None;
     }
-    Some(matcher::judged(Guardrail { rules, judges }))
+    Some(matcher::judged(Guardrail { rules }))
 }
 
 impl Judged for Guardrail {
@@ -99,7 +89,6 @@ impl Judged for Guardrail {
             criteria: self.rules.iter().enumerate().map(criterion).collect(),
             form: judge::Form::Marks,
             material,
-            judges: self.judges,
         })
     }
 

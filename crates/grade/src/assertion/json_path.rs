@@ -1,21 +1,13 @@
 //! `json_path` and `json_path_not_exists`: a part of a JSON document exists and has the expected value, or does not
 //! exist.
 
-use std::sync::Arc;
+use model::nearest;
+use serde_json::Value;
 
-use model::{Evidence, Need, nearest};
-use serde_json::{Value, json};
-
+use super::prelude::*;
 use super::valid_json::OPTIONAL_PATH;
-use super::{Assertion, Field, Form, Parameter, TITLE};
-use crate::example::{Example, Story};
 use crate::json_path::{JsonPath, Missing};
 use crate::json_source::{Found, JsonSource};
-use crate::matcher::{Judgement, Matcher};
-use crate::place::Place;
-use crate::reading::Reading;
-use crate::verdict::Verdict;
-use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "json_path",

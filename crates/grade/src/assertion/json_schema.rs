@@ -1,20 +1,12 @@
 //! `json_schema`: the answer is JSON that conforms to a schema.
 
-use std::sync::Arc;
-
 use expect::schema::{Patterns, Schema, SchemaError};
-use model::{Evidence, NodeKind};
+use model::NodeKind;
 use script::{DEFAULT_BUDGET, Regex};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Assertion, Field, Form, Parameter};
-use crate::example::{Example, Story};
+use super::prelude::*;
 use crate::given;
-use crate::matcher::{Judgement, Matcher};
-use crate::place::Place;
-use crate::reading::Reading;
-use crate::verdict::Verdict;
-use crate::words;
 
 /// Number of mismatches that a finding lists in addition to the first.
 const TOLD: usize = 8;

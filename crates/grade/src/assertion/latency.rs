@@ -1,16 +1,6 @@
 //! `latency`: the reply did not take longer than a limit.
 
-use std::sync::Arc;
-
-use model::Evidence;
-use serde_json::json;
-
-use super::{Assertion, Field, Form, Parameter};
-use crate::example::{Example, Story};
-use crate::matcher::{Judgement, Matcher};
-use crate::place::Place;
-use crate::reading::Reading;
-use crate::verdict::Verdict;
+use super::prelude::*;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "latency",

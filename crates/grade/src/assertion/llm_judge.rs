@@ -1,19 +1,12 @@
 //! `llm_judge`: a judge scores the reply by a criterion.
 
-use std::sync::Arc;
+use model::Diagnostic;
 
-use model::{Diagnostic, Evidence};
-use serde_json::json;
-
-use super::{Assertion, Field, Form, JUDGES, Parameter};
-use crate::example::{Example, Story};
-use crate::judge::reading::{judges, points, quote, reasoning, split};
+use super::JUDGES;
+use super::prelude::*;
+use crate::judge::reading::{points, quote, reasoning, split};
 use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
-use crate::matcher::{self, Matcher};
-use crate::place::Place;
-use crate::reading::Reading;
-use crate::verdict::Verdict;
-use crate::words;
+use crate::matcher;
 
 /// Default for the highest score.
 const SCALE: u64 = 5;
@@ -69,16 +62,14 @@ struct LlmJudge {
     place: Place,
     threshold: f64,
     scale: u64,
-    judges: Option<usize>,
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    let judges = judges(reading);
     let criteria = reading.required_text("criteria");
     let scale = scale(reading);
     let threshold = threshold(reading, scale);
     let (criteria, place) = criteria?;
-    Some(matcher::judged(LlmJudge { criteria, place, threshold: threshold?, scale: scale?, judges }))
+    Some(matcher::judged(LlmJudge { criteria, place, threshold: threshold?, scale: scale? }))
 }
 
 fn scale(reading: &mut Reading<'_>) -> Option<u64> {
@@ -125,7 +116,6 @@ impl Judged for LlmJudge {
             criteria: vec![Criterion::new(0, self.criteria.as_str(), Quoted::Always)],
             form: judge::Form::Scores(self.scale),
             material,
-            judges: self.judges,
         })
     }
 

@@ -24,6 +24,7 @@ mod no_tool_called;
 mod no_unanswered_questions;
 mod output_contains;
 mod output_is_question;
+mod prelude;
 pub(crate) mod pushed;
 mod request_check;
 pub(crate) mod review_request_created;
@@ -211,6 +212,11 @@ impl Assertion {
     /// True if its field `text` is its title.
     pub(crate) fn has_caption(&self) -> bool {
         self.fields.contains(&TITLE)
+    }
+
+    /// True if it has the field `judges`.
+    pub(crate) fn has_judges(&self) -> bool {
+        self.fields.contains(&JUDGES)
     }
 
     /// True if it is in people's words.

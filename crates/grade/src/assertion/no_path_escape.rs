@@ -1,19 +1,10 @@
 //! `no_path_escape`: the agent stayed in its working directory.
 
-use std::sync::Arc;
-
-use model::{Certainty, Evidence, ToolCall, Touch, tool};
-use serde_json::json;
-
-use super::{Assertion, Field, Form, Parameter};
-use crate::example::{Example, Story};
-use crate::matcher::{Judgement, Matcher};
-use crate::paths;
-use crate::place::Place;
-use crate::reading::Reading;
-use crate::verdict::Verdict;
-use crate::words;
 use model::decode;
+use model::{Certainty, ToolCall, Touch, tool};
+
+use super::prelude::*;
+use crate::paths;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "no_path_escape",

@@ -1,18 +1,9 @@
 //! `no_tool_called`: a tool was not called, or not with such arguments.
 
-use std::sync::Arc;
-
-use model::Evidence;
-use serde_json::json;
-
-use super::{ARGS_MATCH, Assertion, Form, Parameter, TOOL};
-use crate::call_pattern::{CallPattern, Fit};
-use crate::example::{Example, Story};
-use crate::matcher::{Judgement, Matcher};
+use super::prelude::*;
+use super::{ARGS_MATCH, TOOL};
+use crate::call_pattern::CallPattern;
 use crate::pattern::RegexBudget;
-use crate::reading::Reading;
-use crate::verdict::Verdict;
-use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "no_tool_called",
@@ -62,10 +53,10 @@ impl Matcher for NoToolCalled {
         let mut matching = Vec::new();
         let mut unknown = None;
         for (at, traced) in trace.calls.iter().enumerate() {
-            match self.unwanted.fit(&traced.call, &regex_budget) {
-                Fit::Yes => matching.push(at),
-                Fit::No => {}
-                Fit::Unknown(error) => unknown = unknown.or(Some((at, error))),
+            match self.unwanted.fits(&traced.call, &regex_budget) {
+                Ok(true) => matching.push(at),
+                Ok(false) => {}
+                Err(error) => unknown = unknown.or(Some((at, error))),
             }
         }
         let place = self.unwanted.most_telling_place();

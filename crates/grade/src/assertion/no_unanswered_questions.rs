@@ -1,12 +1,9 @@
 //! `no_unanswered_questions`: every question that the agent asked had a prepared answer.
 
-use model::{Evidence, Position, Question};
-use serde_json::json;
+use model::{Position, Question};
 
-use super::{Assertion, Form};
-use crate::example::{Example, Story, nothing_written};
-use crate::verdict::Verdict;
-use crate::words;
+use super::prelude::*;
+use crate::example::nothing_written;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "no_unanswered_questions",

@@ -1,18 +1,11 @@
 //! `output_contains` and `matches`: the last answer matches a regular expression. `matches` also reads it as written
 //! in code, with slashes and flags.
 
-use std::sync::Arc;
-
-use model::{Evidence, Position};
+use model::Position;
 use script::Regex;
-use serde_json::json;
 
-use super::{Assertion, Field, Form, Parameter};
-use crate::example::{Example, Story};
-use crate::matcher::{Judgement, Matcher};
+use super::prelude::*;
 use crate::pattern::{Pattern, RegexBudget};
-use crate::verdict::Verdict;
-use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "output_contains",

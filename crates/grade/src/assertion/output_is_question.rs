@@ -1,18 +1,10 @@
 //! `output_is_question`: the last reply asks the user a question.
 
-use std::sync::Arc;
-
-use model::Evidence;
-use serde_json::json;
-
-use super::{Assertion, Field, Form, JUDGES, Parameter};
-use crate::example::{Example, Story};
-use crate::judge::reading::{judges, quote, reasoning, split};
+use super::JUDGES;
+use super::prelude::*;
+use crate::judge::reading::{quote, reasoning, split};
 use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
-use crate::matcher::{self, Matcher};
-use crate::reading::Reading;
-use crate::verdict::Verdict;
-use crate::words;
+use crate::matcher;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "output_is_question",
@@ -47,13 +39,11 @@ pub(super) const ASSERTION: Assertion = Assertion {
 #[derive(Debug)]
 struct OutputIsQuestion {
     expected: bool,
-    judges: Option<usize>,
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    let judges = judges(reading);
     let expected = reading.fields.boolean("expected", reading.problems).unwrap_or(true);
-    Some(matcher::judged(OutputIsQuestion { expected, judges }))
+    Some(matcher::judged(OutputIsQuestion { expected }))
 }
 
 impl Judged for OutputIsQuestion {
@@ -70,7 +60,6 @@ impl Judged for OutputIsQuestion {
             criteria: vec![criterion],
             form: judge::Form::Marks,
             material,
-            judges: self.judges,
         })
     }
 

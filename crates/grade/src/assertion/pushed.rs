@@ -1,19 +1,12 @@
 //! `pushed` and `not_pushed`: the agent pushed a branch with all its commits, or pushed nothing.
 
-use std::sync::Arc;
-
-use model::{Evidence, Need, RepositoryChange};
-use serde_json::json;
+use model::RepositoryChange;
 
 use super::branch_created::{NAME, PATTERN};
-use super::{Assertion, Form, Parameter, TITLE};
+use super::prelude::*;
 use crate::branch_name::{BranchName, branch_told};
-use crate::example::{Example, Story, branch_out, commit_on, push_to};
-use crate::matcher::{Judgement, Matcher};
-use crate::reading::Reading;
+use crate::example::{branch_out, commit_on, push_to};
 use crate::repository::{self, Push, Seen, short};
-use crate::verdict::Verdict;
-use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "pushed",

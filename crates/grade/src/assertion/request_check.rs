@@ -1,11 +1,7 @@
 //! `request_check`: the requests that the agent sent to its model are those that the scripted model expects.
 
-use model::Evidence;
-
-use super::{Assertion, Form};
-use crate::example::{Example, Story, nothing_written};
-use crate::verdict::Verdict;
-use crate::words;
+use super::prelude::*;
+use crate::example::nothing_written;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "request_check",

@@ -1,20 +1,13 @@
 //! `review_request_created` and `review_request_not_created`: the agent opened a pull request or a merge request, or
 //! did not.
 
-use std::sync::Arc;
+use model::{RepositoryChange, ReviewRequest, is_folder};
 
-use model::{Evidence, Need, RepositoryChange, ReviewRequest, is_folder};
-use serde_json::json;
-
-use super::{Assertion, Field, Form, Parameter, TITLE};
+use super::prelude::*;
 use crate::branch_name::BranchName;
-use crate::example::{Example, Story, branch_out, open_request, push_to};
+use crate::example::{branch_out, open_request, push_to};
 use crate::glob;
-use crate::matcher::{Judgement, Matcher};
-use crate::reading::Reading;
 use crate::repository;
-use crate::verdict::Verdict;
-use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "review_request_created",

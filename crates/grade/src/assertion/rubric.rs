@@ -1,18 +1,12 @@
 //! `rubric`: several criteria, each judged separately.
 
-use std::sync::Arc;
+use model::{Node, NodeKind, decode};
 
-use model::{Evidence, Node, NodeKind, decode};
-use serde_json::json;
-
-use super::{Assertion, Field, Form, JUDGES, Parameter};
-use crate::example::{Example, Story};
-use crate::judge::reading::{judges, line, points, split};
+use super::JUDGES;
+use super::prelude::*;
+use crate::judge::reading::{line, points, split};
 use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
-use crate::matcher::{self, Matcher};
-use crate::reading::Reading;
-use crate::verdict::Verdict;
-use crate::words;
+use crate::matcher;
 
 /// Maximum number of criteria of a rubric. With more, a judge becomes careless.
 const MOST: usize = 50;
@@ -74,7 +68,6 @@ struct Rubric {
     rows: Vec<Row>,
     pass: Pass,
     expected: Option<String>,
-    judges: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -93,11 +86,10 @@ enum Pass {
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    let judges = judges(reading);
     let expected = reading.fields.text("expected", reading.problems);
     let rows = rows(reading);
     let pass = pass(reading, rows.as_deref());
-    Some(matcher::judged(Rubric { rows: rows?, pass: pass?, expected, judges }))
+    Some(matcher::judged(Rubric { rows: rows?, pass: pass?, expected }))
 }
 
 fn rows(reading: &mut Reading<'_>) -> Option<Vec<Row>> {
@@ -168,7 +160,6 @@ impl Judged for Rubric {
             criteria: self.rows.iter().enumerate().map(criterion).collect(),
             form: judge::Form::Marks,
             material,
-            judges: self.judges,
         })
     }
 

@@ -1,18 +1,10 @@
 //! `sentiment`: the reply has a certain tone.
 
-use std::sync::Arc;
-
-use model::Evidence;
-use serde_json::json;
-
-use super::{Assertion, Field, Form, JUDGES, Parameter};
-use crate::example::{Example, Story};
-use crate::judge::reading::{judges, points, quote, reasoning, split};
+use super::JUDGES;
+use super::prelude::*;
+use crate::judge::reading::{points, quote, reasoning, split};
 use crate::judge::{self, Criterion, Judged, Mark, Material, Question, Quoted, Votes, prompt};
-use crate::matcher::{self, Matcher};
-use crate::place::Place;
-use crate::reading::Reading;
-use crate::verdict::Verdict;
+use crate::matcher;
 
 /// Scale of tones, and the lowest score at which a tone counts as present.
 const SCALE: u64 = 5;
@@ -49,13 +41,11 @@ pub(super) const ASSERTION: Assertion = Assertion {
 struct Sentiment {
     expected: String,
     place: Place,
-    judges: Option<usize>,
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    let judges = judges(reading);
     let (expected, place) = reading.required_text("expected")?;
-    Some(matcher::judged(Sentiment { expected, place, judges }))
+    Some(matcher::judged(Sentiment { expected, place }))
 }
 
 /// Returns the score. If the judge says that the tone is as wanted, the score is at least `THERE`, whatever the
@@ -77,7 +67,6 @@ impl Judged for Sentiment {
             criteria: vec![criterion],
             form: judge::Form::MarksAndScores(SCALE),
             material,
-            judges: self.judges,
         })
     }
 

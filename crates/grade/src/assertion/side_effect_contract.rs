@@ -1,17 +1,11 @@
 //! `side_effect_contract`: the agent left behind only permitted changes.
 
-use std::sync::Arc;
+use model::{Change, RepositoryChange, SideEffectContract, Status};
 
-use model::{Change, Evidence, Need, RepositoryChange, SideEffectContract, Status};
-use serde_json::json;
-
-use super::{Assertion, Field, Form, Parameter, TITLE};
-use crate::example::{Example, Story, branch_out, push_to};
-use crate::matcher::{Judgement, Matcher};
-use crate::reading::Reading;
+use super::prelude::*;
+use crate::example::{branch_out, push_to};
 use crate::repository::{self, Seen};
-use crate::verdict::{NO_SANDBOX, Verdict};
-use crate::words;
+use crate::verdict::NO_SANDBOX;
 
 /// Title of the check of a case's contract.
 pub(crate) const CONTRACT_TITLE: &str = "The run respected its side-effect contract";

@@ -1,18 +1,9 @@
 //! `skill_used`, `sub_agent_used` and their negations: the agent used a skill or a sub-agent, or did not.
 
-use std::sync::Arc;
+use model::{Definition, Trace};
 
-use model::{Definition, Evidence, Trace};
-use serde_json::json;
-
-use super::{Assertion, Field, Form, Parameter};
-use crate::example::{Example, Story};
-use crate::matcher::{Judgement, Matcher};
-use crate::place::Place;
-use crate::reading::Reading;
+use super::prelude::*;
 use crate::skill_use::{delegates, failed_delegation, failed_use, first_delegation, first_use, used};
-use crate::verdict::Verdict;
-use crate::words;
 
 pub(super) const SKILL_USED: Assertion = Assertion {
     name: "skill_used",

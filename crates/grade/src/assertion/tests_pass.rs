@@ -1,37 +1,14 @@
 //! `tests_pass`: the tests of the agent's project pass.
 
-use std::sync::Arc;
-
-use model::{Effect, Evidence, Trace};
-use serde_json::json;
+use model::{Effect, Trace};
 
 use super::command::Command;
 use super::command_ran::{Line, shell_calls};
-use super::{Assertion, Field, Form, Parameter, TITLE};
-use crate::example::{Example, Story};
-use crate::matcher::{Judgement, Matcher};
-use crate::reading::Reading;
+use super::prelude::*;
 use crate::shell::{self, Simple, Then};
-use crate::verdict::Verdict;
-use crate::words;
 
 /// Programs that always run tests.
-const RUNNERS: [&str; 14] = [
-    "pytest",
-    "py.test",
-    "unittest",
-    "tox",
-    "nox",
-    "jest",
-    "vitest",
-    "mocha",
-    "ava",
-    "rspec",
-    "phpunit",
-    "ctest",
-    "bats",
-    "playwright",
-];
+const RUNNERS: &str = "pytest py.test unittest tox nox jest vitest mocha ava rspec phpunit ctest bats playwright";
 
 /// Programs that run tests if followed by one of `WORDS`.
 const WITH_WORD: [&str; 22] = [
@@ -130,7 +107,9 @@ fn is_run(words: &[String]) -> bool {
     let Some((program, rest)) = words.split_first() else { return false };
     let name = program.rsplit('/').next().unwrap_or(program);
     let is_word = |word: &String| WORDS.contains(&word.as_str()) || word.starts_with("test:");
-    RUNNERS.contains(&name) || (WITH_WORD.contains(&name) && rest.iter().take(3).any(is_word)) || is_script(program)
+    RUNNERS.split(' ').any(|known| known == name)
+        || (WITH_WORD.contains(&name) && rest.iter().take(3).any(is_word))
+        || is_script(program)
 }
 
 /// True if the program is a script of the project that runs tests: `test.sh`, `./run-tests`, `scripts/test_all.py`.

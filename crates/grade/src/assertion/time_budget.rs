@@ -1,12 +1,9 @@
 //! `time_budget`: the agent finished before the timeout.
 
-use model::{Ending, Evidence, Trace};
-use serde_json::json;
+use model::{Ending, Trace};
 
-use super::{Assertion, Form};
-use crate::example::{Example, Story, nothing_written};
-use crate::verdict::Verdict;
-use crate::words;
+use super::prelude::*;
+use crate::example::nothing_written;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "time_budget",

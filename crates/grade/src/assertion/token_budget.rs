@@ -1,12 +1,9 @@
 //! `token_budget`: the agent stayed within its token limit.
 
-use model::{Budget, Ending, Evidence};
-use serde_json::json;
+use model::{Budget, Ending};
 
-use super::{Assertion, Form};
-use crate::example::{Example, Story, nothing_written};
-use crate::verdict::Verdict;
-use crate::words;
+use super::prelude::*;
+use crate::example::nothing_written;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "token_budget",

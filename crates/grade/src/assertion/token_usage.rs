@@ -1,17 +1,6 @@
 //! `token_usage`: the agent used at most a number of tokens.
 
-use std::sync::Arc;
-
-use model::Evidence;
-use serde_json::json;
-
-use super::{Assertion, Field, Form, Parameter};
-use crate::example::{Example, Story};
-use crate::matcher::{Judgement, Matcher};
-use crate::place::Place;
-use crate::reading::Reading;
-use crate::verdict::Verdict;
-use crate::words;
+use super::prelude::*;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "token_usage",

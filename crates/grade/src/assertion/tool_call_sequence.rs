@@ -1,18 +1,11 @@
 //! `tool_call_sequence`: tools were called in an order, with any other calls between them.
 
-use std::sync::Arc;
+use model::{Capture, decode};
 
-use model::{Capture, Evidence, decode};
-use serde_json::json;
-
-use super::{Assertion, CAPTURE_MAX_CHARS, Field, Form, Parameter};
-use crate::call_pattern::{CallPattern, Fit, missed};
-use crate::example::{Example, Story};
-use crate::matcher::{Judgement, Matcher};
+use super::CAPTURE_MAX_CHARS;
+use super::prelude::*;
+use crate::call_pattern::{CallPattern, missed};
 use crate::pattern::RegexBudget;
-use crate::reading::Reading;
-use crate::verdict::Verdict;
-use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "tool_call_sequence",
@@ -106,10 +99,10 @@ impl ToolCallSequence {
         let mut cursor = 0;
         for step in &self.steps {
             let next = (cursor..evidence.trace.calls.len()).find(|&at| {
-                match step.wanted.fit(&evidence.trace.calls[at].call, regex_budget) {
-                    Fit::Yes => true,
-                    Fit::No => false,
-                    Fit::Unknown(error) => {
+                match step.wanted.fits(&evidence.trace.calls[at].call, regex_budget) {
+                    Ok(true) => true,
+                    Ok(false) => false,
+                    Err(error) => {
                         found.unknown.get_or_insert((at, error));
                         unknown_fits
                     }
@@ -166,7 +159,7 @@ impl Matcher for ToolCallSequence {
             .map(|(step, at)| format!("step {} is call {}, {}", step + 1, at + 1, trace.calls[*at].call.summary()));
         let earlier = (0..cursor)
             .rev()
-            .find(|&at| !found.calls.contains(&at) && wanted.fit(&trace.calls[at].call, &regex_budget) == Fit::Yes);
+            .find(|&at| !found.calls.contains(&at) && wanted.fits(&trace.calls[at].call, &regex_budget) == Ok(true));
         let actual = match earlier {
             Some(at) => format!("call {} would match step {}, but comes too early", at + 1, reached + 1),
             None => miss.actual.clone(),

@@ -1,19 +1,9 @@
 //! `tool_called`: a tool was called, optionally with certain arguments and at a certain position.
 
-use std::sync::Arc;
-
-use model::Evidence;
-use serde_json::json;
-
-use super::{ARGS_MATCH, Assertion, CAPTURE, CAPTURE_MAX_CHARS, Field, Form, Parameter, TOOL};
-use crate::call_pattern::{CallPattern, Fit, missed};
-use crate::example::{Example, Story};
-use crate::matcher::{Judgement, Matcher};
+use super::prelude::*;
+use super::{ARGS_MATCH, CAPTURE, CAPTURE_MAX_CHARS, TOOL};
+use crate::call_pattern::{CallPattern, missed};
 use crate::pattern::RegexBudget;
-use crate::place::Place;
-use crate::reading::Reading;
-use crate::verdict::Verdict;
-use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "tool_called",
@@ -91,14 +81,14 @@ impl Matcher for ToolCalled {
         let mut unknown = None;
         for &at in &candidates {
             let call = &trace.calls[at].call;
-            match self.wanted.fit(call, &regex_budget) {
-                Fit::Yes => {
+            match self.wanted.fits(call, &regex_budget) {
+                Ok(true) => {
                     let mut verdict = Verdict::met(format!("call {}: {}", at + 1, call.summary()));
                     verdict.captures = CallPattern::captures(&self.capture, call, self.shown_chars, None);
                     return Ok(verdict.place(self.wanted.most_telling_place()).at_call(trace, at));
                 }
-                Fit::No => {}
-                Fit::Unknown(error) => unknown = unknown.or(Some((at, error))),
+                Ok(false) => {}
+                Err(error) => unknown = unknown.or(Some((at, error))),
             }
         }
         if let Some((at, error)) = unknown {
@@ -122,7 +112,7 @@ impl Matcher for ToolCalled {
                     miss.actual.clone(),
                 );
                 let elsewhere =
-                    of_tool.iter().find(|&&at| self.wanted.fit(&trace.calls[at].call, &regex_budget) == Fit::Yes);
+                    of_tool.iter().find(|&&at| self.wanted.fits(&trace.calls[at].call, &regex_budget) == Ok(true));
                 let elsewhere = elsewhere.and_then(|at| {
                     let index = of_tool.iter().position(|other| other == at)?;
                     Some(format!("call {} matches, at index {index}", at + 1))

@@ -1,12 +1,9 @@
 //! `turn_budget`: the agent finished within `max_turns`.
 
-use model::{Budget, Ending, Evidence};
-use serde_json::json;
+use model::{Budget, Ending};
 
-use super::{Assertion, Form};
-use crate::example::{Example, Story, nothing_written};
-use crate::verdict::Verdict;
-use crate::words;
+use super::prelude::*;
+use crate::example::nothing_written;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "turn_budget",

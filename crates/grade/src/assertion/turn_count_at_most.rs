@@ -1,17 +1,8 @@
 //! `turn_count_at_most`: the agent took at most a number of turns.
 
-use std::sync::Arc;
+use model::Position;
 
-use model::{Evidence, Position};
-use serde_json::json;
-
-use super::{Assertion, Field, Form, Parameter};
-use crate::example::{Example, Story};
-use crate::matcher::{Judgement, Matcher};
-use crate::place::Place;
-use crate::reading::Reading;
-use crate::verdict::Verdict;
-use crate::words;
+use super::prelude::*;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "turn_count_at_most",

@@ -1,16 +1,7 @@
 //! `valid_json`: the answer, or a file, is valid JSON.
 
-use std::sync::Arc;
-
-use model::{Evidence, Need};
-use serde_json::json;
-
-use super::{Assertion, Field, Form, Parameter, TITLE};
-use crate::example::{Example, Story};
+use super::prelude::*;
 use crate::json_source::{Found, JsonSource};
-use crate::matcher::{Judgement, Matcher};
-use crate::reading::Reading;
-use crate::verdict::Verdict;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "valid_json",

@@ -15,11 +15,10 @@ pub(super) struct JudgedClaim {
     text: String,
     setting: Setting,
     quoted: Quoted,
-    judges: Option<usize>,
 }
 
 impl JudgedClaim {
-    pub fn new(text: &str, setting: &Setting, judges: Option<usize>) -> Self {
+    pub fn new(text: &str, setting: &Setting) -> Self {
         // A quote cannot show that something is absent.
         let says_no = |token: &Token| match token {
             Token::Word(Word::Not | Word::Subject(Subject::Nothing), _) => true,
@@ -27,7 +26,7 @@ impl JudgedClaim {
             _ => false,
         };
         let quoted = if tokens(text).iter().any(says_no) { Quoted::WhenViolated } else { Quoted::WhenMet };
-        Self { text: text.to_owned(), setting: setting.clone(), quoted, judges }
+        Self { text: text.to_owned(), setting: setting.clone(), quoted }
     }
 }
 
@@ -51,7 +50,6 @@ impl Judged for JudgedClaim {
             criteria: vec![Criterion::new(0, self.text.as_str(), self.quoted)],
             form: Form::Marks,
             material: material.with_sandbox(evidence, self.setting.skill.as_deref()),
-            judges: self.judges,
         })
     }
 

@@ -14,6 +14,7 @@ mod word;
 
 use std::sync::Arc;
 
+use expect::Place;
 use model::{Case, Diagnostic, Evidence, Need, Status};
 
 use self::content::{FileContent, OutputContent, Texts};
@@ -30,7 +31,6 @@ use crate::assertion::valid_json::ValidJson;
 use crate::branch_name::BranchName;
 use crate::json_source::JsonSource;
 use crate::matcher::{self, Judgement, Matcher};
-use crate::place::Place;
 use crate::sandbox_file::SandboxFile;
 use crate::verdict::Verdict;
 
@@ -64,12 +64,7 @@ impl Setting {
 }
 
 /// Compiles `text`, and returns a note for the user about the result.
-pub(crate) fn compiled(
-    text: &str,
-    place: &Place,
-    setting: &Setting,
-    judges: Option<usize>,
-) -> (Arc<dyn Matcher>, Option<Diagnostic>) {
+pub(crate) fn compiled(text: &str, place: &Place, setting: &Setting) -> (Arc<dyn Matcher>, Option<Diagnostic>) {
     let meant = understood(text);
     let is_turned = setting.is_turned && meant.iter().flatten().any(Part::is_turnable);
     let parts =
@@ -85,7 +80,7 @@ pub(crate) fn compiled(
              commit was created`, or write what must not happen",
         )
     });
-    (matcher::judged(JudgedClaim::new(text, setting, judges)), warning)
+    (matcher::judged(JudgedClaim::new(text, setting)), warning)
 }
 
 /// Claim that was compiled to typed assertions, all of which must hold.

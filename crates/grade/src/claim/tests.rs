@@ -245,7 +245,7 @@ fn the_skill_that_is_installed_is_no_file_of_the_agents() {
     let text = |text: &str| {
         let setting = Setting { skill: Some("greet".into()), ..Setting::default() };
         let place = Place::of(&crate::yaml::list_item(&json!({"id": "a"}), "a.yaml"));
-        compiled(text, &place, &setting, None).0.verdict(&Story::new().files(&files).evidence()).status
+        compiled(text, &place, &setting).0.verdict(&Story::new().files(&files).evidence()).status
     };
     assert_eq!(text("The file `notes.md` exists"), Status::Unmet);
     assert_eq!(text("The file `other.md` exists"), Status::Met);
@@ -370,7 +370,7 @@ mod anything {
                 let node = crate::yaml::list_item(&json!({"id": "a"}), "a.yaml");
                 for is_turned in [false, true] {
                     let setting = Setting { is_turned, ..Setting::default() };
-                    let (matcher, _) = compiled(&text, &Place::of(&node), &setting, None);
+                    let (matcher, _) = compiled(&text, &Place::of(&node), &setting);
                     matcher.verdict(&evidence);
                 }
             }

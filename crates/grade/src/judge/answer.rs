@@ -234,7 +234,6 @@ mod tests {
             criteria: vec![Criterion::new(0, "polite", Quoted::WhenMet), Criterion::new(1, "brief", Quoted::Always)],
             form,
             material: Material::of(&Story::new().answer("With pleasure, it is done.").evidence()),
-            judges: None,
         }
     }
 

@@ -113,39 +113,36 @@ impl Judge {
         Self { is_script: true, cache: None, ..self }
     }
 
-    /// Returns the answers of all judges to each of `questions`, in their order.
-    pub(crate) async fn hear(&self, questions: impl Iterator<Item = &Question>) -> Vec<Heard> {
-        let questions: Vec<(Question, usize)> = questions.map(|question| self.prepared(question)).collect();
-        let asked: Vec<(&Question, usize)> =
-            questions.iter().flat_map(|(question, judges)| (0..*judges).map(move |judge| (question, judge))).collect();
-        let is_alone = |question: &Question| self.panel_of(question) == 1;
+    /// Returns the answers of all judges to each of `questions`, in their order. A question comes with the number of
+    /// judges that its assertion asks for.
+    pub(crate) async fn hear(&self, questions: impl Iterator<Item = (&Question, Option<usize>)>) -> Vec<Heard> {
+        let questions: Vec<(Question, usize)> =
+            questions.map(|(question, judges)| (self.prepared(question), judges.unwrap_or(self.panel))).collect();
+        let votes = questions
+            .iter()
+            .flat_map(|(question, judges)| (0..*judges).map(move |judge| self.vote(question, judge, *judges == 1)));
         let votes = if self.is_script {
-            let mut votes = Vec::with_capacity(asked.len());
-            for (question, judge) in asked {
-                votes.push(self.vote(question, judge, is_alone(question)).await);
+            let mut answered = Vec::new();
+            for vote in votes {
+                answered.push(vote.await);
             }
-            votes
+            answered
         } else {
-            join_all(asked.into_iter().map(|(question, judge)| self.vote(question, judge, is_alone(question)))).await
+            join_all(votes).await
         };
         let mut votes = votes.into_iter();
         questions.iter().map(|(_, judges)| Heard::of(votes.by_ref().take(*judges))).collect()
     }
 
-    /// Prepares the question for sending. Returns it with the number of judges to ask.
-    fn prepared(&self, question: &Question) -> (Question, usize) {
+    /// Returns the question without what the judge must not see.
+    fn prepared(&self, question: &Question) -> Question {
         let mut question = question.clone();
         if let Some(withhold) = &self.withhold {
             let criteria = question.criteria.iter_mut().map(|criterion| &mut criterion.text);
             let parts = question.material.parts.iter_mut().map(|part| &mut part.text);
             criteria.chain(parts).chain([&mut question.task]).for_each(|text| *text = withhold(text));
         }
-        let panel = self.panel_of(&question);
-        (question, panel)
-    }
-
-    fn panel_of(&self, question: &Question) -> usize {
-        question.judges.unwrap_or(self.panel)
+        question
     }
 
     async fn vote(&self, question: &Question, judge: usize, is_alone: bool) -> Vote {

@@ -14,8 +14,6 @@ pub(crate) struct Question {
     pub form: Form,
     /// Material to judge.
     pub material: Material,
-    /// Number of judges that the assertion asks for. If `None`, the run decides.
-    pub judges: Option<usize>,
 }
 
 /// Form of the answer to each criterion.

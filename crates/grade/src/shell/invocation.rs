@@ -10,28 +10,9 @@ const RESERVED: [&str; 13] =
 const HEADS: [&str; 4] = ["for", "case", "select", "function"];
 
 /// Programs that run the command in their arguments.
-const WRAPPERS: [&str; 20] = [
-    "sudo",
-    "doas",
-    "env",
-    "nohup",
-    "command",
-    "exec",
-    "builtin",
-    "nice",
-    "ionice",
-    "timeout",
-    "xargs",
-    "stdbuf",
-    "watch",
-    "caffeinate",
-    "npx",
-    "pnpx",
-    "bunx",
-    "uvx",
-    "setsid",
-    "strace",
-];
+const WRAPPERS: &str = "\
+    sudo doas env nohup command exec builtin nice ionice timeout xargs stdbuf watch caffeinate npx pnpx bunx \
+    uvx setsid strace";
 
 /// Programs with a subcommand that runs the command in its arguments.
 const RUNNERS: [(&str, &str); 13] = [
@@ -88,7 +69,7 @@ fn next_program<'w>(name: &str, rest: &'w [String]) -> Option<&'w [String]> {
     let is_option = |word: &String| word.starts_with('-');
     let is_run = |word: &String| word == "run" && matches!(name, "deno" | "bun");
     let is_time = |word: &String| word.trim_end_matches(['s', 'm', 'h']).parse::<f64>().is_ok();
-    let from = if WRAPPERS.contains(&name) {
+    let from = if WRAPPERS.split(' ').any(|known| known == name) {
         rest.iter().position(|word| !is_option(word) && !is_assignment(word) && !is_time(word))?
     } else if let Some((_, subcommand)) = RUNNERS.iter().find(|(program, _)| *program == name) {
         let first = rest.iter().position(|word| !is_option(word))?;

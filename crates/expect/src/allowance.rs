@@ -51,12 +51,12 @@ fn count(was_stopped: bool) {
 
 /// Host that refuses to run anything after too many timeouts.
 #[derive(Debug)]
-pub struct Allowed(pub Arc<dyn Host>);
+pub struct LimitedHost(pub Arc<dyn Host>);
 
 #[derive(Debug)]
-struct AllowedPattern(Arc<dyn Pattern>);
+struct LimitedPattern(Arc<dyn Pattern>);
 
-impl Pattern for AllowedPattern {
+impl Pattern for LimitedPattern {
     fn is_match(&self, text: &str) -> Result<bool, String> {
         if let Some(because) = spent() {
             return Err(because);
@@ -67,9 +67,9 @@ impl Pattern for AllowedPattern {
     }
 }
 
-impl Host for Allowed {
+impl Host for LimitedHost {
     fn regex(&self, source: &str, flags: &str) -> Result<Arc<dyn Pattern>, Invalid> {
-        self.0.regex(source, flags).map(|pattern| Arc::new(AllowedPattern(pattern)) as Arc<dyn Pattern>)
+        self.0.regex(source, flags).map(|pattern| Arc::new(LimitedPattern(pattern)) as Arc<dyn Pattern>)
     }
 
     fn expression(&self, text: &str, names: &[&str]) -> Result<(), Invalid> {

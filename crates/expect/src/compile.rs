@@ -9,7 +9,7 @@ use crate::host::{Function, Host, Invalid};
 use crate::matcher::Matcher;
 use crate::meta::{self, Meta};
 use crate::notation::{FUNCTION_TAG, REGEX_TAG, SCHEMA_TAG, split_regex};
-use crate::pattern::{Code, Denied, Items, JsonSchema, Key, Keys, Literal, Never, Regex, Text, Together};
+use crate::pattern::{AllOf, Code, Items, JsonSchema, Key, Keys, Literal, Negated, Never, Regex, Text};
 use crate::place::Place;
 use crate::rule::Rule;
 use crate::rules::Rules;
@@ -85,7 +85,7 @@ impl Compiler<'_> {
         let beside = std::mem::take(&mut self.critical);
         let rule = if is_schema { self.schema(&rest) } else { self.map(entries, &operators, &rest) };
         let is_penalty = meta.weight.is_some_and(|weight| weight < 0.0);
-        let rule = if is_penalty { Box::new(Denied { rule }) } else { rule };
+        let rule = if is_penalty { Box::new(Negated { rule }) } else { rule };
         let critical = !is_penalty && (self.critical || meta.critical);
         self.critical = beside || critical;
         Matcher { meta, place: Place::of(node), rule, critical }
@@ -110,7 +110,7 @@ impl Compiler<'_> {
         }
         match rules.len() {
             1 => rules.remove(0).1.rule,
-            _ => Box::new(Together { rules, place: Place::of(rest) }),
+            _ => Box::new(AllOf { rules, place: Place::of(rest) }),
         }
     }
 

@@ -12,14 +12,14 @@ use crate::host::Naming;
 use crate::path;
 use crate::place::Place;
 use crate::returned;
-use crate::rule::At;
+use crate::rule::Scope;
 use crate::rules::{Rules, Strict};
 use crate::strategy::{self, Strategy};
 use crate::value;
 use crate::weight::{Budget, Shares};
 
 /// Returns the `ctx` of an expression.
-pub(crate) fn of(at: &At<'_>) -> Value {
+pub(crate) fn of(at: &Scope<'_>) -> Value {
     let rules = at.run.rules;
     json!({
         "key": at.key,
@@ -34,7 +34,13 @@ pub(crate) fn of(at: &At<'_>) -> Value {
 }
 
 /// Returns the current position and options as data.
-pub(crate) fn describe(at: &At<'_>, strategy: Strategy, operator: &str, naming: &Naming, mut values: Value) -> Value {
+pub(crate) fn describe(
+    at: &Scope<'_>,
+    strategy: Strategy,
+    operator: &str,
+    naming: &Naming,
+    mut values: Value,
+) -> Value {
     let naming = match naming {
         Naming::Virtual => Value::Bool(true),
         Naming::Physical => Value::Bool(false),
@@ -59,7 +65,7 @@ pub(crate) fn describe(at: &At<'_>, strategy: Strategy, operator: &str, naming: 
 }
 
 /// Restores the position and options from returned data. Missing values are taken from `above`.
-pub(crate) fn at<'a>(context: &Value, above: &At<'a>) -> At<'a> {
+pub(crate) fn at<'a>(context: &Value, above: &Scope<'a>) -> Scope<'a> {
     let key = context.get("key").and_then(Value::as_str).unwrap_or(&above.key).to_owned();
     let threshold = match context.get("threshold") {
         Some(threshold) => threshold.as_f64(),
@@ -67,7 +73,7 @@ pub(crate) fn at<'a>(context: &Value, above: &At<'a>) -> At<'a> {
     };
     let critical = above.critical || context.get("isCriticalBranch").is_some_and(value::truthy);
     let present = context.get("isKeyPresent").map_or(above.present, value::truthy);
-    At { key, threshold, critical, present, ..above.below("") }
+    Scope { key, threshold, critical, present, ..above.below("") }
 }
 
 /// Returns the rules for a returned context: those of the case, with the operator's overrides.

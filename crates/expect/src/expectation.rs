@@ -8,7 +8,7 @@ use model::decode::Problems;
 use model::{Diagnostic, Node, NodeKind};
 use serde_json::Value;
 
-use crate::allowance::{Allowance, Allowed};
+use crate::allowance::{Allowance, LimitedHost};
 use crate::compile::Compiler;
 use crate::found::Found;
 use crate::host::Host;
@@ -16,7 +16,7 @@ use crate::idle;
 use crate::matcher::Matcher;
 use crate::operator::ALL;
 use crate::place::Place;
-use crate::rule::{At, Run};
+use crate::rule::{Evaluation, Scope};
 use crate::rules::Rules;
 use crate::strategy::Strategy;
 use crate::text_diff::TextDiff;
@@ -91,7 +91,7 @@ impl Expectation {
         problems: &mut Problems,
         read: impl FnOnce(&mut Compiler<'_>) -> Matcher,
     ) -> Self {
-        let host: Arc<dyn Host> = Arc::new(Allowed(Arc::clone(host)));
+        let host: Arc<dyn Host> = Arc::new(LimitedHost(Arc::clone(host)));
         let diff = diff.and_then(|node| TextDiff::read(node, &host, problems));
         let mut compiler =
             Compiler { operators: &ALL, rules: &rules, host: &host, diff: diff.as_ref(), problems, critical: false };
@@ -101,7 +101,7 @@ impl Expectation {
 
     /// Judges `actual`, or a missing value if it is `None`.
     pub fn judge(&self, actual: Option<&Value>, data: &Data) -> Found {
-        let run = Run {
+        let run = Evaluation {
             host: &self.host,
             rules: &self.rules,
             diff: self.diff.as_ref(),
@@ -111,7 +111,7 @@ impl Expectation {
             asked: Cell::new(0),
         };
         let _allowance = Allowance::begin();
-        self.levelled(self.matcher.judge(actual, &At::root(&run, self.key)))
+        self.levelled(self.matcher.judge(actual, &Scope::root(&run, self.key)))
     }
 
     /// Returns the result of the whole, whose score is at least 0. A critical penalty that stands alone reduces the

@@ -161,7 +161,7 @@ impl Found {
 
 /// Collects the branches of an expectation of which one is enough, for the mismatch that none of them matched.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Branches {
+pub struct BranchTally {
     critical: bool,
     /// True if it is undecided whether something critical failed.
     doubtful: bool,
@@ -169,7 +169,7 @@ pub struct Branches {
     nearest: Option<(f64, bool)>,
 }
 
-impl Branches {
+impl BranchTally {
     /// Adds a branch with its score.
     pub fn add(&mut self, found: &Found, score: f64) {
         self.critical |= found.fails_critically();

@@ -34,6 +34,7 @@
 //! ```
 
 mod allowance;
+mod candidates;
 mod compile;
 pub mod context;
 pub mod diff;
@@ -58,7 +59,6 @@ pub mod schema;
 mod strategy;
 mod text_diff;
 mod tools;
-mod tried;
 mod value;
 mod weight;
 mod without_scripts;

@@ -9,7 +9,7 @@ use crate::found::{Flaw, Found, Pass};
 use crate::meta::Meta;
 use crate::place::Place;
 use crate::returned;
-use crate::rule::{At, Rule};
+use crate::rule::{Rule, Scope};
 use crate::weight::{NOISE, final_score, settled};
 
 /// Maximum depth of matching. Only a custom operator that matches its own value again can reach it.
@@ -36,7 +36,7 @@ impl Matcher {
     }
 
     /// Judges `actual`.
-    pub fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+    pub fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         if at.depth > MOST_DEPTH {
             return Found::unknown(Flaw::new(&self.place, format!("matching goes deeper than {MOST_DEPTH} levels")));
         }
@@ -60,12 +60,12 @@ impl Matcher {
     }
 
     /// Returns the position with the metadata of this expectation applied.
-    fn here<'m, 'a>(&self, at: &'m At<'a>) -> Cow<'m, At<'a>> {
+    fn here<'m, 'a>(&self, at: &'m Scope<'a>) -> Cow<'m, Scope<'a>> {
         let Meta { critical, threshold, strategy, .. } = self.meta;
         if !critical && threshold.is_none() && strategy.is_none() {
             return Cow::Borrowed(at);
         }
-        Cow::Owned(At {
+        Cow::Owned(Scope {
             critical: at.critical || critical,
             threshold: threshold.or(at.threshold),
             strategy: strategy.or(at.strategy),

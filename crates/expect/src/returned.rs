@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::found::{Flaw, Found, Pass};
 use crate::kept::kept;
 use crate::place::Place;
-use crate::rule::At;
+use crate::rule::Scope;
 use crate::value;
 use crate::weight::NOISE;
 
@@ -15,7 +15,7 @@ pub fn read(
     returned: Option<&Value>,
     expected: Option<&Value>,
     actual: Option<&Value>,
-    at: &At<'_>,
+    at: &Scope<'_>,
     place: &Place,
 ) -> Found {
     let mut found = match returned {
@@ -39,7 +39,7 @@ pub fn read(
 
 /// Returns the result of a score. It passes if it reaches the threshold. Without a threshold, it passes unless it is
 /// 0.
-pub fn confidence(score: f64, at: &At<'_>, place: &Place) -> Found {
+pub fn confidence(score: f64, at: &Scope<'_>, place: &Place) -> Found {
     let score = if score.is_nan() { 0.0 } else { score.clamp(0.0, 1.0) };
     let mut found = Found::scored(score, Pass::of(passes(score, at)));
     if found.pass == Pass::No {
@@ -48,14 +48,14 @@ pub fn confidence(score: f64, at: &At<'_>, place: &Place) -> Found {
     found
 }
 
-fn passes(score: f64, at: &At<'_>) -> bool {
+fn passes(score: f64, at: &Scope<'_>) -> bool {
     match at.threshold {
         Some(threshold) => score >= threshold - NOISE,
         None => score > 0.0,
     }
 }
 
-fn below(score: f64, at: &At<'_>) -> String {
+fn below(score: f64, at: &Scope<'_>) -> String {
     match at.threshold {
         Some(threshold) => below_threshold(score, threshold),
         None => "a confidence of 0".into(),
@@ -76,13 +76,13 @@ fn failed(place: &Place, message: Option<&str>) -> Found {
 
 /// Returns the result of a return value without a verdict: a mismatch, or undecided if a mismatch would count as a
 /// success.
-fn open(place: &Place, message: String, at: &At<'_>) -> Found {
+fn open(place: &Place, message: String, at: &Scope<'_>) -> Found {
     if at.negated { Found::unknown(Flaw::new(place, message)) } else { failed(place, Some(&message)) }
 }
 
 /// Reads `{score, pass, message, title, dimension, critical, details, failures}`. Each key is optional, but there must
 /// be a `score`, a `pass` or `failures`.
-fn of_map(result: &Map<String, Value>, at: &At<'_>, place: &Place) -> Found {
+fn of_map(result: &Map<String, Value>, at: &Scope<'_>, place: &Place) -> Found {
     let number = result.get("score").and_then(Value::as_f64);
     let failures = result.get("failures").and_then(Value::as_array);
     let pass = result.get("pass").filter(|pass| !pass.is_null());

@@ -15,11 +15,11 @@ use crate::text_diff::TextDiff;
 /// Rule that judges one value.
 pub trait Rule: std::fmt::Debug + Send + Sync {
     /// Judges `actual`, or a missing value if it is `None`.
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found;
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found;
 }
 
 /// Shared state of a whole match.
-pub struct Run<'a> {
+pub struct Evaluation<'a> {
     /// Host that runs code and regular expressions.
     pub host: &'a Arc<dyn Host>,
     /// Rules of the expectation.
@@ -38,9 +38,9 @@ pub struct Run<'a> {
 
 /// Current position in the value, with the inherited options.
 #[derive(Clone)]
-pub struct At<'a> {
+pub struct Scope<'a> {
     /// Shared state.
-    pub run: &'a Run<'a>,
+    pub run: &'a Evaluation<'a>,
     /// Path.
     pub key: String,
     /// True if the key exists, whatever its value is.
@@ -61,9 +61,9 @@ pub struct At<'a> {
     pub waiting: usize,
 }
 
-impl<'a> At<'a> {
+impl<'a> Scope<'a> {
     /// Creates the initial position, at `key`.
-    pub fn root(run: &'a Run<'a>, key: &str) -> Self {
+    pub fn root(run: &'a Evaluation<'a>, key: &str) -> Self {
         Self {
             run,
             key: key.to_owned(),

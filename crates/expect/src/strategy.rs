@@ -3,7 +3,7 @@
 use model::Detail;
 use serde_json::Value;
 
-use crate::found::{Branches, Flaw, Found, Pass};
+use crate::found::{BranchTally, Flaw, Found, Pass};
 use crate::place::Place;
 use crate::weight::Budget;
 
@@ -83,7 +83,7 @@ fn weighted(items: impl Iterator<Item = Found>, shares: &[f64], place: &Place) -
 pub fn best(items: Vec<Found>, shares: &[f64], place: &Place) -> Found {
     let share_of = |at: usize| shares.get(at).copied().unwrap_or_default();
     let mut whole = Found::scored(0.0, Pass::No);
-    let mut tried = Branches::default();
+    let mut tried = BranchTally::default();
     let mut counts: Option<(usize, f64)> = None;
     for (at, item) in items.iter().enumerate().filter(|(at, _)| share_of(*at) >= 0.0) {
         let (score, most) = (item.score * share_of(at), item.most * share_of(at));

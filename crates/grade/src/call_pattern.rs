@@ -30,12 +30,12 @@ pub(crate) struct ArgumentPattern {
     /// Name of the argument. `None` for the JSON of all arguments together.
     pub name: Option<String>,
     /// Required value.
-    pub wanted: Wanted,
+    pub wanted: ArgumentRule,
 }
 
 /// Requirement on the value of an argument.
 #[derive(Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum ArgumentRule {
     /// The text of the argument must match. An argument that is missing or null is empty text.
     Text(Pattern),
     /// The value must match an expectation.
@@ -122,7 +122,7 @@ impl CallPattern {
 
     /// True if judging runs the user's code.
     pub fn runs_code(&self) -> bool {
-        self.arguments.iter().any(|argument| matches!(&argument.wanted, Wanted::Value(value) if value.runs_code))
+        self.arguments.iter().any(|argument| matches!(&argument.wanted, ArgumentRule::Value(value) if value.runs_code))
     }
 
     /// Finds the call that comes nearest to a match, and how it differs. `candidates` are indices of calls that do not
@@ -195,8 +195,8 @@ impl ArgumentPattern {
     /// True if the argument of `call` matches. The error says in one line why the match cannot be decided.
     pub fn fits(&self, call: &ToolCall, regex_budget: &RegexBudget) -> Result<bool, String> {
         match &self.wanted {
-            Wanted::Text(pattern) => pattern.test(&self.text(call), regex_budget),
-            Wanted::Value(value) => {
+            ArgumentRule::Text(pattern) => pattern.test(&self.text(call), regex_budget),
+            ArgumentRule::Value(value) => {
                 let nothing = Data { variables: Value::Null, input: None, fixture: Value::Null };
                 let found = value.expectation.judge(self.value(call), &nothing);
                 match found.pass {
@@ -214,8 +214,8 @@ impl ArgumentPattern {
     /// Returns the regular expression, if there is one.
     pub fn pattern(&self) -> Option<&Pattern> {
         match &self.wanted {
-            Wanted::Text(pattern) => Some(pattern),
-            Wanted::Value(_) => None,
+            ArgumentRule::Text(pattern) => Some(pattern),
+            ArgumentRule::Value(_) => None,
         }
     }
 
@@ -227,8 +227,8 @@ impl ArgumentPattern {
     /// Returns where the requirement is written.
     pub fn place(&self) -> &Place {
         match &self.wanted {
-            Wanted::Text(pattern) => &pattern.place,
-            Wanted::Value(value) => &value.place,
+            ArgumentRule::Text(pattern) => &pattern.place,
+            ArgumentRule::Value(value) => &value.place,
         }
     }
 
@@ -259,7 +259,7 @@ impl ArgumentPattern {
     fn told(&self, call: &ToolCall) -> String {
         let value = self.value(call);
         let text = match (&self.wanted, value) {
-            (Wanted::Value(_), Some(value)) => return format!("{} {}", self.whose(), shown(value)),
+            (ArgumentRule::Value(_), Some(value)) => return format!("{} {}", self.whose(), shown(value)),
             _ => self.text(call),
         };
         if text.is_empty() && value.is_none() {
@@ -272,9 +272,9 @@ impl ArgumentPattern {
 impl std::fmt::Display for ArgumentPattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (&self.name, &self.wanted) {
-            (Some(name), Wanted::Text(pattern)) => write!(f, "`{name}` matches {pattern}"),
-            (None, Wanted::Text(pattern)) => write!(f, "arguments match {pattern}"),
-            (_, Wanted::Value(value)) => write!(f, "{} is {}", self.whose(), value.shown),
+            (Some(name), ArgumentRule::Text(pattern)) => write!(f, "`{name}` matches {pattern}"),
+            (None, ArgumentRule::Text(pattern)) => write!(f, "arguments match {pattern}"),
+            (_, ArgumentRule::Value(value)) => write!(f, "{} is {}", self.whose(), value.shown),
         }
     }
 }

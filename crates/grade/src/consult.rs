@@ -3,7 +3,7 @@
 use model::{About, Aside, Evidence, Finding, Status};
 
 use crate::check::{Check, Parts};
-use crate::judge::{Answer, Heard, Judge, Judged, Question, Votes};
+use crate::judge::{Answer, Judge, JudgeAnswers, Judged, Question, Votes};
 use crate::verdict::Verdict;
 
 /// A judged assertion that needs a judge.
@@ -69,7 +69,7 @@ fn open<'c>(checks: &'c [Check], evidence: &Evidence, findings: &[Finding]) -> V
 }
 
 /// Returns the verdict from the answers. If it is undecided because judges did not answer, it says why they did not.
-fn verdict(judged: &dyn Judged, question: &Question, heard: &Heard) -> Verdict {
+fn verdict(judged: &dyn Judged, question: &Question, heard: &JudgeAnswers) -> Verdict {
     let votes = Votes { answers: &heard.answers, asked: heard.asked };
     let trouble = heard.trouble.as_deref();
     let verdict = match trouble {

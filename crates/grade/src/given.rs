@@ -10,14 +10,14 @@ const MADE: [&str; 4] = ["messages", "tools", "state", "usage"];
 
 /// Computed keys that an expectation reads.
 #[derive(Debug, Clone)]
-pub(crate) enum Wanted {
+pub(crate) enum ResultKeys {
     /// All of them, because the keys that it reads cannot be determined.
     All,
     /// Only these keys.
     Keys(BTreeSet<&'static str>),
 }
 
-impl Wanted {
+impl ResultKeys {
     /// Returns the keys that `node` reads.
     pub fn by(node: &Node) -> Self {
         let NodeKind::Map(entries) = &node.kind else { return Self::All };
@@ -52,7 +52,7 @@ pub(crate) fn output(trace: &Trace) -> Option<Value> {
 }
 
 /// Returns the whole result, with the computed keys that are wanted.
-pub(crate) fn all(evidence: &Evidence, wanted: &Wanted) -> Value {
+pub(crate) fn all(evidence: &Evidence, wanted: &ResultKeys) -> Value {
     let trace = &evidence.trace;
     let mut given = match trace.result.as_deref() {
         Some(Value::Object(result)) => result.clone(),

@@ -20,7 +20,7 @@ pub(crate) struct JsonSource {
 }
 
 /// Result of looking for JSON.
-pub(crate) enum Found {
+pub(crate) enum JsonLookup {
     /// A value, and `true` if it was in a fenced block of the answer.
     Value(Value, bool),
     /// No valid JSON, with the reason and with what was there instead.
@@ -53,20 +53,20 @@ impl JsonSource {
     }
 
     /// Finds the value. The error is the verdict if the source cannot be read.
-    pub fn find(&self, evidence: &Evidence) -> Result<Found, Box<Verdict>> {
+    pub fn find(&self, evidence: &Evidence) -> Result<JsonLookup, Box<Verdict>> {
         let Some(file) = &self.file else { return Ok(in_answer(evidence)) };
         let path = &file.path;
         match file.look(evidence)? {
             look @ (Look::Nothing | Look::Other(_)) => {
-                Ok(Found::None { because: format!("there is not a file `{path}`"), actual: look.describe() })
+                Ok(JsonLookup::None { because: format!("there is not a file `{path}`"), actual: look.describe() })
             }
             Look::File(size, _, true) => {
                 let because = format!("`{path}` has {size} bytes, and not all of them were read");
                 Err(Box::new(Verdict::undecided(because).place(&file.place)))
             }
             Look::File(_, text, false) => Ok(match parsed(text.trim_start_matches('\u{feff}')) {
-                Ok(value) => Found::Value(value, false),
-                Err(error) => Found::None {
+                Ok(value) => JsonLookup::Value(value, false),
+                Err(error) => JsonLookup::None {
                     because: format!("`{path}` is not JSON: {error}"),
                     actual: if text.is_empty() { "an empty file".to_owned() } else { words::quoted(text) },
                 },
@@ -76,21 +76,23 @@ impl JsonSource {
 }
 
 /// Finds JSON in the answer: all of it, else a fenced block.
-pub(crate) fn in_answer(evidence: &Evidence) -> Found {
+pub(crate) fn in_answer(evidence: &Evidence) -> JsonLookup {
     let answer: Cow<'_, str> = match given::output(&evidence.trace) {
         Some(Value::String(text)) => text.into(),
-        Some(value) => return Found::Value(value, false),
+        Some(value) => return JsonLookup::Value(value, false),
         None => {
-            return Found::None { because: "the agent gave no answer".into(), actual: "no answer".into() };
+            return JsonLookup::None { because: "the agent gave no answer".into(), actual: "no answer".into() };
         }
     };
     let error = match parsed(&answer) {
-        Ok(value) => return Found::Value(value, false),
+        Ok(value) => return JsonLookup::Value(value, false),
         Err(error) => error,
     };
     match fenced(&answer).find_map(|block| parsed(block).ok()) {
-        Some(value) => Found::Value(value, true),
-        None => Found::None { because: format!("the answer is not JSON: {error}"), actual: words::quoted(&answer) },
+        Some(value) => JsonLookup::Value(value, true),
+        None => {
+            JsonLookup::None { because: format!("the answer is not JSON: {error}"), actual: words::quoted(&answer) }
+        }
     }
 }
 

@@ -5,9 +5,9 @@ use serde_json::to_string;
 
 use crate::check::Check;
 
-/// Part of the evidence.
+/// EvidencePart of the evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum EvidencePart {
     /// The agent's answers.
     Said,
     /// The tool calls and their results.
@@ -17,12 +17,12 @@ enum Part {
 }
 
 /// Returns the parts that assertions of a kind read. Returns all of them if the kind is not listed.
-fn parts(kind: &str) -> &'static [Part] {
+fn parts(kind: &str) -> &'static [EvidencePart] {
     match kind {
         "latency" | "token_usage" | "turn_count_at_most" | "nothing_asserted" => &[],
-        "contains" | "not_contains" | "matches" | "output_contains" | "json_schema" => &[Part::Said],
+        "contains" | "not_contains" | "matches" | "output_contains" | "json_schema" => &[EvidencePart::Said],
         "tool_called" | "tool_call_sequence" | "no_tool_called" | "skill_used" | "skill_not_used" | "command_ran"
-        | "command_not_ran" => &[Part::Called],
+        | "command_not_ran" => &[EvidencePart::Called],
         "file_exists"
         | "file_not_exists"
         | "file_contains"
@@ -33,8 +33,8 @@ fn parts(kind: &str) -> &'static [Part] {
         | "json_path_not_exists"
         | "command"
         | "tests_pass"
-        | "git_clean" => &[Part::Left],
-        _ => &[Part::Said, Part::Called, Part::Left],
+        | "git_clean" => &[EvidencePart::Left],
+        _ => &[EvidencePart::Said, EvidencePart::Called, EvidencePart::Left],
     }
 }
 
@@ -43,7 +43,7 @@ pub fn looks_at_masked(check: &Check, evidence: &Evidence, mark: &str) -> bool {
     parts(check.kind()).iter().any(|part| part.holds(evidence, mark))
 }
 
-impl Part {
+impl EvidencePart {
     fn holds(self, evidence: &Evidence, mark: &str) -> bool {
         let Evidence { trace, collected, .. } = evidence;
         let in_text = |text: &String| text.contains(mark);

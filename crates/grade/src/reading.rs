@@ -8,7 +8,7 @@ use expect::Place;
 use model::decode::{self, Fields, Problems};
 use model::{Diagnostic, Node, NodeKind, nearest};
 
-use crate::call_pattern::{ArgumentPattern, CallPattern, ExpectedValue, Wanted};
+use crate::call_pattern::{ArgumentPattern, ArgumentRule, CallPattern, ExpectedValue};
 use crate::context::Context;
 use crate::pattern::Pattern;
 
@@ -82,7 +82,10 @@ impl<'a> Reading<'a> {
         match &node.kind {
             NodeKind::String(_) => {
                 decode::text(node, "`args_match`", self.problems)?;
-                Some(vec![ArgumentPattern { name: None, wanted: Wanted::Text(Pattern::of(node, self.problems)?) }])
+                Some(vec![ArgumentPattern {
+                    name: None,
+                    wanted: ArgumentRule::Text(Pattern::of(node, self.problems)?),
+                }])
             }
             NodeKind::Map(entries) => {
                 let read: Vec<_> =
@@ -100,14 +103,14 @@ impl<'a> Reading<'a> {
     /// Reads the requirement on the argument `name`: a text is a regular expression, anything else is an expectation.
     fn argument_pattern(&mut self, name: &str, value: &Node) -> Option<ArgumentPattern> {
         let wanted = match &value.kind {
-            NodeKind::String(_) => Wanted::Text(Pattern::of(value, self.problems)?),
+            NodeKind::String(_) => ArgumentRule::Text(Pattern::of(value, self.problems)?),
             NodeKind::Null => {
                 let message =
                     format!("`args_match.{name}` must be a regular expression or a value, not nothing (null)");
                 self.problems.push(value.error(message).help("`\"^$\"` matches an argument that is missing or null"));
                 return None;
             }
-            _ => Wanted::Value(Box::new(self.expectation(value)?)),
+            _ => ArgumentRule::Value(Box::new(self.expectation(value)?)),
         };
         Some(ArgumentPattern { name: Some(name.to_owned()), wanted })
     }

@@ -80,7 +80,7 @@ impl Push<'_> {
 
 /// Changes on remotes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Seen<T> {
+pub(crate) struct Changes<T> {
     /// Changed items.
     pub new: Vec<T>,
     /// Reasons why something could not be fetched, one a line.
@@ -88,8 +88,8 @@ pub(crate) struct Seen<T> {
 }
 
 /// Returns the branches that were pushed.
-pub(crate) fn pushes(change: &RepositoryChange) -> Seen<Push<'_>> {
-    let mut seen = Seen { new: Vec::new(), unknown: Vec::new() };
+pub(crate) fn pushes(change: &RepositoryChange) -> Changes<Push<'_>> {
+    let mut seen = Changes { new: Vec::new(), unknown: Vec::new() };
     for (name, after) in &change.after.remotes {
         let before = change.before.remotes.get(name);
         let Some(heads) = &after.branches else {
@@ -135,8 +135,8 @@ fn logged_pushes(change: &RepositoryChange) -> impl Iterator<Item = Push<'_>> {
 }
 
 /// Returns new review requests, in any state.
-pub(crate) fn new_requests(change: &RepositoryChange) -> Seen<&ReviewRequest> {
-    let mut seen = Seen { new: Vec::new(), unknown: Vec::new() };
+pub(crate) fn new_requests(change: &RepositoryChange) -> Changes<&ReviewRequest> {
+    let mut seen = Changes { new: Vec::new(), unknown: Vec::new() };
     for (name, after) in &change.after.remotes {
         let before = change.before.remotes.get(name);
         let old = before.map_or(Some(&[][..]), |before| before.review_requests.as_deref());

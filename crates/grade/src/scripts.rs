@@ -59,13 +59,13 @@ impl Scripts {
         work: impl FnOnce(&mut LoadedScripts) -> Result<T, ScriptError>,
     ) -> Result<T, ScriptError> {
         let free = IDLE.with(|idle| idle.borrow_mut().take(self.id, module));
-        let mut workshop = match free {
-            Some(workshop) => workshop,
+        let mut loaded = match free {
+            Some(loaded) => loaded,
             None => LoadedScripts::open(self, module.is_none())?,
         };
-        let done = work(&mut workshop);
-        if workshop.runtime.is_usable() {
-            IDLE.with(|idle| idle.borrow_mut().put(self.id, module, workshop));
+        let done = work(&mut loaded);
+        if loaded.runtime.is_usable() {
+            IDLE.with(|idle| idle.borrow_mut().put(self.id, module, loaded));
         }
         done
     }
@@ -107,7 +107,7 @@ impl Idle {
         None
     }
 
-    fn put(&mut self, scripts: u64, module: Option<&Path>, workshop: LoadedScripts) {
+    fn put(&mut self, scripts: u64, module: Option<&Path>, loaded: LoadedScripts) {
         let known = self.position(scripts, module).map(|at| self.0.remove(at));
         if known.is_none() {
             self.make_room();
@@ -115,7 +115,7 @@ impl Idle {
         let mut shelf =
             known.unwrap_or_else(|| Shelf { scripts, module: module.map(Path::to_owned), free: Vec::new() });
         if shelf.free.len() < FREE {
-            shelf.free.push(workshop);
+            shelf.free.push(loaded);
         }
         self.0.push(shelf);
     }
@@ -330,9 +330,9 @@ impl expect::Host for Scripts {
             let (_, value) = scope.iter().find(|(known, _)| *known == name)?;
             Some(Cow::Owned(value.map_or(Value::Undefined, Value::from)))
         };
-        let done = self.with(None, |workshop| {
-            let expression = workshop.expression(text)?;
-            workshop.runtime.evaluate(&expression, &lookup, EXPRESSION_BUDGET)
+        let done = self.with(None, |loaded| {
+            let expression = loaded.expression(text)?;
+            loaded.runtime.evaluate(&expression, &lookup, EXPRESSION_BUDGET)
         });
         done.map(|value| json(&value)).map_err(|error| trouble(&error))
     }
@@ -347,9 +347,9 @@ impl expect::Host for Scripts {
                 help: error.help,
             })?;
         }
-        let described = self.with(Some(&Address::of_id(&id).module()), |workshop| {
-            let function = workshop.function(&id)?;
-            let mut property = |name: &str| workshop.runtime.property(&function, name);
+        let described = self.with(Some(&Address::of_id(&id).module()), |loaded| {
+            let function = loaded.function(&id)?;
+            let mut property = |name: &str| loaded.runtime.property(&function, name);
             Ok((function.length(), property("virtual")?, property("strategy")?, property("expects")?))
         });
         let (length, naming, strategy, expects) = described.map_err(|error| invalid(&error))?;
@@ -385,9 +385,9 @@ impl expect::Host for Scripts {
             let asked: Vec<Option<Json>> = request.arguments.iter().map(json).collect();
             answer(&asked).map(|answer| Value::from(&answer))
         };
-        let done = self.with(Some(&Address::of_id(&function.id).module()), |workshop| {
-            let found = workshop.function(&function.id)?;
-            workshop.runtime.call(&found, &arguments, CALL_BUDGET, &mut host)
+        let done = self.with(Some(&Address::of_id(&function.id).module()), |loaded| {
+            let found = loaded.function(&function.id)?;
+            loaded.runtime.call(&found, &arguments, CALL_BUDGET, &mut host)
         });
         done.map(|value| json(&value)).map_err(|error| trouble(&error))
     }

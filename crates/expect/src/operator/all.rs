@@ -22,7 +22,7 @@ struct All {
 }
 
 impl Rule for All {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         let Some(whole @ Value::Array(items)) = actual else {
             let critical = self.wanted.iter().any(|wanted| wanted.critical);
             return Found::wrong_type("`$all` needs a list", actual, critical, &self.place);

@@ -35,7 +35,7 @@ impl Branches {
 }
 
 impl Rule for Branches {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         let weights: Vec<_> = self.branches.iter().map(|branch| branch.meta.weight).collect();
         let shares = self.strategy.distribute(&at.run.rules.budget, &weights);
         let count = self.branches.len();
@@ -45,7 +45,7 @@ impl Rule for Branches {
             .branches
             .iter()
             .enumerate()
-            .map(|(index, branch)| branch.judge(actual, &At { quiet, ..at.item(self.operator, index, count) }));
+            .map(|(index, branch)| branch.judge(actual, &Scope { quiet, ..at.item(self.operator, index, count) }));
         match self.strategy {
             // Without branches, the value does not match.
             Strategy::Max => strategy::best(found.collect(), &shares, &self.place),

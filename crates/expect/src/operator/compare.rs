@@ -60,7 +60,7 @@ impl Compare {
 }
 
 impl Rule for Compare {
-    fn judge(&self, actual: Option<&Value>, _at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Found {
         let order = actual.and_then(|actual| value::compare(actual, &self.bound));
         if order.is_some_and(self.holds) {
             return Found::full();

@@ -1,9 +1,9 @@
 //! `$contains`: some item of a list matches.
 
+use crate::candidates::Candidates;
 use crate::compile::Operator;
 use crate::found::Pass;
 use crate::prelude::*;
-use crate::tried::Tried;
 
 /// The `$contains` operator.
 pub const CONTAINS: Operator = Operator {
@@ -22,7 +22,7 @@ struct Contains {
 }
 
 impl Rule for Contains {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         match actual {
             Some(whole @ Value::Array(items)) => one_of(whole, items, &self.inner, at, &self.place),
             Some(_) => self.inner.judge(actual, &at.below("")),
@@ -35,11 +35,11 @@ impl Rule for Contains {
 }
 
 /// Returns the result of the item that matches best. `items` are those of the list `whole`.
-pub(super) fn one_of(whole: &Value, items: &[Value], wanted: &Matcher, at: &At<'_>, place: &Place) -> Found {
-    let mut tried = Tried::default();
+pub(super) fn one_of(whole: &Value, items: &[Value], wanted: &Matcher, at: &Scope<'_>, place: &Place) -> Found {
+    let mut tried = Candidates::default();
     let mut pass = Pass::No;
     let mut stopped = None;
-    let inside = At { present: true, ..at.quietly() };
+    let inside = Scope { present: true, ..at.quietly() };
     for (index, item) in items.iter().enumerate() {
         let found = wanted.judge(Some(item), &inside);
         pass = pass.or(found.pass);
@@ -70,7 +70,7 @@ pub(super) fn one_of(whole: &Value, items: &[Value], wanted: &Matcher, at: &At<'
 }
 
 /// Describes the mismatch of the nearest item.
-fn near(tried: &Tried, at: &At<'_>) -> String {
+fn near(tried: &Candidates, at: &Scope<'_>) -> String {
     let Some((index, _, [flaw, ..])) = tried.nearest() else { return String::new() };
     let message = flaw.message.as_deref().unwrap_or("it does not match");
     let key = flaw.key.as_deref().unwrap_or_default();

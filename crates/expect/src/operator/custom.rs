@@ -12,7 +12,7 @@ use crate::found::Pass;
 use crate::host::{Argument, Function, Naming, Trouble};
 use crate::prelude::*;
 use crate::returned;
-use crate::rule::Run;
+use crate::rule::Evaluation;
 
 /// Key that separates the expected value from options.
 const VALUE: &str = "$value";
@@ -52,7 +52,7 @@ pub(super) fn read(name: &str, function: Function, operand: &Node) -> Box<dyn Ru
 
 impl Custom {
     /// Returns the top-level keys of the fixture, then the values that the operator needs.
-    fn fixture<'v>(&'v self, at: &At<'v>) -> Vec<(&'v str, Option<&'v Value>)> {
+    fn fixture<'v>(&'v self, at: &Scope<'v>) -> Vec<(&'v str, Option<&'v Value>)> {
         let mut values: Vec<(&str, Option<&Value>)> = match at.run.fixture {
             Value::Object(map) => map.iter().map(|(key, value)| (key.as_str(), Some(value))).collect(),
             Value::Null => Vec::new(),
@@ -66,14 +66,14 @@ impl Custom {
 }
 
 impl Rule for Custom {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         if self.function.expects_list && !matches!(actual, Some(Value::Array(_))) {
             let kind = script_type(actual);
             let message = format!("Operator {} requires an array, but got {kind}", self.name);
             return Found::flawed(Flaw::new(&self.place, message).actual(actual));
         }
         let here = match self.function.naming {
-            Naming::Physical => At { strategy: at.strategy, ..at.below(&self.name) },
+            Naming::Physical => Scope { strategy: at.strategy, ..at.below(&self.name) },
             Naming::Virtual | Naming::Template(_) => at.clone(),
         };
         let strategy = self.function.strategy.or(here.strategy).unwrap_or_default();
@@ -106,7 +106,7 @@ impl Rule for Custom {
 }
 
 /// Answers `validate(actual, expected, ctx)` with the result as JSON.
-fn validate(asked: &[Option<Value>], at: &At<'_>) -> Result<Value, String> {
+fn validate(asked: &[Option<Value>], at: &Scope<'_>) -> Result<Value, String> {
     let [actual, expected, rest @ ..] = asked else {
         return Err("validate needs an actual and an expected value".into());
     };
@@ -119,7 +119,7 @@ fn validate(asked: &[Option<Value>], at: &At<'_>) -> Result<Value, String> {
         None => Cow::Borrowed(at.run.rules),
     };
     let matcher = {
-        let Run { host, diff, .. } = *at.run;
+        let Evaluation { host, diff, .. } = *at.run;
         let (rules, problems) = (&*rules, &mut problems);
         let mut compiler = Compiler { operators: &ALL, rules, host, diff, problems, critical: false };
         compiler.matcher(&value::node_of(&expected))
@@ -127,12 +127,12 @@ fn validate(asked: &[Option<Value>], at: &At<'_>) -> Result<Value, String> {
     if let Some(problem) = problems.iter().find(|problem| problem.is_error()) {
         return Err(problem.message.clone());
     }
-    let run = Run { rules: &rules, asked: at.run.asked.clone(), ..*at.run };
+    let run = Evaluation { rules: &rules, asked: at.run.asked.clone(), ..*at.run };
     let here = match context {
         Some(context) => context::at(context, at),
         None => at.below(""),
     };
-    let here = At { run: &run, waiting: at.waiting + 1, ..here };
+    let here = Scope { run: &run, waiting: at.waiting + 1, ..here };
     let found = matcher.judge(actual.as_ref(), &here);
     at.run.asked.set(run.asked.get());
     // A script would take any result that is not a match for a mismatch, so an undecided result is an error.
@@ -144,7 +144,7 @@ fn validate(asked: &[Option<Value>], at: &At<'_>) -> Result<Value, String> {
 }
 
 /// Returns an error if an operator at `at` must not make more requests.
-fn may_ask(at: &At<'_>) -> Result<(), String> {
+fn may_ask(at: &Scope<'_>) -> Result<(), String> {
     let asked = &at.run.asked;
     if at.waiting == 0 {
         return Ok(());

@@ -43,7 +43,7 @@ fn read(compiler: &mut Compiler<'_>, operand: &Node) -> Option<Box<dyn Rule>> {
 }
 
 impl Rule for Diff {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         let Some(text) = actual.and_then(Value::as_str) else {
             let message = format!("expected a text, not {}", value::kind(actual));
             let flaw = Flaw::new(&self.place, message).expected(self.expected.as_str().into());

@@ -21,14 +21,14 @@ struct Each {
 }
 
 impl Rule for Each {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         let Some(Value::Array(items)) = actual else {
             let critical = self.wanted.critical;
             return Found::wrong_type("`$each` needs a list", actual, critical, &self.place);
         };
         let shares = Strategy::Weighted.distribute(&at.run.rules.budget, &vec![Some(1.0); items.len()]);
         let found = items.iter().enumerate().map(|(index, item)| {
-            let here = At { present: true, ..at.item("$each", index, items.len()) };
+            let here = Scope { present: true, ..at.item("$each", index, items.len()) };
             self.wanted.judge(Some(item), &here)
         });
         Strategy::Weighted.aggregate(found, &shares, &self.place)

@@ -33,7 +33,7 @@ impl Equal {
 }
 
 impl Rule for Equal {
-    fn judge(&self, actual: Option<&Value>, _at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Found {
         let is_equal = actual.is_some_and(|actual| value::same(actual, &self.value));
         if is_equal == self.wanted {
             return Found::full();

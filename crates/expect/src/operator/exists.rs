@@ -39,7 +39,7 @@ struct Exists {
 }
 
 impl Rule for Exists {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         let is_there = if self.strict { at.present } else { actual.is_some() };
         if is_there == self.wanted {
             return Found::full();

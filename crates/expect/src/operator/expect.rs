@@ -19,7 +19,7 @@ struct Expect {
 }
 
 impl Rule for Expect {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
-        self.inner.judge(actual, &At { strategy: at.strategy, ..at.below("") })
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
+        self.inner.judge(actual, &Scope { strategy: at.strategy, ..at.below("") })
     }
 }

@@ -33,7 +33,7 @@ struct Expr {
 }
 
 impl Rule for Expr {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         let expected = Value::from(self.text.as_str());
         let context = if self.text.contains("ctx") { context::of(at) } else { Value::Null };
         let scope = [

@@ -38,7 +38,7 @@ impl Membership {
 }
 
 impl Rule for Membership {
-    fn judge(&self, actual: Option<&Value>, _at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Found {
         let is_in = actual.is_some_and(|actual| self.values.iter().any(|value| value::same(value, actual)));
         if is_in == self.wanted {
             return Found::full();

@@ -2,7 +2,7 @@
 
 use crate::compile::Operator;
 use crate::found::Pass;
-use crate::pattern::Denied;
+use crate::pattern::Negated;
 use crate::prelude::*;
 
 /// The `$not` operator.
@@ -16,7 +16,7 @@ pub const NOT: Operator = Operator {
         compiler.critical = beside || inner.meta.critical;
         let denied = format!("not {}", value::told(&operand.to_json()));
         let rule = Box::new(Not { inner, denied, place: Place::of(operand) });
-        Some(Box::new(Denied { rule }))
+        Some(Box::new(Negated { rule }))
     },
 };
 
@@ -29,8 +29,8 @@ struct Not {
 }
 
 impl Rule for Not {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
-        let inside = At { strategy: at.strategy, critical: false, ..at.quietly() };
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
+        let inside = Scope { strategy: at.strategy, critical: false, ..at.quietly() };
         let found = self.inner.judge(actual, &inside);
         let critical = self.inner.meta.critical;
         match found.pass {

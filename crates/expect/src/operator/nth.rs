@@ -82,7 +82,7 @@ fn without_index(operand: &Node, operator: &str, compiler: &mut Compiler<'_>) ->
 }
 
 impl Rule for Nth {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         let critical = self.inner.critical;
         let missing =
             |message: String| Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) });
@@ -95,7 +95,7 @@ impl Rule for Nth {
         let Some(item) = item else {
             return missing(format!("there is no item {} in a list of {count}", self.index));
         };
-        let here = At { present: true, strategy: at.strategy, ..at.below(&format!("[{index}]")) };
+        let here = Scope { present: true, strategy: at.strategy, ..at.below(&format!("[{index}]")) };
         self.inner.judge(Some(item), &here)
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::candidates::{Candidates, Standing};
 use crate::compile::Operator;
 use crate::found::Pass;
 use crate::prelude::*;
-use crate::tried::{Standing, Tried};
 
 /// The `$sequence` operator.
 pub const SEQUENCE: Operator = Operator {
@@ -24,7 +24,7 @@ struct Sequence {
 }
 
 impl Rule for Sequence {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         let Some(Value::Array(items)) = actual else {
             let critical = self.steps.iter().any(|step| step.critical);
             return Found::wrong_type("`$sequence` needs a list", actual, critical, &self.place);
@@ -32,7 +32,7 @@ impl Rule for Sequence {
         let weights: Vec<_> = self.steps.iter().map(|step| step.meta.weight).collect();
         let shares = at.strategy.unwrap_or_default().distribute(&at.run.rules.budget, &weights);
         let score = if shares.iter().any(|share| *share > 0.0) { 0.0 } else { 1.0 };
-        let mut ways = Ways::from([(0, Way { score, most: score, pass: Pass::Yes })]);
+        let mut ways = Outcomes::from([(0, Outcome { score, most: score, pass: Pass::Yes })]);
         let mut whole = Found::full();
         let mut penalties = Pass::Yes;
         let mut stopped = None;
@@ -42,7 +42,7 @@ impl Rule for Sequence {
             ways = std::mem::take(&mut search.ways);
             stopped = search.stopped.clone().or(stopped);
             let name = format!("step {} of {}", number + 1, self.steps.len());
-            let told = Told { step, name, from: only_from.unwrap_or_default(), stopped: stopped.as_ref() };
+            let told = StepMessage { step, name, from: only_from.unwrap_or_default(), stopped: stopped.as_ref() };
             match (search.is_met, search.is_missed) {
                 (true, false) if share < 0.0 && step.meta.critical => whole.flaws.push(told.penalty()),
                 (true, true) if share < 0.0 => {
@@ -62,14 +62,14 @@ impl Rule for Sequence {
                 _ => {}
             }
         }
-        let end = ways.into_values().reduce(Way::or).unwrap_or(Way { score, most: score, pass: Pass::Yes });
+        let end = ways.into_values().reduce(Outcome::or).unwrap_or(Outcome { score, most: score, pass: Pass::Yes });
         Found { score: end.score, most: end.most, pass: end.pass.and(penalties), ..whole }
     }
 }
 
 /// Possible result of the steps so far.
 #[derive(Debug, Clone, Copy)]
-struct Way {
+struct Outcome {
     score: f64,
     most: f64,
     pass: Pass,
@@ -77,9 +77,9 @@ struct Way {
 
 /// Possible results of the steps so far, by the index from which the next step is searched. There are several if it is
 /// not decided which item met a step.
-type Ways = BTreeMap<usize, Way>;
+type Outcomes = BTreeMap<usize, Outcome>;
 
-impl Way {
+impl Outcome {
     /// Combines two possible results, of which either may apply.
     fn or(self, other: Self) -> Self {
         let pass = if self.pass == other.pass { self.pass } else { Pass::Unknown };
@@ -94,20 +94,20 @@ impl Way {
     }
 }
 
-fn add(ways: &mut Ways, from: usize, way: Way) {
+fn add(ways: &mut Outcomes, from: usize, way: Outcome) {
     ways.entry(from).and_modify(|known| *known = known.or(way)).or_insert(way);
 }
 
 /// Result of searching one step.
 struct Search {
     /// Possible starts of the search for the next step.
-    ways: Ways,
+    ways: Outcomes,
     /// True if the step is met for at least one start.
     is_met: bool,
     /// True if the step is not met for at least one start.
     is_missed: bool,
     /// Items that do not match.
-    tried: Tried,
+    tried: Candidates,
     /// First index that is searched from every start.
     last: usize,
     /// Reason why it is not decided whether some item matches.
@@ -131,16 +131,16 @@ impl Search {
 }
 
 /// Searches for `step` from each of the possible starts. Each item is judged only once.
-fn search(items: &[Value], from: &Ways, step: &Matcher, share: f64, at: &At<'_>) -> Search {
+fn search(items: &[Value], from: &Outcomes, step: &Matcher, share: f64, at: &Scope<'_>) -> Search {
     let last = from.keys().next_back().copied().unwrap_or_default();
-    let (ways, tried) = (Ways::new(), Tried::default());
+    let (ways, tried) = (Outcomes::new(), Candidates::default());
     let mut search = Search { ways, is_met: false, is_missed: false, tried, last, stopped: None };
-    let inside = At { present: true, ..at.quietly() };
+    let inside = Scope { present: true, ..at.quietly() };
     // A critical penalty that is met fails the whole. A penalty that is not met does not fail anything.
     let met = Pass::of(share >= 0.0 || !step.meta.critical);
     let missed = Pass::of(share < 0.0);
     let mut waiting = from.iter().map(|(from, way)| (*from, *way)).peekable();
-    let mut looking: Vec<(usize, Way)> = Vec::new();
+    let mut looking: Vec<(usize, Outcome)> = Vec::new();
     let mut scores: Vec<(usize, Standing, f64, f64)> = Vec::new();
     let first = from.keys().next().copied().unwrap_or_default();
     for (index, item) in items.iter().enumerate().skip(first) {
@@ -156,7 +156,7 @@ fn search(items: &[Value], from: &Ways, step: &Matcher, share: f64, at: &At<'_>)
         let found = step.judge(Some(item), &inside);
         if found.pass != Pass::No {
             search.is_met = true;
-            let all = looking.iter().map(|(_, way)| *way).reduce(Way::or);
+            let all = looking.iter().map(|(_, way)| *way).reduce(Outcome::or);
             all.into_iter().for_each(|way| add(&mut search.ways, index + 1, way.after(share, 1.0, 1.0, met)));
         }
         if found.pass == Pass::Yes {
@@ -172,7 +172,7 @@ fn search(items: &[Value], from: &Ways, step: &Matcher, share: f64, at: &At<'_>)
     }
     looking.extend(waiting);
     search.is_missed = !looking.is_empty();
-    let mut passed = Tried::default();
+    let mut passed = Candidates::default();
     for (from, way) in looking.into_iter().rev() {
         while let Some((_, standing, score, most)) = scores.pop_if(|(index, ..)| *index >= from) {
             passed.add_scores(standing, score, most);
@@ -184,14 +184,14 @@ fn search(items: &[Value], from: &Ways, step: &Matcher, share: f64, at: &At<'_>)
 }
 
 /// Step with the data for messages about it.
-struct Told<'s> {
+struct StepMessage<'s> {
     step: &'s Matcher,
     name: String,
     from: usize,
     stopped: Option<&'s Flaw>,
 }
 
-impl Told<'_> {
+impl StepMessage<'_> {
     /// Returns the mismatch for a value that must not be present.
     fn penalty(&self) -> Flaw {
         let message = format!("{} exists and must not", self.name);

@@ -106,7 +106,7 @@ impl Key {
     }
 
     /// Returns the value by which `item` is sorted.
-    fn value(&self, item: &Value, index: usize, array: &Value, at: &At<'_>) -> Result<Option<Value>, Trouble> {
+    fn value(&self, item: &Value, index: usize, array: &Value, at: &Scope<'_>) -> Result<Option<Value>, Trouble> {
         match &self.of {
             Of::Field(name) => Ok(path::get(item, name).map(Cow::into_owned)),
             Of::Expression(text) => {
@@ -173,7 +173,7 @@ fn order_of_maps(left: &Map<String, Value>, right: &Map<String, Value>) -> Order
 }
 
 impl Rule for Sort {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         let Some(array @ Value::Array(items)) = actual else {
             let critical = self.inner.critical;
             return Found::wrong_type("`$sort` needs a list", actual, critical, &self.place);
@@ -201,6 +201,6 @@ impl Rule for Sort {
             by_key.fold(Ordering::Equal, Ordering::then)
         });
         let sorted: Value = keyed.into_iter().map(|(_, item)| item.clone()).collect();
-        self.inner.judge(Some(&sorted), &At { strategy: at.strategy, ..at.below("") })
+        self.inner.judge(Some(&sorted), &Scope { strategy: at.strategy, ..at.below("") })
     }
 }

@@ -14,7 +14,7 @@ pub struct Code {
 }
 
 impl Rule for Code {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         let arguments = [Argument::Value(actual), Argument::Value(at.run.input)];
         match at.run.host.call(&self.function, &arguments, &mut |_| Err("`validate` is not available here".into())) {
             Ok(None | Some(Value::Null | Value::Array(_))) => {

@@ -13,7 +13,7 @@ pub struct Items {
 }
 
 impl Rule for Items {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         let Some(Value::Array(values)) = actual else {
             let message = format!("expected a list, not {}{}", value::kind(actual), json_text::remark(actual));
             let critical = self.items.iter().any(|item| item.critical);
@@ -29,7 +29,7 @@ impl Rule for Items {
         let shares = strategy.distribute(&at.run.rules.budget, &weights);
         let found = self.items.iter().enumerate().map(|(index, item)| {
             let value = values.get(index);
-            item.judge(value, &At { present: value.is_some(), ..at.below(&format!("[{index}]")) })
+            item.judge(value, &Scope { present: value.is_some(), ..at.below(&format!("[{index}]")) })
         });
         strategy.aggregate(found, &shares, &self.place)
     }

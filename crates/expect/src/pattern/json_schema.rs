@@ -17,7 +17,7 @@ pub struct JsonSchema {
 }
 
 impl Rule for JsonSchema {
-    fn judge(&self, actual: Option<&Value>, _at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Found {
         let Some(present) = actual else {
             return Found::flawed(Flaw::new(&self.place, "there is no value to check against the schema"));
         };

@@ -27,7 +27,7 @@ pub enum Key {
     /// The first key that matches.
     Regex { written: String, pattern: Arc<dyn Pattern> },
     /// Replacement of `tools`.
-    Made(Made),
+    ResultKey(ResultKey),
 }
 
 /// Key that replaces `tools`, for an expectation of the agent's calls. No written key begins like these.
@@ -40,7 +40,7 @@ pub const CONVERSATION: &str = "\0conversation";
 pub const OWN_CALLS: &str = "\0own calls";
 
 #[derive(Debug, Clone, Copy)]
-pub enum Made {
+pub enum ResultKey {
     /// Every call in the list `messages`, or the list `tools` if there are no messages. If `must_be_known` is true, a
     /// result without either does not match.
     Calls {
@@ -57,7 +57,7 @@ struct Match<'v> {
 }
 
 impl Keys {
-    fn extra(&self, whole: &Value, named: &HashSet<Cow<'_, str>>, at: &At<'_>) -> Vec<Flaw> {
+    fn extra(&self, whole: &Value, named: &HashSet<Cow<'_, str>>, at: &Scope<'_>) -> Vec<Flaw> {
         let flaw = |key: &str, value: &Value| Flaw {
             key: Some(path::below(&at.key, key)),
             firm: true,
@@ -80,7 +80,7 @@ impl Keys {
 }
 
 impl Rule for Keys {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         let Some(whole @ (Value::Object(_) | Value::Array(_))) = actual else {
             let message = format!("expected a map, not {}{}", value::kind(actual), json_text::remark(actual));
             let critical = self.entries.iter().any(|(_, matcher)| matcher.critical);
@@ -118,9 +118,9 @@ impl Rule for Keys {
 }
 
 impl Key {
-    fn judge(&self, found: &Match<'_>, matcher: &Matcher, at: &At<'_>) -> Found {
-        let below = At { present: found.value.is_some(), ..at.below(&found.path) };
-        if found.value.is_none() && matches!(self, Self::Made(Made::Calls { must_be_known: true })) {
+    fn judge(&self, found: &Match<'_>, matcher: &Matcher, at: &Scope<'_>) -> Found {
+        let below = Scope { present: found.value.is_some(), ..at.below(&found.path) };
+        if found.value.is_none() && matches!(self, Self::ResultKey(ResultKey::Calls { must_be_known: true })) {
             let flaw = Flaw::new(&matcher.place, "there is no conversation, so the calls are not known");
             return Found::flawed(Flaw { key: Some(below.key), critical: matcher.critical, ..flaw });
         }
@@ -129,8 +129,8 @@ impl Key {
 
     /// Reads a key as written. The error says why it is not a valid regular expression.
     pub fn read(name: &str, host: &dyn Host) -> Result<Self, Invalid> {
-        if let Some(made) = Made::of(name) {
-            return Ok(Self::Made(made));
+        if let Some(made) = ResultKey::of(name) {
+            return Ok(Self::ResultKey(made));
         }
         // `//` is the empty expression, which any key matches.
         let regex = split_regex(name).or_else(|| (name == "//").then_some(("", "")));
@@ -146,7 +146,7 @@ impl Key {
                 Some(key) => Match { value: path::get(whole, &key), path: key.into() },
                 None => Match { path: written.into(), value: None },
             },
-            Self::Made(made) => made.find(whole),
+            Self::ResultKey(made) => made.find(whole),
         })
     }
 
@@ -159,15 +159,17 @@ impl Key {
             }
             Self::Regex { .. } => vec![found.path],
             // The user's expectation is only about the calls, so all other keys of the message are allowed.
-            Self::Made(Made::OwnCalls) => {
+            Self::ResultKey(ResultKey::OwnCalls) => {
                 whole.as_object().into_iter().flat_map(|message| message.keys().cloned().map(Cow::Owned)).collect()
             }
-            Self::Made(Made::Conversation | Made::Calls { .. }) => vec!["messages".into(), "tools".into()],
+            Self::ResultKey(ResultKey::Conversation | ResultKey::Calls { .. }) => {
+                vec!["messages".into(), "tools".into()]
+            }
         }
     }
 }
 
-impl Made {
+impl ResultKey {
     fn of(key: &str) -> Option<Self> {
         match key {
             ALL_CALLS => Some(Self::Calls { must_be_known: true }),

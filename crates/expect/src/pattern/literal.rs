@@ -12,7 +12,7 @@ pub struct Literal {
 }
 
 impl Rule for Literal {
-    fn judge(&self, actual: Option<&Value>, _at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Found {
         if actual.is_some_and(|actual| value::same(actual, &self.value)) {
             return Found::full();
         }

@@ -11,7 +11,7 @@ pub struct Never {
 }
 
 impl Rule for Never {
-    fn judge(&self, actual: Option<&Value>, _at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Found {
         Found::flawed(Flaw::new(&self.place, "the expectation is not valid").actual(actual))
     }
 }

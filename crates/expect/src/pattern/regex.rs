@@ -17,7 +17,7 @@ pub struct Regex {
 }
 
 impl Rule for Regex {
-    fn judge(&self, actual: Option<&Value>, _at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Found {
         let expected = || Value::from(self.written.as_str());
         let Some(present) = actual else {
             let flaw = Flaw::new(&self.place, format!("there is no value for {} to match", self.written));

@@ -15,7 +15,7 @@ pub struct Text {
 }
 
 impl Rule for Text {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         let Some(Value::String(text)) = actual else {
             let message = format!("expected a text, not {}", value::kind(actual));
             let flaw = Flaw::new(&self.place, message).expected(self.expected.as_str().into());

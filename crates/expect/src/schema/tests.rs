@@ -178,7 +178,7 @@ fn a_mistake_is_told_at_its_place() {
         (r#"{"properties":{"a":{"transform":["trimm"]}}}"#, "\"trimm\"", "no transformation", "did you mean `trim`?"),
         (r#"{"typeof":"strin"}"#, "\"strin\"", "`typeof` must be one of", "did you mean `string`?"),
         (r#"{"regexp":"/a/y"}"#, "\"/a/y\"", "the flag `y`", "`^`"),
-        (r#"{"select":{"$data":"1/a"},"selectCases":{}}"#, "{", "in the same value", "`$data: 0/name`"),
+        (r#"{"select":{"$data":"1/a"},"selectCases":{}}"#, "{", "of the same value", "`$data: 0/name`"),
         (r#"{"id":"x"}"#, "\"id\"", "is not a keyword", "did you mean `$id`?"),
     ] {
         let problems = problems(schema);

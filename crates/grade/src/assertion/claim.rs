@@ -2,7 +2,7 @@
 
 use super::JUDGES;
 use super::prelude::*;
-use crate::claim::{Setting, compiled};
+use crate::claim::{ClaimContext, compiled};
 use crate::example::{branch_out, commit_on};
 
 pub(super) const ASSERTION: Assertion = Assertion {
@@ -30,7 +30,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let (text, place) = reading.required_text("text")?;
-    let setting = Setting::of(reading.context.case);
+    let setting = ClaimContext::of(reading.context.case);
     let (matcher, warning) = compiled(&text, &place, &setting);
     reading.problems.extend(warning);
     reading.title = Some(text);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use template::Variables;
 
 use super::prelude::*;
-use crate::given::{self, Wanted};
+use crate::given::{self, ResultKeys};
 use crate::json_source;
 use crate::verdict::Matched;
 
@@ -91,9 +91,9 @@ pub(super) const ASSERTION: Assertion = Assertion {
 
 /// Subject of an expectation.
 #[derive(Debug, Clone)]
-enum About {
+enum Target {
     /// Everything that the agent returned.
-    All(Wanted),
+    All(ResultKeys),
     /// The answer.
     Output,
     /// The answer, checked against a schema.
@@ -115,7 +115,7 @@ const RULED: [(&str, Ruled); 3] = [("itself", Ruled::Itself), ("case", Ruled::Ca
 
 #[derive(Debug)]
 struct Expect {
-    about: About,
+    about: Target,
     expectation: Expectation,
     data: Data,
     /// Scoring, if the expectation passes by a score of its own.
@@ -174,10 +174,10 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let (about, expectation) = match key {
         "expect" => {
             let expectation = Expectation::of_result(&resolved, rules, &host, diff, reading.problems);
-            (About::All(Wanted::by(&resolved)), expectation)
+            (Target::All(ResultKeys::by(&resolved)), expectation)
         }
-        "output" => (About::Output, Expectation::of_value(&resolved, rules, &host, diff, reading.problems)),
-        _ => (About::Schema, Expectation::of_schema(&resolved, rules, &host, reading.problems)),
+        "output" => (Target::Output, Expectation::of_value(&resolved, rules, &host, diff, reading.problems)),
+        _ => (Target::Schema, Expectation::of_schema(&resolved, rules, &host, reading.problems)),
     };
     let runs_code = code.load(Ordering::Relaxed);
     // Only code reads the data.
@@ -347,20 +347,20 @@ impl Matcher for Expect {
 
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let mut actual = match &self.about {
-            About::All(wanted) => Some(given::all(evidence, wanted)),
-            About::Output | About::Schema => given::output(&evidence.trace),
+            Target::All(wanted) => Some(given::all(evidence, wanted)),
+            Target::Output | Target::Schema => given::output(&evidence.trace),
         };
         let output = match &self.about {
-            About::All(_) => actual.as_mut().and_then(|all| all.get_mut("output")),
-            About::Output | About::Schema => actual.as_mut(),
+            Target::All(_) => actual.as_mut().and_then(|all| all.get_mut("output")),
+            Target::Output | Target::Schema => actual.as_mut(),
         };
         if let Some(output) = output.filter(|output| self.parses_json && output.is_string()) {
             match json_source::in_answer(evidence) {
-                json_source::Found::Value(value, _) => *output = value,
-                json_source::Found::None { because, .. } => {
+                json_source::JsonLookup::Value(value, _) => *output = value,
+                json_source::JsonLookup::None { because, .. } => {
                     let message = format!("{because}, and `responseParser` is `json`");
                     let flaw = expect::Flaw::new(self.expectation.place(), message).actual(Some(output));
-                    let key = if matches!(self.about, About::All(_)) { "output" } else { "" };
+                    let key = if matches!(self.about, Target::All(_)) { "output" } else { "" };
                     let found = Found::flawed(expect::Flaw { key: Some(key.to_owned()), ..flaw });
                     return Ok(self.verdict_of(found, actual.as_ref()));
                 }
@@ -392,9 +392,9 @@ impl Expect {
         });
         let is_certain = found.pass != Pass::Unknown && !is_open && leeway.least >= leeway.most;
         let key = match self.about {
-            About::All(_) => "expect",
-            About::Output => "output",
-            About::Schema => "schema",
+            Target::All(_) => "expect",
+            Target::Output => "output",
+            Target::Schema => "schema",
         };
         let place = found.flaws.first().map_or_else(|| self.expectation.place().clone(), |flaw| flaw.place.clone());
         let failures: Vec<model::Failure> = found.flaws.into_iter().map(expect::Flaw::into_failure).collect();

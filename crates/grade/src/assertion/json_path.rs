@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::prelude::*;
 use super::valid_json::OPTIONAL_PATH;
 use crate::json_path::{JsonPath, Missing};
-use crate::json_source::{Found, JsonSource};
+use crate::json_source::{JsonLookup, JsonSource};
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "json_path",
@@ -100,11 +100,11 @@ impl Matcher for AtPath {
             None => format!("something at `{path}`"),
         };
         let value = match self.source.find(evidence)? {
-            Found::None { because, actual } => {
+            JsonLookup::None { because, actual } => {
                 let place = self.source.place().unwrap_or(&self.place);
                 return Ok(Verdict::unmet(because, wanted, actual).place(place));
             }
-            Found::Value(value, _) => value,
+            JsonLookup::Value(value, _) => value,
         };
         let place = &self.place;
         Ok(match (path.find(&value), &self.equals) {

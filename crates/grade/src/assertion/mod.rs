@@ -186,9 +186,9 @@ pub(crate) enum Form {
     Judged {
         parse: Parse,
         /// Answer of the judge to the example that is met.
-        pass: Said,
+        pass: CannedAnswer,
         /// Answer of the judge to the example that is not met.
-        fail: Said,
+        fail: CannedAnswer,
     },
     /// It applies to every trial, and returns a finding only if it is relevant.
     Implicit { judge: Judge },
@@ -196,7 +196,7 @@ pub(crate) enum Form {
 
 type Parse = fn(&mut Reading<'_>) -> Option<Arc<dyn Matcher>>;
 type Judge = fn(&Evidence) -> Option<Verdict>;
-type Said = fn() -> Value;
+type CannedAnswer = fn() -> Value;
 
 impl Assertion {
     /// True if it applies to every trial without being written in the case.

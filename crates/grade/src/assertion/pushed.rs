@@ -6,7 +6,7 @@ use super::branch_created::{NAME, PATTERN};
 use super::prelude::*;
 use crate::branch_name::{BranchName, branch_told};
 use crate::example::{branch_out, commit_on, push_to};
-use crate::repository::{self, Push, Seen, short};
+use crate::repository::{self, Changes, Push, short};
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "pushed",
@@ -100,7 +100,7 @@ fn local<'c>(change: &'c RepositoryChange, push: &Push<'_>) -> Option<&'c str> {
 
 impl Pushed {
     /// Judges that nothing was pushed, not even to a remote of the agent's own.
-    fn absence(&self, seen: Seen<Push<'_>>) -> Judgement {
+    fn absence(&self, seen: Changes<Push<'_>>) -> Judgement {
         let branch = branch_told(self.name.as_ref());
         Ok(match self.named(seen.new.into_iter())?.as_slice() {
             [] if !seen.unknown.is_empty() => repository::unknown("what was pushed", seen.unknown),
@@ -121,7 +121,7 @@ impl Pushed {
     }
 
     /// Returns the pushes that the assertion is about.
-    fn about<'c>(&self, change: &'c RepositoryChange, seen: &Seen<Push<'c>>) -> Result<Vec<Push<'c>>, String> {
+    fn about<'c>(&self, change: &'c RepositoryChange, seen: &Changes<Push<'c>>) -> Result<Vec<Push<'c>>, String> {
         let is_there = seen.new.iter().copied().filter(|push| push.head.is_some() && push.is_asked);
         let pushes = self.named(is_there)?;
         if self.name.is_some() {

@@ -66,7 +66,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
 #[derive(Debug)]
 struct Rubric {
     rows: Vec<Row>,
-    pass: Pass,
+    pass: Requirement,
     expected: Option<String>,
 }
 
@@ -79,7 +79,7 @@ struct Row {
 
 /// Condition under which a rubric passes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Pass {
+enum Requirement {
     All,
     Any,
     AtLeast(f64),
@@ -120,13 +120,13 @@ fn row(reading: &mut Reading<'_>, item: &Node) -> Option<Row> {
     Some(Row { name, text: text?, weight: weight? })
 }
 
-fn pass(reading: &mut Reading<'_>, rows: Option<&[Row]>) -> Option<Pass> {
-    let choices = [("all", Pass::All), ("any", Pass::Any)];
+fn pass(reading: &mut Reading<'_>, rows: Option<&[Row]>) -> Option<Requirement> {
+    let choices = [("all", Requirement::All), ("any", Requirement::Any)];
     let required = reading.fields.get("require");
     let Some(node) = reading.fields.get("at_least") else {
         return match required {
             Some(_) => reading.fields.choice("require", &choices, reading.problems),
-            None => Some(Pass::All),
+            None => Some(Requirement::All),
         };
     };
     if required.is_some() {
@@ -141,7 +141,7 @@ fn pass(reading: &mut Reading<'_>, rows: Option<&[Row]>) -> Option<Pass> {
         reading.problems.push(problem.help("no answer could reach it"));
         return None;
     }
-    Some(Pass::AtLeast(least))
+    Some(Requirement::AtLeast(least))
 }
 
 impl Judged for Rubric {
@@ -202,10 +202,10 @@ impl Rubric {
     fn wanted(&self) -> String {
         let all = self.rows.len();
         match self.pass {
-            Pass::All if all == 1 => self.rows.first().map_or_else(String::new, |row| row.shown().to_owned()),
-            Pass::All => format!("all {all} criteria"),
-            Pass::Any => format!("one of {all} criteria"),
-            Pass::AtLeast(least) => {
+            Requirement::All if all == 1 => self.rows.first().map_or_else(String::new, |row| row.shown().to_owned()),
+            Requirement::All => format!("all {all} criteria"),
+            Requirement::Any => format!("one of {all} criteria"),
+            Requirement::AtLeast(least) => {
                 let most: f64 = self.rows.iter().map(|row| row.weight).sum();
                 format!("criteria that weigh at least {} of {}", points(least), points(most))
             }
@@ -213,7 +213,7 @@ impl Rubric {
     }
 }
 
-impl Pass {
+impl Requirement {
     /// True if the condition is met. Returns `None` if that depends on open criteria. `met` and `open` are sums of
     /// weights.
     fn holds(self, marks: &[Option<bool>], met: f64, open: f64) -> Option<bool> {
@@ -272,15 +272,15 @@ mod tests {
     fn what_is_open_decides_nothing_unless_it_cannot_matter() {
         let (yes, no, open) = (Some(true), Some(false), None);
         for (pass, marks, expected) in [
-            (Pass::All, [yes, yes], Some(true)),
-            (Pass::All, [yes, open], None),
-            (Pass::All, [no, open], Some(false)),
-            (Pass::Any, [yes, open], Some(true)),
-            (Pass::Any, [no, open], None),
-            (Pass::Any, [no, no], Some(false)),
-            (Pass::AtLeast(1.0), [yes, open], Some(true)),
-            (Pass::AtLeast(2.0), [yes, open], None),
-            (Pass::AtLeast(2.0), [no, open], Some(false)),
+            (Requirement::All, [yes, yes], Some(true)),
+            (Requirement::All, [yes, open], None),
+            (Requirement::All, [no, open], Some(false)),
+            (Requirement::Any, [yes, open], Some(true)),
+            (Requirement::Any, [no, open], None),
+            (Requirement::Any, [no, no], Some(false)),
+            (Requirement::AtLeast(1.0), [yes, open], Some(true)),
+            (Requirement::AtLeast(2.0), [yes, open], None),
+            (Requirement::AtLeast(2.0), [no, open], Some(false)),
         ] {
             let weight = |wanted: Option<bool>| marks.iter().filter(|mark| **mark == wanted).count() as f64;
             assert_eq!(pass.holds(&marks, weight(yes), weight(open)), expected, "{pass:?} {marks:?}");

@@ -4,7 +4,7 @@ use model::{Change, RepositoryChange, SideEffectContract, Status};
 
 use super::prelude::*;
 use crate::example::{branch_out, push_to};
-use crate::repository::{self, Seen};
+use crate::repository::{self, Changes};
 use crate::verdict::NO_SANDBOX;
 
 /// Title of the check of a case's contract.
@@ -73,7 +73,7 @@ impl Matcher for Contract {
     }
 
     fn judge(&self, evidence: &Evidence) -> Judgement {
-        let mut left = Seen { new: self.worktree(evidence), unknown: Vec::new() };
+        let mut left = Changes { new: self.worktree(evidence), unknown: Vec::new() };
         if self.forbids_in_repository() {
             match repository::change(evidence) {
                 Ok(change) => self.repository(change, &mut left),
@@ -84,7 +84,7 @@ impl Matcher for Contract {
         if evidence.collected.sandbox.is_none() && !self.0.allow_worktree_changes {
             left.unknown.push(NO_SANDBOX.into());
         }
-        let Seen { new: violations, mut unknown } = left;
+        let Changes { new: violations, mut unknown } = left;
         unknown.dedup();
         Ok(match violations.as_slice() {
             [] if !unknown.is_empty() => repository::unknown("whether the contract was respected", unknown),
@@ -110,7 +110,7 @@ impl Contract {
         !(allow_new_local_branches && allow_new_remote_branches && allow_new_commits && allow_new_review_requests)
     }
 
-    fn repository(&self, change: &RepositoryChange, left: &mut Seen<String>) {
+    fn repository(&self, change: &RepositoryChange, left: &mut Changes<String>) {
         if !self.0.allow_new_local_branches {
             let branches = repository::new_branches(change);
             left.new.extend(branches.iter().map(|branch| format!("a new local branch: `{branch}`")));

@@ -65,7 +65,7 @@ struct Step {
 }
 
 /// Part of a sequence that was found: the call of each step, and the step that could not be decided.
-struct Found {
+struct Progress {
     calls: Vec<usize>,
     unknown: Option<(usize, String)>,
 }
@@ -94,8 +94,8 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 
 impl ToolCallSequence {
     /// Searches greedily. `unknown_fits` says whether a call that cannot be decided counts as a match.
-    fn search(&self, evidence: &Evidence, regex_budget: &RegexBudget, unknown_fits: bool) -> Found {
-        let mut found = Found { calls: Vec::new(), unknown: None };
+    fn search(&self, evidence: &Evidence, regex_budget: &RegexBudget, unknown_fits: bool) -> Progress {
+        let mut found = Progress { calls: Vec::new(), unknown: None };
         let mut cursor = 0;
         for step in &self.steps {
             let next = (cursor..evidence.trace.calls.len()).find(|&at| {

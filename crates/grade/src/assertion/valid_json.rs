@@ -1,7 +1,7 @@
 //! `valid_json`: the answer, or a file, is valid JSON.
 
 use super::prelude::*;
-use crate::json_source::{Found, JsonSource};
+use crate::json_source::{JsonLookup, JsonSource};
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "valid_json",
@@ -43,13 +43,13 @@ impl Matcher for ValidJson {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let told = self.source.told();
         let verdict = match (self.source.find(evidence)?, self.is_wanted) {
-            (Found::Value(_, is_fenced), true) => {
+            (JsonLookup::Value(_, is_fenced), true) => {
                 let place = if is_fenced { ", in a fenced block" } else { "" };
                 Verdict::met(format!("{told} is JSON{place}"))
             }
-            (Found::None { because, actual }, true) => Verdict::unmet(because, "JSON", actual),
-            (Found::Value(..), false) => Verdict::unmet(format!("{told} is JSON"), "no JSON", "JSON"),
-            (Found::None { because, .. }, false) => Verdict::met(because),
+            (JsonLookup::None { because, actual }, true) => Verdict::unmet(because, "JSON", actual),
+            (JsonLookup::Value(..), false) => Verdict::unmet(format!("{told} is JSON"), "no JSON", "JSON"),
+            (JsonLookup::None { because, .. }, false) => Verdict::met(because),
         };
         Ok(verdict.place(self.source.place()))
     }

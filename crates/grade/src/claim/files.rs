@@ -2,7 +2,7 @@
 
 use model::{Change, Evidence, FoundFile, Need, Probed};
 
-use super::About;
+use super::FileEvent;
 use crate::glob::Glob;
 use crate::matcher::{Judgement, Matcher};
 use crate::skill_use::is_file_of_skill;
@@ -15,7 +15,7 @@ const SHOWN: usize = 10;
 /// Claim about files.
 #[derive(Debug, Clone)]
 pub(super) struct FilesClaim {
-    pub what: About,
+    pub what: FileEvent,
     /// Paths with wildcards, in any folder. If empty, any file.
     pub names: Vec<String>,
     /// True if one of the paths is enough.
@@ -32,16 +32,16 @@ impl FilesClaim {
     /// Returns the name of the method, for reports.
     pub fn method(&self) -> &'static str {
         match (self.what, self.is_negated) {
-            (About::Exist, false) => "file_exists",
-            (About::Exist, true) => "file_not_exists",
-            (About::Created, false) => "file_created",
-            (About::Created, true) => "file_not_created",
-            (About::Written, false) => "file_written",
-            (About::Written, true) => "file_not_written",
-            (About::Modified | About::Changed, false) => "file_changed",
-            (About::Modified | About::Changed, true) => "file_unchanged",
-            (About::Deleted, false) => "file_deleted",
-            (About::Deleted, true) => "file_not_deleted",
+            (FileEvent::Exist, false) => "file_exists",
+            (FileEvent::Exist, true) => "file_not_exists",
+            (FileEvent::Created, false) => "file_created",
+            (FileEvent::Created, true) => "file_not_created",
+            (FileEvent::Written, false) => "file_written",
+            (FileEvent::Written, true) => "file_not_written",
+            (FileEvent::Modified | FileEvent::Changed, false) => "file_changed",
+            (FileEvent::Modified | FileEvent::Changed, true) => "file_unchanged",
+            (FileEvent::Deleted, false) => "file_deleted",
+            (FileEvent::Deleted, true) => "file_not_deleted",
         }
     }
 
@@ -82,7 +82,7 @@ impl Matcher for FilesClaim {
             return Ok(Verdict::undecided(NO_SANDBOX));
         }
         match (self.what, self.names.is_empty()) {
-            (About::Exist, _) => {
+            (FileEvent::Exist, _) => {
                 let (files, clipped) = listed(evidence)?;
                 Ok(self.exist(files, clipped))
             }
@@ -140,12 +140,12 @@ impl FilesClaim {
     /// True if the claim is about this kind of change.
     fn is_about(&self, change: Change) -> bool {
         match self.what {
-            About::Exist => false,
-            About::Created => change == Change::Added,
-            About::Written => change != Change::Deleted,
-            About::Modified => change != Change::Added,
-            About::Changed => true,
-            About::Deleted => change == Change::Deleted,
+            FileEvent::Exist => false,
+            FileEvent::Created => change == Change::Added,
+            FileEvent::Written => change != Change::Deleted,
+            FileEvent::Modified => change != Change::Added,
+            FileEvent::Changed => true,
+            FileEvent::Deleted => change == Change::Deleted,
         }
     }
 
@@ -206,7 +206,7 @@ impl FilesClaim {
     /// Checks that a file that must not change exists at all. If it does not, its name is most likely misspelt.
     fn still_there(&self, evidence: &Evidence) -> Judgement {
         let because = format!("{} was not {}", self.told(), self.verb());
-        if !matches!(self.what, About::Modified | About::Changed) {
+        if !matches!(self.what, FileEvent::Modified | FileEvent::Changed) {
             return Ok(Verdict::met(because));
         }
         let (files, clipped) = listed(evidence)?;
@@ -239,11 +239,11 @@ impl FilesClaim {
 
     fn verb(&self) -> &'static str {
         match self.what {
-            About::Exist | About::Created => "created",
-            About::Written => "written",
-            About::Modified => "modified",
-            About::Changed => "changed",
-            About::Deleted => "deleted",
+            FileEvent::Exist | FileEvent::Created => "created",
+            FileEvent::Written => "written",
+            FileEvent::Modified => "modified",
+            FileEvent::Changed => "changed",
+            FileEvent::Deleted => "deleted",
         }
     }
 }

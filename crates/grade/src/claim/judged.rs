@@ -2,7 +2,7 @@
 
 use model::{Evidence, Need};
 
-use super::Setting;
+use super::ClaimContext;
 use super::token::{Token, tokens};
 use super::word::{Subject, Word};
 use crate::judge::reading::{quote, reasoning, split};
@@ -13,12 +13,12 @@ use crate::verdict::Verdict;
 #[derive(Debug)]
 pub(super) struct JudgedClaim {
     text: String,
-    setting: Setting,
+    setting: ClaimContext,
     quoted: Quoted,
 }
 
 impl JudgedClaim {
-    pub fn new(text: &str, setting: &Setting) -> Self {
+    pub fn new(text: &str, setting: &ClaimContext) -> Self {
         // A quote cannot show that something is absent.
         let says_no = |token: &Token| match token {
             Token::Word(Word::Not | Word::Subject(Subject::Nothing), _) => true,

@@ -6,12 +6,12 @@ use super::word::{Subject, Verb, Word};
 
 /// Observable statement, and whether it is negated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct Statement {
     pub says: Says,
     pub is_negated: bool,
 }
 
-impl Part {
+impl Statement {
     /// True if it is inverted for cases in which the skill must not be used: an event in a repository that is not
     /// already negated.
     pub fn is_turnable(&self) -> bool {
@@ -37,7 +37,7 @@ pub(super) enum Says {
         base: Option<String>,
     },
     Files {
-        what: About,
+        what: FileEvent,
         names: Vec<String>,
         is_either: bool,
         is_at_root: bool,
@@ -63,7 +63,7 @@ pub(super) enum Says {
 
 /// Statement about files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum About {
+pub(super) enum FileEvent {
     /// The files exist.
     Exist,
     /// The agent created them.
@@ -79,9 +79,9 @@ pub(super) enum About {
 }
 
 /// Returns the meaning of `text`, or `None` if any part of it is not understood.
-pub(super) fn understood(text: &str) -> Option<Vec<Part>> {
+pub(super) fn understood(text: &str) -> Option<Vec<Statement>> {
     let segments = segments(&tokens(text))?;
-    let mut parts: Vec<Part> = Vec::new();
+    let mut parts: Vec<Statement> = Vec::new();
     let mut before: Option<Segment> = None;
     for segment in segments {
         let whole = completed(segment, before.as_ref())?;
@@ -130,7 +130,7 @@ fn completed(mut segment: Segment, before: Option<&Segment>) -> Option<Segment> 
 }
 
 /// Returns the parts of a segment: every verb combined with every subject.
-fn said(segment: &Segment) -> Option<Vec<Part>> {
+fn said(segment: &Segment) -> Option<Vec<Statement>> {
     let has = |verb: Verb| segment.verbs.contains(&verb);
     let is_json = has(Verb::Valid) || has(Verb::Invalid);
     // The names cannot be assigned to one verb: `created a.txt containing "x"`.
@@ -154,7 +154,7 @@ fn said(segment: &Segment) -> Option<Vec<Part>> {
     for subject in &segment.implied {
         let says =
             if *subject == Subject::Branch { Says::Branch { name: None } } else { Says::Commit { message: None } };
-        parts.push(Part { says, is_negated: false });
+        parts.push(Statement { says, is_negated: false });
     }
     // If a word was not used by any part, it was not understood.
     rest.is_used().then_some(parts)
@@ -188,8 +188,8 @@ impl Rest {
     }
 }
 
-fn of_verb(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
-    let part = |says: Says| Some(vec![Part { says, is_negated: segment.is_negated }]);
+fn of_verb(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>> {
+    let part = |says: Says| Some(vec![Statement { says, is_negated: segment.is_negated }]);
     match verb {
         Verb::Create | Verb::Exist | Verb::Open | Verb::Write => created(verb, segment, rest),
         Verb::Push => {
@@ -208,18 +208,18 @@ fn of_verb(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> 
         Verb::Run => ran(segment, rest),
         Verb::Contain => contains(segment, rest),
         Verb::Appear => appears(segment, rest),
-        Verb::Modify => changed(About::Modified, segment.is_negated, segment, rest),
-        Verb::Change => changed(About::Changed, segment.is_negated, segment, rest),
-        Verb::Delete => changed(About::Deleted, segment.is_negated, segment, rest),
-        Verb::Unchanged => changed(About::Changed, !segment.is_negated, segment, rest),
+        Verb::Modify => changed(FileEvent::Modified, segment.is_negated, segment, rest),
+        Verb::Change => changed(FileEvent::Changed, segment.is_negated, segment, rest),
+        Verb::Delete => changed(FileEvent::Deleted, segment.is_negated, segment, rest),
+        Verb::Unchanged => changed(FileEvent::Changed, !segment.is_negated, segment, rest),
         Verb::Valid | Verb::Invalid => json(verb, segment, rest),
         Verb::Clean => (segment.subjects == [Subject::Tree]).then(|| part(Says::Clean))?,
     }
 }
 
 /// Returns the parts for things that are created, opened or exist.
-fn created(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
-    let part = |says: Says| Part { says, is_negated: segment.is_negated };
+fn created(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>> {
+    let part = |says: Says| Statement { says, is_negated: segment.is_negated };
     let is_opened = verb == Verb::Open;
     let mut parts = Vec::new();
     for subject in named_subjects(segment) {
@@ -229,14 +229,14 @@ fn created(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> 
             Subject::Review if verb != Verb::Write => part(Says::Review { base: rest.to.take() }),
             Subject::File | Subject::Directory if !is_opened => {
                 let what = match verb {
-                    Verb::Write => About::Written,
-                    Verb::Create => About::Created,
-                    _ if segment.is_new => About::Created,
-                    _ => About::Exist,
+                    Verb::Write => FileEvent::Written,
+                    Verb::Create => FileEvent::Created,
+                    _ if segment.is_new => FileEvent::Created,
+                    _ => FileEvent::Exist,
                 };
                 let says = files(what, segment, rest)?;
                 let is_vague = matches!(&says, Says::Files { names, .. } if names.is_empty());
-                if is_vague && (what == About::Exist || subject == Subject::Directory) {
+                if is_vague && (what == FileEvent::Exist || subject == Subject::Directory) {
                     return None;
                 }
                 part(says)
@@ -272,7 +272,7 @@ fn single(segment: &Segment, rest: &mut Rest) -> Option<Option<String>> {
     Some(first.map(|name| name.text.clone()))
 }
 
-fn files(what: About, segment: &Segment, rest: &mut Rest) -> Option<Says> {
+fn files(what: FileEvent, segment: &Segment, rest: &mut Rest) -> Option<Says> {
     let folder = rest.place.take();
     let name = |name: &Name| match &folder {
         Some(folder) => format!("{}/{}", folder.trim_end_matches('/'), name.text),
@@ -301,7 +301,7 @@ pub(super) fn is_inside(name: &str) -> bool {
 }
 
 /// Returns the parts for changed files. Without a subject, they are about all files.
-fn changed(what: About, is_negated: bool, segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
+fn changed(what: FileEvent, is_negated: bool, segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>> {
     let is_file =
         |subject: &Subject| matches!(subject, Subject::File | Subject::Directory | Subject::Nothing | Subject::Tree);
     let has_names = rest.has_names;
@@ -311,10 +311,10 @@ fn changed(what: About, is_negated: bool, segment: &Segment, rest: &mut Rest) ->
     }
     let says = files(what, segment, rest)?;
     // A claim that some unspecified file was changed is probably not what the author means.
-    (has_names || is_negated).then(|| vec![Part { says, is_negated }])
+    (has_names || is_negated).then(|| vec![Statement { says, is_negated }])
 }
 
-fn ran(segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
+fn ran(segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>> {
     if !segment.subjects.iter().all(|subject| matches!(subject, Subject::Command | Subject::Nothing)) {
         return None;
     }
@@ -327,7 +327,7 @@ fn ran(segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
         (None, true) if segment.subjects.contains(&Subject::Command) => vec![None],
         _ => return None,
     };
-    let part = |command| Part { says: Says::Ran { command }, is_negated: segment.is_negated };
+    let part = |command| Statement { says: Says::Ran { command }, is_negated: segment.is_negated };
     Some(commands.into_iter().map(part).collect())
 }
 
@@ -337,7 +337,7 @@ fn quoted(names: &[Name]) -> Option<Vec<String>> {
     all.then(|| names.iter().map(|name| name.text.clone()).collect())
 }
 
-fn contains(segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
+fn contains(segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>> {
     let texts = quoted(&segment.after)?;
     let is_either = segment.is_either;
     let is_output = segment.subjects.iter().all(|subject| matches!(subject, Subject::Output | Subject::Json));
@@ -352,10 +352,10 @@ fn contains(segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
         }
         _ => return None,
     };
-    Some(says.into_iter().map(|says| Part { says, is_negated: segment.is_negated }).collect())
+    Some(says.into_iter().map(|says| Statement { says, is_negated: segment.is_negated }).collect())
 }
 
-fn appears(segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
+fn appears(segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>> {
     let texts = quoted(&segment.before).filter(|_| segment.after.is_empty() && segment.subjects.is_empty())?;
     let is_either = segment.is_either;
     rest.has_names = false;
@@ -364,10 +364,10 @@ fn appears(segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
         (false, Some(file)) if is_inside(&file) => Says::FileContains { file, texts, is_either },
         _ => return None,
     };
-    Some(vec![Part { says, is_negated: segment.is_negated }])
+    Some(vec![Statement { says, is_negated: segment.is_negated }])
 }
 
-fn json(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
+fn json(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>> {
     let known = |subject: &Subject| matches!(subject, Subject::Json | Subject::Output | Subject::File);
     if !segment.subjects.contains(&Subject::Json) || !segment.subjects.iter().all(known) {
         return None;
@@ -383,7 +383,7 @@ fn json(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
     }
     rest.has_names = false;
     let is_negated = segment.is_negated != (verb == Verb::Invalid);
-    Some(files.into_iter().map(|file| Part { says: Says::Json { file }, is_negated }).collect())
+    Some(files.into_iter().map(|file| Statement { says: Says::Json { file }, is_negated }).collect())
 }
 
 /// True if a text that is not understood has the words of a claim about branches, commits, pushes or review requests.

@@ -20,7 +20,7 @@ use model::{Case, Diagnostic, Evidence, Need, Status};
 use self::content::{FileContent, OutputContent, Texts};
 use self::files::FilesClaim;
 use self::judged::JudgedClaim;
-use self::meaning::{About, Part, Says, understood};
+use self::meaning::{FileEvent, Says, Statement, understood};
 use crate::assertion::branch_created::BranchCreated;
 use crate::assertion::command_ran::{CommandPattern, CommandRan};
 use crate::assertion::commit_created::{CommitCreated, CommitNotCreated, Message};
@@ -36,7 +36,7 @@ use crate::verdict::Verdict;
 
 /// Properties of the case that a claim belongs to.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Setting {
+pub(crate) struct ClaimContext {
     /// True if the skill must not be used, so that claims about branches, commits, pushes and review requests are
     /// inverted.
     pub is_turned: bool,
@@ -48,7 +48,7 @@ pub(crate) struct Setting {
     pub has_files: bool,
 }
 
-impl Setting {
+impl ClaimContext {
     /// Returns the setting of `case`.
     pub fn of(case: Option<&Case>) -> Self {
         let Some(case) = case else { return Self::default() };
@@ -64,9 +64,9 @@ impl Setting {
 }
 
 /// Compiles `text`, and returns a note for the user about the result.
-pub(crate) fn compiled(text: &str, place: &Place, setting: &Setting) -> (Arc<dyn Matcher>, Option<Diagnostic>) {
+pub(crate) fn compiled(text: &str, place: &Place, setting: &ClaimContext) -> (Arc<dyn Matcher>, Option<Diagnostic>) {
     let meant = understood(text);
-    let is_turned = setting.is_turned && meant.iter().flatten().any(Part::is_turnable);
+    let is_turned = setting.is_turned && meant.iter().flatten().any(Statement::is_turnable);
     let parts =
         meant.and_then(|parts| parts.into_iter().map(|part| checked(part, place, setting)).collect::<Option<Vec<_>>>());
     if let Some(parts) = parts {
@@ -162,8 +162,8 @@ fn line(part: &Typed, verdict: &Verdict) -> String {
 }
 
 /// Returns the typed assertion for a part, or `None` if there is none.
-fn checked(part: Part, place: &Place, setting: &Setting) -> Option<Typed> {
-    let Part { says, is_negated } = part;
+fn checked(part: Statement, place: &Place, setting: &ClaimContext) -> Option<Typed> {
+    let Statement { says, is_negated } = part;
     let named = |name: &Option<String>| name.as_ref().map(|name| format!("`{name}`"));
     let branch = |name: Option<String>| name.map(|name| BranchName::Name(name, None));
     // An inverted claim forbids any such event, whatever the name. A claim that is negated already is not inverted.

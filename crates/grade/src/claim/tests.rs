@@ -243,7 +243,7 @@ fn files_are_found_anywhere_and_made_means_made_now() {
 fn the_skill_that_is_installed_is_no_file_of_the_agents() {
     let files = [(".claude/skills/greet/notes.md", "x"), (".claude/skills/other/other.md", "x")];
     let text = |text: &str| {
-        let setting = Setting { skill: Some("greet".into()), ..Setting::default() };
+        let setting = ClaimContext { skill: Some("greet".into()), ..ClaimContext::default() };
         let place = Place::of(&crate::yaml::list_item(&json!({"id": "a"}), "a.yaml"));
         compiled(text, &place, &setting).0.verdict(&Story::new().files(&files).evidence()).status
     };
@@ -369,7 +369,7 @@ mod anything {
             for text in [text.join(" "), format!("{} {noise}", text.join(" "))] {
                 let node = crate::yaml::list_item(&json!({"id": "a"}), "a.yaml");
                 for is_turned in [false, true] {
-                    let setting = Setting { is_turned, ..Setting::default() };
+                    let setting = ClaimContext { is_turned, ..ClaimContext::default() };
                     let (matcher, _) = compiled(&text, &Place::of(&node), &setting);
                     matcher.verdict(&evidence);
                 }

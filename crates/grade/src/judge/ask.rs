@@ -37,11 +37,11 @@ pub struct Judge {
     /// Removes what the judge must not see.
     withhold: Option<Withhold>,
     /// True if the model rejects a temperature.
-    is_headstrong: AtomicBool,
+    rejects_temperature: AtomicBool,
 }
 
 /// Answers of all judges to one question.
-pub(crate) struct Heard {
+pub(crate) struct JudgeAnswers {
     /// Valid answers.
     pub answers: Vec<Answer>,
     /// Number of judges that were asked.
@@ -70,7 +70,7 @@ impl Judge {
             is_script: false,
             temperature: None,
             withhold: None,
-            is_headstrong: AtomicBool::new(false),
+            rejects_temperature: AtomicBool::new(false),
         }
     }
 
@@ -115,7 +115,7 @@ impl Judge {
 
     /// Returns the answers of all judges to each of `questions`, in their order. A question comes with the number of
     /// judges that its assertion asks for.
-    pub(crate) async fn hear(&self, questions: impl Iterator<Item = (&Question, Option<usize>)>) -> Vec<Heard> {
+    pub(crate) async fn hear(&self, questions: impl Iterator<Item = (&Question, Option<usize>)>) -> Vec<JudgeAnswers> {
         let questions: Vec<(Question, usize)> =
             questions.map(|(question, judges)| (self.prepared(question), judges.unwrap_or(self.panel))).collect();
         let votes = questions
@@ -131,7 +131,7 @@ impl Judge {
             join_all(votes).await
         };
         let mut votes = votes.into_iter();
-        questions.iter().map(|(_, judges)| Heard::of(votes.by_ref().take(*judges))).collect()
+        questions.iter().map(|(_, judges)| JudgeAnswers::of(votes.by_ref().take(*judges))).collect()
     }
 
     /// Returns the question without what the judge must not see.
@@ -188,20 +188,20 @@ impl Judge {
         let seal = (!self.is_script).then_some(fence.seal.as_str());
         // At temperature 0, several judges that are the same model would all give the same answer.
         let usual = is_alone.then_some(0.0);
-        let temperature = self.temperature.or(usual).filter(|_| !self.is_headstrong.load(Ordering::Relaxed));
+        let temperature = self.temperature.or(usual).filter(|_| !self.rejects_temperature.load(Ordering::Relaxed));
         let request = request(question, &fence, temperature);
         let valid = |value: &Value| Answer::read(question, seal, value).map(drop);
         let done = in_schema(&*self.model, &request, &valid).await;
         let took = took(&done);
         let answer = done.value.and_then(|value| Answer::read(question, seal, &value).map_err(NoAnswer::Invalid));
         if answer.as_ref().is_err_and(refuses_temperature) {
-            self.is_headstrong.store(true, Ordering::Relaxed);
+            self.rejects_temperature.store(true, Ordering::Relaxed);
         }
         (answer, took)
     }
 }
 
-impl Heard {
+impl JudgeAnswers {
     fn of(votes: impl Iterator<Item = Vote>) -> Self {
         let mut heard = Self { answers: Vec::new(), asked: 0, trouble: None, took: Aside::default() };
         for vote in votes {

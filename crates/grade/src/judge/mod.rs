@@ -36,7 +36,7 @@ pub use self::cache::Cache;
 pub use self::choice::{DEFAULT_JUDGES, DefaultJudge, default_judge, named_judge};
 
 pub(crate) use self::answer::{Answer, Mark, Standing};
-pub(crate) use self::ask::Heard;
+pub(crate) use self::ask::JudgeAnswers;
 pub(crate) use self::material::Material;
 pub(crate) use self::question::{Criterion, Form, Question, Quoted};
 pub(crate) use self::votes::{Votes, is_true};

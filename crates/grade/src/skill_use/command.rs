@@ -32,7 +32,7 @@ pub(super) struct Read {
 
 /// Returns what `line` reads or runs, in order. `folder` is its initial directory.
 pub(super) fn reads(line: &str, folder: &str) -> Vec<Read> {
-    let mut reading = Reading { folder: folder.to_owned(), variables: Vec::new(), found: Vec::new() };
+    let mut reading = LineReader { folder: folder.to_owned(), variables: Vec::new(), found: Vec::new() };
     for simple in commands(line) {
         if simple.words.len() > MOST_WORDS {
             continue;
@@ -45,13 +45,13 @@ pub(super) fn reads(line: &str, folder: &str) -> Vec<Read> {
     reading.found
 }
 
-struct Reading {
+struct LineReader {
     folder: String,
     variables: Vec<(String, String)>,
     found: Vec<Read>,
 }
 
-impl Reading {
+impl LineReader {
     /// Records the variables of a command that only sets variables.
     fn assign(&mut self, words: &[String]) {
         let pairs: Option<Vec<_>> = words.iter().map(|word| word.split_once('=')).collect();

@@ -123,7 +123,7 @@ impl Model for Obedient {
             (false, false) => "met",
         };
         let quote = if is_broken { BROKEN } else { KEPT };
-        let row = json!({"id": "c1", "quote": quote, "reasoning": "Seen.", "verdict": verdict});
+        let row = json!({"id": "c1", "quote": quote, "reasoning": "Changes.", "verdict": verdict});
         let answer = json!({"seal": seal(&outside), "answers": [row]});
         let code = between(&outside, "`<<<", " ").unwrap().to_owned();
         let told = outside.replace(seal(&outside), "SEAL").replace(&code, "CODE");

@@ -4,13 +4,13 @@ use crate::prelude::*;
 
 /// A rule whose failure counts as a success.
 #[derive(Debug)]
-pub struct Denied {
+pub struct Negated {
     /// The rule.
     pub rule: Box<dyn Rule>,
 }
 
-impl Rule for Denied {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
-        self.rule.judge(actual, &At { negated: true, ..at.clone() })
+impl Rule for Negated {
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
+        self.rule.judge(actual, &Scope { negated: true, ..at.clone() })
     }
 }

@@ -6,20 +6,20 @@ use crate::strategy::Strategy;
 
 /// Rules that must all hold, each with the name of its operator.
 #[derive(Debug)]
-pub struct Together {
+pub struct AllOf {
     /// The rules. The name is empty for plain keys, whose paths are enough.
     pub rules: Vec<(String, Matcher)>,
     /// Source position.
     pub place: Place,
 }
 
-impl Rule for Together {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+impl Rule for AllOf {
+    fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         // A strategy in a map of several operators applies to the items of each, not to the operators.
         let shares = Strategy::Weighted.distribute(&at.run.rules.budget, &vec![None; self.rules.len()]);
         let found = self.rules.iter().map(|(name, matcher)| {
             let key = if name.is_empty() { at.key.clone() } else { path::below(&at.key, name) };
-            matcher.judge(actual, &At { key, ..at.clone() })
+            matcher.judge(actual, &Scope { key, ..at.clone() })
         });
         Strategy::Weighted.aggregate(found, &shares, &self.place)
     }

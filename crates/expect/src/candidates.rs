@@ -29,7 +29,7 @@ impl Standing {
 /// Combined result of the items. The best one counts, but an item that meets the critical parts has precedence over
 /// any that does not. Otherwise the score of one item would be combined with the failure of another.
 #[derive(Debug, Default)]
-pub struct Tried {
+pub struct Candidates {
     kept: Option<Best>,
     doubtful: Option<Best>,
     broken: Option<Best>,
@@ -50,7 +50,7 @@ struct Best {
     flaws: Vec<Flaw>,
 }
 
-impl Tried {
+impl Candidates {
     /// Adds the item at `index` with its result. `surely` is true if the item had to be tried, and false if that is
     /// not decided.
     pub fn add(&mut self, index: usize, found: Found, surely: bool) {

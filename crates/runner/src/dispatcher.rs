@@ -267,7 +267,7 @@ impl Dispatcher {
             self.control(control);
             *self.halt.borrow()
         };
-        hook::around(&*hook, moment, &bus, &shared.mask, controls, obey).await.refused
+        hook::around(&*hook, moment, &bus, &shared.mask, controls, obey).await
     }
 
     fn control(&mut self, control: Control) {

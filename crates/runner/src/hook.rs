@@ -89,15 +89,9 @@ pub fn succeeded(command: &str, status: Status, because: &str) -> Finding {
     found(&format!("post-grade hook succeeded: {command}"), status, because)
 }
 
-/// Result of the commands of one hook.
-#[derive(Default)]
-pub(crate) struct Around {
-    /// The pre-run command that prevents the run.
-    pub(crate) refused: Option<HookRecord>,
-}
-
-/// Runs the commands of a moment that belongs to no trial. The first that fails before a run is the last. A wish to stop
-/// ends the command that runs; `obey` passes it on and returns how far the run is asked to stop now.
+/// Runs the commands of a moment that belongs to no trial. A command that fails before a run
+/// is the last one, prevents the run, and is returned. A request to stop ends the command that runs; `obey` passes it on
+/// and returns how far the run is asked to stop now.
 pub(crate) async fn around(
     hook: &dyn Hook,
     moment: HookKind,
@@ -105,7 +99,7 @@ pub(crate) async fn around(
     mask: &Mask,
     controls: &mut UnboundedReceiver<Control>,
     mut obey: impl FnMut(Control) -> Halt,
-) -> Around {
+) -> Option<HookRecord> {
     for (at, command) in hook.commands(moment).iter().enumerate() {
         let began = Instant::now();
         let number = at + 1;
@@ -124,11 +118,11 @@ pub(crate) async fn around(
         if forbids && halt == Halt::No {
             // The end of the run reports it again.
             mask.hook(&mut hooked.record);
-            return Around { refused: Some(hooked.record) };
+            return Some(hooked.record);
         }
         if forbids || halt == Halt::Kill {
             break;
         }
     }
-    Around::default()
+    None
 }

@@ -14,7 +14,7 @@ pub(crate) async fn pricing_of(planned: &PlannedTrial, settings: &Settings, host
         list = Some(match settings.providers.openrouter_list().await {
             Ok(list) => Some(std::sync::Arc::clone(list)),
             Err(because) => {
-                warning = Some(format!("OpenRouter's list of prices is not to be had: {because}"));
+                warning = Some(format!("could not fetch OpenRouter prices: {because}"));
                 None
             }
         });

@@ -23,7 +23,7 @@ pub(crate) fn suits(job: &Job) -> bool {
     planned.agent.description().answers_at_once
         && !planned.checks.iter().any(Check::asks_judge)
         && planned.case.code.is_none()
-        && !trial::needs_sandbox(planned)
+        && !planned.needs_sandbox()
 }
 
 /// A thread that runs trials.

@@ -136,7 +136,7 @@ fn a_judge_that_cannot_be_had_stops_the_run_before_it_begins() {
         (&["--judge", "opnai:gpt-5"][..], "did you mean `openai`"),
         (&["--judge", "openai"], "needs to know more"),
         (&["--judge", "scripted:gone.yaml"], "gone.yaml"),
-        (&["--judge-base-url", "http://127.0.0.1:1"], "an address for the judge, and no judge"),
+        (&["--judge-base-url", "http://127.0.0.1:1"], "the judge has an address but no model"),
         (&["--judge", "ollama:m", "--judge-base-url", "ftp://x"], "http://"),
         (&["--pricing", "judge.yaml"], "a price"),
         (&["--judges", "99"], "--judges"),

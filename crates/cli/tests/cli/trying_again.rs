@@ -79,7 +79,7 @@ fn an_attempt_that_changed_something_stands_and_says_so() {
         let trial = trial(&project(&format!("{doing}\n{ONCE}{DONE}")), &[], 1);
         assert_eq!(attempts(&trial), ["failed"], "{doing}");
         let warnings = trial["warnings"].as_array().or(trial["errors"].as_array()).unwrap();
-        let told = "not tried again: the attempt had changed the workspace";
+        let told = "not retried: the attempt changed the workspace";
         assert!(warnings.iter().any(|warning| warning == told), "{doing}: {trial:#}");
     }
 }

@@ -8,7 +8,7 @@ use grade::{ASSERTIONS, Check, Context, Scripts};
 use model::{About, Arguments, AssertionSpec, Claim, Diagnostic, Excerpt, Finding, Node, NodeKind, Spanned, Status};
 use script::Value;
 
-use super::{Declared, Observed};
+use super::{AssertionCall, ObservedClaim};
 
 /// Type of the finding about the scenario itself.
 const SCENARIO: &str = "scenario";
@@ -38,11 +38,11 @@ impl Claims {
     /// # Errors
     /// The finding to report for a claim that cannot be compiled.
     pub(crate) fn compile(
-        claim: &Declared,
+        claim: &AssertionCall,
         directory: &Path,
         known_tools: Option<&'static [&'static str]>,
     ) -> Result<Check, Box<Finding>> {
-        let Declared { name, reply, arguments, place, .. } = claim;
+        let AssertionCall { name, reply, arguments, place, .. } = claim;
         let head = place.excerpt();
         if grade::find(name).is_none_or(grade::Assertion::is_implicit) {
             return Err(Box::new(unknown(name, head)));
@@ -71,7 +71,7 @@ impl Claims {
     }
 
     /// Stores a claim that the scenario decides itself, or its result.
-    pub(crate) fn observe(&mut self, observed: Observed) {
+    pub(crate) fn observe(&mut self, observed: ObservedClaim) {
         let finding = self.findings.entry(observed.number).or_insert_with(|| {
             let because = "it did not come to an end";
             let source = observed.source.clone();

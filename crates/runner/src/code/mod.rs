@@ -1,13 +1,13 @@
 //! Scenarios: cases that are functions in the user's modules. Each trial has an engine and a thread of its own, so that
-//! a scenario that loops for ever or uses much memory does not harm another. Requests of a scenario arrive as [`Ask`]s,
+//! a scenario that loops for ever or uses much memory does not harm another. Requests of a scenario arrive as [`ScenarioRequest`]s,
 //! which the trial answers in order; its claims become findings.
 
-mod ask;
 mod claims;
 mod files;
+mod request;
 mod script;
 
-pub(crate) use self::ask::{Ask, Declared, Observed};
 pub(crate) use self::claims::Claims;
 pub(crate) use self::files::Files;
-pub(crate) use self::script::{Script, Trouble, Word};
+pub(crate) use self::request::{AssertionCall, ObservedClaim, ScenarioRequest};
+pub(crate) use self::script::{Script, ScriptEvent, ScriptFailure};

@@ -10,7 +10,7 @@ use model::Code;
 use script::{Asks, Console, Options, Progress, Request, Runtime, ScriptError, Tests, Value};
 use tokio::sync::mpsc;
 
-use super::Ask;
+use super::ScenarioRequest;
 
 /// Time limit for loading a module and everything it imports.
 const LOADING: Duration = Duration::from_secs(10);
@@ -38,19 +38,19 @@ static HERE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
 
 /// Message from a scenario to the trial.
 #[derive(Debug)]
-pub(crate) enum Word {
+pub(crate) enum ScriptEvent {
     /// A line that the scenario wrote to its console.
     Line(String),
     /// Requests of the scenario, as many as it can make without an answer, each with the number to answer it by.
     /// Requests made right before the scenario is stopped are sent too, but their answers are ignored.
-    Asks(Vec<(u64, Result<Ask, String>)>),
+    Requests(Vec<(u64, Result<ScenarioRequest, String>)>),
     /// The scenario has ended. This is the last message.
-    Ended(Result<(), Trouble>),
+    Ended(Result<(), ScriptFailure>),
 }
 
 /// Reason why a scenario did not complete.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum ScriptFailure {
     /// Its module can no longer be loaded.
     Unloaded(ScriptError),
     /// It threw an exception, or exceeded one of its limits.
@@ -61,8 +61,8 @@ pub(crate) enum Trouble {
 
 /// Scenario that runs on a thread of its own. Dropping it stops the scenario.
 pub(crate) struct Script {
-    words: mpsc::Receiver<Word>,
-    heard: Option<Word>,
+    words: mpsc::Receiver<ScriptEvent>,
+    heard: Option<ScriptEvent>,
     answers: Option<Sender<Answer>>,
     stop: Arc<AtomicBool>,
 }
@@ -76,7 +76,8 @@ impl Script {
         let (telling, words) = mpsc::channel(WAITING);
         let (answers, hearing) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let play = Play { code: code.clone(), about, stop: Arc::clone(&stop), words: telling, answers: hearing };
+        let play =
+            ScriptThread { code: code.clone(), about, stop: Arc::clone(&stop), words: telling, answers: hearing };
         script::thread::spawn(move || play.run())?;
         Ok(Self { words, heard: None, answers: Some(answers), stop })
     }
@@ -97,12 +98,12 @@ impl Script {
         };
         self.heard = Some(word.unwrap_or_else(|| {
             let lost = "the scenario's thread ended unexpectedly; this is a bug of trialrun";
-            Word::Ended(Err(Trouble::Ended(ScriptError::Failed(lost.to_owned()))))
+            ScriptEvent::Ended(Err(ScriptFailure::Ended(ScriptError::Failed(lost.to_owned()))))
         }));
     }
 
     /// Takes the message that was received.
-    pub(crate) fn take(&mut self) -> Option<Word> {
+    pub(crate) fn take(&mut self) -> Option<ScriptEvent> {
         self.heard.take()
     }
 
@@ -128,13 +129,13 @@ impl Drop for Script {
 }
 
 /// Passes on console lines up to the limits, then one note that there is more.
-fn console(words: mpsc::Sender<Word>) -> Console {
+fn console(words: mpsc::Sender<ScriptEvent>) -> Console {
     let mut room = Some((MOST_LINES, MOST_BYTES));
     Box::new(move |_, line: &str| {
         let Some((lines, bytes)) = room else { return };
         room = lines.checked_sub(1).zip(bytes.checked_sub(line.len()));
         let told = if room.is_some() { line } else { "(the console has more, which is left out)" };
-        let _ = words.blocking_send(Word::Line(told.to_owned()));
+        let _ = words.blocking_send(ScriptEvent::Line(told.to_owned()));
     })
 }
 
@@ -142,23 +143,23 @@ fn console(words: mpsc::Sender<Word>) -> Console {
 type Answer = (u64, Result<Value, String>);
 
 /// State of the thread.
-struct Play {
+struct ScriptThread {
     code: Code,
     about: Value,
     stop: Arc<AtomicBool>,
-    words: mpsc::Sender<Word>,
+    words: mpsc::Sender<ScriptEvent>,
     answers: Receiver<Answer>,
 }
 
-impl Play {
+impl ScriptThread {
     fn run(self) {
         // It goes after the trial has heard of the end, because tearing an engine down takes as long as a small scenario.
         let mut engine = self.engine();
         let ended = match &mut engine {
             Ok(runtime) => self.play(runtime),
-            Err(error) => Err(Trouble::Unloaded(error.clone())),
+            Err(error) => Err(ScriptFailure::Unloaded(error.clone())),
         };
-        self.tell(Word::Ended(ended));
+        self.tell(ScriptEvent::Ended(ended));
     }
 
     /// Returns the engine to run the scenario in.
@@ -180,19 +181,19 @@ impl Play {
     }
 
     /// Sends `word`. After the trial there is no receiver, which is fine.
-    fn tell(&self, word: Word) {
+    fn tell(&self, word: ScriptEvent) {
         let _ = self.words.blocking_send(word);
     }
 
-    fn play(&self, runtime: &mut Runtime) -> Result<(), Trouble> {
-        let tests = runtime.tests(&self.code.module, LOADING).map_err(Trouble::Unloaded)?;
-        self.check(&tests).map_err(Trouble::Unloaded)?;
+    fn play(&self, runtime: &mut Runtime) -> Result<(), ScriptFailure> {
+        let tests = runtime.tests(&self.code.module, LOADING).map_err(ScriptFailure::Unloaded)?;
+        self.check(&tests).map_err(ScriptFailure::Unloaded)?;
         let mut played = self.scenario(runtime, &tests);
-        if let Err(Trouble::Ended(ScriptError::NeverSettled) | Trouble::Stopped(_)) = &played {
+        if let Err(ScriptFailure::Ended(ScriptError::NeverSettled) | ScriptFailure::Stopped(_)) = &played {
             // A scenario that only delivers its results must not be stopped.
             self.stop.store(false, Ordering::Relaxed);
             if let Some(error) = runtime.thrown(&tests) {
-                played = Err(Trouble::Ended(error));
+                played = Err(ScriptFailure::Ended(error));
             }
         }
         // Assertions made right before a failure count.
@@ -211,13 +212,13 @@ impl Play {
         }
     }
 
-    fn scenario(&self, runtime: &mut Runtime, tests: &Tests) -> Result<(), Trouble> {
+    fn scenario(&self, runtime: &mut Runtime, tests: &Tests) -> Result<(), ScriptFailure> {
         let ask = Asks::new("ask").into();
         let task = runtime
             .begin_scenario(tests, self.code.scenario, ask, self.about.clone(), PROCESSOR)
-            .map_err(Trouble::Ended)?;
+            .map_err(ScriptFailure::Ended)?;
         loop {
-            let until = match runtime.step(&task).map_err(Trouble::Ended)? {
+            let until = match runtime.step(&task).map_err(ScriptFailure::Ended)? {
                 Progress::Done(_) => return Ok(()),
                 Progress::Asks(requests) => {
                     self.pass_on(&requests, runtime);
@@ -232,8 +233,8 @@ impl Play {
 
     fn pass_on(&self, requests: &[Request], runtime: &Runtime) {
         let file = self.code.module.display().to_string();
-        let asks = requests.iter().map(|request| (request.id, Ask::read(request, runtime, &file)));
-        self.tell(Word::Asks(asks.collect()));
+        let asks = requests.iter().map(|request| (request.id, ScenarioRequest::read(request, runtime, &file)));
+        self.tell(ScriptEvent::Requests(asks.collect()));
     }
 
     /// Delivers an answer and all others that have arrived; there may be none when a timer is due.
@@ -242,16 +243,20 @@ impl Play {
         answer: Result<Answer, RecvTimeoutError>,
         until: Option<Instant>,
         runtime: &mut Runtime,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ScriptFailure> {
         let mut next = match answer {
             Ok(answer) => Some(answer),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Trouble::Stopped(if until.is_some() { "it waited for a timer" } else { "it waited" }));
+                return Err(ScriptFailure::Stopped(if until.is_some() {
+                    "it waited for a timer"
+                } else {
+                    "it waited"
+                }));
             }
         };
         while let Some((request, answer)) = next {
-            runtime.answer(request, &answer).map_err(Trouble::Ended)?;
+            runtime.answer(request, &answer).map_err(ScriptFailure::Ended)?;
             next = self.answers.try_recv().ok();
         }
         Ok(())

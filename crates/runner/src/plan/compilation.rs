@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
 
-use agent::{self, Agent};
 use grade::{Check, Context, Scripts};
 use model::{Diagnostic, Suite};
 
+use super::settings::Settings;
+use super::trial::{directory_of, known_tools};
 use super::variant::Variant;
-use super::{Settings, agents_of, directory_of, known_tools};
 use crate::grader::STACK;
 
 /// Number of cases that a thread takes at a time.
@@ -23,12 +23,11 @@ const WORTH_A_THREAD: usize = 4 * CHUNK;
 /// Maximum number of threads. More are not worth their start.
 const MOST_THREADS: usize = 8;
 
-/// A case that is to be planned.
-pub(super) struct Wanted<'a> {
+/// A case that is to be planned, as one of its arms runs it.
+pub(super) struct SelectedCase<'a> {
     /// Position among all cases, from 0.
     pub(super) position: usize,
     pub(super) suite: &'a Suite,
-    /// The case as one of its arms runs it.
     pub(super) variant: Variant,
 }
 
@@ -41,7 +40,7 @@ pub(super) struct Compilation {
 }
 
 /// Compilations in progress, taken case by case.
-pub(super) struct Compiling {
+pub(super) struct Compilations {
     /// Finished chunks with their numbers, in any order; `None` if nothing is compiled ahead.
     done: Option<Receiver<(usize, Vec<Compilation>)>>,
     /// Chunks that arrived before their turn.
@@ -51,31 +50,31 @@ pub(super) struct Compiling {
     next: usize,
 }
 
-impl Compiling {
-    /// Starts to compile the assertions of `wanted`, if there are enough cases.
-    pub(super) fn begin<'scope, 'env>(
+impl Compilations {
+    /// Starts to compile the assertions of `cases`, if there are enough cases.
+    pub(super) fn start<'scope, 'env>(
         scope: &'scope Scope<'scope, 'env>,
-        wanted: &'env [Wanted<'env>],
+        cases: &'env [SelectedCase<'env>],
         settings: &'env Settings,
         engine: &'env Scripts,
     ) -> Self {
-        let mut compiling = Self { done: None, early: BTreeMap::new(), current: Vec::new().into_iter(), next: 0 };
+        let mut compilations = Self { done: None, early: BTreeMap::new(), current: Vec::new().into_iter(), next: 0 };
         // One processor is busy with planning.
         let others = std::thread::available_parallelism().map_or(0, |threads| threads.get() - 1);
-        let threads = others.min(wanted.len() / WORTH_A_THREAD).min(MOST_THREADS);
+        let threads = others.min(cases.len() / WORTH_A_THREAD).min(MOST_THREADS);
         if threads == 0 {
-            return compiling;
+            return compilations;
         }
         let (done, made) = channel();
         let taken = Arc::new(AtomicUsize::new(0));
-        let hire = |_| {
+        let start = |_| {
             let (done, taken) = (done.clone(), Arc::clone(&taken));
             let thread = std::thread::Builder::new().name("compile".into()).stack_size(STACK);
-            thread.spawn_scoped(scope, move || compile(wanted, settings, engine, &taken, &done)).is_ok()
+            thread.spawn_scoped(scope, move || compile(cases, settings, engine, &taken, &done)).is_ok()
         };
-        let hired = (0..threads).filter(|number| hire(*number)).count();
-        compiling.done = (hired > 0).then_some(made);
-        compiling
+        let started = (0..threads).filter(|number| start(*number)).count();
+        compilations.done = (started > 0).then_some(made);
+        compilations
     }
 
     /// Returns the compilation of the next case; `None` if nothing is compiled ahead.
@@ -97,7 +96,7 @@ impl Compiling {
 
 /// Compiles chunk after chunk that no other thread has `taken`.
 fn compile(
-    wanted: &[Wanted<'_>],
+    cases: &[SelectedCase<'_>],
     settings: &Settings,
     engine: &Scripts,
     taken: &AtomicUsize,
@@ -105,15 +104,15 @@ fn compile(
 ) {
     loop {
         let number = taken.fetch_add(1, Ordering::Relaxed);
-        let Some(chunk) = wanted.chunks(CHUNK).nth(number) else { return };
+        let Some(chunk) = cases.chunks(CHUNK).nth(number) else { return };
         let mut folder = None;
-        let compilations = chunk.iter().map(|Wanted { suite, variant: Variant { case, .. }, .. }| {
+        let compilations = chunk.iter().map(|SelectedCase { suite, variant: Variant { case, .. }, .. }| {
             let directory = match folder.take() {
                 Some((of, directory)) if std::ptr::eq::<Suite>(of, *suite) => directory,
                 _ => directory_of(suite),
             };
             // Compiled for the tools of the first agent, which are nearly always those of every agent.
-            let agent = agents_of(settings, case).iter().find_map(|written| kind_of_agent(settings, written));
+            let agent = settings.agents_of(case).iter().find_map(|written| settings.agent_type(written));
             let tools = agent.and_then(|agent| known_tools(agent, case));
             let context =
                 Context { directory: Some(&directory), scripts: Some(engine), known_tools: tools, case: None };
@@ -125,17 +124,4 @@ fn compile(
             return;
         }
     }
-}
-
-/// Returns the type of the agent that `written` names, without checking the agent.
-pub(crate) fn kind_of_agent(settings: &Settings, written: &str) -> Option<&'static dyn Agent> {
-    let configured = settings.configured.iter().find(|configured| configured.name == written);
-    let kind = configured.map_or(Some(written), |configured| configured.node.get("type")?.as_str())?;
-    embedded(settings, kind).or_else(|| agent::find(kind).map(|(agent, _)| agent))
-}
-
-/// Returns the agent of the embedding program that is called `name`.
-pub(super) fn embedded(settings: &Settings, name: &str) -> Option<&'static dyn Agent> {
-    let found = settings.embedded.iter().find(|agent| agent.name() == name)?;
-    Some(*found)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::statistics::Chance;
 
-use super::PlannedTrial;
+use super::trial::PlannedTrial;
 
 /// Puts `trials` into the order they run in. Where no case has more than one arm, they stay as planned. Otherwise every
 /// repetition of a case runs all its arms one after the other, in an order that `seed` decides, before any case is

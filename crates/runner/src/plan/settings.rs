@@ -1,13 +1,12 @@
 //! Settings that a run is planned with.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use agent::{Configured, Executor};
-use model::{Budgets, Excerpt, OnBudget, PermissionMode};
-
-use mask::secret::Secrets;
-
+use agent::{self, Agent, Configured, Executor};
 use grade::judge::default_judge;
+use mask::secret::Secrets;
+use model::{Budgets, Case, Excerpt, OnBudget, PermissionMode};
 
 /// The agent of a case that names none, in a project that names none.
 pub(super) const DEFAULT_AGENT: &str = "claude-code";
@@ -224,6 +223,28 @@ impl Default for SandboxSettings {
 }
 
 impl Settings {
+    /// Returns the agents that `case` runs with, as they are written.
+    pub(super) fn agents_of(&self, case: &Case) -> Cow<'_, [String]> {
+        if !self.arms.agents.is_empty() {
+            return Cow::Borrowed(&self.arms.agents);
+        }
+        let own = case.runner.agent.as_ref().map(|(name, _)| name.clone());
+        Cow::Owned(vec![own.unwrap_or_else(|| self.default_agent().to_owned())])
+    }
+
+    /// Returns the type of the agent that `written` names, without checking the agent.
+    pub(crate) fn agent_type(&self, written: &str) -> Option<&'static dyn Agent> {
+        let configured = self.configured.iter().find(|configured| configured.name == written);
+        let kind = configured.map_or(Some(written), |configured| configured.node.get("type")?.as_str())?;
+        self.embedded_agent(kind).or_else(|| agent::find(kind).map(|(agent, _)| agent))
+    }
+
+    /// Returns the agent of the embedding program that is called `name`.
+    pub(super) fn embedded_agent(&self, name: &str) -> Option<&'static dyn Agent> {
+        let found = self.embedded.iter().find(|agent| agent.name() == name)?;
+        Some(*found)
+    }
+
     /// The agent of a case that names none.
     pub fn default_agent(&self) -> &str {
         self.defaults.agent.as_deref().unwrap_or(DEFAULT_AGENT)

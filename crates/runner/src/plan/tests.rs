@@ -1,7 +1,11 @@
-use model::{AssertionSpec, Node, Source, Spanned, UserMessage, WITHOUT_SKILL};
+use std::path::Path;
+
+use grade::Check;
+use model::{AssertionSpec, Case, Excerpt, Node, Source, Spanned, Subject, Suite, UserMessage, WITHOUT_SKILL};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::select::Selection;
 
 fn suite(path: &Path, cases: Vec<Case>) -> Suite {
     Suite { name: "suite".into(), path: path.to_owned(), format: "scenario", cases: into(cases) }
@@ -64,7 +68,10 @@ fn an_agent_that_takes_no_script_and_no_tools_says_so_at_the_case() {
     let refused = planned(&[bringing("claude-code")]).1;
     assert_eq!(
         refused,
-        ["case.yaml:1:1: `claude-code` takes no `script`", "case.yaml:1:1: `claude-code` takes no `tools`"]
+        [
+            "case.yaml:1:1: `claude-code` does not accept `script`",
+            "case.yaml:1:1: `claude-code` does not accept `tools`"
+        ]
     );
     assert_eq!(planned(&[bringing("fake")]).1, [""; 0]);
 }
@@ -127,7 +134,7 @@ fn a_model_that_its_agent_cannot_have_is_an_error() {
     let refused = |agent: &str, model: &str| models(&with(agent, model), (None, None)).1;
     assert_eq!(
         refused("codex", "claude-sonnet-4-6"),
-        ["`codex` cannot have this model: `claude-sonnet-4-6` is a model of Anthropic"]
+        ["`codex` cannot use this model: `claude-sonnet-4-6` is a model of Anthropic"]
     );
     assert_eq!(refused("claude-code", "gpt-5.5").len(), 1);
     assert_eq!(refused("opencode", "gpt-5.5").len(), 1);
@@ -137,7 +144,7 @@ fn a_model_that_its_agent_cannot_have_is_an_error() {
         (None, Some("opus")),
     )
     .1;
-    assert_eq!(of_case, ["case.yaml:1:1: `codex` cannot have this model: `opus` is a model of Anthropic"]);
+    assert_eq!(of_case, ["case.yaml:1:1: `codex` cannot use this model: `opus` is a model of Anthropic"]);
     let mut elsewhere = with("claude-code", "gpt-5.5");
     elsewhere.arms.base_url = Some("http://127.0.0.1:1".into());
     assert_eq!(models(&elsewhere, (None, None)).1, [""; 0]);
@@ -299,7 +306,7 @@ fn compared(settings: &Settings, cases: Vec<Case>) -> (Vec<String>, Vec<bool>) {
         modules: script::Library::new(),
         cwd: Path::new("/"),
     });
-    let told = problems.into_iter().filter(|problem| problem.message.contains("reads no skills"));
+    let told = problems.into_iter().filter(|problem| problem.message.contains("does not read skills"));
     let told = told.map(|problem| format!("{:?} {problem}", problem.severity));
     (told.collect(), plan.trials.iter().map(|trial| trial.case.skip.is_some()).collect())
 }
@@ -307,7 +314,7 @@ fn compared(settings: &Settings, cases: Vec<Case>) -> (Vec<String>, Vec<bool>) {
 #[test]
 fn an_agent_that_finds_no_skills_is_not_compared_with_itself() {
     let answered = |id| Case { runner: case(id, "custom:x.js").runner, ..asking(id) };
-    let because = "`custom:x.js` reads no skills from files, so it would be the same with and without one";
+    let because = "`custom:x.js` does not read skills from files, so both arms would be the same";
     let told = |baseline| {
         compared(&with_arms(ArmSettings { baseline, ..ArmSettings::default() }), vec![answered("a"), answered("b")]).0
     };
@@ -318,7 +325,7 @@ fn an_agent_that_finds_no_skills_is_not_compared_with_itself() {
 #[test]
 fn a_suite_that_names_no_agent_is_skipped_with_one_that_finds_no_skills() {
     let unnamed = |id| Case { runner: Case::new(id, Excerpt::of_file("x")).runner, ..asking(id) };
-    let because = "`custom:x.js` reads no skills from files, so it would be the same with and without one";
+    let because = "`custom:x.js` does not read skills from files, so both arms would be the same";
     let default = Settings {
         defaults: Defaults { agent: Some("custom:x.js".into()), ..Defaults::default() },
         ..Settings::default()

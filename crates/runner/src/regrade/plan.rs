@@ -12,9 +12,8 @@ use model::{
 };
 
 use super::kept;
-use crate::plan::{ModelChoice, Plan, PlanRequest, PlannedTrial, as_arm, directory_of, kind_of_agent, known_tools};
+use crate::plan::{Judging, ModelChoice, Plan, PlanRequest, PlannedTrial, as_arm, directory_of, known_tools};
 use crate::trial::Shared;
-use crate::trial::judging::Judging;
 
 /// Input of planning to grade again.
 pub struct RegradeRequest<'a> {
@@ -174,7 +173,7 @@ impl Planner<'_> {
     }
 
     fn planned(&mut self, old: &TrialRecord, suite: &Suite, at: usize) -> PlannedTrial {
-        let agent = kind_of_agent(self.today.settings, &old.agent);
+        let agent = self.today.settings.agent_type(&old.agent);
         let (case, checks) = self.compiled(old, suite, &suite.cases[at], agent);
         PlannedTrial {
             id: id_of(old),
@@ -199,7 +198,7 @@ impl Planner<'_> {
                 timeout_ms: old.limits.timeout_ms,
             }),
             // The recorded settings are kept.
-            told: Arc::default(),
+            recorded_settings: Arc::default(),
             limits: Arc::new(limits(&old.limits, &case)),
             case,
             checks,

@@ -1,10 +1,11 @@
 //! Acting for a case that is code: the trial carries out the requests of the scenario one after the other, while the
 //! clock runs.
 
+mod conversations;
 mod judged;
-mod others;
 mod reply;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,12 +14,12 @@ use model::{Aside, Collected, Ending, Excerpt, SimulatedUser, Step, UserMessage}
 use sandbox::{Breakage, Sandbox};
 use script::{ScriptError, Value};
 
-use self::judged::Open;
-pub(super) use self::others::Others;
+pub(super) use self::conversations::Conversations;
+use self::judged::PendingClaim;
 use self::reply::reply;
 use super::clock::{Clock, Watched};
 use super::{Attempt, Halt};
-use crate::code::{Ask, Claims, Files, Script, Trouble, Word};
+use crate::code::{Claims, Files, ScenarioRequest, Script, ScriptEvent, ScriptFailure};
 use crate::user::Move;
 
 /// Time that a stopped scenario has to deliver its remaining messages. Only work inside the engine can take longer, and
@@ -31,7 +32,7 @@ const BUSY: Duration = Duration::from_secs(1);
 const MOST_HARMLESS: usize = 1024 * 1024;
 
 /// Result of running a scenario.
-pub(super) struct Played {
+pub(super) struct ScenarioEnd {
     pub(super) ending: Ending,
     pub(super) claims: Claims,
     /// Usage of the judge.
@@ -39,10 +40,10 @@ pub(super) struct Played {
 }
 
 /// State for running a scenario.
-pub(super) struct Stage<'s> {
+pub(super) struct RunningScenario<'s> {
     attempt: &'s Attempt<'s>,
     session: &'s mut dyn Session,
-    others: &'s mut Others,
+    others: &'s mut Conversations,
     turn: &'s mut Turn,
     clock: &'s Clock<'s>,
     sandbox: Option<Arc<dyn Sandbox>>,
@@ -61,21 +62,15 @@ pub(super) struct Stage<'s> {
     /// `true` if the scenario was stopped and has delivered its remaining messages.
     is_over: bool,
     /// Claims that wait for the judge.
-    open: Vec<Open>,
+    pending: Vec<PendingClaim>,
     judge: Option<Aside>,
 }
 
-/// Continuation of a scenario.
-enum Next {
-    On,
-    Over,
-}
-
-impl<'s> Stage<'s> {
+impl<'s> RunningScenario<'s> {
     pub(super) fn new(
         attempt: &'s Attempt<'s>,
         session: &'s mut dyn Session,
-        others: &'s mut Others,
+        others: &'s mut Conversations,
         turn: &'s mut Turn,
         clock: &'s Clock<'s>,
         sandbox: Option<Arc<dyn Sandbox>>,
@@ -96,7 +91,7 @@ impl<'s> Stage<'s> {
             given: 0,
             collected: None,
             is_over: false,
-            open: Vec::new(),
+            pending: Vec::new(),
             judge: None,
         }
     }
@@ -105,7 +100,7 @@ impl<'s> Stage<'s> {
     ///
     /// # Errors
     /// If the machine cannot run it, or the module no longer loads.
-    pub(super) async fn play(mut self) -> Result<Played, Breakage> {
+    pub(super) async fn play(mut self) -> Result<ScenarioEnd, Breakage> {
         loop {
             let stopping = self.turn.stopping();
             match self.clock.watch(self.script.listen(stopping)).await {
@@ -116,7 +111,7 @@ impl<'s> Stage<'s> {
                 }
             }
             let Some(word) = self.script.take() else { continue };
-            if let Next::Over = self.hear(word).await? {
+            if let ControlFlow::Break(()) = self.hear(word).await? {
                 break;
             }
             self.heard_at = Instant::now();
@@ -130,13 +125,13 @@ impl<'s> Stage<'s> {
             }
         }
         let Self { ending, claims, judge, .. } = self;
-        Ok(Played { ending: ending.unwrap_or(Ending::Finished), claims, judge })
+        Ok(ScenarioEnd { ending: ending.unwrap_or(Ending::Finished), claims, judge })
     }
 
-    async fn hear(&mut self, word: Word) -> Result<Next, Breakage> {
+    async fn hear(&mut self, word: ScriptEvent) -> Result<ControlFlow<()>, Breakage> {
         match word {
-            Word::Line(text) => self.note(text),
-            Word::Asks(asks) => {
+            ScriptEvent::Line(text) => self.note(text),
+            ScriptEvent::Requests(asks) => {
                 for (request, ask) in asks {
                     match ask {
                         _ if self.is_over => {}
@@ -146,13 +141,13 @@ impl<'s> Stage<'s> {
                 }
                 self.consult().await?;
             }
-            Word::Ended(Ok(())) => return Ok(Next::Over),
-            Word::Ended(Err(trouble)) => {
+            ScriptEvent::Ended(Ok(())) => return Ok(ControlFlow::Break(())),
+            ScriptEvent::Ended(Err(trouble)) => {
                 self.ended_badly(trouble)?;
-                return Ok(Next::Over);
+                return Ok(ControlFlow::Break(()));
             }
         }
-        Ok(Next::On)
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Records a line of the scenario's console.
@@ -162,18 +157,18 @@ impl<'s> Stage<'s> {
     }
 
     /// Handles a request that only has to be recorded; returns any other request.
-    fn noted(&mut self, request: u64, ask: Ask) -> Option<Ask> {
+    fn noted(&mut self, request: u64, ask: ScenarioRequest) -> Option<ScenarioRequest> {
         let answer = match ask {
-            Ask::Claim(observed) => {
+            ScenarioRequest::Claim(observed) => {
                 self.claims.observe(observed);
                 Value::Undefined
             }
-            Ask::Observed(observed) => {
+            ScenarioRequest::Observed(observed) => {
                 let (number, took) = (observed.number, observed.latency_ms.unwrap_or_default());
                 self.claims.observe(observed);
                 self.claims.result(number, took)
             }
-            Ask::Score(name, value) => {
+            ScenarioRequest::Score(name, value) => {
                 self.claims.scores.insert(name, value);
                 Value::Undefined
             }
@@ -183,15 +178,15 @@ impl<'s> Stage<'s> {
         None
     }
 
-    async fn ask(&mut self, request: u64, ask: Ask) -> Result<(), Breakage> {
+    async fn ask(&mut self, request: u64, ask: ScenarioRequest) -> Result<(), Breakage> {
         let Some(ask) = self.noted(request, ask) else { return Ok(()) };
         let files = Files(self.sandbox.clone());
-        if matches!(ask, Ask::Send(..) | Ask::Converse(..) | Ask::Run(..)) {
+        if matches!(ask, ScenarioRequest::Send(..) | ScenarioRequest::Converse(..) | ScenarioRequest::Run(..)) {
             // Claims are about the state at the time they were made.
             self.consult().await?;
         }
         let answer = match ask {
-            Ask::Assert(claim) => {
+            ScenarioRequest::Assert(claim) => {
                 let attempt = self.attempt;
                 return match attempt.unless(Halt::Stop, self.assert(request, &claim)).await {
                     Ok(asserted) => asserted,
@@ -201,16 +196,16 @@ impl<'s> Stage<'s> {
                     }
                 };
             }
-            Ask::Claim(_) | Ask::Observed(_) | Ask::Score(..) => return Ok(()),
-            Ask::Send(mut message, conversation) => {
+            ScenarioRequest::Claim(_) | ScenarioRequest::Observed(_) | ScenarioRequest::Score(..) => return Ok(()),
+            ScenarioRequest::Send(mut message, conversation) => {
                 message.tools.clone_from(&self.attempt.planned.case.tools);
                 self.say(&message, conversation.as_deref()).await?
             }
-            Ask::Converse(user, conversation) => self.talk(*user, conversation.as_deref()).await?,
-            Ask::Read(path) => files.read(path).await,
-            Ask::List(path) => files.list(path).await,
-            Ask::Exists(path) => files.exists(path).await,
-            Ask::Run(command, timeout) => {
+            ScenarioRequest::Converse(user, conversation) => self.talk(*user, conversation.as_deref()).await?,
+            ScenarioRequest::Read(path) => files.read(path).await,
+            ScenarioRequest::List(path) => files.list(path).await,
+            ScenarioRequest::Exists(path) => files.exists(path).await,
+            ScenarioRequest::Run(command, timeout) => {
                 self.collected = None;
                 match self.clock.watch(files.run(&command, timeout)).await {
                     Watched::Done(ran) => ran,
@@ -334,14 +329,14 @@ impl<'s> Stage<'s> {
         let busy = self.heard_at.elapsed();
         let (place, doing) = match self.stopped().await? {
             // It had thrown before, and only waited for work that it had started.
-            Some(trouble @ Trouble::Ended(ScriptError::Thrown { .. })) => return self.ended_badly(trouble),
-            Some(Trouble::Ended(error @ ScriptError::TimedOut { .. })) if self.is_endless(busy) => {
+            Some(trouble @ ScriptFailure::Ended(ScriptError::Thrown { .. })) => return self.ended_badly(trouble),
+            Some(ScriptFailure::Ended(error @ ScriptError::TimedOut { .. })) if self.is_endless(busy) => {
                 let because = format!("the scenario was stopped after {after}: it was still at work");
                 self.ending = Some(Ending::InvalidTest { because: placed(&error, &because) });
                 return Ok(());
             }
-            Some(Trouble::Ended(error)) => (error.place().cloned(), "it was still at work"),
-            Some(Trouble::Stopped(waiting)) => (None, waiting),
+            Some(ScriptFailure::Ended(error)) => (error.place().cloned(), "it was still at work"),
+            Some(ScriptFailure::Stopped(waiting)) => (None, waiting),
             _ => (None, "it had not ended"),
         };
         let because = format!("the scenario was stopped after {after}: {doing}");
@@ -356,19 +351,19 @@ impl<'s> Stage<'s> {
     }
 
     /// Stops the scenario and processes the claims it has made until then. Returns why it ended, if it reports that.
-    async fn stopped(&mut self) -> Result<Option<Trouble>, Breakage> {
+    async fn stopped(&mut self) -> Result<Option<ScriptFailure>, Breakage> {
         self.script.stop();
         self.is_over = true;
         let until = tokio::time::Instant::now() + LAST_WORDS;
         while tokio::time::timeout_at(until, self.script.listen(std::future::pending())).await.is_ok() {
             match self.script.take() {
-                Some(Word::Ended(ended)) => return Ok(ended.err()),
-                Some(Word::Line(text)) => self.note(text),
-                Some(Word::Asks(asks)) => {
+                Some(ScriptEvent::Ended(ended)) => return Ok(ended.err()),
+                Some(ScriptEvent::Line(text)) => self.note(text),
+                Some(ScriptEvent::Requests(asks)) => {
                     for (request, ask) in asks {
                         // Nothing new is started, and claims of a stopped trial are not graded.
                         let noted = ask.ok().and_then(|ask| self.noted(request, ask));
-                        if let Some(Ask::Assert(claim)) = noted
+                        if let Some(ScenarioRequest::Assert(claim)) = noted
                             && self.ending != Some(Ending::Cancelled)
                         {
                             self.assert(request, &claim).await?;
@@ -383,11 +378,11 @@ impl<'s> Stage<'s> {
     }
 
     /// Handles a scenario that threw, or exceeded one of its limits.
-    fn ended_badly(&mut self, trouble: Trouble) -> Result<(), Breakage> {
+    fn ended_badly(&mut self, trouble: ScriptFailure) -> Result<(), Breakage> {
         let error = match trouble {
-            Trouble::Unloaded(error) => return Err(Breakage::test(placed(&error, &error.to_string()))),
-            Trouble::Ended(error) => error,
-            Trouble::Stopped(_) => return Ok(()),
+            ScriptFailure::Unloaded(error) => return Err(Breakage::test(placed(&error, &error.to_string()))),
+            ScriptFailure::Ended(error) => error,
+            ScriptFailure::Stopped(_) => return Ok(()),
         };
         // The record already says that the agent gave no reply.
         if let ScriptError::Thrown { message, .. } = &error

@@ -6,8 +6,8 @@ use std::time::Instant;
 use model::{AttemptRecord, Collected, Event, Finding, HookKind, Outcome};
 use sandbox::Sandbox;
 
-use super::again::{self, Again};
 use super::record::record_of;
+use super::retry::{self, Retry};
 use super::{Attempt, End, Halt};
 use crate::hook::{Graded, Hooked};
 use crate::plan::PlannedTrial;
@@ -54,9 +54,9 @@ impl Attempt<'_> {
             duration_ms: record.duration_ms,
         };
         let attempts: Vec<AttemptRecord> = self.before.iter().cloned().chain([this]).collect();
-        let (settings, trace) = (&self.shared.settings, again::trace_of(collected));
-        let again = again::decide(self.planned, settings, &attempts, record.ending.as_ref(), &trace);
-        *self.halt.borrow() == Halt::No && matches!(again, Again::Yes | Again::Counted)
+        let (settings, trace) = (&self.shared.settings, retry::changes_of(collected));
+        let again = retry::decide(self.planned, settings, &attempts, record.ending.as_ref(), &trace);
+        *self.halt.borrow() == Halt::No && matches!(again, Retry::Yes | Retry::Counted)
     }
 
     /// Returns the trial with the outcome that it would have now.

@@ -1,50 +1,45 @@
 //! The life of a trial: provision, act, collect, grade, close. Closing always runs, whatever happened before.
 
-mod again;
+mod act;
 mod clock;
 mod code;
 mod files;
+mod grade;
 mod hooks;
-pub(crate) mod judging;
 mod model_in_use;
 pub(crate) mod probe;
 mod record;
 mod regrade;
+mod retry;
 mod user;
 
-use std::collections::BTreeMap;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use agent::{Activity, Agent, Bill, Flow, Pricing, Resolver, Session, SessionContext, Turn};
-use grade::{Check, Responder};
+use ::grade::{Check, Judge};
 use jiff::Timestamp;
 use mask::Mask;
 use model::{
-    About, Aside, AttemptRecord, Case, Change, Code, Collected, Ending, Event, Evidence, FileChange, Finding, Limits,
-    Need, Outcome, Phases, ReplyProbes, SimulatedUser, Status, Step, TrialRecord, Usage, UserMessage,
+    About, Aside, AttemptRecord, Change, Collected, Ending, Event, FileChange, Limits, Need, Outcome, Phases,
+    ReplyProbes, TrialRecord, Usage,
 };
 use sandbox::{Breakage, Host, Registry, Request, Sandbox, SandboxError, SandboxFactory};
 use tokio::sync::watch;
 
-use self::again::{Again, Trace};
-use self::clock::{Clock, Watched};
-use self::code::{Others, Played, Stage};
-use self::judging::Judging;
-use self::model_in_use::ModelInUse;
+use self::grade::End;
 use self::record::record_of;
 pub(crate) use self::record::{broken, cancelled, panicked, stopped};
 use self::record::{skipped, unloaded};
 pub use self::regrade::RecordedEvidence;
 pub(crate) use self::regrade::regrade;
-use crate::code::Script;
+use self::retry::{Changes, Retry};
 use crate::control::Halt;
 use crate::event_bus::EventSender;
-use crate::grader::{self, Grader};
+use crate::grader::Grader;
 use crate::hook::Hook;
-use crate::plan::{PlannedTrial, RetryOn, Settings};
+use crate::plan::{Judging, PlannedTrial, RetryOn, Settings};
 use crate::pricing::pricing_of;
 use crate::spending::Spending;
 
@@ -96,19 +91,6 @@ pub(crate) fn not_run(planned: &PlannedTrial, shared: &Shared) -> Option<TrialRe
     }
 }
 
-/// Returns `true` if the trial needs a sandbox.
-pub(crate) fn needs_sandbox(planned: &PlannedTrial) -> bool {
-    has_sandbox(planned.agent, &planned.case)
-}
-
-/// Returns `true` if trials of `case` with `agent` have a sandbox.
-pub(crate) fn has_sandbox(agent: &dyn Agent, case: &Case) -> bool {
-    let fixtures = &case.fixtures;
-    // To measure whether a skill helps, there must be a place without it.
-    let installs = case.skill_eval.is_some() && agent.description().folder_of(case.definition).is_some();
-    installs || agent.description().needs_sandbox || !fixtures.is_empty() || !fixtures.env.is_empty()
-}
-
 fn needs_repository(check: &Check) -> bool {
     check.needs().contains(&Need::Repository)
 }
@@ -134,7 +116,6 @@ pub(crate) fn begin(planned: &PlannedTrial, events: &EventSender) {
 ///
 /// Futures that only few trials wait for (a sandbox, code, a played user, a judge) are boxed: otherwise the future of
 /// every trial would have room for all of them, and it is moved several times.
-/// of every trial would have room for all of it, and is moved several times.
 pub(crate) async fn run(
     planned: Arc<PlannedTrial>,
     shared: Arc<Shared>,
@@ -165,14 +146,14 @@ pub(crate) async fn run(
             phases: Mutex::default(),
         };
         let ended = attempt.run().await;
-        let is_final = matches!(&ended, Err(Cut::Broken(breakage)) if breakage.is_final);
+        let is_final = matches!(&ended, Err(Interruption::Broken(breakage)) if breakage.is_final);
         let (mut record, trace) = match ended {
             Ok(end) => {
-                let trace = again::trace_of(&end.evidence.collected);
+                let trace = retry::changes_of(&end.evidence.collected);
                 (record_of(&planned, end), trace)
             }
-            Err(Cut::Broken(breakage)) => (broken(&planned, &breakage), Trace::None),
-            Err(Cut::Stopped) => (stopped(&planned), Trace::None),
+            Err(Interruption::Broken(breakage)) => (broken(&planned, &breakage), Changes::None),
+            Err(Interruption::Stopped) => (stopped(&planned), Changes::None),
         };
         record.limits = Arc::clone(&limits);
         for (sum, took) in [(&mut judge, record.judge), (&mut user, attempt.user_took())] {
@@ -192,13 +173,13 @@ pub(crate) async fn run(
         // The test would have the same mistake the next time.
         let is_final = is_final || matches!(record.ending, Some(Ending::InvalidTest { .. }));
         let again = match is_final || *halt.borrow() != Halt::No {
-            true => Again::No,
-            false => again::decide(&planned, &shared.settings, &attempts, record.ending.as_ref(), &trace),
+            true => Retry::No,
+            false => retry::decide(&planned, &shared.settings, &attempts, record.ending.as_ref(), &trace),
         };
-        if let Again::Not(because) = &again {
-            record.warnings.push(format!("not tried again: {because}"));
+        if let Retry::Refused(because) = &again {
+            record.warnings.push(format!("not retried: {because}"));
         }
-        if matches!(again, Again::No | Again::Not(_)) {
+        if matches!(again, Retry::No | Retry::Refused(_)) {
             record.flaky =
                 record.outcome == Outcome::Passed && attempts.iter().any(|attempt| attempt.outcome == Outcome::Failed);
             record.attempts = attempts;
@@ -213,9 +194,9 @@ pub(crate) async fn run(
             return record;
         }
         events.emit(Event::TrialRetried { because: record.because.unwrap_or_default() });
-        if again == Again::Counted {
+        if again == Retry::Counted {
             let used = Usage { tokens: record.usage, cost_usd: record.cost_usd };
-            limits = Arc::new(again::limits_after(
+            limits = Arc::new(retry::limits_after(
                 &limits,
                 used,
                 record.agent_ms.unwrap_or(0),
@@ -227,69 +208,14 @@ pub(crate) async fn run(
     }
 }
 
-/// Result of an attempt that ran to its end.
-struct End {
-    evidence: Evidence,
-    findings: Vec<Finding>,
-    warnings: Vec<String>,
-    kept: Option<String>,
-    errors: Vec<String>,
-    /// Scores that a scenario recorded.
-    scores: BTreeMap<String, f64>,
-    /// Usage of the judge.
-    judge: Option<Aside>,
-    /// Details of the cost beside its amount.
-    bill: Bill,
-    /// Exit code of the agent's process.
-    exit_code: Option<i32>,
-}
-
-impl End {
-    fn of(evidence: Evidence, findings: Vec<Finding>, warnings: Vec<String>) -> Self {
-        let (kept, errors, scores) = (None, Vec::new(), BTreeMap::new());
-        Self { evidence, findings, warnings, kept, errors, scores, judge: None, bill: Bill::default(), exit_code: None }
-    }
-
-    /// Marks the disk as full while the agent worked. That is not a failure of the agent, whatever else it ran into.
-    fn blame_disk(&mut self) {
-        let ending = &mut self.evidence.ending;
-        let has_failed = !ending.goes_on() || self.findings.iter().any(|finding| finding.status == Status::Unmet);
-        if has_failed && *ending != Ending::Cancelled {
-            *ending = Ending::Aborted { because: "the disk was full while the agent worked".to_owned() };
-        }
-    }
-
-    /// Returns a copy for the user's commands.
-    fn copy(&self) -> Self {
-        let (findings, warnings) = (self.findings.clone(), self.warnings.clone());
-        Self {
-            scores: self.scores.clone(),
-            judge: self.judge,
-            bill: self.bill,
-            exit_code: self.exit_code,
-            ..Self::of(self.evidence.clone(), findings, warnings)
-        }
-    }
-
-    /// Adds the result of a scenario: its claims go before the implicit findings.
-    fn add(&mut self, played: Played) {
-        let Played { mut claims, judge, .. } = played;
-        self.scores = std::mem::take(&mut claims.scores);
-        if self.evidence.ending != Ending::Cancelled {
-            self.findings.splice(0..0, claims.into_findings());
-        }
-        self.judge = judge;
-    }
-}
-
 /// Reason why an attempt did not complete.
-enum Cut {
+enum Interruption {
     Broken(Breakage),
     /// Stopped by the user.
     Stopped,
 }
 
-impl<E: Into<Breakage>> From<E> for Cut {
+impl<E: Into<Breakage>> From<E> for Interruption {
     fn from(error: E) -> Self {
         Self::Broken(error.into())
     }
@@ -307,7 +233,7 @@ struct Attempt<'a> {
     /// Limits of the trial, with what earlier attempts used of them.
     limits: Arc<Limits>,
     /// Created on first use.
-    judge: OnceLock<Result<grade::Judge, String>>,
+    judge: OnceLock<Result<Judge, String>>,
     /// Usage of the played user so far.
     user: Mutex<Option<Aside>>,
     /// Durations of the phases so far.
@@ -330,7 +256,7 @@ impl Attempt<'_> {
         *of(&mut self.phases.lock().unwrap_or_else(PoisonError::into_inner)) += model::millis(began.elapsed());
     }
 
-    async fn run(&self) -> Result<End, Cut> {
+    async fn run(&self) -> Result<End, Interruption> {
         let began = Instant::now();
         let provisioned = self.provision().await;
         self.took(|phases| &mut phases.provision_ms, began);
@@ -343,7 +269,7 @@ impl Attempt<'_> {
         Ok(end)
     }
 
-    async fn in_sandbox(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<End, Cut> {
+    async fn in_sandbox(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<End, Interruption> {
         let paying = Box::pin(pricing_of(self.planned, &self.shared.settings, &self.shared.host));
         let (pricing, warning) = self.unless(Halt::Stop, paying).await?;
         let began = Instant::now();
@@ -400,10 +326,10 @@ impl Attempt<'_> {
     }
 
     /// Creates a fresh sandbox, or none if neither agent nor case needs one.
-    async fn provision(&self) -> Result<Option<Arc<dyn Sandbox>>, Cut> {
+    async fn provision(&self) -> Result<Option<Arc<dyn Sandbox>>, Interruption> {
         let case = &self.planned.case;
         let agent = self.planned.agent;
-        if !needs_sandbox(self.planned) {
+        if !self.planned.needs_sandbox() {
             return Ok(None);
         }
         self.events.emit(Event::Waiting { on: "sandbox".into() });
@@ -414,7 +340,7 @@ impl Attempt<'_> {
             fixtures: Arc::clone(&case.fixtures),
             skill: skill.clone().zip(folder.map(str::to_owned)),
             watch_repository: case.skill_eval.is_some()
-                || again::retry_on(self.planned, &self.shared.settings) != RetryOn::NONE
+                || retry::retry_on(self.planned, &self.shared.settings) != RetryOn::NONE
                 || self.planned.checks.iter().any(needs_repository),
             source_repo: self.shared.settings.sandbox.source_repo.clone(),
             lent: self.shared.settings.sandbox.lent.clone(),
@@ -428,187 +354,6 @@ impl Attempt<'_> {
             duration_ms: model::millis(began.elapsed()),
         });
         Ok(Some(sandbox))
-    }
-
-    /// Runs the conversation until the agent has answered the last message or something ended it.
-    async fn act(&self, sandbox: Option<Arc<dyn Sandbox>>, pricing: Pricing) -> Result<Acted, Breakage> {
-        let planned = self.planned;
-        let player = planned.case.user.as_ref().map(|user| self.player(SimulatedUser::clone(user))).transpose()?;
-        let (began, waited) = (Instant::now(), self.events.waited());
-        // The clock adds what the attempt waits for the listener; what it waited before is not the agent's either.
-        let deadline = began + Duration::from_millis(self.limits.timeout_ms) - waited;
-        let model = ModelInUse::of(planned, self.shared, sandbox.as_deref());
-        let activity = Arc::new(Activity::default());
-        let (stop, stopping) = watch::channel(false);
-        let (responder, _) = Responder::compile(&planned.case.user_responses);
-        let resolver = Resolver {
-            work: sandbox.as_ref().map(|sandbox| sandbox.work().to_owned()),
-            home: sandbox.as_ref().map(|sandbox| sandbox.home().to_owned()),
-        };
-        let mut turn = Turn::new(
-            Box::new(self.events.clone()),
-            Arc::clone(&self.limits),
-            responder,
-            resolver,
-            Arc::clone(&activity),
-            stopping,
-        )
-        .paid_by(pricing)
-        .on_disk(sandbox.as_ref().map(|sandbox| sandbox.work()));
-        let clock = Clock {
-            deadline,
-            limits: &self.limits,
-            idle_warn: Duration::from_millis(self.shared.settings.idle_warn_ms),
-            grace: Duration::from_millis(self.shared.settings.stop_grace_ms),
-            model: &model,
-            stop: &stop,
-            halt: self.halt.clone(),
-            activity: &activity,
-            events: self.events,
-        };
-        let shown = sandbox.clone();
-        let session_context = SessionContext {
-            conversation: None,
-            trial: planned.id.clone(),
-            case: Arc::clone(&planned.case),
-            arm: Arc::clone(&planned.arm),
-            argument: planned.argument.clone(),
-            config: planned.config.clone(),
-            directory: Arc::clone(&planned.directory),
-            position: planned.position,
-            sandbox,
-            host: Arc::clone(&self.shared.host),
-            setup: Arc::clone(&planned.setup),
-            limits: Arc::clone(&planned.limits),
-            source_repo: self.shared.settings.sandbox.source_repo.clone(),
-            endpoint: model.endpoint.clone(),
-            providers: self.shared.settings.providers.clone(),
-        };
-        // The scenario loads while the agent is prepared.
-        let script = planned.case.code.as_ref().map(|code| self.script(code)).transpose()?;
-        let configured = &self.shared.settings.configured;
-        let mut others = script.as_ref().map(|_| Others::beside(session_context.clone(), planned.agent, configured));
-        let mut session = match clock.watch(planned.agent.open(session_context)).await {
-            Watched::Done(session) => session?,
-            Watched::Ended(ending) => {
-                let agent_ms = self.agents_time(began, waited);
-                return Ok(Acted { turn, ending, played: None, looked: Vec::new(), agent_ms });
-            }
-        };
-        let played = match script.zip(others.as_mut()) {
-            Some((script, others)) => {
-                let stage = Stage::new(self, session.as_mut(), others, &mut turn, &clock, shown.clone(), script);
-                Some(Box::pin(stage.play()).await)
-            }
-            None => None,
-        };
-        let mut looked = Vec::new();
-        let mut ending = match &played {
-            Some(Ok(played)) => played.ending.clone(),
-            Some(Err(_)) => Ending::Cancelled,
-            None => {
-                let ending = self.converse(session.as_mut(), &mut turn, &clock, shown.as_deref(), &mut looked).await;
-                match player {
-                    Some(player) if ending.goes_on() => {
-                        Box::pin(self.play_user(player, session.as_mut(), &mut turn, &clock)).await
-                    }
-                    _ => ending,
-                }
-            }
-        };
-        let agent_ms = self.agents_time(began, waited);
-        let closing = tokio::time::timeout(clock.grace, async {
-            if let Some(others) = &mut others {
-                others.close().await;
-            }
-            session.close().await;
-        });
-        let _ = self.unless(Halt::Kill, closing).await;
-        if let Some(code) = session.exit_code() {
-            turn.exited(Some(code));
-        }
-        drop((session, others));
-        let played = played.transpose()?;
-        model.tell(&mut turn, &mut ending);
-        if planned.case.skill_eval.is_some() {
-            // A program that failed before its first model request says nothing about the agent.
-            let has_acted = turn.trace().turn_count() > 0;
-            ending = again::counted(ending, turn.exit_code().filter(|_| has_acted));
-        }
-        Ok(Acted { turn, ending, played, looked, agent_ms })
-    }
-
-    /// The time since `began` in milliseconds, without what the attempt has waited since it had waited that long: waiting for
-    /// the record, a judge or a played user is not the agent's.
-    fn agents_time(&self, began: Instant, waited: Duration) -> u64 {
-        model::millis(began.elapsed().saturating_sub(self.events.waited().saturating_sub(waited)))
-    }
-
-    /// Starts the scenario of a case that is code.
-    fn script(&self, code: &Code) -> Result<Script, Breakage> {
-        let model = self.planned.arm.model.as_deref().map_or(script::Value::Undefined, script::Value::from);
-        let about = vec![("name".to_owned(), self.planned.arm.agent.as_str().into()), ("model".to_owned(), model)];
-        Script::start(code, script::Value::Map(about))
-            .map_err(|error| Breakage::environment(format!("cannot start a thread: {error}")))
-    }
-
-    /// Sends the user's messages one after the other, as long as the agent answers. Probes of the sandbox for
-    /// assertions about a reply are added to `looked`.
-    async fn converse(
-        &self,
-        session: &mut dyn Session,
-        turn: &mut Turn,
-        clock: &Clock<'_>,
-        sandbox: Option<&dyn Sandbox>,
-        looked: &mut Vec<ReplyProbes>,
-    ) -> Ending {
-        let messages = &self.planned.case.messages;
-        for (at, message) in messages.iter().enumerate() {
-            let said = Step::UserMessage { index: at + 1, of: messages.len(), text: message.text.clone() };
-            if let Flow::Stop(ending) = turn.record(said) {
-                return ending;
-            }
-            let ending = self.send(session, message, turn, clock).await;
-            if !ending.goes_on() {
-                return ending;
-            }
-            looked.extend(self.look_after(at + 1, sandbox).await);
-        }
-        Ending::Finished
-    }
-
-    /// Probes the sandbox for assertions about the reply to message `number`, before the next message is sent. This
-    /// time counts as the harness's, not the agent's.
-    async fn look_after(&self, number: usize, sandbox: Option<&dyn Sandbox>) -> Option<ReplyProbes> {
-        let needs = self.needs(|check| check.about() == About::Reply(number));
-        let sandbox = sandbox.filter(|_| !needs.is_empty())?;
-        let began = Instant::now();
-        let probes = self.unless(Halt::Stop, Box::pin(probe::look(sandbox, needs, &[]))).await.ok()?;
-        self.events.pause(began.elapsed());
-        Some(ReplyProbes { reply: number, probes })
-    }
-
-    /// Sends one message that is already recorded, and records the latency of the reply.
-    async fn send(
-        &self,
-        session: &mut dyn Session,
-        message: &UserMessage,
-        turn: &mut Turn,
-        clock: &Clock<'_>,
-    ) -> Ending {
-        let (began, waited) = (Instant::now(), self.events.waited());
-        turn.message_begins();
-        let ending = match clock.watch(session.send(message, turn)).await {
-            Watched::Done(reply) => reply.ending,
-            Watched::Ended(ending) => ending,
-        };
-        if !self.planned.agent.description().answers_at_once {
-            let first_token_ms = turn.first_token().map(|at| model::millis(at.saturating_duration_since(began)));
-            let replied = Step::Replied { latency_ms: self.agents_time(began, waited), first_token_ms };
-            // If a limit was hit meanwhile, it is in `ending` already, or the next step reports it.
-            let _ = turn.record(replied);
-        }
-        ending
     }
 
     /// Returns what the checks that `wanted` selects need from the sandbox.
@@ -645,54 +390,6 @@ impl Attempt<'_> {
         Ok(Ok(collected))
     }
 
-    async fn grade(&self, acted: Acted, collected: Collected) -> Result<End, Cut> {
-        let Acted { turn, ending, played, agent_ms, .. } = acted;
-        let exit_code = turn.exit_code();
-        let bill = turn.bill();
-        let (trace, unused_responses, warnings) = turn.into_parts();
-        let limits = self.limits.clone();
-        let evidence = Evidence { trace, collected, ending, limits, unused_responses, agent_ms: Some(agent_ms) };
-        let has_claimed = |played: &Played| !played.claims.is_empty() || !evidence.ending.goes_on();
-        let checks = match &played {
-            Some(played) if !has_claimed(played) => Arc::new(vec![grade::nothing_asserted(&self.planned.case)]),
-            _ => Arc::clone(&self.planned.checks),
-        };
-        let (mut findings, evidence, took) = Box::pin(self.assess(&checks, evidence)).await?;
-        if self.events.has_hidden() {
-            // Grading the record again sees less than was visible now.
-            let own = checks.iter().zip(&mut findings).filter(|(check, _)| !check.asks_judge());
-            own.for_each(|(check, finding)| finding.masked = Some(check.digest()));
-        }
-        let mut end = End { bill, exit_code, ..End::of(evidence, findings, warnings) };
-        if let Some(played) = played {
-            end.add(played);
-        }
-        if let Some(took) = took {
-            *end.judge.get_or_insert_default() += took;
-        }
-        Ok(end)
-    }
-
-    /// Grades `evidence` with `checks`, including those that need a judge. Returns also the usage of the judge.
-    async fn assess(
-        &self,
-        checks: &Arc<Vec<Check>>,
-        evidence: Evidence,
-    ) -> Result<(Vec<Finding>, Evidence, Option<Aside>), Cut> {
-        let (mut findings, evidence) = match (&evidence.ending, self.grading) {
-            (Ending::Cancelled, _) => (Vec::new(), evidence),
-            (_, Grading::Here) if !checks.iter().any(Check::runs_code) => {
-                (grader::grade_here(checks, &evidence)?, evidence)
-            }
-            _ => {
-                self.events.emit(Event::Waiting { on: "grading".into() });
-                self.shared.grader.grade(Arc::clone(checks), evidence).await?
-            }
-        };
-        let took = self.consult(checks, &evidence, &mut findings).await;
-        Ok((findings, evidence, took))
-    }
-
     async fn close(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Closed {
         let Some(sandbox) = sandbox else { return Closed::default() };
         self.events.emit(Event::Waiting { on: "cleaning up".into() });
@@ -701,9 +398,9 @@ impl Attempt<'_> {
     }
 
     /// Runs `work`, unless the run is asked to stop with at least `limit`.
-    async fn unless<T>(&self, limit: Halt, work: impl Future<Output = T>) -> Result<T, Cut> {
+    async fn unless<T>(&self, limit: Halt, work: impl Future<Output = T>) -> Result<T, Interruption> {
         if *self.halt.borrow() >= limit {
-            return Err(Cut::Stopped);
+            return Err(Interruption::Stopped);
         }
         let mut halt = self.halt.clone();
         let stopped = async {
@@ -713,7 +410,7 @@ impl Attempt<'_> {
     }
 
     /// Runs `work`, which has the grace period of agents once the run is asked to stop.
-    async fn with_grace<T>(&self, work: impl Future<Output = T>) -> Result<T, Cut> {
+    async fn with_grace<T>(&self, work: impl Future<Output = T>) -> Result<T, Interruption> {
         let (mut asked, mut told) = (self.halt.clone(), self.halt.clone());
         let grace = Duration::from_millis(self.shared.settings.stop_grace_ms);
         let stopped = async {
@@ -725,7 +422,7 @@ impl Attempt<'_> {
 }
 
 /// Runs `work`, unless `stopped` completes first.
-async fn until<T>(stopped: impl Future<Output = ()>, work: impl Future<Output = T>) -> Result<T, Cut> {
+async fn until<T>(stopped: impl Future<Output = ()>, work: impl Future<Output = T>) -> Result<T, Interruption> {
     let mut work = pin!(work);
     // Work that does not wait needs no supervision.
     if let Poll::Ready(done) = poll_once(work.as_mut()).await {
@@ -733,7 +430,7 @@ async fn until<T>(stopped: impl Future<Output = ()>, work: impl Future<Output = 
     }
     tokio::select! {
         biased;
-        () = stopped => Err(Cut::Stopped),
+        () = stopped => Err(Interruption::Stopped),
         done = work => Ok(done),
     }
 }
@@ -741,17 +438,6 @@ async fn until<T>(stopped: impl Future<Output = ()>, work: impl Future<Output = 
 /// Polls `work` once.
 async fn poll_once<W: Future>(mut work: Pin<&mut W>) -> Poll<W::Output> {
     std::future::poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await
-}
-
-struct Acted {
-    turn: Turn,
-    ending: Ending,
-    /// Result of the scenario, if the case is code.
-    played: Option<Played>,
-    /// Probes of the sandbox that were made between messages.
-    looked: Vec<ReplyProbes>,
-    /// Time of the agent, in milliseconds.
-    agent_ms: u64,
 }
 
 #[derive(Default)]

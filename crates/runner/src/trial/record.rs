@@ -10,7 +10,7 @@ use model::{
 };
 use sandbox::Breakage;
 
-use super::End;
+use super::grade::End;
 use crate::plan::PlannedTrial;
 
 /// Returns the record of an attempt that ran to its end.
@@ -111,7 +111,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         sandbox: kept,
         errors,
         warnings,
-        settings: Arc::clone(&planned.told),
+        settings: Arc::clone(&planned.recorded_settings),
         ..empty_record(planned)
     }
 }

@@ -9,8 +9,9 @@ use mask::MASKED;
 use model::{Claim, Collected, Event, Evidence, Finding, Step, Trace, TrialRecord};
 use tokio::sync::watch;
 
+use super::grade::End;
 use super::record::record_of;
-use super::{Attempt, Cut, End, Grading, Halt, Shared, broken, stopped};
+use super::{Attempt, Grading, Halt, Interruption, Shared, broken, stopped};
 use crate::event_bus::EventSender;
 use crate::plan::PlannedTrial;
 
@@ -82,8 +83,8 @@ pub(crate) async fn regrade(
             }
             record_of(planned, end)
         }
-        Err(Cut::Broken(breakage)) => broken(planned, &breakage),
-        Err(Cut::Stopped) => stopped(planned),
+        Err(Interruption::Broken(breakage)) => broken(planned, &breakage),
+        Err(Interruption::Stopped) => stopped(planned),
     };
     if let (Some(_), Some(name)) = (new.judge, shared.judging.model()) {
         Arc::make_mut(&mut new.settings).insert("judge".to_owned(), name.into());

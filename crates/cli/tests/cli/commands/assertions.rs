@@ -162,7 +162,7 @@ fn an_agent_without_a_sandbox_cannot_be_asked_for_files() {
     let project = empty();
     project.write("scenarios/c.yaml", "name: c\nagent: fake\nturns: [hi]\nassertions:\n  - file_exists: a\n");
     let ran = project.run(&["check"]).exits(2);
-    assert!(ran.err.contains("`file_exists` looks into the sandbox, and `fake` works in none"), "{}", ran.said());
+    assert!(ran.err.contains("`file_exists` needs a sandbox, and `fake` runs without one"), "{}", ran.said());
 }
 
 #[test]

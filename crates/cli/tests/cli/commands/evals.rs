@@ -227,5 +227,5 @@ fn a_sub_agent_is_measured_like_a_skill() {
     let delta = report["deltas"][0]["pass_rate"].as_f64().unwrap();
     assert!(delta > 0.0, "{report:#}");
     let ran = project.run(&["run", "--agent", "codex"]).exits(2);
-    assert!(ran.err.contains("`codex` reads no sub-agents from files"), "{}", ran.err);
+    assert!(ran.err.contains("`codex` does not read sub-agents from files"), "{}", ran.err);
 }

@@ -8,11 +8,11 @@ use model::{Collected, Ending, Evidence, Finding};
 use sandbox::Breakage;
 
 use super::super::probe;
-use super::Stage;
-use crate::code::{Claims, Declared};
+use super::RunningScenario;
+use crate::code::{AssertionCall, Claims};
 
 /// A claim that is not graded yet.
-pub(super) struct Open {
+pub(super) struct PendingClaim {
     /// Request to answer.
     request: u64,
     number: u64,
@@ -20,14 +20,14 @@ pub(super) struct Open {
     check: Check,
 }
 
-impl Stage<'_> {
+impl RunningScenario<'_> {
     /// Grades a claim by the current evidence. One that needs a judge waits for [`consult`](Self::consult).
-    pub(super) async fn assert(&mut self, request: u64, claim: &Declared) -> Result<(), Breakage> {
-        let open = |check| Open { request, number: claim.number, began: Instant::now(), check };
+    pub(super) async fn assert(&mut self, request: u64, claim: &AssertionCall) -> Result<(), Breakage> {
+        let open = |check| PendingClaim { request, number: claim.number, began: Instant::now(), check };
         let planned = self.attempt.planned;
         let known_tools = crate::plan::known_tools(planned.agent, &planned.case);
         match Claims::compile(claim, &planned.directory, known_tools) {
-            Ok(check) if check.asks_judge() => self.open.push(open(check)),
+            Ok(check) if check.asks_judge() => self.pending.push(open(check)),
             Ok(check) => {
                 let evidence = match self.evidence_for(&check).await? {
                     Ok(evidence) => evidence,
@@ -50,7 +50,7 @@ impl Stage<'_> {
     }
 
     /// Stores the finding of a graded claim and answers the request.
-    fn decided(&mut self, open: &Open, finding: Finding) {
+    fn decided(&mut self, open: &PendingClaim, finding: Finding) {
         self.claims.keep(open.number, finding);
         let took = open.began.elapsed().as_secs_f64() * 1e3;
         self.script.answer(open.request, Ok(self.claims.result(open.number, took)));
@@ -58,7 +58,7 @@ impl Stage<'_> {
 
     /// Has the judge decide all waiting claims in parallel. This time counts as the harness's, not the agent's.
     pub(super) async fn consult(&mut self) -> Result<(), Breakage> {
-        let open = std::mem::take(&mut self.open);
+        let open = std::mem::take(&mut self.pending);
         if open.is_empty() {
             return Ok(());
         }

@@ -72,10 +72,13 @@ async fn a_script_plays_the_user_of_code_as_that_of_a_conversation() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_that_nobody_can_play_breaks_the_trial_once_and_for_all() {
     for (play, because) in [
-        (Play::new().scenario("x", &conversing("")), "nobody plays the user: no judge: set "),
-        (Play::new().scenario("x", &conversing("model: 'scripted:gone.yaml'")), "nobody plays the user: the script "),
-        (Play::new().scenario("x", &conversing("model: 'nowhere:m'")), "nobody plays the user: "),
-        (Play::new().case(conversation(None)), "nobody plays the user: no judge: set "),
+        (Play::new().scenario("x", &conversing("")), "cannot simulate the user: no judge: set "),
+        (
+            Play::new().scenario("x", &conversing("model: 'scripted:gone.yaml'")),
+            "cannot simulate the user: the script ",
+        ),
+        (Play::new().scenario("x", &conversing("model: 'nowhere:m'")), "cannot simulate the user: "),
+        (Play::new().case(conversation(None)), "cannot simulate the user: no judge: set "),
     ] {
         let mut play = play;
         play.settings.retry.retries = 3;

@@ -1,23 +1,23 @@
-//! Judging: which model judges a run, and its verdicts about a trial.
+//! The models that judge a run and play its users.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use grade::judge::{DEFAULT_JUDGES, default_judge, named_judge};
 use grade::{Breaker, Cache, Check, Judge};
 use llm::{Opened, Script};
-use model::{Aside, Diagnostic, Ending, Event, Evidence, Finding, SimulatedUser, Status};
+use mask::Mask;
+use model::{Diagnostic, SimulatedUser};
 
-use super::{Attempt, Halt};
-use crate::event_bus::EventSender;
-use crate::plan::{PlanRequest, PlannedTrial, ReadScript, SCRIPTED, Settings};
+use super::request::{PlanRequest, ReadScript};
+use super::settings::Settings;
+use super::trial::{PlannedTrial, SCRIPTED};
 
 /// The judge of a run, or the reason why it has none.
 pub struct Judging {
-    seat: Result<Seat, String>,
+    judge: Result<JudgeModel, String>,
     asked: usize,
     cache: Arc<Cache>,
     breaker: Arc<Breaker>,
@@ -28,7 +28,7 @@ pub struct Judging {
 }
 
 /// A judge that can be used.
-struct Seat {
+struct JudgeModel {
     /// Name that the user gave it.
     name: String,
     /// The script to play, if it is one.
@@ -45,19 +45,19 @@ impl Judging {
     ) -> Self {
         let asked = trials.iter().map(|trial| judged(trial)).sum();
         let known = problems.len();
-        let seat = seat(request, problems);
+        let judge = judge_model(request, problems);
         let is_refused = problems[known..].iter().any(Diagnostic::is_error);
-        if let (Err(because), 1.., false) = (&seat, asked, is_refused) {
+        if let (Err(because), 1.., false) = (&judge, asked, is_refused) {
             problems.push(undecided(asked, because, trials));
         }
         let mut users = BTreeMap::new();
         for user in trials.iter().filter_map(|trial| trial.case.user.as_ref()) {
-            if !read_user(request, user, &seat, &mut users, problems) {
+            if !read_user(request, user, &judge, &mut users, problems) {
                 break;
             }
         }
         Self {
-            seat,
+            judge,
             asked,
             cache: Arc::default(),
             breaker: Arc::default(),
@@ -69,30 +69,32 @@ impl Judging {
     /// Returns the model that plays `user`, and its name as its provider knows it: the one that the case names, else
     /// the judge's. A script starts from its beginning; the path of one that was not planned is relative to
     /// `directory`.
-    pub(super) fn user(
+    pub(crate) fn user(
         &self,
         settings: &Settings,
         user: &SimulatedUser,
         directory: &Path,
     ) -> Result<(Arc<dyn llm::Model>, String), String> {
-        let nobody = |because: &dyn fmt::Display| format!("nobody plays the user: {because}");
+        let not_played = |because: &dyn fmt::Display| format!("cannot simulate the user: {because}");
         let played = |script: &Arc<Script>| -> Arc<dyn llm::Model> { Arc::new(script.play(llm::Stage::default())) };
         let (model, name) = match &user.model {
             None => {
-                let seat = self.seat.as_ref().map_err(|because| nobody(because))?;
-                let model = match &seat.script {
+                let judge = self.judge.as_ref().map_err(|because| not_played(because))?;
+                let model = match &judge.script {
                     Some(script) => played(script),
-                    None => open(settings, &seat.name).map_err(|error| nobody(&error))?,
+                    None => open(settings, &judge.name).map_err(|error| not_played(&error))?,
                 };
-                (model, &seat.name)
+                (model, &judge.name)
             }
             Some(name) => {
                 let model = match (self.users.get(name), name.strip_prefix(SCRIPTED)) {
                     (Some(script), _) => played(script),
-                    (None, Some(file)) => played(&self.script(&directory.join(file)).map_err(|error| nobody(&error))?),
+                    (None, Some(file)) => {
+                        played(&self.script(&directory.join(file)).map_err(|error| not_played(&error))?)
+                    }
                     (None, None) => {
                         let opened = settings.providers.open(name, None, &|_| Err(Vec::new()));
-                        match opened.map_err(|error| nobody(&error))? {
+                        match opened.map_err(|error| not_played(&error))? {
                             Opened::Model(model) => model,
                             Opened::Script(script) => played(&script),
                         }
@@ -113,6 +115,11 @@ impl Judging {
         })
     }
 
+    /// Counts a failure of the judge against it.
+    pub(crate) fn failed(&self, because: &str) {
+        self.breaker.failed(because, false);
+    }
+
     /// Number of assertions of the plan that need a judge, as far as it is known: assertions in code are known only
     /// when it runs.
     pub fn asked(&self) -> usize {
@@ -121,26 +128,31 @@ impl Judging {
 
     /// The model that judges, as the user names it.
     pub fn model(&self) -> Option<&str> {
-        self.seat.as_ref().ok().map(|seat| seat.name.as_str())
+        self.judge.as_ref().ok().map(|judge| judge.name.as_str())
     }
 
     /// Creates the judge of one attempt at a trial. A script starts from its beginning for each.
-    fn judge(&self, settings: &Settings, planned: &PlannedTrial, events: &EventSender) -> Result<Judge, String> {
-        let seat = self.seat.as_ref().map_err(Clone::clone)?;
-        let judge = match &seat.script {
-            Some(script) => Judge::new(&*seat.name, Arc::new(script.play(llm::Stage::default()))).of_a_script(),
+    pub(crate) fn judge(
+        &self,
+        settings: &Settings,
+        planned: &PlannedTrial,
+        attempt: u32,
+        mask: &Arc<Mask>,
+    ) -> Result<Judge, String> {
+        let chosen = self.judge.as_ref().map_err(Clone::clone)?;
+        let judge = match &chosen.script {
+            Some(script) => Judge::new(&*chosen.name, Arc::new(script.play(llm::Stage::default()))).of_a_script(),
             None => {
-                let model = open(settings, &seat.name).map_err(|error| error.to_string())?;
+                let model = open(settings, &chosen.name).map_err(|error| error.to_string())?;
                 // Each attempt at each trial is judged by itself: the variance of judges is to be visible, and the
                 // verdicts of two cases with the same question must not depend on each other.
-                let attempt = events.attempt();
                 let series = if settings.judge.cache { String::new() } else { format!("{}!{attempt}", planned.id) };
-                let judge = Judge::new(&*seat.name, model).cached(Arc::clone(&self.cache), series);
+                let judge = Judge::new(&*chosen.name, model).cached(Arc::clone(&self.cache), series);
                 judge.with_breaker(Arc::clone(&self.breaker))
             }
         };
         // A verdict needs the text as it is, but the user's secrets must not reach the judge's provider.
-        let mask = Arc::clone(events.mask());
+        let mask = Arc::clone(mask);
         let judge = judge.withholding(Box::new(move |text| mask.without_values(text).into_owned()));
         Ok(judge.panel(settings.judge.judges).temperature(settings.judge.temperature))
     }
@@ -196,7 +208,7 @@ impl fmt::Debug for Judging {
     }
 }
 
-fn seat(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<Seat, String> {
+fn judge_model(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<JudgeModel, String> {
     let settings = request.settings;
     if let Some(because) = &settings.judge.missing {
         return Err(because.clone());
@@ -206,9 +218,9 @@ fn seat(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<Sea
         (Some(name), _) => named_judge(name, &settings.providers),
         // A key is sent only where the user said it may be sent.
         (None, Some(_)) => {
-            let problem = Diagnostic::error("an address for the judge, and no judge");
-            problems.push(problem.help("name the provider and the model: set `judge`, such as to `openai:MODEL`"));
-            return Err("its provider is not named".into());
+            let problem = Diagnostic::error("the judge has an address but no model");
+            problems.push(problem.help("set `judge` to the provider and the model, such as `openai:MODEL`"));
+            return Err("its provider is not set".into());
         }
         (None, None) => default_judge(&settings.providers).ok_or_else(no_judge)?.to_owned(),
     };
@@ -217,10 +229,10 @@ fn seat(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<Sea
             problems.extend(wrong);
             format!("the judge {name} cannot be read")
         })?;
-        return Ok(Seat { script: Some(Arc::new(script)), name });
+        return Ok(JudgeModel { script: Some(Arc::new(script)), name });
     }
     match open(settings, &name) {
-        Ok(_) => Ok(Seat { name, script: None }),
+        Ok(_) => Ok(JudgeModel { name, script: None }),
         Err(error) => {
             if !error.is_environments() {
                 let told = error.to_string().replace("`base_url`", "`judge_base_url`");
@@ -240,16 +252,16 @@ fn seat(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<Sea
 fn read_user(
     request: &PlanRequest<'_>,
     user: &SimulatedUser,
-    seat: &Result<Seat, String>,
+    judge: &Result<JudgeModel, String>,
     users: &mut BTreeMap<String, Arc<Script>>,
     problems: &mut Vec<Diagnostic>,
 ) -> bool {
     let Some(name) = &user.model else {
-        if let Err(because) = seat {
-            let problem = Diagnostic::warning(format!("nobody plays the user: {because}"));
-            problems.push(problem.at(user.source.clone()).help("a `model` of its own would do, too"));
+        if let Err(because) = judge {
+            let problem = Diagnostic::warning(format!("cannot simulate the user: {because}"));
+            problems.push(problem.at(user.source.clone()).help("or set the `model` of the user"));
         }
-        return seat.is_ok();
+        return judge.is_ok();
     };
     if users.contains_key(name) {
         return true;
@@ -285,66 +297,4 @@ fn open(settings: &Settings, name: &str) -> Result<Arc<dyn llm::Model>, llm::Ope
 fn no_judge() -> String {
     let keys: Vec<&str> = DEFAULT_JUDGES.iter().map(|judge| judge.key).collect();
     format!("no judge: set {}, or `judge` to `PROVIDER:MODEL`", keys.join(" or "))
-}
-
-impl Attempt<'_> {
-    /// Returns the judge of this attempt, or the reason why there is none.
-    pub(super) fn judge(&self) -> Result<&Judge, &str> {
-        let made =
-            self.judge.get_or_init(|| self.shared.judging.judge(&self.shared.settings, self.planned, self.events));
-        made.as_ref().map_err(String::as_str)
-    }
-
-    /// Fills in the findings of those of `checks` that need a judge, and returns the usage. Judging may take as long as
-    /// the trial itself; a run that is asked to stop does not wait for it.
-    pub(super) async fn consult(
-        &self,
-        checks: &[Check],
-        evidence: &Evidence,
-        findings: &mut [Finding],
-    ) -> Option<Aside> {
-        if findings.is_empty() || !checks.iter().any(Check::asks_judge) || says_nothing(&evidence.ending) {
-            return None;
-        }
-        self.events.emit(Event::Waiting { on: "judge".into() });
-        let limit = Duration::from_millis(self.planned.limits.timeout_ms);
-        let began = Instant::now();
-        let asked = Box::pin(grade::consult(checks, evidence, self.judge(), findings));
-        let because = match self.unless(Halt::Stop, tokio::time::timeout(limit, asked)).await {
-            Ok(Ok(took)) => {
-                let latency_ms = u64::try_from(began.elapsed().as_millis()).ok();
-                for (_, finding) in checks.iter().zip(findings).filter(|(check, _)| check.asks_judge()) {
-                    finding.latency_ms = latency_ms;
-                }
-                return took;
-            }
-            Ok(Err(_)) => {
-                let setting = self.planned.limits.timeout_from.as_deref().unwrap_or("timeout");
-                let within = format!("within {} s ({setting})", limit.as_secs_f64());
-                // The judge's client was still retrying, and knows the reason.
-                let because = match self.judge().ok().and_then(Judge::last_error) {
-                    Some(error) => format!("the judge gave no verdict {within}; its last error: {error}"),
-                    None => format!("the judge did not answer {within}"),
-                };
-                self.shared.judging.breaker.failed(&because, false);
-                because
-            }
-            Err(_) => "the run was stopped before the judge answered".to_owned(),
-        };
-        for (check, finding) in checks.iter().zip(findings).filter(|(check, _)| check.asks_judge()) {
-            if finding.status == Status::Undecided {
-                (finding.because, finding.error) = (because.clone(), Some(because.clone()));
-                debug_assert_eq!(check.id(), finding.id);
-            }
-        }
-        None
-    }
-}
-
-/// Returns `true` if a trial that ended like this has no verdict, whatever its findings are.
-fn says_nothing(ending: &Ending) -> bool {
-    matches!(
-        ending,
-        Ending::ProviderFailed { .. } | Ending::Aborted { .. } | Ending::InvalidTest { .. } | Ending::Cancelled
-    )
 }

@@ -11,17 +11,17 @@ const COMMAND: Duration = Duration::from_secs(30);
 
 /// One request of a scenario.
 #[derive(Debug)]
-pub(crate) enum Ask {
+pub(crate) enum ScenarioRequest {
     /// Send this message to the agent, in the conversation of this name or the first one.
     Send(UserMessage, Option<String>),
     /// Have a model play the user, in the conversation of this name or the first one.
     Converse(Box<SimulatedUser>, Option<String>),
     /// Check an assertion.
-    Assert(Box<Declared>),
+    Assert(Box<AssertionCall>),
     /// Announce a claim that the scenario is about to decide itself.
-    Claim(Observed),
+    Claim(ObservedClaim),
     /// Record the result of a claim that the scenario has decided itself.
-    Observed(Observed),
+    Observed(ObservedClaim),
     /// Record a named score.
     Score(String, f64),
     /// Read a file.
@@ -36,7 +36,7 @@ pub(crate) enum Ask {
 
 /// Assertion of this program that a scenario makes.
 #[derive(Debug)]
-pub(crate) struct Declared {
+pub(crate) struct AssertionCall {
     /// Number of the claim within the scenario, from 0.
     pub(crate) number: u64,
     /// Name in code, such as `toolCalled`.
@@ -51,7 +51,7 @@ pub(crate) struct Declared {
 
 /// Claim that the scenario decides by its own code.
 #[derive(Debug, Default)]
-pub(crate) struct Observed {
+pub(crate) struct ObservedClaim {
     /// Number of the claim within the scenario, from 0.
     pub(crate) number: u64,
     /// Name in code, such as `custom`.
@@ -71,7 +71,7 @@ pub(crate) struct Observed {
     pub(crate) latency_ms: Option<f64>,
 }
 
-impl Ask {
+impl ScenarioRequest {
     /// Parses `request`, whose call sites `runtime` knows. `file` is the path of the module as messages show it.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Ask {
     pub(super) fn read(request: &Request, runtime: &Runtime, file: &str) -> Result<Self, String> {
         let [name, given] = &request.arguments[..] else { return Err(unknown(&request.name)) };
         let name = name.as_str().unwrap_or_default();
-        let given = Given { map: given, runtime, file };
+        let given = RequestArguments { map: given, runtime, file };
         match name {
             "send" => given.message().map(|message| Self::Send(message, given.text("conversation"))),
             "converse" => given.user().map(|user| Self::Converse(Box::new(user), given.text("conversation"))),
@@ -106,14 +106,14 @@ fn unknown(name: &str) -> String {
     format!("`{name}` cannot be asked for here")
 }
 
-/// Arguments of a request.
-struct Given<'g> {
+/// RequestArguments of a request.
+struct RequestArguments<'g> {
     map: &'g Value,
     runtime: &'g Runtime,
     file: &'g str,
 }
 
-impl Given<'_> {
+impl RequestArguments<'_> {
     fn get(&self, key: &str) -> Option<&Value> {
         self.map.get(key).filter(|value| !matches!(value, Value::Undefined | Value::Null))
     }
@@ -164,7 +164,7 @@ impl Given<'_> {
         })
     }
 
-    fn declared(&self) -> Declared {
+    fn declared(&self) -> AssertionCall {
         let name = self.text("name").unwrap_or_default();
         let given = match self.get("arguments") {
             Some(Value::List(items)) => items.as_slice(),
@@ -184,10 +184,10 @@ impl Given<'_> {
                 (Node { kind: model::NodeKind::Null, span: Span::default(), tag: None, source }, arguments)
             }
         };
-        Declared { number: self.count("seq").unwrap_or_default(), name, reply, arguments, place }
+        AssertionCall { number: self.count("seq").unwrap_or_default(), name, reply, arguments, place }
     }
 
-    fn observed(&self) -> Observed {
+    fn observed(&self) -> ObservedClaim {
         let name = self.text("type").unwrap_or_default();
         let status = self.text("status").map(|status| match status.as_str() {
             "met" => Status::Met,
@@ -200,7 +200,7 @@ impl Given<'_> {
         };
         let thrown = self.text("thrown").and_then(|stack| self.runtime.thrown_at(&stack));
         evidence.extend(thrown.map(|place| format!("thrown at {place}")));
-        Observed {
+        ObservedClaim {
             number: self.count("seq").unwrap_or_default(),
             source: self.call(&name).map(|call| call.excerpt()),
             name,

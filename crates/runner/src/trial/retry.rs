@@ -13,11 +13,11 @@ const NOT_ITS_OWN: i32 = 125;
 
 /// Decision about a retry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum Retry {
     /// No retry.
     No,
     /// No retry, because of what the attempt left behind, or may have left.
-    Not(String),
+    Refused(String),
     /// Retry.
     Yes,
     /// Retry because of how the agent ended. The usage of the attempt counts against the trial's budgets.
@@ -26,7 +26,7 @@ pub(super) enum Again {
 
 /// Changes that an attempt left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Trace {
+pub(super) enum Changes {
     /// The workspace, its repository and the remotes are unchanged.
     None,
     /// Something has changed.
@@ -41,12 +41,12 @@ pub(super) fn decide(
     settings: &Settings,
     attempts: &[AttemptRecord],
     ending: Option<&Ending>,
-    trace: &Trace,
-) -> Again {
-    let Some(last) = attempts.last().map(|attempt| attempt.outcome) else { return Again::Yes };
+    trace: &Changes,
+) -> Retry {
+    let Some(last) = attempts.last().map(|attempt| attempt.outcome) else { return Retry::Yes };
     // A scripted model gives the same result again, so a retry only costs time.
     if matches!(planned.model, ModelChoice::Scripted(_)) {
-        return Again::No;
+        return Retry::No;
     }
     let tried = attempts.iter().filter(|attempt| attempt.outcome == last).count();
     let most = match last {
@@ -55,17 +55,17 @@ pub(super) fn decide(
         Outcome::Passed | Outcome::Undecided | Outcome::Skipped | Outcome::Cancelled => 0,
     };
     if tried <= most as usize {
-        return Again::Yes;
+        return Retry::Yes;
     }
     let is_asked_for =
         ending.is_some_and(|ending| is_trouble(retry_on(planned, settings), settings.limits.max_duration_from, ending));
     if last != Outcome::Failed || !is_asked_for || tried > settings.retry.retries as usize {
-        return Again::No;
+        return Retry::No;
     }
     match trace {
-        Trace::None => Again::Counted,
-        Trace::Some => Again::Not("the attempt had changed the workspace".to_owned()),
-        Trace::Unknown(because) => Again::Not(format!("nobody can say what the attempt had changed: {because}")),
+        Changes::None => Retry::Counted,
+        Changes::Some => Retry::Refused("the attempt changed the workspace".to_owned()),
+        Changes::Unknown(because) => Retry::Refused(format!("it is not known what the attempt changed: {because}")),
     }
 }
 
@@ -95,13 +95,13 @@ pub(super) fn counted(ending: Ending, exit_code: Option<i32>) -> Ending {
 }
 
 /// Returns the changes that an attempt left behind.
-pub(super) fn trace_of(collected: &Collected) -> Trace {
+pub(super) fn changes_of(collected: &Collected) -> Changes {
     let is_same = match &collected.repository_change {
         Some(change) => is_same(change),
         None => collected.repository.as_ref().is_none_or(|now| now.new_commits.is_empty()),
     };
     if !collected.files_changed.is_empty() || !is_same {
-        return Trace::Some;
+        return Changes::Some;
     }
     let remotes = collected
         .repository_change
@@ -109,8 +109,8 @@ pub(super) fn trace_of(collected: &Collected) -> Trace {
         .flat_map(|change| change.before.remotes.iter().map(move |(name, before)| (change, name, before)));
     remotes
         .map(|(change, name, before)| of_remote(name, before, change.after.remotes.get(name)))
-        .find(|trace| *trace != Trace::None)
-        .unwrap_or(Trace::None)
+        .find(|trace| *trace != Changes::None)
+        .unwrap_or(Changes::None)
 }
 
 /// Returns `true` if everything that git knows locally is unchanged; the content of remotes is not compared.
@@ -121,19 +121,19 @@ fn is_same(change: &RepositoryChange) -> bool {
         && before.remotes.keys().eq(after.remotes.keys())
 }
 
-fn of_remote(name: &str, before: &RemoteState, after: Option<&RemoteState>) -> Trace {
-    let Some(after) = after.filter(|after| after.url == before.url) else { return Trace::Some };
+fn of_remote(name: &str, before: &RemoteState, after: Option<&RemoteState>) -> Changes {
+    let Some(after) = after.filter(|after| after.url == before.url) else { return Changes::Some };
     match (&before.branches, &after.branches) {
-        (Some(before), Some(after)) if before != after => return Trace::Some,
+        (Some(before), Some(after)) if before != after => return Changes::Some,
         (Some(_), Some(_)) => {}
-        _ => return Trace::Unknown(format!("the remote `{name}` could not be asked")),
+        _ => return Changes::Unknown(format!("the remote `{name}` could not be asked")),
     }
     match (&before.review_requests, &after.review_requests) {
-        (Some(before), Some(after)) if before != after => Trace::Some,
+        (Some(before), Some(after)) if before != after => Changes::Some,
         (Some(_), None) | (None, Some(_)) => {
-            Trace::Unknown(format!("the review requests of `{name}` could not be asked for"))
+            Changes::Unknown(format!("the review requests of `{name}` could not be asked for"))
         }
-        _ => Trace::None,
+        _ => Changes::None,
     }
 }
 
@@ -180,12 +180,12 @@ mod tests {
 
     #[test]
     fn a_trace_is_whatever_is_not_as_it_was() {
-        assert_eq!(trace_of(&Collected::default()), Trace::None);
-        assert_eq!(trace_of(&change(|_| {})), Trace::None);
+        assert_eq!(changes_of(&Collected::default()), Changes::None);
+        assert_eq!(changes_of(&change(|_| {})), Changes::None);
         let file = FileChange { path: "a".into(), change: model::Change::Added };
-        assert_eq!(trace_of(&Collected { files_changed: vec![file], ..Collected::default() }), Trace::Some);
+        assert_eq!(changes_of(&Collected { files_changed: vec![file], ..Collected::default() }), Changes::Some);
         let commit = Repository { new_commits: vec!["1 x".into()], ..Repository::default() };
-        assert_eq!(trace_of(&Collected { repository: Some(commit), ..Collected::default() }), Trace::Some);
+        assert_eq!(changes_of(&Collected { repository: Some(commit), ..Collected::default() }), Changes::Some);
         let changes: [fn(&mut RepositoryState); 6] = [
             |state| state.head = None,
             |state| state.refs = Some("tag".into()),
@@ -195,10 +195,10 @@ mod tests {
             |state| origin(state).url = "/b".into(),
         ];
         for (at, of) in changes.into_iter().enumerate() {
-            assert_eq!(trace_of(&change(of)), Trace::Some, "{at}");
+            assert_eq!(changes_of(&change(of)), Changes::Some, "{at}");
         }
         let silent = change(|state| origin(state).branches = None);
-        assert_eq!(trace_of(&silent), Trace::Unknown("the remote `origin` could not be asked".into()));
+        assert_eq!(changes_of(&silent), Changes::Unknown("the remote `origin` could not be asked".into()));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use agent::{Agent, Configured, Endpoint, Session, SessionContext, Setup};
 use sandbox::Breakage;
 
 /// The open conversations, and the context to open more.
-pub(in crate::trial) struct Others {
+pub(in crate::trial) struct Conversations {
     context: SessionContext,
     /// Agent of the first conversation.
     agent: &'static dyn Agent,
@@ -15,7 +15,7 @@ pub(in crate::trial) struct Others {
     open: Vec<(String, Box<dyn Session>)>,
 }
 
-impl Others {
+impl Conversations {
     /// Creates an empty set. `context` is the context of the first conversation, with `agent`.
     pub(in crate::trial) fn beside(
         context: SessionContext,

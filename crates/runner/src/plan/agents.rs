@@ -1,0 +1,183 @@
+//! The agents of cases: finds them, and checks that they can run the cases.
+
+use std::sync::Arc;
+
+use agent::{AGENTS, Agent, CaseContext, Configured};
+use grade::Check;
+use model::{Case, Diagnostic, Excerpt, Severity, nearest};
+
+use super::compilation::SelectedCase;
+use super::planner::Planner;
+use super::settings::DEFAULT_AGENT;
+use super::trial::{brings_tools, needs_sandbox};
+use super::variant::Variant;
+
+/// An agent that was found by its name.
+pub(super) struct ResolvedAgent<'w> {
+    pub(super) agent: &'static dyn Agent,
+    /// Argument behind the agent's name.
+    pub(super) argument: Option<&'w str>,
+    pub(super) config: Option<Arc<Configured>>,
+}
+
+impl Planner<'_> {
+    /// Returns the agent that `written` names: one that the project configures, or a built-in one.
+    pub(super) fn resolve_agent<'w>(&mut self, case: &Case, written: &'w str) -> Option<ResolvedAgent<'w>> {
+        let settings = self.request.settings;
+        let Some(config) = settings.configured.iter().find(|configured| configured.name == written) else {
+            let found = settings.embedded_agent(written).map(|agent| (agent, None)).or_else(|| agent::find(written));
+            if found.is_none() {
+                self.unknown_agent(case, written);
+            }
+            return found.map(|(agent, argument)| ResolvedAgent { agent, argument, config: None });
+        };
+        match config.agent() {
+            Ok(agent) => Some(ResolvedAgent { agent, argument: None, config: Some(Arc::clone(config)) }),
+            Err(problem) => {
+                self.problems.push(*problem);
+                None
+            }
+        }
+    }
+
+    /// Warns of mistakes in configured agents that no selected case uses; they do not prevent the run. An agent that
+    /// lacks an environment variable is not checked until it is used.
+    pub(super) fn check_unused_agents(&mut self) {
+        let unused = self.request.settings.configured.iter().filter(|config| config.is_filled);
+        for config in unused.filter(|config| !self.checked_agents.contains(&config.name)) {
+            let problems = match config.agent() {
+                Ok(agent) => agent.check_config(&config.node, &config.directory),
+                Err(problem) => vec![*problem],
+            };
+            let help = format!("no selected case uses the agent `{}`", config.name);
+            let warning = |problem| Diagnostic { severity: Severity::Warning, ..problem };
+            self.problems.extend(problems.into_iter().map(|problem| warning(problem).help(help.as_str())));
+        }
+    }
+
+    /// Warns when the default agent is used although the project configures agents and names none of them as its
+    /// default.
+    pub(super) fn warn_about_default_agent(&mut self, case: &Case) {
+        let settings = self.request.settings;
+        let is_named =
+            !settings.arms.agents.is_empty() || case.runner.agent.is_some() || settings.defaults.agent.is_some();
+        if is_named || settings.configured.is_empty() || case.skip.is_some() {
+            return;
+        }
+        let own: Vec<String> = settings.configured.iter().map(|config| format!("`{}`", config.name)).collect();
+        let problem = Diagnostic::warning(format!("no agent is named, so `{DEFAULT_AGENT}` is run"));
+        self.problems
+            .push(problem.help(format!("the project configures {}: set `agent` to one of them", own.join(", "))));
+    }
+
+    /// Checks that `agent`, written as `written`, can run `case_context`.
+    pub(super) fn check_agent(&mut self, agent: &dyn Agent, written: &str, case_context: &CaseContext<'_>) {
+        let case = case_context.case;
+        if self.checked_agents.insert(written.to_owned()) {
+            let own = case.runner.agent.as_ref().filter(|(own, _)| own == written).map(|(_, source)| source);
+            let problems = match case_context.config {
+                Some(config) => agent.check_config(&config.node, &config.directory),
+                None => agent.check_argument(case_context.argument),
+            };
+            self.problems.extend(problems.into_iter().map(|problem| match own {
+                Some(source) if problem.source.is_none() => problem.at(source.clone()),
+                _ => problem,
+            }));
+        }
+        if case.messages.iter().any(|message| message.script.is_some()) {
+            self.check_accepts(agent, case, "script", |agent| agent.description().takes_script);
+        }
+        if brings_tools(case) {
+            self.check_accepts(agent, case, "tools", |agent| agent.description().takes_tools);
+        }
+        for problem in agent.check(case_context) {
+            // Some diagnostics are about the whole file.
+            if problem.is_error() || !self.problems.contains(&problem) {
+                self.problems.push(problem);
+            }
+        }
+    }
+
+    /// Reports an agent that does not support `what`, which the case brings.
+    fn check_accepts(&mut self, agent: &dyn Agent, case: &Case, what: &str, accepts: fn(&dyn Agent) -> bool) {
+        if accepts(agent) {
+            return;
+        }
+        let others: Vec<&str> = AGENTS.iter().filter(|other| accepts(**other)).map(|other| other.name()).collect();
+        self.problems.push(
+            Diagnostic::error(format!("`{}` does not accept `{what}`", agent.name()))
+                .at(case.source.clone())
+                .help(format!("agents that do: {}", others.join(", "))),
+        );
+    }
+
+    /// Reports assertions that look into a sandbox where there is none.
+    pub(super) fn check_sandbox_needs(&mut self, agent: &dyn Agent, case: &Case, checks: &[Check]) {
+        if case.skip.is_some() || needs_sandbox(agent, case) {
+            return;
+        }
+        for check in checks.iter().filter(|check| !check.needs().is_empty()) {
+            let message = format!("`{}` needs a sandbox, and `{}` runs without one", check.kind(), agent.name());
+            let problem = Diagnostic::error(message).at(check.source());
+            self.problems.push(problem.help("a case with `fixtures` has a sandbox, whatever its agent is"));
+        }
+    }
+
+    /// Returns the case, marked as skipped where both of its arms would be the same. That is an error if the suite
+    /// itself names the agent; any other agent may be meant for other suites.
+    pub(super) fn skip_if_not_comparable(
+        &mut self,
+        selected: &SelectedCase<'_>,
+        agent: &dyn Agent,
+        written: &str,
+    ) -> Arc<Case> {
+        let SelectedCase { suite, variant: Variant { name, case }, .. } = selected;
+        let settings = self.request.settings;
+        let is_compared = name.is_some() && settings.arms.baseline != Some(false);
+        if !is_compared || agent.description().folder_of(case.definition).is_some() || case.skip.is_some() {
+            return Arc::clone(case);
+        }
+        let what = case.definition.name();
+        let because = format!("`{written}` does not read {what}s from files, so both arms would be the same");
+        let others = AGENTS
+            .iter()
+            .filter(|other| other.description().folder_of(case.definition).is_some())
+            .map(|other| other.name());
+        let others = format!("agents that do: {}", others.collect::<Vec<_>>().join(", "));
+        let without = "with `baseline` switched off, the cases run without the comparison";
+        let own = case.runner.agent.as_ref().filter(|_| settings.arms.agents.is_empty());
+        if let Some((_, source)) = own {
+            self.problems.push(Diagnostic::error(because).at(source.clone()).help(others).help(without));
+            return Arc::clone(case);
+        }
+        self.skipped_suites.push(
+            Diagnostic::warning(&*because)
+                .at(Excerpt::of_file(Arc::clone(&case.source.file)))
+                .help(format!("the suite `{}` is skipped with it", suite.name))
+                .help("set another `agent`, in the suite or for the run")
+                .help(others)
+                .help(without),
+        );
+        Arc::new(Case { skip: Some(because), ..Case::clone(case) })
+    }
+
+    /// Reports an agent that does not exist.
+    fn unknown_agent(&mut self, case: &Case, written: &str) {
+        let name = written.split(':').next().unwrap_or(written);
+        let names = AGENTS.iter().map(|agent| agent.name());
+        let aliases = AGENTS.iter().flat_map(|agent| agent.description().aliases.iter().copied());
+        let own_names = self.request.settings.configured.iter().map(|configured| configured.name.as_str());
+        let mut problem = Diagnostic::error(format!("unknown agent `{name}`"))
+            .suggest(nearest(name, names.clone().chain(aliases).chain(own_names.clone())))
+            .help(format!("agents: {}", names.chain(own_names.clone()).collect::<Vec<_>>().join(", ")));
+        if self.request.settings.arms.agents.is_empty() {
+            let own = case.runner.agent.as_ref().map(|(_, source)| source);
+            if let Some(source) = own.or(self.request.settings.defaults.agent_source.as_ref()) {
+                problem = problem.at(source.clone());
+            }
+        }
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The arm of a case: its model, the setup of its agent and its limits.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use agent::{Agent, Setup};
+use model::{Arm, Case, Diagnostic, Limits, OnBudget, PermissionMode, Subject, nearest};
+
+use super::planner::Planner;
+use super::trial::{ModelChoice, SCRIPTED};
+
+impl Planner<'_> {
+    /// Returns the arm of `case` with `agent`, written as `written`, and its model.
+    pub(super) fn arm(&mut self, case: &Case, agent: &'static dyn Agent, written: &str) -> Option<(Arm, ModelChoice)> {
+        let settings = self.request.settings;
+        let given = settings
+            .arms
+            .models
+            .iter()
+            .rev()
+            .find(|(of, _)| {
+                of.as_deref().is_none_or(|of| of == agent.name() || agent.description().aliases.contains(&of))
+            })
+            .map(|(_, model)| model.clone());
+        let is_given = given.is_some();
+        // A model belongs to the agent that is named beside it.
+        let of_case = case.runner.model.clone().filter(|model| {
+            let owner = case.runner.agent.as_ref().map(|(owner, _)| owner.as_str());
+            owner.is_none_or(|owner| is_for(model, owner, written))
+        });
+        let of_project = settings.defaults.model.clone().filter(|model| match &settings.defaults.agent {
+            Some(owner) => is_for(model, owner, written),
+            None => self.refused(agent, model).is_none(),
+        });
+        let name = given
+            .or_else(|| of_case.clone())
+            .or(of_project)
+            .or_else(|| agent.description().default_model.map(str::to_owned));
+        if let Some(because) = name.as_deref().and_then(|name| self.refused(agent, name)) {
+            let own = name == of_case;
+            let place = own.then(|| case.runner.model_source.clone().unwrap_or_else(|| case.source.clone()));
+            let problem = Diagnostic::error(format!("`{}` cannot use this model: {because}", agent.name()))
+                .help(format!("set another `model` for `{}`", agent.name()));
+            self.problems.push(match place {
+                Some(place) => problem.at(place),
+                None => problem,
+            });
+        }
+        let (name, model) = match name.as_deref().and_then(|name| name.strip_prefix(SCRIPTED)) {
+            // A missing file was already reported when the case or the project was read.
+            Some(file) if !is_given && !Path::new(file).is_file() => return None,
+            Some(file) => {
+                // The script is named as the user would write it, so that records of two machines are the same.
+                let script = self.script(case, Path::new(file))?;
+                (Some(format!("{SCRIPTED}{}", script.name())), ModelChoice::Scripted(script))
+            }
+            None => (name.clone(), ModelChoice::Vendor(name)),
+        };
+        Some((Arm { agent: agent.name().to_owned(), model: name, variant: None }, model))
+    }
+
+    /// Returns the reason why `agent` cannot use the model `name`. Every agent can use a scripted model.
+    fn refused(&self, agent: &dyn Agent, name: &str) -> Option<String> {
+        let settings = self.request.settings;
+        let vendors = Some(name).filter(|name| !name.starts_with(SCRIPTED))?;
+        agent.refuses_model(vendors, settings.arms.base_url.as_deref(), &settings.providers)
+    }
+
+    /// Returns the script in `file`, which is read once; a problem with it is reported once.
+    fn script(&mut self, case: &Case, file: &Path) -> Option<Arc<llm::Script>> {
+        if let Some(known) = self.scripts.get(file) {
+            return known.clone();
+        }
+        let read = match (self.request.read_script)(file) {
+            Ok(script) => Some(Arc::new(script)),
+            Err(problems) => {
+                self.problems.extend(problems.into_iter().map(|problem| match problem.source {
+                    Some(_) => problem,
+                    None => problem.at(case.source.clone()),
+                }));
+                None
+            }
+        };
+        self.scripts.insert(file.to_owned(), read.clone());
+        read
+    }
+
+    /// Returns the setup of `agent` for `case`.
+    pub(super) fn setup(&self, case: &Case, agent: &'static dyn Agent, arm: &Arm) -> Setup {
+        let settings = self.request.settings;
+        Setup {
+            model: arm.model.clone(),
+            system_prompt: system_prompt(&case.subject, agent.description().skills_folder),
+            permission_mode: case
+                .runner
+                .permission_mode
+                .or(settings.defaults.permission_mode)
+                .or_else(|| case.skill_eval.is_some().then(|| agent.description().evaluation_mode))
+                .unwrap_or(PermissionMode::BypassPermissions),
+            closed_tools: case.runner.allowed_tools_override.clone(),
+            approved_tools: case.subject.skill().map(|skill| skill.allowed_tools_raw.clone()).unwrap_or_default(),
+            setting_sources: case.runner.setting_sources.clone(),
+            reasoning_effort: settings.arms.reasoning_effort.clone().or_else(|| case.runner.reasoning_effort.clone()),
+            max_turns: settings.limits.max_turns.or(case.max_turns).or(settings.defaults.max_turns),
+            timeout_ms: self.timeout(case).0,
+        }
+    }
+
+    /// Drops a reasoning effort that `agent` does not take, with a warning; the record then has none.
+    pub(super) fn drop_effort(&mut self, case: &Case, agent: &dyn Agent, setup: &mut Setup) {
+        let Some(efforts) = agent.description().efforts else { return };
+        let Some(effort) = setup.reasoning_effort.take_if(|effort| !efforts.contains(&effort.as_str())) else { return };
+        let name = agent.name();
+        let message = match efforts {
+            [] => format!("`{name}` has no setting for the reasoning effort, so `{effort}` is not used"),
+            _ => format!("`{name}` has no reasoning effort `{effort}`, so none is set"),
+        };
+        let mut problem = Diagnostic::warning(message).suggest(nearest(&effort, efforts.iter().copied()));
+        if !efforts.is_empty() {
+            problem = problem.help(format!("efforts: {}", efforts.join(", ")));
+        }
+        let is_own = case.runner.reasoning_effort.as_ref() == Some(&effort);
+        self.problems.push(if is_own { problem.at(case.source.clone()) } else { problem });
+    }
+
+    /// Returns the wall clock in milliseconds, and the setting that it comes from.
+    fn timeout(&self, case: &Case) -> (u64, &'static str) {
+        let settings = self.request.settings;
+        let clock = settings.timeout(case.timeout_ms, case.code.is_some());
+        // A time budget that stops a trial acts as a clock.
+        let budget = settings.limits.budgets.duration_ms.filter(|_| settings.limits.on_budget != OnBudget::Warn);
+        match budget.map(|budget| budget as u64) {
+            Some(budget) if budget < clock.0 => (budget, settings.limits.max_duration_from),
+            _ => clock,
+        }
+    }
+
+    /// Returns the limits in force for `case`.
+    pub(super) fn limits(&self, case: &Case, agent: &dyn Agent, setup: &Setup) -> Limits {
+        let settings = self.request.settings;
+        // Turns of an agent without a model cost nothing.
+        let has_model = agent.description().wire.is_some() || agent.description().asks_providers;
+        let warn_turns = case.warn_turns.filter(|_| has_model);
+        let skill = case.subject.skill().and_then(|skill| skill.token_budget);
+        let (token_budget, token_budget_from) = if let Some(budget) = settings.limits.max_total_tokens {
+            (Some(budget), Some(settings.limits.max_total_tokens_from))
+        } else if let Some(budget) = case.token_budget {
+            (Some(budget), Some("scenario"))
+        } else if let Some(budget) = skill {
+            (Some(budget), Some("skill"))
+        } else {
+            (settings.defaults.token_budget, settings.defaults.token_budget.map(|_| "project"))
+        };
+        Limits {
+            max_turns: setup.max_turns.or(warn_turns).unwrap_or(0),
+            max_turns_set: setup.max_turns.is_some(),
+            token_budget,
+            token_budget_from: token_budget_from.map(str::to_owned),
+            timeout_ms: setup.timeout_ms,
+            timeout_from: Some(self.timeout(case).1.to_owned()),
+            budgets: settings.limits.budgets,
+            on_budget: settings.limits.on_budget,
+            earlier: None,
+        }
+    }
+}
+
+/// Returns `true` if the agent `written` may use `model`, which is named beside the agent `owner`. Every agent can use
+/// a scripted model.
+fn is_for(model: &str, owner: &str, written: &str) -> bool {
+    let name = |written: &str| agent::find(written).map(|(agent, _)| agent.name());
+    model.starts_with(SCRIPTED) || owner == written || name(owner).is_some_and(|owner| name(written) == Some(owner))
+}
+
+/// Returns the addition to the agent's system prompt: the skill's body and the folder of its files, or the prompt as it
+/// is.
+fn system_prompt(subject: &Subject, folder: Option<&str>) -> Option<String> {
+    match subject {
+        Subject::Agent | Subject::Installed(_) => None,
+        Subject::Prompt(prompt) => Some(prompt.body.clone()),
+        Subject::Skill(skill) => {
+            let mut text = skill.body.clone();
+            if let Some(folder) = folder {
+                let place = format!("{folder}/{}", skill.name);
+                text.push_str(&format!(
+                    "\n\n## Where this skill is installed\n\nThe files of the `{}` skill are in `{place}/` below the \
+                     working directory. Where the text above names a file of the skill, such as `references/X`, read \
+                     `{place}/references/X`.\n",
+                    skill.name
+                ));
+            }
+            Some(text)
+        }
+    }
+}

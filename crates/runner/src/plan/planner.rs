@@ -1,0 +1,284 @@
+//! Plans the trials of all selected cases, case by case.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent::CaseContext;
+use grade::{Check, Context, Scripts};
+use model::{Case, Diagnostic, Excerpt, Severity, Suite, TrialId};
+
+use super::compilation::{Compilation, Compilations, SelectedCase};
+use super::recorded_settings::recorded_settings;
+use super::request::PlanRequest;
+use super::trial::{PlannedTrial, arm_name, directory_of, known_tools};
+use super::variant::{self, Variant};
+use crate::select::Selector;
+
+/// Maximum number of trials of one case. More repetitions are a typing mistake; the plan alone would fill the memory.
+const MOST_TRIALS: u64 = 100_000;
+
+/// Checks of a case and the tools that they were compiled for.
+type Compiled = (Option<&'static [&'static str]>, Arc<Vec<Check>>);
+
+/// Plans one run.
+pub(super) struct Planner<'a> {
+    pub(super) request: &'a PlanRequest<'a>,
+    pub(super) problems: Vec<Diagnostic>,
+    /// Diagnostics about suites that are skipped because their agent cannot run them.
+    pub(super) skipped_suites: Vec<Diagnostic>,
+    /// Scripts of models by their files; `None` for one that cannot be read.
+    pub(super) scripts: BTreeMap<PathBuf, Option<Arc<llm::Script>>>,
+    /// Names of agents, with their arguments, whose configuration has been checked.
+    pub(super) checked_agents: HashSet<String>,
+    /// Path of the last suite and its folder.
+    last_suite: Option<(Arc<Path>, Arc<Path>)>,
+    /// Engine for the code in expectations.
+    engine: Scripts,
+    trials: Vec<Arc<PlannedTrial>>,
+    /// Last trial of each arm by its name, so that the next trial can share its parts.
+    latest: HashMap<Arc<str>, Arc<PlannedTrial>>,
+}
+
+impl<'a> Planner<'a> {
+    pub(super) fn new(request: &'a PlanRequest<'a>) -> Self {
+        Self {
+            request,
+            problems: Vec::new(),
+            skipped_suites: Vec::new(),
+            scripts: BTreeMap::new(),
+            checked_agents: HashSet::new(),
+            last_suite: None,
+            engine: Scripts::new(request.cwd),
+            trials: Vec::new(),
+            latest: HashMap::new(),
+        }
+    }
+
+    /// Plans all cases. Returns their trials, and the problems of the suites and settings.
+    pub(super) fn run(mut self) -> (Vec<Arc<PlannedTrial>>, Vec<Diagnostic>) {
+        let selected = self.selected();
+        let (settings, engine) = (self.request.settings, self.engine.clone());
+        std::thread::scope(|scope| {
+            let mut compilations = Compilations::start(scope, &selected, settings, &engine);
+            for case in &selected {
+                let compiled = compilations.next();
+                let (problems, trials) = (self.problems.len(), self.trials.len());
+                self.case(case, compiled);
+                if case.variant.case.fails_alone {
+                    self.contain_errors(&case.variant.case, problems, trials);
+                }
+            }
+        });
+        self.report_skipped_suites();
+        self.check_unused_agents();
+        (self.trials, self.problems)
+    }
+
+    /// Returns the selected cases, each as every one of its arms runs it.
+    fn selected(&mut self) -> Vec<SelectedCase<'a>> {
+        let selector = Selector::compile(self.request.selection, &mut self.problems);
+        let mut seen: HashMap<(&str, &str), &Excerpt> = HashMap::new();
+        let mut selected = Vec::new();
+        // Counted before the selection: a recorded answer found by its position must not be used for another case.
+        let (mut position, mut ordinals) = (0, 0..);
+        for suite in self.request.suites {
+            for case in &suite.cases {
+                if let Some(first) = seen.insert((&suite.name, &case.id), &case.source) {
+                    self.problems.push(
+                        Diagnostic::error(format!("two cases are called `{}::{}`", suite.name, case.id))
+                            .at(case.source.clone())
+                            .help(format!("the other one is at {first}; a case's id must be unique in its suite")),
+                    );
+                }
+                // Cases outside the selection are not compiled: a run of one case must not wait for a thousand others.
+                if selector.wants(suite, case, &mut self.problems) && selector.in_shard(ordinals.next().unwrap_or(0)) {
+                    let variants = variant::of(case, self.request.settings.arms.baseline).into_iter();
+                    selected.extend(variants.map(|variant| SelectedCase { position, suite, variant }));
+                }
+                position += 1;
+            }
+        }
+        selected
+    }
+
+    /// Moves the errors in the text of `case` from the run to its trials. `problems` and `trials` are the lengths of
+    /// the lists before the case was planned.
+    fn contain_errors(&mut self, case: &Arc<Case>, problems: usize, trials: usize) {
+        if self.trials.len() == trials {
+            return;
+        }
+        let found = self.problems.split_off(problems);
+        let is_own = |problem: &Diagnostic| {
+            problem.is_error() && problem.source.as_ref().is_some_and(|place| place.file == case.source.file)
+        };
+        let (own, others): (Vec<_>, Vec<_>) = found.into_iter().partition(is_own);
+        self.problems.extend(others);
+        if own.is_empty() {
+            return;
+        }
+        let mut case = Case::clone(case);
+        for problem in own {
+            if !case.broken.contains(&problem) {
+                case.broken.push(problem);
+            }
+        }
+        let case = Arc::new(case);
+        for trial in &mut self.trials[trials..] {
+            *trial = Arc::new(PlannedTrial { case: Arc::clone(&case), ..PlannedTrial::clone(trial) });
+        }
+    }
+
+    /// Plans the trials of one variant of a case. Its assertions may have been compiled ahead.
+    fn case(&mut self, selected: &SelectedCase<'_>, mut ahead: Option<Compilation>) {
+        let SelectedCase { suite, variant: Variant { name: variant, case }, .. } = selected;
+        let settings = self.request.settings;
+        self.warn_about_default_agent(case);
+        let (file, directory) = self.paths_of(suite);
+        let engine = self.engine.clone();
+        let context = Context { directory: Some(&directory), scripts: Some(&engine), ..Context::default() };
+        let mut compiled: Option<Compiled> = None;
+        for written in settings.agents_of(case).iter() {
+            let Some(resolved) = self.resolve_agent(case, written) else { continue };
+            let agent = resolved.agent;
+            let case = &self.skip_if_not_comparable(selected, agent, written);
+            let Some((mut arm, model)) = self.arm(case, agent, written) else { continue };
+            arm.variant = variant.map(str::to_owned);
+            if let Some(config) = &resolved.config {
+                arm.agent.clone_from(&config.name);
+            }
+            let mut setup = self.setup(case, agent, &arm);
+            self.drop_effort(case, agent, &mut setup);
+            // The assertions of a case are the same under every arm; only the known tools differ.
+            let known_tools = known_tools(agent, case);
+            let checks = match &compiled {
+                Some((tools, checks)) if *tools == known_tools => Arc::clone(checks),
+                _ => {
+                    let (checks, problems) = match ahead.take_if(|ahead| ahead.tools == known_tools) {
+                        Some(ahead) => (ahead.checks, ahead.problems),
+                        None => grade::compile(case, &Context { known_tools, ..context }),
+                    };
+                    self.problems.extend(problems);
+                    let checks = Arc::new(checks);
+                    compiled = Some((known_tools, Arc::clone(&checks)));
+                    checks
+                }
+            };
+            // A case that is not run has no requirements for its agent.
+            if case.skip.is_none() && case.broken.is_empty() {
+                let context = CaseContext {
+                    case,
+                    arm: &arm,
+                    argument: resolved.argument,
+                    config: resolved.config.as_deref(),
+                    directory: &directory,
+                    base_url: settings.arms.base_url.as_deref(),
+                    providers: &settings.providers,
+                };
+                self.check_agent(agent, written, &context);
+            }
+            self.check_sandbox_needs(agent, case, &checks);
+            self.add(PlannedTrial {
+                id: TrialId {
+                    suite: suite.name.as_str().into(),
+                    case: case.id.as_str().into(),
+                    arm: arm_name(&arm, resolved.argument).into(),
+                    repetition: 1,
+                },
+                file: Arc::clone(&file),
+                directory: Arc::clone(&directory),
+                case: Arc::clone(case),
+                position: selected.position,
+                limits: Arc::new(self.limits(case, agent, &setup)),
+                arm: Arc::new(arm),
+                agent,
+                argument: resolved.argument.map(Arc::from),
+                config: resolved.config,
+                model,
+                setup: Arc::new(setup),
+                recorded_settings: Arc::default(),
+                checks: if case.skip.is_some() { Arc::default() } else { checks },
+            });
+        }
+        if compiled.is_none() {
+            // No agent or model is valid; the assertions are checked all the same.
+            let problems = match ahead.take_if(|ahead| ahead.tools.is_none()) {
+                Some(ahead) => ahead.problems,
+                None => grade::compile(case, &context).1,
+            };
+            self.problems.extend(problems);
+        }
+        let (_, problems) = grade::Responder::compile(&case.user_responses);
+        self.problems.extend(problems);
+    }
+
+    /// Adds a trial and its repetitions. They share what is the same as in the last trial of the arm, because one suite
+    /// and arm may have thousands of trials.
+    fn add(&mut self, mut trial: PlannedTrial) {
+        let settings = self.request.settings;
+        let mut of_case = self.trials.iter().rev().take_while(|other| other.position == trial.position);
+        if of_case.any(|other| other.id.arm == trial.id.arm) {
+            self.problems.push(
+                Diagnostic::error(format!("two arms are called `{}`", trial.id.arm))
+                    .help("name each agent and model once; files that answer need different names"),
+            );
+            return;
+        }
+        let repetitions = settings.trials(trial.case.trials);
+        if repetitions > MOST_TRIALS {
+            self.problems.push(
+                Diagnostic::error(format!("{repetitions} trials of one case are more than {MOST_TRIALS}"))
+                    .at(trial.case.source.clone()),
+            );
+            return;
+        }
+        let last = self.latest.get(&trial.id.arm);
+        if let Some(last) = last {
+            share(&mut trial.id.suite, &last.id.suite);
+            share(&mut trial.id.arm, &last.id.arm);
+            share(&mut trial.limits, &last.limits);
+            share(&mut trial.setup, &last.setup);
+            share(&mut trial.arm, &last.arm);
+            if let (Some(argument), Some(last)) = (&mut trial.argument, &last.argument) {
+                share(argument, last);
+            }
+        }
+        trial.recorded_settings = recorded_settings(&trial, settings, last.map(|last| &**last));
+        for repetition in 1..=repetitions {
+            trial.id.repetition = repetition;
+            let trial = Arc::new(trial.clone());
+            if repetition == 1 {
+                self.latest.insert(Arc::clone(&trial.id.arm), Arc::clone(&trial));
+            }
+            self.trials.push(trial);
+        }
+    }
+
+    /// Returns the path of `suite` and its folder, cached for consecutive cases.
+    fn paths_of(&mut self, suite: &Suite) -> (Arc<Path>, Arc<Path>) {
+        if let Some((path, directory)) = &self.last_suite
+            && **path == *suite.path
+        {
+            return (Arc::clone(path), Arc::clone(directory));
+        }
+        let paths = (Arc::from(suite.path.as_path()), Arc::from(directory_of(suite)));
+        self.last_suite.insert(paths).clone()
+    }
+
+    /// Reports the suites that are skipped because of their agent: as errors if nothing else is left to run.
+    fn report_skipped_suites(&mut self) {
+        let is_all = self.trials.iter().all(|trial| trial.case.skip.is_some());
+        let skipped = std::mem::take(&mut self.skipped_suites).into_iter();
+        self.problems.extend(skipped.map(|problem| match is_all {
+            true => Diagnostic { severity: Severity::Error, ..problem },
+            false => problem,
+        }));
+    }
+}
+
+/// Makes `own` share the value of `last` if the two are equal.
+fn share<T: PartialEq + ?Sized>(own: &mut Arc<T>, last: &Arc<T>) {
+    if own == last {
+        *own = Arc::clone(last);
+    }
+}

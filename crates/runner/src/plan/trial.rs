@@ -1,0 +1,105 @@
+//! One planned trial, and what planning and running both ask about its agent and its case.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent::{Agent, Configured, Setup};
+use grade::Check;
+use model::{Arm, Case, Limits, SkillInfo, Suite, TrialId};
+use serde_json::{Map, Value};
+
+/// Prefix of the name of a model that answers from a file.
+pub(crate) const SCRIPTED: &str = "scripted:";
+
+/// Model of a trial.
+#[derive(Debug, Clone)]
+pub enum ModelChoice {
+    /// A vendor's model, by name; `None` leaves the choice to the agent.
+    Vendor(Option<String>),
+    /// A scripted model.
+    Scripted(Arc<llm::Script>),
+}
+
+/// One planned trial, with everything it needs compiled.
+#[derive(Clone)]
+pub struct PlannedTrial {
+    /// Id of the trial.
+    pub id: TrialId,
+    /// File of the suite.
+    pub file: Arc<Path>,
+    /// Folder of the suite; relative paths in the case start there.
+    pub directory: Arc<Path>,
+    /// The case as the user wrote it.
+    pub case: Arc<Case>,
+    /// Position of the case in the plan, from 0.
+    pub position: usize,
+    /// The arm. This and the following fields are the same for many trials, which share them.
+    pub arm: Arc<Arm>,
+    /// The agent.
+    pub agent: &'static dyn Agent,
+    /// Argument behind the agent's name.
+    pub argument: Option<Arc<str>>,
+    /// Configuration of the agent in the project.
+    pub config: Option<Arc<Configured>>,
+    /// The model.
+    pub model: ModelChoice,
+    /// Setup of the agent.
+    pub setup: Arc<Setup>,
+    /// Settings that records contain.
+    pub recorded_settings: Arc<Map<String, Value>>,
+    /// The limits in force.
+    pub limits: Arc<Limits>,
+    /// The compiled assertions; empty for a case that is not to be run.
+    pub checks: Arc<Vec<Check>>,
+}
+
+impl PlannedTrial {
+    /// Returns the skill under test, in the form that records have.
+    pub fn skill_info(&self) -> Option<SkillInfo> {
+        self.case.subject.skill().map(|skill| SkillInfo {
+            name: skill.name.clone(),
+            version: skill.version.clone(),
+            content_hash: skill.content_hash.clone(),
+        })
+    }
+    /// Returns `true` if the trial needs a sandbox.
+    pub(crate) fn needs_sandbox(&self) -> bool {
+        needs_sandbox(self.agent, &self.case)
+    }
+}
+
+/// Returns `true` if trials of `case` with `agent` need a sandbox.
+pub(crate) fn needs_sandbox(agent: &dyn Agent, case: &Case) -> bool {
+    let fixtures = &case.fixtures;
+    // To measure whether a skill helps, there must be a place without it.
+    let installs = case.skill_eval.is_some() && agent.description().folder_of(case.definition).is_some();
+    installs || agent.description().needs_sandbox || !fixtures.is_empty() || !fixtures.env.is_empty()
+}
+
+/// Returns the tools that the assertions of `case` may name with `agent`. `None` if the case brings tools, which may
+/// have any name.
+pub(crate) fn known_tools(agent: &dyn Agent, case: &Case) -> Option<&'static [&'static str]> {
+    agent.description().tools.filter(|_| !brings_tools(case))
+}
+
+pub(super) fn brings_tools(case: &Case) -> bool {
+    case.all_tools().next().is_some()
+}
+
+/// Returns the folder of `suite`: that of its file, or the suite itself if it is a folder; absolute.
+pub(crate) fn directory_of(suite: &Suite) -> PathBuf {
+    let directory = match suite.path.parent() {
+        _ if suite.path.is_dir() => suite.path.as_path(),
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
+}
+
+/// Returns the printed name of an arm. It includes the argument of the agent, or two files of answers would be the same
+/// arm.
+pub(super) fn arm_name(arm: &Arm, argument: Option<&str>) -> String {
+    let Some(argument) = argument else { return arm.to_string() };
+    let file = argument.rsplit('/').next().unwrap_or(argument);
+    Arm { agent: format!("{}:{file}", arm.agent), ..arm.clone() }.to_string()
+}

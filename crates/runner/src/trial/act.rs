@@ -1,0 +1,222 @@
+//! Acting: the conversation with the agent.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agent::{Activity, Flow, Pricing, Resolver, Session, SessionContext, Turn};
+use grade::Responder;
+use model::{About, Code, Ending, ReplyProbes, SimulatedUser, Step, UserMessage};
+use sandbox::{Breakage, Sandbox};
+use tokio::sync::watch;
+
+use super::clock::{Clock, Watched};
+use super::code::{Conversations, RunningScenario, ScenarioEnd};
+use super::model_in_use::ModelInUse;
+use super::{Attempt, Halt, probe, retry};
+use crate::code::Script;
+
+/// Result of acting.
+pub(super) struct Acted {
+    pub(super) turn: Turn,
+    pub(super) ending: Ending,
+    /// Result of the scenario, if the case is code.
+    pub(super) played: Option<ScenarioEnd>,
+    /// Probes of the sandbox that were made between messages.
+    pub(super) looked: Vec<ReplyProbes>,
+    /// Time of the agent, in milliseconds.
+    pub(super) agent_ms: u64,
+}
+
+impl Attempt<'_> {
+    /// Runs the conversation until the agent has answered the last message or something ended it.
+    pub(super) async fn act(&self, sandbox: Option<Arc<dyn Sandbox>>, pricing: Pricing) -> Result<Acted, Breakage> {
+        let planned = self.planned;
+        let player = planned.case.user.as_ref().map(|user| self.player(SimulatedUser::clone(user))).transpose()?;
+        let (began, waited) = (Instant::now(), self.events.waited());
+        // The clock adds what the attempt waits for the listener; what it waited before is not the agent's either.
+        let deadline = began + Duration::from_millis(self.limits.timeout_ms) - waited;
+        let model = ModelInUse::of(planned, self.shared, sandbox.as_deref());
+        let activity = Arc::new(Activity::default());
+        let (stop, stopping) = watch::channel(false);
+        let mut turn = self.turn(&activity, stopping, pricing, sandbox.as_deref());
+        let clock = Clock {
+            deadline,
+            limits: &self.limits,
+            idle_warn: Duration::from_millis(self.shared.settings.idle_warn_ms),
+            grace: Duration::from_millis(self.shared.settings.stop_grace_ms),
+            model: &model,
+            stop: &stop,
+            halt: self.halt.clone(),
+            activity: &activity,
+            events: self.events,
+        };
+        let session_context = self.session_context(sandbox.clone(), &model);
+        // The scenario loads while the agent is prepared.
+        let script = planned.case.code.as_ref().map(|code| self.script(code)).transpose()?;
+        let configured = &self.shared.settings.configured;
+        let mut others =
+            script.as_ref().map(|_| Conversations::beside(session_context.clone(), planned.agent, configured));
+        let mut session = match clock.watch(planned.agent.open(session_context)).await {
+            Watched::Done(session) => session?,
+            Watched::Ended(ending) => {
+                let agent_ms = self.agents_time(began, waited);
+                return Ok(Acted { turn, ending, played: None, looked: Vec::new(), agent_ms });
+            }
+        };
+        let played = match script.zip(others.as_mut()) {
+            Some((script, others)) => {
+                let stage =
+                    RunningScenario::new(self, session.as_mut(), others, &mut turn, &clock, sandbox.clone(), script);
+                Some(Box::pin(stage.play()).await)
+            }
+            None => None,
+        };
+        let mut looked = Vec::new();
+        let mut ending = match &played {
+            Some(Ok(played)) => played.ending.clone(),
+            Some(Err(_)) => Ending::Cancelled,
+            None => {
+                let ending = self.converse(session.as_mut(), &mut turn, &clock, sandbox.as_deref(), &mut looked).await;
+                match player {
+                    Some(player) if ending.goes_on() => {
+                        Box::pin(self.play_user(player, session.as_mut(), &mut turn, &clock)).await
+                    }
+                    _ => ending,
+                }
+            }
+        };
+        let agent_ms = self.agents_time(began, waited);
+        let closing = tokio::time::timeout(clock.grace, async {
+            if let Some(others) = &mut others {
+                others.close().await;
+            }
+            session.close().await;
+        });
+        let _ = self.unless(Halt::Kill, closing).await;
+        if let Some(code) = session.exit_code() {
+            turn.exited(Some(code));
+        }
+        drop((session, others));
+        let played = played.transpose()?;
+        model.tell(&mut turn, &mut ending);
+        if planned.case.skill_eval.is_some() {
+            // A program that failed before its first model request says nothing about the agent.
+            let has_acted = turn.trace().turn_count() > 0;
+            ending = retry::counted(ending, turn.exit_code().filter(|_| has_acted));
+        }
+        Ok(Acted { turn, ending, played, looked, agent_ms })
+    }
+
+    /// Returns the recorder of the agent's steps, which also keeps its limits.
+    fn turn(
+        &self,
+        activity: &Arc<Activity>,
+        stopping: watch::Receiver<bool>,
+        pricing: Pricing,
+        sandbox: Option<&dyn Sandbox>,
+    ) -> Turn {
+        let (responder, _) = Responder::compile(&self.planned.case.user_responses);
+        let resolver = Resolver {
+            work: sandbox.map(|sandbox| sandbox.work().to_owned()),
+            home: sandbox.map(|sandbox| sandbox.home().to_owned()),
+        };
+        let events = Box::new(self.events.clone());
+        let turn = Turn::new(events, Arc::clone(&self.limits), responder, resolver, Arc::clone(activity), stopping);
+        turn.paid_by(pricing).on_disk(sandbox.map(Sandbox::work))
+    }
+
+    /// Returns everything that the agent needs to open a session.
+    fn session_context(&self, sandbox: Option<Arc<dyn Sandbox>>, model: &ModelInUse) -> SessionContext {
+        let planned = self.planned;
+        SessionContext {
+            conversation: None,
+            trial: planned.id.clone(),
+            case: Arc::clone(&planned.case),
+            arm: Arc::clone(&planned.arm),
+            argument: planned.argument.clone(),
+            config: planned.config.clone(),
+            directory: Arc::clone(&planned.directory),
+            position: planned.position,
+            sandbox,
+            host: Arc::clone(&self.shared.host),
+            setup: Arc::clone(&planned.setup),
+            limits: Arc::clone(&planned.limits),
+            source_repo: self.shared.settings.sandbox.source_repo.clone(),
+            endpoint: model.endpoint.clone(),
+            providers: self.shared.settings.providers.clone(),
+        }
+    }
+
+    /// The time since `began` in milliseconds, without what the attempt has waited since it had waited that long: waiting for
+    /// the record, a judge or a played user is not the agent's.
+    fn agents_time(&self, began: Instant, waited: Duration) -> u64 {
+        model::millis(began.elapsed().saturating_sub(self.events.waited().saturating_sub(waited)))
+    }
+
+    /// Starts the scenario of a case that is code.
+    fn script(&self, code: &Code) -> Result<Script, Breakage> {
+        let model = self.planned.arm.model.as_deref().map_or(script::Value::Undefined, script::Value::from);
+        let about = vec![("name".to_owned(), self.planned.arm.agent.as_str().into()), ("model".to_owned(), model)];
+        Script::start(code, script::Value::Map(about))
+            .map_err(|error| Breakage::environment(format!("cannot start a thread: {error}")))
+    }
+
+    /// Sends the user's messages one after the other, as long as the agent answers. Probes of the sandbox for
+    /// assertions about a reply are added to `looked`.
+    async fn converse(
+        &self,
+        session: &mut dyn Session,
+        turn: &mut Turn,
+        clock: &Clock<'_>,
+        sandbox: Option<&dyn Sandbox>,
+        looked: &mut Vec<ReplyProbes>,
+    ) -> Ending {
+        let messages = &self.planned.case.messages;
+        for (at, message) in messages.iter().enumerate() {
+            let said = Step::UserMessage { index: at + 1, of: messages.len(), text: message.text.clone() };
+            if let Flow::Stop(ending) = turn.record(said) {
+                return ending;
+            }
+            let ending = self.send(session, message, turn, clock).await;
+            if !ending.goes_on() {
+                return ending;
+            }
+            looked.extend(self.look_after(at + 1, sandbox).await);
+        }
+        Ending::Finished
+    }
+
+    /// Probes the sandbox for assertions about the reply to message `number`, before the next message is sent. This
+    /// time counts as the harness's, not the agent's.
+    async fn look_after(&self, number: usize, sandbox: Option<&dyn Sandbox>) -> Option<ReplyProbes> {
+        let needs = self.needs(|check| check.about() == About::Reply(number));
+        let sandbox = sandbox.filter(|_| !needs.is_empty())?;
+        let began = Instant::now();
+        let probes = self.unless(Halt::Stop, Box::pin(probe::look(sandbox, needs, &[]))).await.ok()?;
+        self.events.pause(began.elapsed());
+        Some(ReplyProbes { reply: number, probes })
+    }
+
+    /// Sends one message that is already recorded, and records the latency of the reply.
+    pub(super) async fn send(
+        &self,
+        session: &mut dyn Session,
+        message: &UserMessage,
+        turn: &mut Turn,
+        clock: &Clock<'_>,
+    ) -> Ending {
+        let (began, waited) = (Instant::now(), self.events.waited());
+        turn.message_begins();
+        let ending = match clock.watch(session.send(message, turn)).await {
+            Watched::Done(reply) => reply.ending,
+            Watched::Ended(ending) => ending,
+        };
+        if !self.planned.agent.description().answers_at_once {
+            let first_token_ms = turn.first_token().map(|at| model::millis(at.saturating_duration_since(began)));
+            let replied = Step::Replied { latency_ms: self.agents_time(began, waited), first_token_ms };
+            // If a limit was hit meanwhile, it is in `ending` already, or the next step reports it.
+            let _ = turn.record(replied);
+        }
+        ending
+    }
+}

@@ -1,0 +1,182 @@
+//! Grading: from evidence to findings.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agent::Bill;
+use grade::{Check, Judge};
+use model::{Aside, Collected, Ending, Event, Evidence, Finding, Status};
+
+use super::act::Acted;
+use super::code::ScenarioEnd;
+use super::{Attempt, Grading, Halt, Interruption};
+use crate::grader;
+
+/// Result of an attempt that ran to its end.
+pub(super) struct End {
+    pub(super) evidence: Evidence,
+    pub(super) findings: Vec<Finding>,
+    pub(super) warnings: Vec<String>,
+    pub(super) kept: Option<String>,
+    pub(super) errors: Vec<String>,
+    /// Scores that a scenario recorded.
+    pub(super) scores: BTreeMap<String, f64>,
+    /// Usage of the judge.
+    pub(super) judge: Option<Aside>,
+    /// Details of the cost beside its amount.
+    pub(super) bill: Bill,
+    /// Exit code of the agent's process.
+    pub(super) exit_code: Option<i32>,
+}
+
+impl End {
+    pub(super) fn of(evidence: Evidence, findings: Vec<Finding>, warnings: Vec<String>) -> Self {
+        let (kept, errors, scores) = (None, Vec::new(), BTreeMap::new());
+        Self { evidence, findings, warnings, kept, errors, scores, judge: None, bill: Bill::default(), exit_code: None }
+    }
+
+    /// Marks the disk as full while the agent worked. That is not a failure of the agent, whatever else it ran into.
+    pub(super) fn blame_disk(&mut self) {
+        let ending = &mut self.evidence.ending;
+        let has_failed = !ending.goes_on() || self.findings.iter().any(|finding| finding.status == Status::Unmet);
+        if has_failed && *ending != Ending::Cancelled {
+            *ending = Ending::Aborted { because: "the disk was full while the agent worked".to_owned() };
+        }
+    }
+
+    /// Returns a copy for the user's commands.
+    pub(super) fn copy(&self) -> Self {
+        let (findings, warnings) = (self.findings.clone(), self.warnings.clone());
+        Self {
+            scores: self.scores.clone(),
+            judge: self.judge,
+            bill: self.bill,
+            exit_code: self.exit_code,
+            ..Self::of(self.evidence.clone(), findings, warnings)
+        }
+    }
+
+    /// Adds the result of a scenario: its claims go before the implicit findings.
+    fn add(&mut self, played: ScenarioEnd) {
+        let ScenarioEnd { mut claims, judge, .. } = played;
+        self.scores = std::mem::take(&mut claims.scores);
+        if self.evidence.ending != Ending::Cancelled {
+            self.findings.splice(0..0, claims.into_findings());
+        }
+        self.judge = judge;
+    }
+}
+
+impl Attempt<'_> {
+    /// Grades what the agent left.
+    pub(super) async fn grade(&self, acted: Acted, collected: Collected) -> Result<End, Interruption> {
+        let Acted { turn, ending, played, agent_ms, .. } = acted;
+        let exit_code = turn.exit_code();
+        let bill = turn.bill();
+        let (trace, unused_responses, warnings) = turn.into_parts();
+        let limits = self.limits.clone();
+        let evidence = Evidence { trace, collected, ending, limits, unused_responses, agent_ms: Some(agent_ms) };
+        let has_claimed = |played: &ScenarioEnd| !played.claims.is_empty() || !evidence.ending.goes_on();
+        let checks = match &played {
+            Some(played) if !has_claimed(played) => Arc::new(vec![grade::nothing_asserted(&self.planned.case)]),
+            _ => Arc::clone(&self.planned.checks),
+        };
+        let (mut findings, evidence, took) = Box::pin(self.assess(&checks, evidence)).await?;
+        if self.events.has_hidden() {
+            // Grading the record again sees less than was visible now.
+            let own = checks.iter().zip(&mut findings).filter(|(check, _)| !check.asks_judge());
+            own.for_each(|(check, finding)| finding.masked = Some(check.digest()));
+        }
+        let mut end = End { bill, exit_code, ..End::of(evidence, findings, warnings) };
+        if let Some(played) = played {
+            end.add(played);
+        }
+        if let Some(took) = took {
+            *end.judge.get_or_insert_default() += took;
+        }
+        Ok(end)
+    }
+
+    /// Grades `evidence` with `checks`, including those that need a judge. Returns also the usage of the judge.
+    pub(super) async fn assess(
+        &self,
+        checks: &Arc<Vec<Check>>,
+        evidence: Evidence,
+    ) -> Result<(Vec<Finding>, Evidence, Option<Aside>), Interruption> {
+        let (mut findings, evidence) = match (&evidence.ending, self.grading) {
+            (Ending::Cancelled, _) => (Vec::new(), evidence),
+            (_, Grading::Here) if !checks.iter().any(Check::runs_code) => {
+                (grader::grade_here(checks, &evidence)?, evidence)
+            }
+            _ => {
+                self.events.emit(Event::Waiting { on: "grading".into() });
+                self.shared.grader.grade(Arc::clone(checks), evidence).await?
+            }
+        };
+        let took = self.consult(checks, &evidence, &mut findings).await;
+        Ok((findings, evidence, took))
+    }
+
+    /// Returns the judge of this attempt, or the reason why there is none.
+    pub(super) fn judge(&self) -> Result<&Judge, &str> {
+        let made = self.judge.get_or_init(|| {
+            let (judging, settings) = (&self.shared.judging, &self.shared.settings);
+            judging.judge(settings, self.planned, self.events.attempt(), self.events.mask())
+        });
+        made.as_ref().map_err(String::as_str)
+    }
+
+    /// Fills in the findings of those of `checks` that need a judge, and returns the usage. Judging may take as long as
+    /// the trial itself; a run that is asked to stop does not wait for it.
+    pub(super) async fn consult(
+        &self,
+        checks: &[Check],
+        evidence: &Evidence,
+        findings: &mut [Finding],
+    ) -> Option<Aside> {
+        if findings.is_empty() || !checks.iter().any(Check::asks_judge) || says_nothing(&evidence.ending) {
+            return None;
+        }
+        self.events.emit(Event::Waiting { on: "judge".into() });
+        let limit = Duration::from_millis(self.planned.limits.timeout_ms);
+        let began = Instant::now();
+        let asked = Box::pin(grade::consult(checks, evidence, self.judge(), findings));
+        let because = match self.unless(Halt::Stop, tokio::time::timeout(limit, asked)).await {
+            Ok(Ok(took)) => {
+                let latency_ms = u64::try_from(began.elapsed().as_millis()).ok();
+                for (_, finding) in checks.iter().zip(findings).filter(|(check, _)| check.asks_judge()) {
+                    finding.latency_ms = latency_ms;
+                }
+                return took;
+            }
+            Ok(Err(_)) => {
+                let setting = self.planned.limits.timeout_from.as_deref().unwrap_or("timeout");
+                let within = format!("within {} s ({setting})", limit.as_secs_f64());
+                // The judge's client was still retrying, and knows the reason.
+                let because = match self.judge().ok().and_then(Judge::last_error) {
+                    Some(error) => format!("the judge gave no verdict {within}; its last error: {error}"),
+                    None => format!("the judge did not answer {within}"),
+                };
+                self.shared.judging.failed(&because);
+                because
+            }
+            Err(_) => "the run was stopped before the judge answered".to_owned(),
+        };
+        for (check, finding) in checks.iter().zip(findings).filter(|(check, _)| check.asks_judge()) {
+            if finding.status == Status::Undecided {
+                (finding.because, finding.error) = (because.clone(), Some(because.clone()));
+                debug_assert_eq!(check.id(), finding.id);
+            }
+        }
+        None
+    }
+}
+
+/// Returns `true` if a trial that ended like this has no verdict, whatever its findings are.
+fn says_nothing(ending: &Ending) -> bool {
+    matches!(
+        ending,
+        Ending::ProviderFailed { .. } | Ending::Aborted { .. } | Ending::InvalidTest { .. } | Ending::Cancelled
+    )
+}

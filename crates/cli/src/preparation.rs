@@ -117,14 +117,14 @@ fn environment_of_scripts(workplace: &Workplace) -> Vec<script::Variable> {
 fn choose_sandbox(resolved: &mut Resolved, workplace: &Workplace) -> Result<Option<Diagnostic>, CliError> {
     let chosen = resolved.run.sandbox.kind.clone();
     let written = workplace.project.defaults.sandbox.as_ref().filter(|set| set.value == chosen);
-    if sandbox::find(&chosen).is_none() {
-        let names: Vec<&str> = sandbox::SANDBOXES.iter().map(|kind| kind.name()).collect();
+    let names: Vec<&str> = sandbox::SANDBOXES.iter().map(|kind| kind.name()).collect();
+    let is_absent = sandbox::ABSENT.contains(&&*chosen);
+    if !is_absent && !names.contains(&&*chosen) {
         let place = written.map(|set| format!("{} says so", set.source));
         return Err(CliError::usage(format!("unknown sandbox `{chosen}`"))
             .maybe_hint(place)
             .hint(format!("sandboxes: {}", names.join(", "))));
     }
-    let is_absent = sandbox::ABSENT.iter().any(|kind| kind.name() == chosen);
     let (Some(fallback), true) = (&workplace.project.sandbox_fallback, is_absent) else { return Ok(None) };
     let message = format!("this version cannot make `{chosen}` sandboxes: trials run in `{fallback}` ones instead");
     let problem = Diagnostic::warning(message).help("on this machine, agents can reach what you can");

@@ -19,11 +19,11 @@ use tokio::process::Command;
 use walkdir::WalkDir;
 
 use super::SandboxError;
+use super::blocking::blocking;
 use super::deadline::Deadline;
 use super::owner::{Base, Purpose};
 use super::registry::Registry;
 use super::removal;
-use super::template::blocking;
 use super::tree::share_blocks;
 use crate::BoxFuture;
 use crate::supervise::Supervisor;

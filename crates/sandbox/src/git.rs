@@ -144,7 +144,7 @@ impl Git<'_> {
     /// `git status`.
     pub(super) async fn settle(&self, work: &Path, pack: bool) -> Result<Vec<String>, SandboxError> {
         let pack = if pack { "pack" } else { "" };
-        Ok(lines(&self.script(work, SETTLE, &[pack]).await?))
+        Ok(self.script(work, SETTLE, &[pack]).await?.lines())
     }
 
     async fn script(&self, work: &Path, script: &str, args: &[&str]) -> Result<Captured, SandboxError> {
@@ -191,10 +191,6 @@ fn pattern(path: &str) -> String {
         pattern.push(c);
     }
     pattern
-}
-
-fn lines(output: &Captured) -> Vec<String> {
-    output.text().lines().map(str::to_owned).collect()
 }
 
 #[cfg(test)]

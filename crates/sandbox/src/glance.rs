@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 use super::deadline::Deadline;
-use super::snapshot::hash_file;
+use super::digest;
 
 /// Maximum size of a file of git's own that is read, in bytes: the index of a million files.
 pub(super) const LARGEST: u64 = 128 << 20;
@@ -79,7 +79,7 @@ impl Glance {
         for name in STATE.iter().chain(&SETTINGS) {
             for entry in state_files(&git.join(name)) {
                 deadline.check(&entry)?;
-                let digest = match digest(&entry, deadline) {
+                let digest = match digest_of(&entry, deadline) {
                     Err(error) if error.kind() == ErrorKind::TimedOut => return Err(error),
                     digest => digest.ok(),
                 };
@@ -125,12 +125,12 @@ fn objects(git: &Path, deadline: Deadline) -> io::Result<Option<BTreeMap<PathBuf
     Ok((objects.len() <= MOST_OBJECTS).then_some(objects))
 }
 
-fn digest(path: &Path, deadline: Deadline) -> io::Result<[u8; 32]> {
+fn digest_of(path: &Path, deadline: Deadline) -> io::Result<[u8; 32]> {
     let file = files::open(path)?;
     if file.metadata()?.len() > LARGEST {
         return Err(ErrorKind::FileTooLarge.into());
     }
-    hash_file(file, path, Some(deadline))
+    digest::of_open_file(file, path, Some(deadline))
 }
 
 fn text(path: &Path) -> Option<String> {

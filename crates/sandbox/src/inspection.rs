@@ -15,11 +15,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::SandboxError;
+use super::blocking::blocking;
 use super::deadline::Deadline;
 use super::glance::{self, GitSettings, STATE, state_files};
 use super::owner::{Base, Purpose};
 use super::registry::Registry;
-use super::template::blocking;
 use crate::supervise::{Captured, Output, Supervisor, run};
 
 /// Maximum size of git output that is kept, in bytes.
@@ -231,7 +231,10 @@ impl View<'_> {
         glance::copy(&work.join(".git/config"), &theirs)
             .map_err(|error| Unreadable::Left(format!("`.git/config` cannot be read: {error}")))?;
         let words = [OsStr::new("-c"), OsStr::new(FORMAT), OsStr::new("git"), theirs.as_os_str()];
-        let told = self.output("/bin/sh", words, self.inspection.deadline.left()).await.map_err(Unreadable::Machine)?;
+        let told = self
+            .start("/bin/sh", words, self.inspection.deadline.left(), MAX_OUTPUT)
+            .await
+            .map_err(Unreadable::Machine)?;
         let told = told.stdout.text();
         let mut extensions = String::new();
         for (value, (key, known)) in
@@ -264,8 +267,8 @@ impl View<'_> {
     }
 
     async fn ask(&self, args: &[&str]) -> Result<Vec<String>, Unreadable> {
-        let output = self.output("git", OURS.iter().chain(args), self.inspection.deadline.left()).await;
-        self.told(output).await.map(|told| lines(&told))
+        let output = self.start("git", OURS.iter().chain(args), self.inspection.deadline.left(), MAX_OUTPUT).await;
+        self.told(output).await.map(|output| output.lines())
     }
 
     /// Runs git with `args` and its own timeout, for commands that depend on others, such as a remote.
@@ -273,12 +276,12 @@ impl View<'_> {
     /// # Errors
     /// Returns git's error message or the timeout, in one line.
     pub(super) async fn ask_within(&self, args: &[&str], deadline: Duration) -> Result<Vec<String>, String> {
-        let output = self.output("git", OURS.iter().chain(args), deadline).await?;
+        let output = self.start("git", OURS.iter().chain(args), deadline, MAX_OUTPUT).await?;
         if output.timed_out {
             return Err(format!("no answer after {} s", deadline.as_secs_f64()));
         }
         if output.status.success() {
-            return Ok(lines(&output.stdout));
+            return Ok(output.stdout.lines());
         }
         let said = output.stderr.text();
         Err(said.lines().next_back().unwrap_or("git failed").trim().to_owned())
@@ -286,7 +289,7 @@ impl View<'_> {
 
     /// Returns the output of `script`, in which `g` runs git.
     pub(super) async fn script(&self, script: &str, args: &[&str]) -> Result<Vec<String>, Unreadable> {
-        self.run(script, args, MAX_OUTPUT).await.map(|told| lines(&told))
+        self.run(script, args, MAX_OUTPUT).await.map(|output| output.lines())
     }
 
     /// Runs `script`, in which `g` runs git, and keeps at most `most` bytes of output.
@@ -322,15 +325,7 @@ impl View<'_> {
         Err(if is_machines { Unreadable::Machine(said) } else { Unreadable::Left(said) })
     }
 
-    async fn output<A: AsRef<OsStr>>(
-        &self,
-        program: &str,
-        args: impl IntoIterator<Item = A>,
-        deadline: Duration,
-    ) -> Result<Output, String> {
-        self.start(program, args, deadline, MAX_OUTPUT).await
-    }
-
+    /// Runs `program` for the view, and keeps at most `most` bytes of each output.
     async fn start<A: AsRef<OsStr>>(
         &self,
         program: &str,
@@ -352,10 +347,6 @@ impl View<'_> {
 fn strange_object(objects: &Path, deadline: Deadline) -> Option<PathBuf> {
     let mut files = state_files(objects).take_while(|_| !deadline.is_over());
     files.find(|path| !path.symlink_metadata().is_ok_and(|meta| meta.is_file()))
-}
-
-fn lines(output: &Captured) -> Vec<String> {
-    output.text().lines().map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -6,14 +6,14 @@ use std::path::Path;
 use model::{FixtureFile, Fixtures};
 use sha2::{Digest, Sha256};
 
-use super::snapshot::hash;
-use super::template::not_installed;
+use super::digest;
+use super::installation::{Installation, not_installed};
 use super::tree::{self, Kind};
 
 /// Returns the SHA-256 of everything a template is built from: the fixtures block, the content of every tree it copies,
 /// the skill, and the address of the cloned repository. Setup commands and variables are not included, because they
 /// belong to each trial.
-pub(super) fn of(fixtures: &Fixtures, skill: Option<(&Path, &str)>, source: Option<&str>) -> io::Result<[u8; 32]> {
+pub(super) fn of(fixtures: &Fixtures, skill: Option<&Installation>, source: Option<&str>) -> io::Result<[u8; 32]> {
     let mut key = Key(Sha256::new());
     key.add(source.unwrap_or_default().as_bytes());
     key.add(&[u8::from(fixtures.git_init)]);
@@ -31,11 +31,11 @@ pub(super) fn of(fixtures: &Fixtures, skill: Option<(&Path, &str)>, source: Opti
             key.add(&[u8::from(*executable)]);
         }
     }
-    if let Some((directory, place)) = skill {
-        key.add(place.as_bytes());
-        match directory.is_file() {
-            true => key.add(&std::fs::read(directory)?),
-            false => key.tree(directory, not_installed)?,
+    if let Some(Installation { from, to }) = skill {
+        key.add(to.as_bytes());
+        match from.is_file() {
+            true => key.add(&std::fs::read(from)?),
+            false => key.tree(from, not_installed)?,
         }
     }
     Ok(key.0.finalize().into())
@@ -65,7 +65,7 @@ impl Key {
                 Kind::Link { target } => self.add(target.as_os_str().as_bytes()),
                 Kind::File { mode, .. } => {
                     self.add(&mode.to_le_bytes());
-                    self.add(&hash(&root.join(&item.path))?);
+                    self.add(&digest::of_file(&root.join(&item.path), None)?);
                 }
             }
         }
@@ -86,7 +86,8 @@ mod tests {
         let fixtures = Fixtures { copy_trees: vec![copied], ..Fixtures::default() };
         let first = of(&fixtures, None, None).unwrap();
         assert_eq!(of(&fixtures, None, None).unwrap(), first);
-        assert_ne!(of(&fixtures, Some((tree.path(), "skills/x")), None).unwrap(), first);
+        let skill = Installation { from: tree.path().to_owned(), to: "skills/x".into() };
+        assert_ne!(of(&fixtures, Some(&skill), None).unwrap(), first);
         std::fs::write(tree.path().join("a"), "two").unwrap();
         assert_ne!(of(&fixtures, None, None).unwrap(), first);
     }

@@ -1,15 +1,17 @@
 //! Sandboxes: the directories where agents work, and the processes in them. Each kind has its own file and a line in
 //! [`SANDBOXES`].
 
-mod absent;
+mod blocking;
 mod breakage;
 mod copy;
 mod deadline;
+mod digest;
 mod environment;
 mod git;
 mod glance;
 mod host;
 mod inspection;
+mod installation;
 mod key;
 mod local;
 mod owner;
@@ -51,7 +53,7 @@ pub static SANDBOXES: &[&dyn SandboxKind] = &[&local::Local];
 
 /// Kinds that projects may ask for but that this version does not support. A trial that needs one is reported as
 /// broken.
-pub static ABSENT: &[&dyn SandboxKind] = &[&absent::Absent("daytona")];
+pub static ABSENT: &[&str] = &["daytona"];
 
 /// A kind of sandbox.
 pub trait SandboxKind: Send + Sync {
@@ -129,7 +131,8 @@ pub struct Request {
 
 /// Creates the sandboxes of a run, of one kind.
 pub struct SandboxFactory {
-    backend: Box<dyn SandboxBackend>,
+    /// The backend, or the name of a kind that this version does not support.
+    backend: Result<Box<dyn SandboxBackend>, &'static str>,
 }
 
 impl SandboxFactory {
@@ -146,8 +149,14 @@ impl SandboxFactory {
     /// # Errors
     /// Same as [`open`](Self::open).
     pub fn open_with(name: &str, host: &Host, registry: &Arc<Registry>) -> Result<Self, SandboxError> {
-        let kind = find(name).ok_or_else(|| SandboxError::Unknown { name: name.to_owned() })?;
-        Ok(Self { backend: kind.open(host, registry)? })
+        let backend = match SANDBOXES.iter().find(|kind| kind.name() == name) {
+            Some(kind) => Ok(kind.open(host, registry)?),
+            None => Err(*ABSENT
+                .iter()
+                .find(|kind| **kind == name)
+                .ok_or_else(|| SandboxError::Unknown { name: name.to_owned() })?),
+        };
+        Ok(Self { backend })
     }
 
     /// Creates a sandbox.
@@ -156,13 +165,11 @@ impl SandboxFactory {
     /// Returns an error if the sandbox cannot be created as requested. Everything is removed then, unless it is to be
     /// kept.
     pub async fn make(&self, request: Request) -> Result<Arc<dyn Sandbox>, SandboxError> {
-        self.backend.make(request).await
+        match &self.backend {
+            Ok(backend) => backend.make(request).await,
+            Err(name) => Err(SandboxError::Absent { name }),
+        }
     }
-}
-
-/// Returns the kind of sandbox with this name, including unsupported kinds.
-pub fn find(name: &str) -> Option<&'static dyn SandboxKind> {
-    SANDBOXES.iter().chain(ABSENT).copied().find(|kind| kind.name() == name)
 }
 
 /// Error of creating or inspecting a sandbox. Not the agent's fault, unless it ruined the sandbox.
@@ -175,7 +182,7 @@ pub enum SandboxError {
         name: String,
     },
     /// The kind is known but this version does not support it.
-    #[error("the trial needs a sandbox, and this version cannot make one of the kind `{name}`")]
+    #[error("the trial needs a sandbox, and this version does not support the kind `{name}`")]
     Absent {
         /// Name of the kind.
         name: &'static str,

@@ -24,6 +24,7 @@ use model::{Collected, Excerpt, Fixtures, Repository, RepositoryChange};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
+use super::blocking::blocking;
 use super::copy::{Original, SandboxCopy};
 use super::deadline::Deadline;
 use super::glance::Glance;
@@ -32,10 +33,10 @@ use super::owner::{Base, OWNER, Purpose};
 use super::patch;
 use super::registry::Registry;
 use super::removal;
-use super::repository::{Left, Looked, Watch};
+use super::repository::{RepositorySnapshot, Unchanged, Watch};
 use super::review_requests::Reviews;
 use super::snapshot::{Before, Snapshot};
-use super::template::{Files, Template, Templates, blocking};
+use super::template::{Files, Template, Templates};
 use super::{Request, Sandbox, SandboxBackend, SandboxError, SandboxKind, environment};
 use crate::BoxFuture;
 use crate::Host;
@@ -79,7 +80,7 @@ impl SandboxKind for Local {
                 supervisor: host.supervisor.clone(),
                 registry: Arc::clone(registry),
                 base: OnceCell::new(),
-                shelf: Mutex::default(),
+                cache: Mutex::default(),
             },
         }))
     }
@@ -162,7 +163,7 @@ struct LocalSandbox {
     timeout: Duration,
     baseline: Baseline,
     /// State of the repository before the agent started, if its changes are needed.
-    watched: Option<Looked>,
+    watched: Option<RepositorySnapshot>,
 }
 
 /// Content of a sandbox before the agent started.
@@ -276,16 +277,16 @@ impl LocalSandbox {
                 return Err(SandboxError::Ruined { because });
             }
             let left = if now.is_none() {
-                Left::Gone
+                Unchanged::Gone
             } else if baseline.files.is_repository(now.as_ref()) {
                 // If no file changed either, `git status` gives the same output as before.
                 let status = status.as_ref().or(baseline.files.status.as_ref());
-                Left::Repository(status.filter(|_| changes.is_whole && changes.files.is_empty()).cloned())
+                Unchanged::Repository(status.filter(|_| changes.is_whole && changes.files.is_empty()).cloned())
             } else {
-                Left::Nothing
+                Unchanged::Nothing
             };
             // The agent may also have written the index, which could then match any file.
-            let reads_all = changes.keeps_a_size || matches!(left, Left::Nothing);
+            let reads_all = changes.keeps_a_size || matches!(left, Unchanged::Nothing);
             Ok((changes.files, beside(&path)?, now, left, reads_all))
         })
         .await?;
@@ -316,8 +317,8 @@ impl LocalSandbox {
     /// Compares the repository and its remotes with their state before the agent started.
     async fn change(
         &self,
-        before: &Looked,
-        left: &Left,
+        before: &RepositorySnapshot,
+        left: &Unchanged,
         now: Option<&Glance>,
         deadline: Deadline,
         reads_all: bool,
@@ -332,7 +333,7 @@ impl LocalSandbox {
     async fn repository(
         &self,
         now: &Glance,
-        left: Left,
+        left: Unchanged,
         deadline: Deadline,
         reads_all: bool,
     ) -> Result<Option<Repository>, SandboxError> {
@@ -341,7 +342,7 @@ impl LocalSandbox {
         let told = |status, new_commits| {
             Some(Repository { head: now.head.clone(), branch: now.branch.clone(), status, new_commits })
         };
-        if let (Left::Repository(Some(status)), false) = (&left, moved) {
+        if let (Unchanged::Repository(Some(status)), false) = (&left, moved) {
             return Ok(told(status.clone(), Vec::new()));
         }
         let git = self.inspection(deadline, reads_all);

@@ -7,10 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::pin::Pin;
-use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use model::{Commit, RemoteState, RepositoryChange, RepositoryState, is_folder};
 use sha2::{Digest, Sha256};
 
@@ -60,7 +59,7 @@ for commit; do g cat-file -e "$commit^{commit}" 2> /dev/null && echo "$commit"; 
 
 /// State of a repository at one moment, with the commits of its references.
 #[derive(Debug, Clone)]
-pub(super) struct Looked {
+pub(super) struct RepositorySnapshot {
     pub(super) state: RepositoryState,
     /// Commits of all references and of HEAD.
     tips: BTreeSet<String>,
@@ -70,19 +69,13 @@ pub(super) struct Looked {
     remotes: Vec<(String, String)>,
 }
 
-impl Looked {
-    /// Returns the state without the results of asking its remotes.
-    fn without_remotes(&self) -> Self {
-        let mut looked = self.clone();
-        looked.state.remotes.clear();
-        looked
-    }
-
+impl RepositorySnapshot {
     /// Returns the state without the results of its remotes, and with another `git status`.
     fn with_status(&self, status: Vec<String>) -> Self {
-        let mut looked = self.without_remotes();
-        looked.state.status = status;
-        looked
+        let mut snapshot = self.clone();
+        snapshot.state.remotes.clear();
+        snapshot.state.status = status;
+        snapshot
     }
 
     /// Returns the state of a repository that can no longer be read; only the remotes it had are kept.
@@ -93,7 +86,7 @@ impl Looked {
 }
 
 /// Part of a repository's state that is certainly unchanged.
-pub(super) enum Left {
+pub(super) enum Unchanged {
     /// Nothing is known to be unchanged.
     Nothing,
     /// Everything except files is unchanged; with the current `git status`, if known.
@@ -110,18 +103,18 @@ pub(super) struct Watch<'a> {
 
 impl Watch<'_> {
     /// Reads the current state of the repository at `work`, without asking its remotes.
-    pub(super) async fn look(&self, work: &Path) -> Result<Looked, Unreadable> {
+    pub(super) async fn look(&self, work: &Path) -> Result<RepositorySnapshot, Unreadable> {
         look(&self.git.view(work).await?).await
     }
 
     /// Asks all remotes of `looked` concurrently.
-    pub(super) async fn ask_remotes(&self, work: &Path, looked: &mut Looked) {
+    pub(super) async fn ask_remotes(&self, work: &Path, looked: &mut RepositorySnapshot) {
         if looked.remotes.is_empty() {
             return;
         }
         let view = self.git.empty_view(work).await;
         let asking = looked.remotes.iter().map(|(name, url)| self.remote(&view, name, url));
-        let told = all(asking).await;
+        let told = join_all(asking).await;
         let names = looked.remotes.iter().map(|(name, _)| name.clone());
         looked.state.remotes = names.zip(told).collect();
     }
@@ -134,17 +127,17 @@ impl Watch<'_> {
     pub(super) async fn change(
         &self,
         work: &Path,
-        before: &Looked,
-        left: &Left,
+        before: &RepositorySnapshot,
+        left: &Unchanged,
     ) -> Result<RepositoryChange, Unreadable> {
         let after = match left {
-            Left::Repository(Some(status)) => Ok(before.with_status(status.clone())),
-            Left::Repository(None) => match self.git.view(work).await {
+            Unchanged::Repository(Some(status)) => Ok(before.with_status(status.clone())),
+            Unchanged::Repository(None) => match self.git.view(work).await {
                 Ok(view) => view.status().await.map(|status| before.with_status(status)),
                 Err(unreadable) => Err(unreadable),
             },
-            Left::Nothing => self.look(work).await,
-            Left::Gone => Err(Unreadable::Left("the agent removed it".to_owned())),
+            Unchanged::Nothing => self.look(work).await,
+            Unchanged::Gone => Err(Unreadable::Left("the agent removed it".to_owned())),
         };
         let mut after = match after {
             Ok(after) => after,
@@ -209,7 +202,7 @@ impl Watch<'_> {
 }
 
 /// Reads the state of a repository without asking a remote.
-async fn look(view: &View<'_>) -> Result<Looked, Unreadable> {
+async fn look(view: &View<'_>) -> Result<RepositorySnapshot, Unreadable> {
     let told = view.script(LOOK, &[]).await?;
     let mut parts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut part = "";
@@ -242,7 +235,7 @@ async fn look(view: &View<'_>) -> Result<Looked, Unreadable> {
     let tips = refs.iter().map(|(_, commit)| (*commit).to_owned()).chain(head).collect();
     let remotes = lines("remotes").iter().filter_map(|line| line.split_once('\t'));
     let remotes = remotes.map(|(name, url)| (name.to_owned(), url.to_owned())).collect();
-    Ok(Looked { state, tips, mine, remotes })
+    Ok(RepositorySnapshot { state, tips, mine, remotes })
 }
 
 /// Restores the earlier state of remote branches that were changed by others meanwhile, for example by another trial of
@@ -280,22 +273,6 @@ async fn leave_out_others(view: &View<'_>, before: &RepositoryState, after: &mut
             }
         }
     }
-}
-
-/// Polls all futures together and returns their outputs in order.
-async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
-    let mut running: Vec<Pin<Box<F>>> = futures.map(Box::pin).collect();
-    let mut done: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();
-    std::future::poll_fn(|context| {
-        for (future, done) in running.iter_mut().zip(&mut done).filter(|(_, done)| done.is_none()) {
-            if let Poll::Ready(output) = future.as_mut().poll(context) {
-                *done = Some(output);
-            }
-        }
-        if done.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    done.into_iter().flatten().collect()
 }
 
 /// Returns the SHA-256 of some lines.

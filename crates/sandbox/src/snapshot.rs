@@ -2,17 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirEntry, File, FileType, Metadata};
-use std::io::{self, Read};
+use std::fs::{self, DirEntry, FileType, Metadata};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use model::{Change, FileChange};
-use sha2::{Digest, Sha256};
 
 use super::deadline::Deadline;
 use super::glance::state_files;
-use super::shares;
+use super::{digest, shares};
 
 /// Maximum size of a file that is hashed, in bytes. Larger files are compared by size and modification time, because a
 /// sparse file can be arbitrarily large.
@@ -94,15 +93,15 @@ pub(super) struct Before<'a> {
 impl Snapshot {
     /// Reads everything below `root`.
     pub(super) fn of(root: &Path) -> io::Result<Self> {
-        Self::taken(&Look { root, before: None, read_all: true, deadline: None })
+        Self::taken(&Traversal { root, before: None, read_all: true, deadline: None })
     }
 
     /// Reads files that may have changed since `before`, and new files.
     pub(super) fn since(root: &Path, before: &Before<'_>, deadline: Deadline) -> io::Result<Self> {
-        Self::taken(&Look { root, before: Some(before), read_all: true, deadline: Some(deadline) })
+        Self::taken(&Traversal { root, before: Some(before), read_all: true, deadline: Some(deadline) })
     }
 
-    fn taken(look: &Look<'_>) -> io::Result<Self> {
+    fn taken(look: &Traversal<'_>) -> io::Result<Self> {
         let mut directories = HashMap::new();
         look.everywhere(
             |_, found| found,
@@ -117,12 +116,12 @@ impl Snapshot {
 
     /// Returns the changes since `before`. New files and files with another size are not read.
     pub(super) fn changes(root: &Path, before: &Before<'_>, deadline: Deadline) -> io::Result<Changes> {
-        let look = Look { root, before: Some(before), read_all: false, deadline: Some(deadline) };
+        let look = Traversal { root, before: Some(before), read_all: false, deadline: Some(deadline) };
         let old = &before.snapshot.directories;
         let mut files = Vec::new();
         let mut seen = HashSet::new();
         let mut keeps_any = false;
-        let Seen { is_whole, is_closed, blocks_git } = look.everywhere(
+        let Observations { is_whole, is_closed, blocks_git } = look.everywhere(
             |path, found| (differences(path, old.get(path), &found), keeps_a_size(old.get(path), &found)),
             |path, (changes, keeps)| {
                 files.extend(changes);
@@ -183,7 +182,7 @@ fn keeps_a_size(known: Option<&HashMap<OsString, Entry>>, found: &[(OsString, En
 }
 
 /// One traversal of a tree.
-struct Look<'a> {
+struct Traversal<'a> {
     root: &'a Path,
     before: Option<&'a Before<'a>>,
     /// Also read new files and files with another size.
@@ -193,27 +192,27 @@ struct Look<'a> {
 
 /// Content of one directory.
 #[derive(Default)]
-struct Found {
+struct Directory {
     entries: Vec<(OsString, Entry)>,
     /// Subdirectories, by their paths below the root.
     below: Vec<PathBuf>,
-    seen: Seen,
+    seen: Observations,
 }
 
 /// Properties of the entries seen, as in [`Changes`].
-struct Seen {
+struct Observations {
     is_whole: bool,
     is_closed: bool,
     blocks_git: Option<PathBuf>,
 }
 
-impl Default for Seen {
+impl Default for Observations {
     fn default() -> Self {
         Self { is_whole: true, is_closed: false, blocks_git: None }
     }
 }
 
-impl Seen {
+impl Observations {
     fn add(&mut self, other: Self) {
         self.is_whole &= other.is_whole;
         self.is_closed |= other.is_closed;
@@ -221,14 +220,14 @@ impl Seen {
     }
 }
 
-impl Look<'_> {
+impl Traversal<'_> {
     /// Calls `make` for the content of every directory and passes the result to `keep`.
     fn everywhere<R: Send>(
         &self,
         make: impl Fn(&Path, Vec<(OsString, Entry)>) -> R + Sync,
         mut keep: impl FnMut(PathBuf, R),
-    ) -> io::Result<Seen> {
-        let mut seen = Seen::default();
+    ) -> io::Result<Observations> {
+        let mut seen = Observations::default();
         let mut level = vec![PathBuf::new()];
         while !level.is_empty() {
             let look = |path: &PathBuf| {
@@ -249,15 +248,15 @@ impl Look<'_> {
     }
 
     /// Reads one directory. An entry that can no longer be read counts as deleted.
-    fn directory(&self, path: &Path) -> io::Result<Found> {
-        let mut found = Found::default();
+    fn directory(&self, path: &Path) -> io::Result<Directory> {
+        let mut found = Directory::default();
         let known = self.before.and_then(|before| before.snapshot.directories.get(path));
         let entries = match fs::read_dir(self.root.join(path)) {
             Ok(entries) => entries,
             Err(error) => {
                 let is_closed = error.kind() == io::ErrorKind::PermissionDenied;
-                let seen = Seen { is_whole: false, is_closed, blocks_git: None };
-                return Ok(Found { seen, ..Found::default() });
+                let seen = Observations { is_whole: false, is_closed, blocks_git: None };
+                return Ok(Directory { seen, ..Directory::default() });
             }
         };
         for entry in entries {
@@ -354,42 +353,20 @@ fn read(path: &Path, size: u64, deadline: Option<Deadline>) -> io::Result<Conten
     if size > MOST_READ {
         return Ok(Content::Unread);
     }
-    match hash_within(path, deadline) {
+    match digest::of_file(path, deadline) {
         Ok(hash) => Ok(Content::Hash(hash)),
         Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(error),
         Err(_) => Ok(Content::Unreadable),
     }
 }
 
-/// Returns the SHA-256 of a file's content.
-pub(super) fn hash(path: &Path) -> io::Result<[u8; 32]> {
-    hash_within(path, None)
-}
-
-fn hash_within(path: &Path, deadline: Option<Deadline>) -> io::Result<[u8; 32]> {
-    hash_file(files::open(path)?, path, deadline)
-}
-
-/// Returns the SHA-256 of the remaining content of `file`, whose path is `path`.
-pub(super) fn hash_file(mut file: File, path: &Path, deadline: Option<Deadline>) -> io::Result<[u8; 32]> {
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        if let Some(deadline) = deadline {
-            deadline.check(path)?;
-        }
-        match file.read(&mut buffer)? {
-            0 => return Ok(hasher.finalize().into()),
-            count => hasher.update(&buffer[..count]),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs::File;
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::time::{Duration, SystemTime};
+
+    use super::*;
 
     fn deadline() -> Deadline {
         Deadline::new(Duration::from_secs(60), "setup_timeout")
@@ -576,7 +553,7 @@ mod tests {
         let first = Snapshot::of(root.path()).unwrap();
         let before = Before { snapshot: &first, moment: (i64::MAX, 0) };
         fs::write(root.path().join("a"), "longer").unwrap();
-        let look = Look { root: root.path(), before: Some(&before), read_all: false, deadline: None };
+        let look = Traversal { root: root.path(), before: Some(&before), read_all: false, deadline: None };
         let found = look.directory(Path::new("")).unwrap();
         assert!(matches!(found.entries[..], [(_, Entry::File { content: Content::Unread, .. })]));
     }

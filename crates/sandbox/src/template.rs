@@ -8,12 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use model::{FixtureFile, Fixtures, Skill};
 use tokio::sync::OnceCell;
 
+use super::blocking::blocking;
 use super::deadline::Deadline;
 use super::git::Git;
 use super::glance::Glance;
+use super::installation::{Installation, not_installed};
 use super::owner::{Base, Purpose};
 use super::registry::Registry;
-use super::repository::Looked;
+use super::repository::RepositorySnapshot;
 use super::snapshot::Snapshot;
 use super::tree::{self, Item, Writer};
 use super::{Request, SandboxError, environment, key, unpack};
@@ -35,7 +37,7 @@ pub(super) struct Files {
     /// Output of `git status`, if it was run.
     pub(super) status: Option<Vec<String>>,
     /// State of the repository without its remotes, recorded by the first trial that watches it.
-    pub(super) looked: OnceCell<Option<Looked>>,
+    pub(super) looked: OnceCell<Option<RepositorySnapshot>>,
 }
 
 impl Files {
@@ -52,12 +54,6 @@ impl Template {
     }
 }
 
-/// Returns `true` for the parts of a skill that are not installed: its tests and evals, which contain the answers, its
-/// own repository, and Python's caches.
-pub(super) fn not_installed(path: &Path) -> bool {
-    path.ends_with("__pycache__") || [".git", "evals", "tests"].iter().any(|own| path == Path::new(own))
-}
-
 /// Templates of a run, in their own directory.
 pub(super) struct Templates {
     pub(super) root: PathBuf,
@@ -65,19 +61,19 @@ pub(super) struct Templates {
     pub(super) supervisor: Supervisor,
     pub(super) registry: Arc<Registry>,
     pub(super) base: OnceCell<Base>,
-    pub(super) shelf: Mutex<Shelf>,
+    pub(super) cache: Mutex<TemplateCache>,
 }
 
-/// Templates by the request that asked for them, and by the key of their content.
+/// Templates by the request that requested for them, and by the key of their content.
 #[derive(Default)]
-pub(super) struct Shelf {
+pub(super) struct TemplateCache {
     /// By the addresses of the requested objects, so that a trial with the same request needs no reading. The objects
     /// are kept alive here.
-    asked: HashMap<(usize, usize, String), Asked>,
+    requested: HashMap<(usize, usize, String), RequestedTemplate>,
     built: HashMap<[u8; 32], Arc<OnceCell<Arc<Template>>>>,
 }
 
-struct Asked {
+struct RequestedTemplate {
     template: Arc<OnceCell<Arc<Template>>>,
     _alive: (Arc<Fixtures>, Option<Arc<Skill>>),
 }
@@ -95,23 +91,23 @@ impl Templates {
         if !needed && skill.is_none() && request.source_repo.is_none() {
             return Ok(None);
         }
-        let template = self.asked(request).get_or_try_init(|| self.find_or_build(request)).await.cloned();
+        let template = self.requested(request).get_or_try_init(|| self.find_or_build(request)).await.cloned();
         template.map(Some)
     }
 
-    fn asked(&self, request: &Request) -> Arc<OnceCell<Arc<Template>>> {
+    fn requested(&self, request: &Request) -> Arc<OnceCell<Arc<Template>>> {
         let skill = request.skill.as_ref();
         let identity = (
             Arc::as_ptr(&request.fixtures) as usize,
             skill.map_or(0, |(skill, _)| Arc::as_ptr(skill) as usize),
             skill.map(|(_, folder)| folder.clone()).unwrap_or_default(),
         );
-        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = shelf.asked.entry(identity).or_insert_with(|| Asked {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let requested = cache.requested.entry(identity).or_insert_with(|| RequestedTemplate {
             template: Arc::default(),
             _alive: (Arc::clone(&request.fixtures), skill.map(|(skill, _)| Arc::clone(skill))),
         });
-        Arc::clone(&asked.template)
+        Arc::clone(&requested.template)
     }
 
     async fn find_or_build(&self, request: &Request) -> Result<Arc<Template>, SandboxError> {
@@ -119,14 +115,13 @@ impl Templates {
         let fixtures = Arc::clone(&request.fixtures);
         let (skill, source) = (installation.clone(), request.source_repo.clone());
         let key = blocking(move || {
-            let skill = skill.as_ref().map(|skill| (skill.from.as_path(), skill.to.as_str()));
-            key::of(&fixtures, skill, source.as_deref())
+            key::of(&fixtures, skill.as_ref(), source.as_deref())
                 .map_err(|error| SandboxError::fixture(error.to_string(), fixtures.source.as_ref()))
         })
         .await?;
         let built = {
-            let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(shelf.built.entry(key).or_default())
+            let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(cache.built.entry(key).or_default())
         };
         let name: String = key.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         built.get_or_try_init(|| self.build(request, installation, &name)).await.cloned()
@@ -193,22 +188,6 @@ impl Templates {
     async fn open(&self) -> Result<Base, SandboxError> {
         let (root, registry) = (self.root.clone(), Arc::clone(&self.registry));
         blocking(move || Base::make(&root, "templates", Purpose::Templates, false, &registry)).await
-    }
-}
-
-/// A skill and its destination.
-#[derive(Debug, Clone)]
-struct Installation {
-    from: PathBuf,
-    /// Relative to the working directory.
-    to: String,
-}
-
-impl Installation {
-    fn of(request: &Request) -> Option<Self> {
-        let (skill, folder) = request.skill.as_ref()?;
-        let from = skill.directory.clone()?;
-        Some(Self { from, to: format!("{}/{}", folder.trim_end_matches('/'), skill.file_name()) })
     }
 }
 
@@ -286,17 +265,4 @@ fn finish(work: PathBuf, status: Option<Vec<String>>, deadline: Deadline) -> Res
     let repository = Glance::at(&work, deadline).map_err(SandboxError::io("read", &work))?;
     let files = Files { snapshot, repository, status, looked: OnceCell::new() };
     Ok(Template { work, items, files: Arc::new(files) })
-}
-
-/// Runs file system work on a thread for blocking calls.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, SandboxError> + Send + 'static,
-) -> Result<T, SandboxError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(SandboxError::Ending),
-        },
-    }
 }

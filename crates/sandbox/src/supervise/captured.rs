@@ -47,6 +47,11 @@ impl Captured {
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes()).into_owned()
     }
+
+    /// Returns the lines of [`text`](Self::text).
+    pub fn lines(&self) -> Vec<String> {
+        self.text().lines().map(str::to_owned).collect()
+    }
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub(super) fn main(words: &Words) -> Result<u8, String> {
     let mut keeper = Keeper { main: Pid::from_raw(child.id().cast_signed()), code: None, grace: words.grace };
     keeper.look_after(&signals)?;
     keeper.end_everything()?;
-    keeper.code.ok_or_else(|| "nobody knows how the program ended".into())
+    keeper.code.ok_or_else(|| "it is not known how the program ended".into())
 }
 
 /// Prints whether this machine allows a PID namespace: `namespace`, or the reason why not.
@@ -117,7 +117,7 @@ fn place_of(path: &Path, binds: &[(PathBuf, PathBuf)]) -> Option<PathBuf> {
 /// Starts the program in a PID namespace, or returns the reason why the machine does not allow it.
 fn start_space(program: &[OsString], binds: &[(PathBuf, PathBuf)]) -> Result<Result<Child, String>, String> {
     use std::os::fd::AsRawFd;
-    let broken = |error: &dyn std::fmt::Display| format!("cannot hear from the namespace: {error}");
+    let broken = |error: &dyn std::fmt::Display| format!("cannot read the namespace's answer: {error}");
     let (mut answers, answer) = io::pipe().map_err(|error| broken(&error))?;
     fcntl(&answer, FcntlArg::F_SETFD(FdFlag::empty())).map_err(|error| broken(&error))?;
     let mut space = Command::new(myself()?);

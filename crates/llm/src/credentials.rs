@@ -6,10 +6,8 @@ use std::sync::Arc;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::provider::PROVIDERS;
-
 /// Proxy variables in both spellings.
-const NETWORK: [&str; 8] =
+pub(crate) const NETWORK: [&str; 8] =
     ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"];
 
 /// The characters that are escaped in a URL.
@@ -22,13 +20,6 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Takes only those variables from `env` that a provider or the network uses; empty ones count as unset.
-    pub fn of<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
-        let known = |name: &str| NETWORK.contains(&name) || PROVIDERS.iter().any(|one| one.variables.contains(&name));
-        let found = env.into_iter().filter(|(name, value)| known(name) && !value.trim().is_empty());
-        Self { values: found.map(|(name, value)| (name.clone(), value.trim().to_owned())).collect() }
-    }
-
     /// Adds a variable.
     pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.values.insert(name.into(), value.into().trim().to_owned());

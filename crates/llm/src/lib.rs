@@ -10,18 +10,16 @@
 //! `Debug`.
 
 mod account;
-mod anthropic;
-mod compatible;
+mod answer;
 mod credentials;
 pub mod event_stream;
 mod failure;
 mod flight;
 mod frames;
+mod list_prices;
 mod message;
 mod network;
-mod ollama;
-mod openai;
-mod openrouter;
+mod opening;
 mod policy;
 mod price;
 mod provider;
@@ -34,18 +32,17 @@ mod schema;
 pub mod scripted;
 pub mod wire;
 
+pub use answer::{Answer, BoxFuture, Break, Model, ProviderError, Served};
 pub use credentials::Credentials;
 pub use failure::{Failure, Trouble};
 pub use flight::{Flight, Flights, Waiting};
+pub use list_prices::{ListPrices, slug_candidates};
 pub use message::{Block, Message, Role};
 pub use network::{Proxies, error_chain};
-pub use openrouter::{ListPrices, slug_candidates};
+pub use opening::{OpenError, Opened, ReadDocument};
 pub use policy::{Policy, Timeouts};
 pub use price::{Price, PriceList, Prices, price_lists};
-pub use provider::{
-    Answer, BoxFuture, Break, Model, OpenError, Opened, PROVIDERS, Provider, ProviderError, ReadDocument, Served,
-    provider_of,
-};
+pub use provider::{PROVIDERS, Provider, provider_of};
 pub use providers::Providers;
 pub use remote::Documents;
 pub use reply::{Reply, StopReason};

@@ -10,8 +10,7 @@ use tokio::sync::OnceCell;
 use crate::account::Account;
 use crate::credentials::Key;
 use crate::network::Network;
-use crate::provider::{Opening, named};
-use crate::{Credentials, Documents, ListPrices, OpenError, Opened, Policy, Prices, ReadDocument, openai};
+use crate::{Credentials, ListPrices, Policy, Prices};
 
 /// Opens models. It has the keys, the prices, the policies, and the accounts shared by callers of the same provider.
 /// Clones share everything; a run has one.
@@ -58,25 +57,6 @@ impl Providers {
     pub fn with_policies(&self, policies: BTreeMap<String, Policy>) -> Self {
         let (policies, accounts) = (Arc::new(policies), Arc::default());
         Self { shared: Arc::new(Shared { policies, accounts, ..Shared::clone(&self.shared) }) }
-    }
-
-    /// Opens OpenAI's Assistants API, or that of a compatible server at `base_url`. Nothing is sent yet.
-    ///
-    /// # Errors
-    /// Fails if a key or an address is missing or wrong.
-    pub fn assistants(&self, base_url: Option<&str>) -> Result<Documents, OpenError> {
-        let read = &|_: &str| Err(Vec::new());
-        openai::ASSISTANTS.documents(&Opening { argument: "", base_url, providers: self, read })
-    }
-
-    /// Opens `NAME:ARGUMENT`, such as `openai:gpt-5` or `scripted:hello.yaml`; `read` reads the file that it names.
-    /// `base_url` replaces the vendor's own address. Nothing is sent yet.
-    ///
-    /// # Errors
-    /// Fails if the name is unknown, a key or an address is missing, or a file has problems.
-    pub fn open(&self, written: &str, base_url: Option<&str>, read: ReadDocument<'_>) -> Result<Opened, OpenError> {
-        let (provider, argument) = named(written)?;
-        (provider.open)(&Opening { argument, base_url, providers: self, read })
     }
 
     /// Returns `true` if a variable, such as `OPENAI_API_KEY`, is set and not empty. Its value is never shown.

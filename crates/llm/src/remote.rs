@@ -17,7 +17,7 @@ use self::exchange::Exchange;
 use self::persistence::Persistence;
 pub(crate) use self::vendor::{Key, Sign, Vendor};
 use crate::account::Account;
-use crate::provider::{BoxFuture, Model, ProviderError};
+use crate::answer::{BoxFuture, Model, ProviderError};
 use crate::providers::DatedPrices;
 use crate::{Block, Failure, Flights, Policy, Price, Reply, Request, Trouble};
 

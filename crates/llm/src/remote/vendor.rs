@@ -1,5 +1,6 @@
 //! Address of a vendor and authentication of requests to it.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
 use reqwest::Url;
@@ -9,9 +10,10 @@ use tokio::sync::Notify;
 use super::exchange::Exchange;
 use super::{Documents, Remote, State};
 use crate::account::Account;
-use crate::provider::{OpenError, Opened, Opening};
+use crate::opening::{OpenError, Opened, Opening};
 use crate::wire::Dialect;
-use crate::{Flights, credentials, ollama};
+use crate::wire::chat_completions::Asking;
+use crate::{Flights, credentials};
 
 /// Description of a vendor.
 pub(crate) struct Vendor {
@@ -24,6 +26,8 @@ pub(crate) struct Vendor {
     /// Vendor's own address.
     pub(crate) address: Option<&'static str>,
     pub(crate) address_variable: &'static str,
+    /// Converts an address to a URL, where users may write it in another form.
+    pub(crate) to_url: fn(&str) -> Cow<'_, str>,
     /// First part of its paths.
     pub(crate) version: &'static str,
     /// True if a base URL with a path already contains the version, as is common with this vendor.
@@ -48,6 +52,21 @@ pub(crate) enum Sign {
 }
 
 impl Vendor {
+    /// A vendor with the Chat Completions API at an address that is set.
+    pub(crate) const CHAT_COMPLETIONS: Self = Self {
+        name: "compatible",
+        dialect: &Asking { limit: "max_tokens" },
+        keys: &[],
+        needs_key: false,
+        address: None,
+        address_variable: "",
+        to_url: |address| address.into(),
+        version: "/v1",
+        is_version_given: true,
+        path: "/chat/completions",
+        headers: &[],
+    };
+
     /// Opens the model that `opening` names.
     pub(crate) fn open(&'static self, opening: &Opening<'_>) -> Result<Opened, OpenError> {
         let providers = opening.providers;
@@ -93,7 +112,7 @@ impl Vendor {
             return Err(OpenError::NoAddress { provider: self.name, variable: self.address_variable });
         };
         let wrong = |because: &str| OpenError::BadAddress { provider: self.name, because: because.to_owned() };
-        let written = if self.name == "ollama" { ollama::address(written) } else { written.into() };
+        let written = (self.to_url)(written);
         let mut url = Url::parse(&written).map_err(|error| wrong(&error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(wrong("it has to begin with `http://` or `https://`"));
@@ -120,7 +139,8 @@ impl Vendor {
         let Some((place, text)) = found else {
             // A self-hosted server may authenticate its clients in other ways.
             if self.needs_key && is_own {
-                return Err(OpenError::NoKey { provider: self.name, variables: self.key_variables() });
+                let variables = self.keys.iter().map(|key| key.variable).collect();
+                return Err(OpenError::NoKey { provider: self.name, variables });
             }
             return Ok((None, headers));
         };
@@ -133,11 +153,6 @@ impl Vendor {
         value.set_sensitive(true);
         headers.insert(HeaderName::from_static(name), value);
         Ok((Some(credentials::Key::new(text)), headers))
-    }
-
-    fn key_variables(&self) -> &'static [&'static str] {
-        let provider = crate::PROVIDERS.iter().find(|provider| provider.name == self.name);
-        provider.map_or(&[], |provider| provider.variables.get(..self.keys.len()).unwrap_or(&[]))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Faults that a script injects.
 
-use crate::provider::Break;
+use crate::answer::Break;
 
 /// Kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -37,21 +37,8 @@ pub use fault::FaultKind;
 pub use playback::{Playback, Problem, ProblemKind, ServedFault};
 pub use stage::Stage;
 
-use crate::Provider;
-use crate::provider::Opened;
 use conversation::Conversation;
 use step::Step;
-
-pub(crate) const PROVIDER: Provider = Provider {
-    name: "scripted",
-    argument: "FILE",
-    summary: "Answers from a file: text, tool calls and faults; offline and deterministic",
-    variables: &[],
-    open: |opening| {
-        let node = (opening.read)(opening.argument).map_err(crate::OpenError::Invalid)?;
-        Script::from_node(&node).map(|script| Opened::Script(Arc::new(script))).map_err(crate::OpenError::Invalid)
-    },
-};
 
 /// Script as it was read; the same for every trial.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,7 +11,7 @@ use super::Script;
 use super::fault::{Fault, FaultKind};
 use super::stage::Stage;
 use super::step::{Step, Times};
-use crate::provider::{Answer, BoxFuture, Break, Model, ProviderError, Served};
+use crate::answer::{Answer, BoxFuture, Break, Model, ProviderError, Served};
 use crate::{Block, Flights, Part, Reply, Request, StopReason, Waiting};
 
 /// Playback of a script for one trial. Clones share the state.

@@ -5,12 +5,14 @@ mod client;
 use model::Tokens;
 use serde_json::{Value, json};
 
-use super::parts::{estimate, halves, object, rejection, used};
+use super::parts::{
+    ErrorCodes, estimate, function, halves, model, object, rejection, take_list, take_stream, take_tools, used,
+};
 use super::{Incoming, Rejection, SseEvent, SseStream, Wire};
 use crate::{Block, Conversation, Message, Part, Reply, Request, Role, StopReason, ToolSpec};
 
 /// Vendor's error types by status.
-const ERRORS: &[(u16, &str)] = &[
+const ERRORS: ErrorCodes = ErrorCodes(&[
     (400, "invalid_request_error"),
     (401, "authentication_error"),
     (402, "billing_error"),
@@ -21,7 +23,7 @@ const ERRORS: &[(u16, &str)] = &[
     (500, "api_error"),
     (504, "timeout_error"),
     (529, "overloaded_error"),
-];
+]);
 
 /// Default error type within a stream: the only one that the vendor is known to send there in practice.
 const STREAM_ERROR: &str = "overloaded_error";
@@ -36,34 +38,22 @@ impl Wire for Messages {
         "anthropic"
     }
 
-    fn method(&self) -> &'static str {
-        "POST"
-    }
-
     fn path(&self) -> &'static str {
         "/v1/messages"
     }
 
     fn read<'h>(&self, header: &dyn Fn(&str) -> Option<&'h str>, body: &[u8]) -> Result<Incoming, Rejection> {
         let mut fields = object(body)?;
-        let Some(Value::String(model)) = fields.remove("model") else {
-            return Err(rejection("model: a string is required"));
-        };
-        let Some(Value::Array(messages)) = fields.remove("messages") else {
-            return Err(rejection("messages: a list is required"));
-        };
+        let model = model(&mut fields)?;
+        let messages = take_list(&mut fields, "messages")?;
         let system = match fields.remove("system") {
             Some(system) => content(system, "system")?.into_iter().filter_map(text_of).collect(),
             None => Vec::new(),
         };
-        let tools = match fields.remove("tools") {
-            Some(Value::Array(tools)) => tools.into_iter().map(tool).collect::<Result<_, _>>()?,
-            Some(Value::Null) | None => Vec::new(),
-            Some(_) => return Err(rejection("tools: a list is required")),
-        };
+        let tools = take_tools(&mut fields)?.into_iter().map(tool).collect::<Result<_, _>>()?;
         let messages =
             messages.into_iter().enumerate().map(|(at, value)| message(value, at)).collect::<Result<_, _>>()?;
-        let stream = fields.remove("stream").is_some_and(|value| value == Value::Bool(true));
+        let stream = take_stream(&mut fields);
         let max_tokens = fields.remove("max_tokens").and_then(|value| value.as_u64());
         let conversation = conversation(header, &system);
         let request =
@@ -72,16 +62,8 @@ impl Wire for Messages {
     }
 
     fn whole(&self, reply: &Reply) -> Value {
-        json!({
-            "id": reply.message_id,
-            "type": "message",
-            "role": "assistant",
-            "model": reply.model,
-            "content": reply.content.iter().filter_map(block_json).collect::<Vec<_>>(),
-            "stop_reason": stop_word(&reply.stop_reason),
-            "stop_sequence": null,
-            "usage": usage(&used(reply), used(reply).output),
-        })
+        let content: Vec<Value> = reply.content.iter().filter_map(block_json).collect();
+        message_json(reply, &content, Some(stop_word(&reply.stop_reason)), used(reply).output)
     }
 
     fn stream(&self, reply: &Reply) -> SseStream {
@@ -89,16 +71,7 @@ impl Wire for Messages {
         let first = used(reply).output.min(1);
         let start = json!({
             "type": "message_start",
-            "message": {
-                "id": reply.message_id,
-                "type": "message",
-                "role": "assistant",
-                "model": reply.model,
-                "content": [],
-                "stop_reason": null,
-                "stop_sequence": null,
-                "usage": usage(&used(reply), first),
-            },
+            "message": message_json(reply, &[], None, first),
         });
         let content = reply.content.iter().filter_map(|block| Some((block_json(block)?, block)));
         let content = content.enumerate().flat_map(|(index, (whole, block))| block_events(index, whole, block));
@@ -115,10 +88,7 @@ impl Wire for Messages {
     }
 
     fn error(&self, status: u16, kind: Option<&str>, message: &str) -> Value {
-        let usual = || ERRORS.iter().find(|(known, _)| *known == status).map(|(_, kind)| *kind);
-        let otherwise = if status < 500 { "invalid_request_error" } else { "api_error" };
-        let kind = kind.or_else(usual).unwrap_or(otherwise);
-        json!({"type": "error", "error": {"type": kind, "message": message}})
+        json!({"type": "error", "error": {"type": ERRORS.code(status, kind), "message": message}})
     }
 
     fn error_event(&self, kind: Option<&str>, message: &str) -> SseEvent {
@@ -126,8 +96,7 @@ impl Wire for Messages {
     }
 
     fn status_of(&self, kind: Option<&str>) -> u16 {
-        let kind = kind.unwrap_or(STREAM_ERROR);
-        ERRORS.iter().find(|(_, known)| *known == kind).map_or(500, |(status, _)| *status)
+        ERRORS.status(kind.or(Some(STREAM_ERROR)))
     }
 
     fn aside(&self, method: &str, path: &str, body: &[u8]) -> Option<Result<Value, Rejection>> {
@@ -202,16 +171,22 @@ fn text_of(block: Block) -> Option<String> {
 }
 
 fn tool(value: Value) -> Result<ToolSpec, Rejection> {
-    let Value::Object(mut extra) = value else { return Err(rejection("tools: a list of objects is required")) };
-    let Some(Value::String(name)) = extra.remove("name") else {
-        return Err(rejection("tools: each needs a `name`"));
-    };
-    let description = match extra.remove("description") {
-        Some(Value::String(description)) => Some(description),
-        _ => None,
-    };
-    let input_schema = extra.remove("input_schema").unwrap_or_default();
-    Ok(ToolSpec { name, description, input_schema, extra })
+    let Value::Object(fields) = value else { return Err(rejection("tools: a list of objects is required")) };
+    function(fields, "input_schema")
+}
+
+/// Formats a reply, or its beginning, that has `output` tokens.
+fn message_json(reply: &Reply, content: &[Value], stop_reason: Option<&str>, output: u64) -> Value {
+    json!({
+        "id": reply.message_id,
+        "type": "message",
+        "role": "assistant",
+        "model": reply.model,
+        "content": content,
+        "stop_reason": stop_reason,
+        "stop_sequence": null,
+        "usage": usage(&used(reply), output),
+    })
 }
 
 /// Formats a block of a reply; `None` for blocks that a model does not send.

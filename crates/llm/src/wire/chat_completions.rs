@@ -9,8 +9,8 @@ pub(super) use server::ChatCompletions;
 use model::Tokens;
 use serde_json::{Value, json};
 
-use super::parts::whole;
-use crate::StopReason;
+use super::parts::{whole, written};
+use crate::{Block, StopReason};
 
 /// Name of the format, and the field that contains a schema.
 const SCHEMA: &str = "json_schema";
@@ -52,6 +52,17 @@ fn usage(tokens: &Tokens) -> Value {
         usage["completion_tokens_details"] = json!({"reasoning_tokens": reasoning});
     }
     usage
+}
+
+/// Formats the tool calls among `content`.
+fn calls(content: &[Block]) -> Vec<Value> {
+    let call = |block: &Block| match block {
+        Block::ToolUse { id, name, input } => {
+            Some(json!({"id": id, "type": "function", "function": {"name": name, "arguments": written(input)}}))
+        }
+        _ => None,
+    };
+    content.iter().filter_map(call).collect()
 }
 
 fn stop_reason(word: &str, calls_tools: bool) -> StopReason {

@@ -24,10 +24,7 @@ pub trait Wire: Send + Sync {
     /// Returns its name, such as `anthropic`.
     fn name(&self) -> &'static str;
 
-    /// Returns the HTTP method of its requests.
-    fn method(&self) -> &'static str;
-
-    /// Returns the path of its requests, without the query.
+    /// Returns the path of its requests, without the query. Their method is `POST`.
     fn path(&self) -> &'static str;
 
     /// Reads a request. `header` looks up a header by its lower-case name.
@@ -50,7 +47,9 @@ pub trait Wire: Send + Sync {
     fn status_of(&self, kind: Option<&str>) -> u16;
 
     /// Answers a small endpoint other than the one for messages, such as one that counts tokens.
-    fn aside(&self, method: &str, path: &str, body: &[u8]) -> Option<Result<Value, Rejection>>;
+    fn aside(&self, _method: &str, _path: &str, _body: &[u8]) -> Option<Result<Value, Rejection>> {
+        None
+    }
 }
 
 /// Received request.

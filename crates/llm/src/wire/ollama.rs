@@ -3,7 +3,7 @@
 use model::Tokens;
 use serde_json::{Map, Value, json};
 
-use super::parts::{add, arguments, rest, text, whole};
+use super::parts::{add, arguments, put, put_list, rest, system, text, whole};
 use super::{Dialect, Framing, Gather, Progress, Spoilt, Told};
 use crate::message::texts;
 use crate::{Block, Message, Reply, Request, Role, StopReason, ToolSpec};
@@ -21,22 +21,12 @@ impl Dialect for Asking {
         body.insert("messages".into(), Value::Array(messages(request)));
         // The default is a stream.
         body.insert("stream".into(), json!(stream));
-        if !request.tools.is_empty() {
-            body.insert("tools".into(), request.tools.iter().map(tool).collect());
-        }
-        if let Some(wanted) = &request.response_schema {
-            body.insert("format".into(), wanted.schema.clone());
-        }
-        if let Some(effort) = &request.effort {
-            body.insert("think".into(), json!(effort));
-        }
+        put_list(&mut body, "tools", request.tools.iter().map(tool).collect());
+        put(&mut body, "format", request.response_schema.as_ref().map(|wanted| wanted.schema.clone()));
+        put(&mut body, "think", request.effort.as_deref());
         let mut options = request.extra.get("options").and_then(Value::as_object).cloned().unwrap_or_default();
-        if let Some(most) = request.max_tokens {
-            options.insert("num_predict".into(), json!(most));
-        }
-        if let Some(temperature) = request.temperature {
-            options.insert("temperature".into(), json!(temperature));
-        }
+        put(&mut options, "num_predict", request.max_tokens);
+        put(&mut options, "temperature", request.temperature);
         if !options.is_empty() {
             body.insert("options".into(), Value::Object(options));
         }
@@ -63,10 +53,7 @@ impl Dialect for Asking {
 
 fn messages(request: &Request) -> Vec<Value> {
     let mut all = Vec::new();
-    let system = request.system.iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join("\n\n");
-    if !system.is_empty() {
-        all.push(json!({"role": "system", "content": system}));
-    }
+    all.extend(system(request).map(|system| json!({"role": "system", "content": system})));
     // Results must name their tool, which only the call contains.
     let mut names: Vec<(&str, &str)> = Vec::new();
     for message in &request.messages {
@@ -124,9 +111,7 @@ fn tool(tool: &ToolSpec) -> Value {
     let mut function = Map::new();
     function.insert("name".into(), json!(tool.name));
     function.insert("description".into(), json!(tool.description.as_deref().unwrap_or_default()));
-    if !tool.input_schema.is_null() {
-        function.insert("parameters".into(), tool.input_schema.clone());
-    }
+    put(&mut function, "parameters", Some(tool.input_schema.clone()).filter(|schema| !schema.is_null()));
     json!({"type": "function", "function": function})
 }
 

@@ -1,10 +1,34 @@
-//! Helpers shared by several wire formats.
+//! Parts of requests and replies that several wire formats have in common.
 
 use model::Tokens;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::Rejection;
-use crate::{Reply, Request};
+use crate::{Reply, Request, ToolSpec};
+
+/// A vendor's error codes by status.
+pub(super) struct ErrorCodes(pub(super) &'static [(u16, &'static str)]);
+
+impl ErrorCodes {
+    /// Returns the code of an error with `status`; `code` is set if it is not the usual one.
+    pub(super) fn code<'c>(&self, status: u16, code: Option<&'c str>) -> &'c str {
+        let usual = |status: u16| self.0.iter().find(|(known, _)| *known == status).map(|(_, code)| *code);
+        let general = if status < 500 { 400 } else { 500 };
+        code.or_else(|| usual(status)).or_else(|| usual(general)).unwrap_or_default()
+    }
+
+    /// Returns the status of an error with `code`.
+    pub(super) fn status(&self, code: Option<&str>) -> u16 {
+        let known = code.and_then(|code| self.0.iter().find(|(_, known)| *known == code));
+        known.map_or(500, |(status, _)| *status)
+    }
+
+    /// Formats an error as OpenAI does.
+    pub(super) fn openai_error(&self, status: u16, code: Option<&str>, message: &str) -> Value {
+        let code = self.code(status, code);
+        json!({"error": {"message": message, "type": code, "param": null, "code": code}})
+    }
+}
 
 pub(super) fn rejection(message: impl Into<String>) -> Rejection {
     Rejection { message: message.into() }
@@ -48,6 +72,64 @@ pub(super) fn take_number(fields: &mut Map<String, Value>, key: &str) -> Option<
     let number = fields.get(key)?.as_f64()?;
     fields.remove(key);
     Some(number)
+}
+
+/// Takes the list under `key`, which is required.
+pub(super) fn take_list(fields: &mut Map<String, Value>, key: &str) -> Result<Vec<Value>, Rejection> {
+    match fields.remove(key) {
+        Some(Value::Array(items)) => Ok(items),
+        _ => Err(rejection(format!("{key}: a list is required"))),
+    }
+}
+
+/// Takes the list of tools, which may be missing.
+pub(super) fn take_tools(fields: &mut Map<String, Value>) -> Result<Vec<Value>, Rejection> {
+    if fields.get("tools").is_none_or(Value::is_null) {
+        fields.remove("tools");
+        return Ok(Vec::new());
+    }
+    take_list(fields, "tools")
+}
+
+/// Takes the field that requests a stream.
+pub(super) fn take_stream(fields: &mut Map<String, Value>) -> bool {
+    fields.remove("stream") == Some(Value::Bool(true))
+}
+
+/// Reads a function that the model may call. `schema` is the key of the schema of its arguments.
+pub(super) fn function(mut extra: Map<String, Value>, schema: &str) -> Result<ToolSpec, Rejection> {
+    let Some(name) = take_text(&mut extra, "name") else { return Err(rejection("tools: each needs a `name`")) };
+    let description = take_text(&mut extra, "description");
+    let input_schema = extra.remove(schema).unwrap_or_default();
+    Ok(ToolSpec { name, description, input_schema, extra })
+}
+
+/// Formats a function that the model may call. `schema` is the key of the schema of its arguments.
+pub(super) fn function_json(tool: &ToolSpec, schema: &str) -> Map<String, Value> {
+    let mut function = Map::new();
+    put(&mut function, "name", Some(&*tool.name));
+    put(&mut function, "description", tool.description.as_deref());
+    put(&mut function, schema, Some(tool.input_schema.clone()).filter(|schema| !schema.is_null()));
+    add(&mut function, &tool.extra);
+    function
+}
+
+/// Returns the system prompt before the conversation; `None` if there is none.
+pub(super) fn system(request: &Request) -> Option<String> {
+    let texts: Vec<&str> = request.system.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
+/// Adds the entry `key` if it has a value.
+pub(super) fn put(body: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        body.insert(key.to_owned(), value.into());
+    }
+}
+
+/// Adds the list `key` unless it is empty.
+pub(super) fn put_list(body: &mut Map<String, Value>, key: &str, items: Vec<Value>) {
+    put(body, key, Some(items).filter(|items| !items.is_empty()));
 }
 
 /// Returns the text under `key`.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use model::Tokens;
 use serde_json::{Map, Value, json};
 
-use crate::wire::parts::{add, arguments, rest, text, whole};
+use crate::wire::parts::{add, arguments, function_json, put, put_list, rest, text, whole};
 use crate::wire::{Dialect, Gather, Progress, Spoilt, Told};
-use crate::{Block, Message, Reply, Request, ResponseSchema, Role, StopReason, ToolSpec};
+use crate::{Block, Message, Reply, Request, ResponseSchema, Role, StopReason};
 
 /// Default maximum number of tokens of a reply: the vendor requires one, and some old models do not accept a large
 /// one.
@@ -35,11 +35,10 @@ impl Dialect for Asking {
             let last = messages.last_mut().and_then(|message| message.get_mut("content"));
             mark(last.and_then(Value::as_array_mut).and_then(|blocks| blocks.last_mut()));
         }
-        if !system.is_empty() {
-            body.insert("system".into(), Value::Array(system));
-        }
+        put_list(&mut body, "system", system);
         body.insert("messages".into(), Value::Array(messages));
-        let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
+        let mut tools: Vec<Value> =
+            request.tools.iter().map(|tool| Value::Object(function_json(tool, "input_schema"))).collect();
         if let Some(schema) = &request.response_schema {
             // The reply is a call of a tool whose arguments follow the schema.
             tools.push(json!({"name": schema.name, "description": "Gives the answer.", "input_schema": schema.schema}));
@@ -50,18 +49,10 @@ impl Dialect for Asking {
             };
             body.insert("tool_choice".into(), choice);
         }
-        if !tools.is_empty() {
-            body.insert("tools".into(), Value::Array(tools));
-        }
-        if let Some(temperature) = request.temperature {
-            body.insert("temperature".into(), json!(temperature));
-        }
-        if let Some(effort) = &request.effort {
-            body.insert("output_config".into(), json!({"effort": effort}));
-        }
-        if stream {
-            body.insert("stream".into(), json!(true));
-        }
+        put_list(&mut body, "tools", tools);
+        put(&mut body, "temperature", request.temperature);
+        put(&mut body, "output_config", request.effort.as_ref().map(|effort| json!({"effort": effort})));
+        put(&mut body, "stream", stream.then_some(true));
         add(&mut body, &request.extra);
         body
     }
@@ -155,19 +146,6 @@ fn block_json(block: &Block) -> Option<Value> {
         }
         Block::Other(value) => Some(value.clone()),
     }
-}
-
-fn tool(tool: &ToolSpec) -> Value {
-    let mut written = Map::new();
-    written.insert("name".into(), json!(tool.name));
-    if let Some(description) = &tool.description {
-        written.insert("description".into(), json!(description));
-    }
-    if !tool.input_schema.is_null() {
-        written.insert("input_schema".into(), tool.input_schema.clone());
-    }
-    add(&mut written, &tool.extra);
-    Value::Object(written)
 }
 
 fn stop_reason(word: Option<&str>) -> StopReason {
@@ -331,6 +309,7 @@ impl Piece {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ToolSpec;
     use crate::wire::{SseStream, Wire};
 
     fn request() -> Request {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{SCHEMA, stop_reason, tokens};
+use super::{SCHEMA, calls, stop_reason, tokens};
 use crate::message::texts;
 use crate::schema::is_strict;
-use crate::wire::parts::{add, arguments, rest, text, written};
+use crate::wire::parts::{add, arguments, function_json, put, put_list, rest, system, text};
 use crate::wire::{Dialect, Gather, Progress, Spoilt, Told};
 use crate::{Block, Message, Reply, Request, Role, StopReason, ToolSpec};
 
@@ -25,18 +25,10 @@ impl Dialect for Asking {
         let mut body = Map::new();
         body.insert("model".into(), json!(request.model));
         body.insert("messages".into(), Value::Array(messages(request)));
-        if !request.tools.is_empty() {
-            body.insert("tools".into(), request.tools.iter().map(tool).collect());
-        }
-        if let Some(most) = request.max_tokens {
-            body.insert(self.limit.into(), json!(most));
-        }
-        if let Some(temperature) = request.temperature {
-            body.insert("temperature".into(), json!(temperature));
-        }
-        if let Some(effort) = &request.effort {
-            body.insert("reasoning_effort".into(), json!(effort));
-        }
+        put_list(&mut body, "tools", request.tools.iter().map(tool).collect());
+        put(&mut body, self.limit, request.max_tokens);
+        put(&mut body, "temperature", request.temperature);
+        put(&mut body, "reasoning_effort", request.effort.as_deref());
         if let Some(wanted) = &request.response_schema {
             let strict = is_strict(&wanted.schema);
             let schema = json!({"name": wanted.name, "schema": wanted.schema, "strict": strict});
@@ -77,10 +69,7 @@ fn failed(document: &Value) -> Result<(), Spoilt> {
 
 fn messages(request: &Request) -> Vec<Value> {
     let mut all = Vec::new();
-    let system = request.system.iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join("\n\n");
-    if !system.is_empty() {
-        all.push(json!({"role": "system", "content": system}));
-    }
+    all.extend(system(request).map(|system| json!({"role": "system", "content": system})));
     for message in &request.messages {
         match message.role {
             Role::System => all.push(json!({"role": "system", "content": message.spoken()})),
@@ -92,16 +81,7 @@ fn messages(request: &Request) -> Vec<Value> {
 }
 
 fn assistant(message: &Message) -> Value {
-    let calls: Vec<Value> = message
-        .content
-        .iter()
-        .filter_map(|block| match block {
-            Block::ToolUse { id, name, input } => Some(json!({
-                "id": id, "type": "function", "function": {"name": name, "arguments": written(input)},
-            })),
-            _ => None,
-        })
-        .collect();
+    let calls = calls(&message.content);
     let said = message.spoken();
     let content = if said.is_empty() && !calls.is_empty() { Value::Null } else { Value::String(said) };
     let mut written = json!({"role": "assistant", "content": content});
@@ -133,16 +113,7 @@ fn user(message: &Message, all: &mut Vec<Value>) {
 }
 
 fn tool(tool: &ToolSpec) -> Value {
-    let mut function = Map::new();
-    function.insert("name".into(), json!(tool.name));
-    if let Some(description) = &tool.description {
-        function.insert("description".into(), json!(description));
-    }
-    if !tool.input_schema.is_null() {
-        function.insert("parameters".into(), tool.input_schema.clone());
-    }
-    add(&mut function, &tool.extra);
-    json!({"type": "function", "function": function})
+    json!({"type": "function", "function": function_json(tool, "parameters")})
 }
 
 /// Response that is being received.
@@ -240,7 +211,7 @@ impl Gather for Gathered {
     fn take(&mut self, chunk: Value) -> Result<Progress, Spoilt> {
         failed(&chunk)?;
         if !chunk.is_object() {
-            return Err(Spoilt::Unreadable("a piece of the answer is no object".into()));
+            return Err(Spoilt::Unreadable("a piece of the answer is not an object".into()));
         }
         self.about(&chunk);
         // The piece with the usage has no choice.

@@ -2,15 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{SCHEMA, stop_word, usage};
+use super::{SCHEMA, calls, stop_word, usage};
 use crate::wire::parts::{
-    arguments, halves, model, object, rejection, take_number, take_text, take_whole, text, used, written,
+    ErrorCodes, arguments, function, halves, model, object, rejection, take_list, take_number, take_stream, take_text,
+    take_tools, take_whole, text, used,
 };
 use crate::wire::{Incoming, Rejection, SseEvent, SseStream, Wire};
 use crate::{Block, Conversation, Message, Reply, Request, ResponseSchema, Role, ToolSpec};
 
 /// Vendor's error codes by status.
-const ERRORS: &[(u16, &str)] = &[
+const ERRORS: ErrorCodes = ErrorCodes(&[
     (400, "invalid_request_error"),
     (401, "invalid_api_key"),
     (403, "permission_error"),
@@ -18,7 +19,7 @@ const ERRORS: &[(u16, &str)] = &[
     (429, "rate_limit_exceeded"),
     (500, "server_error"),
     (503, "server_overloaded"),
-];
+]);
 
 /// Chat Completions.
 pub(in crate::wire) struct ChatCompletions;
@@ -28,10 +29,6 @@ impl Wire for ChatCompletions {
         "openai"
     }
 
-    fn method(&self) -> &'static str {
-        "POST"
-    }
-
     fn path(&self) -> &'static str {
         "/v1/chat/completions"
     }
@@ -39,18 +36,12 @@ impl Wire for ChatCompletions {
     fn read<'h>(&self, _header: &dyn Fn(&str) -> Option<&'h str>, body: &[u8]) -> Result<Incoming, Rejection> {
         let mut fields = object(body)?;
         let model = model(&mut fields)?;
-        let Some(Value::Array(said)) = fields.remove("messages") else {
-            return Err(rejection("messages: a list is required"));
-        };
         let mut request = Request { model, conversation: Conversation::default(), ..Request::default() };
-        for (at, value) in said.into_iter().enumerate() {
+        for (at, value) in take_list(&mut fields, "messages")?.into_iter().enumerate() {
             take_in(&mut request, value, at)?;
         }
-        if let Some(tools) = fields.remove("tools").filter(|tools| !tools.is_null()) {
-            let Value::Array(tools) = tools else { return Err(rejection("tools: a list is required")) };
-            request.tools = tools.into_iter().map(tool).collect::<Result<_, _>>()?;
-        }
-        let stream = fields.remove("stream").is_some_and(|value| value == Value::Bool(true));
+        request.tools = take_tools(&mut fields)?.into_iter().map(tool).collect::<Result<_, _>>()?;
+        let stream = take_stream(&mut fields);
         fields.remove("stream_options");
         let old = take_whole(&mut fields, "max_tokens");
         request.max_tokens = take_whole(&mut fields, "max_completion_tokens").or(old);
@@ -66,7 +57,7 @@ impl Wire for ChatCompletions {
         if let Some(thought) = thought(reply) {
             message["reasoning_content"] = json!(thought);
         }
-        let calls: Vec<Value> = calls(reply).map(|(_, call)| call).collect();
+        let calls = calls(&reply.content);
         if !calls.is_empty() {
             message["tool_calls"] = Value::Array(calls);
         }
@@ -91,7 +82,7 @@ impl Wire for ChatCompletions {
         for part in said(reply).as_str().into_iter().flat_map(halves) {
             content.push(piece(json!({"content": part})));
         }
-        for (index, mut call) in calls(reply) {
+        for (index, mut call) in calls(&reply.content).into_iter().enumerate() {
             let arguments = call["function"]["arguments"].as_str().unwrap_or_default().to_owned();
             call["index"] = json!(index);
             call["function"]["arguments"] = json!("");
@@ -114,10 +105,7 @@ impl Wire for ChatCompletions {
     }
 
     fn error(&self, status: u16, kind: Option<&str>, message: &str) -> Value {
-        let usual = || ERRORS.iter().find(|(known, _)| *known == status).map(|(_, kind)| *kind);
-        let otherwise = if status < 500 { "invalid_request_error" } else { "server_error" };
-        let kind = kind.or_else(usual).unwrap_or(otherwise);
-        json!({"error": {"message": message, "type": kind, "param": null, "code": kind}})
+        ERRORS.openai_error(status, kind, message)
     }
 
     fn error_event(&self, kind: Option<&str>, message: &str) -> SseEvent {
@@ -125,12 +113,7 @@ impl Wire for ChatCompletions {
     }
 
     fn status_of(&self, kind: Option<&str>) -> u16 {
-        let known = kind.and_then(|kind| ERRORS.iter().find(|(_, known)| *known == kind));
-        known.map_or(500, |(status, _)| *status)
-    }
-
-    fn aside(&self, _method: &str, _path: &str, _body: &[u8]) -> Option<Result<Value, Rejection>> {
-        None
+        ERRORS.status(kind)
     }
 }
 
@@ -213,15 +196,12 @@ fn content(value: Value, at: usize) -> Result<Vec<Block>, Rejection> {
 
 fn tool(value: Value) -> Result<ToolSpec, Rejection> {
     let Value::Object(mut outer) = value else { return Err(rejection("tools: a list of objects is required")) };
-    let Some(Value::Object(mut extra)) = outer.remove("function") else {
+    let Some(Value::Object(extra)) = outer.remove("function") else {
         // A tool that the vendor runs itself.
         let name = text(&Value::Object(outer.clone()), "type").unwrap_or_default().to_owned();
         return Ok(ToolSpec { name, extra: outer, ..ToolSpec::default() });
     };
-    let Some(name) = take_text(&mut extra, "name") else { return Err(rejection("tools: each needs a `name`")) };
-    let description = take_text(&mut extra, "description");
-    let input_schema = extra.remove("parameters").unwrap_or_default();
-    Ok(ToolSpec { name, description, input_schema, extra })
+    function(extra, "parameters")
 }
 
 fn schema(fields: &mut Map<String, Value>) -> Option<ResponseSchema> {
@@ -246,16 +226,6 @@ fn thought(reply: &Reply) -> Option<String> {
         _ => None,
     });
     Some(texts.collect::<String>()).filter(|text| !text.is_empty())
-}
-
-fn calls(reply: &Reply) -> impl Iterator<Item = (usize, Value)> {
-    let calls = reply.content.iter().filter_map(|block| match block {
-        Block::ToolUse { id, name, input } => Some(json!({
-            "id": id, "type": "function", "function": {"name": name, "arguments": written(input)},
-        })),
-        _ => None,
-    });
-    calls.enumerate()
 }
 
 fn document(reply: &Reply, choices: Value) -> Value {

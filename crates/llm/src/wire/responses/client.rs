@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::items::{is_refusal, of_messages, to_blocks};
 use super::tokens;
 use crate::schema::is_strict;
-use crate::wire::parts::{add, rest, text};
+use crate::wire::parts::{add, function_json, put, put_list, rest, system, text};
 use crate::wire::{Dialect, Gather, Progress, Spoilt, Told};
 use crate::{Reply, Request, StopReason, ToolSpec};
 
@@ -47,14 +47,9 @@ impl Dialect for Asking {
     fn ask(&self, request: &Request, stream: bool) -> Map<String, Value> {
         let mut body = Map::new();
         body.insert("model".into(), json!(request.model));
-        let system = request.system.iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join("\n\n");
-        if !system.is_empty() {
-            body.insert("instructions".into(), json!(system));
-        }
+        put(&mut body, "instructions", system(request));
         body.insert("input".into(), Value::Array(of_messages(&request.messages)));
-        if !request.tools.is_empty() {
-            body.insert("tools".into(), request.tools.iter().map(tool).collect());
-        }
+        put_list(&mut body, "tools", request.tools.iter().map(tool).collect());
         // The vendor stores nothing unless that is requested, so reasoning is sent along with the conversation.
         if !request.extra.contains_key("store") {
             body.insert("store".into(), json!(false));
@@ -62,23 +57,15 @@ impl Dialect for Asking {
                 body.insert("include".into(), json!(["reasoning.encrypted_content"]));
             }
         }
-        if let Some(most) = request.max_tokens {
-            body.insert("max_output_tokens".into(), json!(most));
-        }
-        if let Some(temperature) = request.temperature {
-            body.insert("temperature".into(), json!(temperature));
-        }
-        if let Some(effort) = &request.effort {
-            body.insert("reasoning".into(), json!({"effort": effort}));
-        }
+        put(&mut body, "max_output_tokens", request.max_tokens);
+        put(&mut body, "temperature", request.temperature);
+        put(&mut body, "reasoning", request.effort.as_ref().map(|effort| json!({"effort": effort})));
         if let Some(wanted) = &request.response_schema {
             let strict = is_strict(&wanted.schema);
             let format = json!({"type": "json_schema", "name": wanted.name, "schema": wanted.schema, "strict": strict});
             body.insert("text".into(), json!({"format": format}));
         }
-        if stream {
-            body.insert("stream".into(), json!(true));
-        }
+        put(&mut body, "stream", stream.then_some(true));
         add(&mut body, &request.extra);
         body
     }
@@ -98,23 +85,15 @@ fn reasons(model: &str) -> bool {
 }
 
 fn tool(tool: &ToolSpec) -> Value {
+    // A tool that the vendor runs itself.
+    if tool.extra.contains_key("type") {
+        return Value::Object(tool.extra.clone());
+    }
     let mut written = Map::new();
-    let is_own = !tool.extra.contains_key("type");
-    if is_own {
-        written.insert("type".into(), json!("function"));
-        written.insert("name".into(), json!(tool.name));
-    }
-    if let Some(description) = &tool.description {
-        written.insert("description".into(), json!(description));
-    }
-    if !tool.input_schema.is_null() {
-        written.insert("parameters".into(), tool.input_schema.clone());
-    }
-    add(&mut written, &tool.extra);
-    if is_own && !written.contains_key("strict") {
-        // The vendor's default is strict, which does not allow optional arguments.
-        written.insert("strict".into(), json!(false));
-    }
+    put(&mut written, "type", Some("function"));
+    written.extend(function_json(tool, "parameters"));
+    // The vendor's default is strict, which does not allow optional arguments.
+    written.entry("strict").or_insert(Value::Bool(false));
     Value::Object(written)
 }
 

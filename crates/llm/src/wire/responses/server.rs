@@ -4,12 +4,15 @@ use serde_json::{Map, Value, json};
 
 use super::items::to_blocks;
 use super::usage;
-use crate::wire::parts::{halves, model, object, rejection, take_number, take_text, take_whole, text, used, written};
+use crate::wire::parts::{
+    ErrorCodes, function, halves, model, object, rejection, take_number, take_stream, take_text, take_tools,
+    take_whole, text, used, written,
+};
 use crate::wire::{Incoming, Rejection, SseEvent, SseStream, Wire};
 use crate::{Block, Conversation, Message, Part, Reply, Request, ResponseSchema, Role, StopReason, ToolSpec};
 
 /// Vendor's error codes by status.
-const ERRORS: &[(u16, &str)] = &[
+const ERRORS: ErrorCodes = ErrorCodes(&[
     (400, "invalid_request_error"),
     (401, "invalid_api_key"),
     (403, "permission_error"),
@@ -17,7 +20,7 @@ const ERRORS: &[(u16, &str)] = &[
     (429, "rate_limit_exceeded"),
     (500, "server_error"),
     (503, "server_is_overloaded"),
-];
+]);
 
 /// Responses.
 pub(in crate::wire) struct Responses;
@@ -25,10 +28,6 @@ pub(in crate::wire) struct Responses;
 impl Wire for Responses {
     fn name(&self) -> &'static str {
         "openai-responses"
-    }
-
-    fn method(&self) -> &'static str {
-        "POST"
     }
 
     fn path(&self) -> &'static str {
@@ -49,13 +48,10 @@ impl Wire for Responses {
             }
             _ => return Err(rejection("input: a string or a list is required")),
         }
-        if let Some(tools) = fields.remove("tools").filter(|tools| !tools.is_null()) {
-            let Value::Array(tools) = tools else { return Err(rejection("tools: a list is required")) };
-            for value in tools {
-                take_tool(&mut request.tools, value, None)?;
-            }
+        for value in take_tools(&mut fields)? {
+            take_tool(&mut request.tools, value, None)?;
         }
-        let stream = fields.remove("stream").is_some_and(|value| value == Value::Bool(true));
+        let stream = take_stream(&mut fields);
         request.max_tokens = take_whole(&mut fields, "max_output_tokens");
         request.temperature = take_number(&mut fields, "temperature");
         request.effort = effort(&mut fields);
@@ -86,10 +82,7 @@ impl Wire for Responses {
     }
 
     fn error(&self, status: u16, kind: Option<&str>, message: &str) -> Value {
-        let usual = || ERRORS.iter().find(|(known, _)| *known == status).map(|(_, kind)| *kind);
-        let otherwise = if status < 500 { "invalid_request_error" } else { "server_error" };
-        let kind = kind.or_else(usual).unwrap_or(otherwise);
-        json!({"error": {"message": message, "type": kind, "param": null, "code": kind}})
+        ERRORS.openai_error(status, kind, message)
     }
 
     fn error_event(&self, kind: Option<&str>, message: &str) -> SseEvent {
@@ -100,12 +93,7 @@ impl Wire for Responses {
     }
 
     fn status_of(&self, kind: Option<&str>) -> u16 {
-        let known = kind.and_then(|kind| ERRORS.iter().find(|(_, known)| *known == kind));
-        known.map_or(500, |(status, _)| *status)
-    }
-
-    fn aside(&self, _method: &str, _path: &str, _body: &[u8]) -> Option<Result<Value, Rejection>> {
-        None
+        ERRORS.status(kind)
     }
 }
 
@@ -190,10 +178,7 @@ fn tool(value: Value) -> Result<ToolSpec, Rejection> {
         return Ok(ToolSpec { name, extra, ..ToolSpec::default() });
     }
     extra.remove("type");
-    let Some(name) = take_text(&mut extra, "name") else { return Err(rejection("tools: each needs a `name`")) };
-    let description = take_text(&mut extra, "description");
-    let input_schema = extra.remove("parameters").unwrap_or_default();
-    Ok(ToolSpec { name, description, input_schema, extra })
+    function(extra, "parameters")
 }
 
 /// Takes the effort if it is the only reasoning setting; otherwise all of them stay in place.
@@ -242,14 +227,15 @@ fn items(reply: &Reply) -> Vec<Value> {
     let id = |kind: &str, at: usize| format!("{kind}_{}_{at}", reply.message_id);
     let has_refused = reply.stop_reason == StopReason::Refusal;
     let item = |(at, block): (usize, &Block)| match block {
-        Block::Text { text } if has_refused => Some(json!({
-            "type": "message", "id": id("msg", at), "status": "completed", "role": "assistant",
-            "content": [{"type": "refusal", "refusal": text}],
-        })),
-        Block::Text { text } => Some(json!({
-            "type": "message", "id": id("msg", at), "status": "completed", "role": "assistant",
-            "content": [{"type": "output_text", "text": text, "annotations": []}],
-        })),
+        Block::Text { text } => {
+            let part = match has_refused {
+                true => json!({"type": "refusal", "refusal": text}),
+                false => json!({"type": "output_text", "text": text, "annotations": []}),
+            };
+            Some(json!({
+                "type": "message", "id": id("msg", at), "status": "completed", "role": "assistant", "content": [part],
+            }))
+        }
         Block::Thinking { text, signature } => Some(reasoning(&id("rs", at), text, signature.as_deref())),
         Block::ToolUse { id: call, name, input } => Some(tool_call(&id("fc", at), call, name, input)),
         Block::Other(item) => Some(item.clone()),
@@ -313,12 +299,8 @@ fn item_events(events: &mut Events, index: usize, item: &Value) -> Vec<SseEvent>
             begun["content"] = json!([]);
             told.push(events.next("response.output_item.added", json!({"output_index": index, "item": begun})));
             let part = item.pointer("/content/0").cloned().unwrap_or_default();
-            let place = || json!({"item_id": id, "output_index": index, "content_index": 0});
-            let with = |key: &str, value: Value| {
-                let mut data = place();
-                data[key] = value;
-                data
-            };
+            let with =
+                |key: &str, value: Value| json!({"item_id": id, "output_index": index, "content_index": 0, key: value});
             let (delta, done, key): (_, _, &str) = match text(&part, "refusal") {
                 Some(_) => ("response.refusal.delta", "response.refusal.done", "refusal"),
                 None => ("response.output_text.delta", "response.output_text.done", "text"),
@@ -333,27 +315,20 @@ fn item_events(events: &mut Events, index: usize, item: &Value) -> Vec<SseEvent>
             told.push(events.next(done, with(key, json!(said))));
             told.push(events.next("response.content_part.done", with("part", part.clone())));
         }
-        Some("function_call") => {
-            begun["arguments"] = json!("");
+        Some(kind @ ("function_call" | "custom_tool_call")) => {
+            let (key, delta, done) = match kind {
+                "function_call" => {
+                    ("arguments", "response.function_call_arguments.delta", "response.function_call_arguments.done")
+                }
+                _ => ("input", "response.custom_tool_call_input.delta", "response.custom_tool_call_input.done"),
+            };
+            begun[key] = json!("");
             told.push(events.next("response.output_item.added", json!({"output_index": index, "item": begun})));
-            let arguments = text(item, "arguments").unwrap_or_default();
-            for piece in halves(arguments) {
-                let data = json!({"item_id": id, "output_index": index, "delta": piece});
-                told.push(events.next("response.function_call_arguments.delta", data));
+            let written = text(item, key).unwrap_or_default();
+            for piece in halves(written) {
+                told.push(events.next(delta, json!({"item_id": id, "output_index": index, "delta": piece})));
             }
-            let data = json!({"item_id": id, "output_index": index, "arguments": arguments});
-            told.push(events.next("response.function_call_arguments.done", data));
-        }
-        Some("custom_tool_call") => {
-            begun["input"] = json!("");
-            told.push(events.next("response.output_item.added", json!({"output_index": index, "item": begun})));
-            let input = text(item, "input").unwrap_or_default();
-            for piece in halves(input) {
-                let data = json!({"item_id": id, "output_index": index, "delta": piece});
-                told.push(events.next("response.custom_tool_call_input.delta", data));
-            }
-            let data = json!({"item_id": id, "output_index": index, "input": input});
-            told.push(events.next("response.custom_tool_call_input.done", data));
+            told.push(events.next(done, json!({"item_id": id, "output_index": index, key: written})));
         }
         _ => told.push(events.next("response.output_item.added", json!({"output_index": index, "item": begun}))),
     }

@@ -1,6 +1,6 @@
 //! OpenAI: Chat Completions, or Responses if selected; and the documents of the Assistants API.
 
-use crate::Provider;
+use super::Provider;
 use crate::remote::{Key, Sign, Vendor};
 use crate::wire::{chat_completions, responses};
 
@@ -14,10 +14,7 @@ static CHAT_COMPLETIONS: Vendor = Vendor {
     needs_key: true,
     address: Some("https://api.openai.com/v1"),
     address_variable: ADDRESS,
-    version: "/v1",
-    is_version_given: true,
-    path: "/chat/completions",
-    headers: &[],
+    ..Vendor::CHAT_COMPLETIONS
 };
 
 static NAMED_CHAT: Vendor = Vendor { name: "openai-chat", ..CHAT_COMPLETIONS };
@@ -26,10 +23,10 @@ static RESPONSES: Vendor =
     Vendor { name: "openai-responses", dialect: &responses::Asking, path: "/responses", ..CHAT_COMPLETIONS };
 
 /// API that stores conversations at the vendor; requests do not name a model.
-pub(crate) static ASSISTANTS: Vendor =
+pub(super) static ASSISTANTS: Vendor =
     Vendor { path: "", headers: &[("openai-beta", "assistants=v2")], ..CHAT_COMPLETIONS };
 
-pub(crate) const PROVIDER: Provider = Provider {
+pub(super) const PROVIDER: Provider = Provider {
     name: "openai",
     argument: "MODEL",
     summary: "OpenAI, Chat Completions API",
@@ -37,14 +34,14 @@ pub(crate) const PROVIDER: Provider = Provider {
     open: |opening| CHAT_COMPLETIONS.open(opening),
 };
 
-pub(crate) const BY_RESPONSES: Provider = Provider {
+pub(super) const BY_RESPONSES: Provider = Provider {
     name: "openai-responses",
     summary: "OpenAI, Responses API",
     open: |opening| RESPONSES.open(opening),
     ..PROVIDER
 };
 
-pub(crate) const CHAT: Provider = Provider {
+pub(super) const CHAT: Provider = Provider {
     name: "openai-chat",
     summary: "Alias of `openai`",
     open: |opening| NAMED_CHAT.open(opening),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::Provider;
+use super::Provider;
 use crate::remote::{Key, Sign, Vendor};
 use crate::wire::ollama::Asking;
 
@@ -13,16 +13,16 @@ static CHAT: Vendor = Vendor {
     name: "ollama",
     dialect: &Asking,
     keys: &[Key { variable: KEY, sign: Sign::Bearer }],
-    needs_key: false,
     address: Some("http://127.0.0.1:11434"),
     address_variable: HOST,
+    to_url,
     version: "/api",
     is_version_given: false,
     path: "/chat",
-    headers: &[],
+    ..Vendor::CHAT_COMPLETIONS
 };
 
-pub(crate) const PROVIDER: Provider = Provider {
+pub(super) const PROVIDER: Provider = Provider {
     name: "ollama",
     argument: "MODEL",
     summary: "Ollama, local or remote",
@@ -32,7 +32,7 @@ pub(crate) const PROVIDER: Provider = Provider {
 
 /// Converts `OLLAMA_HOST` to a URL. The variable may be only a host. It also tells servers which address to listen
 /// on, so it may be the wildcard address.
-pub(crate) fn address(written: &str) -> Cow<'_, str> {
+fn to_url(written: &str) -> Cow<'_, str> {
     if written.contains("://") {
         return Cow::Borrowed(written);
     }
@@ -66,7 +66,7 @@ mod tests {
             ("https://ollama.example", "https://ollama.example"),
             ("box:1/sub", "http://box:1/sub"),
         ] {
-            assert_eq!(address(written), expected, "{written}");
+            assert_eq!(to_url(written), expected, "{written}");
         }
     }
 }

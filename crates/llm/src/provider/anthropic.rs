@@ -1,6 +1,6 @@
 //! Anthropic: Messages API.
 
-use crate::Provider;
+use super::Provider;
 use crate::remote::{Key, Sign, Vendor};
 use crate::wire::anthropic::Asking;
 
@@ -15,13 +15,13 @@ static MESSAGES: Vendor = Vendor {
     needs_key: true,
     address: Some("https://api.anthropic.com"),
     address_variable: ADDRESS,
-    version: "/v1",
     is_version_given: false,
     path: "/messages",
     headers: &[("anthropic-version", "2023-06-01")],
+    ..Vendor::CHAT_COMPLETIONS
 };
 
-pub(crate) const PROVIDER: Provider = Provider {
+pub(super) const PROVIDER: Provider = Provider {
     name: "anthropic",
     argument: "MODEL",
     summary: "Anthropic, Messages API",

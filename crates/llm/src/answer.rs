@@ -1,0 +1,178 @@
+//! The trait of models, and their answers.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::{Failure, Flight, Reply, Request};
+
+/// Boxed future, so that the trait can be used as an object.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Model that answers requests.
+pub trait Model: Send + Sync {
+    /// Answers one request. When a network provider returns an error, it has already tried as often as its policy
+    /// allows; a script returns its faults at once. The caller must enforce its own timeout: an answer may never
+    /// come. Dropping the future cancels the request.
+    fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>>;
+
+    /// Returns the steps to record since the last call, such as tries that failed and are repeated.
+    fn take_steps(&self) -> Vec<model::Step> {
+        Vec::new()
+    }
+
+    /// Waits until [`Model::take_steps`] has steps in the middle of a request. May wait forever.
+    fn stirs(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    /// Returns the time for which the oldest request has waited without any response; `None` if none is waiting.
+    fn silent_for(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Answers one request for a server that sends the answer in a wire format. While [`Model::respond`] performs a
+    /// scripted fault, this method describes it, so that the server can perform it.
+    fn serve<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Served> {
+        Box::pin(async move {
+            let answer = match self.respond(request).await {
+                Ok(reply) => Answer::Reply(reply),
+                Err(error) => Answer::Failed(error),
+            };
+            Served { answer, flight: None }
+        })
+    }
+}
+
+/// Answer to be sent in a wire format.
+#[derive(Debug)]
+pub struct Served {
+    /// Answer to send.
+    pub answer: Answer,
+    /// Kept until the last byte is sent or the client has left, so that the model knows the unanswered requests.
+    pub flight: Option<Flight>,
+}
+
+/// Kind of answer to send.
+#[derive(Debug)]
+pub enum Answer {
+    /// Complete reply.
+    Reply(Reply),
+    /// Error instead of a reply.
+    Failed(ProviderError),
+    /// Reply that is interrupted.
+    Broken {
+        /// Kind of interruption.
+        how: Break,
+        /// Reply of which a part is sent.
+        begun: Reply,
+    },
+}
+
+/// Kind of interruption of a reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Break {
+    /// The connection closes in the middle of the content.
+    Cut,
+    /// The data does not follow the format.
+    Malformed,
+    /// Nothing is ever sent.
+    Hang,
+    /// The start is sent, and then nothing more.
+    HangStream,
+    /// An error is sent within the stream.
+    ErrorEvent {
+        /// Vendor's error code; `None` leaves the choice to the wire format.
+        kind: Option<String>,
+        /// Error message.
+        message: String,
+    },
+}
+
+/// Reason why there is no reply. Never the agent's fault.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ProviderError {
+    /// The provider answered with an error status.
+    #[error("HTTP {status}: {message}")]
+    Http {
+        /// HTTP status.
+        status: u16,
+        /// Vendor's error code; `None` if it follows from the status.
+        kind: Option<String>,
+        /// Error message.
+        message: String,
+        /// Response headers, such as `retry-after`.
+        headers: Vec<(String, String)>,
+    },
+    /// The provider reported an error in the middle of its answer.
+    #[error("the provider reported an error within its answer: {message}")]
+    Reported {
+        /// Vendor's error code.
+        kind: Option<String>,
+        /// Error message.
+        message: String,
+    },
+    /// The connection closed before the answer was complete.
+    #[error("the connection closed in the middle of the answer")]
+    Cut,
+    /// The answer cannot be read.
+    #[error("the answer is not in the vendor's format")]
+    Malformed,
+    /// A request over the network got no response.
+    #[error("{0}")]
+    Failed(Box<Failure>),
+    /// A script has no more steps.
+    #[error("{message}")]
+    Exhausted {
+        /// Name of the script, its number of steps and the number of this request.
+        message: String,
+    },
+    /// A script has no steps for this conversation.
+    #[error("{message}")]
+    Unscripted {
+        /// Name of the conversation, and what to write for it.
+        message: String,
+    },
+}
+
+impl ProviderError {
+    /// Returns the wait that the provider asks for before the next try.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let headers = match self {
+            Self::Failed(failure) => return failure.retry_after,
+            Self::Http { headers, .. } => headers,
+            _ => return None,
+        };
+        let (_, value) = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"))?;
+        value.trim().parse().ok().map(Duration::from_secs)
+    }
+
+    /// Returns `true` if the same request may succeed when it is sent again.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Http { status, .. } => matches!(status, 408 | 409 | 429 | 500..=599),
+            Self::Failed(failure) => failure.trouble.is_transient(),
+            Self::Reported { .. } | Self::Cut | Self::Malformed => true,
+            Self::Exhausted { .. } | Self::Unscripted { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overloaded_provider_says_when_to_come_back() {
+        let error = ProviderError::Http {
+            status: 429,
+            kind: None,
+            message: "slow down".into(),
+            headers: vec![("Retry-After".into(), "2".into())],
+        };
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(2)));
+        assert!(error.is_transient());
+        assert!(!ProviderError::Exhausted { message: String::new() }.is_transient());
+        assert_eq!(ProviderError::Cut.retry_after(), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! Opening of a model by its name.
+
+use std::sync::Arc;
+
+use model::{Diagnostic, Node};
+
+use crate::{Model, Providers, Script};
+
+/// Arguments for opening a provider.
+pub(crate) struct Opening<'a> {
+    /// Argument after the colon.
+    pub(crate) argument: &'a str,
+    /// Base URL to use instead of the vendor's own.
+    pub(crate) base_url: Option<&'a str>,
+    /// State shared by all the models that are opened.
+    pub(crate) providers: &'a Providers,
+    /// Reads a file of the user.
+    pub(crate) read: ReadDocument<'a>,
+}
+
+/// Reads a file of the user into a tree. This crate does not read files itself.
+pub type ReadDocument<'a> = &'a dyn Fn(&str) -> Result<Node, Vec<Diagnostic>>;
+
+/// Opened provider.
+#[derive(Clone)]
+pub enum Opened {
+    /// Script, to be played from its start in every trial.
+    Script(Arc<Script>),
+    /// Model on the network.
+    Model(Arc<dyn Model>),
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Script(script) => f.debug_tuple("Script").field(&script.name()).finish(),
+            Self::Model(_) => f.debug_tuple("Model").finish_non_exhaustive(),
+        }
+    }
+}
+
+/// Reason why a provider cannot be opened.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum OpenError {
+    /// The provider's name is unknown.
+    #[error("unknown model provider `{written}`; there are: {known}{}", did_you_mean(.near))]
+    UnknownProvider {
+        /// Name before the colon.
+        written: String,
+        /// Names of all providers.
+        known: String,
+        /// Most similar name.
+        near: Option<&'static str>,
+    },
+    /// The argument is missing.
+    #[error("`{provider}` needs to know more: write `{provider}:{argument}`")]
+    NoArgument {
+        /// Name of the provider.
+        provider: &'static str,
+        /// Required argument.
+        argument: &'static str,
+    },
+    /// The key is missing.
+    #[error("`{provider}` needs a key: {} is not set", .variables.join(" or "))]
+    NoKey {
+        /// Name of the provider.
+        provider: &'static str,
+        /// Variables that can hold the key.
+        variables: Vec<&'static str>,
+    },
+    /// The key contains characters that cannot be sent.
+    #[error("the key in {variable} has characters that no key has, such as a line break")]
+    BadKey {
+        /// Variable that holds it.
+        variable: &'static str,
+    },
+    /// The provider has no default address, and none is set.
+    #[error("`{provider}` needs an address: set `base_url` or {variable}")]
+    NoAddress {
+        /// Name of the provider.
+        provider: &'static str,
+        /// Variable that can hold the address.
+        variable: &'static str,
+    },
+    /// The address is not valid.
+    #[error("the base URL of `{provider}` cannot be used: {because}")]
+    BadAddress {
+        /// Name of the provider.
+        provider: &'static str,
+        /// Description of the problem.
+        because: String,
+    },
+    /// The HTTP client could not be created.
+    #[error("no client for HTTP can be made: {because}")]
+    NoClient {
+        /// Description of the problem.
+        because: String,
+    },
+    /// The provider's file has problems.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Invalid(Vec<Diagnostic>),
+}
+
+fn did_you_mean(near: &Option<&'static str>) -> String {
+    near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
+}
+
+impl OpenError {
+    /// Returns `true` if something is missing in the environment, rather than wrong in what the user wrote.
+    pub fn is_environments(&self) -> bool {
+        matches!(self, Self::NoKey { .. } | Self::BadKey { .. } | Self::NoAddress { .. } | Self::NoClient { .. })
+    }
+}

@@ -1,62 +1,109 @@
-//! Finds the rest of a secret at a place where a text was shortened. Findings and summaries are shortened before they
-//! are masked, and half a secret no longer has a key's shape.
+//! Finds the rest of a secret at a place where a text was shortened. Findings, summaries and lines of output are
+//! shortened before they are masked, and a part of a secret no longer has a key's shape.
+//!
+//! A text may be cut beside an ellipsis. A long one may also be cut at its beginning or its end without an ellipsis.
 
 use std::ops::Range;
 
-use super::shape;
+use regex::bytes::Regex;
+
+use super::{alternation, shape};
 
 /// Marks the place where text was left out.
 const ELLIPSIS: &[u8] = "…".as_bytes();
 /// Minimum length of a partial secret that is masked, in bytes.
 const LEAST: usize = 6;
+/// Minimum length of a text that may have been cut without an ellipsis, in bytes. It is below that of the excerpts of long
+/// lines, which are the shortest ones.
+const LONG: usize = 190;
 /// Maximum number of bytes between the shortened text and the ellipsis.
 const MOST_AROUND: usize = 4;
 /// Maximum length of a truncated escape, in bytes: `\u001`.
 const MOST_OF_AN_ESCAPE: usize = 5;
-/// Maximum number of places examined in one text.
-const MOST_PLACES: usize = 256;
-/// Length in bytes from which a text may have been cut at its end without an ellipsis.
-const LONG: usize = 1000;
 
-/// Calls `found` with each range in `text` beside an omission that is a part of one of `forms`; with `shapes`, also
-/// with ranges there that look like the beginning of a key.
-pub(super) fn search<'f>(
+/// Finds the beginnings and the ends of secrets.
+pub(super) struct Parts {
+    /// Expression that matches the first [`LEAST`] bytes of any secret.
+    heads: Regex,
+    /// Expression that matches the last [`LEAST`] bytes of any secret.
+    tails: Regex,
+    /// Length of the longest secret.
+    longest: usize,
+}
+
+impl Parts {
+    /// Returns `None` if there are no `forms` of secrets. None of them may be shorter than [`LEAST`].
+    pub(super) fn of(forms: &[Vec<u8>]) -> Option<Self> {
+        Some(Self {
+            heads: alternation(forms.iter().map(|form| &form[..LEAST]))?,
+            tails: alternation(forms.iter().map(|form| &form[form.len() - LEAST..]))?,
+            longest: forms.iter().map(Vec::len).max()?,
+        })
+    }
+
+    /// Returns the length of the longest beginning of one of `forms` that `text` ends with.
+    fn begun(&self, forms: &[Vec<u8>], text: &[u8]) -> Option<usize> {
+        let text = &text[text.len().saturating_sub(self.longest)..];
+        let mut at = 0;
+        while let Some(head) = self.heads.find_at(text, at) {
+            let part = &text[head.start()..];
+            if forms.iter().any(|form| form.starts_with(part)) {
+                return Some(part.len());
+            }
+            at = head.start() + 1;
+        }
+        None
+    }
+
+    /// Returns the length of the longest end of one of `forms` that `text` begins with.
+    fn ended(&self, forms: &[Vec<u8>], text: &[u8]) -> Option<usize> {
+        let text = &text[..text.len().min(self.longest)];
+        let (mut at, mut longest) = (0, None);
+        while let Some(tail) = self.tails.find_at(text, at) {
+            let part = &text[..tail.end()];
+            if forms.iter().any(|form| form.ends_with(part)) {
+                longest = Some(part.len());
+            }
+            at = tail.start() + 1;
+        }
+        longest
+    }
+}
+
+/// Calls `found` with each range in `text` beside a cut that is a part of one of `forms`. With `shapes`, also calls it
+/// with ranges beside an ellipsis that look like a part of a key, or of a URL with a password.
+pub(super) fn search<'s>(
     text: &[u8],
-    forms: impl Iterator<Item = &'f Vec<u8>> + Clone,
+    secrets: impl Iterator<Item = (&'s Parts, &'s [Vec<u8>])> + Clone,
     shapes: bool,
     mut found: impl FnMut(Range<usize>),
 ) {
-    let mut places = 0;
-    let mut from = 0;
-    while places < MOST_PLACES
-        && let Some(at) = text[from..].iter().position(|byte| *byte == ELLIPSIS[0]).map(|at| from + at)
-    {
-        from = at + 1;
-        if !text[at..].starts_with(ELLIPSIS) {
-            continue;
-        }
-        places += 1;
-        let end = at - text[..at].iter().rev().take(MOST_AROUND).take_while(|byte| is_around(**byte)).count();
+    let mut cut = |end: usize, start: usize, has_ellipsis: bool| {
         let end = end - torn_escape(&text[..end]);
-        let rest = &text[at + ELLIPSIS.len()..];
-        let start =
-            text.len() - rest.len() + rest.iter().take(MOST_AROUND).take_while(|byte| is_around(**byte)).count();
         let (before, after) = (&text[..end], &text[start..]);
-        for form in forms.clone() {
-            begun(before, form, LEAST).into_iter().for_each(|length| found(end - length..end));
-            ended(after, form).into_iter().for_each(|length| found(start..start + length));
+        let mut begun = |length: usize| found(end - length..end);
+        secrets.clone().filter_map(|(parts, forms)| parts.begun(forms, before)).for_each(&mut begun);
+        if shapes {
+            let key = shape::begun(before).filter(|_| has_ellipsis);
+            key.into_iter().chain(shape::begun_url(before)).for_each(begun);
         }
-        if shapes && let Some(length) = shape::begun(before) {
-            found(end - length..end);
+        let mut ended = |length: usize| found(start..start + length);
+        secrets.clone().filter_map(|(parts, forms)| parts.ended(forms, after)).for_each(&mut ended);
+        if shapes && has_ellipsis {
+            shape::ended(after).into_iter().chain(shape::ended_url(after)).for_each(ended);
         }
-        if shapes && let Some(length) = shape::ended(after) {
-            found(start..start + length);
-        }
-    }
+    };
     if text.len() >= LONG {
-        for form in forms {
-            let length = begun(text, form, LEAST);
-            length.into_iter().for_each(|length| found(text.len() - length..text.len()));
+        cut(text.len(), 0, false);
+    }
+    let mut from = 0;
+    while let Some(at) = text[from..].iter().position(|byte| *byte == ELLIPSIS[0]).map(|at| from + at) {
+        from = at + 1;
+        if text[at..].starts_with(ELLIPSIS) {
+            let around = |byte: &&u8| is_around(**byte);
+            let end = at - text[..at].iter().rev().take(MOST_AROUND).take_while(around).count();
+            let start = at + ELLIPSIS.len();
+            cut(end, start + text[start..].iter().take(MOST_AROUND).take_while(around).count(), true);
         }
     }
 }
@@ -77,16 +124,4 @@ fn torn_escape(text: &[u8]) -> usize {
 /// Returns `true` if the byte may stand between a text and its ellipsis: `"text"…`, `text\n[… more]`.
 fn is_around(byte: u8) -> bool {
     matches!(byte, b'[' | b']' | b'(' | b')' | b'"' | b'\'' | b'`' | b' ' | b'\n' | b'\t')
-}
-
-/// Returns the length of the longest beginning of `form` that `before` ends with, if it is at least `least` bytes.
-fn begun(before: &[u8], form: &[u8], least: usize) -> Option<usize> {
-    let most = form.len().saturating_sub(1).min(before.len());
-    (least..=most).rev().find(|length| before.ends_with(&form[..*length]))
-}
-
-/// Returns the length of the longest end of `form` that `after` begins with.
-fn ended(after: &[u8], form: &[u8]) -> Option<usize> {
-    let most = form.len().saturating_sub(1).min(after.len());
-    (LEAST..=most).rev().find(|length| after.starts_with(&form[form.len() - length..]))
 }

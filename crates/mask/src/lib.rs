@@ -20,6 +20,7 @@ use std::sync::Arc;
 use regex::bytes::{Regex, RegexBuilder};
 use serde_json::Value;
 
+use self::cut::Parts;
 pub use self::key_block::KeyBlocks;
 pub use self::secret::Secrets;
 use self::told::Pass;
@@ -50,6 +51,8 @@ struct Values {
     forms: Vec<Vec<u8>>,
     /// Compiled expression that matches any of the forms.
     finder: Regex,
+    /// Finds parts of the forms.
+    parts: Parts,
 }
 
 impl fmt::Debug for Mask {
@@ -87,18 +90,8 @@ impl Mask {
 
     /// Adds `forms` of secrets, which must be sorted with the longest first.
     fn with(mut self, forms: Vec<Vec<u8>>) -> Self {
-        let literal = |text: &Vec<u8>| -> String {
-            let byte = |byte: &u8| match byte {
-                b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(*byte).to_string(),
-                _ => format!("\\x{byte:02x}"),
-            };
-            text.iter().map(byte).collect()
-        };
-        let pattern = forms.iter().map(literal).collect::<Vec<_>>().join("|");
-        let mut builder = RegexBuilder::new(&pattern);
-        let built = builder.unicode(false).size_limit(MOST_COMPILED).dfa_size_limit(MOST_COMPILED).build();
-        if let (false, Ok(finder)) = (forms.is_empty(), built) {
-            self.values.push(Arc::new(Values { forms, finder }));
+        if let (Some(finder), Some(parts)) = (alternation(forms.iter().map(Vec::as_slice)), Parts::of(&forms)) {
+            self.values.push(Arc::new(Values { forms, finder, parts }));
         }
         self
     }
@@ -156,10 +149,10 @@ impl Mask {
         found
     }
 
-    /// Searches one layer for secrets, and for parts of secrets beside an ellipsis.
+    /// Searches one layer for secrets, and for parts of secrets where it may have been cut.
     fn search(&self, text: &[u8], extent: Extent, mut found: impl FnMut(Range<usize>)) {
-        let forms = self.values.iter().flat_map(|values| &values.forms);
-        cut::search(text, forms, extent == Extent::All && self.has_shapes, &mut found);
+        let secrets = self.values.iter().map(|values| (&values.parts, values.forms.as_slice()));
+        cut::search(text, secrets, extent == Extent::All && self.has_shapes, &mut found);
         for values in &self.values {
             values.finder.find_iter(text).for_each(|value| found(value.range()));
         }
@@ -179,6 +172,18 @@ impl Mask {
             *text = masked;
         }
     }
+}
+
+/// Compiles an expression that matches any of `texts`; `None` if there are none.
+fn alternation<'t>(texts: impl Iterator<Item = &'t [u8]>) -> Option<Regex> {
+    let byte = |byte: &u8| match byte {
+        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(*byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    };
+    let pattern = texts.map(|text| text.iter().map(byte).collect::<String>()).collect::<Vec<_>>().join("|");
+    let mut builder = RegexBuilder::new(&pattern);
+    let built = builder.unicode(false).size_limit(MOST_COMPILED).dfa_size_limit(MOST_COMPILED).build();
+    built.ok().filter(|_| !pattern.is_empty())
 }
 
 /// Returns `name`, with a number appended if `is_taken`.

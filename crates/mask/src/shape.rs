@@ -165,7 +165,7 @@ const SHAPES: &[Shape] = &[
     with_digit(&["uthorization", "UTHORIZATION"],
         r#"(?i)authorization["']?[ \t]*[:=][ \t]*["']?(?:[a-z]+[ \t]+)?([A-Za-z0-9._~+/=\-]{16,})"#),
     anywhere(&["pi-key", "pi-Key", "PI-KEY", "PI-Key"], r#"(?i)x-api-key["']?[ \t]*[:=][ \t]*["']?([A-Za-z0-9._~+/=\-]{8,})"#),
-    anywhere(&["://"], r#"://([^/\s:@"'<>]*:[^/\s@"'<>]+)@"#),
+    anywhere(&["://"], r#"://([^/?\#\s:@"'<>]*:[^/?\#\s"'<>]+)@"#),
     anywhere(&["key=", "Key=", "KEY=", "oken=", "OKEN=", "ecret=", "ECRET=", "assword=", "ASSWORD="],
         r#"(?i)[?&](?:(?:[a-z]+[_-])?(?:api[_-]?key|key|token|secret|password))=([^&\s"'<>]+)"#),
 ];
@@ -245,6 +245,34 @@ pub(super) fn ended(text: &[u8]) -> Option<usize> {
     let is_secret = is_random || scheme.is_some_and(|scheme| scheme.len() >= 4);
     (length >= SHORTEST_END && is_secret).then_some(start + length)
 }
+
+/// Length of the name and the password at the end of `text`, a URL that was cut off in or behind them. An `@` may be a
+/// part of the password, so everything counts as one.
+pub(super) fn begun_url(text: &[u8]) -> Option<usize> {
+    let at = text.windows(3).rposition(|part| part == b"://")? + 3;
+    let user_info = &text[at..];
+    let colon = user_info.iter().position(|byte| *byte == b':')?;
+    let (user, password) = (&user_info[..colon], &user_info[colon + 1..]);
+    let is_port = password.len() <= MOST_OF_A_PORT && password.iter().all(u8::is_ascii_digit);
+    let is_whole = user.starts_with(b"[") || user_info.iter().any(|byte| ends_authority(*byte));
+    (!is_port && !is_whole).then_some(user_info.len())
+}
+
+/// Length of the rest of the name and the password at the beginning of `text`, a URL whose front was cut off.
+pub(super) fn ended_url(text: &[u8]) -> Option<usize> {
+    let end = text.iter().position(|byte| ends_authority(*byte)).unwrap_or(text.len());
+    let at = text[..end].iter().rposition(|byte| *byte == b'@')?;
+    let has_host = text[..end].get(at + 1).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'[');
+    (at > 0 && has_host).then_some(at)
+}
+
+/// Returns `true` for a byte that cannot be a part of the name, the password and the host in a URL.
+fn ends_authority(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, b'/' | b'?' | b'#' | b'"' | b'\'' | b'<' | b'>')
+}
+
+/// Maximum number of digits of a port.
+const MOST_OF_A_PORT: usize = 5;
 
 /// Minimum length of the end of a key that is masked, in bytes. Shorter ends reveal too little.
 const SHORTEST_END: usize = 12;

@@ -301,3 +301,51 @@ fn half_a_secret_where_a_text_was_shortened_is_masked_too() {
     let long = "x".repeat(2000);
     assert_eq!(mask.text(&format!("{long}dummy-sec")), format!("{long}[masked]"));
 }
+
+/// Asserts that `masked` shows no part of `secret` of `most` bytes or more.
+fn assert_hidden(masked: &str, secret: &str, most: usize) {
+    for part in secret.as_bytes().windows(most) {
+        assert!(!masked.as_bytes().windows(most).any(|shown| shown == part), "{secret}: {masked}");
+    }
+}
+
+#[test]
+fn a_known_secret_is_masked_wherever_it_was_cut() {
+    for secret in ["wordsWithoutAnyDigit", "correct horse battery staple", "S3cr3t/+=é<&>\"x", "aaaaaaaaaaaaaaab"] {
+        let mask = mask(&[("A_KEY", secret)]);
+        let forms = [secret.to_owned(), serde_json::to_string(secret).unwrap().trim_matches('"').to_owned()];
+        for (form, at) in forms.iter().flat_map(|form| (0..=form.len()).map(move |at| (form, at))) {
+            let Some((front, rest)) = form.split_at_checked(at) else { continue };
+            let long = "x".repeat(200);
+            // An escape hides no part of the secret.
+            let most = 6 + form.len() - secret.len();
+            for around in ["…", "\n[… 9 bytes left out …]\n", "\"…", ""] {
+                assert_hidden(&mask.text(&format!("{long} is {front}{around}")), form, most);
+                assert_hidden(&mask.text(&format!("{around}{rest} is {long}")), form, most);
+            }
+            assert_hidden(&mask.text(&format!("it is {front}… and …{rest} too")), form, most);
+        }
+    }
+    assert_eq!(mask(&[("A_KEY", "production-1")]).text("it runs in product"), "it runs in product");
+}
+
+#[test]
+fn the_password_in_a_url_is_masked_whole_and_wherever_it_was_cut() {
+    let none = mask(&[]);
+    for password in ["hunter", "letters", "p@ssword", "12345678", "a:b:c:d"] {
+        let url = format!("https://me:{password}@proxy.example:8080/x");
+        assert_eq!(none.text(&format!("<{url}>")), "<https://[masked]@proxy.example:8080/x>");
+        let begin = url.find(password).unwrap();
+        for at in begin..begin + password.len() {
+            let masked = none.text(&format!("…{} failed", &url[at..])).into_owned();
+            assert_eq!(masked, "…[masked]@proxy.example:8080/x failed", "{password} {at}");
+        }
+        for at in begin + 6..begin + password.len() {
+            assert_eq!(none.text(&format!("to {}…", &url[..at])), "to https://[masked]…", "{password} {at}");
+        }
+    }
+    for plain in ["to http://127.0.0.1:8080…", "at https://host/a:b…", "http://[::1]:80…", "…plain words @ home"]
+    {
+        assert_eq!(none.text(plain), plain);
+    }
+}

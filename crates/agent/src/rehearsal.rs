@@ -47,7 +47,7 @@ pub(super) fn response(pattern: &str, choose: &str) -> UserResponse {
 fn script(script: &serde_json::Value) -> Endpoint {
     let node = model::Node::from_json(script, &Source::new("script.json", ""));
     let script = Arc::new(llm::Script::from_node(&node).unwrap());
-    Endpoint::Script(Arc::new(script.play(llm::Stage::default())))
+    Endpoint::Script(Arc::new(script.play(llm::ScriptContext::default())))
 }
 
 /// Directories like a sandbox's, without supervision of commands.

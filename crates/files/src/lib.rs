@@ -3,6 +3,22 @@
 //! Only a regular file is opened, so a pipe or a device never blocks the caller, and never more is read than the caller
 //! asked for. A file below a folder is read only if no link leads out of that folder. [`parallel::map`] shares the work on many
 //! files among threads.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use trialrun_files::{Found, find, read};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let folder = tempfile::tempdir()?;
+//! let folder = folder.path().canonicalize()?;
+//! std::fs::write(folder.join("notes.txt"), "hello")?;
+//! let Found::File(notes) = find(&folder, Path::new("notes.txt"))? else { panic!("the file is there") };
+//! assert_eq!(read(&notes, 1024)?, b"hello");
+//! assert_eq!(find(&folder, Path::new("../etc/passwd"))?, Found::Outside);
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod parallel;
 

@@ -5,44 +5,44 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use llm::{Conversation, Flights, Model, Waiting};
+use llm::{Conversation, Model, PendingRequests, Waiting};
 
 /// The admitted trials, by token.
 #[derive(Default)]
-pub(crate) struct Guests {
-    admitted: Mutex<HashMap<String, Arc<Guest>>>,
+pub(crate) struct AdmittedTrials {
+    admitted: Mutex<HashMap<String, Arc<AdmittedTrial>>>,
 }
 
 /// One admitted trial.
-pub(crate) struct Guest {
+pub(crate) struct AdmittedTrial {
     pub(crate) model: Arc<dyn Model>,
-    pub(crate) flights: Flights,
+    pub(crate) flights: PendingRequests,
     seen: Mutex<Vec<SeenRequest>>,
     requests: AtomicU64,
 }
 
-impl Guests {
+impl AdmittedTrials {
     pub(crate) fn admit(self: &Arc<Self>, token: String, model: Arc<dyn Model>) -> Admission {
-        let guest = Arc::new(Guest {
+        let trial = Arc::new(AdmittedTrial {
             model,
-            flights: Flights::default(),
+            flights: PendingRequests::default(),
             seen: Mutex::default(),
             requests: AtomicU64::default(),
         });
-        self.lock().insert(token.clone(), Arc::clone(&guest));
-        Admission { token, guest, guests: Arc::clone(self) }
+        self.lock().insert(token.clone(), Arc::clone(&trial));
+        Admission { token, trial, trials: Arc::clone(self) }
     }
 
-    pub(crate) fn find(&self, token: &str) -> Option<Arc<Guest>> {
+    pub(crate) fn find(&self, token: &str) -> Option<Arc<AdmittedTrial>> {
         self.lock().get(token).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Guest>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<AdmittedTrial>>> {
         self.admitted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Guest {
+impl AdmittedTrial {
     pub(crate) fn saw(&self, request: SeenRequest) {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(request);
     }
@@ -56,32 +56,32 @@ impl Guest {
 /// Permission for one trial to send requests. Dropping it revokes the token: later requests are refused.
 pub struct Admission {
     token: String,
-    guest: Arc<Guest>,
-    guests: Arc<Guests>,
+    trial: Arc<AdmittedTrial>,
+    trials: Arc<AdmittedTrials>,
 }
 
 impl Admission {
     /// Returns the requests received so far, in order.
     pub fn seen(&self) -> Vec<SeenRequest> {
-        self.guest.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.trial.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the age of the oldest unanswered request; `None` if all are answered.
     pub fn in_flight(&self) -> Option<Duration> {
-        self.guest.flights.longest()
+        self.trial.flights.longest()
     }
 
     /// Returns the unanswered requests, the oldest first.
     pub fn waiting(&self) -> Vec<Waiting> {
-        self.guest.flights.waiting()
+        self.trial.flights.waiting()
     }
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        let mut admitted = self.guests.lock();
+        let mut admitted = self.trials.lock();
         // The same token may have been admitted again since; then the entry belongs to the newer admission.
-        if admitted.get(&self.token).is_some_and(|guest| Arc::ptr_eq(guest, &self.guest)) {
+        if admitted.get(&self.token).is_some_and(|trial| Arc::ptr_eq(trial, &self.trial)) {
             admitted.remove(&self.token);
         }
     }

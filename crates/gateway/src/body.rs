@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use llm::Flight;
+use llm::PendingRequest;
 
 /// Event after the last byte of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) struct Pieces {
     end: End,
     flushed: bool,
     /// Guards that keep the request counted as unanswered until the body is dropped.
-    _flights: Vec<Flight>,
+    _flights: Vec<PendingRequest>,
 }
 
 impl Pieces {
@@ -56,7 +56,7 @@ impl Pieces {
     }
 
     /// Attaches the `flights` that mark the request as unanswered until the body is dropped.
-    pub(crate) fn carrying(mut self, flights: impl IntoIterator<Item = Flight>) -> Self {
+    pub(crate) fn carrying(mut self, flights: impl IntoIterator<Item = PendingRequest>) -> Self {
         self._flights.extend(flights);
         self
     }

@@ -13,29 +13,29 @@ use llm::{Answer, Break, Conversation, Incoming, ProviderError, Reply, Served, S
 
 use tokio::time::timeout;
 
-use crate::admission::{Auth, Guest, Guests, SeenRequest};
+use crate::admission::{AdmittedTrial, AdmittedTrials, Auth, SeenRequest};
 use crate::body::{End, Pieces};
 
 /// Maximum number of bytes read from the body of a request with an unknown token.
-const MOST_OF_A_STRANGERS: u64 = 1024 * 1024;
+const MAX_REFUSED_BODY: u64 = 1024 * 1024;
 /// Timeout for the body of a request with an unknown token. A small body arrives together with its head.
-const PATIENCE_WITH_STRANGERS: Duration = Duration::from_millis(100);
+const REFUSED_BODY_TIMEOUT: Duration = Duration::from_millis(100);
 /// Timeout for the next part of a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Answers one request.
 pub(crate) async fn answer(
     request: Request<Arriving>,
-    guests: &Guests,
+    trials: &AdmittedTrials,
     largest_body: usize,
 ) -> Result<Response<Pieces>, Infallible> {
     let (parts, body) = request.into_parts();
-    let signed_in = sign_in(&parts.headers, guests);
+    let signed_in = sign_in(&parts.headers, trials);
     // The body of an admitted request is read before the answer is sent, because a client does not read while it is
     // still writing. The body of a refused request is discarded, and only what arrives at once is read.
     let body = match &signed_in {
         Some(_) => read(body, largest_body, u64::MAX).await,
-        None => timeout(PATIENCE_WITH_STRANGERS, read(body, 0, MOST_OF_A_STRANGERS)).await.unwrap_or(Body::TooLarge),
+        None => timeout(REFUSED_BODY_TIMEOUT, read(body, 0, MAX_REFUSED_BODY)).await.unwrap_or(Body::TooLarge),
     };
     let method = parts.method.as_str();
     let path = parts.uri.path();
@@ -50,17 +50,17 @@ pub(crate) async fn answer(
     let Some(wire) = asked.or(WIRES.first().copied()) else {
         return Ok(empty(StatusCode::NOT_FOUND));
     };
-    let Some((guest, auth)) = signed_in else {
+    let Some((trial, auth)) = signed_in else {
         let mut refused = error(wire, 401, None, "the key is missing, unknown or no longer valid");
         refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         return Ok(refused);
     };
-    let number = guest.next_number();
+    let number = trial.next_number();
     let mut response = match body {
         Body::TooLarge => error(wire, 413, None, &format!("the body has more than {largest_body} bytes")),
         Body::Broken => error(wire, 400, None, "the body ended too early"),
         Body::Whole(body) => {
-            let call = Call { wire, guest: &guest, auth, headers: &parts.headers, method, path, number };
+            let call = Call { wire, trial: &trial, auth, headers: &parts.headers, method, path, number };
             if asked.is_some() { call.message(&body).await } else { call.aside(&body) }
         }
     };
@@ -87,7 +87,7 @@ fn without_upgrade() -> Response<Pieces> {
 /// A request with a valid token.
 struct Call<'a> {
     wire: &'a dyn Wire,
-    guest: &'a Arc<Guest>,
+    trial: &'a Arc<AdmittedTrial>,
     auth: Auth,
     headers: &'a HeaderMap,
     method: &'a str,
@@ -107,8 +107,8 @@ impl Call<'_> {
             }
         };
         self.saw(Some(&request), stream);
-        let flight = self.guest.flights.begin(format!("request {} on {}", self.number, self.path));
-        let Served { answer, flight: own } = self.guest.model.serve(&request).await;
+        let flight = self.trial.flights.begin(format!("request {} on {}", self.number, self.path));
+        let Served { answer, flight: own } = self.trial.model.serve(&request).await;
         let response = match answer {
             Answer::Reply(reply) if stream => events(all(self.wire.stream(&reply)), End::Whole),
             Answer::Reply(reply) => document(200, self.wire.whole(&reply).to_string()),
@@ -192,7 +192,7 @@ impl Call<'_> {
     }
 
     fn saw(&self, request: Option<&llm::Request>, stream: bool) {
-        self.guest.saw(SeenRequest {
+        self.trial.saw(SeenRequest {
             method: self.method.to_owned(),
             path: self.path.to_owned(),
             auth: self.auth,
@@ -210,13 +210,13 @@ impl Call<'_> {
 }
 
 /// Returns the trial that the request's token belongs to, and the header that carried the token.
-fn sign_in(headers: &HeaderMap, guests: &Guests) -> Option<(Arc<Guest>, Auth)> {
+fn sign_in(headers: &HeaderMap, trials: &AdmittedTrials) -> Option<(Arc<AdmittedTrial>, Auth)> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let key = text("x-api-key").and_then(|key| guests.find(key)).map(|guest| (guest, Auth::ApiKey));
+    let key = text("x-api-key").and_then(|key| trials.find(key)).map(|trial| (trial, Auth::ApiKey));
     key.or_else(|| {
         let (scheme, token) = text("authorization")?.split_once(' ')?;
         let token = scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())?;
-        guests.find(token).map(|guest| (guest, Auth::Bearer))
+        trials.find(token).map(|trial| (trial, Auth::Bearer))
     })
 }
 

@@ -7,6 +7,31 @@
 //!
 //! The gateway knows nothing about agents or scripts. The supported formats are listed in [`llm::WIRES`]. The model
 //! decides how an answer breaks on purpose ([`llm::Answer::Broken`]), and the gateway breaks it on the wire.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use llm::{BoxFuture, Model, ProviderError, Reply, Request};
+//! use trialrun_gateway::Gateway;
+//!
+//! struct Silent;
+//!
+//! impl Model for Silent {
+//!     fn respond<'a>(&'a self, _: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>> {
+//!         Box::pin(async { Ok(Reply::default()) })
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> std::io::Result<()> {
+//! let gateway = Gateway::start().await?;
+//! let admission = gateway.admit("token", Arc::new(Silent));
+//! // An agent gets the address and the token, and its requests are answered by the model.
+//! assert!(gateway.base_url().starts_with("http://127.0.0.1:"));
+//! assert!(admission.seen().is_empty());
+//! # Ok(())
+//! # }
+//! ```
 
 mod admission;
 mod body;

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::Admission;
-use crate::admission::Guests;
+use crate::admission::AdmittedTrials;
 use crate::connection::answer;
 
 /// Maximum size of a request body, in bytes; the same limit as the vendors'.
@@ -25,7 +25,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// A loopback endpoint for a run. Dropping it stops it and closes every connection.
 pub struct Gateway {
     address: SocketAddr,
-    guests: Arc<Guests>,
+    trials: Arc<AdmittedTrials>,
     listening: JoinHandle<()>,
 }
 
@@ -38,9 +38,9 @@ impl Gateway {
     async fn with(largest_body: usize, header_timeout: Duration) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let guests = Arc::new(Guests::default());
-        let listening = tokio::spawn(listen(listener, Arc::clone(&guests), largest_body, header_timeout));
-        Ok(Self { address, guests, listening })
+        let trials = Arc::new(AdmittedTrials::default());
+        let listening = tokio::spawn(listen(listener, Arc::clone(&trials), largest_body, header_timeout));
+        Ok(Self { address, trials, listening })
     }
 
     /// Returns the address to give to agents as their vendor's: `http://127.0.0.1:PORT`.
@@ -51,7 +51,7 @@ impl Gateway {
     /// Admits requests that carry `token` and answers them from `model`. If a token is admitted twice, the later
     /// admission applies.
     pub fn admit<M: Model + 'static>(&self, token: impl Into<String>, model: Arc<M>) -> Admission {
-        self.guests.admit(token.into(), model)
+        self.trials.admit(token.into(), model)
     }
 }
 
@@ -68,7 +68,7 @@ impl Drop for Gateway {
 }
 
 /// Accepts connections until the task is aborted, which also closes all connections.
-async fn listen(listener: TcpListener, guests: Arc<Guests>, largest_body: usize, header_timeout: Duration) {
+async fn listen(listener: TcpListener, trials: Arc<AdmittedTrials>, largest_body: usize, header_timeout: Duration) {
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {
@@ -84,9 +84,9 @@ async fn listen(listener: TcpListener, guests: Arc<Guests>, largest_body: usize,
         };
         // Without it small events are delayed (Nagle's algorithm). It cannot fail on an open socket.
         let _ = stream.set_nodelay(true);
-        let guests = Arc::clone(&guests);
+        let trials = Arc::clone(&trials);
         connections.spawn(async move {
-            let service = service_fn(|request| answer(request, &guests, largest_body));
+            let service = service_fn(|request| answer(request, &trials, largest_body));
             // A client that disconnects and a cut on purpose end the connection with an error that needs no handling.
             let mut builder = http1::Builder::new();
             builder.timer(TokioTimer::new()).header_read_timeout(header_timeout);

@@ -61,14 +61,14 @@ impl Allowance {
 }
 
 /// Permission for one request to be in progress; it ends when this value is dropped.
-pub(crate) struct Leave {
+pub(crate) struct Permit {
     account: Arc<Account>,
     since: Instant,
 }
 
 /// Result of a request for admission.
-enum Door {
-    Open(Leave),
+enum Admission {
+    Granted(Permit),
     Full,
     ShutUntil(Instant),
 }
@@ -94,7 +94,7 @@ impl Account {
     }
 
     /// Waits until a request may be sent.
-    pub(crate) async fn enter(self: &Arc<Self>) -> Leave {
+    pub(crate) async fn enter(self: &Arc<Self>) -> Permit {
         let _first = self.queue.lock().await;
         loop {
             let changed = self.changed.notified();
@@ -102,9 +102,9 @@ impl Account {
             // Changes from here on wake this task, so none is missed between checking and waiting.
             changed.as_mut().enable();
             match self.look() {
-                Door::Open(leave) => return leave,
-                Door::Full => changed.await,
-                Door::ShutUntil(instant) => tokio::select! {
+                Admission::Granted(permit) => return permit,
+                Admission::Full => changed.await,
+                Admission::ShutUntil(instant) => tokio::select! {
                     () = tokio::time::sleep_until(instant) => {}
                     () = changed => {}
                 },
@@ -112,23 +112,23 @@ impl Account {
         }
     }
 
-    fn look(self: &Arc<Self>) -> Door {
+    fn look(self: &Arc<Self>) -> Admission {
         let now = Instant::now();
         let mut state = self.state();
         let requests = self.requests.map(|_| Allowance::free_at(state.requests_paid, now));
         let tokens = self.tokens.map(|_| Allowance::free_at(state.tokens_paid, now));
         let shut = [state.paused_until, requests, tokens].into_iter().flatten().max();
         if let Some(until) = shut.filter(|until| *until > now) {
-            return Door::ShutUntil(until);
+            return Admission::ShutUntil(until);
         }
         if state.under_way as f64 >= state.room.floor() {
-            return Door::Full;
+            return Admission::Full;
         }
         state.under_way += 1;
         if let Some(allowance) = self.requests {
             allowance.pay(&mut state.requests_paid, 1, now);
         }
-        Door::Open(Leave { account: Arc::clone(self), since: now })
+        Admission::Granted(Permit { account: Arc::clone(self), since: now })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -136,7 +136,7 @@ impl Account {
     }
 }
 
-impl Leave {
+impl Permit {
     /// Pauses all callers because the provider asked for it.
     pub(crate) fn pause(&self, wait: Duration) {
         let now = Instant::now();
@@ -160,7 +160,7 @@ impl Leave {
     }
 }
 
-impl Drop for Leave {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.account.state().under_way -= 1;
         self.account.changed.notify_waiters();
@@ -175,7 +175,7 @@ mod tests {
         Arc::new(Account::new(policy))
     }
 
-    async fn at_once(account: &Arc<Account>) -> Option<Leave> {
+    async fn at_once(account: &Arc<Account>) -> Option<Permit> {
         tokio::time::timeout(Duration::from_millis(1), account.enter()).await.ok()
     }
 
@@ -212,25 +212,25 @@ mod tests {
         }
         let begun = Instant::now();
         tokio::time::advance(Duration::from_millis(1)).await;
-        under_way.iter().for_each(|leave| leave.pause(Duration::from_secs(20)));
+        under_way.iter().for_each(|permit| permit.pause(Duration::from_secs(20)));
         under_way.clear();
         assert!(at_once(&account).await.is_none());
         let leaves = [account.enter().await, account.enter().await, account.enter().await, account.enter().await];
         assert!(begun.elapsed() >= Duration::from_secs(20), "{:?}", begun.elapsed());
         assert!(at_once(&account).await.is_none(), "eight were refused together, so four are let through");
-        for leave in leaves {
-            leave.answered(None);
+        for permit in leaves {
+            permit.answered(None);
         }
         let mut more = Vec::new();
-        while let Some(leave) = at_once(&account).await {
-            more.push(leave);
+        while let Some(permit) = at_once(&account).await {
+            more.push(permit);
         }
         assert_eq!(more.len(), 4, "4 + 4 * about 1/4 is not yet 5");
         more.pop().unwrap().answered(None);
         drop(more);
         let mut more = Vec::new();
-        while let Some(leave) = at_once(&account).await {
-            more.push(leave);
+        while let Some(permit) = at_once(&account).await {
+            more.push(permit);
         }
         assert_eq!(more.len(), 5);
     }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use crate::{Failure, Flight, Reply, Request};
+use crate::{Failure, PendingRequest, Reply, Request};
 
 /// Boxed future, so that the trait can be used as an object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -50,7 +50,7 @@ pub struct Served {
     /// Answer to send.
     pub answer: Answer,
     /// Kept until the last byte is sent or the client has left, so that the model knows the unanswered requests.
-    pub flight: Option<Flight>,
+    pub flight: Option<PendingRequest>,
 }
 
 /// Kind of answer to send.
@@ -151,7 +151,7 @@ impl ProviderError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Http { status, .. } => matches!(status, 408 | 409 | 429 | 500..=599),
-            Self::Failed(failure) => failure.trouble.is_transient(),
+            Self::Failed(failure) => failure.kind.is_transient(),
             Self::Reported { .. } | Self::Cut | Self::Malformed => true,
             Self::Exhausted { .. } | Self::Unscripted { .. } => false,
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::wire::Told;
+use crate::wire::ReportedError;
 
 /// Maximum number of characters of a provider's message that is repeated.
 const LONGEST: usize = 600;
@@ -12,13 +12,13 @@ const LONGEST: usize = 600;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// Kind of failure.
-    pub trouble: Trouble,
+    pub kind: FailureKind,
     /// Request and address, such as `POST https://host/v1/responses for gpt-5`.
     pub sent: String,
     /// HTTP status, if there was a response.
     pub status: Option<u16>,
     /// Vendor's error code.
-    pub kind: Option<String>,
+    pub code: Option<String>,
     /// Message of the vendor or of the connection.
     pub message: String,
     /// Wait that the vendor asks for.
@@ -29,7 +29,7 @@ pub struct Failure {
 
 /// Kind of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum FailureKind {
     /// The key is missing, wrong, or not allowed to do this.
     Auth,
     /// The account has no money or no quota left.
@@ -64,13 +64,13 @@ pub enum Trouble {
     WebPage,
 }
 
-impl Trouble {
+impl FailureKind {
     /// Returns a description in words.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Auth => "the key was not accepted",
             Self::Billing => "the account has no money or quota left",
-            Self::NotFound => "there is no such model or address",
+            Self::NotFound => "the model or the address does not exist",
             Self::RateLimit => "the rate limit is reached",
             Self::Overloaded => "the provider is overloaded",
             Self::ContextTooLong => "the conversation is too long for the model",
@@ -78,12 +78,12 @@ impl Trouble {
             Self::BadRequest => "the provider refused the request",
             Self::Server => "the provider failed",
             Self::Unreachable => "the provider cannot be reached",
-            Self::Silent => "the provider did not begin to answer in time",
+            Self::Silent => "the provider did not start to answer in time",
             Self::TimedOut => "the provider did not answer in time",
             Self::Cut => "the connection closed in the middle of the answer",
             Self::Unreadable => "the answer is not in the vendor's format",
             Self::TooLarge => "the answer is too large",
-            Self::WebPage => "a web page answers there, not an API; is the base URL right?",
+            Self::WebPage => "the address returned a web page, not an API response; check the base URL",
         }
     }
 
@@ -102,12 +102,6 @@ impl Trouble {
         )
     }
 
-    /// Returns `true` if the failure is transient, except for a silent provider, for requests that give up on
-    /// silence.
-    pub(crate) fn is_transient_and_not_silence(self) -> bool {
-        self.is_transient() && self != Self::Silent
-    }
-
     /// Returns `true` if other requests would fail as well because the key, the address or the account is at fault.
     pub fn is_lasting(self) -> bool {
         matches!(self, Self::Auth | Self::Billing | Self::NotFound | Self::WebPage)
@@ -119,21 +113,21 @@ impl Trouble {
     }
 
     /// Determines the kind from the status and the vendor's error.
-    pub(crate) fn of(status: Option<u16>, told: &Told) -> Self {
-        let message = told.message.to_ascii_lowercase();
-        let kinds: Vec<String> = told.kinds.iter().map(|kind| kind.to_ascii_lowercase()).collect();
+    pub(crate) fn of(status: Option<u16>, error: &ReportedError) -> Self {
+        let message = error.message.to_ascii_lowercase();
+        let codes: Vec<String> = error.codes.iter().map(|code| code.to_ascii_lowercase()).collect();
         // Vendors use some of these phrases in errors of every status; they are reliable only in rejections of a
         // request.
         let is_refusal = status.is_none_or(|status| matches!(status, 400 | 403 | 413 | 422 | 429));
-        let by_word = BY_WORD.iter().find(|(trouble, words, phrases)| {
+        let by_word = BY_WORD.iter().find(|(kind, words, phrases)| {
             // The most general codes are only for errors within a stream, which have no status.
-            let is_vague = matches!(trouble, Self::Server | Self::BadRequest);
-            let is_word = words.iter().any(|word| kinds.iter().any(|kind| kind == word));
+            let is_vague = matches!(kind, Self::Server | Self::BadRequest);
+            let is_word = words.iter().any(|word| codes.iter().any(|code| code == word));
             let is_phrase = is_refusal && phrases.iter().any(|phrase| message.contains(phrase));
             (is_word && (status.is_none() || !is_vague)) || is_phrase
         });
-        if let Some((trouble, ..)) = by_word {
-            return *trouble;
+        if let Some((kind, ..)) = by_word {
+            return *kind;
         }
         match status {
             Some(401 | 403 | 407) => Self::Auth,
@@ -151,43 +145,35 @@ impl Trouble {
 
 /// Codes and phrases of vendors that determine the kind independently of the status. Phrases are for errors without a
 /// code.
-const BY_WORD: &[(Trouble, &[&str], &[&str])] = &[
+const BY_WORD: &[(FailureKind, &[&str], &[&str])] = &[
     (
-        Trouble::ContextTooLong,
+        FailureKind::ContextTooLong,
         &["context_length_exceeded", "request_too_large", "exceed_context_size_error"],
         &["prompt is too long", "maximum context length", "context window", "exceed context limit", "context size"],
     ),
     (
-        Trouble::ContentFilter,
+        FailureKind::ContentFilter,
         &["content_filter", "content_policy_violation", "responsibleaipolicyviolation", "invalid_prompt"],
         &["content filtering policy", "content management policy", "violating our usage policy"],
     ),
     (
-        Trouble::Billing,
+        FailureKind::Billing,
         &["insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"],
         &["credit balance is too low", "exceeded your current quota"],
     ),
-    (Trouble::Auth, &["invalid_api_key", "authentication_error", "permission_error", "unauthorized"], &[]),
-    (Trouble::NotFound, &["model_not_found", "not_found_error", "deploymentnotfound"], &[]),
-    (Trouble::RateLimit, &["rate_limit_exceeded", "rate_limit_error"], &[]),
-    (Trouble::Overloaded, &["overloaded_error", "server_is_overloaded", "server_overloaded", "slow_down"], &[]),
-    (Trouble::TimedOut, &["timeout_error"], &[]),
-    (Trouble::Server, &["api_error", "server_error", "internal_server_error"], &[]),
-    (Trouble::BadRequest, &["invalid_request_error"], &[]),
+    (FailureKind::Auth, &["invalid_api_key", "authentication_error", "permission_error", "unauthorized"], &[]),
+    (FailureKind::NotFound, &["model_not_found", "not_found_error", "deploymentnotfound"], &[]),
+    (FailureKind::RateLimit, &["rate_limit_exceeded", "rate_limit_error"], &[]),
+    (FailureKind::Overloaded, &["overloaded_error", "server_is_overloaded", "server_overloaded", "slow_down"], &[]),
+    (FailureKind::TimedOut, &["timeout_error"], &[]),
+    (FailureKind::Server, &["api_error", "server_error", "internal_server_error"], &[]),
+    (FailureKind::BadRequest, &["invalid_request_error"], &[]),
 ];
 
 impl Failure {
     /// Creates a failure without further details.
-    pub fn new(trouble: Trouble, sent: impl Into<String>) -> Self {
-        Self {
-            trouble,
-            sent: sent.into(),
-            status: None,
-            kind: None,
-            message: String::new(),
-            retry_after: None,
-            tries: 1,
-        }
+    pub fn new(kind: FailureKind, sent: impl Into<String>) -> Self {
+        Self { kind, sent: sent.into(), status: None, code: None, message: String::new(), retry_after: None, tries: 1 }
     }
 
     pub(crate) fn saying(mut self, message: &str) -> Self {
@@ -196,19 +182,19 @@ impl Failure {
     }
 
     /// Creates the failure for an error that a provider reports with `status`, or in the middle of its response.
-    pub(crate) fn told(status: Option<u16>, told: &Told, sent: &str) -> Self {
-        let kind = told.kinds.first().cloned();
-        Self { status, kind, ..Self::new(Trouble::of(status, told), sent) }.saying(&told.message)
+    pub(crate) fn reported(status: Option<u16>, error: &ReportedError, sent: &str) -> Self {
+        let code = error.codes.first().cloned();
+        Self { status, code, ..Self::new(FailureKind::of(status, error), sent) }.saying(&error.message)
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.trouble.describe())?;
-        match (self.status, &self.kind) {
-            (Some(status), Some(kind)) => write!(f, " (HTTP {status}, {kind})")?,
+        f.write_str(self.kind.describe())?;
+        match (self.status, &self.code) {
+            (Some(status), Some(code)) => write!(f, " (HTTP {status}, {code})")?,
             (Some(status), None) => write!(f, " (HTTP {status})")?,
-            (None, Some(kind)) => write!(f, " ({kind})")?,
+            (None, Some(code)) => write!(f, " ({code})")?,
             (None, None) => {}
         }
         if !self.message.is_empty() {
@@ -231,15 +217,15 @@ pub(crate) fn clipped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn trouble(status: Option<u16>, kind: &str, message: &str) -> Trouble {
-        let kinds = Some(kind.to_owned()).filter(|kind| !kind.is_empty()).into_iter().collect();
-        Trouble::of(status, &Told { kinds, message: message.into() })
+    fn kind(status: Option<u16>, code: &str, message: &str) -> FailureKind {
+        let codes = Some(code.to_owned()).filter(|code| !code.is_empty()).into_iter().collect();
+        FailureKind::of(status, &ReportedError { codes, message: message.into() })
     }
 
     #[test]
     fn vendors_errors_are_told_apart() {
-        use Trouble::*;
-        for (status, kind, message, expected) in [
+        use FailureKind::*;
+        for (status, code, message, expected) in [
             (401, "invalid_api_key", "Incorrect API key provided", Auth),
             (401, "", "", Auth),
             (403, "permission_error", "", Auth),
@@ -264,16 +250,16 @@ mod tests {
             (529, "server_error", "", Overloaded),
             (404, "invalid_request_error", "", NotFound),
         ] {
-            assert_eq!(trouble(Some(status), kind, message), expected, "{status} {kind} {message}");
+            assert_eq!(kind(Some(status), code, message), expected, "{status} {code} {message}");
         }
-        assert_eq!(trouble(None, "rate_limit_exceeded", ""), RateLimit);
-        assert_eq!(trouble(None, "", "llama runner process has terminated"), Server);
+        assert_eq!(kind(None, "rate_limit_exceeded", ""), RateLimit);
+        assert_eq!(kind(None, "", "llama runner process has terminated"), Server);
     }
 
     #[test]
     fn a_failure_says_what_was_sent_and_how_often() {
-        let told = Told { kinds: vec!["overloaded_error".into()], message: "Over\nloaded".into() };
-        let mut failure = Failure::told(Some(529), &told, "POST http://x/v1/messages for m");
+        let told = ReportedError { codes: vec!["overloaded_error".into()], message: "Over\nloaded".into() };
+        let mut failure = Failure::reported(Some(529), &told, "POST http://x/v1/messages for m");
         failure.tries = 5;
         assert_eq!(
             failure.to_string(),

@@ -8,18 +8,38 @@
 //! account share its limits. This crate does not read the environment or files and does not know agents: keys,
 //! scripts and price lists are passed in by the caller. A key never appears in an error, a reply or the output of
 //! `Debug`.
+//!
+//! ```
+//! use model::{Diagnostic, Node, Source};
+//! use serde_json::json;
+//! use trialrun_llm::{Conversation, Message, Model, Opened, Providers, Request, Role, ScriptContext};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let hello = json!({"steps": [{"text": "Hello."}]});
+//! let read = |path: &str| Ok::<_, Vec<Diagnostic>>(Node::from_json(&hello, &Source::new(path, "")));
+//! let Opened::Script(script) = Providers::default().open("scripted:hello.yaml", None, &read)? else {
+//!     panic!("the provider is not a script")
+//! };
+//! let messages = vec![Message::text(Role::User, "Hi.")];
+//! let request = Request { messages, conversation: Conversation::main(), ..Request::default() };
+//! let reply = script.play(ScriptContext::default()).respond(&request).await?;
+//! assert_eq!(reply.text(), "Hello.");
+//! # Ok(())
+//! # }
+//! ```
 
 mod account;
 mod answer;
 mod credentials;
 pub mod event_stream;
 mod failure;
-mod flight;
 mod frames;
 mod list_prices;
 mod message;
 mod network;
 mod opening;
+mod pending_request;
 mod policy;
 mod price;
 mod provider;
@@ -34,19 +54,19 @@ pub mod wire;
 
 pub use answer::{Answer, BoxFuture, Break, Model, ProviderError, Served};
 pub use credentials::Credentials;
-pub use failure::{Failure, Trouble};
-pub use flight::{Flight, Flights, Waiting};
+pub use failure::{Failure, FailureKind};
 pub use list_prices::{ListPrices, slug_candidates};
 pub use message::{Block, Message, Role};
 pub use network::{Proxies, error_chain};
 pub use opening::{OpenError, Opened, ReadDocument};
+pub use pending_request::{PendingRequest, PendingRequests, Waiting};
 pub use policy::{Policy, Timeouts};
 pub use price::{Price, PriceList, Prices, price_lists};
 pub use provider::{PROVIDERS, Provider, provider_of};
 pub use providers::Providers;
 pub use remote::Documents;
 pub use reply::{Reply, StopReason};
-pub use request::{Conversation, Part, Request, ResponseSchema, ToolSpec};
+pub use request::{Conversation, ConversationRole, Request, ResponseSchema, ToolSpec};
 pub use schema::{InSchema, NoAnswer, in_schema, json_of};
-pub use scripted::{FaultKind, Playback, Problem, ProblemKind, Script, ServedFault, Stage};
+pub use scripted::{Playback, Problem, Script, ScriptContext, ServedFault};
 pub use wire::{Incoming, Rejection, SseEvent, SseStream, WIRES, Wire};

@@ -53,7 +53,7 @@ pub enum OpenError {
         near: Option<&'static str>,
     },
     /// The argument is missing.
-    #[error("`{provider}` needs to know more: write `{provider}:{argument}`")]
+    #[error("`{provider}` needs an argument: write `{provider}:{argument}`")]
     NoArgument {
         /// Name of the provider.
         provider: &'static str,
@@ -69,7 +69,7 @@ pub enum OpenError {
         variables: Vec<&'static str>,
     },
     /// The key contains characters that cannot be sent.
-    #[error("the key in {variable} has characters that no key has, such as a line break")]
+    #[error("the key in {variable} contains invalid characters, such as a line break")]
     BadKey {
         /// Variable that holds it.
         variable: &'static str,
@@ -91,7 +91,7 @@ pub enum OpenError {
         because: String,
     },
     /// The HTTP client could not be created.
-    #[error("no client for HTTP can be made: {because}")]
+    #[error("cannot create an HTTP client: {because}")]
     NoClient {
         /// Description of the problem.
         because: String,

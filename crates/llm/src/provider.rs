@@ -134,7 +134,7 @@ mod tests {
              openrouter, ollama, compatible, scripted; did you mean `scripted`?"
         );
         let alone = named("scripted").map(|_| ()).unwrap_err().to_string();
-        assert_eq!(alone, "`scripted` needs to know more: write `scripted:FILE`");
+        assert_eq!(alone, "`scripted` needs an argument: write `scripted:FILE`");
     }
 
     #[test]

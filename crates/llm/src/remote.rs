@@ -19,7 +19,7 @@ pub(crate) use self::vendor::{Key, Sign, Vendor};
 use crate::account::Account;
 use crate::answer::{BoxFuture, Model, ProviderError};
 use crate::providers::DatedPrices;
-use crate::{Block, Failure, Flights, Policy, Price, Reply, Request, Trouble};
+use crate::{Block, Failure, FailureKind, PendingRequests, Policy, Price, Reply, Request};
 
 /// Model on the network, as seen by one trial. Its account is shared.
 pub(crate) struct Remote {
@@ -30,7 +30,7 @@ pub(crate) struct Remote {
     policy: Policy,
     price: Option<Price>,
     dated_prices: DatedPrices,
-    flights: Flights,
+    flights: PendingRequests,
     state: Mutex<State>,
     stirred: Notify,
 }
@@ -68,8 +68,10 @@ impl Model for Remote {
 impl Remote {
     /// Retries until there is a response, or further tries cannot succeed.
     async fn persist(&self, request: &Request) -> Result<Reply, Failure> {
-        let again =
-            if request.gives_up_on_silence { Trouble::is_transient_and_not_silence } else { Trouble::is_transient };
+        let again: fn(FailureKind) -> bool = match request.gives_up_on_silence {
+            true => |kind| kind.is_transient() && kind != FailureKind::Silent,
+            false => FailureKind::is_transient,
+        };
         let persistence = Persistence { account: &self.account, policy: &self.policy, again };
         let attempt = || self.exchange.run(request, &self.policy, &self.flights);
         let tell = |step| {
@@ -118,5 +120,5 @@ impl Remote {
 
 /// Creates the failure for a response that does not describe its own problem.
 fn unreadable(sent: &str, what: &str) -> Failure {
-    Failure::new(Trouble::Unreadable, sent).saying(what)
+    Failure::new(FailureKind::Unreadable, sent).saying(what)
 }

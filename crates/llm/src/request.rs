@@ -117,7 +117,7 @@ pub struct ToolSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Conversation {
     /// Role of the conversation.
-    pub part: Part,
+    pub role: ConversationRole,
     /// Id of the sub-agent, if the agent sends one.
     pub agent: Option<String>,
     /// Id of the session, if the agent sends one.
@@ -127,18 +127,18 @@ pub struct Conversation {
 impl Conversation {
     /// Creates the agent's own conversation with its user.
     pub fn main() -> Self {
-        Self { part: Part::Main, ..Self::default() }
+        Self { role: ConversationRole::Main, ..Self::default() }
     }
 
     /// Creates a sub-agent's conversation.
     pub fn subagent(id: Option<String>) -> Self {
-        Self { part: Part::Subagent, agent: id, session: None }
+        Self { role: ConversationRole::Subagent, agent: id, session: None }
     }
 }
 
 /// Role of a conversation in the agent's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Part {
+pub enum ConversationRole {
     /// Agent's own conversation with its user.
     Main,
     /// Conversation of a sub-agent.

@@ -3,7 +3,7 @@
 use model::Tokens;
 use serde_json::{Map, Value};
 
-use crate::{Message, Model, ProviderError, Reply, Request, Role, StopReason, Trouble};
+use crate::{FailureKind, Message, Model, ProviderError, Reply, Request, Role, StopReason};
 
 /// Result of a request for JSON.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub enum NoAnswer {
     #[error("the answer reached the limit of its tokens before it was complete")]
     TooLong,
     /// The reply is not JSON, or does not have the required structure, even after one retry.
-    #[error("the answer is not as it was asked for: {0}")]
+    #[error("the answer does not have the requested form: {0}")]
     Invalid(String),
 }
 
@@ -107,7 +107,7 @@ fn lacks_means(error: &ProviderError) -> bool {
     let ProviderError::Failed(failure) = error else { return false };
     let message = failure.message.to_ascii_lowercase();
     let words = ["response_format", "json_schema", "schema", "tool_choice", "text.format", "structured", "grammar"];
-    failure.trouble == Trouble::BadRequest && words.iter().any(|word| message.contains(word))
+    failure.kind == FailureKind::BadRequest && words.iter().any(|word| message.contains(word))
 }
 
 /// Returns the request with the schema in words, and with the problem of the previous reply.
@@ -234,14 +234,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_provider_without_the_means_is_asked_in_words() {
-        let failure = |trouble, message: &str| {
-            let failure = Failure { trouble, message: message.into(), ..Failure::new(trouble, "") };
+        let failure = |kind, message: &str| {
+            let failure = Failure { kind, message: message.into(), ..Failure::new(kind, "") };
             Err(ProviderError::Failed(Box::new(failure)))
         };
-        let refused = failure(Trouble::BadRequest, "response_format is not supported");
+        let refused = failure(FailureKind::BadRequest, "response_format is not supported");
         let (done, asked_for) = asked(vec![refused, says("{\"ok\": true}")]).await;
         assert_eq!((done.value, asked_for.len()), (Ok(json!({"ok": true})), 2));
-        let (done, asked_for) = asked(vec![failure(Trouble::Auth, "schema")]).await;
+        let (done, asked_for) = asked(vec![failure(FailureKind::Auth, "schema")]).await;
         assert!(matches!(done.value, Err(NoAnswer::Provider(_))));
         assert_eq!(asked_for.len(), 1);
     }

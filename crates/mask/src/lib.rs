@@ -3,13 +3,23 @@
 //! Grading sees the original text. The runner masks each event before it is sent, so no log, report or record contains
 //! a secret, including findings. Data that leaves in another way is masked there: the input of user commands, the
 //! prompts of judges and played users, messages about files, and `config`.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//!
+//! let env = BTreeMap::from([("API_KEY".to_owned(), "correct-horse".to_owned())]);
+//! let mask = trialrun_mask::Mask::of(&env);
+//! assert_eq!(mask.text("the key is correct-horse"), "the key is [masked]");
+//! assert_eq!(mask.text("the key is correct-…"), "the key is [masked]…");
+//! ```
 
 mod cut;
+mod events;
 mod key_block;
 mod pieces;
 pub mod secret;
 mod shape;
-mod told;
+
 mod view;
 
 use std::borrow::Cow;
@@ -21,9 +31,9 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use self::cut::Parts;
+use self::events::Pass;
 pub use self::key_block::KeyBlocks;
 pub use self::secret::Secrets;
-use self::told::Pass;
 use self::view::layers;
 use self::view::{MOST_LAYERS, View};
 

@@ -27,12 +27,12 @@ struct Piece {
 
 /// Bytes that an escape stands for, at most four.
 #[derive(Default)]
-struct Meant {
+struct Decoded {
     bytes: [u8; 4],
     len: usize,
 }
 
-impl Meant {
+impl Decoded {
     fn byte(byte: u8) -> Self {
         Self { bytes: [byte, 0, 0, 0], len: 1 }
     }
@@ -115,27 +115,29 @@ fn may_begin(byte: u8) -> bool {
 }
 
 /// Decodes the escape that `text` begins with. Returns its length and the bytes it stands for.
-fn escape(text: &[u8]) -> Option<(usize, Meant)> {
+fn escape(text: &[u8]) -> Option<(usize, Decoded)> {
     match text {
         [b'\\', rest @ ..] => backslash(rest).map(|(taken, meant)| (taken + 1, meant)),
-        [b'%', high, low, ..] => Some((3, Meant::byte(hex(*high)? << 4 | hex(*low)?))),
+        [b'%', high, low, ..] => Some((3, Decoded::byte(hex(*high)? << 4 | hex(*low)?))),
         [b'&', rest @ ..] => entity(rest).map(|(taken, meant)| (taken + 1, meant)),
-        [0x1b, rest @ ..] => Some((1 + control_sequence(rest), Meant::default())),
+        [0x1b, rest @ ..] => Some((1 + control_sequence(rest), Decoded::default())),
         // The same control sequence introducer as one character.
-        [0xc2, 0x9b, rest @ ..] => Some((2 + parameters(rest), Meant::default())),
+        [0xc2, 0x9b, rest @ ..] => Some((2 + parameters(rest), Decoded::default())),
         // Characters without width: soft hyphens, joiners and the byte order mark.
-        [0xc2, 0xad, ..] => Some((2, Meant::default())),
-        [0xe2, 0x80, 0x8b..=0x8f, ..] | [0xe2, 0x81, 0xa0, ..] | [0xef, 0xbb, 0xbf, ..] => Some((3, Meant::default())),
+        [0xc2, 0xad, ..] => Some((2, Decoded::default())),
+        [0xe2, 0x80, 0x8b..=0x8f, ..] | [0xe2, 0x81, 0xa0, ..] | [0xef, 0xbb, 0xbf, ..] => {
+            Some((3, Decoded::default()))
+        }
         // Control characters without a visible form; UTF-16 text has one beside each letter.
-        [0x00..=0x08 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f, ..] => Some((1, Meant::default())),
+        [0x00..=0x08 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f, ..] => Some((1, Decoded::default())),
         _ => None,
     }
 }
 
 /// Decodes the text after a backslash in JSON, programs and shells.
-fn backslash(rest: &[u8]) -> Option<(usize, Meant)> {
+fn backslash(rest: &[u8]) -> Option<(usize, Decoded)> {
     let (first, after) = rest.split_first()?;
-    let plain = |byte: u8| Some((1, Meant::byte(byte)));
+    let plain = |byte: u8| Some((1, Decoded::byte(byte)));
     match first {
         b'n' => plain(b'\n'),
         b't' => plain(b'\t'),
@@ -143,12 +145,12 @@ fn backslash(rest: &[u8]) -> Option<(usize, Meant)> {
         b'b' => plain(0x08),
         b'f' => plain(0x0c),
         b'e' => plain(0x1b),
-        b'x' => Some((3, Meant::letter(char::from_u32(number(after.get(..2)?, 16)?)?))),
-        b'u' => unicode(after).map(|(taken, letter)| (taken + 1, Meant::letter(letter))),
-        b'U' => Some((9, Meant::letter(char::from_u32(number(after.get(..8)?, 16)?)?))),
+        b'x' => Some((3, Decoded::letter(char::from_u32(number(after.get(..2)?, 16)?)?))),
+        b'u' => unicode(after).map(|(taken, letter)| (taken + 1, Decoded::letter(letter))),
+        b'U' => Some((9, Decoded::letter(char::from_u32(number(after.get(..8)?, 16)?)?))),
         b'0'..=b'3' => match after.get(..2).and_then(|digits| number(digits, 8)) {
-            Some(low) => Some((3, Meant::letter(char::from_u32(u32::from(first - b'0') * 64 + low)?))),
-            None => (*first == b'0').then_some((1, Meant::byte(0))),
+            Some(low) => Some((3, Decoded::letter(char::from_u32(u32::from(first - b'0') * 64 + low)?))),
+            None => (*first == b'0').then_some((1, Decoded::byte(0))),
         },
         byte if byte.is_ascii_punctuation() => plain(*byte),
         _ => None,
@@ -171,7 +173,7 @@ fn unicode(after: &[u8]) -> Option<(usize, char)> {
 }
 
 /// Decodes the text after an ampersand in HTML and XML.
-fn entity(rest: &[u8]) -> Option<(usize, Meant)> {
+fn entity(rest: &[u8]) -> Option<(usize, Decoded)> {
     const NAMES: [(&[u8], u8); 5] = [(b"amp", b'&'), (b"lt", b'<'), (b"gt", b'>'), (b"quot", b'"'), (b"apos", b'\'')];
     let end = rest.iter().take(9).position(|byte| *byte == b';')?;
     let name = &rest[..end];
@@ -180,7 +182,7 @@ fn entity(rest: &[u8]) -> Option<(usize, Meant)> {
         [b'#', digits @ ..] => char::from_u32(number(digits, 10)?)?,
         _ => char::from(NAMES.iter().find(|(known, _)| *known == name)?.1),
     };
-    Some((end + 1, Meant::letter(letter)))
+    Some((end + 1, Decoded::letter(letter)))
 }
 
 /// Length of a terminal's control sequence after the escape character.

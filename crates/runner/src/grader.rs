@@ -99,7 +99,7 @@ pub(crate) fn grade_here(checks: &[Check], evidence: &Evidence) -> Result<Vec<Fi
 
 /// Returns an undecided finding for each of `checks`, whose grading did not end.
 fn undecided(checks: &[Check], after: Duration) -> Vec<Finding> {
-    let because = format!("judging did not come to an end within {} s", after.as_secs());
+    let because = format!("grading did not finish within {} s", after.as_secs());
     let finding =
         |check: &Check| Finding::undecided(check.id(), check.kind(), check.weight(), Some(check.source()), &because);
     checks.iter().map(finding).collect()

@@ -3,6 +3,30 @@
 //! A run is planned from suites and settings ([`plan`]), then run ([`run`]). Each trial goes through the same five
 //! steps: provision, act, collect, grade, close. The only output is the stream of [`model::Event`]s through the event
 //! bus; this crate knows no file format, no store and no report.
+//!
+//! ```
+//! use std::path::Path;
+//! use std::sync::Arc;
+//!
+//! use model::{Case, Excerpt, Suite, UserMessage};
+//! use trialrun_runner::{PlanRequest, Selection, Settings, plan};
+//!
+//! let mut case = Case::new("greeting", Excerpt::of_file("chat.yaml"));
+//! case.messages = vec![UserMessage::text("Hello.")];
+//! let suite = Suite { name: "chat".into(), path: "chat.yaml".into(), format: "scenario", cases: vec![Arc::new(case)] };
+//! let mut settings = Settings::default();
+//! settings.arms.agents = vec!["fake".to_owned()];
+//! let (plan, problems) = plan(&PlanRequest {
+//!     suites: &[suite],
+//!     settings: &settings,
+//!     selection: &Selection::default(),
+//!     cwd: Path::new("/"),
+//!     read_script: Arc::new(|_| Err(Vec::new())),
+//!     modules: script::Library::new(),
+//! });
+//! assert!(problems.iter().all(|problem| !problem.is_error()), "{problems:?}");
+//! assert_eq!(plan.trials[0].id.to_string(), "chat::greeting@fake#1");
+//! ```
 
 mod code;
 mod control;

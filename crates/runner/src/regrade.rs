@@ -38,7 +38,7 @@ pub(crate) async fn grade_again(
     let mut evidence = match read.map_err(|error| error.to_string()).and_then(|read| read) {
         Ok(evidence) => evidence,
         Err(because) => {
-            let because = format!("what is recorded of it cannot be read: {because}");
+            let because = format!("its record cannot be read: {because}");
             return kept::broken(old, Fault::Environment, &because);
         }
     };

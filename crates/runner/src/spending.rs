@@ -28,12 +28,12 @@ impl Spending {
         if let Some(most) = settings.limits.max_run_cost
             && sum > most
         {
-            self.ceased.get_or_init(|| format!("the run had cost {sum:.4} USD, of {most} USD that it may cost"));
+            self.ceased.get_or_init(|| format!("the run cost {sum:.4} USD, which is over its limit of {most} USD"));
         }
         if settings.limits.on_budget == OnBudget::Stop
             && let Some(budget) = unkept(record, settings.limits.max_duration_from)
         {
-            self.ceased.get_or_init(|| format!("`{}` had not kept its budget: {budget}", record.id));
+            self.ceased.get_or_init(|| format!("`{}` exceeded its budget: {budget}", record.id));
         }
     }
 

@@ -113,7 +113,7 @@ impl Git<'_> {
         let output = run(command, self.timeout, MAX_OUTPUT).await;
         let output = output.map_err(|error| failed(format!("cannot start a supervisor for git: {error}")))?;
         if output.timed_out {
-            return Err(failed(format!("cloning was ended after {:?} (setup_timeout)", self.timeout)));
+            return Err(failed(format!("cloning did not finish within {:?} (setup_timeout)", self.timeout)));
         }
         if output.status.success() {
             return Ok(());
@@ -167,7 +167,7 @@ impl Git<'_> {
         let output = run(command, self.timeout, MAX_OUTPUT).await;
         let output = output.map_err(|error| failed(format!("cannot start a supervisor for git: {error}")))?;
         if output.timed_out {
-            return Err(failed(format!("git was ended after {:?} (setup_timeout)", self.timeout)));
+            return Err(failed(format!("git did not finish within {:?} (setup_timeout)", self.timeout)));
         }
         if output.status.success() {
             return Ok(output.stdout);
@@ -175,7 +175,7 @@ impl Git<'_> {
         let what = output.stdout.text();
         let what = what.lines().last().unwrap_or("");
         Err(failed(match output.status.code() {
-            Some(127) => "`git_init` needs git, and there is none on the PATH".to_owned(),
+            Some(127) => "`git_init` needs git, which is not on the PATH".to_owned(),
             _ => format!("git {what} failed: {}", output.stderr.text().trim()),
         }))
     }

@@ -1,5 +1,35 @@
 //! Sandboxes: the directories where agents work, and the processes in them. Each kind has its own file and a line in
 //! [`SANDBOXES`].
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use trialrun_sandbox::supervise::Supervisor;
+//! use trialrun_sandbox::{Host, Request, SandboxFactory};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let supervisor = Supervisor::new("/usr/bin/trialrun")?;
+//! let host = Host { env: BTreeMap::new(), home: None, temp: std::env::temp_dir(), supervisor };
+//! let request = Request {
+//!     fixtures: Arc::default(),
+//!     skill: None,
+//!     watch_repository: false,
+//!     source_repo: None,
+//!     lent: Vec::new(),
+//!     setup_timeout: Duration::from_secs(60),
+//!     keep: false,
+//! };
+//! let sandbox = SandboxFactory::open("local", &host)?.make(request).await?;
+//! std::fs::write(sandbox.work().join("hello.txt"), "Hello.")?;
+//! let collected = sandbox.collect().await?;
+//! assert_eq!(collected.files_changed[0].path, "hello.txt");
+//! sandbox.close().await?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod blocking;
 mod breakage;

@@ -482,7 +482,7 @@ fn beside(base: &Path) -> Result<Vec<String>, SandboxError> {
 
 fn check(command: &str, output: &Output, timeout: Duration, source: Option<&Excerpt>) -> Result<(), SandboxError> {
     let how = if output.timed_out {
-        format!("was ended after {} s (setup_timeout)", timeout.as_secs_f64())
+        format!("did not finish within {} s (setup_timeout)", timeout.as_secs_f64())
     } else {
         match output.status.code() {
             Some(0) => return Ok(()),

@@ -193,7 +193,7 @@ impl Watch<'_> {
             // A folder cannot have review requests, so the list is known to be empty.
             None if is_folder(url) => remote.review_requests = Some(Vec::new()),
             None => {
-                let because = "it is not at GitHub or GitLab, and no other service can be asked";
+                let because = "only GitHub and GitLab are supported";
                 remote.unknown.push(format!("review requests of `{name}`: {because}"));
             }
         }

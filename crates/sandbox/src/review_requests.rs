@@ -74,8 +74,7 @@ impl Reviews<'_> {
                 _ => format!("`{program}` failed: {said}"),
             });
         }
-        read(forge.kind, &output.stdout.text())
-            .ok_or_else(|| format!("`{program}` answered with something else than a list"))
+        read(forge.kind, &output.stdout.text()).ok_or_else(|| format!("`{program}` did not return a list"))
     }
 }
 

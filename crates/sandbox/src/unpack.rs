@@ -70,14 +70,14 @@ pub(super) fn unpack(from: &Path, items: &[Item], to: &Path) -> io::Result<()> {
 struct Copier<'a> {
     from: &'a Path,
     to: &'a Path,
-    place: Option<Place>,
+    place: Option<Directories>,
     buffer: Vec<u8>,
     /// Modes that files get exactly when they are created with them, because the umask does not change them.
     exact: Vec<u32>,
 }
 
 /// Directory of the last copied file, in the template and in the copy.
-struct Place {
+struct Directories {
     path: PathBuf,
     from: OwnedFd,
     to: OwnedFd,
@@ -98,7 +98,7 @@ impl Copier<'_> {
 
     fn file(&mut self, path: &Path, mode: u32, size: u64, content: Option<&[u8]>) -> io::Result<()> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let Place { from, to, .. } = self.place(path.parent().unwrap_or(Path::new("")))?;
+        let Directories { from, to, .. } = self.place(path.parent().unwrap_or(Path::new("")))?;
         let new = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
         let mut copy = File::from(openat(to, name, new, Mode::from_bits_truncate(mode as mode_t))?);
         if let Some(content) = content.filter(|_| !may_share_blocks()) {
@@ -130,12 +130,12 @@ impl Copier<'_> {
         io::copy(source, copy).map(drop)
     }
 
-    fn place(&mut self, path: &Path) -> io::Result<&Place> {
+    fn place(&mut self, path: &Path) -> io::Result<&Directories> {
         let place = match self.place.take() {
             Some(place) if place.path == path => place,
             _ => {
                 let [from, to] = [self.from, self.to].map(|root| open(&root.join(path), AS_PLACE, Mode::empty()));
-                Place { path: path.to_owned(), from: from?, to: to? }
+                Directories { path: path.to_owned(), from: from?, to: to? }
             }
         };
         Ok(self.place.insert(place))

@@ -191,7 +191,7 @@ export default scenario('loops', { timeout: 500 }, async ({ agent }) => {
 });
 ",
         comes_to: &[("loops", "broken")],
-        told: &["stopped after 0.5 s", "it was still at work"],
+        told: &["stopped after 0.5 s", "it was still running"],
     },
     Odd {
         name: "bomb",

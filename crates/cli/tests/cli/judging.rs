@@ -134,7 +134,7 @@ fn a_judge_that_cannot_be_had_stops_the_run_before_it_begins() {
     let project = project(&[]);
     for (arguments, wrong) in [
         (&["--judge", "opnai:gpt-5"][..], "did you mean `openai`"),
-        (&["--judge", "openai"], "needs to know more"),
+        (&["--judge", "openai"], "needs an argument"),
         (&["--judge", "scripted:gone.yaml"], "gone.yaml"),
         (&["--judge-base-url", "http://127.0.0.1:1"], "the judge has an address but no model"),
         (&["--judge", "ollama:m", "--judge-base-url", "ftp://x"], "http://"),

@@ -184,11 +184,11 @@ fn what_nobody_looked_at_is_undecided_and_says_why() {
         [
             (
                 "undecided",
-                "cannot look at `b.txt`: nobody looked at it when the trial ran, and what files there were is not recorded"
+                "cannot look at `b.txt`: it was not examined during the trial, and the list of files is not recorded"
             ),
             (
                 "undecided",
-                "\"true\" could not be run: it was not run when the trial ran, and what it would have run in is gone"
+                "\"true\" could not be run: it was not run during the trial, and the sandbox no longer exists"
             ),
         ]
     );
@@ -218,7 +218,10 @@ fn nothing_of_a_run_is_left_out_without_a_word() {
         (trial["outcome"].as_str().unwrap().to_owned(), trial["because"].as_str().unwrap_or_default().to_owned())
     };
     assert_eq!(outcome("kept").0, "passed");
-    assert_eq!(outcome("gone"), ("skipped".into(), "its case is not in the suite any more; it was passed then".into()));
+    assert_eq!(
+        outcome("gone"),
+        ("skipped".into(), "its case is no longer in the suite; its outcome was passed".into())
+    );
     assert_eq!(outcome("bad").0, "broken");
     for note in ["1 trial is skipped: its case is not in the suite", "1 trial is kept as it was: it was broken"] {
         assert!(ran.err.contains(note), "{}", ran.said());

@@ -492,7 +492,7 @@ async fn a_setup_command_that_fails_is_quoted_and_leaves_nothing() {
     let error = bench.try_make(hanging).await.err().unwrap();
     assert_eq!(
         error.to_string(),
-        "setup command `setsid sleep 1000 & sleep 1000` was ended after 0.3 s (setup_timeout)"
+        "setup command `setsid sleep 1000 & sleep 1000` did not finish within 0.3 s (setup_timeout)"
     );
     bench.factory = None;
     assert_eq!(bench.left(), [] as [PathBuf; 0]);

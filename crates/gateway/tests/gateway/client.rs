@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use llm::{Playback, Script, Stage};
+use llm::{Playback, Script, ScriptContext};
 use model::{Node, Source};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -103,7 +103,7 @@ impl Bench {
 pub fn play(script: &Value) -> Arc<Playback> {
     let node = Node::from_json(script, &Source::new("s.json", ""));
     let script = Arc::new(Script::from_node(&node).unwrap());
-    let stage = Stage { sandbox: "/box".into(), home: "/home/a".into(), without_tools: false };
+    let stage = ScriptContext { sandbox: "/box".into(), home: "/home/a".into(), without_tools: false };
     Arc::new(script.play(stage))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
-use llm::{InSchema, Model, NoAnswer, ProviderError, Trouble, in_schema};
+use llm::{FailureKind, InSchema, Model, NoAnswer, ProviderError, in_schema};
 use model::Aside;
 use model::text::one_line;
 use serde_json::Value;
@@ -246,10 +246,10 @@ fn is_unavailable(none: &NoAnswer) -> Option<&ProviderError> {
 
 /// True if any other question would fail as well.
 fn is_lasting(error: &ProviderError) -> bool {
-    matches!(error, ProviderError::Failed(failure) if failure.trouble.is_lasting() || failure.trouble == Trouble::Silent)
+    matches!(error, ProviderError::Failed(failure) if failure.kind.is_lasting() || failure.kind == FailureKind::Silent)
 }
 
 fn refuses_temperature(none: &NoAnswer) -> bool {
     let NoAnswer::Provider(ProviderError::Failed(failure)) = none else { return false };
-    failure.trouble == Trouble::BadRequest && failure.message.to_ascii_lowercase().contains("temperature")
+    failure.kind == FailureKind::BadRequest && failure.message.to_ascii_lowercase().contains("temperature")
 }

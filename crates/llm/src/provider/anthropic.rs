@@ -2,7 +2,7 @@
 
 use super::Provider;
 use crate::remote::{Key, Sign, Vendor};
-use crate::wire::anthropic::Asking;
+use crate::wire::anthropic::Client;
 
 const KEY: &str = "ANTHROPIC_API_KEY";
 const TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
@@ -10,7 +10,7 @@ const ADDRESS: &str = "ANTHROPIC_BASE_URL";
 
 static MESSAGES: Vendor = Vendor {
     name: "anthropic",
-    dialect: &Asking,
+    dialect: &Client,
     keys: &[Key { variable: KEY, sign: Sign::Header("x-api-key") }, Key { variable: TOKEN, sign: Sign::Bearer }],
     needs_key: true,
     address: Some("https://api.anthropic.com"),

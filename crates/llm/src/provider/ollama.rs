@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use super::Provider;
 use crate::remote::{Key, Sign, Vendor};
-use crate::wire::ollama::Asking;
+use crate::wire::ollama::Client;
 
 const KEY: &str = "OLLAMA_API_KEY";
 const HOST: &str = "OLLAMA_HOST";
 
 static CHAT: Vendor = Vendor {
     name: "ollama",
-    dialect: &Asking,
+    dialect: &Client,
     keys: &[Key { variable: KEY, sign: Sign::Bearer }],
     address: Some("http://127.0.0.1:11434"),
     address_variable: HOST,

@@ -9,7 +9,7 @@ const ADDRESS: &str = "OPENAI_BASE_URL";
 
 static CHAT_COMPLETIONS: Vendor = Vendor {
     name: "openai",
-    dialect: &chat_completions::Asking { limit: "max_completion_tokens" },
+    dialect: &chat_completions::Client { limit: "max_completion_tokens" },
     keys: &[Key { variable: KEY, sign: Sign::Bearer }],
     needs_key: true,
     address: Some("https://api.openai.com/v1"),
@@ -20,7 +20,7 @@ static CHAT_COMPLETIONS: Vendor = Vendor {
 static NAMED_CHAT: Vendor = Vendor { name: "openai-chat", ..CHAT_COMPLETIONS };
 
 static RESPONSES: Vendor =
-    Vendor { name: "openai-responses", dialect: &responses::Asking, path: "/responses", ..CHAT_COMPLETIONS };
+    Vendor { name: "openai-responses", dialect: &responses::Client, path: "/responses", ..CHAT_COMPLETIONS };
 
 /// API that stores conversations at the vendor; requests do not name a model.
 pub(super) static ASSISTANTS: Vendor =

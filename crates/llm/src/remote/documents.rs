@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::exchange::Exchange;
 use super::persistence::Persistence;
 use crate::account::Account;
-use crate::{Failure, Policy, Trouble};
+use crate::{Failure, FailureKind, Policy};
 
 /// Documents of a vendor, as seen by one trial. Requests are signed and retried, and share the account with all its
 /// other callers. No error contains a key.
@@ -29,7 +29,7 @@ impl Documents {
     /// # Errors
     /// Returns the reason why there is no response.
     pub async fn get(&self, path: &str) -> Result<Value, Failure> {
-        self.persist(path, None, Trouble::is_transient).await
+        self.persist(path, None, FailureKind::is_transient).await
     }
 
     /// Sends `body` to `path`. Retries only if the vendor cannot have processed the request.
@@ -37,7 +37,8 @@ impl Documents {
     /// # Errors
     /// Like [`get`](Self::get).
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
-        let is_untouched = |trouble| matches!(trouble, Trouble::RateLimit | Trouble::Overloaded | Trouble::Unreachable);
+        let is_untouched =
+            |trouble| matches!(trouble, FailureKind::RateLimit | FailureKind::Overloaded | FailureKind::Unreachable);
         self.persist(path, Some(body), is_untouched).await
     }
 
@@ -46,7 +47,12 @@ impl Documents {
         std::mem::take(&mut self.steps.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn persist(&self, path: &str, body: Option<&Value>, again: fn(Trouble) -> bool) -> Result<Value, Failure> {
+    async fn persist(
+        &self,
+        path: &str,
+        body: Option<&Value>,
+        again: fn(FailureKind) -> bool,
+    ) -> Result<Value, Failure> {
         let persistence = Persistence { account: &self.account, policy: &self.policy, again };
         let attempt = || self.exchange.call(path, body, &self.policy);
         let tell = |step| self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);

@@ -11,12 +11,12 @@ use reqwest::{Client, Response, Url};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{Vendor, unreadable};
+use super::unreadable;
 use crate::credentials::Key;
 use crate::failure::clipped;
 use crate::frames::Frames;
-use crate::wire::{Dialect, Framing, Gather, Progress, Spoilt, Told};
-use crate::{Failure, Flights, Policy, Reply, Request, Trouble, error_chain, retry_after};
+use crate::wire::{Assemble, BadResponse, Dialect, Framing, Progress, ReportedError};
+use crate::{Failure, FailureKind, PendingRequests, Policy, Reply, Request, error_chain, retry_after};
 
 /// Marker at the end of an event stream, used by some vendors.
 const END: &[u8] = b"[DONE]";
@@ -35,12 +35,23 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    pub(super) fn new(client: Client, url: Url, headers: HeaderMap, key: Option<Key>, vendor: &Vendor) -> Self {
-        Self { client, url, headers, key, dialect: vendor.dialect }
+    pub(super) fn new(
+        client: Client,
+        url: Url,
+        headers: HeaderMap,
+        key: Option<Key>,
+        dialect: &'static dyn Dialect,
+    ) -> Self {
+        Self { client, url, headers, key, dialect }
     }
 
     /// Sends `request` once. It is registered in `flights` until a response starts.
-    pub(super) async fn run(&self, request: &Request, policy: &Policy, flights: &Flights) -> Result<Reply, Failure> {
+    pub(super) async fn run(
+        &self,
+        request: &Request,
+        policy: &Policy,
+        flights: &PendingRequests,
+    ) -> Result<Reply, Failure> {
         let attempt =
             Attempt { exchange: self, request, policy, sent: self.sent(request), has_begun: AtomicBool::new(false) };
         let total = policy.timeouts.total;
@@ -62,7 +73,7 @@ impl Exchange {
         let Some(key) = &self.key else { return failure };
         failure.message = key.scrub(&failure.message);
         failure.sent = key.scrub(&failure.sent);
-        failure.kind = failure.kind.map(|kind| key.scrub(&kind));
+        failure.code = failure.code.map(|kind| key.scrub(&kind));
         failure
     }
 }
@@ -78,7 +89,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    async fn run(&self, flights: &Flights) -> Result<Reply, Failure> {
+    async fn run(&self, flights: &PendingRequests) -> Result<Reply, Failure> {
         let Exchange { client, url, headers, dialect, .. } = self.exchange;
         let body = Value::Object(dialect.ask(self.request, self.policy.stream)).to_string();
         let accept = if self.policy.stream { "text/event-stream, application/json" } else { "application/json" };
@@ -120,7 +131,7 @@ impl Attempt<'_> {
 
     async fn document(&self, arriving: &mut Arriving) -> Result<Reply, Failure> {
         let document = self.whole(arriving).await?;
-        self.exchange.dialect.reply(self.request, document).map_err(|spoilt| self.spoilt(spoilt))
+        self.exchange.dialect.reply(self.request, document).map_err(|bad_response| self.bad_response(bad_response))
     }
 
     /// Reads the whole of a response that is one document.
@@ -135,7 +146,7 @@ impl Attempt<'_> {
     async fn stream(&self, arriving: &mut Arriving) -> Result<Reply, Failure> {
         let dialect = self.exchange.dialect;
         let mut frames = Frames::new(dialect.framing());
-        let mut gathered = dialect.gather(self.request);
+        let mut gathered = dialect.assemble(self.request);
         let mut is_complete = false;
         while !is_complete {
             let Some(bytes) = self.next(arriving).await? else { break };
@@ -155,16 +166,16 @@ impl Attempt<'_> {
                 self.piece(gathered.as_mut(), &piece)?;
             }
         }
-        gathered.finish().ok_or_else(|| Failure::new(Trouble::Cut, &self.sent))
+        gathered.finish().ok_or_else(|| Failure::new(FailureKind::Cut, &self.sent))
     }
 
     /// Processes one piece; returns `true` if it was the last.
-    fn piece(&self, gathered: &mut dyn Gather, piece: &[u8]) -> Result<bool, Failure> {
+    fn piece(&self, gathered: &mut dyn Assemble, piece: &[u8]) -> Result<bool, Failure> {
         if piece == END {
             return Ok(true);
         }
         let piece = self.json(piece)?;
-        let progress = gathered.take(piece).map_err(|spoilt| self.spoilt(spoilt))?;
+        let progress = gathered.take(piece).map_err(|bad_response| self.bad_response(bad_response))?;
         Ok(progress == Progress::Complete)
     }
 
@@ -174,7 +185,7 @@ impl Attempt<'_> {
         let limit = first.unwrap_or(self.policy.timeouts.idle);
         let late = || match first {
             Some(first) => self.silent(first),
-            None => self.late(Trouble::TimedOut, "the answer stood still for", limit),
+            None => self.late(FailureKind::TimedOut, "the answer made no progress for", limit),
         };
         let bytes = timeout(limit, arriving.response.chunk()).await.map_err(|_| late())?;
         let bytes = bytes.map_err(|error| self.broken(error))?;
@@ -182,12 +193,12 @@ impl Attempt<'_> {
         self.has_begun.store(true, Ordering::Relaxed);
         // No vendor's format starts like this.
         if arriving.seen == 0 && bytes.as_ref().is_some_and(|bytes| bytes.trim_ascii_start().starts_with(b"<")) {
-            return Err(Failure::new(Trouble::WebPage, &self.sent));
+            return Err(Failure::new(FailureKind::WebPage, &self.sent));
         }
         arriving.seen += bytes.as_ref().map_or(0, bytes::Bytes::len);
         if arriving.seen > self.policy.largest_answer {
             let message = format!("it has more than {} bytes", self.policy.largest_answer);
-            return Err(Failure::new(Trouble::TooLarge, &self.sent).saying(&message));
+            return Err(Failure::new(FailureKind::TooLarge, &self.sent).saying(&message));
         }
         Ok(bytes)
     }
@@ -208,21 +219,21 @@ impl Attempt<'_> {
                 break;
             }
         }
-        let read = serde_json::from_slice(&body).ok().and_then(|document: Value| Told::of(&document));
-        let mut told = read.unwrap_or_else(|| Told {
-            kinds: Vec::new(),
-            message: if body.starts_with(b"<") { "a page for people".to_owned() } else { self.shown(&body) },
+        let read = serde_json::from_slice(&body).ok().and_then(|document: Value| ReportedError::of(&document));
+        let mut told = read.unwrap_or_else(|| ReportedError {
+            codes: Vec::new(),
+            message: if body.starts_with(b"<") { "a web page".to_owned() } else { self.shown(&body) },
         });
         if let Some(location) = location {
             // The other address may contain a key, too.
             let location = location.split(['?', '#']).next().unwrap_or_default().to_owned();
-            told.message = format!("it points to {location}, where the key is not to go");
+            told.message = format!("it redirects to {location}, and the key is not sent there");
         }
         if let Some(key) = &self.exchange.key {
             // Remove the key before the message is shortened, otherwise half a key could be left at its end.
             told.message = key.scrub(&told.message);
         }
-        Failure { retry_after: wait, ..Failure::told(Some(status), &told, &self.sent) }
+        Failure { retry_after: wait, ..Failure::reported(Some(status), &told, &self.sent) }
     }
 
     fn json(&self, bytes: &[u8]) -> Result<Value, Failure> {
@@ -230,14 +241,14 @@ impl Attempt<'_> {
             .map_err(|error| unreadable(&self.sent, &format!("it is not JSON ({error}): {}", self.shown(bytes))))
     }
 
-    fn spoilt(&self, spoilt: Spoilt) -> Failure {
-        match spoilt {
-            Spoilt::Unreadable(what) => unreadable(&self.sent, &what),
-            Spoilt::Reported(mut told) => {
+    fn bad_response(&self, bad_response: BadResponse) -> Failure {
+        match bad_response {
+            BadResponse::Unreadable(what) => unreadable(&self.sent, &what),
+            BadResponse::Reported(mut told) => {
                 if let Some(key) = &self.exchange.key {
                     told.message = key.scrub(&told.message);
                 }
-                Failure::told(None, &told, &self.sent)
+                Failure::reported(None, &told, &self.sent)
             }
         }
     }
@@ -254,16 +265,16 @@ impl Attempt<'_> {
     /// Creates the failure for a response that is not complete after `total`.
     fn unfinished(&self, total: Duration) -> Failure {
         match self.has_begun.load(Ordering::Relaxed) {
-            true => self.late(Trouble::TimedOut, "the whole answer took longer than", total),
+            true => self.late(FailureKind::TimedOut, "the whole answer took longer than", total),
             false => self.silent(total),
         }
     }
 
     fn silent(&self, limit: Duration) -> Failure {
-        self.late(Trouble::Silent, "the answer did not begin within", limit)
+        self.late(FailureKind::Silent, "the answer did not start within", limit)
     }
 
-    fn late(&self, trouble: Trouble, what: &str, limit: Duration) -> Failure {
+    fn late(&self, trouble: FailureKind, what: &str, limit: Duration) -> Failure {
         Failure::new(trouble, &self.sent).saying(&format!("{what} {} s", limit.as_secs_f64()))
     }
 
@@ -274,10 +285,10 @@ impl Attempt<'_> {
         let is_cut =
             ["error reading a body", "unexpected end", "unexpected EOF"].iter().any(|sign| told.contains(sign));
         let trouble = match () {
-            () if error.is_connect() => Trouble::Unreachable,
-            () if error.is_timeout() => Trouble::TimedOut,
-            () if error.is_decode() && !is_cut => Trouble::Unreadable,
-            () => Trouble::Cut,
+            () if error.is_connect() => FailureKind::Unreachable,
+            () if error.is_timeout() => FailureKind::TimedOut,
+            () if error.is_decode() && !is_cut => FailureKind::Unreadable,
+            () => FailureKind::Cut,
         };
         Failure::new(trouble, &self.sent).saying(&told)
     }
@@ -289,7 +300,7 @@ struct Arriving {
     seen: usize,
     /// Timeout for the first bytes; `None` once they have arrived.
     limit: Option<Duration>,
-    _flight: Option<crate::Flight>,
+    _flight: Option<crate::PendingRequest>,
 }
 
 impl Arriving {

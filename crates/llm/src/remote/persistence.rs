@@ -5,14 +5,14 @@ use std::sync::Arc;
 use model::Step;
 
 use crate::account::Account;
-use crate::{Failure, Policy, Trouble};
+use crate::{Failure, FailureKind, Policy};
 
 /// Rules for retries of a request, and the account whose callers may have to wait.
 pub(super) struct Persistence<'a> {
     pub(super) account: &'a Arc<Account>,
     pub(super) policy: &'a Policy,
     /// Returns `true` for failures that may be retried.
-    pub(super) again: fn(Trouble) -> bool,
+    pub(super) again: fn(FailureKind) -> bool,
 }
 
 impl Persistence<'_> {
@@ -26,11 +26,11 @@ impl Persistence<'_> {
     ) -> Result<T, Failure> {
         let mut tried = 0;
         loop {
-            let leave = self.account.enter().await;
+            let permit = self.account.enter().await;
             tried += 1;
             let mut failure = match attempt().await {
                 Ok(answer) => {
-                    leave.answered(tokens(&answer));
+                    permit.answered(tokens(&answer));
                     return Ok(answer);
                 }
                 Err(failure) => failure,
@@ -38,11 +38,11 @@ impl Persistence<'_> {
             failure.tries = tried;
             let wait = failure.retry_after.unwrap_or_else(|| self.policy.wait_after(tried));
             let is_too_long = wait > self.policy.longest_pause;
-            if failure.trouble.is_everybodys() && !is_too_long {
-                leave.pause(wait);
+            if failure.kind.is_everybodys() && !is_too_long {
+                permit.pause(wait);
             }
-            drop(leave);
-            if !(self.again)(failure.trouble) || tried >= self.policy.tries || is_too_long {
+            drop(permit);
+            if !(self.again)(failure.kind) || tried >= self.policy.tries || is_too_long {
                 return Err(failure);
             }
             tell(Step::Retry {
@@ -52,7 +52,7 @@ impl Persistence<'_> {
                 delay_ms: u64::try_from(wait.as_millis()).ok(),
             });
             // Otherwise the account delays all its callers.
-            if !failure.trouble.is_everybodys() {
+            if !failure.kind.is_everybodys() {
                 tokio::time::sleep(wait).await;
             }
         }

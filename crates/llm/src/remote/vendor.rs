@@ -12,8 +12,8 @@ use super::{Documents, Remote, State};
 use crate::account::Account;
 use crate::opening::{OpenError, Opened, Opening};
 use crate::wire::Dialect;
-use crate::wire::chat_completions::Asking;
-use crate::{Flights, credentials};
+use crate::wire::chat_completions::Client;
+use crate::{PendingRequests, credentials};
 
 /// Description of a vendor.
 pub(crate) struct Vendor {
@@ -55,7 +55,7 @@ impl Vendor {
     /// A vendor with the Chat Completions API at an address that is set.
     pub(crate) const CHAT_COMPLETIONS: Self = Self {
         name: "compatible",
-        dialect: &Asking { limit: "max_tokens" },
+        dialect: &Client { limit: "max_tokens" },
         keys: &[],
         needs_key: false,
         address: None,
@@ -79,7 +79,7 @@ impl Vendor {
             model,
             account,
             policy: providers.policy_of(self.name).clone(),
-            flights: Flights::default(),
+            flights: PendingRequests::default(),
             state: Mutex::new(State::default()),
             stirred: Notify::new(),
         };
@@ -101,7 +101,7 @@ impl Vendor {
         let client = client.map_err(|because| OpenError::NoClient { because })?;
         let policy = providers.policy_of(self.name);
         let account = providers.account(url.origin().ascii_serialization(), key.clone(), policy);
-        Ok((Exchange::new(client, url, headers, key, self), account, is_own))
+        Ok((Exchange::new(client, url, headers, key, self.dialect), account, is_own))
     }
 
     /// Returns the URL of requests, and `true` if it is at the vendor's own address.
@@ -115,10 +115,10 @@ impl Vendor {
         let written = (self.to_url)(written);
         let mut url = Url::parse(&written).map_err(|error| wrong(&error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(wrong("it has to begin with `http://` or `https://`"));
+            return Err(wrong("it must start with `http://` or `https://`"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong("it holds a name or a password; a key belongs into its variable"));
+            return Err(wrong("it contains a user name or a password; set the key in its variable instead"));
         }
         let base = url.path().trim_end_matches('/').to_owned();
         let has_version = base.ends_with(self.version) || (self.is_version_given && !base.is_empty());

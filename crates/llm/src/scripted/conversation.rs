@@ -1,8 +1,8 @@
 //! Steps of a conversation other than the main one.
 
-use super::stage::Stage;
+use super::context::ScriptContext;
 use super::step::Step;
-use crate::{Part, Request};
+use crate::{ConversationRole, Request};
 
 /// Steps, and conditions on the requests they are for.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,8 +18,8 @@ pub(super) struct Conversation {
 
 impl Conversation {
     /// Returns `true` if every condition holds.
-    pub(super) fn matches(&self, request: &Request, stage: &Stage) -> bool {
-        let is_subagent = request.conversation.part == Part::Subagent;
+    pub(super) fn matches(&self, request: &Request, context: &ScriptContext) -> bool {
+        let is_subagent = request.conversation.role == ConversationRole::Subagent;
         if self.subagent.is_some_and(|wanted| wanted != is_subagent)
             || self.has_tools.is_some_and(|wanted| wanted == request.tools.is_empty())
         {
@@ -28,7 +28,7 @@ impl Conversation {
         let holds = |wanted: &[String], text: &dyn Fn() -> String| {
             wanted.is_empty() || {
                 let text = text();
-                wanted.iter().all(|part| text.contains(&stage.fill(part)))
+                wanted.iter().all(|part| text.contains(&context.fill(part)))
             }
         };
         holds(&self.first_user_contains, &|| request.first_user_text().unwrap_or_default())

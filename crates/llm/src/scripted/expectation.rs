@@ -2,7 +2,7 @@
 
 use model::nearest;
 
-use super::stage::Stage;
+use super::context::ScriptContext;
 use crate::Request;
 
 /// Expectations of a step about the request it answers. Every text is searched for literally; none is a pattern.
@@ -27,7 +27,7 @@ pub(super) struct Checked {
 
 impl Expectation {
     /// Checks `request`: one result for each condition, in the order of the documentation.
-    pub(super) fn check(&self, request: &Request, stage: &Stage) -> Vec<Checked> {
+    pub(super) fn check(&self, request: &Request, context: &ScriptContext) -> Vec<Checked> {
         let mut results = Vec::new();
         if let Some(wanted) = &self.model {
             let met = request.model == *wanted;
@@ -40,7 +40,7 @@ impl Expectation {
             }
             let text = text();
             for part in wanted {
-                let part = stage.fill(part);
+                let part = context.fill(part);
                 let met = text.as_ref().is_some_and(|text| text.contains(&part));
                 let because = match &text {
                     _ if met => format!("{what} contains `{part}`"),
@@ -60,7 +60,7 @@ impl Expectation {
 
         for (wanted, all) in [(true, &self.contains), (false, &self.not_contains)] {
             for part in all {
-                let part = stage.fill(part);
+                let part = context.fill(part);
                 let mut found = false;
                 request.each_text(&mut |text| found |= text.contains(&part));
                 let verb = if found { "contains" } else { "does not contain" };
@@ -129,7 +129,7 @@ mod tests {
     }
 
     fn check(expectation: &Expectation) -> Vec<(bool, String)> {
-        let results = expectation.check(&request(), &Stage::default());
+        let results = expectation.check(&request(), &ScriptContext::default());
         results.into_iter().map(|one| (one.met, one.because)).collect()
     }
 

@@ -1,10 +1,8 @@
 //! Faults that a script injects.
 
-use crate::answer::Break;
-
 /// Kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FaultKind {
+pub(super) enum FaultKind {
     /// An error status instead of a response.
     Http,
     /// The connection closes in the middle of the content.
@@ -17,20 +15,6 @@ pub enum FaultKind {
     HangStream,
     /// The response starts, and then an error is sent in its place.
     ErrorEvent,
-}
-
-impl FaultKind {
-    /// Returns the name used in scripts.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Cut => "cut",
-            Self::Malformed => "malformed",
-            Self::Hang => "hang",
-            Self::HangStream => "hang_stream",
-            Self::ErrorEvent => "error_event",
-        }
-    }
 }
 
 /// Names that a script may use; `sse_error` is another name for `error_event`.
@@ -46,58 +30,29 @@ pub(super) const KINDS: &[(&str, FaultKind)] = &[
 
 /// Fault as written in a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// An error status.
-    Http { status: u16, kind: Option<String>, message: Option<String>, headers: Vec<(String, String)> },
-    /// An error within the response.
-    ErrorEvent { kind: Option<String>, message: Option<String> },
-    /// A fault without a message.
-    Silent(SilentFault),
-}
-
-/// Fault without a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SilentFault {
-    Cut,
-    Malformed,
-    Hang,
-    HangStream,
-}
-
-impl SilentFault {
-    /// Returns the corresponding break of the wire format.
-    pub(super) fn on_the_wire(self) -> Break {
-        match self {
-            Self::Cut => Break::Cut,
-            Self::Malformed => Break::Malformed,
-            Self::Hang => Break::Hang,
-            Self::HangStream => Break::HangStream,
-        }
-    }
+pub(super) struct Fault {
+    pub(super) kind: FaultKind,
+    /// HTTP status of an error status.
+    pub(super) status: u16,
+    /// Vendor's error code of an error status or an error event, if it is not the usual one.
+    pub(super) code: Option<String>,
+    /// Message of an error status or an error event.
+    pub(super) message: Option<String>,
+    /// Headers of an error status.
+    pub(super) headers: Vec<(String, String)>,
 }
 
 impl Fault {
-    pub(super) fn kind(&self) -> FaultKind {
-        match self {
-            Self::Http { .. } => FaultKind::Http,
-            Self::ErrorEvent { .. } => FaultKind::ErrorEvent,
-            Self::Silent(SilentFault::Cut) => FaultKind::Cut,
-            Self::Silent(SilentFault::Malformed) => FaultKind::Malformed,
-            Self::Silent(SilentFault::Hang) => FaultKind::Hang,
-            Self::Silent(SilentFault::HangStream) => FaultKind::HangStream,
-        }
-    }
-
     /// Returns a description in words.
     pub(super) fn describe(&self) -> String {
-        match self {
-            Self::Http { status, .. } => format!("HTTP {status}"),
-            Self::ErrorEvent { kind: Some(kind), .. } => format!("an error within the answer ({kind})"),
-            Self::ErrorEvent { kind: None, .. } => "an error within the answer".into(),
-            Self::Silent(SilentFault::Cut) => "a connection cut in the middle of the answer".into(),
-            Self::Silent(SilentFault::Malformed) => "a malformed answer".into(),
-            Self::Silent(SilentFault::Hang) => "no answer at all".into(),
-            Self::Silent(SilentFault::HangStream) => "an answer that stops after its beginning".into(),
+        match (self.kind, &self.code) {
+            (FaultKind::Http, _) => format!("HTTP {}", self.status),
+            (FaultKind::ErrorEvent, Some(code)) => format!("an error within the answer ({code})"),
+            (FaultKind::ErrorEvent, None) => "an error within the answer".into(),
+            (FaultKind::Cut, _) => "a connection cut in the middle of the answer".into(),
+            (FaultKind::Malformed, _) => "a malformed answer".into(),
+            (FaultKind::Hang, _) => "no answer at all".into(),
+            (FaultKind::HangStream, _) => "an answer that stops after its beginning".into(),
         }
     }
 }

@@ -19,23 +19,20 @@
 //!
 //! `docs/reference/scripted-model.md` describes the format; a test compares it with the reader.
 
+mod context;
 mod conversation;
 mod expectation;
 mod fault;
 mod playback;
 mod read;
-#[cfg(test)]
-mod specimen;
-mod stage;
 mod step;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-pub use fault::FaultKind;
-pub use playback::{Playback, Problem, ProblemKind, ServedFault};
-pub use stage::Stage;
+pub use context::ScriptContext;
+pub use playback::{Playback, Problem, ServedFault};
 
 use conversation::Conversation;
 use step::Step;
@@ -65,7 +62,7 @@ impl Script {
     }
 
     /// Starts to play the script for one trial.
-    pub fn play(self: &Arc<Self>, stage: Stage) -> Playback {
-        Playback::new(Arc::clone(self), stage)
+    pub fn play(self: &Arc<Self>, context: ScriptContext) -> Playback {
+        Playback::new(Arc::clone(self), context)
     }
 }

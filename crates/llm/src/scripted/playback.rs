@@ -8,33 +8,33 @@ use model::Tokens;
 use model::text::one_line;
 
 use super::Script;
+use super::context::ScriptContext;
 use super::fault::{Fault, FaultKind};
-use super::stage::Stage;
 use super::step::{Step, Times};
 use crate::answer::{Answer, BoxFuture, Break, Model, ProviderError, Served};
-use crate::{Block, Flights, Part, Reply, Request, StopReason, Waiting};
+use crate::{Block, ConversationRole, PendingRequests, Reply, Request, StopReason, Waiting};
 
 /// Playback of a script for one trial. Clones share the state.
 #[derive(Debug, Clone)]
 pub struct Playback {
     script: Arc<Script>,
-    stage: Arc<Stage>,
-    flights: Flights,
+    context: Arc<ScriptContext>,
+    flights: PendingRequests,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     requests: u64,
-    cursors: HashMap<Place, Cursor>,
+    cursors: HashMap<ConversationKey, Cursor>,
     steps: Vec<model::Step>,
     problems: Vec<Problem>,
-    faulted: Option<(Place, ServedFault)>,
+    faulted: Option<(ConversationKey, ServedFault)>,
 }
 
 /// Conversation and instance from which a request takes its steps.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Place {
+struct ConversationKey {
     /// Index into the script's conversations; `None` for the main one.
     conversation: Option<usize>,
     /// Id of the sub-agent.
@@ -55,26 +55,13 @@ struct Cursor {
 /// Request for which the script has no answer. In this case the trial says nothing about the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Kind of problem.
-    pub kind: ProblemKind,
     /// Description of the problem and of how to fix it, in one line.
     pub message: String,
-}
-
-/// Kind of problem with a script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProblemKind {
-    /// There were more requests than steps.
-    Exhausted,
-    /// The script has no steps for a sub-agent's conversation, or for the main one.
-    Unscripted,
 }
 
 /// Fault that was served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServedFault {
-    /// Kind of fault.
-    pub kind: FaultKind,
     /// Description of the fault, with its line in the script.
     pub because: String,
     /// True if a complete reply was served to the same conversation after it.
@@ -82,8 +69,8 @@ pub struct ServedFault {
 }
 
 impl Playback {
-    pub(super) fn new(script: Arc<Script>, stage: Stage) -> Self {
-        Self { script, stage: Arc::new(stage), flights: Flights::default(), state: Arc::default() }
+    pub(super) fn new(script: Arc<Script>, context: ScriptContext) -> Self {
+        Self { script, context: Arc::new(context), flights: PendingRequests::default(), state: Arc::default() }
     }
 
     /// Returns the script's name: its file, as the user wrote it.
@@ -130,17 +117,17 @@ impl Playback {
     /// Finds the steps for `request`.
     fn place(&self, request: &Request) -> Route {
         let conversations = &self.script.conversations;
-        let found = conversations.iter().position(|conversation| conversation.matches(request, &self.stage));
+        let found = conversations.iter().position(|conversation| conversation.matches(request, &self.context));
         let conversation = &request.conversation;
         if let Some(found) = found {
-            return Route::Steps(Place { conversation: Some(found), instance: conversation.agent.clone() });
+            return Route::Steps(ConversationKey { conversation: Some(found), instance: conversation.agent.clone() });
         }
-        let is_main = match conversation.part {
-            Part::Main => true,
-            Part::Subagent => return Route::UnscriptedSubagent,
-            Part::Unmarked => !request.tools.is_empty() || self.stage.without_tools,
+        let is_main = match conversation.role {
+            ConversationRole::Main => true,
+            ConversationRole::Subagent => return Route::UnscriptedSubagent,
+            ConversationRole::Unmarked => !request.tools.is_empty() || self.context.without_tools,
         };
-        if is_main { Route::Steps(Place { conversation: None, instance: None }) } else { Route::Side }
+        if is_main { Route::Steps(ConversationKey { conversation: None, instance: None }) } else { Route::Side }
     }
 
     /// Returns the script's answer to `request`, the delay before it, and a description of the request.
@@ -162,7 +149,7 @@ impl Playback {
                     self.script.name,
                     one_line(&first, 60),
                 );
-                state.report(ProblemKind::Unscripted, &message);
+                state.report(&message);
                 return Next::at_once(Answer::Failed(ProviderError::Unscripted { message }), "a sub-agent's request");
             }
         };
@@ -188,19 +175,18 @@ impl Playback {
             let already = std::mem::replace(&mut cursor.exhausted, true);
             let message = self.exhausted(steps, place.conversation.map(|_| name.as_str()), requests);
             if !already {
-                let kind = if steps.is_empty() { ProblemKind::Unscripted } else { ProblemKind::Exhausted };
-                state.report(kind, &message);
+                state.report(&message);
             }
             return Next::at_once(Answer::Failed(ProviderError::Exhausted { message }), what);
         };
         let label = format!("{}_{requests:04}", cursor.label);
         let number = cursor.step + 1;
         let prefix = if place.conversation.is_some() { format!("{name}: ") } else { String::new() };
-        for checked in step.expect.check(request, &self.stage) {
+        for checked in step.expect.check(request, &self.context) {
             let because = format!("{prefix}{}", checked.because);
             state.steps.push(model::Step::RequestCheck { step: number, met: checked.met, because });
         }
-        let reply = step.reply(request, &self.stage, &label);
+        let reply = step.reply(request, &self.context, &label);
         let answer = match &step.fault {
             None => {
                 if let Some((_, fault)) = state.faulted.as_mut().filter(|(faulted, _)| *faulted == place) {
@@ -210,7 +196,7 @@ impl Playback {
             }
             Some(fault) => {
                 let because = format!("the script served {} ({})", fault.describe(), step.place);
-                state.faulted = Some((place, ServedFault { kind: fault.kind(), because, recovered: false }));
+                state.faulted = Some((place, ServedFault { because, recovered: false }));
                 self.broken(fault, reply)
             }
         };
@@ -232,21 +218,26 @@ impl Playback {
 
     fn broken(&self, fault: &Fault, begun: Reply) -> Answer {
         let said = |message: &Option<String>, otherwise: &str| {
-            message.as_ref().map_or_else(|| otherwise.to_owned(), |message| self.stage.fill(message))
+            message.as_ref().map_or_else(|| otherwise.to_owned(), |message| self.context.fill(message))
         };
-        match fault {
-            Fault::Http { status, kind, message, headers } => Answer::Failed(ProviderError::Http {
-                status: *status,
-                kind: kind.clone(),
-                message: said(message, &format!("a scripted HTTP {status}")),
-                headers: headers.clone(),
-            }),
-            Fault::ErrorEvent { kind, message } => Answer::Broken {
-                how: Break::ErrorEvent { kind: kind.clone(), message: said(message, "a scripted error") },
-                begun,
-            },
-            Fault::Silent(silent) => Answer::Broken { how: silent.on_the_wire(), begun },
-        }
+        let how = match fault.kind {
+            FaultKind::Http => {
+                return Answer::Failed(ProviderError::Http {
+                    status: fault.status,
+                    kind: fault.code.clone(),
+                    message: said(&fault.message, &format!("a scripted HTTP {}", fault.status)),
+                    headers: fault.headers.clone(),
+                });
+            }
+            FaultKind::ErrorEvent => {
+                Break::ErrorEvent { kind: fault.code.clone(), message: said(&fault.message, "a scripted error") }
+            }
+            FaultKind::Cut => Break::Cut,
+            FaultKind::Malformed => Break::Malformed,
+            FaultKind::Hang => Break::Hang,
+            FaultKind::HangStream => Break::HangStream,
+        };
+        Answer::Broken { how, begun }
     }
 }
 
@@ -288,7 +279,7 @@ impl Model for Playback {
 }
 
 enum Route {
-    Steps(Place),
+    Steps(ConversationKey),
     Side,
     UnscriptedSubagent,
 }
@@ -306,11 +297,11 @@ impl Next {
 }
 
 impl State {
-    fn report(&mut self, kind: ProblemKind, message: &str) {
+    fn report(&mut self, message: &str) {
         if self.problems.iter().any(|problem| problem.message == message) {
             return;
         }
-        self.problems.push(Problem { kind, message: message.to_owned() });
+        self.problems.push(Problem { message: message.to_owned() });
         self.steps.push(model::Step::Notice { from: "harness".into(), text: message.to_owned() });
     }
 }
@@ -357,13 +348,13 @@ fn side_reply(request: &Request, number: u64) -> Reply {
 mod tests {
     use serde_json::json;
 
-    use super::super::specimen;
+    use super::super::tests::specimen;
     use super::*;
     use crate::{Conversation, Message, Role, ToolSpec};
 
     fn play(text: &str) -> Playback {
-        let stage = Stage { sandbox: "/box".into(), home: "/home/a".into(), without_tools: false };
-        specimen::script(text).play(stage)
+        let context = ScriptContext { sandbox: "/box".into(), home: "/home/a".into(), without_tools: false };
+        specimen::script(text).play(context)
     }
 
     /// Creates a request of the main conversation, as sent by an agent that does not mark its conversations.
@@ -435,7 +426,7 @@ mod tests {
         let error = playback.respond(&asks("x")).await.unwrap_err();
         assert_eq!(error, ProviderError::Exhausted { message: message.into() });
         playback.respond(&asks("x")).await.unwrap_err();
-        assert_eq!(playback.problems(), [Problem { kind: ProblemKind::Exhausted, message: message.into() }]);
+        assert_eq!(playback.problems(), [Problem { message: message.into() }]);
         assert_eq!(playback.take_steps(), [model::Step::Notice { from: "harness".into(), text: message.into() }]);
         assert!(playback.take_steps().is_empty());
     }
@@ -443,9 +434,9 @@ mod tests {
     #[tokio::test]
     async fn every_trial_plays_the_script_from_its_beginning() {
         let script = specimen::script("steps: [{text: a}, {text: b}]");
-        let first = script.play(Stage::default());
+        let first = script.play(ScriptContext::default());
         assert_eq!(said(&first, &asks("x")).await, "a");
-        assert_eq!(said(&script.play(Stage::default()), &asks("x")).await, "a");
+        assert_eq!(said(&script.play(ScriptContext::default()), &asks("x")).await, "a");
         assert_eq!(said(&first.clone(), &asks("x")).await, "b");
     }
 
@@ -478,7 +469,7 @@ mod tests {
         let error = playback.respond(&sub_asks("s1", "find\nbugs")).await.unwrap_err().to_string();
         assert!(error.contains("no steps for a sub-agent's conversation (its first message begins: \"find bugs\")"));
         assert!(error.contains("`match: {subagent: true}`"), "{error}");
-        assert_eq!(playback.problems()[0].kind, ProblemKind::Unscripted);
+        assert_eq!(playback.problems().len(), 1);
         assert_eq!(said(&playback, &asks("x")).await, "m1");
     }
 
@@ -496,10 +487,10 @@ mod tests {
     async fn a_main_conversation_may_have_no_tools() {
         let script = specimen::script("steps: [{text: m1}, {text: m2}]");
         let toolless = Request { tools: Vec::new(), ..asks("x") };
-        let closed = script.play(Stage { without_tools: true, ..Stage::default() });
+        let closed = script.play(ScriptContext { without_tools: true, ..ScriptContext::default() });
         assert_eq!(said(&closed, &toolless).await, "m1");
         let marked = Request { conversation: Conversation::main(), ..toolless };
-        assert_eq!(said(&script.play(Stage::default()), &marked).await, "m1");
+        assert_eq!(said(&script.play(ScriptContext::default()), &marked).await, "m1");
     }
 
     #[tokio::test]
@@ -559,7 +550,7 @@ mod tests {
         let reported = ProviderError::Reported { kind: Some("t".into()), message: "in /box".into() };
         assert_eq!(errors[4], reported);
         let fault = playback.faulted().unwrap();
-        assert_eq!((fault.kind, fault.recovered), (FaultKind::ErrorEvent, false));
+        assert!(!fault.recovered);
         assert!(fault.because.starts_with("the script served an error within the answer (t) (s.yaml:1:"));
         assert_eq!(said(&playback, &asks("x")).await, "fine");
         assert!(playback.faulted().unwrap().recovered);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::Script;
 use super::conversation::Conversation;
 use super::expectation::Expectation;
-use super::fault::{Fault, FaultKind, KINDS, SilentFault};
+use super::fault::{Fault, FaultKind, KINDS};
 use super::step::{Call, DEFAULT_TOKENS, Step, Times};
 use crate::StopReason;
 use crate::reply::STOP_REASONS;
@@ -46,29 +46,26 @@ fn script(node: &Node, problems: &mut Problems) -> Option<Script> {
 fn conversation(node: &Node, problems: &mut Problems) -> Option<Conversation> {
     let mut fields = Fields::of(node, "a conversation", problems)?;
     let name = fields.text("name", problems);
-    let mut conversation = Conversation {
+    let steps = fields.require("steps", problems).and_then(|node| steps(node, problems)).unwrap_or_default();
+    let conditions = fields.require("match", problems);
+    fields.finish(problems);
+    let conditions = conditions?;
+    let mut fields = Fields::of(conditions, "`match`", problems)?;
+    let conversation = Conversation {
         name,
-        subagent: None,
-        has_tools: None,
-        first_user_contains: Vec::new(),
-        user_contains: Vec::new(),
-        system_contains: Vec::new(),
-        steps: fields.require("steps", problems).and_then(|node| steps(node, problems)).unwrap_or_default(),
+        subagent: fields.boolean("subagent", problems),
+        has_tools: fields.boolean("has_tools", problems),
+        first_user_contains: one_or_more(&mut fields, "first_user_contains", problems),
+        user_contains: one_or_more(&mut fields, "user_contains", problems),
+        system_contains: one_or_more(&mut fields, "system_contains", problems),
+        steps,
     };
-    if let Some(node) = fields.require("match", problems)
-        && let Some(mut wanted) = Fields::of(node, "`match`", problems)
-    {
-        conversation.subagent = wanted.boolean("subagent", problems);
-        conversation.has_tools = wanted.boolean("has_tools", problems);
-        conversation.first_user_contains = one_or_more(&mut wanted, "first_user_contains", problems);
-        conversation.user_contains = one_or_more(&mut wanted, "user_contains", problems);
-        conversation.system_contains = one_or_more(&mut wanted, "system_contains", problems);
-        if matches!(&node.kind, NodeKind::Map(entries) if entries.is_empty()) {
-            problems.push(node.error("`match` says nothing, so it would take every request").help(
-                "write `subagent: true`, or what the conversation's first message or its system prompt contains",
-            ));
-        }
-        wanted.finish(problems);
+    if matches!(&conditions.kind, NodeKind::Map(entries) if entries.is_empty()) {
+        problems.push(
+            conditions
+                .error("`match` is empty, so it would match every request")
+                .help("write `subagent: true`, or what the conversation's first message or its system prompt contains"),
+        );
     }
     fields.finish(problems);
     Some(conversation)
@@ -95,7 +92,7 @@ fn steps(node: &Node, problems: &mut Problems) -> Option<Vec<Step>> {
 fn step(node: &Node, problems: &mut Problems) -> Option<Step> {
     let mut fields = Fields::of(node, "a step", problems)?;
     if matches!(&node.kind, NodeKind::Map(entries) if entries.is_empty()) {
-        problems.push(node.error("this step says nothing").help("give it `text`, `thinking`, `tools` or a `fault`"));
+        problems.push(node.error("this step is empty").help("give it `text`, `thinking`, `tools` or a `fault`"));
     }
     let text = fields.any_text("text", problems);
     let thinking = fields.any_text("thinking", problems);
@@ -201,15 +198,15 @@ fn fault(node: &Node, problems: &mut Problems) -> Option<(Fault, Option<Times>)>
     let kind = fields.require("kind", problems).and_then(|node| decode::choice(node, "`kind`", KINDS, problems));
     let times = times(&mut fields, "times", problems);
     let status = fields.get("status").and_then(|node| status(node, problems));
-    let word = fields.text("type", problems);
+    let code = fields.text("type", problems);
     let message = fields.text("message", problems);
     let headers = headers(&mut fields, problems);
     if let Some(kind) = kind {
         let speaks = matches!(kind, FaultKind::Http | FaultKind::ErrorEvent);
         let only_for = |key: &str, allowed: bool, problems: &mut Problems| {
             if let Some(node) = node.get(key).filter(|_| !allowed) {
-                let kind = kind.name();
-                problems.push(node.error(format!("`{key}` means nothing for a fault of kind `{kind}`")));
+                let kind = KINDS.iter().find(|(_, known)| *known == kind).map_or("", |(name, _)| name);
+                problems.push(node.error(format!("`{key}` does not apply to a fault of kind `{kind}`")));
             }
         };
         only_for("status", kind == FaultKind::Http, problems);
@@ -218,15 +215,7 @@ fn fault(node: &Node, problems: &mut Problems) -> Option<(Fault, Option<Times>)>
         only_for("message", speaks, problems);
     }
     fields.finish(problems);
-    let fault = match kind? {
-        FaultKind::Http => Fault::Http { status: status.unwrap_or(500), kind: word, message, headers },
-        FaultKind::ErrorEvent => Fault::ErrorEvent { kind: word, message },
-        FaultKind::Cut => Fault::Silent(SilentFault::Cut),
-        FaultKind::Malformed => Fault::Silent(SilentFault::Malformed),
-        FaultKind::Hang => Fault::Silent(SilentFault::Hang),
-        FaultKind::HangStream => Fault::Silent(SilentFault::HangStream),
-    };
-    Some((fault, times))
+    Some((Fault { kind: kind?, status: status.unwrap_or(500), code, message, headers }, times))
 }
 
 fn status(node: &Node, problems: &mut Problems) -> Option<u16> {
@@ -254,7 +243,7 @@ fn headers(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, Str
         let place = node.source.excerpt(name.span);
         let is_name = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
         if name.value.is_empty() || !name.value.chars().all(is_name) {
-            problems.push(Diagnostic::error(format!("`{}` is no name of a header", name.value)).at(place));
+            problems.push(Diagnostic::error(format!("`{}` is not a valid header name", name.value)).at(place));
             continue;
         }
         if RESERVED.iter().any(|reserved| name.value.eq_ignore_ascii_case(reserved)) {
@@ -315,7 +304,7 @@ fn either_or(fields: &Fields<'_>, one: &str, other: &str, problems: &mut Problem
 
 #[cfg(test)]
 mod tests {
-    use super::super::specimen;
+    use super::super::tests::specimen;
     use super::*;
 
     /// Returns `line:column: message` and help of every problem.
@@ -371,14 +360,14 @@ steps:
         let first = |text: &str| problems(text).swap_remove(0);
         assert_eq!(first("[]"), "1:1: a script must be a map, not a list");
         assert_eq!(first("{step: []}"), "1:2: a script has no `steps` / is `step` meant to be `steps`?");
-        assert!(first("steps: [{}]").starts_with("1:9: this step says nothing"));
+        assert!(first("steps: [{}]").starts_with("1:9: this step is empty"));
         assert!(first("steps: [{text: a, repeat: forever}, {text: b}]").starts_with("1:9: this step repeats forever"));
         assert!(
             first("steps: [{text: a, stop: end_turn, stop_reason: refusal}]")
                 .ends_with("`stop` and `stop_reason` are two names for the same thing; keep one of them")
         );
         assert!(first("steps: [{repeat: 2, fault: {kind: cut, times: 2}}]").contains("both say how often"));
-        assert!(first("conversations: [{match: {}, steps: [{text: a}]}]").contains("it would take every request"));
+        assert!(first("conversations: [{match: {}, steps: [{text: a}]}]").contains("it would match every request"));
         assert!(first("steps: [{text: a, expect_request: {}}]").contains("expects nothing"));
     }
 
@@ -388,15 +377,15 @@ steps:
         assert_eq!(
             told,
             [
-                "1:37: `status` means nothing for a fault of kind `cut`",
-                "1:51: `message` means nothing for a fault of kind `cut`"
+                "1:37: `status` does not apply to a fault of kind `cut`",
+                "1:51: `message` does not apply to a fault of kind `cut`"
             ]
         );
         let told = problems("steps: [{fault: {kind: http, headers: {a b: x, Content-Length: '1', ok: \"a\\nb\"}}}]");
         assert_eq!(
             told,
             [
-                "1:40: `a b` is no name of a header",
+                "1:40: `a b` is not a valid header name",
                 "1:48: the header `Content-Length` cannot be scripted",
                 "1:73: the header `ok` must be a line of ASCII text"
             ]
@@ -414,7 +403,7 @@ steps:
         assert_eq!(first.tokens, Tokens { input: 5, ..Tokens::default() });
         assert_eq!((first.delay, first.stop.clone()), (Duration::from_secs(30), Some(StopReason::Refusal)));
         assert_eq!((second.delay, second.times), (Duration::from_millis(500), Times::Exactly(3)));
-        assert_eq!(second.fault, Some(Fault::ErrorEvent { kind: None, message: None }));
+        assert_eq!(second.fault.as_ref().map(|fault| fault.kind), Some(FaultKind::ErrorEvent));
         assert_eq!((third.tokens, third.times), (DEFAULT_TOKENS, Times::Exactly(1)));
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use model::Tokens;
 use serde_json::Value;
 
+use super::context::ScriptContext;
 use super::expectation::Expectation;
 use super::fault::Fault;
-use super::stage::Stage;
 use crate::{Block, Reply, Request, StopReason};
 
 /// Default tokens of a reply.
@@ -47,21 +47,21 @@ pub(super) enum Times {
 
 impl Step {
     /// Creates the reply to `request`. `label` makes its ids unique within the trial.
-    pub(super) fn reply(&self, request: &Request, stage: &Stage, label: &str) -> Reply {
+    pub(super) fn reply(&self, request: &Request, context: &ScriptContext, label: &str) -> Reply {
         let mut content = Vec::new();
         if let Some(thinking) = &self.thinking {
-            content.push(Block::Thinking { text: stage.fill(thinking), signature: None });
+            content.push(Block::Thinking { text: context.fill(thinking), signature: None });
         }
         if let Some(text) = &self.text
             && !text.is_empty()
         {
-            content.push(Block::Text { text: stage.fill(text) });
+            content.push(Block::Text { text: context.fill(text) });
         }
         for (at, call) in self.tools.iter().enumerate() {
             content.push(Block::ToolUse {
                 id: call.id.clone().unwrap_or_else(|| format!("toolu_{label}_{}", at + 1)),
                 name: call.name.clone(),
-                input: stage.fill_json(&call.input),
+                input: context.fill_json(&call.input),
             });
         }
         let natural = if self.tools.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };

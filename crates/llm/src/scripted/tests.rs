@@ -1,9 +1,10 @@
 //! The reference page says what the reader of scripts knows.
 
+pub(super) mod specimen;
+
 use std::sync::Arc;
 
-use super::specimen;
-use super::{Script, Stage};
+use super::{Script, ScriptContext};
 use crate::reply::STOP_REASONS;
 use crate::scripted::fault::KINDS;
 
@@ -55,5 +56,5 @@ fn the_example_can_be_played() {
     let example = PAGE.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
     let script = Script::from_node(&specimen::node("example.yaml", example)).unwrap();
     assert_eq!(script.len(), 4);
-    assert_eq!(Arc::new(script).play(Stage::default()).name(), "example.yaml");
+    assert_eq!(Arc::new(script).play(ScriptContext::default()).name(), "example.yaml");
 }

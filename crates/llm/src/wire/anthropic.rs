@@ -9,7 +9,7 @@ use super::parts::{
     ErrorCodes, estimate, function, halves, model, object, rejection, take_list, take_stream, take_tools, used,
 };
 use super::{Incoming, Rejection, SseEvent, SseStream, Wire};
-use crate::{Block, Conversation, Message, Part, Reply, Request, Role, StopReason, ToolSpec};
+use crate::{Block, Conversation, ConversationRole, Message, Reply, Request, Role, StopReason, ToolSpec};
 
 /// Vendor's error types by status.
 const ERRORS: ErrorCodes = ErrorCodes(&[
@@ -28,7 +28,7 @@ const ERRORS: ErrorCodes = ErrorCodes(&[
 /// Default error type within a stream: the only one that the vendor is known to send there in practice.
 const STREAM_ERROR: &str = "overloaded_error";
 
-pub(crate) use client::Asking;
+pub(crate) use client::Client;
 
 /// Anthropic Messages.
 pub(super) struct Messages;
@@ -111,8 +111,8 @@ impl Wire for Messages {
 fn conversation<'h>(header: &dyn Fn(&str) -> Option<&'h str>, system: &[String]) -> Conversation {
     let agent = header("x-claude-code-agent-id").map(str::to_owned);
     let marked = system.first().is_some_and(|text| text.contains("cc_is_subagent=true"));
-    let part = if agent.is_some() || marked { Part::Subagent } else { Part::Unmarked };
-    Conversation { part, agent, session: header("x-claude-code-session-id").map(str::to_owned) }
+    let role = if agent.is_some() || marked { ConversationRole::Subagent } else { ConversationRole::Unmarked };
+    Conversation { role, agent, session: header("x-claude-code-session-id").map(str::to_owned) }
 }
 
 fn message(value: Value, at: usize) -> Result<Message, Rejection> {

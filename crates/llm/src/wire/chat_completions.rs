@@ -3,7 +3,7 @@
 mod client;
 mod server;
 
-pub(crate) use client::Asking;
+pub(crate) use client::Client;
 pub(super) use server::ChatCompletions;
 
 use model::Tokens;

@@ -10,10 +10,10 @@ pub(crate) trait Dialect: Send + Sync {
     fn ask(&self, request: &Request, stream: bool) -> Map<String, Value>;
 
     /// Reads a response that is one document.
-    fn reply(&self, request: &Request, document: Value) -> Result<Reply, Spoilt>;
+    fn reply(&self, request: &Request, document: Value) -> Result<Reply, BadResponse>;
 
     /// Starts to assemble a streamed response.
-    fn gather(&self, request: &Request) -> Box<dyn Gather>;
+    fn assemble(&self, request: &Request) -> Box<dyn Assemble>;
 
     /// Returns the framing of a stream.
     fn framing(&self) -> Framing {
@@ -31,9 +31,9 @@ pub(crate) enum Framing {
 }
 
 /// Response that is being received.
-pub(crate) trait Gather: Send {
+pub(crate) trait Assemble: Send {
     /// Processes the next piece.
-    fn take(&mut self, piece: Value) -> Result<Progress, Spoilt>;
+    fn take(&mut self, piece: Value) -> Result<Progress, BadResponse>;
 
     /// Returns the reply after the stream has ended; `None` if something is missing.
     fn finish(self: Box<Self>) -> Option<Reply>;
@@ -50,14 +50,14 @@ pub(crate) enum Progress {
 
 /// Reason why a response cannot be used.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Spoilt {
+pub(crate) enum BadResponse {
     /// The response is not in the format; contains a description.
     Unreadable(String),
     /// The response is an error, with a success status or in the middle of a stream.
-    Reported(Told),
+    Reported(ReportedError),
 }
 
-impl Spoilt {
+impl BadResponse {
     /// Creates the reason for a missing part.
     pub(crate) fn lacks(what: &str) -> Self {
         Self::Unreadable(format!("the answer has no {what}"))
@@ -66,22 +66,22 @@ impl Spoilt {
 
 /// Error as a provider reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Told {
+pub(crate) struct ReportedError {
     /// Error codes, of which a vendor may send several.
-    pub(crate) kinds: Vec<String>,
+    pub(crate) codes: Vec<String>,
     /// Error message.
     pub(crate) message: String,
 }
 
-impl Told {
+impl ReportedError {
     /// Reads an error in any vendor's format: `{"error": {"message", "type", "code"}}`, `{"error": "text"}`,
     /// `{"message"}` or `{"detail"}`.
     pub(crate) fn of(document: &Value) -> Option<Self> {
         let error = document.get("error").filter(|error| !error.is_null()).unwrap_or(document);
         if let Some(message) = error.as_str() {
-            return Some(Self { kinds: Vec::new(), message: message.to_owned() });
+            return Some(Self { codes: Vec::new(), message: message.to_owned() });
         }
-        let mut kinds: Vec<String> = ["code", "type", "status"]
+        let mut codes: Vec<String> = ["code", "type", "status"]
             .iter()
             .filter_map(|key| match error.get(key)? {
                 Value::String(kind) => Some(kind.clone()),
@@ -91,17 +91,17 @@ impl Told {
             .filter(|kind| kind != "error")
             .collect();
         if let Some(inner) = error.pointer("/innererror/code").and_then(Value::as_str) {
-            kinds.push(inner.to_owned());
+            codes.push(inner.to_owned());
         }
         let message = ["message", "detail", "msg"].iter().find_map(|key| match error.get(key)? {
             Value::String(text) => Some(text.clone()),
             Value::Null => None,
             other => Some(other.to_string()),
         });
-        if message.is_none() && kinds.is_empty() {
+        if message.is_none() && codes.is_empty() {
             return None;
         }
-        Some(Self { message: message.unwrap_or_else(|| kinds.join(", ")), kinds })
+        Some(Self { message: message.unwrap_or_else(|| codes.join(", ")), codes })
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn an_error_is_read_in_every_vendors_form() {
-        let told = |document: Value| Told::of(&document).map(|told| (told.kinds.join("/"), told.message));
+        let told = |document: Value| ReportedError::of(&document).map(|told| (told.codes.join("/"), told.message));
         let pair = |kinds: &str, message: &str| Some((kinds.to_owned(), message.to_owned()));
         assert_eq!(
             told(json!({"error": {"message": "no", "type": "invalid_request_error", "param": null, "code": "c"}})),

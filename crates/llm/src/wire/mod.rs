@@ -13,7 +13,7 @@ pub(crate) mod responses;
 
 use serde_json::Value;
 
-pub(crate) use self::dialect::{Dialect, Framing, Gather, Progress, Spoilt, Told};
+pub(crate) use self::dialect::{Assemble, BadResponse, Dialect, Framing, Progress, ReportedError};
 use crate::{Reply, Request};
 
 /// All wire formats, in the order in which users see them.

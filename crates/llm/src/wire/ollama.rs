@@ -4,7 +4,7 @@ use model::Tokens;
 use serde_json::{Map, Value, json};
 
 use super::parts::{add, arguments, put, put_list, rest, system, text, whole};
-use super::{Dialect, Framing, Gather, Progress, Spoilt, Told};
+use super::{Assemble, BadResponse, Dialect, Framing, Progress, ReportedError};
 use crate::message::texts;
 use crate::{Block, Message, Reply, Request, Role, StopReason, ToolSpec};
 
@@ -12,9 +12,9 @@ use crate::{Block, Message, Reply, Request, Role, StopReason, ToolSpec};
 const KNOWN: &[&str] = &["model", "created_at", "message", "done", "done_reason", "prompt_eval_count", "eval_count"];
 
 /// Client side of Ollama.
-pub(crate) struct Asking;
+pub(crate) struct Client;
 
-impl Dialect for Asking {
+impl Dialect for Client {
     fn ask(&self, request: &Request, stream: bool) -> Map<String, Value> {
         let mut body = Map::new();
         body.insert("model".into(), json!(request.model));
@@ -34,16 +34,16 @@ impl Dialect for Asking {
         body
     }
 
-    fn reply(&self, request: &Request, document: Value) -> Result<Reply, Spoilt> {
-        let mut gathered = Gathered::of(request);
+    fn reply(&self, request: &Request, document: Value) -> Result<Reply, BadResponse> {
+        let mut gathered = PartialReply::of(request);
         match gathered.take(document)? {
-            Progress::Complete => Box::new(gathered).finish().ok_or_else(|| Spoilt::lacks("end")),
-            Progress::More => Err(Spoilt::lacks("`done`")),
+            Progress::Complete => Box::new(gathered).finish().ok_or_else(|| BadResponse::lacks("end")),
+            Progress::More => Err(BadResponse::lacks("`done`")),
         }
     }
 
-    fn gather(&self, request: &Request) -> Box<dyn Gather> {
-        Box::new(Gathered::of(request))
+    fn assemble(&self, request: &Request) -> Box<dyn Assemble> {
+        Box::new(PartialReply::of(request))
     }
 
     fn framing(&self) -> Framing {
@@ -117,7 +117,7 @@ fn tool(tool: &ToolSpec) -> Value {
 
 /// Response that is being received.
 #[derive(Default)]
-struct Gathered {
+struct PartialReply {
     model: String,
     said: String,
     thought: String,
@@ -125,19 +125,19 @@ struct Gathered {
     last: Option<Value>,
 }
 
-impl Gathered {
+impl PartialReply {
     fn of(request: &Request) -> Self {
         Self { model: request.model.clone(), ..Self::default() }
     }
 }
 
-impl Gather for Gathered {
-    fn take(&mut self, line: Value) -> Result<Progress, Spoilt> {
-        if let Some(told) = line.get("error").filter(|error| !error.is_null()).and(Told::of(&line)) {
-            return Err(Spoilt::Reported(told));
+impl Assemble for PartialReply {
+    fn take(&mut self, line: Value) -> Result<Progress, BadResponse> {
+        if let Some(told) = line.get("error").filter(|error| !error.is_null()).and(ReportedError::of(&line)) {
+            return Err(BadResponse::Reported(told));
         }
         let Some(message) = line.get("message").filter(|message| message.is_object()) else {
-            return Err(Spoilt::lacks("`message`"));
+            return Err(BadResponse::lacks("`message`"));
         };
         self.said.push_str(text(message, "content").unwrap_or_default());
         self.thought.push_str(text(message, "thinking").unwrap_or_default());
@@ -222,7 +222,7 @@ mod tests {
             extra: [("options".to_owned(), json!({"num_ctx": 8192}))].into_iter().collect(),
             ..Request::default()
         };
-        let body = Value::Object(Asking.ask(&request, false));
+        let body = Value::Object(Client.ask(&request, false));
         assert_eq!(
             body,
             json!({
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn lines_are_put_together_until_one_says_that_it_is_done() {
-        let mut gathered = Asking.gather(&Request::default());
+        let mut gathered = Client.assemble(&Request::default());
         let line = |message: Value| json!({"model": "m", "message": message, "done": false});
         assert_eq!(gathered.take(line(json!({"thinking": "Hm."}))), Ok(Progress::More));
         gathered.take(line(json!({"content": "Hel"}))).unwrap();
@@ -259,10 +259,10 @@ mod tests {
 
     #[test]
     fn an_error_in_the_middle_is_an_error() {
-        let mut gathered = Asking.gather(&Request::default());
-        let told = Told { kinds: Vec::new(), message: "out of memory".into() };
-        assert_eq!(gathered.take(json!({"error": "out of memory"})), Err(Spoilt::Reported(told)));
-        assert_eq!(Asking.reply(&Request::default(), json!({})), Err(Spoilt::lacks("`message`")));
-        assert_eq!(Asking.reply(&Request::default(), json!({"message": {}})), Err(Spoilt::lacks("`done`")));
+        let mut gathered = Client.assemble(&Request::default());
+        let told = ReportedError { codes: Vec::new(), message: "out of memory".into() };
+        assert_eq!(gathered.take(json!({"error": "out of memory"})), Err(BadResponse::Reported(told)));
+        assert_eq!(Client.reply(&Request::default(), json!({})), Err(BadResponse::lacks("`message`")));
+        assert_eq!(Client.reply(&Request::default(), json!({"message": {}})), Err(BadResponse::lacks("`done`")));
     }
 }

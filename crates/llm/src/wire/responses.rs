@@ -4,7 +4,7 @@ mod client;
 mod items;
 mod server;
 
-pub(crate) use client::Asking;
+pub(crate) use client::Client;
 pub(super) use server::Responses;
 
 use model::Tokens;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trialrun_llm::{
-    Credentials, NoAnswer, Opened, Policy, Prices, Providers, ResponseSchema, StopReason, Trouble, in_schema,
+    Credentials, FailureKind, NoAnswer, Opened, Policy, Prices, Providers, ResponseSchema, StopReason, in_schema,
 };
 
 use crate::client::{ALL, CANARY, ask, asks, model, policy};
@@ -219,26 +219,32 @@ async fn vendors_errors_are_told_apart_and_only_some_are_tried_again() {
         |code: &str, message: &str| json!({"error": {"message": message, "type": "x", "param": null, "code": code}});
     let anthropic = |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}});
     for (provider, status, body, expected, tries) in [
-        ("openai-responses", 401, openai("invalid_api_key", "Incorrect"), Trouble::Auth, 1),
-        ("openai-responses", 404, openai("model_not_found", "no m1"), Trouble::NotFound, 1),
-        ("openai-responses", 429, openai("rate_limit_exceeded", "slow"), Trouble::RateLimit, 3),
-        ("openai-responses", 429, openai("insufficient_quota", "pay"), Trouble::Billing, 1),
-        ("openai", 400, openai("context_length_exceeded", "long"), Trouble::ContextTooLong, 1),
-        ("openai", 400, openai("content_filter", "bad"), Trouble::ContentFilter, 1),
-        ("openai", 500, openai("server_error", "oops"), Trouble::Server, 3),
-        ("anthropic", 401, anthropic("authentication_error", "invalid x-api-key"), Trouble::Auth, 1),
-        ("anthropic", 404, anthropic("not_found_error", "model: m1"), Trouble::NotFound, 1),
-        ("anthropic", 400, anthropic("invalid_request_error", "prompt is too long: 9 > 8"), Trouble::ContextTooLong, 1),
-        ("anthropic", 400, anthropic("invalid_request_error", "messages: empty"), Trouble::BadRequest, 1),
-        ("anthropic", 529, anthropic("overloaded_error", "Overloaded"), Trouble::Overloaded, 3),
-        ("ollama", 404, json!({"error": "model 'm1' not found"}), Trouble::NotFound, 1),
-        ("ollama", 500, json!({"error": "llama runner terminated"}), Trouble::Server, 3),
-        ("compatible", 503, json!({"detail": "loading"}), Trouble::Overloaded, 3),
-        ("compatible", 422, json!({"detail": [{"msg": "field required"}]}), Trouble::BadRequest, 1),
+        ("openai-responses", 401, openai("invalid_api_key", "Incorrect"), FailureKind::Auth, 1),
+        ("openai-responses", 404, openai("model_not_found", "no m1"), FailureKind::NotFound, 1),
+        ("openai-responses", 429, openai("rate_limit_exceeded", "slow"), FailureKind::RateLimit, 3),
+        ("openai-responses", 429, openai("insufficient_quota", "pay"), FailureKind::Billing, 1),
+        ("openai", 400, openai("context_length_exceeded", "long"), FailureKind::ContextTooLong, 1),
+        ("openai", 400, openai("content_filter", "bad"), FailureKind::ContentFilter, 1),
+        ("openai", 500, openai("server_error", "oops"), FailureKind::Server, 3),
+        ("anthropic", 401, anthropic("authentication_error", "invalid x-api-key"), FailureKind::Auth, 1),
+        ("anthropic", 404, anthropic("not_found_error", "model: m1"), FailureKind::NotFound, 1),
+        (
+            "anthropic",
+            400,
+            anthropic("invalid_request_error", "prompt is too long: 9 > 8"),
+            FailureKind::ContextTooLong,
+            1,
+        ),
+        ("anthropic", 400, anthropic("invalid_request_error", "messages: empty"), FailureKind::BadRequest, 1),
+        ("anthropic", 529, anthropic("overloaded_error", "Overloaded"), FailureKind::Overloaded, 3),
+        ("ollama", 404, json!({"error": "model 'm1' not found"}), FailureKind::NotFound, 1),
+        ("ollama", 500, json!({"error": "llama runner terminated"}), FailureKind::Server, 3),
+        ("compatible", 503, json!({"detail": "loading"}), FailureKind::Overloaded, 3),
+        ("compatible", 422, json!({"detail": [{"msg": "field required"}]}), FailureKind::BadRequest, 1),
     ] {
         let server = Server::start([Answer::json(status, &body)]).await;
         let failure = ask(&model(provider, &server.url(), policy(3))).await.unwrap_err();
-        assert_eq!((failure.trouble, failure.tries), (expected, tries), "{provider} {status} {body}");
+        assert_eq!((failure.kind, failure.tries), (expected, tries), "{provider} {status} {body}");
         assert_eq!((failure.status, server.asked().len()), (Some(status), tries as usize));
         assert!(failure.to_string().contains(&server.url()) && failure.to_string().contains("for m1"), "{failure}");
     }

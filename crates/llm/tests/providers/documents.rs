@@ -1,7 +1,7 @@
 //! Documents stored by a vendor: the Assistants API.
 
 use serde_json::json;
-use trialrun_llm::{Credentials, Trouble};
+use trialrun_llm::{Credentials, FailureKind};
 
 use crate::client::{CANARY, credentials, policy, providers};
 use crate::server::{Answer, Server};
@@ -31,7 +31,7 @@ async fn what_may_have_been_done_is_not_asked_for_twice() {
     assert_eq!(documents.get("/threads/t").await.unwrap(), json!({}));
     assert_eq!(documents.take_steps().len(), 1);
     let failure = documents.post("/threads", &json!({})).await.unwrap_err();
-    assert_eq!((failure.trouble, failure.tries), (Trouble::Server, 1));
+    assert_eq!((failure.kind, failure.tries), (FailureKind::Server, 1));
     assert!(!failure.to_string().contains(CANARY) && failure.to_string().contains("POST http"), "{failure}");
     assert_eq!(documents.post("/threads", &json!({})).await.unwrap(), json!({}));
     assert_eq!(documents.take_steps().len(), 1);

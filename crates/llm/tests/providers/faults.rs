@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trialrun_llm::{Policy, Timeouts, Trouble};
+use trialrun_llm::{FailureKind, Policy, Timeouts};
 
 use crate::client::{ALL, FORMATS, ask, model, open, policy, providers};
 use crate::server::{Answer, End, Server, gzip};
@@ -31,8 +31,8 @@ async fn cut_everywhere(end: End, step: usize) {
                     assert!(reply.calls_tools(), "{provider} {at}");
                 }
                 Err(failure) => {
-                    assert_eq!(failure.trouble, Trouble::Cut, "{provider} {at}: {failure}");
-                    assert!(failure.trouble.is_transient());
+                    assert_eq!(failure.kind, FailureKind::Cut, "{provider} {at}: {failure}");
+                    assert!(failure.kind.is_transient());
                 }
             }
         }
@@ -73,7 +73,7 @@ async fn a_document_may_be_cut_anywhere_plain_and_compressed() {
                         Ok(reply) => check(provider, &reply),
                         Err(failure) => {
                             assert!(
-                                matches!(failure.trouble, Trouble::Cut | Trouble::Unreadable),
+                                matches!(failure.kind, FailureKind::Cut | FailureKind::Unreadable),
                                 "{provider} {at}: {failure}"
                             );
                         }
@@ -126,7 +126,10 @@ async fn an_error_in_the_middle_of_a_stream_is_an_error() {
         let event = if provider == "ollama" { format!("\n{error}\n") } else { format!("\n\ndata: {error}\n\n") };
         let server = Server::start([Answer::of(200, kind, format!("{}{event}", &text[..first]))]).await;
         let failure = ask(&model(provider, &server.url(), policy(2))).await.unwrap_err();
-        assert!(matches!(failure.trouble, Trouble::Overloaded | Trouble::RateLimit | Trouble::Server), "{failure}");
+        assert!(
+            matches!(failure.kind, FailureKind::Overloaded | FailureKind::RateLimit | FailureKind::Server),
+            "{failure}"
+        );
         assert_eq!((failure.status, failure.tries), (None, 2), "{provider}");
     }
 }
@@ -164,15 +167,17 @@ async fn nonsense_is_told_as_such() {
                     server.then(Answer::of(200, kind, text));
                     let failure = ask(&model).await.unwrap_err();
                     let expected = match text.starts_with('<') {
-                        true => failure.trouble == Trouble::WebPage,
-                        false => matches!(failure.trouble, Trouble::Unreadable | Trouble::Cut | Trouble::Server),
+                        true => failure.kind == FailureKind::WebPage,
+                        false => {
+                            matches!(failure.kind, FailureKind::Unreadable | FailureKind::Cut | FailureKind::Server)
+                        }
                     };
                     assert!(expected, "{provider} {kind} {text}: {failure}");
                 }
             }
             let bytes: Vec<u8> = (0..=255).collect();
             server.then(Answer::of(200, "application/json", bytes));
-            assert_eq!(ask(&model).await.unwrap_err().trouble, Trouble::Unreadable);
+            assert_eq!(ask(&model).await.unwrap_err().kind, FailureKind::Unreadable);
         }
     }
 }
@@ -206,16 +211,16 @@ async fn an_answer_that_does_not_come_is_late() {
         let idle = Timeouts { connect: long, first_byte: long, idle: soon, total: long };
         let total = Timeouts { connect: long, first_byte: long, idle: long, total: soon };
         for (answer, timeouts, words) in [
-            (Answer::silence(), first_byte, "did not begin"),
-            (Answer::silence(), total, "did not begin"),
-            (head, first_byte, "did not begin"),
-            (begun.clone(), idle, "stood still"),
+            (Answer::silence(), first_byte, "did not start"),
+            (Answer::silence(), total, "did not start"),
+            (head, first_byte, "did not start"),
+            (begun.clone(), idle, "made no progress"),
             (begun, total, "whole answer"),
         ] {
             let server = Server::start([answer]).await;
             let failure = ask(&model(provider, &server.url(), Policy { timeouts, ..policy(2) })).await.unwrap_err();
-            let trouble = if words == "did not begin" { Trouble::Silent } else { Trouble::TimedOut };
-            assert_eq!((failure.trouble, failure.tries), (trouble, 2), "{provider} {failure}");
+            let trouble = if words == "did not start" { FailureKind::Silent } else { FailureKind::TimedOut };
+            assert_eq!((failure.kind, failure.tries), (trouble, 2), "{provider} {failure}");
             assert!(failure.message.contains(words), "{provider} {failure}");
         }
     }
@@ -229,7 +234,7 @@ async fn nobody_there_is_told_from_somebody_who_fails() {
     };
     for (provider, _) in ALL {
         let failure = ask(&model(provider, &format!("http://{address}"), policy(2))).await.unwrap_err();
-        assert_eq!((failure.trouble, failure.tries, failure.status), (Trouble::Unreachable, 2, None), "{failure}");
+        assert_eq!((failure.kind, failure.tries, failure.status), (FailureKind::Unreachable, 2, None), "{failure}");
         assert!(failure.message.to_lowercase().contains("refused"), "{failure}");
     }
 }
@@ -247,7 +252,7 @@ async fn an_answer_may_not_be_larger_than_any_should_be() {
     ] {
         let server = Server::start([answer]).await;
         let failure = ask(&model("compatible", &server.url(), small.clone())).await.unwrap_err();
-        assert_eq!((failure.trouble, failure.tries), (Trouble::TooLarge, 1), "{failure}");
+        assert_eq!((failure.kind, failure.tries), (FailureKind::TooLarge, 1), "{failure}");
     }
     let long = "ü".repeat(1_000_000);
     let whole = json!({"choices": [{"message": {"content": long}, "finish_reason": "stop"}]});

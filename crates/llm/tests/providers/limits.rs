@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::task::JoinSet;
-use trialrun_llm::{Policy, Trouble};
+use trialrun_llm::{FailureKind, Policy};
 
 use crate::client::{ALL, ask, asks, model, open, policy, providers};
 use crate::server::{Answer, Server};
@@ -45,7 +45,7 @@ async fn a_storm_of_refusals_passes_and_everybody_is_answered() {
 async fn a_storm_that_does_not_pass_is_a_rate_limit() {
     let server = Server::start([too_many().with("retry-after", "0")]).await;
     let failure = ask(&model("openai", &server.url(), policy(4))).await.unwrap_err();
-    assert_eq!((failure.trouble, failure.tries), (Trouble::RateLimit, 4));
+    assert_eq!((failure.kind, failure.tries), (FailureKind::RateLimit, 4));
     assert_eq!(failure.retry_after, Some(Duration::ZERO));
 }
 

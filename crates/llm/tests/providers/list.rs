@@ -50,5 +50,5 @@ async fn a_list_that_is_not_to_be_had_is_told_and_not_asked_for_again() {
 async fn a_list_that_does_not_come_is_given_up() {
     let server = Server::start([Answer::silence()]).await;
     let error = providers(&server.url()).openrouter_list().await.unwrap_err().to_owned();
-    assert_eq!(error, "it did not come within 10 s");
+    assert_eq!(error, "it did not arrive within 10 s");
 }

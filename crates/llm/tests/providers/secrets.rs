@@ -1,7 +1,7 @@
 //! A key is sent only to its own vendor and appears nowhere else.
 
 use serde_json::json;
-use trialrun_llm::{Credentials, Opened, Policy, Prices, Providers, Trouble};
+use trialrun_llm::{Credentials, FailureKind, Opened, Policy, Prices, Providers};
 
 use crate::client::{ALL, CANARY, ask, credentials, model, open, policy, providers};
 use crate::server::{Answer, End, Server};
@@ -44,7 +44,7 @@ async fn a_redirect_is_not_followed_with_the_key() {
     for status in [301, 302, 307, 308] {
         let server = Server::start([Answer::of(status, "text/plain", "").with("location", to.clone())]).await;
         let failure = ask(&model("anthropic", &server.url(), policy(3))).await.unwrap_err();
-        assert_eq!((failure.trouble, failure.tries), (Trouble::BadRequest, 1));
+        assert_eq!((failure.kind, failure.tries), (FailureKind::BadRequest, 1));
         assert!(failure.message.contains(&to), "{failure}");
     }
     assert!(elsewhere.asked().is_empty());

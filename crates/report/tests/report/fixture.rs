@@ -195,7 +195,7 @@ pub fn holds() -> TrialRecord {
     let mut record = record("holds", 3);
     record.not = true;
     record.outcome = Outcome::Failed;
-    record.because = Some("everything that must not hold does".into());
+    record.because = Some("every assertion that must not hold holds".into());
     record
 }
 

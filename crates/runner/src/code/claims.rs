@@ -49,7 +49,7 @@ impl Claims {
         }
         let kind = kind_of(name);
         if arguments.iter().any(has_function) {
-            let because = format!("`assert.{name}` takes no function; `assert.custom(name, fn, reply)` does");
+            let because = format!("`assert.{name}` does not accept a function; use `assert.custom(name, fn, reply)`");
             return Err(Box::new(undecided(&kind, head, &because)));
         }
         let spec = AssertionSpec {
@@ -73,7 +73,7 @@ impl Claims {
     /// Stores a claim that the scenario decides itself, or its result.
     pub(crate) fn observe(&mut self, observed: ObservedClaim) {
         let finding = self.findings.entry(observed.number).or_insert_with(|| {
-            let because = "it did not come to an end";
+            let because = "it did not finish";
             let source = observed.source.clone();
             Finding { claim: Claim::Observed, ..Finding::undecided("", &kind_of(&observed.name), 1.0, source, because) }
         });

@@ -23,7 +23,7 @@ pub(crate) struct Files(pub(crate) Option<Arc<dyn Sandbox>>);
 
 impl Files {
     fn sandbox(&self) -> Result<&Arc<dyn Sandbox>, String> {
-        self.0.as_ref().ok_or_else(|| "there is no sandbox to look into: the agent works in none".to_owned())
+        self.0.as_ref().ok_or_else(|| "the agent runs without a sandbox".to_owned())
     }
 
     /// Returns the content of the file at `path`, as text.
@@ -73,7 +73,9 @@ impl Files {
     ) -> Result<Value, String> {
         let root = self.sandbox()?.work().to_owned();
         let looked = move || work(inside(&root, &path)?, &path);
-        tokio::task::spawn_blocking(looked).await.unwrap_or_else(|_| Err("looking did not come to an end".to_owned()))
+        tokio::task::spawn_blocking(looked)
+            .await
+            .unwrap_or_else(|_| Err("reading the sandbox did not finish".to_owned()))
     }
 }
 
@@ -94,7 +96,7 @@ fn inside(root: &Path, path: &str) -> Result<Found, String> {
 
 fn text(there: &Path, path: &str) -> Result<String, String> {
     let bytes = files::read(there, LARGEST).map_err(|error| format!("cannot read `{path}`: {error}"))?;
-    String::from_utf8(bytes).map_err(|_| format!("`{path}` is no text: it is not UTF-8"))
+    String::from_utf8(bytes).map_err(|_| format!("`{path}` is not UTF-8 text"))
 }
 
 fn names(there: &Path) -> std::io::Result<Value> {

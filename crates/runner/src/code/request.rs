@@ -93,7 +93,7 @@ impl ScenarioRequest {
             "list" => Ok(Self::List(given.text("path").unwrap_or_default())),
             "exists" => given.path().map(Self::Exists),
             "run" => {
-                let command = given.text("command").ok_or("agent.run takes a command, which is text")?;
+                let command = given.text("command").ok_or("agent.run needs a command as text")?;
                 let timeout = given.number("timeout").filter(|ms| ms.is_finite() && *ms > 0.0);
                 Ok(Self::Run(command, timeout.map_or(COMMAND, |ms| Duration::from_secs_f64(ms.min(1e9) / 1e3))))
             }
@@ -103,7 +103,7 @@ impl ScenarioRequest {
 }
 
 fn unknown(name: &str) -> String {
-    format!("`{name}` cannot be asked for here")
+    format!("`{name}` is not a request of a scenario")
 }
 
 /// RequestArguments of a request.
@@ -139,7 +139,7 @@ impl RequestArguments<'_> {
     }
 
     fn path(&self) -> Result<String, String> {
-        self.text("path").ok_or_else(|| "agent.files takes a path, which is text".to_owned())
+        self.text("path").ok_or_else(|| "agent.files needs a path as text".to_owned())
     }
 
     fn call(&self, name: &str) -> Option<Call> {

@@ -97,7 +97,7 @@ impl Script {
             }
         };
         self.heard = Some(word.unwrap_or_else(|| {
-            let lost = "the scenario's thread ended unexpectedly; this is a bug of trialrun";
+            let lost = "the scenario's thread ended unexpectedly; this is a bug in trialrun";
             ScriptEvent::Ended(Err(ScriptFailure::Ended(ScriptError::Failed(lost.to_owned()))))
         }));
     }
@@ -134,7 +134,7 @@ fn console(words: mpsc::Sender<ScriptEvent>) -> Console {
     Box::new(move |_, line: &str| {
         let Some((lines, bytes)) = room else { return };
         room = lines.checked_sub(1).zip(bytes.checked_sub(line.len()));
-        let told = if room.is_some() { line } else { "(the console has more, which is left out)" };
+        let told = if room.is_some() { line } else { "(more console output was left out)" };
         let _ = words.blocking_send(ScriptEvent::Line(told.to_owned()));
     })
 }
@@ -206,7 +206,7 @@ impl ScriptThread {
         match tests.scenarios.get(self.code.scenario) {
             Some(written) if written.name == self.code.name => Ok(()),
             _ => {
-                let what = format!("{} has changed: `{}` is not there", self.code.module.display(), self.code.name);
+                let what = format!("{} has changed: `{}` no longer exists", self.code.module.display(), self.code.name);
                 Err(ScriptError::Failed(what))
             }
         }

@@ -65,7 +65,7 @@ impl Planner<'_> {
             return;
         }
         let own: Vec<String> = settings.configured.iter().map(|config| format!("`{}`", config.name)).collect();
-        let problem = Diagnostic::warning(format!("no agent is named, so `{DEFAULT_AGENT}` is run"));
+        let problem = Diagnostic::warning(format!("no agent is set, so `{DEFAULT_AGENT}` is used"));
         self.problems
             .push(problem.help(format!("the project configures {}: set `agent` to one of them", own.join(", "))));
     }

@@ -76,7 +76,8 @@ impl Judging {
         directory: &Path,
     ) -> Result<(Arc<dyn llm::Model>, String), String> {
         let not_played = |because: &dyn fmt::Display| format!("cannot simulate the user: {because}");
-        let played = |script: &Arc<Script>| -> Arc<dyn llm::Model> { Arc::new(script.play(llm::Stage::default())) };
+        let played =
+            |script: &Arc<Script>| -> Arc<dyn llm::Model> { Arc::new(script.play(llm::ScriptContext::default())) };
         let (model, name) = match &user.model {
             None => {
                 let judge = self.judge.as_ref().map_err(|because| not_played(because))?;
@@ -141,7 +142,9 @@ impl Judging {
     ) -> Result<Judge, String> {
         let chosen = self.judge.as_ref().map_err(Clone::clone)?;
         let judge = match &chosen.script {
-            Some(script) => Judge::new(&*chosen.name, Arc::new(script.play(llm::Stage::default()))).of_a_script(),
+            Some(script) => {
+                Judge::new(&*chosen.name, Arc::new(script.play(llm::ScriptContext::default()))).of_a_script()
+            }
             None => {
                 let model = open(settings, &chosen.name).map_err(|error| error.to_string())?;
                 // Each attempt at each trial is judged by itself: the variance of judges is to be visible, and the
@@ -197,7 +200,7 @@ fn undecided(asked: usize, because: &str, trials: &[Arc<PlannedTrial>]) -> Diagn
         problem = problem.at(check.map_or_else(|| first.case.source.clone(), Check::source));
     }
     if trials.iter().any(|trial| trial.case.code.is_some()) {
-        problem = problem.help("counted as written: what code repeats, or asserts elsewhere, shows when it runs");
+        problem = problem.help("counted in the source: loops and other functions may make more assertions at run time");
     }
     problem
 }

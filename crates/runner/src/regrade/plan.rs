@@ -103,7 +103,7 @@ pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
     };
     let recorded: Vec<RecordedTrial> = records.into_iter().map(|old| planner.recorded(old)).collect();
     let Planner { mut problems, mut notes, .. } = planner;
-    notes.count_unheard_of(today.suites, &recorded);
+    notes.count_cases_not_in_run(today.suites, &recorded);
     let trials: Vec<Arc<PlannedTrial>> = recorded
         .iter()
         .filter_map(|recorded| match &recorded.action {
@@ -151,7 +151,7 @@ impl Planner<'_> {
         let found = suites.find_map(|suite| Some((suite, suite.cases.iter().position(|case| *case.id == *old.case)?)));
         let Some((suite, at)) = found else {
             self.notes.gone += 1;
-            return Action::Skip(format!("its case is not in the suite any more; it was {} then", old.outcome.name()));
+            return Action::Skip(format!("its case is no longer in the suite; its outcome was {}", old.outcome.name()));
         };
         let case = &suite.cases[at];
         match old.outcome {
@@ -259,12 +259,12 @@ struct Notes {
     /// Trials that were broken, cancelled or skipped.
     without_evidence: usize,
     /// Cases that the run did not have.
-    unheard_of: usize,
+    not_in_run: usize,
 }
 
 impl Notes {
     /// Counts the cases that are in a suite of the run but not in the run.
-    fn count_unheard_of(&mut self, suites: &[Suite], recorded: &[RecordedTrial]) {
+    fn count_cases_not_in_run(&mut self, suites: &[Suite], recorded: &[RecordedTrial]) {
         let has_run = |suite: &Suite| recorded.iter().any(|trial| *trial.old.suite == *suite.name);
         let is_known = |suite: &Suite, case: &Case| {
             recorded.iter().any(|trial| *trial.old.suite == *suite.name && *trial.old.case == *case.id)
@@ -273,35 +273,29 @@ impl Notes {
             .iter()
             .filter(|suite| has_run(suite))
             .flat_map(|suite| suite.cases.iter().map(move |case| (suite, case)));
-        self.unheard_of = cases.filter(|(suite, case)| !is_known(suite, case)).count();
+        self.not_in_run = cases.filter(|(suite, case)| !is_known(suite, case)).count();
     }
 
     fn lines(&self) -> Vec<String> {
-        let counted = |count: usize, one: &str, more: &str| match count {
-            0 => None,
-            1 => Some(format!("1 {one}")),
-            count => Some(format!("{count} {more}")),
-        };
-        [
-            counted(
+        let notes = [
+            (
                 self.gone,
-                "trial is skipped: its case is not in the suite any more",
-                "trials are skipped: their cases are not in the suite any more",
+                "trial is skipped: its case is no longer in the suite",
+                "trials are skipped: their cases are no longer in the suite",
             ),
-            counted(
+            (
                 self.code,
                 "trial is kept as it was: its assertions are code, which ran together with the agent",
                 "trials are kept as they were: their assertions are code, which ran together with the agent",
             ),
-            counted(
+            (
                 self.without_evidence,
                 "trial is kept as it was: it was broken, cancelled or skipped, and left nothing to grade",
                 "trials are kept as they were: broken, cancelled or skipped, they left nothing to grade",
             ),
-            counted(self.unheard_of, "case of the suite was not in the run", "cases of the suite were not in the run"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+            (self.not_in_run, "case of the suite was not in the run", "cases of the suite were not in the run"),
+        ];
+        let counted = notes.into_iter().filter(|(count, ..)| *count > 0);
+        counted.map(|(count, one, more)| format!("{count} {}", if count == 1 { one } else { more })).collect()
     }
 }

@@ -5,11 +5,11 @@ use grade::Check;
 use model::{About, Collected, FoundFile, Need, Probe, Probed};
 
 /// Reason why the result of a command is not known.
-const NOT_RUN: &str = "it was not run when the trial ran, and what it would have run in is gone";
+const NOT_RUN: &str = "it was not run during the trial, and the sandbox no longer exists";
 /// Reason why the state of the sandbox after a reply is not known.
-const NOT_THEN: &str = "nobody looked at it when that reply had come";
+const NOT_THEN: &str = "it was not examined after that reply";
 /// Reason why the content of a file is not known.
-const NOT_RECORDED: &str = "nobody looked at it when the trial ran, and what files there were is not recorded";
+const NOT_RECORDED: &str = "it was not examined during the trial, and the list of files is not recorded";
 
 /// Adds what `checks` need and `collected` lacks.
 pub(super) fn complete(collected: &mut Collected, checks: &[Check]) {
@@ -46,7 +46,7 @@ fn recalled(need: &Need, collected: &Collected) -> Option<Probed> {
     match need {
         Need::Repository => None,
         Need::Command { .. } => failed(NOT_RUN),
-        Need::Files => failed("they were not listed when the trial ran"),
+        Need::Files => failed("they were not listed during the trial"),
         Need::File { path } => match collected.probed(&Need::Files) {
             Some(Probed::Files { files, clipped }) => Some(file(path, files, *clipped)),
             _ => failed(NOT_RECORDED),
@@ -58,7 +58,7 @@ fn file(path: &str, files: &[FoundFile], clipped: bool) -> Probed {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     let path = parts.join("/");
     if parts.contains(&".git") {
-        return Probed::Failed { because: "what is in repositories is not recorded".to_owned() };
+        return Probed::Failed { because: "the contents of repositories are not recorded".to_owned() };
     }
     if let Some(found) = files.iter().find(|file| file.path == path) {
         let text = found.text.clone();

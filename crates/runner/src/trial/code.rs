@@ -312,7 +312,7 @@ impl<'s> RunningScenario<'s> {
         let first = format!("the agent gave no reply: {how}");
         match &self.refused {
             None => self.refused.insert(first).clone(),
-            Some(_) => format!("the agent has ended, and hears nothing more: {how}"),
+            Some(_) => format!("the agent has ended and accepts no more messages: {how}"),
         }
     }
 
@@ -331,13 +331,13 @@ impl<'s> RunningScenario<'s> {
             // It had thrown before, and only waited for work that it had started.
             Some(trouble @ ScriptFailure::Ended(ScriptError::Thrown { .. })) => return self.ended_badly(trouble),
             Some(ScriptFailure::Ended(error @ ScriptError::TimedOut { .. })) if self.is_endless(busy) => {
-                let because = format!("the scenario was stopped after {after}: it was still at work");
+                let because = format!("the scenario was stopped after {after}: it was still running");
                 self.ending = Some(Ending::InvalidTest { because: placed(&error, &because) });
                 return Ok(());
             }
-            Some(ScriptFailure::Ended(error)) => (error.place().cloned(), "it was still at work"),
+            Some(ScriptFailure::Ended(error)) => (error.place().cloned(), "it was still running"),
             Some(ScriptFailure::Stopped(waiting)) => (None, waiting),
-            _ => (None, "it had not ended"),
+            _ => (None, "it had not finished"),
         };
         let because = format!("the scenario was stopped after {after}: {doing}");
         let place = place.unwrap_or_else(|| self.head());
@@ -392,7 +392,7 @@ impl<'s> RunningScenario<'s> {
         }
         let because = match &error {
             ScriptError::TimedOut { budget, .. } => {
-                format!("the scenario was stopped after it had kept the processor busy for {} s", budget.as_secs_f64())
+                format!("the scenario was stopped after it had used the CPU for {} s", budget.as_secs_f64())
             }
             ScriptError::OutOfMemory { .. } => format!("the scenario {error}"),
             error => error.to_string(),

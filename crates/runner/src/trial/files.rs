@@ -38,7 +38,7 @@ pub(super) async fn below(work: &Path, changed: &[FileChange]) -> Probed {
     match tokio::task::spawn_blocking(move || list(&work, &changed)).await {
         Ok(Ok((files, clipped))) => Probed::Files { files, clipped },
         Ok(Err(error)) => Probed::Failed { because: error.to_string() },
-        Err(_) => Probed::Failed { because: "looking for files did not come to an end".into() },
+        Err(_) => Probed::Failed { because: "listing the files did not finish".into() },
     }
 }
 

@@ -131,20 +131,8 @@ pub(crate) async fn run(
     let mut phases = Phases::default();
     let mut limits = Arc::clone(&planned.limits);
     loop {
-        let began = Instant::now();
-        let attempt = Attempt {
-            planned: &planned,
-            shared: &shared,
-            events: &events,
-            halt: halt.clone(),
-            grading,
-            began,
-            before: &attempts,
-            limits: Arc::clone(&limits),
-            judge: OnceLock::new(),
-            user: Mutex::default(),
-            phases: Mutex::default(),
-        };
+        let mut attempt = Attempt::new(&planned, &shared, &events, halt.clone(), grading);
+        (attempt.before, attempt.limits) = (&attempts, Arc::clone(&limits));
         let ended = attempt.run().await;
         let is_final = matches!(&ended, Err(Interruption::Broken(breakage)) if breakage.is_final);
         let (mut record, trace) = match ended {
@@ -168,7 +156,7 @@ pub(crate) async fn run(
             answer: record.answer.clone(),
             usage: record.usage,
             cost_usd: record.cost_usd,
-            duration_ms: model::millis(began.elapsed()),
+            duration_ms: model::millis(attempt.began.elapsed()),
         });
         // The test would have the same mistake the next time.
         let is_final = is_final || matches!(record.ending, Some(Ending::InvalidTest { .. }));
@@ -240,7 +228,30 @@ struct Attempt<'a> {
     phases: Mutex<Phases>,
 }
 
-impl Attempt<'_> {
+impl<'a> Attempt<'a> {
+    /// Returns the first attempt at a trial.
+    fn new(
+        planned: &'a Arc<PlannedTrial>,
+        shared: &'a Arc<Shared>,
+        events: &'a EventSender,
+        halt: watch::Receiver<Halt>,
+        grading: Grading,
+    ) -> Self {
+        Self {
+            planned,
+            shared,
+            events,
+            halt,
+            grading,
+            began: Instant::now(),
+            before: &[],
+            limits: Arc::clone(&planned.limits),
+            judge: OnceLock::new(),
+            user: Mutex::default(),
+            phases: Mutex::default(),
+        }
+    }
+
     /// Returns the usage of the played user so far, whatever became of the attempt.
     fn user_took(&self) -> Option<Aside> {
         *self.user.lock().unwrap_or_else(PoisonError::into_inner)

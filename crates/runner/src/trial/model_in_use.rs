@@ -33,7 +33,7 @@ impl ModelInUse {
             ModelChoice::Scripted(script) => script,
         };
         let place = |path: Option<&Path>| path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-        let playback = Arc::new(script.play(llm::Stage {
+        let playback = Arc::new(script.play(llm::ScriptContext {
             sandbox: place(sandbox.map(Sandbox::work)),
             home: place(sandbox.map(Sandbox::home)),
             without_tools: planned.setup.closed_tools.as_ref().is_some_and(Vec::is_empty),
@@ -58,7 +58,7 @@ impl ModelInUse {
         match self.playback.as_ref().and_then(|playback| playback.in_flight()) {
             Some(waited) if waited >= held_up => Ending::ProviderFailed {
                 because: format!(
-                    "the model had left a request unanswered for {:.1} s when the trial's {} s were over ({setting})",
+                    "the model had not answered a request for {:.1} s when the trial's limit of {} s was reached ({setting})",
                     waited.as_secs_f64(),
                     limits.timeout_ms as f64 / 1000.0
                 ),
@@ -67,14 +67,14 @@ impl ModelInUse {
             _ if self.unheard_for().is_some_and(|waited| waited >= Duration::from_millis(limits.timeout_ms / 2)) => {
                 Ending::ProviderFailed {
                     because: format!(
-                        "the provider had not begun to answer when the trial's {} s were over ({setting})",
+                        "the provider had not started to answer when the trial's limit of {} s was reached ({setting})",
                         limits.timeout_ms as f64 / 1000.0
                     ),
                 }
             }
             _ if waiting_on == WAITING_ON_PROVIDER => Ending::ProviderFailed {
                 because: format!(
-                    "the agent was trying its model again after an error when the trial's {} s were over ({setting})",
+                    "the agent was retrying its model after an error when the trial's limit of {} s was reached ({setting})",
                     limits.timeout_ms as f64 / 1000.0
                 ),
             },

@@ -61,7 +61,7 @@ async fn run_in_a_copy(sandbox: &dyn Sandbox, commands: Vec<(String, Need)>) -> 
         let Need::Command { run, timeout_ms } = &need else { continue };
         let found = match &copy {
             Ok(copy) => command(copy, run, Duration::from_millis(*timeout_ms)).await,
-            Err(error) => Probed::Failed { because: format!("there is no copy of the sandbox to run it in: {error}") },
+            Err(error) => Probed::Failed { because: format!("cannot copy the sandbox to run it in: {error}") },
         };
         probes.push(Probe { key, need, found });
     }
@@ -78,7 +78,7 @@ async fn file(work: &Path, path: &str) -> Probed {
     match looked {
         Ok(Ok(found)) => found,
         Ok(Err(error)) => Probed::Failed { because: error.to_string() },
-        Err(_) => Probed::Failed { because: "looking at it did not come to an end".into() },
+        Err(_) => Probed::Failed { because: "looking at it did not finish".into() },
     }
 }
 

@@ -1,7 +1,6 @@
 //! Grading a recorded trial again: its evidence comes from the record.
 
-use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Instant;
+use std::sync::Arc;
 
 use agent::Bill;
 use grade::{Check, Responder};
@@ -16,7 +15,7 @@ use crate::event_bus::EventSender;
 use crate::plan::PlannedTrial;
 
 /// Reason why an assertion cannot be decided.
-const MASKED_NOW: &str = "the record has `[masked]` in what it looks at, and the text in that place is not known";
+const MASKED_NOW: &str = "it examines text that is `[masked]` in the record";
 
 /// Kind of the findings of hooks.
 const HOOK: &str = "hook";
@@ -54,19 +53,7 @@ pub(crate) async fn regrade(
         limits: Arc::clone(&planned.limits),
         agent_ms: old.agent_ms,
     };
-    let attempt = Attempt {
-        planned,
-        shared,
-        events,
-        halt,
-        grading: Grading::Elsewhere,
-        began: Instant::now(),
-        before: &[],
-        limits: Arc::clone(&planned.limits),
-        judge: OnceLock::new(),
-        user: Mutex::default(),
-        phases: Mutex::default(),
-    };
+    let attempt = Attempt::new(planned, shared, events, halt, Grading::Elsewhere);
     let assessed = attempt.unless(Halt::Kill, attempt.assess(&planned.checks, evidence)).await;
     let mut new = match assessed.and_then(|assessed| assessed) {
         Ok((mut findings, evidence, judge)) => {
@@ -79,7 +66,7 @@ pub(crate) async fn regrade(
             let mut end = End { judge, bill: Bill::default(), ..End::of(evidence, findings, Vec::new()) };
             end.warnings.extend(unknown_now);
             if unknown > 0 {
-                end.warnings.push(format!("{unknown} recorded events come from another version and were left out"));
+                end.warnings.push(format!("{unknown} recorded events are from another version and were left out"));
             }
             record_of(planned, end)
         }

@@ -126,12 +126,12 @@ fn of_remote(name: &str, before: &RemoteState, after: Option<&RemoteState>) -> C
     match (&before.branches, &after.branches) {
         (Some(before), Some(after)) if before != after => return Changes::Some,
         (Some(_), Some(_)) => {}
-        _ => return Changes::Unknown(format!("the remote `{name}` could not be asked")),
+        _ => return Changes::Unknown(format!("the remote `{name}` did not answer")),
     }
     match (&before.review_requests, &after.review_requests) {
         (Some(before), Some(after)) if before != after => Changes::Some,
         (Some(_), None) | (None, Some(_)) => {
-            Changes::Unknown(format!("the review requests of `{name}` could not be asked for"))
+            Changes::Unknown(format!("the review requests of `{name}` could not be fetched"))
         }
         _ => Changes::None,
     }
@@ -198,7 +198,7 @@ mod tests {
             assert_eq!(changes_of(&change(of)), Changes::Some, "{at}");
         }
         let silent = change(|state| origin(state).branches = None);
-        assert_eq!(changes_of(&silent), Changes::Unknown("the remote `origin` could not be asked".into()));
+        assert_eq!(changes_of(&silent), Changes::Unknown("the remote `origin` did not answer".into()));
     }
 
     #[test]

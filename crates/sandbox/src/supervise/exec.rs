@@ -6,13 +6,13 @@ use std::process::Command;
 
 use nix::sys::signal::SigSet;
 
-use super::words::Words;
+use super::arguments::Arguments;
 use super::{say, space};
 
 /// Replaces this process with the program. Returns only if that fails.
-pub(super) fn main(words: &Words) -> Result<u8, String> {
-    let Some((program, args)) = words.program.split_first() else { return Err("no program to run".into()) };
-    if let Some(owner) = words.owner {
+pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
+    let Some((program, args)) = arguments.program.split_first() else { return Err("no program to run".into()) };
+    if let Some(owner) = arguments.owner {
         space::be(owner)?;
     }
     // Fails only if this process already leads a group, and then Ctrl-C does not reach it either.

@@ -14,7 +14,7 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use super::words::{Words, myself, take_over};
+use super::arguments::{Arguments, myself, take_over};
 use super::{descendants, say};
 
 /// Time to retry killing processes that cannot be killed, such as another user's, before they are reported and left
@@ -22,31 +22,31 @@ use super::{descendants, say};
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs the program, ends all its descendants when it has ended, and exits with the program's code.
-pub(super) fn main(words: &Words) -> Result<u8, String> {
-    if words.program.is_empty() {
+pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
+    if arguments.program.is_empty() {
         return Err("no program to run".into());
     }
-    let lifeline = words.lifeline.map(|fd| take_over(fd, false)).transpose()?;
+    let lifeline = arguments.lifeline.map(|fd| take_over(fd, false)).transpose()?;
     let signals = block_signals()?;
     become_reaper()?;
     if let Some(lifeline) = lifeline {
         watch(lifeline)?;
     }
-    let floor = words.floor || !cfg!(target_os = "linux");
-    let space = if floor { None } else { start_space(&words.program, &words.binds)?.ok() };
+    let floor = arguments.floor || !cfg!(target_os = "linux");
+    let space = if floor { None } else { start_space(&arguments.program, &arguments.binds)?.ok() };
     let child = match space {
         Some(child) => child,
-        None => start_plain(&words.program, &words.binds)?,
+        None => start_plain(&arguments.program, &arguments.binds)?,
     };
     let_go_of_streams();
-    let mut keeper = Keeper { main: Pid::from_raw(child.id().cast_signed()), code: None, grace: words.grace };
+    let mut keeper = Keeper { main: Pid::from_raw(child.id().cast_signed()), code: None, grace: arguments.grace };
     keeper.look_after(&signals)?;
     keeper.end_everything()?;
     keeper.code.ok_or_else(|| "it is not known how the program ended".into())
 }
 
 /// Prints whether this machine allows a PID namespace: `namespace`, or the reason why not.
-pub(super) fn probe(_: &Words) -> Result<u8, String> {
+pub(super) fn probe(_: &Arguments) -> Result<u8, String> {
     use std::io::Write;
     let word = match start_space(&[], &[])? {
         Ok(mut child) => {

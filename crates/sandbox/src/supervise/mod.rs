@@ -18,6 +18,7 @@
 //! exits with 127 or 126 if the program cannot be found or run, and with 125 and a line on stderr that starts with
 //! [`MARK`] if the supervisor itself fails.
 
+mod arguments;
 mod captured;
 mod contained;
 mod descendants;
@@ -25,9 +26,9 @@ mod exec;
 mod keeper;
 mod lifeline;
 mod run;
+#[cfg_attr(not(target_os = "linux"), path = "no_space.rs")]
 mod space;
 mod supervisor;
-mod words;
 
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
@@ -44,7 +45,7 @@ pub const MARK: &str = "trialrun supervisor: ";
 /// Exit code for failures of the supervisor itself.
 pub const TROUBLE: u8 = 125;
 
-type Role = fn(&words::Words) -> Result<u8, String>;
+type Role = fn(&arguments::Arguments) -> Result<u8, String>;
 
 const ROLES: &[(&str, Role)] = &[
     ("__supervise", keeper::main),
@@ -67,9 +68,9 @@ fn find(argument: &OsStr) -> Option<Role> {
 /// before the process has a second thread. This is the only part of this crate that runs as a separate process: it
 /// writes to stderr, waits for signals and returns an exit code.
 pub fn main(args: &[OsString]) -> ExitCode {
-    let role = args.split_first().and_then(|(role, words)| Some((find(role)?, words)));
-    let Some((play, words)) = role else { return trouble("no such role") };
-    match words::Words::parse(words.iter().cloned()).and_then(|words| play(&words)) {
+    let role = args.split_first().and_then(|(role, arguments)| Some((find(role)?, arguments)));
+    let Some((play, arguments)) = role else { return trouble("no such role") };
+    match arguments::Arguments::parse(arguments.iter().cloned()).and_then(|arguments| play(&arguments)) {
         Ok(code) => ExitCode::from(code),
         Err(because) => trouble(&because),
     }

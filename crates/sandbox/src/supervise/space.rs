@@ -1,185 +1,145 @@
 //! A PID namespace around the program, where the machine allows it. When its first process ends, the kernel kills all
 //! processes in it, including forked and detached ones and those that ignore signals.
 
-use super::words::Words;
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::wait::waitpid;
+use nix::unistd::{Pid, getegid, geteuid, getppid};
+
+use super::arguments::{Arguments, myself, take_over};
+use super::keeper::{code_of, let_go_of_streams};
 
 /// Creates the namespace, starts its first process, and exits with that process's code. This is a separate process
 /// because a process that has entered a new namespace cannot go back. If the machine refuses half-way, the supervisor,
 /// which never left, can still run the program without a namespace.
-#[cfg(target_os = "linux")]
-pub(super) fn main(words: &Words) -> Result<u8, String> {
-    linux::space(words)
-}
-
-/// First process of the namespace: starts the program, reaps ended processes, and exits with the program's code.
-#[cfg(target_os = "linux")]
-pub(super) fn init(words: &Words) -> Result<u8, String> {
-    linux::init(words)
+pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
+    let answer = arguments.answer.ok_or("nowhere to answer")?;
+    let child = match start_first_process(arguments, answer) {
+        Ok(child) => child,
+        Err(because) => {
+            let mut answer = take_over(answer, true)?;
+            let _ = answer.write_all(because.as_bytes());
+            return Ok(super::TROUBLE);
+        }
+    };
+    // The first process has its own handle. If this one stayed open, the reader would never see the end of the
+    // answer.
+    nix::unistd::close(answer).map_err(|error| format!("cannot close the answer: {error}"))?;
+    let_go_of_streams();
+    loop {
+        if let Ok(status) = waitpid(pid_of(&child), None)
+            && let Some(code) = code_of(status)
+        {
+            return Ok(code);
+        }
+    }
 }
 
 /// Switches back to user and group `owner` in a user namespace where this process is root.
-#[cfg(target_os = "linux")]
 pub(super) fn be((uid, gid): (u32, u32)) -> Result<(), String> {
-    use nix::sched::{CloneFlags, unshare};
     unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| format!("cannot make a user namespace: {error}"))?;
-    linux::map((uid, 0), (gid, 0))
+    map((uid, 0), (gid, 0))
 }
 
 /// Makes the kernel kill this process when its parent ends. The parent has only one thread, so the end of a thread
 /// cannot be mistaken for it.
-#[cfg(target_os = "linux")]
 pub(super) fn die_with_parent() -> Result<(), String> {
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)
         .map_err(|error| format!("cannot be tied to the parent: {error}"))
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn main(_: &Words) -> Result<u8, String> {
-    Err("there are no pid namespaces on this system".into())
+fn start_first_process(arguments: &Arguments, answer: i32) -> Result<Child, String> {
+    let flags = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
+    let (uid, gid) = (geteuid(), getegid());
+    let owner = (uid.as_raw(), gid.as_raw());
+    if uid.is_root() {
+        unshare(flags).map_err(|error| format!("a pid namespace is refused: {error}"))?;
+    } else {
+        unshare(flags | CloneFlags::CLONE_NEWUSER).map_err(|error| format!("a user namespace is refused: {error}"))?;
+        map((0, owner.0), (0, owner.1))?;
+    }
+    // Must follow the change of user namespace, which resets this setting.
+    die_with_parent()?;
+    if arguments.parent.is_some_and(|parent| Pid::from_raw(parent) != getppid()) {
+        return Err("the supervisor is gone".into());
+    }
+    // Mounts inside must not be visible outside.
+    mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE, None::<&str>)
+        .map_err(|error| format!("private mounts are refused: {error}"))?;
+    bind(&arguments.binds)?;
+    let mut init = Command::new(myself()?);
+    init.arg("__supervise-init").arg("--answer").arg(answer.to_string());
+    if !uid.is_root() {
+        init.arg("--owner").arg(format!("{}:{}", owner.0, owner.1));
+    }
+    init.arg("--").args(&arguments.program);
+    init.spawn().map_err(|error| format!("the namespace's first process cannot be started: {error}"))
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn init(_: &Words) -> Result<u8, String> {
-    Err("there are no pid namespaces on this system".into())
+/// Bind-mounts the first path of each pair at the second.
+fn bind(places: &[(PathBuf, PathBuf)]) -> Result<(), String> {
+    if places.is_empty() {
+        return Ok(());
+    }
+    let here = std::env::current_dir().map_err(|error| format!("the working directory is gone: {error}"))?;
+    for (from, to) in places {
+        let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
+        mount(Some(from), to, None::<&str>, flags, None::<&str>)
+            .map_err(|error| format!("a mount at {} is refused: {error}", to.display()))?;
+    }
+    // The working directory still refers to the directory from before the mounts.
+    std::env::set_current_dir(&here).map_err(|error| format!("{} cannot be entered: {error}", here.display()))
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn be(_: (u32, u32)) -> Result<(), String> {
-    Err("there are no user namespaces on this system".into())
+/// First process of the namespace: starts the program, reaps ended processes, and exits with the program's code.
+pub(super) fn init(arguments: &Arguments) -> Result<u8, String> {
+    let mut answer = take_over(arguments.answer.ok_or("nowhere to answer")?, true)?;
+    die_with_parent()?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    if let Err(error) = mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>) {
+        // Without a new `/proc`, `ps` and `kill` would use different process ids.
+        let _ = write!(answer, "a /proc of its own is refused: {error}");
+        return Ok(super::TROUBLE);
+    }
+    answer.write_all(b"ready").map_err(|error| format!("cannot answer: {error}"))?;
+    drop(answer);
+    if arguments.program.is_empty() {
+        return Ok(0);
+    }
+    let mut exec = Command::new(myself()?);
+    exec.arg("__supervise-exec");
+    if let Some((uid, gid)) = arguments.owner {
+        exec.arg("--owner").arg(format!("{uid}:{gid}"));
+    }
+    let child = exec.arg("--").args(&arguments.program).spawn();
+    let program = pid_of(&child.map_err(|error| format!("cannot start a process: {error}"))?);
+    let_go_of_streams();
+    loop {
+        // All processes in the namespace that lose their parent become children of this process.
+        if let Ok(status) = waitpid(None, None)
+            && status.pid() == Some(program)
+            && let Some(code) = code_of(status)
+        {
+            return Ok(code);
+        }
+    }
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn die_with_parent() -> Result<(), String> {
-    Ok(())
+/// Maps one user and one group into a new user namespace: (inside, outside).
+fn map(users: (u32, u32), groups: (u32, u32)) -> Result<(), String> {
+    let write = |file: &str, text: String| {
+        fs::write(format!("/proc/self/{file}"), text).map_err(|error| format!("{file} is refused: {error}"))
+    };
+    write("setgroups", "deny".into())?;
+    write("uid_map", format!("{} {} 1", users.0, users.1))?;
+    write("gid_map", format!("{} {} 1", groups.0, groups.1))
 }
 
-#[cfg(target_os = "linux")]
-mod linux {
-    use std::fs;
-    use std::io::Write;
-    use std::path::PathBuf;
-    use std::process::{Child, Command};
-
-    use nix::mount::{MsFlags, mount};
-    use nix::sched::{CloneFlags, unshare};
-    use nix::sys::wait::waitpid;
-    use nix::unistd::{Pid, getegid, geteuid, getppid};
-
-    use super::super::keeper::{code_of, let_go_of_streams};
-    use super::super::words::{Words, myself, take_over};
-    use super::die_with_parent;
-
-    pub(super) fn space(words: &Words) -> Result<u8, String> {
-        let answer = words.answer.ok_or("nowhere to answer")?;
-        let child = match start_first_process(words, answer) {
-            Ok(child) => child,
-            Err(because) => {
-                let mut answer = take_over(answer, true)?;
-                let _ = answer.write_all(because.as_bytes());
-                return Ok(super::super::TROUBLE);
-            }
-        };
-        // The first process has its own handle. If this one stayed open, the reader would never see the end of the
-        // answer.
-        nix::unistd::close(answer).map_err(|error| format!("cannot close the answer: {error}"))?;
-        let_go_of_streams();
-        loop {
-            if let Ok(status) = waitpid(pid_of(&child), None)
-                && let Some(code) = code_of(status)
-            {
-                return Ok(code);
-            }
-        }
-    }
-
-    fn start_first_process(words: &Words, answer: i32) -> Result<Child, String> {
-        let flags = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
-        let (uid, gid) = (geteuid(), getegid());
-        let owner = (uid.as_raw(), gid.as_raw());
-        if uid.is_root() {
-            unshare(flags).map_err(|error| format!("a pid namespace is refused: {error}"))?;
-        } else {
-            unshare(flags | CloneFlags::CLONE_NEWUSER)
-                .map_err(|error| format!("a user namespace is refused: {error}"))?;
-            map((0, owner.0), (0, owner.1))?;
-        }
-        // Must follow the change of user namespace, which resets this setting.
-        die_with_parent()?;
-        if words.parent.is_some_and(|parent| Pid::from_raw(parent) != getppid()) {
-            return Err("the supervisor is gone".into());
-        }
-        // Mounts inside must not be visible outside.
-        mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE, None::<&str>)
-            .map_err(|error| format!("private mounts are refused: {error}"))?;
-        bind(&words.binds)?;
-        let mut init = Command::new(myself()?);
-        init.arg("__supervise-init").arg("--answer").arg(answer.to_string());
-        if !uid.is_root() {
-            init.arg("--owner").arg(format!("{}:{}", owner.0, owner.1));
-        }
-        init.arg("--").args(&words.program);
-        init.spawn().map_err(|error| format!("the namespace's first process cannot be started: {error}"))
-    }
-
-    /// Bind-mounts the first path of each pair at the second.
-    fn bind(places: &[(PathBuf, PathBuf)]) -> Result<(), String> {
-        if places.is_empty() {
-            return Ok(());
-        }
-        let here = std::env::current_dir().map_err(|error| format!("the working directory is gone: {error}"))?;
-        for (from, to) in places {
-            let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
-            mount(Some(from), to, None::<&str>, flags, None::<&str>)
-                .map_err(|error| format!("a mount at {} is refused: {error}", to.display()))?;
-        }
-        // The working directory still refers to the directory from before the mounts.
-        std::env::set_current_dir(&here).map_err(|error| format!("{} cannot be entered: {error}", here.display()))
-    }
-
-    pub(super) fn init(words: &Words) -> Result<u8, String> {
-        let mut answer = take_over(words.answer.ok_or("nowhere to answer")?, true)?;
-        die_with_parent()?;
-        let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-        if let Err(error) = mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>) {
-            // Without a new `/proc`, `ps` and `kill` would use different process ids.
-            let _ = write!(answer, "a /proc of its own is refused: {error}");
-            return Ok(super::super::TROUBLE);
-        }
-        answer.write_all(b"ready").map_err(|error| format!("cannot answer: {error}"))?;
-        drop(answer);
-        if words.program.is_empty() {
-            return Ok(0);
-        }
-        let mut exec = Command::new(myself()?);
-        exec.arg("__supervise-exec");
-        if let Some((uid, gid)) = words.owner {
-            exec.arg("--owner").arg(format!("{uid}:{gid}"));
-        }
-        let child = exec.arg("--").args(&words.program).spawn();
-        let program = pid_of(&child.map_err(|error| format!("cannot start a process: {error}"))?);
-        let_go_of_streams();
-        loop {
-            // All processes in the namespace that lose their parent become children of this process.
-            if let Ok(status) = waitpid(None, None)
-                && status.pid() == Some(program)
-                && let Some(code) = code_of(status)
-            {
-                return Ok(code);
-            }
-        }
-    }
-
-    /// Maps one user and one group into a new user namespace: (inside, outside).
-    pub(super) fn map(users: (u32, u32), groups: (u32, u32)) -> Result<(), String> {
-        let write = |file: &str, text: String| {
-            fs::write(format!("/proc/self/{file}"), text).map_err(|error| format!("{file} is refused: {error}"))
-        };
-        write("setgroups", "deny".into())?;
-        write("uid_map", format!("{} {} 1", users.0, users.1))?;
-        write("gid_map", format!("{} {} 1", groups.0, groups.1))
-    }
-
-    fn pid_of(child: &Child) -> Pid {
-        Pid::from_raw(child.id().cast_signed())
-    }
+fn pid_of(child: &Child) -> Pid {
+    Pid::from_raw(child.id().cast_signed())
 }

@@ -74,7 +74,9 @@ async fn usage_that_a_provider_did_not_tell_is_unknown() {
 
 #[tokio::test]
 async fn trouble_with_a_distant_provider_is_never_the_agents() {
-    for trouble in [llm::Trouble::Auth, llm::Trouble::RateLimit, llm::Trouble::ContextTooLong, llm::Trouble::Cut] {
+    for trouble in
+        [llm::FailureKind::Auth, llm::FailureKind::RateLimit, llm::FailureKind::ContextTooLong, llm::FailureKind::Cut]
+    {
         let failure = llm::Failure::new(trouble, "POST http://x for m1");
         let rehearsal = distant(vec![Err(llm::ProviderError::Failed(Box::new(failure)))]);
         let played = rehearsal.play(&Chat).await.unwrap();

@@ -302,10 +302,10 @@ fn agents_that_nothing_runs_with_are_checked_and_a_default_that_nobody_chose_is_
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }
-    assert!(!told.contains("no agent is named"), "{told}");
+    assert!(!told.contains("no agent is set"), "{told}");
     project.write("trialrun.yaml", "tests: tests\nagents:\n  shop: { type: http, url: \"http://127.0.0.1:9/\" }\n  two: { type: http, url: \"http://127.0.0.1:9/\" }\n");
     let told = project.run(&["check"]).exits(0).err;
-    assert!(told.contains("no agent is named, so `claude-code` is run") && told.contains("`shop`, `two`"), "{told}");
+    assert!(told.contains("no agent is set, so `claude-code` is used") && told.contains("`shop`, `two`"), "{told}");
 }
 
 #[test]

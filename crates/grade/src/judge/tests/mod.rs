@@ -341,8 +341,8 @@ async fn whatever_a_provider_does_the_finding_is_undecided_and_holds_no_secret()
         ("401", http("401 Unauthorized", &json!({"error": {"message": key}}).to_string()), "key was not accepted"),
         ("cut", cut, "closed in the middle"),
         ("garbage", http("200 OK", &format!("<html>{CANARY}</html>")), "web page"),
-        ("prose", http("200 OK", &completion("I would say it is fine.", "stop")), "not as it was asked for"),
-        ("wrong form", http("200 OK", &completion("{\"answers\": 5}", "stop")), "not as it was asked for"),
+        ("prose", http("200 OK", &completion("I would say it is fine.", "stop")), "does not have the requested form"),
+        ("wrong form", http("200 OK", &completion("{\"answers\": 5}", "stop")), "does not have the requested form"),
         ("no seal", http("200 OK", &completion("{\"seal\": \"\", \"answers\": []}", "stop")), "`seal`"),
         ("refusal", http("200 OK", &completion("I can't help with that.", "content_filter")), "declined"),
         ("too long", http("200 OK", &completion("{\"answers\": [", "length")), "limit of its tokens"),
@@ -373,8 +373,8 @@ async fn a_judge_that_is_not_there_is_found_out_once_for_a_run() {
         let judge = Judge::new("compatible:m", opened(&format!("http://{}", page.address)));
         let (findings, _) = hear(&ruled(), &done(), &judge.with_breaker(Arc::clone(&breaker))).await;
         let because = &findings[0].because;
-        assert!(because.contains("a web page answers there") && because.contains("base URL"), "{because}");
-        assert_eq!(because.contains("is no longer asked"), trial > 0, "{because}");
+        assert!(because.contains("returned a web page") && because.contains("base URL"), "{because}");
+        assert_eq!(because.contains("is not asked any more"), trial > 0, "{because}");
     }
     assert_eq!(page.served.load(Ordering::SeqCst), 1);
 
@@ -384,8 +384,8 @@ async fn a_judge_that_is_not_there_is_found_out_once_for_a_run() {
         let judge = Judge::new("compatible:m", opened(&format!("http://{}", silent.local_addr().unwrap())));
         let (findings, _) = hear(&ruled(), &done(), &judge.with_breaker(Arc::clone(&breaker))).await;
         let because = &findings[0].because;
-        assert!(because.contains("the answer did not begin within"), "{because}");
-        assert_eq!(because.contains("is no longer asked"), trial > 0, "{because}");
+        assert!(because.contains("the answer did not start within"), "{because}");
+        assert_eq!(because.contains("is not asked any more"), trial > 0, "{because}");
     }
     silent.set_nonblocking(true).unwrap();
     assert_eq!(silent.incoming().take_while(Result::is_ok).count(), 1, "asked once");
@@ -412,9 +412,9 @@ async fn criteria_about_what_is_absent_can_be_met() {
 
 #[tokio::test]
 async fn a_model_that_takes_no_temperature_is_asked_without() {
-    use llm::{Failure, Trouble};
+    use llm::{Failure, FailureKind};
     let failure =
-        Failure { message: "Unsupported value: 'temperature'".into(), ..Failure::new(Trouble::BadRequest, "") };
+        Failure { message: "Unsupported value: 'temperature'".into(), ..Failure::new(FailureKind::BadRequest, "") };
     let refused = Err(ProviderError::Failed(Box::new(failure)));
     let model = model(vec![refused, verdict("met")]);
     let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>);

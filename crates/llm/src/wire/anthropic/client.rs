@@ -6,7 +6,7 @@ use model::Tokens;
 use serde_json::{Map, Value, json};
 
 use crate::wire::parts::{add, arguments, function_json, put, put_list, rest, text, whole};
-use crate::wire::{Dialect, Gather, Progress, Spoilt, Told};
+use crate::wire::{Assemble, BadResponse, Dialect, Progress, ReportedError};
 use crate::{Block, Message, Reply, Request, ResponseSchema, Role, StopReason};
 
 /// Default maximum number of tokens of a reply: the vendor requires one, and some old models do not accept a large
@@ -19,9 +19,9 @@ const MOST_TOKENS_OF_OLD: &[(&str, u64)] =
 const KNOWN: &[&str] = &["id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"];
 
 /// Client side of Anthropic Messages.
-pub(crate) struct Asking;
+pub(crate) struct Client;
 
-impl Dialect for Asking {
+impl Dialect for Client {
     fn ask(&self, request: &Request, stream: bool) -> Map<String, Value> {
         let mut body = Map::new();
         body.insert("model".into(), json!(request.model));
@@ -57,11 +57,11 @@ impl Dialect for Asking {
         body
     }
 
-    fn reply(&self, request: &Request, document: Value) -> Result<Reply, Spoilt> {
+    fn reply(&self, request: &Request, document: Value) -> Result<Reply, BadResponse> {
         if text(&document, "type") == Some("error") {
-            return Err(Spoilt::Reported(Told::of(&document).unwrap_or_default()));
+            return Err(BadResponse::Reported(ReportedError::of(&document).unwrap_or_default()));
         }
-        let Some(Value::Array(content)) = document.get("content") else { return Err(Spoilt::lacks("`content`")) };
+        let Some(Value::Array(content)) = document.get("content") else { return Err(BadResponse::lacks("`content`")) };
         let reply = Reply {
             message_id: text(&document, "id").unwrap_or_default().to_owned(),
             model: text(&document, "model").unwrap_or(&request.model).to_owned(),
@@ -74,8 +74,8 @@ impl Dialect for Asking {
         Ok(unwrapped(reply, request.response_schema.as_ref()))
     }
 
-    fn gather(&self, request: &Request) -> Box<dyn Gather> {
-        Box::new(Gathered {
+    fn assemble(&self, request: &Request) -> Box<dyn Assemble> {
+        Box::new(PartialReply {
             asked: request.model.clone(),
             schema: request.response_schema.clone(),
             message: Map::new(),
@@ -194,7 +194,7 @@ fn unwrapped(mut reply: Reply, schema: Option<&ResponseSchema>) -> Reply {
 }
 
 /// Message that is being received.
-struct Gathered {
+struct PartialReply {
     asked: String,
     schema: Option<ResponseSchema>,
     /// Fields of the first event, updated by later ones.
@@ -212,12 +212,12 @@ struct Piece {
     signature: String,
 }
 
-impl Gather for Gathered {
-    fn take(&mut self, event: Value) -> Result<Progress, Spoilt> {
+impl Assemble for PartialReply {
+    fn take(&mut self, event: Value) -> Result<Progress, BadResponse> {
         match text(&event, "type") {
             Some("message_start") => {
                 let Some(Value::Object(message)) = event.get("message") else {
-                    return Err(Spoilt::lacks("`message` in its first event"));
+                    return Err(BadResponse::lacks("`message` in its first event"));
                 };
                 self.message = message.clone();
                 self.count(message.get("usage"));
@@ -239,7 +239,7 @@ impl Gather for Gathered {
                 self.complete = true;
                 return Ok(Progress::Complete);
             }
-            Some("error") => return Err(Spoilt::Reported(Told::of(&event).unwrap_or_default())),
+            Some("error") => return Err(BadResponse::Reported(ReportedError::of(&event).unwrap_or_default())),
             // `ping`, `content_block_stop` and any future events.
             _ => {}
         }
@@ -265,7 +265,7 @@ impl Gather for Gathered {
     }
 }
 
-impl Gathered {
+impl PartialReply {
     /// Replaces the numbers of earlier events by those of later ones: each is a total.
     fn count(&mut self, usage: Option<&Value>) {
         let entries = usage.and_then(Value::as_object).into_iter().flatten();
@@ -274,9 +274,9 @@ impl Gathered {
         }
     }
 
-    fn delta(&mut self, event: &Value) -> Result<(), Spoilt> {
+    fn delta(&mut self, event: &Value) -> Result<(), BadResponse> {
         let Some(piece) = self.blocks.get_mut(&index(event)?) else {
-            return Err(Spoilt::Unreadable("a piece belongs to a block that has not begun".into()));
+            return Err(BadResponse::Unreadable("a piece belongs to a block that has not started".into()));
         };
         let delta = event.get("delta").unwrap_or(&Value::Null);
         let said = ["text", "thinking", "partial_json"].iter().find_map(|key| text(delta, key));
@@ -286,8 +286,8 @@ impl Gathered {
     }
 }
 
-fn index(event: &Value) -> Result<u64, Spoilt> {
-    event.get("index").and_then(Value::as_u64).ok_or_else(|| Spoilt::lacks("`index` in one of its events"))
+fn index(event: &Value) -> Result<u64, BadResponse> {
+    event.get("index").and_then(Value::as_u64).ok_or_else(|| BadResponse::lacks("`index` in one of its events"))
 }
 
 impl Piece {
@@ -347,9 +347,9 @@ mod tests {
 
     fn served(reply: &Reply) -> (Reply, Reply) {
         let asked = Request { model: "m".into(), ..Request::default() };
-        let whole = Asking.reply(&asked, super::super::Messages.whole(reply)).unwrap();
+        let whole = Client.reply(&asked, super::super::Messages.whole(reply)).unwrap();
         let SseStream { opening, content, closing } = super::super::Messages.stream(reply);
-        let mut gathered = Asking.gather(&asked);
+        let mut gathered = Client.assemble(&asked);
         let events = [opening, content, closing].concat();
         for (at, event) in events.iter().enumerate() {
             let progress = gathered.take(serde_json::from_str(&event.data).unwrap()).unwrap();
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_is_what_the_server_reads() {
-        let body = Value::Object(Asking.ask(&request(), true));
+        let body = Value::Object(Client.ask(&request(), true));
         let read = super::super::Messages.read(&|_| None, body.to_string().as_bytes()).unwrap();
         assert!(read.stream);
         assert_eq!(read.request, request());
@@ -393,7 +393,7 @@ mod tests {
     fn an_answer_in_a_schema_is_its_tools_arguments() {
         let schema = ResponseSchema { name: "verdict".into(), schema: json!({"type": "object"}) };
         let asked = Request { model: "m".into(), response_schema: Some(schema), ..Request::default() };
-        let body = Value::Object(Asking.ask(&asked, false));
+        let body = Value::Object(Client.ask(&asked, false));
         assert_eq!(body["tool_choice"], json!({"type": "tool", "name": "verdict"}));
         let document = json!({
             "id": "i", "content": [
@@ -402,7 +402,7 @@ mod tests {
             ],
             "stop_reason": "tool_use", "usage": {"input_tokens": 1, "output_tokens": 2},
         });
-        let reply = Asking.reply(&asked, document).unwrap();
+        let reply = Client.reply(&asked, document).unwrap();
         assert_eq!((reply.text().as_str(), reply.stop_reason), (r#"{"ok":true}"#, StopReason::EndTurn));
     }
 
@@ -419,7 +419,7 @@ mod tests {
             },
             Message::text(Role::System, "rules"),
         ];
-        let body = Value::Object(Asking.ask(&Request { messages, ..Request::default() }, false));
+        let body = Value::Object(Client.ask(&Request { messages, ..Request::default() }, false));
         assert_eq!(body["messages"].as_array().map(Vec::len), Some(1));
         assert_eq!(body["system"], json!([{"type": "text", "text": "rules"}]));
         assert_eq!(most_tokens("claude-3-haiku-20240307"), 4_096);
@@ -428,12 +428,12 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_message_is_told() {
         let asked = Request::default();
-        assert_eq!(Asking.reply(&asked, json!({})), Err(Spoilt::lacks("`content`")));
+        assert_eq!(Client.reply(&asked, json!({})), Err(BadResponse::lacks("`content`")));
         let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
-        let told = Told { kinds: vec!["overloaded_error".into()], message: "busy".into() };
-        assert_eq!(Asking.reply(&asked, error.clone()), Err(Spoilt::Reported(told.clone())));
-        assert_eq!(Asking.gather(&asked).take(error), Err(Spoilt::Reported(told)));
+        let told = ReportedError { codes: vec!["overloaded_error".into()], message: "busy".into() };
+        assert_eq!(Client.reply(&asked, error.clone()), Err(BadResponse::Reported(told.clone())));
+        assert_eq!(Client.assemble(&asked).take(error), Err(BadResponse::Reported(told)));
         let lost = json!({"type": "content_block_delta", "index": 3, "delta": {"text": "x"}});
-        assert!(matches!(Asking.gather(&asked).take(lost), Err(Spoilt::Unreadable(_))));
+        assert!(matches!(Client.assemble(&asked).take(lost), Err(BadResponse::Unreadable(_))));
     }
 }

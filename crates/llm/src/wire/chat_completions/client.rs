@@ -8,19 +8,19 @@ use super::{SCHEMA, calls, stop_reason, tokens};
 use crate::message::texts;
 use crate::schema::is_strict;
 use crate::wire::parts::{add, arguments, function_json, put, put_list, rest, system, text};
-use crate::wire::{Dialect, Gather, Progress, Spoilt, Told};
+use crate::wire::{Assemble, BadResponse, Dialect, Progress, ReportedError};
 use crate::{Block, Message, Reply, Request, Role, StopReason, ToolSpec};
 
 /// Fields of a response that are read into fields of their own.
 const KNOWN: &[&str] = &["id", "object", "created", "model", "choices", "usage"];
 
 /// Client side of Chat Completions.
-pub(crate) struct Asking {
+pub(crate) struct Client {
     /// Name of the field for the token limit: the vendor renamed it, and others use the old name.
     pub(crate) limit: &'static str,
 }
 
-impl Dialect for Asking {
+impl Dialect for Client {
     fn ask(&self, request: &Request, stream: bool) -> Map<String, Value> {
         let mut body = Map::new();
         body.insert("model".into(), json!(request.model));
@@ -42,27 +42,27 @@ impl Dialect for Asking {
         body
     }
 
-    fn reply(&self, request: &Request, document: Value) -> Result<Reply, Spoilt> {
+    fn reply(&self, request: &Request, document: Value) -> Result<Reply, BadResponse> {
         failed(&document)?;
-        let Some(choice) = document.pointer("/choices/0") else { return Err(Spoilt::lacks("`choices`")) };
-        let mut gathered = Gathered::of(request);
-        let Some(message) = choice.get("message") else { return Err(Spoilt::lacks("`message` in its choice")) };
+        let Some(choice) = document.pointer("/choices/0") else { return Err(BadResponse::lacks("`choices`")) };
+        let mut gathered = PartialReply::of(request);
+        let Some(message) = choice.get("message") else { return Err(BadResponse::lacks("`message` in its choice")) };
         gathered.message(message, true)?;
         gathered.about(&document);
         gathered.stop = text(choice, "finish_reason").map(str::to_owned).or(Some("stop".into()));
-        Box::new(gathered).finish().ok_or_else(|| Spoilt::lacks("end"))
+        Box::new(gathered).finish().ok_or_else(|| BadResponse::lacks("end"))
     }
 
-    fn gather(&self, request: &Request) -> Box<dyn Gather> {
-        Box::new(Gathered::of(request))
+    fn assemble(&self, request: &Request) -> Box<dyn Assemble> {
+        Box::new(PartialReply::of(request))
     }
 }
 
 /// Returns the error of a response with a success status.
-fn failed(document: &Value) -> Result<(), Spoilt> {
+fn failed(document: &Value) -> Result<(), BadResponse> {
     let is_error = document.get("error").is_some_and(|error| !error.is_null());
-    match Told::of(document).filter(|_| is_error) {
-        Some(told) => Err(Spoilt::Reported(told)),
+    match ReportedError::of(document).filter(|_| is_error) {
+        Some(told) => Err(BadResponse::Reported(told)),
         None => Ok(()),
     }
 }
@@ -118,7 +118,7 @@ fn tool(tool: &ToolSpec) -> Value {
 
 /// Response that is being received.
 #[derive(Default)]
-struct Gathered {
+struct PartialReply {
     id: String,
     model: String,
     thinking: String,
@@ -138,7 +138,7 @@ struct Call {
     arguments: String,
 }
 
-impl Gathered {
+impl PartialReply {
     fn of(request: &Request) -> Self {
         Self { model: request.model.clone(), ..Self::default() }
     }
@@ -159,14 +159,14 @@ impl Gathered {
     }
 
     /// Reads a complete message, or a piece of one.
-    fn message(&mut self, message: &Value, is_whole: bool) -> Result<(), Spoilt> {
+    fn message(&mut self, message: &Value, is_whole: bool) -> Result<(), BadResponse> {
         match message.get("content") {
             Some(Value::String(said)) => self.said.push_str(said),
             Some(Value::Array(parts)) => {
                 parts.iter().filter_map(|part| text(part, "text")).for_each(|said| self.said.push_str(said));
             }
             Some(Value::Null) | None => {}
-            Some(_) => return Err(Spoilt::Unreadable("`content` is neither text nor a list".into())),
+            Some(_) => return Err(BadResponse::Unreadable("`content` is neither text nor a list".into())),
         }
         let thought = text(message, "reasoning_content").or(text(message, "reasoning"));
         self.thinking.push_str(thought.unwrap_or_default());
@@ -207,11 +207,11 @@ impl Gathered {
     }
 }
 
-impl Gather for Gathered {
-    fn take(&mut self, chunk: Value) -> Result<Progress, Spoilt> {
+impl Assemble for PartialReply {
+    fn take(&mut self, chunk: Value) -> Result<Progress, BadResponse> {
         failed(&chunk)?;
         if !chunk.is_object() {
-            return Err(Spoilt::Unreadable("a piece of the answer is not an object".into()));
+            return Err(BadResponse::Unreadable("a piece of the answer is not an object".into()));
         }
         self.about(&chunk);
         // The piece with the usage has no choice.
@@ -261,10 +261,10 @@ mod tests {
     use super::*;
     use crate::ResponseSchema;
 
-    const ASKING: Asking = Asking { limit: "max_completion_tokens" };
+    const CLIENT: Client = Client { limit: "max_completion_tokens" };
 
     fn gathered(chunks: &[Value]) -> Option<Reply> {
-        let mut gathered = ASKING.gather(&Request::default());
+        let mut gathered = CLIENT.assemble(&Request::default());
         for chunk in chunks {
             gathered.take(chunk.clone()).unwrap();
         }
@@ -314,7 +314,7 @@ mod tests {
         let document = json!({"choices": [{"message": {"tool_calls": [
             {"id": "a", "function": {"name": "x", "arguments": "{oops"}},
         ]}, "finish_reason": "stop"}]});
-        let reply = ASKING.reply(&Request::default(), document).unwrap();
+        let reply = CLIENT.reply(&Request::default(), document).unwrap();
         assert_eq!(reply.content, [Block::ToolUse { id: "a".into(), name: "x".into(), input: json!("{oops") }]);
         assert_eq!((reply.stop_reason, reply.tokens), (StopReason::ToolUse, None));
     }
@@ -322,16 +322,16 @@ mod tests {
     #[test]
     fn a_refusal_is_told_from_an_answer() {
         let document = json!({"choices": [{"message": {"content": null, "refusal": "No."}, "finish_reason": "stop"}]});
-        let reply = ASKING.reply(&Request::default(), document).unwrap();
+        let reply = CLIENT.reply(&Request::default(), document).unwrap();
         assert_eq!((reply.text().as_str(), reply.stop_reason), ("No.", StopReason::Refusal));
     }
 
     #[test]
     fn an_error_that_comes_as_an_answer_is_an_error() {
         let document = json!({"error": {"message": "busy", "code": 502}});
-        let told = Told { kinds: vec!["502".into()], message: "busy".into() };
-        assert_eq!(ASKING.reply(&Request::default(), document), Err(Spoilt::Reported(told)));
-        assert_eq!(ASKING.reply(&Request::default(), json!({"choices": []})), Err(Spoilt::lacks("`choices`")));
+        let told = ReportedError { codes: vec!["502".into()], message: "busy".into() };
+        assert_eq!(CLIENT.reply(&Request::default(), document), Err(BadResponse::Reported(told)));
+        assert_eq!(CLIENT.reply(&Request::default(), json!({"choices": []})), Err(BadResponse::lacks("`choices`")));
     }
 
     #[test]
@@ -339,7 +339,7 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
         let wanted = ResponseSchema { name: "v".into(), schema };
         let request = Request { response_schema: Some(wanted), max_tokens: Some(9), ..Request::default() };
-        let body = Value::Object(ASKING.ask(&request, false));
+        let body = Value::Object(CLIENT.ask(&request, false));
         assert_eq!(body["response_format"]["json_schema"]["strict"], json!(false));
         assert_eq!(body["max_completion_tokens"], json!(9));
     }

@@ -251,12 +251,12 @@ fn event(data: &Value) -> SseEvent {
 mod tests {
     use model::Tokens;
 
-    use super::super::Asking;
+    use super::super::Client;
     use super::*;
     use crate::StopReason;
     use crate::wire::Dialect;
 
-    const ASKING: Asking = Asking { limit: "max_tokens" };
+    const CLIENT: Client = Client { limit: "max_tokens" };
 
     fn request() -> Request {
         let result = |id: &str, text: &str| Block::ToolResult {
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn what_is_asked_is_what_the_server_reads() {
         for stream in [true, false] {
-            let body = Value::Object(ASKING.ask(&request(), stream)).to_string();
+            let body = Value::Object(CLIENT.ask(&request(), stream)).to_string();
             let read = ChatCompletions.read(&|_| None, body.as_bytes()).unwrap();
             assert_eq!((read.stream, read.request), (stream, request()));
         }
@@ -321,9 +321,9 @@ mod tests {
             ..Reply::default()
         };
         let asked = Request { model: "m".into(), ..Request::default() };
-        assert_eq!(ASKING.reply(&asked, ChatCompletions.whole(&reply)).unwrap(), reply);
+        assert_eq!(CLIENT.reply(&asked, ChatCompletions.whole(&reply)).unwrap(), reply);
         let SseStream { opening, content, closing } = ChatCompletions.stream(&reply);
-        let mut gathered = ASKING.gather(&asked);
+        let mut gathered = CLIENT.assemble(&asked);
         let events = [opening, content, closing].concat();
         for event in events.iter().filter(|event| event.data != "[DONE]") {
             gathered.take(serde_json::from_str(&event.data).unwrap()).unwrap();

@@ -8,7 +8,7 @@ use super::items::{is_refusal, of_messages, to_blocks};
 use super::tokens;
 use crate::schema::is_strict;
 use crate::wire::parts::{add, function_json, put, put_list, rest, system, text};
-use crate::wire::{Dialect, Gather, Progress, Spoilt, Told};
+use crate::wire::{Assemble, BadResponse, Dialect, Progress, ReportedError};
 use crate::{Reply, Request, StopReason, ToolSpec};
 
 /// Fields of a response that are read into fields of their own, or only repeat the request.
@@ -41,9 +41,9 @@ const KNOWN: &[&str] = &[
 const WITHOUT_REASONING: &[&str] = &["gpt-3", "gpt-4", "chatgpt", "ft:gpt-3", "ft:gpt-4"];
 
 /// Client side of Responses.
-pub(crate) struct Asking;
+pub(crate) struct Client;
 
-impl Dialect for Asking {
+impl Dialect for Client {
     fn ask(&self, request: &Request, stream: bool) -> Map<String, Value> {
         let mut body = Map::new();
         body.insert("model".into(), json!(request.model));
@@ -70,12 +70,12 @@ impl Dialect for Asking {
         body
     }
 
-    fn reply(&self, request: &Request, document: Value) -> Result<Reply, Spoilt> {
+    fn reply(&self, request: &Request, document: Value) -> Result<Reply, BadResponse> {
         read(&request.model, &document, None)
     }
 
-    fn gather(&self, request: &Request) -> Box<dyn Gather> {
-        Box::new(Gathered { asked: request.model.clone(), items: BTreeMap::new(), response: None })
+    fn assemble(&self, request: &Request) -> Box<dyn Assemble> {
+        Box::new(PartialReply { asked: request.model.clone(), items: BTreeMap::new(), response: None })
     }
 }
 
@@ -98,15 +98,15 @@ fn tool(tool: &ToolSpec) -> Value {
 }
 
 /// Reads a complete response. `items` are those of a stream: some servers leave them out at its end.
-fn read(asked: &str, document: &Value, items: Option<BTreeMap<u64, Value>>) -> Result<Reply, Spoilt> {
+fn read(asked: &str, document: &Value, items: Option<BTreeMap<u64, Value>>) -> Result<Reply, BadResponse> {
     let status = text(document, "status");
     let error = document.get("error").filter(|error| !error.is_null());
     if status == Some("failed") || error.is_some() {
-        return Err(Spoilt::Reported(Told::of(document).unwrap_or_default()));
+        return Err(BadResponse::Reported(ReportedError::of(document).unwrap_or_default()));
     }
     let output = match document.get("output") {
         Some(Value::Array(output)) if !output.is_empty() || items.is_none() => output.clone(),
-        _ => items.ok_or_else(|| Spoilt::lacks("`output`"))?.into_values().collect(),
+        _ => items.ok_or_else(|| BadResponse::lacks("`output`"))?.into_values().collect(),
     };
     let has_refused = output.iter().any(is_refusal);
     let content: Vec<_> = output.into_iter().flat_map(|item| to_blocks(item).1).collect();
@@ -132,14 +132,14 @@ fn read(asked: &str, document: &Value, items: Option<BTreeMap<u64, Value>>) -> R
 
 /// Response that is being received. Each item is sent complete at its end, and the response is sent complete at the
 /// end; the pieces in between contain nothing new.
-struct Gathered {
+struct PartialReply {
     asked: String,
     items: BTreeMap<u64, Value>,
     response: Option<Reply>,
 }
 
-impl Gather for Gathered {
-    fn take(&mut self, event: Value) -> Result<Progress, Spoilt> {
+impl Assemble for PartialReply {
+    fn take(&mut self, event: Value) -> Result<Progress, BadResponse> {
         match text(&event, "type") {
             Some("response.output_item.done") => {
                 let at = event.get("output_index").and_then(Value::as_u64).unwrap_or(self.items.len() as u64);
@@ -148,20 +148,21 @@ impl Gather for Gathered {
                 }
             }
             Some("response.completed" | "response.incomplete" | "response.done") => {
-                let response = event.get("response").cloned().ok_or_else(|| Spoilt::lacks("`response` at its end"))?;
+                let response =
+                    event.get("response").cloned().ok_or_else(|| BadResponse::lacks("`response` at its end"))?;
                 self.response = Some(read(&self.asked, &response, Some(std::mem::take(&mut self.items)))?);
                 return Ok(Progress::Complete);
             }
             Some("response.failed") => {
-                let told = event.get("response").and_then(Told::of).unwrap_or_default();
-                return Err(Spoilt::Reported(told));
+                let told = event.get("response").and_then(ReportedError::of).unwrap_or_default();
+                return Err(BadResponse::Reported(told));
             }
-            Some("error") => return Err(Spoilt::Reported(Told::of(&event).unwrap_or_default())),
+            Some("error") => return Err(BadResponse::Reported(ReportedError::of(&event).unwrap_or_default())),
             Some(_) => {}
             None => {
                 // Servers that are only compatible report errors without a type.
-                if let Some(told) = event.get("error").filter(|error| !error.is_null()).and(Told::of(&event)) {
-                    return Err(Spoilt::Reported(told));
+                if let Some(told) = event.get("error").filter(|error| !error.is_null()).and(ReportedError::of(&event)) {
+                    return Err(BadResponse::Reported(told));
                 }
             }
         }
@@ -178,8 +179,8 @@ mod tests {
     use super::*;
     use crate::{Block, ResponseSchema};
 
-    fn reply(document: Value) -> Result<Reply, Spoilt> {
-        Asking.reply(&Request { model: "m".into(), ..Request::default() }, document)
+    fn reply(document: Value) -> Result<Reply, BadResponse> {
+        Client.reply(&Request { model: "m".into(), ..Request::default() }, document)
     }
 
     #[test]
@@ -201,25 +202,28 @@ mod tests {
     #[test]
     fn a_response_that_failed_is_an_error() {
         let failed = json!({"status": "failed", "error": {"code": "server_error", "message": "oops"}, "output": []});
-        let told = Told { kinds: vec!["server_error".into()], message: "oops".into() };
-        assert_eq!(reply(failed.clone()), Err(Spoilt::Reported(told.clone())));
-        let mut gathered = Asking.gather(&Request::default());
-        assert_eq!(gathered.take(json!({"type": "response.failed", "response": failed})), Err(Spoilt::Reported(told)));
+        let told = ReportedError { codes: vec!["server_error".into()], message: "oops".into() };
+        assert_eq!(reply(failed.clone()), Err(BadResponse::Reported(told.clone())));
+        let mut gathered = Client.assemble(&Request::default());
+        assert_eq!(
+            gathered.take(json!({"type": "response.failed", "response": failed})),
+            Err(BadResponse::Reported(told))
+        );
         let event = json!({"type": "error", "code": "rate_limit_exceeded", "message": "slow down", "param": null});
-        let told = Told { kinds: vec!["rate_limit_exceeded".into()], message: "slow down".into() };
-        assert_eq!(gathered.take(event), Err(Spoilt::Reported(told)));
-        assert_eq!(reply(json!({"id": "x"})), Err(Spoilt::lacks("`output`")));
+        let told = ReportedError { codes: vec!["rate_limit_exceeded".into()], message: "slow down".into() };
+        assert_eq!(gathered.take(event), Err(BadResponse::Reported(told)));
+        assert_eq!(reply(json!({"id": "x"})), Err(BadResponse::lacks("`output`")));
     }
 
     #[test]
     fn items_of_the_stream_stand_in_for_an_empty_end() {
-        let mut gathered = Asking.gather(&Request::default());
+        let mut gathered = Client.assemble(&Request::default());
         let item = json!({"type": "message", "content": [{"type": "output_text", "text": "Hi."}]});
         gathered.take(json!({"type": "response.output_item.done", "output_index": 0, "item": item})).unwrap();
         let end = json!({"type": "response.completed", "response": {"id": "r", "output": []}});
         assert_eq!(gathered.take(end), Ok(Progress::Complete));
         assert_eq!(gathered.finish().unwrap().text(), "Hi.");
-        let mut cut = Asking.gather(&Request::default());
+        let mut cut = Client.assemble(&Request::default());
         cut.take(json!({"type": "response.output_item.done", "output_index": 0, "item": item})).unwrap();
         assert_eq!(cut.finish(), None);
     }
@@ -227,7 +231,7 @@ mod tests {
     #[test]
     fn only_models_that_reason_are_asked_for_it() {
         for (model, expected) in [("gpt-5", true), ("o3", true), ("gpt-4o", false), ("gpt-5-chat-latest", false)] {
-            let body = Asking.ask(&Request { model: model.into(), ..Request::default() }, false);
+            let body = Client.ask(&Request { model: model.into(), ..Request::default() }, false);
             assert_eq!(body.contains_key("include"), expected, "{model}");
             assert_eq!(body["store"], json!(false));
         }
@@ -236,7 +240,7 @@ mod tests {
     #[test]
     fn a_conversation_that_the_vendor_keeps_does_not_travel() {
         let extra = json!({"store": true, "previous_response_id": "resp_1"}).as_object().cloned().unwrap();
-        let body = Asking.ask(&Request { model: "gpt-5".into(), extra, ..Request::default() }, false);
+        let body = Client.ask(&Request { model: "gpt-5".into(), extra, ..Request::default() }, false);
         assert_eq!((&body["store"], &body["previous_response_id"]), (&json!(true), &json!("resp_1")));
         assert!(!body.contains_key("include"));
     }
@@ -248,7 +252,7 @@ mod tests {
             tools: vec![ToolSpec { name: "x".into(), input_schema: json!({}), ..ToolSpec::default() }],
             ..Request::default()
         };
-        let body = Value::Object(Asking.ask(&request, true));
+        let body = Value::Object(Client.ask(&request, true));
         assert_eq!(body["text"]["format"]["name"], "v");
         assert_eq!(body["tools"][0], json!({"type": "function", "name": "x", "parameters": {}, "strict": false}));
         let call = json!({"type": "function_call", "call_id": "c", "name": "x", "arguments": ""});

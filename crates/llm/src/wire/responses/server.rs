@@ -9,7 +9,9 @@ use crate::wire::parts::{
     take_whole, text, used, written,
 };
 use crate::wire::{Incoming, Rejection, SseEvent, SseStream, Wire};
-use crate::{Block, Conversation, Message, Part, Reply, Request, ResponseSchema, Role, StopReason, ToolSpec};
+use crate::{
+    Block, Conversation, ConversationRole, Message, Reply, Request, ResponseSchema, Role, StopReason, ToolSpec,
+};
 
 /// Vendor's error codes by status.
 const ERRORS: ErrorCodes = ErrorCodes(&[
@@ -132,13 +134,13 @@ fn take_in(request: &mut Request, item: Value) -> Result<(), Rejection> {
 /// Identifies the conversation, for clients that have sub-agents.
 fn conversation<'h>(header: &dyn Fn(&str) -> Option<&'h str>) -> Conversation {
     let owned = |name: &str| header(name).map(str::to_owned);
-    let part = match (header("x-codex-parent-thread-id"), header("x-openai-subagent"), header("session-id")) {
-        (Some(_), _, _) => Part::Subagent,
-        (None, None, Some(_)) => Part::Main,
-        (None, _, _) => Part::Unmarked,
+    let role = match (header("x-codex-parent-thread-id"), header("x-openai-subagent"), header("session-id")) {
+        (Some(_), _, _) => ConversationRole::Subagent,
+        (None, None, Some(_)) => ConversationRole::Main,
+        (None, _, _) => ConversationRole::Unmarked,
     };
-    let agent = owned("thread-id").filter(|_| part == Part::Subagent);
-    Conversation { part, agent, session: owned("session-id") }
+    let agent = owned("thread-id").filter(|_| role == ConversationRole::Subagent);
+    Conversation { role, agent, session: owned("session-id") }
 }
 
 /// Converts an item of a tool with text input to that of a function.
@@ -340,7 +342,7 @@ fn item_events(events: &mut Events, index: usize, item: &Value) -> Vec<SseEvent>
 mod tests {
     use model::Tokens;
 
-    use super::super::Asking;
+    use super::super::Client;
     use super::*;
     use crate::wire::{Dialect, Progress};
 
@@ -387,7 +389,7 @@ mod tests {
     #[test]
     fn what_is_asked_is_what_the_server_reads() {
         for stream in [true, false] {
-            let body = Value::Object(Asking.ask(&request(), stream)).to_string();
+            let body = Value::Object(Client.ask(&request(), stream)).to_string();
             let mut read = Responses.read(&|_| None, body.as_bytes()).unwrap();
             let extra = std::mem::take(&mut read.request.extra);
             assert_eq!((read.stream, read.request), (stream, request()));
@@ -416,9 +418,9 @@ mod tests {
             reply
         };
         let asked = Request { model: "m".into(), ..Request::default() };
-        assert_eq!(unsealed(Asking.reply(&asked, Responses.whole(&reply)).unwrap()), reply);
+        assert_eq!(unsealed(Client.reply(&asked, Responses.whole(&reply)).unwrap()), reply);
         let SseStream { opening, content, closing } = Responses.stream(&reply);
-        let mut gathered = Asking.gather(&asked);
+        let mut gathered = Client.assemble(&asked);
         let events = [opening, content, closing].concat();
         for (at, event) in events.iter().enumerate() {
             let data: Value = serde_json::from_str(&event.data).unwrap();
@@ -437,7 +439,7 @@ mod tests {
                 stop_reason: stop.clone(),
                 ..Reply::default()
             };
-            let read = Asking.reply(&Request::default(), Responses.whole(&reply)).unwrap();
+            let read = Client.reply(&Request::default(), Responses.whole(&reply)).unwrap();
             assert_eq!((read.text().as_str(), read.stop_reason), (said, stop));
         }
     }
@@ -483,15 +485,15 @@ mod tests {
         let part = |headers: &[(&str, &'static str)]| {
             let find = |name: &str| headers.iter().find(|(header, _)| *header == name).map(|(_, value)| *value);
             let conversation = conversation(&find);
-            (conversation.part, conversation.agent, conversation.session)
+            (conversation.role, conversation.agent, conversation.session)
         };
         let own = [("session-id", "s"), ("thread-id", "s")];
-        assert_eq!(part(&own), (Part::Main, None, Some("s".into())));
+        assert_eq!(part(&own), (ConversationRole::Main, None, Some("s".into())));
         let sub = [("session-id", "s"), ("thread-id", "t"), ("x-codex-parent-thread-id", "s")];
-        assert_eq!(part(&sub), (Part::Subagent, Some("t".into()), Some("s".into())));
+        assert_eq!(part(&sub), (ConversationRole::Subagent, Some("t".into()), Some("s".into())));
         let aside = [("session-id", "s"), ("x-openai-subagent", "compact")];
-        assert_eq!(part(&aside).0, Part::Unmarked);
-        assert_eq!(part(&[]), (Part::Unmarked, None, None));
+        assert_eq!(part(&aside).0, ConversationRole::Unmarked);
+        assert_eq!(part(&[]), (ConversationRole::Unmarked, None, None));
     }
 
     #[test]

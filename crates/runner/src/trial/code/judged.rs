@@ -85,7 +85,7 @@ impl RunningScenario<'_> {
             return self.evidence().await.map(Ok);
         }
         let Some(sandbox) = self.sandbox.clone() else {
-            let because = "it looks into the sandbox, and the agent works in none";
+            let because = "it needs a sandbox, and the agent runs without one";
             let (id, kind, weight) = (check.id(), check.kind(), check.weight());
             return Ok(Err(Box::new(Finding::undecided(id, kind, weight, Some(check.source()), because))));
         };

@@ -192,10 +192,7 @@ async fn what_throws_half_way_fails_at_its_line_and_what_was_asserted_before_cou
     assert_eq!(record.outcome, Outcome::Failed);
     let told = told(&record);
     assert_eq!(told.len(), 3, "{told:?}");
-    assert!(
-        told[0].starts_with("contains-1 met") && told[1] == "custom-1 undecided: it did not come to an end",
-        "{told:?}"
-    );
+    assert!(told[0].starts_with("contains-1 met") && told[1] == "custom-1 undecided: it did not finish", "{told:?}");
     assert_eq!(told[2], "scenario unmet: TypeError: cannot read property 'there' of undefined");
     assert_eq!(line(&record.findings[2]).0, 6);
 }
@@ -298,7 +295,7 @@ async fn a_loop_and_a_bomb_stop_only_their_own_trials() {
     let because = |at: usize| records[at].because.clone().unwrap();
     assert!(
         because(0).ends_with(
-            "loop.test.ts:5:3: the scenario was stopped after 0.3 s (`timeout` of the scenario): it was still at work"
+            "loop.test.ts:5:3: the scenario was stopped after 0.3 s (`timeout` of the scenario): it was still running"
         ),
         "{}",
         because(0)
@@ -387,8 +384,8 @@ async fn a_claim_that_is_not_made_as_it_must_be_is_undecided_and_says_why() {
     assert_eq!(told.len(), 7, "{told:#?}");
     assert_eq!(record.findings[0].evidence, ["did you mean `assert.contains`?"]);
     assert_eq!(line(&record.findings[0]), (4, "assert.contians".into()));
-    assert!(told[4].contains("takes no function"), "{told:#?}");
-    assert!(told[5].contains("the agent works in none"), "{told:#?}");
+    assert!(told[4].contains("does not accept a function"), "{told:#?}");
+    assert!(told[5].contains("the agent runs without a sandbox"), "{told:#?}");
     assert!(told[6].contains("await agent.send"), "{told:#?}");
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// Properties of the trial that a script needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Stage {
+pub struct ScriptContext {
     /// Working directory of the trial, for `$SANDBOX`.
     pub sandbox: String,
     /// Home directory of the agent, for `$HOME`.
@@ -13,7 +13,7 @@ pub struct Stage {
     pub without_tools: bool,
 }
 
-impl Stage {
+impl ScriptContext {
     /// Replaces the placeholders in `text`.
     pub(super) fn fill(&self, text: &str) -> String {
         let mut filled = String::with_capacity(text.len());
@@ -63,11 +63,11 @@ mod tests {
 
     #[test]
     fn placeholders_are_replaced_as_whole_words_only() {
-        let stage = Stage { sandbox: "/box".into(), home: "/home/$SANDBOX".into(), without_tools: false };
-        assert_eq!(stage.fill("cd $SANDBOX/a; ls $HOME."), "cd /box/a; ls /home/$SANDBOX.");
-        assert_eq!(stage.fill("$SANDBOXES $HOME_X ${HOME} $5 é$"), "$SANDBOXES $HOME_X ${HOME} $5 é$");
+        let context = ScriptContext { sandbox: "/box".into(), home: "/home/$SANDBOX".into(), without_tools: false };
+        assert_eq!(context.fill("cd $SANDBOX/a; ls $HOME."), "cd /box/a; ls /home/$SANDBOX.");
+        assert_eq!(context.fill("$SANDBOXES $HOME_X ${HOME} $5 é$"), "$SANDBOXES $HOME_X ${HOME} $5 é$");
         let input = json!({"$HOME": ["$HOME", 1, {"path": "$SANDBOX/x"}]});
         let filled = json!({"$HOME": ["/home/$SANDBOX", 1, {"path": "/box/x"}]});
-        assert_eq!(stage.fill_json(&input), filled);
+        assert_eq!(context.fill_json(&input), filled);
     }
 }

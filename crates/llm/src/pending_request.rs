@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// Requests that currently have no response. Clones share one list.
 #[derive(Debug, Clone, Default)]
-pub struct Flights {
+pub struct PendingRequests {
     open: Arc<Mutex<Open>>,
 }
 
@@ -24,14 +24,14 @@ pub struct Waiting {
     pub since: Duration,
 }
 
-impl Flights {
-    /// Registers a request; it waits until the returned [`Flight`] is dropped.
-    pub fn begin(&self, what: impl Into<String>) -> Flight {
+impl PendingRequests {
+    /// Registers a request; it waits until the returned [`PendingRequest`] is dropped.
+    pub fn begin(&self, what: impl Into<String>) -> PendingRequest {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.next += 1;
         let id = open.next;
         open.waiting.push((id, what.into(), Instant::now()));
-        Flight { id, flights: self.clone() }
+        PendingRequest { id, flights: self.clone() }
     }
 
     /// Returns the waiting requests, oldest first.
@@ -52,12 +52,12 @@ impl Flights {
 
 /// Request in progress. It counts as answered when this value is dropped, which also happens when the caller leaves.
 #[derive(Debug)]
-pub struct Flight {
+pub struct PendingRequest {
     id: u64,
-    flights: Flights,
+    flights: PendingRequests,
 }
 
-impl Drop for Flight {
+impl Drop for PendingRequest {
     fn drop(&mut self) {
         let mut open = self.flights.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.waiting.retain(|(id, ..)| *id != self.id);
@@ -70,11 +70,11 @@ mod tests {
 
     #[test]
     fn a_request_waits_until_its_flight_is_dropped() {
-        let flights = Flights::default();
+        let flights = PendingRequests::default();
         assert_eq!(flights.longest(), None);
         let first = flights.begin("first");
         let second = flights.begin("second");
-        let names = |flights: &Flights| flights.waiting().into_iter().map(|one| one.what).collect::<Vec<_>>();
+        let names = |flights: &PendingRequests| flights.waiting().into_iter().map(|one| one.what).collect::<Vec<_>>();
         assert_eq!(names(&flights), ["first", "second"]);
         drop(first);
         assert_eq!(names(&flights), ["second"]);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Arguments of a role: settings, then `--`, then the program and its arguments.
 #[derive(Debug, Default)]
-pub(super) struct Words {
+pub(super) struct Arguments {
     /// `--lifeline FD`: the inherited read end of the lifeline.
     pub(super) lifeline: Option<RawFd>,
     /// `--grace-ms N`: grace period between SIGTERM and SIGKILL; unlimited if absent.
@@ -27,43 +27,43 @@ pub(super) struct Words {
     pub(super) program: Vec<OsString>,
 }
 
-impl Words {
+impl Arguments {
     pub(super) fn parse(args: impl Iterator<Item = OsString>) -> Result<Self, String> {
-        let mut words = Self::default();
+        let mut arguments = Self::default();
         let mut args = args;
         while let Some(argument) = args.next() {
             let Some(name) = argument.to_str() else { return Err("an unreadable argument".into()) };
             if name == "--" {
-                words.program = args.collect();
-                return Ok(words);
+                arguments.program = args.collect();
+                return Ok(arguments);
             }
             if name == "--floor" {
-                words.floor = true;
+                arguments.floor = true;
                 continue;
             }
             if name == "--bind" {
                 let (Some(from), Some(to)) = (args.next(), args.next()) else {
                     return Err("--bind needs two values".into());
                 };
-                words.binds.push((from.into(), to.into()));
+                arguments.binds.push((from.into(), to.into()));
                 continue;
             }
             let value = args.next().and_then(|value| value.into_string().ok());
             let value = value.ok_or_else(|| format!("{name} needs a value"))?;
             let wrong = || format!("{name} cannot be {value:?}");
             match name {
-                "--lifeline" => words.lifeline = Some(value.parse().map_err(|_| wrong())?),
-                "--grace-ms" => words.grace = Some(Duration::from_millis(value.parse().map_err(|_| wrong())?)),
-                "--answer" => words.answer = Some(value.parse().map_err(|_| wrong())?),
-                "--parent" => words.parent = Some(value.parse().map_err(|_| wrong())?),
+                "--lifeline" => arguments.lifeline = Some(value.parse().map_err(|_| wrong())?),
+                "--grace-ms" => arguments.grace = Some(Duration::from_millis(value.parse().map_err(|_| wrong())?)),
+                "--answer" => arguments.answer = Some(value.parse().map_err(|_| wrong())?),
+                "--parent" => arguments.parent = Some(value.parse().map_err(|_| wrong())?),
                 "--owner" => {
                     let (uid, gid) = value.split_once(':').ok_or_else(wrong)?;
-                    words.owner = Some((uid.parse().map_err(|_| wrong())?, gid.parse().map_err(|_| wrong())?));
+                    arguments.owner = Some((uid.parse().map_err(|_| wrong())?, gid.parse().map_err(|_| wrong())?));
                 }
                 _ => return Err(format!("no such argument: {name}")),
             }
         }
-        Ok(words)
+        Ok(arguments)
     }
 }
 
@@ -93,17 +93,17 @@ pub(super) fn myself() -> Result<PathBuf, String> {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Words, String> {
-        Words::parse(text.split(' ').map(OsString::from))
+    fn parse(text: &str) -> Result<Arguments, String> {
+        Arguments::parse(text.split(' ').map(OsString::from))
     }
 
     #[test]
     fn everything_after_the_dashes_belongs_to_the_program() {
-        let words = parse("--floor --grace-ms 250 --lifeline 9 -- sh --floor -- x").unwrap();
-        assert_eq!(words.program, ["sh", "--floor", "--", "x"]);
-        assert!(words.floor);
-        assert_eq!(words.grace, Some(Duration::from_millis(250)));
-        assert_eq!(words.lifeline, Some(9));
+        let arguments = parse("--floor --grace-ms 250 --lifeline 9 -- sh --floor -- x").unwrap();
+        assert_eq!(arguments.program, ["sh", "--floor", "--", "x"]);
+        assert!(arguments.floor);
+        assert_eq!(arguments.grace, Some(Duration::from_millis(250)));
+        assert_eq!(arguments.lifeline, Some(9));
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn places_come_in_pairs() {
-        let words = parse("--bind /a /b --bind /c /d -- sh").unwrap();
-        assert_eq!(words.binds, [("/a".into(), "/b".into()), ("/c".into(), "/d".into())]);
+        let arguments = parse("--bind /a /b --bind /c /d -- sh").unwrap();
+        assert_eq!(arguments.binds, [("/a".into(), "/b".into()), ("/c".into(), "/d".into())]);
     }
 }

@@ -1,0 +1,19 @@
+//! Systems without PID namespaces.
+
+use super::arguments::Arguments;
+
+pub(super) fn main(_: &Arguments) -> Result<u8, String> {
+    Err("this system has no PID namespaces".into())
+}
+
+pub(super) fn init(_: &Arguments) -> Result<u8, String> {
+    Err("this system has no PID namespaces".into())
+}
+
+pub(super) fn be(_: (u32, u32)) -> Result<(), String> {
+    Err("this system has no user namespaces".into())
+}
+
+pub(super) fn die_with_parent() -> Result<(), String> {
+    Ok(())
+}

@@ -1,7 +1,6 @@
 //! Reply of a model.
 
 use model::Tokens;
-use serde_json::{Map, Value};
 
 use crate::Block;
 
@@ -20,8 +19,6 @@ pub struct Reply {
     pub tokens: Option<Tokens>,
     /// Cost in US dollars, if a price is known or the vendor reports it.
     pub cost_usd: Option<f64>,
-    /// Other fields of the vendor, as they were sent.
-    pub extra: Map<String, Value>,
 }
 
 impl Reply {

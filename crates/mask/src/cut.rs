@@ -84,7 +84,7 @@ pub(super) fn search<'s>(
         let mut begun = |length: usize| found(end - length..end);
         secrets.clone().filter_map(|(parts, forms)| parts.begun(forms, before)).for_each(&mut begun);
         if shapes {
-            let key = shape::begun(before).filter(|_| has_ellipsis);
+            let key = if has_ellipsis { shape::begun(before) } else { None };
             key.into_iter().chain(shape::begun_url(before)).for_each(begun);
         }
         let mut ended = |length: usize| found(start..start + length);

@@ -216,6 +216,7 @@ pub(super) fn search(text: &[u8], mut found: impl FnMut(Range<usize>)) {
 /// Length of the beginning of a key at the end of `text` whose rest was cut off.
 pub(super) fn begun(text: &[u8]) -> Option<usize> {
     let is_of_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'=' | b'~');
+    let text = &text[text.len().saturating_sub(MOST_OF_A_KEY)..];
     let start = text.iter().rposition(|byte| !is_of_key(byte)).map_or(0, |at| at + 1);
     let token = &text[start..];
     let named = SHAPES.iter().filter(|shape| shape.how != How::WithDigit).flat_map(|shape| shape.marks);
@@ -249,6 +250,7 @@ pub(super) fn ended(text: &[u8]) -> Option<usize> {
 /// Length of the name and the password at the end of `text`, a URL that was cut off in or behind them. An `@` may be a
 /// part of the password, so everything counts as one.
 pub(super) fn begun_url(text: &[u8]) -> Option<usize> {
+    let text = &text[text.len().saturating_sub(MOST_OF_A_URL)..];
     let at = text.windows(3).rposition(|part| part == b"://")? + 3;
     let user_info = &text[at..];
     let colon = user_info.iter().position(|byte| *byte == b':')?;
@@ -260,6 +262,7 @@ pub(super) fn begun_url(text: &[u8]) -> Option<usize> {
 
 /// Length of the rest of the name and the password at the beginning of `text`, a URL whose front was cut off.
 pub(super) fn ended_url(text: &[u8]) -> Option<usize> {
+    let text = &text[..text.len().min(MOST_OF_A_URL)];
     let end = text.iter().position(|byte| ends_authority(*byte)).unwrap_or(text.len());
     let at = text[..end].iter().rposition(|byte| *byte == b'@')?;
     let has_host = text[..end].get(at + 1).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'[');
@@ -271,6 +274,10 @@ fn ends_authority(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, b'/' | b'?' | b'#' | b'"' | b'\'' | b'<' | b'>')
 }
 
+/// Maximum length of the beginning of a key that is examined beside a cut, in bytes.
+const MOST_OF_A_KEY: usize = 4096;
+/// Maximum length of the part of a URL that is examined beside a cut, in bytes.
+const MOST_OF_A_URL: usize = 1024;
 /// Maximum number of digits of a port.
 const MOST_OF_A_PORT: usize = 5;
 

@@ -568,7 +568,7 @@ mod tests {
         let error = Snapshot::changes(root.path(), &before, none).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         let place = root.path().join("a").display().to_string();
-        assert_eq!(error.to_string(), format!("it was not done after 0 s (setup_timeout), and had come to {place}"));
+        assert_eq!(error.to_string(), format!("it did not finish within 0 s (setup_timeout); it stopped at {place}"));
         assert_eq!(read(&root.path().join("a"), 3, Some(none)).unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -3,13 +3,10 @@
 use model::Tokens;
 use serde_json::{Map, Value, json};
 
-use super::parts::{add, arguments, put, put_list, rest, system, text, whole};
+use super::parts::{add, arguments, put, put_list, system, text, whole};
 use super::{Assemble, BadResponse, Dialect, Framing, Progress, ReportedError};
 use crate::message::texts;
 use crate::{Block, Message, Reply, Request, Role, StopReason, ToolSpec};
-
-/// Fields of a response that are read into fields of their own.
-const KNOWN: &[&str] = &["model", "created_at", "message", "done", "done_reason", "prompt_eval_count", "eval_count"];
 
 /// Client side of Ollama.
 pub(crate) struct Client;
@@ -173,7 +170,7 @@ impl Assemble for PartialReply {
             content.push(Block::Text { text: self.said });
         }
         content.extend(self.calls);
-        let mut reply = Reply { model: self.model, content, extra: rest(&last, KNOWN), ..Reply::default() };
+        let mut reply = Reply { model: self.model, content, ..Reply::default() };
         reply.stop_reason = match text(&last, "done_reason") {
             Some("length") => StopReason::MaxTokens,
             _ if reply.calls_tools() => StopReason::ToolUse,
@@ -254,7 +251,6 @@ mod tests {
         let reply = gathered.finish().unwrap();
         assert_eq!((reply.text().as_str(), &reply.stop_reason), ("Hello", &StopReason::ToolUse));
         assert_eq!(reply.tokens, Some(Tokens { input: 7, output: 3, ..Tokens::default() }));
-        assert_eq!(Value::Object(reply.extra), json!({"total_duration": 9}));
     }
 
     #[test]

@@ -178,13 +178,6 @@ pub(super) fn written(arguments: &Value) -> String {
     }
 }
 
-/// Returns the entries of `object` that are not in `known`.
-pub(super) fn rest(object: &Value, known: &[&str]) -> Map<String, Value> {
-    let entries = object.as_object().into_iter().flatten();
-    let unknown = entries.filter(|(key, value)| !known.contains(&key.as_str()) && !value.is_null());
-    unknown.map(|(key, value)| (key.clone(), value.clone())).collect()
-}
-
 /// Adds the entries of `extra` that `body` does not have.
 pub(super) fn add(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
     for (key, value) in extra {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::Tokens;
 use serde_json::{Map, Value, json};
 
-use crate::wire::parts::{add, arguments, function_json, put, put_list, rest, text, whole};
+use crate::wire::parts::{add, arguments, function_json, put, put_list, text, whole};
 use crate::wire::{Assemble, BadResponse, Dialect, Progress, ReportedError};
 use crate::{Block, Message, Reply, Request, ResponseSchema, Role, StopReason};
 
@@ -14,9 +14,6 @@ use crate::{Block, Message, Reply, Request, ResponseSchema, Role, StopReason};
 const MOST_TOKENS: u64 = 32_000;
 const MOST_TOKENS_OF_OLD: &[(&str, u64)] =
     &[("claude-3-5", 8_192), ("claude-3-opus", 4_096), ("claude-3-sonnet", 4_096), ("claude-3-haiku", 4_096)];
-
-/// Fields of a message that are read into fields of their own.
-const KNOWN: &[&str] = &["id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"];
 
 /// Client side of Anthropic Messages.
 pub(crate) struct Client;
@@ -69,7 +66,6 @@ impl Dialect for Client {
             stop_reason: stop_reason(text(&document, "stop_reason")),
             tokens: document.get("usage").and_then(tokens),
             cost_usd: None,
-            extra: rest(&document, KNOWN),
         };
         Ok(unwrapped(reply, request.response_schema.as_ref()))
     }
@@ -259,7 +255,6 @@ impl Assemble for PartialReply {
             stop_reason: stop_reason(text(&message, "stop_reason")),
             tokens: tokens(&Value::Object(usage)),
             cost_usd: None,
-            extra: rest(&message, KNOWN),
         };
         Some(unwrapped(reply, schema.as_ref()))
     }
@@ -384,9 +379,8 @@ mod tests {
             ..Reply::default()
         };
         let (whole, streamed) = served(&reply);
-        let known = |reply: Reply| Reply { extra: Map::new(), ..reply };
-        assert_eq!(known(whole), reply);
-        assert_eq!(known(streamed), reply);
+        assert_eq!(whole, reply);
+        assert_eq!(streamed, reply);
     }
 
     #[test]

@@ -7,12 +7,9 @@ use serde_json::{Map, Value, json};
 use super::{SCHEMA, calls, stop_reason, tokens};
 use crate::message::texts;
 use crate::schema::is_strict;
-use crate::wire::parts::{add, arguments, function_json, put, put_list, rest, system, text};
+use crate::wire::parts::{add, arguments, function_json, put, put_list, system, text};
 use crate::wire::{Assemble, BadResponse, Dialect, Progress, ReportedError};
 use crate::{Block, Message, Reply, Request, Role, StopReason, ToolSpec};
-
-/// Fields of a response that are read into fields of their own.
-const KNOWN: &[&str] = &["id", "object", "created", "model", "choices", "usage"];
 
 /// Client side of Chat Completions.
 pub(crate) struct Client {
@@ -127,7 +124,6 @@ struct PartialReply {
     calls: BTreeMap<u64, Call>,
     stop: Option<String>,
     usage: Value,
-    extra: Map<String, Value>,
 }
 
 /// Call that is being received.
@@ -155,7 +151,6 @@ impl PartialReply {
         if let Some(usage) = document.get("usage").filter(|usage| usage.is_object()) {
             self.usage = usage.clone();
         }
-        self.extra.extend(rest(document, KNOWN));
     }
 
     /// Reads a complete message, or a piece of one.
@@ -251,7 +246,6 @@ impl Assemble for PartialReply {
             stop_reason: if has_refused { StopReason::Refusal } else { stop_reason(&stop, calls_tools) },
             tokens: tokens(&self.usage),
             cost_usd: self.usage.get("cost").and_then(Value::as_f64),
-            extra: self.extra,
         })
     }
 }

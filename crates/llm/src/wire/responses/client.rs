@@ -7,35 +7,9 @@ use serde_json::{Map, Value, json};
 use super::items::{is_refusal, of_messages, to_blocks};
 use super::tokens;
 use crate::schema::is_strict;
-use crate::wire::parts::{add, function_json, put, put_list, rest, system, text};
+use crate::wire::parts::{add, function_json, put, put_list, system, text};
 use crate::wire::{Assemble, BadResponse, Dialect, Progress, ReportedError};
 use crate::{Reply, Request, StopReason, ToolSpec};
-
-/// Fields of a response that are read into fields of their own, or only repeat the request.
-const KNOWN: &[&str] = &[
-    "id",
-    "object",
-    "created_at",
-    "completed_at",
-    "status",
-    "model",
-    "output",
-    "usage",
-    "error",
-    "incomplete_details",
-    "instructions",
-    "tools",
-    "tool_choice",
-    "text",
-    "reasoning",
-    "temperature",
-    "top_p",
-    "truncation",
-    "store",
-    "parallel_tool_calls",
-    "max_output_tokens",
-    "metadata",
-];
 
 /// Models without reasoning; they reject requests for encrypted reasoning.
 const WITHOUT_REASONING: &[&str] = &["gpt-3", "gpt-4", "chatgpt", "ft:gpt-3", "ft:gpt-4"];
@@ -117,7 +91,6 @@ fn read(asked: &str, document: &Value, items: Option<BTreeMap<u64, Value>>) -> R
         stop_reason: StopReason::EndTurn,
         tokens: document.get("usage").and_then(tokens),
         cost_usd: document.pointer("/usage/cost").and_then(Value::as_f64),
-        extra: rest(document, KNOWN),
     };
     reply.stop_reason = match document.pointer("/incomplete_details/reason").and_then(Value::as_str) {
         Some("max_output_tokens") => StopReason::MaxTokens,

@@ -385,7 +385,7 @@ async fn a_claim_that_is_not_made_as_it_must_be_is_undecided_and_says_why() {
     assert_eq!(record.findings[0].evidence, ["did you mean `assert.contains`?"]);
     assert_eq!(line(&record.findings[0]), (4, "assert.contians".into()));
     assert!(told[4].contains("does not accept a function"), "{told:#?}");
-    assert!(told[5].contains("the agent runs without a sandbox"), "{told:#?}");
+    assert!(told[5].contains("the agent runs without one"), "{told:#?}");
     assert!(told[6].contains("await agent.send"), "{told:#?}");
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn member(value: &Value, key: &Key, name: &str) -> Result<Value, Fail
         (Value::Map(_) | Value::Namespace(_), _) => return entry(value, &key.to_string(), name),
         _ => None,
     };
-    found.ok_or_else(|| nowhere(value, key, name))
+    found.ok_or_else(|| missing(value, key, name))
 }
 
 fn entry(value: &Value, key: &str, name: &str) -> Result<Value, Failure> {
@@ -39,11 +39,13 @@ fn entry(value: &Value, key: &str, name: &str) -> Result<Value, Failure> {
     Err(Failure::missing(format!("`{name}` has no member `{key}`")).suggest("members", key, &known))
 }
 
-fn nowhere(value: &Value, key: &Key, name: &str) -> Failure {
+fn missing(value: &Value, key: &Key, name: &str) -> Failure {
     Failure::missing(match (value, key) {
-        (Value::List(list), Key::Position(at)) => format!("`{name}` has no item {at}: it holds {}", list.items.len()),
+        (Value::List(list), Key::Position(at)) => {
+            format!("`{name}` has no item {at}: its length is {}", list.items.len())
+        }
         (Value::Text(text), Key::Position(at)) => {
-            format!("`{name}` has no character {at}: it is {} long", path::length(text))
+            format!("`{name}` has no character {at}: its length is {}", path::length(text))
         }
         _ => format!("`{name}` is {}, so it has no member `{key}`", value.kind()),
     })

@@ -76,11 +76,13 @@ pub(crate) struct Failure {
     message: String,
     help: Option<String>,
     nature: Nature,
+    /// Number of names among which a similar one was searched.
+    pub(crate) searched: usize,
 }
 
 impl Failure {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), help: None, nature: Nature::Plain }
+        Self { message: message.into(), help: None, nature: Nature::Plain, searched: 0 }
     }
 
     /// Creates an error about something that does not exist.
@@ -95,15 +97,11 @@ impl Failure {
 
     /// Adds the help "did you mean", or else a list of the known names.
     pub(crate) fn suggest(self, what: &str, written: &str, known: &[&str]) -> Self {
-        match suggestion(what, written, known) {
-            Some(help) => self.help(help),
-            None => self,
-        }
+        Self { help: suggestion(what, written, known).or(self.help), searched: known.len().min(SEARCHED), ..self }
     }
 
     pub(crate) fn at(self, range: Range<usize>) -> TemplateError {
-        let (message, help, nature) = (self.message, self.help, self.nature);
-        TemplateError { help, nature, ..TemplateError::new(range, message) }
+        TemplateError { help: self.help, nature: self.nature, ..TemplateError::new(range, self.message) }
     }
 }
 
@@ -111,7 +109,7 @@ impl Failure {
 const LISTED: usize = 12;
 
 /// Maximum number of names among which a similar one is searched.
-pub(crate) const SEARCHED: usize = 1_000;
+const SEARCHED: usize = 1_000;
 
 /// Returns "did you mean", or else a list of the known names.
 pub(crate) fn suggestion(what: &str, written: &str, known: &[&str]) -> Option<String> {

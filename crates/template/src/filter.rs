@@ -3,11 +3,10 @@
 use std::cmp::{Ordering, Reverse};
 use std::rc::Rc;
 
-use crate::case;
 use crate::error::Failure;
 use crate::limit;
 use crate::number::Number;
-use crate::operation::{Call, Entry, Operation, plain};
+use crate::operation::{Call, Operation, plain};
 use crate::operator::{Comparison, spaces};
 use crate::path::length;
 use crate::predicate;
@@ -39,42 +38,30 @@ pub(crate) const FILTERS: &[Operation] = &[
         "1,2,3",
         sort,
     ),
-    Operation {
-        entry: Entry {
-            name: "selectattr",
-            usage: "selectattr(attribute, test, value)",
-            doc: "The maps of a list whose attribute passes a test; without a test, those whose attribute is true.",
-            example: "{{ [{'n': 'a', 'on': true}, {'n': 'b', 'on': false}]|selectattr('on')|map(attribute='n') }}",
-            shows: Some("a"),
-        },
-        parameters: &["attribute", "test", "value"],
-        required: 1,
-        run: |call| select_by_member(call, true),
-    },
-    Operation {
-        entry: Entry {
-            name: "rejectattr",
-            usage: "rejectattr(attribute, test, value)",
-            doc: "The maps of a list whose attribute fails a test; without a test, those whose attribute is not true.",
-            example: "{{ [{'n': 1}, {'n': 2}]|rejectattr('n', 'eq', 1)|map(attribute='n') }}",
-            shows: Some("2"),
-        },
-        parameters: &["attribute", "test", "value"],
-        required: 1,
-        run: |call| select_by_member(call, false),
-    },
-    Operation {
-        entry: Entry {
-            name: "map",
-            usage: "map(attribute=name, default=value)",
-            doc: "One attribute of each map of a list, or the default.",
-            example: "{{ [{'n': 'a'}, {}]|map(attribute='n', default='?') }}",
-            shows: Some("a,?"),
-        },
-        parameters: &["attribute", "default"],
-        required: 1,
-        run: map_member,
-    },
+    plain(
+        "selectattr",
+        "The maps of a list whose attribute passes a test; without a test, those whose attribute is true.",
+        "{{ [{'n': 'a', 'on': true}, {'n': 'b', 'on': false}]|selectattr('on')|map(attribute='n') }}",
+        "a",
+        |call| select_by_member(call, true),
+    )
+    .takes(1, &["attribute", "test", "value"], "selectattr(attribute, test, value)"),
+    plain(
+        "rejectattr",
+        "The maps of a list whose attribute fails a test; without a test, those whose attribute is not true.",
+        "{{ [{'n': 1}, {'n': 2}]|rejectattr('n', 'eq', 1)|map(attribute='n') }}",
+        "2",
+        |call| select_by_member(call, false),
+    )
+    .takes(1, &["attribute", "test", "value"], "rejectattr(attribute, test, value)"),
+    plain(
+        "map",
+        "One attribute of each map of a list, or the default.",
+        "{{ [{'n': 'a'}, {}]|map(attribute='n', default='?') }}",
+        "a,?",
+        map_member,
+    )
+    .takes(1, &["attribute", "default"], "map(attribute=name, default=value)"),
     plain("upper", "The string in upper case.", "{{ 'abc'|upper }}", "ABC", |call| {
         Ok(Value::text(&call.text()?.to_uppercase()))
     }),
@@ -86,14 +73,14 @@ pub(crate) const FILTERS: &[Operation] = &[
         "The string with the first letter of each word in upper case.",
         "{{ 'alice in'|title }}",
         "Alice In",
-        |call| Ok(Value::text(&case::title(call.text()?))),
+        |call| Ok(Value::text(&title(call.text()?))),
     ),
     plain(
         "capitalize",
         "The string with its first letter in upper case.",
         "{{ 'alice in'|capitalize }}",
         "Alice in",
-        |call| Ok(Value::text(&case::capitalized(call.text()?))),
+        |call| Ok(Value::text(&capitalized(call.text()?))),
     ),
     plain("trim", "The string without whitespace at both ends.", "{{ ' a '|trim }}", "a", |call| {
         Ok(Value::text(call.text()?.trim()))
@@ -104,18 +91,14 @@ pub(crate) const FILTERS: &[Operation] = &[
     plain("trimEnd", "The string without trailing whitespace.", "{{ 'a '|trimEnd }}", "a", |call| {
         Ok(Value::text(call.text()?.trim_end()))
     }),
-    Operation {
-        entry: Entry {
-            name: "indent",
-            usage: "indent(width=4, first=false, blank=false)",
-            doc: "The string with indented lines. `first` and `blank` include the first line and empty lines.",
-            example: "{{ 'a\\nb'|indent(2) }}",
-            shows: Some("a\n  b"),
-        },
-        parameters: &["width", "first", "blank"],
-        required: 0,
-        run: indent,
-    },
+    plain(
+        "indent",
+        "The string with indented lines. `first` and `blank` include the first line and empty lines.",
+        "{{ 'a\\nb'|indent(2) }}",
+        "a\n  b",
+        indent,
+    )
+    .takes(0, &["width", "first", "blank"], "indent(width=4, first=false, blank=false)"),
     plain("string", "The value as a string.", "{{ {'a': 1}|string }}", "{\"a\":1}", |call| {
         Ok(Value::Text(call.operand.to_text()?))
     }),
@@ -136,6 +119,28 @@ pub(crate) const FILTERS: &[Operation] = &[
 pub(crate) fn pairs(entries: Entries) -> Result<Value, Failure> {
     let pair = |(name, value)| Value::list(vec![Value::Text(name), value]);
     Value::list(entries.into_iter().map(pair).collect::<Result<_, _>>()?)
+}
+
+/// Returns `text` with the first letter of each word in upper case, and the others unchanged.
+pub(crate) fn title(text: &str) -> String {
+    let mut titled = String::with_capacity(text.len());
+    let mut inside = false;
+    for letter in text.chars() {
+        let part_of_word = letter.is_alphanumeric() || letter == '_';
+        if part_of_word && !inside {
+            titled.extend(letter.to_uppercase());
+        } else {
+            titled.push(letter);
+        }
+        inside = part_of_word;
+    }
+    titled
+}
+
+/// Returns `text` with the first letter in upper case, and the others unchanged.
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 fn empty(call: &Call<'_>) -> Failure {

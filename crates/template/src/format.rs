@@ -6,8 +6,7 @@ use model::{Diagnostic, Node, nearest};
 
 use crate::error::TemplateError;
 use crate::path::{self, Key};
-use crate::syntax::{Expression, Kind, Located, Part};
-use crate::template::Whole;
+use crate::syntax::{Expression, Kind, Located, Part, Whole};
 
 /// Format of placeholders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -4,22 +4,17 @@ use crate::date;
 use crate::error::Failure;
 use crate::limit;
 use crate::number::Number;
-use crate::operation::{Call, Entry, Operation};
+use crate::operation::{Call, Operation, plain};
 use crate::path::place;
 use crate::value::{Style, Value, join};
 
 pub(crate) const FUNCTIONS: &[Operation] = &[
-    Operation {
-        entry: Entry {
-            name: "join",
-            usage: "join(list, sep=\",\")",
-            doc: "The items of a list joined to a string. Other values are unchanged.",
-            example: "{{ [1, 2]|join('-') }}",
-            shows: Some("1-2"),
-        },
-        parameters: &["list", "sep"],
-        required: 1,
-        run: |call| match call.value(0) {
+    plain(
+        "join",
+        "The items of a list joined to a string. Other values are unchanged.",
+        "{{ [1, 2]|join('-') }}",
+        "1-2",
+        |call| match call.value(0) {
             Value::List(list) => {
                 let mut text = String::new();
                 join(&list.items, call.text_argument(1)?.unwrap_or(","), &mut text)?;
@@ -27,110 +22,83 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
             }
             other => Ok(other.clone()),
         },
-    },
-    Operation {
-        entry: Entry {
-            name: "tojson",
-            usage: "tojson(value, indent=0, depth=0)",
-            doc: "The value as JSON, on one line or with `indent` spaces per level. `depth` is the level to start from.",
-            example: "{{ {'a': [1, none]}|tojson }}",
-            shows: Some("{\"a\": [1, null]}"),
-        },
-        parameters: &["value", "indent", "depth"],
-        required: 1,
-        run: to_json,
-    },
-    Operation {
-        entry: Entry {
-            name: "select",
-            usage: "select(value, index)",
-            doc: "An item of a list, a value of a map or a character of a string. A negative index counts from the end. Without an index, a random one.",
-            example: "{{ select(['a', 'b'], -1) }}",
-            shows: Some("b"),
-        },
-        parameters: &["value", "index"],
-        required: 1,
-        run: select,
-    },
-    Operation {
-        entry: Entry {
-            name: "randomInt",
-            usage: "randomInt(max, min=0)",
-            doc: "A random integer between `min` and `max`, inclusive.",
-            example: "{{ randomInt(6, 1) }}",
-            shows: None,
-        },
-        parameters: &["max", "min"],
-        required: 1,
-        run: random_whole,
-    },
-    Operation {
-        entry: Entry {
-            name: "strftime",
-            usage: "strftime(date, format)",
-            doc: "Formats a date, which is an ISO 8601 string or a number of milliseconds since 1970. The format supports %Y %y %m %B %b %d %H %I %p %M %S %f %A %a %w and %%.",
-            example: "{{ strftime('2024-05-01', '%d %B %Y, %A') }}",
-            shows: Some("01 May 2024, Wednesday"),
-        },
-        parameters: &["date", "format"],
-        required: 2,
-        run: |call| {
+    )
+    .takes(1, &["list", "sep"], "join(list, sep=\",\")"),
+    plain(
+        "tojson",
+        "The value as JSON, on one line or with `indent` spaces per level. `depth` is the level to \
+         start from.",
+        "{{ {'a': [1, none]}|tojson }}",
+        "{\"a\": [1, null]}",
+        to_json,
+    )
+    .takes(1, &["value", "indent", "depth"], "tojson(value, indent=0, depth=0)"),
+    plain(
+        "select",
+        "An item of a list, a value of a map or a character of a string. A negative index counts \
+         from the end. Without an index, a random one.",
+        "{{ select(['a', 'b'], -1) }}",
+        "b",
+        select,
+    )
+    .takes(1, &["value", "index"], "select(value, index)"),
+    plain(
+        "randomInt",
+        "A random integer between `min` and `max`, inclusive.",
+        "{{ randomInt(6, 1) }}",
+        "",
+        random_whole,
+    )
+    .takes(1, &["max", "min"], "randomInt(max, min=0)"),
+    plain(
+        "strftime",
+        "Formats a date, which is an ISO 8601 string or a number of milliseconds since 1970. The \
+         format supports %Y %y %m %B %b %d %H %I %p %M %S %f %A %a %w and %%.",
+        "{{ strftime('2024-05-01', '%d %B %Y, %A') }}",
+        "01 May 2024, Wednesday",
+        |call| {
             let date = date::read(call.value(0), call.clock)?;
             date::show(date, call.text_argument(1)?.unwrap_or_default())
         },
-    },
-    Operation {
-        entry: Entry {
-            name: "strftime_now",
-            usage: "strftime_now(format)",
-            doc: "Formats the time of the run; the format is that of `strftime`.",
-            example: "{{ strftime_now('%Y-%m-%d') }}",
-            shows: None,
-        },
-        parameters: &["format"],
-        required: 1,
-        run: |call| {
+    )
+    .takes(2, &["date", "format"], "strftime(date, format)"),
+    plain(
+        "strftime_now",
+        "Formats the time of the run; the format is that of `strftime`.",
+        "{{ strftime_now('%Y-%m-%d') }}",
+        "",
+        |call| {
             let now = call.clock.now_ms.ok_or_else(|| Failure::new("the time is not known here"))?;
             date::show(date::of_ms(now, call.clock), call.text_argument(0)?.unwrap_or_default())
         },
-    },
-    Operation {
-        entry: Entry {
-            name: "range",
-            usage: "range(start, stop, step=1)",
-            doc: "Integers from `start` to below `stop`. With one argument, from 0.",
-            example: "{{ range(3) }} {{ range(1, 9, 3) }}",
-            shows: Some("0,1,2 1,4,7"),
-        },
-        parameters: &["start", "stop", "step"],
-        required: 1,
-        run: range,
-    },
-    Operation {
-        entry: Entry {
-            name: "namespace",
-            usage: "namespace(name=value, …)",
-            doc: "A map whose values can be set with `{% set space.name = value %}`, also inside loops.",
-            example: "{% set n = namespace(sum=0) %}{% for i in [1, 2] %}{% set n.sum = n.sum + i %}{% endfor %}{{ n.sum }}",
-            shows: Some("3"),
-        },
-        parameters: &["map"],
-        required: 0,
-        // The names of its arguments are the user's choice, so it is called separately.
-        run: |call| Ok(call.value(0).clone()),
-    },
-    Operation {
-        entry: Entry {
-            name: "raise_exception",
-            usage: "raise_exception(message)",
-            doc: "Stops with this error message.",
-            example: "{{ raise_exception('no user is given') }}",
-            shows: None,
-        },
-        parameters: &["message"],
-        required: 1,
-        run: |call| Err(Failure::new(&*call.value(0).to_text()?)),
-    },
+    )
+    .takes(1, &["format"], "strftime_now(format)"),
+    plain(
+        "range",
+        "Integers from `start` to below `stop`. With one argument, from 0.",
+        "{{ range(3) }} {{ range(1, 9, 3) }}",
+        "0,1,2 1,4,7",
+        range,
+    )
+    .takes(1, &["start", "stop", "step"], "range(start, stop, step=1)"),
+    // The names of its arguments are the user's choice, so it is called separately.
+    plain(
+        "namespace",
+        "A map whose values can be set with `{% set space.name = value %}`, also inside loops.",
+        "{% set n = namespace(sum=0) %}{% for i in [1, 2] %}{% set n.sum = n.sum + i %}{% endfor \
+         %}{{ n.sum }}",
+        "3",
+        |call| Ok(call.value(0).clone()),
+    )
+    .takes(0, &["map"], "namespace(name=value, …)"),
+    plain(
+        "raise_exception",
+        "Stops with this error message.",
+        "{{ raise_exception('no user is given') }}",
+        "",
+        |call| Err(Failure::new(&*call.value(0).to_text()?)),
+    )
+    .takes(1, &["message"], "raise_exception(message)"),
 ];
 
 /// Returns the function of that name.

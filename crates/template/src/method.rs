@@ -1,9 +1,8 @@
 //! Methods of values: `text.upper()`, `map.items()`.
 
-use crate::case;
 use crate::error::Failure;
-use crate::filter::pairs;
-use crate::operation::{Call, Entry, Operation, plain};
+use crate::filter::{pairs, title};
+use crate::operation::{Call, Operation, plain};
 use crate::value::{Entries, Value};
 
 /// Methods of texts.
@@ -19,7 +18,7 @@ pub(crate) const TEXT: &[Operation] = &[
         "The string with the first letter of each word in upper case.",
         "{{ 'alice in'.title() }}",
         "Alice In",
-        |call| Ok(Value::text(&case::title(call.text()?))),
+        |call| Ok(Value::text(&title(call.text()?))),
     ),
     plain("strip", "The string without whitespace at both ends.", "{{ ' a '.strip() }}", "a", |call| {
         Ok(Value::text(call.text()?.trim()))
@@ -30,62 +29,39 @@ pub(crate) const TEXT: &[Operation] = &[
     plain("rstrip", "The string without trailing whitespace.", "{{ 'a '.rstrip() }}", "a", |call| {
         Ok(Value::text(call.text()?.trim_end()))
     }),
-    Operation {
-        entry: Entry {
-            name: "split",
-            usage: "split(sep, maxsplit)",
-            doc: "The parts of the string between separators, as a list; by default, between whitespace. It splits at most `maxsplit` times.",
-            example: "{{ 'a-b-c'.split('-', 1) }}",
-            shows: Some("a,b-c"),
-        },
-        parameters: &["sep", "maxsplit"],
-        required: 0,
-        run: split,
-    },
-    Operation {
-        entry: Entry {
-            name: "startswith",
-            usage: "startswith(text)",
-            doc: "True if the string starts with `text`.",
-            example: "{{ 'abc'.startswith('ab') }}",
-            shows: Some("true"),
-        },
-        parameters: &["text"],
-        required: 1,
-        run: |call| Ok(Value::Bool(call.text()?.starts_with(call.text_argument(0)?.unwrap_or_default()))),
-    },
-    Operation {
-        entry: Entry {
-            name: "endswith",
-            usage: "endswith(text)",
-            doc: "True if the string ends with `text`.",
-            example: "{{ 'abc'.endswith('bc') }}",
-            shows: Some("true"),
-        },
-        parameters: &["text"],
-        required: 1,
-        run: |call| Ok(Value::Bool(call.text()?.ends_with(call.text_argument(0)?.unwrap_or_default()))),
-    },
+    plain(
+        "split",
+        "The parts of the string between separators, as a list; by default, between whitespace. It splits \
+         at most `maxsplit` times.",
+        "{{ 'a-b-c'.split('-', 1) }}",
+        "a,b-c",
+        split,
+    )
+    .takes(0, &["sep", "maxsplit"], "split(sep, maxsplit)"),
+    plain("startswith", "True if the string starts with `text`.", "{{ 'abc'.startswith('ab') }}", "true", |call| {
+        Ok(Value::Bool(call.text()?.starts_with(call.text_argument(0)?.unwrap_or_default())))
+    })
+    .takes(1, &["text"], "startswith(text)"),
+    plain("endswith", "True if the string ends with `text`.", "{{ 'abc'.endswith('bc') }}", "true", |call| {
+        Ok(Value::Bool(call.text()?.ends_with(call.text_argument(0)?.unwrap_or_default())))
+    })
+    .takes(1, &["text"], "endswith(text)"),
 ];
 
 /// Methods of maps.
 pub(crate) const MAP: &[Operation] = &[
-    Operation {
-        entry: Entry {
-            name: "get",
-            usage: "get(name, default)",
-            doc: "The value of a key; the default, or null, if it does not exist.",
-            example: "{{ {'a': 1}.get('b', 2) }}",
-            shows: Some("2"),
-        },
-        parameters: &["name", "default"],
-        required: 1,
-        run: |call| {
+    plain(
+        "get",
+        "The value of a key; the default, or null, if it does not exist.",
+        "{{ {'a': 1}.get('b', 2) }}",
+        "2",
+        |call| {
             let name = call.text_argument(0)?.unwrap_or_default();
             let found = entries(call)?.into_iter().find(|(key, _)| **key == *name);
             Ok(found.map_or_else(|| call.value(1).clone(), |(_, value)| value))
         },
-    },
+    )
+    .takes(1, &["name", "default"], "get(name, default)"),
     plain("items", "The entries of the map, as a list of keys and values.", "{{ {'a': 1}.items() }}", "a,1", |call| {
         pairs(entries(call)?)
     }),

@@ -49,7 +49,7 @@ pub(crate) struct Given {
     pub(crate) named: Vec<(String, Value)>,
 }
 
-/// Creates an operation without arguments.
+/// Creates an operation without arguments. An empty result means that the example's result is not always the same.
 pub(crate) const fn plain(
     name: &'static str,
     doc: &'static str,
@@ -58,7 +58,7 @@ pub(crate) const fn plain(
     run: fn(&Call<'_>) -> Result<Value, Failure>,
 ) -> Operation {
     Operation {
-        entry: Entry { name, usage: name, doc, example, shows: Some(shows) },
+        entry: Entry { name, usage: name, doc, example, shows: if shows.is_empty() { None } else { Some(shows) } },
         parameters: &[],
         required: 0,
         run,
@@ -66,6 +66,11 @@ pub(crate) const fn plain(
 }
 
 impl Operation {
+    /// Adds arguments: the number of those that are required, all names in order, and the syntax of a call.
+    pub(crate) const fn takes(self, required: usize, parameters: &'static [&'static str], usage: &'static str) -> Self {
+        Self { entry: Entry { usage, ..self.entry }, parameters, required, ..self }
+    }
+
     /// Runs the operation on `operand` with positional and named arguments.
     pub(crate) fn apply(
         &self,

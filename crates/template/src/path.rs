@@ -2,7 +2,7 @@
 
 use model::{Node, NodeKind};
 
-use crate::error::{SEARCHED, suggestion};
+use crate::error::Failure;
 
 /// Step of a path.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,26 +18,6 @@ impl std::fmt::Display for Key {
             Self::Name(name) => f.write_str(name),
             Self::Position(position) => write!(f, "{position}"),
         }
-    }
-}
-
-/// Error of a step that does not exist.
-#[derive(Debug)]
-pub(crate) struct Nowhere {
-    pub(crate) message: String,
-    pub(crate) help: Option<String>,
-    /// Number of names among which a similar one was searched.
-    pub(crate) searched: usize,
-}
-
-impl Nowhere {
-    fn new(message: String) -> Self {
-        Self { message, help: None, searched: 0 }
-    }
-
-    /// Creates the error for a name that is not in `known`.
-    pub(crate) fn unknown(message: String, what: &str, written: &str, known: &[&str]) -> Self {
-        Self { message, help: suggestion(what, written, known), searched: known.len().min(SEARCHED) }
     }
 }
 
@@ -138,23 +118,24 @@ pub(crate) fn place(position: i64, length: usize) -> Option<usize> {
     (0..length).contains(&at).then_some(usize::try_from(at).ok()?)
 }
 
-/// Returns why `key` does not exist in `node`, which is called `name`.
-pub(crate) fn nowhere(node: &Node, name: &str, key: &Key) -> Nowhere {
-    let position = matches!(key, Key::Position(_));
+/// Returns the error that `key` does not exist in `node`, which is called `name`.
+pub(crate) fn missing(node: &Node, name: &str, key: &Key) -> Failure {
+    let is_position = matches!(key, Key::Position(_));
     match &node.kind {
         NodeKind::Map(entries) => {
             let known: Vec<&str> = entries.iter().map(|(key, _)| key.value.as_str()).collect();
-            Nowhere::unknown(format!("`{name}` has no member `{key}`"), "members", &key.to_string(), &known)
+            let failure = Failure::missing(format!("`{name}` has no member `{key}`"));
+            failure.suggest("members", &key.to_string(), &known)
         }
-        NodeKind::List(items) if position => {
-            let message = format!("`{name}` has no item {key}: it holds {}", items.len());
-            Nowhere { help: Some("the first item is 0, the last is -1".to_owned()), ..Nowhere::new(message) }
+        NodeKind::List(items) if is_position => {
+            let failure = Failure::missing(format!("`{name}` has no item {key}: its length is {}", items.len()));
+            failure.help("the first item is 0, the last is -1")
         }
-        NodeKind::String(text) if position => {
-            Nowhere::new(format!("`{name}` has no character {key}: it is {} long", length(text)))
+        NodeKind::String(text) if is_position => {
+            Failure::missing(format!("`{name}` has no character {key}: its length is {}", length(text)))
         }
-        NodeKind::Null => Nowhere::new(format!("`{name}` is null, so it has no member `{key}`")),
-        _ => Nowhere::new(format!("`{name}` is {}, so it has no member `{key}`", node.kind_name())),
+        NodeKind::Null => Failure::missing(format!("`{name}` is null, so it has no member `{key}`")),
+        _ => Failure::missing(format!("`{name}` is {}, so it has no member `{key}`", node.kind_name())),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::Failure;
 use crate::number::Number;
-use crate::operation::{Call, Entry, Given, Operation, plain};
+use crate::operation::{Call, Given, Operation, plain};
 use crate::operator::{Comparison, equal};
 use crate::value::Value;
 
@@ -45,17 +45,20 @@ pub(crate) const TESTS: &[Operation] = &[
     plain("upper", "True for strings without lower-case letters.", "{{ 'a' is upper }}", "false", |call| {
         yes(matches!(call.operand, Value::Text(text) if text.to_uppercase() == **text))
     }),
-    equality("eq", "eq(value)", "{{ 1 is eq(1) }}", "true"),
-    equality("equalto", "equalto(value)", "{{ [1] is equalto([2]) }}", "false"),
+    plain("eq", "True if the values are equal.", "{{ 1 is eq(1) }}", "true", equality).takes(
+        1,
+        &["value"],
+        "eq(value)",
+    ),
+    plain("equalto", "True if the values are equal.", "{{ [1] is equalto([2]) }}", "false", equality).takes(
+        1,
+        &["value"],
+        "equalto(value)",
+    ),
 ];
 
-const fn equality(name: &'static str, usage: &'static str, example: &'static str, shows: &'static str) -> Operation {
-    Operation {
-        entry: Entry { name, usage, doc: "True if the values are equal.", example, shows: Some(shows) },
-        parameters: &["value"],
-        required: 1,
-        run: |call| yes(equal(call.operand, call.value(0), call.budget)?),
-    }
+fn equality(call: &Call<'_>) -> Result<Value, Failure> {
+    yes(equal(call.operand, call.value(0), call.budget)?)
 }
 
 fn yes(answer: bool) -> Result<Value, Failure> {

@@ -1,25 +1,28 @@
 //! State of resolving values and the templates in them: what is being resolved, the depth and the size.
 
+mod evaluate;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::ops::Range;
 
 use model::{Node, NodeKind, Span, Spanned};
 
-use crate::error::{Nature, TemplateError};
-use crate::evaluate::evaluate;
+use crate::error::{Failure, Nature, TemplateError};
 use crate::format::Format;
 use crate::limit;
-use crate::path::{self, Child, Key, Nowhere};
+use crate::path::{self, Child, Key};
 use crate::template::{Outcome, Template};
 use crate::variables::Variables;
+
+pub(crate) use evaluate::evaluate;
 
 /// Result of looking up a path.
 pub(crate) enum Found {
     /// Value with its templates resolved.
     Node(Node),
     /// The step at this index does not exist.
-    Nowhere { at: usize, why: Nowhere },
+    Missing { at: usize, failure: Failure },
 }
 
 /// Path of a value among the variables, for messages.
@@ -138,8 +141,8 @@ impl<'v> Resolution<'v> {
             place = match next {
                 Some(next) => next,
                 None => {
-                    let why = path::nowhere(place.node(), &path::written(here), key);
-                    return Ok(Found::Nowhere { at: at + 1, why });
+                    let failure = path::missing(place.node(), &path::written(here), key);
+                    return Ok(Found::Missing { at: at + 1, failure });
                 }
             };
         }
@@ -186,7 +189,8 @@ impl<'v> Resolution<'v> {
 
     fn unknown(&self, name: &str) -> Found {
         let known: Vec<&str> = self.variables.names().collect();
-        Found::Nowhere { at: 0, why: Nowhere::unknown(format!("unknown variable `{name}`"), "variables", name, &known) }
+        let failure = Failure::missing(format!("unknown variable `{name}`"));
+        Found::Missing { at: 0, failure: failure.suggest("variables", name, &known) }
     }
 
     /// Returns `node` with every template in it resolved, including those in keys.

@@ -5,7 +5,9 @@ use model::decode::Problems;
 
 use crate::error::{Nature, TemplateError};
 use crate::format::Format;
-use crate::resolution::{Label, Resolution, narrow};
+use crate::path::Key;
+use crate::resolution::{Found, Label, Resolution, evaluate, narrow};
+use crate::template::{Outcome, Template};
 use crate::variables::Variables;
 
 /// Returns `node` with every template in it resolved: texts, the items of lists, the values of maps and their keys.
@@ -44,6 +46,57 @@ pub fn resolve_as(format: Format, node: &Node, variables: &Variables, problems: 
         Err(error) => {
             let _ = report(node, error);
             node.clone()
+        }
+    }
+}
+
+impl Variables {
+    /// Returns the value of `name` with its templates resolved, or `None` if there is no such variable.
+    ///
+    /// # Errors
+    /// Returns the error of a template in the value. Its `place` has the source position.
+    pub fn get(&self, name: &str) -> Result<Option<Node>, TemplateError> {
+        match Resolution::new(self).find(&[Key::Name(name.to_owned())])? {
+            Found::Node(node) => Ok(Some(node)),
+            Found::Missing { .. } => Ok(None),
+        }
+    }
+
+    /// Returns all values with their templates resolved. A value that cannot be resolved is reported and left out.
+    /// After the values have become too large, all further ones are left out without another report.
+    pub fn to_json(&self, problems: &mut Problems) -> serde_json::Map<String, serde_json::Value> {
+        let mut values = serde_json::Map::new();
+        for (name, raw) in &self.entries {
+            match self.get(name) {
+                Ok(Some(node)) => {
+                    values.insert(name.clone(), node.to_json());
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    let problem = error.diagnostic_at(raw.excerpt());
+                    if !problems.contains(&problem) {
+                        problems.push(problem);
+                    }
+                    if self.exhausted() {
+                        break;
+                    }
+                }
+            }
+        }
+        values
+    }
+}
+
+impl Template {
+    /// Returns the result with `variables`: the value itself for a single placeholder that names one (`{{ user }}`,
+    /// `{{ users[0].name }}`), otherwise text.
+    ///
+    /// # Errors
+    /// Returns an error if a name is unknown, an operation has no result, or a limit is exceeded.
+    pub fn render(&self, variables: &Variables) -> Result<serde_json::Value, TemplateError> {
+        match evaluate(self, &Resolution::new(variables))? {
+            Outcome::Value(node) => Ok(node.to_json()),
+            Outcome::Text(text) => Ok(text.into()),
         }
     }
 }

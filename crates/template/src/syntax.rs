@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::number::Number;
+use crate::path::Key;
 
 /// Value with its range in the template's text.
 #[derive(Debug, Clone)]
@@ -45,6 +46,14 @@ pub(crate) struct Macro {
     pub(crate) name: String,
     pub(crate) parameters: Vec<(String, Option<Expression>)>,
     pub(crate) body: Vec<Part>,
+}
+
+/// Content of the placeholder of a template that consists of a single placeholder.
+#[derive(Debug, Clone)]
+pub(crate) struct Whole {
+    /// Text of the placeholder, which may be the name of a variable even if it is not a valid name: `user-name`.
+    pub(crate) inner: String,
+    pub(crate) keys: Option<Vec<Key>>,
 }
 
 #[derive(Debug, Clone)]

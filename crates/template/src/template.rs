@@ -2,20 +2,16 @@
 
 use std::ops::Range;
 
-use model::{Span, Spanned};
+use model::{Node, Span, Spanned};
 
 use crate::block;
 use crate::error::{Nature, TemplateError};
-use crate::evaluate::evaluate;
 use crate::format::Format;
 use crate::names;
-use crate::path::{self, Key};
+use crate::path;
 use crate::regex_literal;
-use crate::resolution::Resolution;
 use crate::segment::{Segment, split};
-use crate::syntax::Part;
-use crate::variables::Variables;
-use model::Node;
+use crate::syntax::{Part, Whole};
 
 /// Parsed template: plain data.
 #[derive(Debug, Clone)]
@@ -24,14 +20,6 @@ pub struct Template {
     pub(crate) whole: Option<Whole>,
     pub(crate) regex: bool,
     text: String,
-}
-
-/// Content of the placeholder of a template that consists of a single placeholder.
-#[derive(Debug, Clone)]
-pub(crate) struct Whole {
-    /// Text of the placeholder, which may be the name of a variable even if it is not a valid name: `user-name`.
-    pub(crate) inner: String,
-    pub(crate) keys: Option<Vec<Key>>,
 }
 
 /// Result of a template.
@@ -114,18 +102,6 @@ impl Template {
     /// variable is inserted with special characters escaped, so that it is matched literally.
     pub fn is_regex_literal(&self) -> bool {
         self.regex
-    }
-
-    /// Returns the result with `variables`: the value itself for a single placeholder that names one (`{{ user }}`,
-    /// `{{ users[0].name }}`), otherwise text.
-    ///
-    /// # Errors
-    /// Returns an error if a name is unknown, an operation has no result, or a limit is exceeded.
-    pub fn render(&self, variables: &Variables) -> Result<serde_json::Value, TemplateError> {
-        match evaluate(self, &Resolution::new(variables))? {
-            Outcome::Value(node) => Ok(node.to_json()),
-            Outcome::Text(text) => Ok(text.into()),
-        }
     }
 }
 

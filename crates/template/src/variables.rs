@@ -4,13 +4,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use model::decode::Problems;
 use model::{Node, NodeKind, Source, Spanned};
 
 use crate::ambient::{Ambient, Chance};
 use crate::error::TemplateError;
-use crate::path::Key;
-use crate::resolution::{Found, Resolution};
 
 /// Maximum size of a map that is searched without an index.
 const SCANNED: usize = 64;
@@ -21,7 +18,7 @@ const SCANNED: usize = 64;
 /// `{{ input.a }}` does not resolve `input.b`, so a map may refer to its own parts.
 #[derive(Debug, Default)]
 pub struct Variables {
-    entries: Vec<(String, Node)>,
+    pub(crate) entries: Vec<(String, Node)>,
     /// Index of each name in `entries`.
     places: HashMap<String, usize>,
     ambient: Ambient,
@@ -104,41 +101,6 @@ impl Variables {
     /// Returns the value of `name` as it was set, with its templates.
     pub fn raw(&self, name: &str) -> Option<&Node> {
         self.places.get(name).and_then(|at| self.entries.get(*at)).map(|(_, value)| value)
-    }
-
-    /// Returns the value of `name` with its templates resolved, or `None` if there is no such variable.
-    ///
-    /// # Errors
-    /// Returns the error of a template in the value. Its `place` has the source position.
-    pub fn get(&self, name: &str) -> Result<Option<Node>, TemplateError> {
-        match Resolution::new(self).find(&[Key::Name(name.to_owned())])? {
-            Found::Node(node) => Ok(Some(node)),
-            Found::Nowhere { .. } => Ok(None),
-        }
-    }
-
-    /// Returns all values with their templates resolved. A value that cannot be resolved is reported and left out.
-    /// After the values have become too large, all further ones are left out without another report.
-    pub fn to_json(&self, problems: &mut Problems) -> serde_json::Map<String, serde_json::Value> {
-        let mut values = serde_json::Map::new();
-        for (name, raw) in &self.entries {
-            match self.get(name) {
-                Ok(Some(node)) => {
-                    values.insert(name.clone(), node.to_json());
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    let problem = error.diagnostic_at(raw.excerpt());
-                    if !problems.contains(&problem) {
-                        problems.push(problem);
-                    }
-                    if self.exhausted() {
-                        break;
-                    }
-                }
-            }
-        }
-        values
     }
 
     pub(crate) fn keeps_unread(&self) -> bool {

@@ -26,10 +26,10 @@ fn an_unknown_name_suggests_the_nearest_one() {
 fn an_unknown_member_suggests_the_nearest_one() {
     check("{{ user.nmae }}", "`user` has no member `nmae`", "nmae", "did you mean `name`?");
     check("{{ user['qq'] }}!", "`user` has no member `qq`", "'qq'", "known members: name, email");
-    check("{{ list[2] }}", "`list` has no item 2: it holds 2", "2", "the first item is 0, the last is -1");
+    check("{{ list[2] }}", "`list` has no item 2: its length is 2", "2", "the first item is 0, the last is -1");
     check("{{ user.name.first }}", "`user.name` is a string, so it has no member `first`", "first", "");
     check("{{ no.a }}", "`no` is null, so it has no member `a`", "a", "");
-    check("{{ [1][3] }}", "`the value` has no item 3: it holds 1", "3", "");
+    check("{{ [1][3] }}", "`the value` has no item 3: its length is 1", "3", "");
     check("{{ []|first }}", "the list is empty, so it has no first item", "first", "");
     check("{{ [{'a': 1}]|map(attribute='b') }}", "an item of the list has no member `b`", "map", "known members: a");
 }

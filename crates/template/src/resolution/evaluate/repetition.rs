@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use super::{Evaluator, Frame};
 use crate::access::loop_position;
 use crate::error::{Failure, TemplateError};
-use crate::evaluate::{Evaluator, Frame};
 use crate::operation::Given;
 use crate::syntax::{Loop, Macro};
 use crate::value::Value;

@@ -1,21 +1,23 @@
 //! Evaluates a template with its variables.
 
+mod call;
+mod repetition;
+
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
+use super::{Found, Resolution};
 use crate::access::{member, picked, walked};
 use crate::budget::Budget;
-use crate::call;
 use crate::error::{Failure, Nature, TemplateError};
 use crate::limit;
 use crate::operation::Given;
 use crate::operator;
 use crate::path::{self, Key};
 use crate::regex_literal;
-use crate::resolution::{Found, Resolution};
-use crate::syntax::{Arguments, Expression, Kind, Macro, Operator, Part};
-use crate::template::{Outcome, Template, Whole};
+use crate::syntax::{Arguments, Expression, Kind, Macro, Operator, Part, Whole};
+use crate::template::{Outcome, Template};
 use crate::value::{Entries, Function, Value, push};
 
 /// Evaluates `template`.
@@ -52,7 +54,7 @@ fn whole_value(whole: &Whole, resolution: &Resolution<'_>) -> Result<Option<mode
     match resolution.find(keys)? {
         Found::Node(node) => Ok(Some(node)),
         // Evaluating the expression reports the error, or shows that it is more than a path.
-        Found::Nowhere { .. } => Ok(None),
+        Found::Missing { .. } => Ok(None),
     }
 }
 
@@ -387,14 +389,10 @@ impl<'a> Evaluator<'a> {
         self.spend(weight / limit::VALUES_A_STEP, &base.range)?;
         match found.map_err(|error| placed(error, base.range.clone()))? {
             Found::Node(node) => Value::of_node(&node).map_err(|failure| failure.at(base.range.clone())),
-            Found::Nowhere { at, why } => {
-                // Similar names were searched.
-                self.spend(why.searched / limit::VALUES_A_STEP, &base.range)?;
+            Found::Missing { at, failure } => {
+                self.spend(failure.searched / limit::VALUES_A_STEP, &base.range)?;
                 let range = at.checked_sub(1).and_then(|at| steps.get(at)).map_or(&base.range, |step| &step.range);
-                let mut error = TemplateError::new(range.clone(), why.message);
-                error.help = why.help;
-                error.nature = Nature::Missing;
-                Err(error)
+                Err(failure.at(range.clone()))
             }
         }
     }

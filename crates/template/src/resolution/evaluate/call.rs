@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use super::Evaluator;
 use crate::access::namespace;
 use crate::error::{Failure, Nature, TemplateError};
-use crate::evaluate::Evaluator;
 use crate::operation::{Given, Operation};
 use crate::syntax::{Arguments, Expression, Kind, Located};
 use crate::value::{Function, Value};

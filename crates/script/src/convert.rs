@@ -7,7 +7,7 @@ use rquickjs::object::{Filter, Property};
 use rquickjs::{Array, Ctx, Exception, Object, Type};
 
 use crate::realm::Realm;
-use crate::value::{Asks, Function, Native, Value};
+use crate::value::{Asks, Native, Value};
 
 /// Maximum nesting depth of a converted value.
 const DEPTH: usize = 128;
@@ -291,20 +291,4 @@ pub(crate) fn text<'js>(ctx: &Ctx<'js>, realm: &Realm, value: rquickjs::Value<'j
     }
     let well_formed: rquickjs::Function<'js> = realm.tools(ctx)?.get("wellFormed")?;
     well_formed.call((value,))
-}
-
-/// Returns the name and the number of parameters of `function`.
-pub(crate) fn describe(function: &rquickjs::Function<'_>) -> (String, usize) {
-    let name = function.get::<_, Option<String>>("name").ok().flatten().unwrap_or_default();
-    let length = function.get::<_, Option<f64>>("length").ok().flatten().unwrap_or_default();
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let length = if length.is_finite() && length > 0.0 { length as usize } else { 0 };
-    (name, length)
-}
-
-impl Function {
-    pub(crate) fn new(runtime: u64, index: u32, function: &rquickjs::Function<'_>) -> Self {
-        let (name, length) = describe(function);
-        Self { runtime, index, name: name.into(), length }
-    }
 }

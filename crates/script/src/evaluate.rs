@@ -1,8 +1,6 @@
 //! Evaluates expressions: each is compiled once, and then called like any other function.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rquickjs::context::EvalOptions;
@@ -11,43 +9,11 @@ use rquickjs::{Ctx, Persistent};
 use crate::convert::to_script;
 use crate::error::ScriptError;
 use crate::expression::Expression;
-use crate::module::loader::without_nul;
-use crate::pump::{self, Meter, Request};
+use crate::module::lookup::without_nul;
+use crate::names::EXPRESSION;
+use crate::pump::{self, Meter};
 use crate::runtime::{Runtime, refuse};
-use crate::trace::EXPRESSION;
-use crate::value::Value;
-
-/// Maximum number of compiled expressions that a runtime keeps.
-const KEPT: usize = 8_192;
-
-/// Compiled expressions by text, with one function for each set of given names.
-#[derive(Default)]
-pub(crate) struct Compiled(HashMap<Arc<str>, Vec<Variant>>);
-
-struct Variant {
-    given: Vec<usize>,
-    function: Persistent<rquickjs::Function<'static>>,
-}
-
-impl Compiled {
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    fn get(&self, expression: &Expression, given: &[usize]) -> Option<Persistent<rquickjs::Function<'static>>> {
-        let variants = self.0.get(&expression.0.text)?;
-        variants.iter().find(|variant| variant.given == given).map(|variant| variant.function.clone())
-    }
-
-    fn insert(&mut self, expression: &Expression, given: &[usize], function: Persistent<rquickjs::Function<'static>>) {
-        // For texts that are used in turn, clearing the cache is as good as a more complex eviction.
-        if self.0.len() >= KEPT {
-            self.0.clear();
-        }
-        let variant = Variant { given: given.to_vec(), function };
-        self.0.entry(Arc::clone(&expression.0.text)).or_default().push(variant);
-    }
-}
+use crate::value::{Request, Value};
 
 fn compile<'js>(ctx: &Ctx<'js>, code: &str) -> rquickjs::Result<rquickjs::Function<'js>> {
     let mut options = EvalOptions::default();

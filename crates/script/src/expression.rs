@@ -1,5 +1,7 @@
 //! Expressions: short JavaScript texts in documents.
 
+pub(crate) mod cache;
+
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;

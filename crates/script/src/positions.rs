@@ -15,10 +15,15 @@ use oxc_parser::Parser;
 use oxc_span::GetSpan;
 
 use crate::expression::SyntaxError;
-use crate::prelude::{SCENARIO, is_for_tests};
 use crate::syntax::{Mistake, span, with_stack};
 use crate::typescript::{Language, first_error};
 use crate::value::Key;
+
+/// Names of the module that tests import.
+pub(crate) const TEST_MODULES: &[&str] = &["trialrun", "@fabrik/core", "@fabriklabs/core"];
+
+/// Function that creates a scenario. Its properties, such as `skip`, also create one.
+pub(crate) const SCENARIO: &str = "scenario";
 
 /// Maximum number of places. It stops names that refer to themselves in cycles or many times over.
 const PLACES: usize = 200_000;
@@ -184,7 +189,7 @@ impl<'a> Visit<'a> for Search<'a> {
     }
 
     fn visit_import_declaration(&mut self, import: &ImportDeclaration<'a>) {
-        if !is_for_tests(&import.source.value) {
+        if !TEST_MODULES.contains(&import.source.value.as_str()) {
             self.others.extend(import.specifiers.iter().flatten().map(|specifier| specifier.local().name.as_str()));
             self.calls.has_other_assert |= self.others.contains("assert");
         }

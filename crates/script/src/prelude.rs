@@ -10,13 +10,14 @@ use rquickjs::Object;
 
 use crate::convert::from_script;
 use crate::error::ScriptError;
-use crate::module::loader::{self, BUILTIN};
+use crate::module::lookup;
 use crate::module::resolve::Asked;
-use crate::positions::{Inside, Place};
-use crate::pump::Task;
+use crate::names::BUILTIN;
+use crate::positions::{Inside, Place, SCENARIO, TEST_MODULES};
 use crate::realm::Builtin;
 use crate::runtime::{HOUSEKEEPING, Runtime, refuse};
 use crate::source_map;
+use crate::task::Task;
 use crate::trace::{self, Site};
 use crate::typescript::{self, Language};
 use crate::value::{Function, Value};
@@ -25,14 +26,11 @@ use crate::value::{Function, Value};
 const CORE: (&str, &str) = ("trialrun:core", include_str!("prelude/core.js"));
 
 /// Module that tests import, with all its names.
-const TESTS: (&[&str], &str) = (&["trialrun", "@fabrik/core", "@fabriklabs/core"], include_str!("prelude/trialrun.js"));
+const TESTS: (&[&str], &str) = (TEST_MODULES, include_str!("prelude/trialrun.js"));
 
 /// Module that configurations import, with all its names.
 const CONFIGURATION: (&[&str], &str) =
     (&["trialrun/config", "@fabrik/cli", "@fabriklabs/cli"], include_str!("prelude/config.js"));
-
-/// Function that creates a scenario. Its properties, such as `skip`, also create one.
-pub(crate) const SCENARIO: &str = "scenario";
 
 /// Modules that tests for other tools import.
 const OTHERS: [&str; 8] =
@@ -148,11 +146,6 @@ impl Call {
     }
 }
 
-/// True if `module` is the test module, by any of its names.
-pub(crate) fn is_for_tests(module: &str) -> bool {
-    TESTS.0.contains(&module)
-}
-
 impl Tests {
     /// Returns true if `text` may be a test module: it imports the test module, or it exports something and is not
     /// written for another tool.
@@ -204,7 +197,7 @@ impl Runtime {
         let directory = path.parent().unwrap_or(path);
         let imported = typescript::imported_values(&source.text, language).into_iter();
         let missing = imported.filter_map(|(specifier, span)| {
-            let missing = loader::name(&self.realm, directory, &specifier, Asked::Import).err()?;
+            let missing = lookup::name(&self.realm, directory, &specifier, Asked::Import).err()?;
             let message = format!("`{specifier}` is imported and cannot be found; nothing uses it");
             let problem = Diagnostic::warning(message).at(source.excerpt(span));
             Some(missing.help.into_iter().fold(problem, Diagnostic::help))

@@ -1,7 +1,6 @@
 //! Runs scripts in steps: until they need the host, and again after it has answered.
 
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rquickjs::promise::PromiseState;
@@ -10,28 +9,8 @@ use rquickjs::{Context, Ctx, Persistent, Promise};
 use crate::convert::from_script;
 use crate::error::ScriptError;
 use crate::realm::Realm;
-use crate::runtime::Runtime;
 use crate::trace::{Work, explain, explain_thrown};
-use crate::value::{Function, Value};
-
-/// Request of a script to the host.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Request {
-    /// Id that the answer must name.
-    pub id: u64,
-    /// Name of the [`Asks`](crate::Asks) that was called.
-    pub name: Arc<str>,
-    /// The bound arguments, then those of the script.
-    pub arguments: Vec<Value>,
-}
-
-/// Running call. It belongs to the runtime that started it, and ends with [`Progress::Done`], an error, or
-/// [`Runtime::cancel`].
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct Task {
-    pub(crate) runtime: u64,
-    pub(crate) id: u64,
-}
+use crate::value::{Request, Value};
 
 /// Result of a step.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,10 +42,10 @@ impl Meter {
     }
 }
 
-/// State of a [`Task`] in the runtime.
+/// State of a [`Task`](crate::Task) in the runtime.
 pub(crate) struct Underway {
-    begun: Begun,
-    meter: Meter,
+    pub begun: Begun,
+    pub meter: Meter,
 }
 
 /// Result of a call before it returned.
@@ -173,115 +152,3 @@ fn fire(ctx: &Ctx<'_>, realm: &Rc<Realm>, work: &Work<'_>) -> Result<bool, Scrip
         Err(error) => Err(explain(ctx, realm, &error, work)),
     }
 }
-
-impl Runtime {
-    /// Calls `function` and runs it until it first waits. `budget` is the limit on its processor time, for all steps
-    /// together.
-    ///
-    /// # Errors
-    /// Returns the exception if the function throws before it first waits.
-    pub fn begin(&mut self, function: &Function, arguments: &[Value], budget: Duration) -> Result<Task, ScriptError> {
-        let mut meter = Meter::new(budget);
-        let begun = self.start(function, arguments, &mut meter)?;
-        let id = self.realm.number();
-        self.tasks.insert(id, Underway { begun, meter });
-        Ok(Task { runtime: self.realm.id, id })
-    }
-
-    /// Continues `task` as far as possible. The task is over after an error or [`Progress::Done`].
-    ///
-    /// # Errors
-    /// Returns the exception, or [`ScriptError::NeverSettled`] if the task waits and nothing is left that it could
-    /// wait for.
-    pub fn step(&mut self, task: &Task) -> Result<Progress, ScriptError> {
-        let underway = if task.runtime == self.realm.id { self.tasks.remove(&task.id) } else { None };
-        let Some(Underway { begun, mut meter }) = underway else {
-            return Err(ScriptError::Failed("this task is over, or another runtime's".into()));
-        };
-        let promise = match begun {
-            Begun::Done(value) => return self.drain(&mut meter, None).map(|()| Progress::Done(value)),
-            Begun::Promised(promise) => promise,
-        };
-        if let Turn::Settled = self.turn(&promise, &mut meter, None)? {
-            return self.settled(&promise, &mut meter, None).map(Progress::Done);
-        }
-        let progress = self.idle(0)?;
-        self.tasks.insert(task.id, Underway { begun: Begun::Promised(promise), meter });
-        Ok(progress)
-    }
-
-    /// Answers a request: its promise is fulfilled with the value, or rejected with an error of that message. An
-    /// answer to a request that is no longer awaited is dropped.
-    ///
-    /// # Errors
-    /// Returns an error if the value cannot be converted.
-    pub fn answer(&mut self, request: u64, answer: &Result<Value, String>) -> Result<(), ScriptError> {
-        let mut meter = Meter::new(crate::runtime::HOUSEKEEPING);
-        self.enter(&mut meter, None, |ctx, realm| realm.settle(ctx, request, answer).map(|_| ()))
-    }
-
-    /// Returns requests that have not been returned yet, such as those that a script made right before it was stopped.
-    pub fn requests(&mut self) -> Vec<Request> {
-        self.realm.requests()
-    }
-
-    /// Cancels a task. Timers and requests that it has started stay in the runtime.
-    pub fn cancel(&mut self, task: &Task) {
-        if task.runtime == self.realm.id {
-            self.tasks.remove(&task.id);
-        }
-    }
-
-    /// Returns what an unfinished script waits for. The script was started at `since`. Older timers do not count.
-    fn idle(&mut self, since: u64) -> Result<Progress, ScriptError> {
-        let requests = self.realm.requests();
-        if !requests.is_empty() {
-            return Ok(Progress::Asks(requests));
-        }
-        let timers = self.realm.timers.borrow();
-        if let Some((at, _)) = timers.keys().next()
-            && (!self.tasks.is_empty() || timers.keys().any(|(_, id)| *id >= since))
-        {
-            return Ok(Progress::Waits(*at));
-        }
-        if self.realm.waiting.borrow().is_empty() { Err(ScriptError::NeverSettled) } else { Ok(Progress::Owed) }
-    }
-
-    /// Runs until `promise` is settled. The host answers requests, and timers are awaited in real time.
-    pub(crate) fn finish(
-        &mut self,
-        promise: &Persistent<Promise<'static>>,
-        since: u64,
-        meter: &mut Meter,
-        expression: Option<&str>,
-        host: &mut dyn FnMut(Request) -> Result<Value, String>,
-    ) -> Result<(), ScriptError> {
-        loop {
-            if let Turn::Settled = self.turn(promise, meter, expression)? {
-                return Ok(());
-            }
-            match self.idle(since)? {
-                Progress::Asks(requests) => {
-                    for request in requests {
-                        let id = request.id;
-                        let answer = host(request);
-                        self.answer(id, &answer)?;
-                    }
-                }
-                Progress::Waits(until) => {
-                    let wait = until.saturating_duration_since(Instant::now());
-                    // The timer would exceed the time limit, so it is not awaited.
-                    if wait > meter.left() {
-                        return Err(ScriptError::TimedOut { budget: meter.budget, place: None });
-                    }
-                    meter.used += wait;
-                    std::thread::sleep(wait);
-                }
-                Progress::Owed | Progress::Done(_) => return Err(ScriptError::NeverSettled),
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

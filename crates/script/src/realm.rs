@@ -3,36 +3,17 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
 use model::Source;
 use rquickjs::{Ctx, Exception, Object, Persistent};
 
-use crate::convert::to_script;
 use crate::deadline::Deadline;
 use crate::error::ScriptError;
 use crate::module::library::{Library, Text};
-use crate::pump::Request;
-use crate::runtime::Options;
-use crate::value::{Function, Value};
-
-/// Level of a console line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
-    /// `console.debug`, `console.trace`.
-    Debug,
-    /// `console.log`, `console.info` and everything else.
-    Info,
-    /// `console.warn`.
-    Warning,
-    /// `console.error`, a failed `console.assert`.
-    Error,
-}
-
-/// Receiver of the lines that scripts write to the console.
-pub type Console = Box<dyn FnMut(Level, &str)>;
+use crate::options::{Console, Options};
+use crate::value::{Function, Request, Value};
 
 /// Text of a built-in module.
 #[derive(Clone)]
@@ -45,8 +26,8 @@ pub(crate) enum Builtin {
 
 /// Promise that the host settles.
 pub(crate) struct Pending {
-    resolve: Persistent<rquickjs::Function<'static>>,
-    reject: Persistent<rquickjs::Function<'static>>,
+    pub resolve: Persistent<rquickjs::Function<'static>>,
+    pub reject: Persistent<rquickjs::Function<'static>>,
 }
 
 /// Scheduled callback.
@@ -156,7 +137,8 @@ impl Realm {
     pub fn keep<'js>(&self, ctx: &Ctx<'js>, function: rquickjs::Function<'js>) -> rquickjs::Result<Function> {
         let index: rquickjs::Function<'js> = self.tools(ctx)?.get("index")?;
         let index: u32 = index.call((function.clone(),))?;
-        let handle = Function::new(self.id, index, &function);
+        let (name, length) = describe(&function);
+        let handle = Function { runtime: self.id, index, name: name.into(), length };
         let kept = || (self.next.get(), Persistent::save(ctx, function));
         self.functions.borrow_mut().entry(index).or_insert_with(kept);
         Ok(handle)
@@ -187,20 +169,6 @@ impl Realm {
         self.waiting.borrow_mut().insert(id, pending);
         self.outbox.borrow_mut().push(Request { id, name: Arc::clone(name), arguments });
         Ok(promise.into_value())
-    }
-
-    /// Settles the promise of request `id`, if it is still pending.
-    pub fn settle(self: &Rc<Self>, ctx: &Ctx<'_>, id: u64, answer: &Result<Value, String>) -> rquickjs::Result<bool> {
-        let Some(pending) = self.waiting.borrow_mut().remove(&id) else { return Ok(false) };
-        match answer {
-            Ok(value) => pending.resolve.restore(ctx)?.call::<_, ()>((to_script(ctx, self, value)?,))?,
-            Err(message) => {
-                let error: rquickjs::Function<'_> = self.tools(ctx)?.get("error")?;
-                let error: rquickjs::Value<'_> = error.call((message.as_str(),))?;
-                pending.reject.restore(ctx)?.call::<_, ()>((error,))?;
-            }
-        }
-        Ok(true)
     }
 
     /// Returns the requests since the last call.
@@ -234,4 +202,13 @@ impl Realm {
         self.rejected.take();
         self.console.take();
     }
+}
+
+/// Returns the name and the number of parameters of `function`.
+fn describe(function: &rquickjs::Function<'_>) -> (String, usize) {
+    let name = function.get::<_, Option<String>>("name").ok().flatten().unwrap_or_default();
+    let length = function.get::<_, Option<f64>>("length").ok().flatten().unwrap_or_default();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let length = if length.is_finite() && length > 0.0 { length as usize } else { 0 };
+    (name, length)
 }

@@ -1,77 +1,29 @@
 //! Runtime: one JavaScript engine with its limits, modules and values.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use rquickjs::{Context, Ctx, Object, Persistent, Promise};
 
 use crate::convert::{from_script, to_script};
 use crate::deadline;
 use crate::error::ScriptError;
-use crate::module::library::Library;
-use crate::module::loader;
+use crate::expression::cache::ExpressionCache;
 use crate::module::resolve::Asked;
-use crate::pump::{self, Begun, Meter, Request, Turn, Underway, begun};
-use crate::realm::{Builtin, Console, Realm};
+use crate::module::{loader, lookup};
+use crate::options::Options;
+use crate::pump::{self, Begun, Meter, Progress, Turn, Underway, begun};
+use crate::realm::{Builtin, Realm};
 use crate::shim;
 use crate::trace::{Work, explain};
-use crate::value::{Function, Key, Value};
+use crate::value::{Function, Key, Request, Value};
 
 /// Time limit for reading a property or settling a promise.
 pub(crate) const HOUSEKEEPING: Duration = Duration::from_secs(10);
-
-/// Limits and environment of a runtime.
-pub struct Options {
-    /// Total heap size in bytes.
-    pub memory: usize,
-    /// Native stack size in bytes. It must leave room on the thread that uses the runtime.
-    pub stack: usize,
-    /// Directory in which package names are resolved if no file imports them, and result of `process.cwd()`.
-    pub base_dir: PathBuf,
-    /// Directory to which displayed paths are relative.
-    pub shown_from: PathBuf,
-    /// Receiver of console output. Without it, the output is dropped.
-    pub console: Option<Console>,
-    /// Cache of files. A clone of another runtime's library avoids reading the same files again.
-    pub library: Library,
-    /// True to freeze all built-in objects from the start, so that a script cannot affect the next one. Packages do
-    /// not work then if they extend built-in objects, or if they assign a property that a built-in object has.
-    pub frozen: bool,
-    /// Stop flag. While it is set, by any thread, all scripts are stopped.
-    pub stop: Option<Arc<AtomicBool>>,
-}
-
-impl Options {
-    /// Returns options with 64 MiB of memory, 1 MiB of stack, no console, and a new library.
-    pub fn new(base_dir: impl Into<PathBuf>) -> Self {
-        let base_dir = base_dir.into();
-        Self {
-            memory: 64 << 20,
-            stack: 1 << 20,
-            shown_from: base_dir.clone(),
-            base_dir,
-            console: None,
-            library: Library::new(),
-            frozen: false,
-            stop: None,
-        }
-    }
-}
-
-impl std::fmt::Debug for Options {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { memory, stack, base_dir, .. } = self;
-        f.debug_struct("Options")
-            .field("memory", memory)
-            .field("stack", stack)
-            .field("base_dir", base_dir)
-            .finish_non_exhaustive()
-    }
-}
 
 /// Loaded and evaluated module of a runtime.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -91,7 +43,7 @@ impl Module {
 /// JavaScript engine on one thread. Function values that it returns are only valid for this runtime.
 pub struct Runtime {
     pub(crate) tasks: HashMap<u64, Underway>,
-    pub(crate) expressions: crate::evaluate::Compiled,
+    pub(crate) expressions: ExpressionCache,
     modules: HashMap<String, Module>,
     pub(crate) realm: Rc<Realm>,
     context: Context,
@@ -139,7 +91,7 @@ impl Runtime {
         let context = Context::full(&engine).map_err(failed)?;
         let mut runtime = Self {
             tasks: HashMap::new(),
-            expressions: crate::evaluate::Compiled::default(),
+            expressions: ExpressionCache::default(),
             modules: HashMap::new(),
             realm,
             context,
@@ -207,7 +159,7 @@ impl Runtime {
     /// Returns an error if something is missing, not valid, or throws.
     pub fn import(&mut self, specifier: &str, from: &Path, budget: Duration) -> Result<Module, ScriptError> {
         let directory = if from.is_file() { from.parent().unwrap_or(from) } else { from };
-        let name = loader::name(&self.realm, directory, specifier, Asked::Import)
+        let name = lookup::name(&self.realm, directory, specifier, Asked::Import)
             .map_err(|error| error.into_script_error(from.display().to_string(), None))?;
         self.import_named(&name, budget)
     }
@@ -218,7 +170,7 @@ impl Runtime {
     /// Returns an error if something is missing, not valid, or throws.
     pub fn import_source(&mut self, text: &str, name: &Path, budget: Duration) -> Result<Module, ScriptError> {
         let key = name.display().to_string();
-        loader::provide(&self.realm, name, text)?;
+        lookup::provide(&self.realm, name, text)?;
         self.modules.remove(&key);
         self.import_named(&key, budget)
     }
@@ -229,7 +181,7 @@ impl Runtime {
         }
         let mut meter = Meter::new(budget);
         let promise = self.enter(&mut meter, None, |ctx, realm| {
-            let promise = loader::import(ctx, realm, name)?;
+            let promise = lookup::import(ctx, realm, name)?;
             match begun(ctx, realm, promise.into_value())? {
                 Begun::Promised(promise) => Ok(promise),
                 Begun::Done(_) => Err(rquickjs::Error::Unknown),
@@ -405,6 +357,80 @@ impl Runtime {
         expression: Option<&str>,
     ) -> Result<Turn, ScriptError> {
         self.timed(meter, expression, |context, realm, work| pump::turn(context, realm, promise, work))
+    }
+
+    /// Answers a request: its promise is fulfilled with the value, or rejected with an error of that message. An
+    /// answer to a request that is no longer awaited is dropped.
+    ///
+    /// # Errors
+    /// Returns an error if the value cannot be converted.
+    pub fn answer(&mut self, request: u64, answer: &Result<Value, String>) -> Result<(), ScriptError> {
+        self.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, realm| {
+            let Some(pending) = realm.waiting.borrow_mut().remove(&request) else { return Ok(()) };
+            match answer {
+                Ok(value) => pending.resolve.restore(ctx)?.call((to_script(ctx, realm, value)?,)),
+                Err(message) => {
+                    let error: rquickjs::Function<'_> = realm.tools(ctx)?.get("error")?;
+                    let error: rquickjs::Value<'_> = error.call((message.as_str(),))?;
+                    pending.reject.restore(ctx)?.call((error,))
+                }
+            }
+        })
+    }
+
+    /// Returns requests that have not been returned yet, such as those that a script made right before it was stopped.
+    pub fn requests(&mut self) -> Vec<Request> {
+        self.realm.requests()
+    }
+
+    /// Returns what an unfinished script waits for. The script was started at `since`. Older timers do not count.
+    pub(crate) fn idle(&mut self, since: u64) -> Result<Progress, ScriptError> {
+        let requests = self.realm.requests();
+        if !requests.is_empty() {
+            return Ok(Progress::Asks(requests));
+        }
+        let timers = self.realm.timers.borrow();
+        if let Some((at, _)) = timers.keys().next()
+            && (!self.tasks.is_empty() || timers.keys().any(|(_, id)| *id >= since))
+        {
+            return Ok(Progress::Waits(*at));
+        }
+        if self.realm.waiting.borrow().is_empty() { Err(ScriptError::NeverSettled) } else { Ok(Progress::Owed) }
+    }
+
+    /// Runs until `promise` is settled. The host answers requests, and timers are awaited in real time.
+    pub(crate) fn finish(
+        &mut self,
+        promise: &Persistent<Promise<'static>>,
+        since: u64,
+        meter: &mut Meter,
+        expression: Option<&str>,
+        host: &mut dyn FnMut(Request) -> Result<Value, String>,
+    ) -> Result<(), ScriptError> {
+        loop {
+            if let Turn::Settled = self.turn(promise, meter, expression)? {
+                return Ok(());
+            }
+            match self.idle(since)? {
+                Progress::Asks(requests) => {
+                    for request in requests {
+                        let id = request.id;
+                        let answer = host(request);
+                        self.answer(id, &answer)?;
+                    }
+                }
+                Progress::Waits(until) => {
+                    let wait = until.saturating_duration_since(Instant::now());
+                    // The timer would exceed the time limit, so it is not awaited.
+                    if wait > meter.left() {
+                        return Err(ScriptError::TimedOut { budget: meter.budget, place: None });
+                    }
+                    meter.used += wait;
+                    std::thread::sleep(wait);
+                }
+                Progress::Owed | Progress::Done(_) => return Err(ScriptError::NeverSettled),
+            }
+        }
     }
 
     /// Runs `work` with the engine, and stops it when the rest of `meter` is used up.

@@ -8,8 +8,9 @@ use rquickjs::{ArrayBuffer, Ctx, Exception, Function, Module, Object, Persistent
 
 use crate::compiled;
 use crate::convert::{function, text, to_script};
-use crate::realm::{Level, Realm, Timer};
-use crate::trace::INTERNAL;
+use crate::names::INTERNAL;
+use crate::options::Level;
+use crate::realm::{Realm, Timer};
 use crate::value::Asks;
 
 /// Sources that run at the start: functions that the program needs, and the names of the globals.

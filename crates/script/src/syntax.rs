@@ -1,6 +1,9 @@
 //! Parses on a sufficient stack: the parser and the visitors of its tree are recursive, as deep as the text is nested.
 
+use model::Source;
 use oxc_span::Span as Range;
+
+use crate::error::ScriptError;
 
 /// Nesting depth that fits on the stack of every thread.
 const SHALLOW: usize = 40;
@@ -21,6 +24,14 @@ pub(crate) struct Mistake {
     /// Byte range in the text.
     pub span: model::Span,
     pub help: Option<String>,
+}
+
+impl Mistake {
+    /// Converts to an error of a script. `text` is the text with the mistake, and `shown` its path in messages.
+    pub fn into_error(self, text: &str, shown: String) -> ScriptError {
+        let place = Source::new(shown, text).excerpt(self.span);
+        ScriptError::Syntax { message: self.message, place: Some(Box::new(place)), help: self.help }
+    }
 }
 
 /// Runs `work`, which parses `text`, on a stack that is large enough.

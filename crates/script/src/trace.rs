@@ -9,19 +9,11 @@ use model::{Excerpt, Source};
 use rquickjs::{Ctx, Object};
 
 use crate::error::{Frame, ScriptError};
-use crate::module::commonjs::LINES_ABOVE;
-use crate::module::library::{Kind, Text};
-use crate::module::loader::BUILTIN;
+use crate::module::library::Text;
+use crate::names::{BUILTIN, EXPRESSION};
 use crate::realm::Realm;
 use crate::source_map;
-use crate::syntax::Mistake;
 use crate::typescript::{self, Language};
-
-/// Prefix of the names of the program's own sources, which are not shown in a stack.
-pub(crate) const INTERNAL: &str = "internal:";
-
-/// Name of an expression's text in the engine.
-pub(crate) const EXPRESSION: &str = "expression";
 
 /// Context of the work that failed.
 pub(crate) struct Work<'w> {
@@ -179,8 +171,7 @@ fn stopped(realm: &Realm, error: &Object<'_>, work: &Work<'_>) -> Option<Box<Exc
 /// engine ran, since the mapping to TypeScript does not have the beginnings of functions.
 fn in_loop(realm: &Realm, step: &Step) -> Option<Excerpt> {
     let text: Arc<Text> = realm.texts.borrow().get(&step.file).cloned()?;
-    let above = if text.kind == Kind::CommonJs { LINES_ABOVE } else { 0 };
-    let line = step.line.checked_sub(1)?.checked_sub(above)?;
+    let line = step.line.checked_sub(1)?.checked_sub(text.lines_above())?;
     let code = text.code();
     let passed = source_map::byte(code, line, step.column.saturating_sub(1));
     // For a function without calls, the engine only knows its line.
@@ -248,8 +239,7 @@ fn original(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Origin> {
     }
     let known: Option<Arc<Text>> = realm.texts.borrow().get(&step.file).cloned();
     let text = known?;
-    let above = if text.kind == Kind::CommonJs { LINES_ABOVE } else { 0 };
-    let line = line.checked_sub(above)?;
+    let line = line.checked_sub(text.lines_above())?;
     let mut at = source_map::byte(text.code(), line, column);
     if let Some(mapping) = &text.mapping {
         let generated = source_map::position(text.code(), line, at);
@@ -316,17 +306,11 @@ fn syntax(realm: &Realm, message: &str, steps: &[Step]) -> Option<ScriptError> {
     let step = steps.first().filter(|step| step.is_compiling)?;
     let text = realm.texts.borrow().get(&step.file).cloned()?;
     if let Err(mistake) = typescript::check(&text.original, text.language) {
-        return Some(mistaken(&text.original, realm.shown(Path::new(&step.file)), mistake));
+        return Some(mistake.into_error(&text.original, realm.shown(Path::new(&step.file))));
     }
     let work = Work { budget: Duration::ZERO, memory: 0, expression: None };
     let place = excerpt(realm, step, &work).map(Box::new);
     Some(ScriptError::Syntax { message: message.to_owned(), place, help: None })
-}
-
-/// Creates the error for a mistake in `text`.
-pub(crate) fn mistaken(text: &str, shown: String, mistake: Mistake) -> ScriptError {
-    let place = Source::new(shown, text).excerpt(mistake.span);
-    ScriptError::Syntax { message: mistake.message, place: Some(Box::new(place)), help: mistake.help }
 }
 
 /// Converts the engine's message for an import of a name that the module does not export. The message does not name

@@ -127,6 +127,17 @@ impl Asks {
     }
 }
 
+/// Request of a script to the host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// Id that the answer must name.
+    pub id: u64,
+    /// Name of the [`Asks`] that was called.
+    pub name: Arc<str>,
+    /// The bound arguments, then those of the script.
+    pub arguments: Vec<Value>,
+}
+
 /// Step of a path into a value: see [`Runtime::at`](crate::Runtime::at).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {

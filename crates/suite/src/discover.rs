@@ -10,11 +10,11 @@ use model::{Diagnostic, Excerpt, nearest};
 use walkdir::{DirEntry, WalkDir};
 
 use crate::document::{self, Language};
-use crate::format::{self, EVALS_FILE, EVALS_FOLDER};
-use crate::library::SUB_AGENTS_FOLDER;
-use crate::load::Request;
+use crate::format::{self, EVALS_FILE};
 use crate::path;
-use crate::skill::{SKILL_FILE, TESTS_FOLDER};
+use crate::request::Request;
+use crate::skill::{EVALS_FOLDER, SKILL_FILE, SUB_AGENTS_FOLDER, TESTS_FOLDER};
+use crate::skills::{chosen_skill, folders, misnamed, skill_names, skills};
 
 /// Folder in the project's root for suites that do not belong to a skill.
 const SCENARIOS_FOLDER: &str = "scenarios";
@@ -42,30 +42,6 @@ pub enum Standing {
     /// The file is in a subfolder of the project's scenarios, which may also contain scripts and other files. A file
     /// that is nearly a suite is reported.
     Deeper,
-}
-
-/// Returns the directories below `skills_dir` that are skills, sorted by name. Symbolic links are skipped.
-pub fn skills(skills_dir: &Path) -> Vec<PathBuf> {
-    let mut skills = folders(skills_dir);
-    skills.retain(|path| path.join(SKILL_FILE).is_file());
-    skills
-}
-
-/// Returns the directories in `shelf`, sorted by name. Symbolic links are skipped.
-fn folders(shelf: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(shelf) else { return Vec::new() };
-    let mut folders: Vec<PathBuf> = entries
-        .filter_map(Result::ok)
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| entry.path())
-        .collect();
-    folders.sort();
-    folders
-}
-
-/// Returns the names of the skills below `skills_dir`, sorted.
-pub fn skill_names(skills_dir: &Path) -> Vec<String> {
-    skills(skills_dir).iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect()
 }
 
 /// Returns the files that `request` names, without duplicates and in the order in which they are named; files of a
@@ -118,16 +94,6 @@ fn nothing_there(request: &Request) -> Diagnostic {
     problem
         .help("name a file, a directory or a skill to run, or set `tests` or `skills_dir` in `trialrun.yaml`")
         .help("`trialrun init` makes a first test")
-}
-
-/// Returns the skill that the user chose: the directory of a skill, given by path or by the name of a project skill,
-/// or the file of a sub-agent. `None` if there is no such skill.
-pub fn chosen_skill(request: &Request) -> Option<PathBuf> {
-    let written = request.skill.as_deref()?;
-    let named = request.skills_dir.join(written);
-    let is_sub_agent = |path: &PathBuf| path.is_file() && path.extension().is_some_and(|end| end == "md");
-    let is_skill = |path: &PathBuf| path.join(SKILL_FILE).is_file() || is_sub_agent(path);
-    [path::resolve(&request.cwd, written), named].into_iter().find(is_skill)
 }
 
 /// Returns the suite of the chosen skill, unless files were named with it.
@@ -320,14 +286,6 @@ fn tests_without_skill(directory: &Path, cwd: &Path) -> Diagnostic {
         Some(name) => problem.help(format!("is `{name}` meant to be `{SKILL_FILE}`?")),
         None => problem.help(format!("tests of no skill belong into the project's folder `{SCENARIOS_FOLDER}`")),
     }
-}
-
-/// Returns the file in `directory` whose name is close to the required name of a skill file.
-pub fn misnamed(directory: &Path) -> Option<String> {
-    let entries = std::fs::read_dir(directory).ok()?;
-    let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
-    names.sort();
-    nearest(SKILL_FILE, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
 fn tests_or_warning(skill: &Path, target: &str, problems: &mut Problems) -> Vec<Candidate> {

@@ -9,6 +9,7 @@
 mod allowed_tools;
 mod discover;
 mod document;
+mod fixture_settings;
 mod fixtures;
 mod format;
 mod library;
@@ -18,16 +19,20 @@ mod module_tree;
 mod path;
 mod project;
 mod reference;
+mod request;
 mod shared_fixtures;
 mod skill;
+mod skills;
 
-pub use discover::{skill_names, skills};
 pub use document::read_document;
-pub use format::{FixtureSettings, WARN_TURNS, design_warnings};
-pub use load::{Loaded, Request, load};
+pub use fixture_settings::FixtureSettings;
+pub use format::{WARN_TURNS, design_warnings};
+pub use load::{Loaded, load};
 pub use project::{
     Defaults, Environment, Judge, Project, ProjectAgent, ProviderLimits, Reports, SandboxChoice, Setting, config_names,
 };
 pub use reference::{
     config_schema, conversation_schema, evals_schema, fixture_schema, fixtures_schema, reference, scenario_schema,
 };
+pub use request::Request;
+pub use skills::{skill_names, skills};

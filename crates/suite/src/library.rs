@@ -7,18 +7,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use model::decode::Problems;
 use model::{Diagnostic, Node, Skill, nearest};
 
-use crate::discover;
-use crate::format::FixtureSettings;
-use crate::load::Request;
+use crate::fixture_settings::FixtureSettings;
 use crate::path::{self, shown};
+use crate::request::Request;
 use crate::shared_fixtures::{self, SharedFixtures};
-use crate::skill::{self, SKILL_FILE, TESTS_FOLDER};
+use crate::skill::{self, SKILL_FILE, SUB_AGENTS_FOLDER, TESTS_FOLDER};
+use crate::skills;
 
 /// Name of a skills folder beside a folder of suites.
 const SKILLS_FOLDER: &str = "skills";
-
-/// Name of a sub-agents folder beside a folder of suites.
-pub const SUB_AGENTS_FOLDER: &str = "agents";
 
 /// Number of parent folders in which skills are searched for a suite outside the project.
 const FOLDERS_ABOVE: usize = 4;
@@ -43,7 +40,7 @@ impl Library {
             root: request.root.clone(),
             skills_dir: request.skills_dir.clone(),
             cwd: request.cwd.clone(),
-            chosen_skill: discover::chosen_skill(request),
+            chosen_skill: skills::chosen_skill(request),
             skills: Shelf::default(),
             fixtures: Shelf::default(),
             fixture_settings: request.fixtures.clone(),
@@ -169,12 +166,12 @@ impl Library {
     fn missing_skill(&self, name: &str, shelves: &[PathBuf], node: &Node) -> Diagnostic {
         if let Some(bare) = shelves.iter().map(|shelf| shelf.join(name)).find(|directory| directory.is_dir()) {
             let problem = node.error(format!("the skill `{name}` has no {SKILL_FILE}"));
-            return match discover::misnamed(&bare) {
+            return match skills::misnamed(&bare) {
                 Some(misnamed) => problem.help(format!("is `{misnamed}` meant to be `{SKILL_FILE}`?")),
                 None => problem.help(format!("looked for {}", self.shown(&bare.join(SKILL_FILE)))),
             };
         }
-        let known: Vec<String> = shelves.iter().flat_map(|shelf| discover::skill_names(shelf)).collect();
+        let known: Vec<String> = shelves.iter().flat_map(|shelf| skills::skill_names(shelf)).collect();
         let near = nearest(name, known.iter().map(String::as_str));
         let looked = shelves.iter().map(|shelf| self.shown(shelf)).collect::<Vec<_>>().join(" and ");
         node.error(format!("there is no skill called `{name}`")).suggest(near).help(format!("looked in {looked}"))

@@ -15,6 +15,11 @@ pub const REGEX: &str = "!re";
 /// this tag.
 pub const FUNCTION: &str = "!function";
 
+/// Returns `true` if `node` is a function of a module, or was made by one: its value is known only when it is called.
+pub fn is_function(node: &Node) -> bool {
+    node.tag.as_deref() == Some(FUNCTION)
+}
+
 /// Maximum depth. Deeper values are not written by hand.
 const DEPTH: usize = 128;
 

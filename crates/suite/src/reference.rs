@@ -4,7 +4,8 @@
 use model::{PermissionMode, SettingSource};
 use serde_json::{Map, Value, json};
 
-use crate::format::{FIELDS, FRONT_FIELDS, SECTION_FIELDS, run};
+use crate::fixture_settings::field::{FIELDS, FRONT_FIELDS, SECTION_FIELDS};
+use crate::format::run;
 
 mod config;
 mod conversation;

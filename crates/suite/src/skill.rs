@@ -11,7 +11,6 @@ use serde_json::Map;
 use sha2::{Digest, Sha256};
 
 use crate::document::Language;
-use crate::format::EVALS_FOLDER;
 use crate::{allowed_tools, document};
 
 /// File that makes a directory a skill.
@@ -19,6 +18,12 @@ pub const SKILL_FILE: &str = "SKILL.md";
 
 /// Folder of a skill with its test suites; it is neither installed nor hashed.
 pub const TESTS_FOLDER: &str = "tests";
+
+/// Folder of a skill with its own suite; it is neither installed nor hashed.
+pub const EVALS_FOLDER: &str = "evals";
+
+/// Folder of sub-agents beside a folder of suites.
+pub const SUB_AGENTS_FOLDER: &str = "agents";
 
 /// Reads the definition of a sub-agent in the file at `path`, which messages call `shown`. It has the name of its
 /// file.

@@ -41,6 +41,7 @@ pub use error::TemplateError;
 pub use format::Format;
 pub use operation::Entry;
 pub use reference::reference;
+pub use resolution::may_be_template;
 pub use resolve::{resolve, resolve_as};
 pub use template::Template;
 pub use variables::Variables;

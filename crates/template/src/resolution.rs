@@ -155,7 +155,9 @@ impl<'v> Resolution<'v> {
     /// Resolves a text that is a template before a step into it.
     fn opened(&self, place: Place<'v>, here: &[Key]) -> Result<Place<'v>, TemplateError> {
         match place {
-            Place::Raw(node) if may_be_template(node.as_str()) => Ok(Place::Resolved(self.settled_tree(node, here)?)),
+            Place::Raw(node) if node.as_str().is_some_and(may_be_template) => {
+                Ok(Place::Resolved(self.settled_tree(node, here)?))
+            }
             place => Ok(place),
         }
     }
@@ -173,7 +175,7 @@ impl<'v> Resolution<'v> {
         }
         self.weigh(entries.len() / limit::VALUES_A_STEP)?;
         with_label(here, |label| {
-            for (name, child) in entries.iter().filter(|(name, _)| may_be_template(Some(&name.value))) {
+            for (name, child) in entries.iter().filter(|(name, _)| may_be_template(&name.value)) {
                 if self.key(name, node, Format::default(), label)?.value == wanted {
                     return Ok(Some(Place::Raw(child)));
                 }
@@ -267,7 +269,7 @@ impl<'v> Resolution<'v> {
         taken: &mut HashSet<String>,
     ) -> Result<Spanned<String>, TemplateError> {
         // Keys of a document are unique. Only results of templates may collide.
-        let templates = may_be_template(Some(&name.value)) || taken.contains(&name.value);
+        let templates = may_be_template(&name.value) || taken.contains(&name.value);
         if !templates && format == Format::default() {
             taken.insert(name.value.clone());
             return Ok(name.clone());
@@ -296,7 +298,7 @@ impl<'v> Resolution<'v> {
 
     /// Resolves the text of `node`.
     fn text(&self, node: &Node, text: &str, format: Format, label: &Label<'_>) -> Result<Node, TemplateError> {
-        if format == Format::default() && !may_be_template(Some(text)) {
+        if format == Format::default() && !may_be_template(text) {
             self.weigh(text.len() / limit::WEIGHED_BYTES)?;
             return Ok(node.clone());
         }
@@ -400,9 +402,9 @@ impl<'v> Resolution<'v> {
     }
 }
 
-/// True if the text may be a template.
-pub(crate) fn may_be_template(text: Option<&str>) -> bool {
-    text.is_some_and(|text| text.contains("{{") || text.contains("{%"))
+/// Returns true if `text` may be a template in the default format: it contains `{{` or `{%`.
+pub fn may_be_template(text: &str) -> bool {
+    text.contains("{{") || text.contains("{%")
 }
 
 /// Sets the place of `error` to the part of `node` that it is about.

@@ -13,11 +13,8 @@ use rquickjs::{Ctx, Exception, Function, Module, Object, Persistent, Value};
 use crate::convert::function;
 use crate::module::library::Kind;
 use crate::module::resolve::Asked;
-use crate::module::{json, loader};
+use crate::module::{json, lookup};
 use crate::realm::Realm;
-
-/// Number of lines above the module's own text in the generated source.
-pub(crate) const LINES_ABOVE: u32 = 1;
 
 /// Evaluates the module at `path` once, and returns its `module.exports`. In an import cycle, returns the exports so
 /// far.
@@ -27,7 +24,7 @@ pub(crate) fn load<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, path: &Path) -> rquic
         return module.restore(ctx)?.get("exports");
     }
     let name = path.display().to_string();
-    let text = loader::text(ctx, realm, &name)?;
+    let text = lookup::text(ctx, realm, &name)?;
     if text.kind == Kind::Json {
         let module = Object::new(ctx.clone())?;
         let value = json::parse(ctx, realm, &name, &text)?;
@@ -62,9 +59,9 @@ fn evaluate<'js>(
     let mut options = EvalOptions::default();
     options.strict = false;
     options.filename = Some(name.to_owned());
-    let code = loader::without_nul(code);
+    let code = lookup::without_nul(code);
     let hidden = if code.starts_with("#!") { "//" } else { "" };
-    // The text begins on the second line: see `LINES_ABOVE`.
+    // The text begins on the second line: see `Text::lines_above`.
     let wrapped = format!("(function (exports, require, module, __filename, __dirname) {{\n{hidden}{code}\n}})");
     let body: Function<'js> = ctx.eval_with_options(wrapped, options)?;
     let require = require(ctx, realm, name)?;
@@ -93,7 +90,7 @@ fn require<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, base: &str) -> rquickjs::Resu
 
 fn resolve<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, base: &str, arguments: &[Value<'js>]) -> rquickjs::Result<String> {
     match arguments.first().and_then(Value::as_string) {
-        Some(specifier) => loader::find(ctx, realm, base, &specifier.to_string()?, Asked::Require),
+        Some(specifier) => lookup::find(ctx, realm, base, &specifier.to_string()?, Asked::Require),
         None => Err(Exception::throw_type(ctx, "`require` takes the name of a module")),
     }
 }
@@ -101,10 +98,10 @@ fn resolve<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, base: &str, arguments: &[Valu
 /// Returns the result of `require` for the module called `name`.
 fn required<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Result<Value<'js>> {
     let path = Path::new(name);
-    if path.is_absolute() && loader::text(ctx, realm, name)?.kind != Kind::Module {
+    if path.is_absolute() && lookup::text(ctx, realm, name)?.kind != Kind::Module {
         return load(ctx, realm, path);
     }
-    let promise = loader::import(ctx, realm, name)?;
+    let promise = lookup::import(ctx, realm, name)?;
     // The caller of `require` handles an error, so the promise must not count as unhandled.
     let watched: Function<'js> = realm.tools(ctx)?.get("promise")?;
     watched.call::<_, Value<'js>>((promise.clone(),))?;

@@ -7,11 +7,10 @@ use rquickjs::{Ctx, Module, Value};
 
 use crate::error::ScriptError;
 use crate::module::library::Text;
-use crate::module::loader::throw;
+use crate::module::lookup::throw;
 use crate::realm::Realm;
 use crate::source_map::{Position, offset, word};
 use crate::syntax::Mistake;
-use crate::trace::mistaken;
 
 /// Parses `text`.
 pub(crate) fn parse<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str, text: &Text) -> rquickjs::Result<Value<'js>> {
@@ -40,7 +39,7 @@ fn why(realm: &Realm, name: &str, text: &Text) -> Option<ScriptError> {
     }
     let start = offset(&text.original, Position { line, column });
     let mistake = Mistake { message, span: word(&text.original, start), help: None };
-    Some(mistaken(&text.original, realm.shown(path), mistake))
+    Some(mistake.into_error(&text.original, realm.shown(path)))
 }
 
 /// Creates a module whose default export is `value`.

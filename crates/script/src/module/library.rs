@@ -75,6 +75,11 @@ impl Text {
         self.code.as_deref().unwrap_or(&self.original)
     }
 
+    /// Returns the number of lines above the text in the source that is generated for it.
+    pub fn lines_above(&self) -> u32 {
+        u32::from(self.kind == Kind::CommonJs)
+    }
+
     /// Returns the calls in the text, which are searched on first use.
     pub fn calls(&self) -> &Calls {
         self.calls.get_or_init(|| Calls::of(&self.original, self.language))

@@ -1,193 +1,24 @@
-//! Module loader of the engine: resolves specifiers to names, and loads the texts of names.
+//! Module loader of the engine.
 
-use std::borrow::Cow;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use model::Source;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
-use rquickjs::{Ctx, Exception, Module, Promise};
+use rquickjs::{Ctx, Module};
 
 use crate::compiled;
-use crate::error::ScriptError;
-use crate::module::library::{self, Kind, Text, Unreadable, prepare};
-use crate::module::resolve::{Asked, Unresolved};
+use crate::module::library::Kind;
+use crate::module::lookup::{find, text, without_nul};
+use crate::module::resolve::Asked;
 use crate::module::{commonjs, json, node};
+use crate::names::{BUILTIN, INTERNAL};
 use crate::realm::{Builtin, Realm};
 use crate::shim;
-use crate::trace::{INTERNAL, mistaken};
-use crate::typescript;
-
-/// Prefix of the names of built-in modules.
-pub(crate) const BUILTIN: &str = "builtin:";
-
-/// Imports the module called `name`. A script's text cannot request a module by its name in the engine. For this one
-/// import, the name is passed to the resolver separately.
-pub(crate) fn import<'js>(ctx: &Ctx<'js>, realm: &Realm, name: &str) -> rquickjs::Result<Promise<'js>> {
-    *realm.entry.borrow_mut() = Some(name.to_owned());
-    let promise = Module::import(ctx, name);
-    realm.entry.take();
-    promise
-}
 
 /// Installs the module loader in `engine`.
 pub(crate) fn install(engine: &rquickjs::Runtime, realm: &Rc<Realm>) {
     engine.set_loader(Names(Rc::clone(realm)), Texts(Rc::clone(realm)));
-}
-
-/// Sets `text` as the text of the module called `path`, whatever is on the disk.
-pub(crate) fn provide(realm: &Realm, path: &Path, text: &str) -> Result<(), ScriptError> {
-    let name = path.display().to_string();
-    let text = prepare(path, text).map_err(|error| unreadable(realm, path, error))?;
-    realm.sources.borrow_mut().remove(&name);
-    realm.texts.borrow_mut().insert(name, Arc::new(text));
-    Ok(())
-}
-
-impl Unresolved {
-    /// Converts to an error of the importer: `from` is its file or directory, and `place` the import.
-    pub(crate) fn into_script_error(self, from: String, place: Option<model::Excerpt>) -> ScriptError {
-        ScriptError::Missing { what: self.what, from, place: place.map(Box::new), help: self.help }
-    }
-}
-
-/// Returns the engine's name of the module that `specifier` refers to in `directory`.
-pub(crate) fn name(realm: &Realm, directory: &Path, specifier: &str, asked: Asked) -> Result<String, Unresolved> {
-    if realm.builtins.borrow().contains_key(specifier) {
-        return Ok(format!("{BUILTIN}{specifier}"));
-    }
-    let of_node = node::of_node(specifier);
-    if let Some(of_node) = of_node
-        && let Some(name) = node::shimmed(of_node)
-    {
-        return Ok(name);
-    }
-    if let Some(of_node) = of_node.filter(|_| specifier.starts_with("node:")) {
-        return Err(node::unavailable(of_node, specifier));
-    }
-    match realm.library.resolve(directory, specifier, asked) {
-        Ok(path) => Ok(path.display().to_string()),
-        // A package may have the name of a part of Node.js.
-        Err(unresolved) => Err(of_node.map_or(unresolved, |of_node| node::unavailable(of_node, specifier))),
-    }
-}
-
-/// Returns the directory from which a module called `name` imports.
-fn directory(realm: &Realm, name: &str) -> PathBuf {
-    let path = Path::new(name);
-    match path.parent().filter(|_| path.is_absolute()) {
-        Some(directory) => directory.to_path_buf(),
-        None => realm.base_dir.clone(),
-    }
-}
-
-/// Returns the name of the module that `specifier` refers to in the module `base`. An error is thrown in the script,
-/// and stored so that it can be returned when it leaves the script.
-pub(crate) fn find(
-    ctx: &Ctx<'_>,
-    realm: &Realm,
-    base: &str,
-    specifier: &str,
-    asked: Asked,
-) -> rquickjs::Result<String> {
-    // A text that is not a module, such as an expression, does not have a directory.
-    if !Path::new(base).is_absolute() && !realm.texts.borrow().contains_key(base) {
-        let what = format!("`{specifier}` is not available here: an expression has no access to modules");
-        let help = Some("put the code into a custom operator, which is a module".to_owned());
-        let error = ScriptError::Missing { what, from: base.to_owned(), place: None, help };
-        return Err(throw(ctx, realm, error));
-    }
-    reachable(realm, base, specifier).and_then(|()| name(realm, &directory(realm, base), specifier, asked)).map_err(
-        |unresolved| {
-            let place = importing(realm, base, specifier);
-            let error = unresolved.into_script_error(realm.shown(Path::new(base)), place);
-            throw(ctx, realm, error)
-        },
-    )
-}
-
-/// Checks that the module `base` may import `specifier`. An absolute path must lead into its own package or into the
-/// project.
-fn reachable(realm: &Realm, base: &str, specifier: &str) -> Result<(), Unresolved> {
-    let path = specifier.strip_prefix("file://").unwrap_or(specifier);
-    if !path.starts_with('/') || realm.builtins.borrow().contains_key(specifier) {
-        return Ok(());
-    }
-    let own = library::package_of(Path::new(base));
-    if own.is_some_and(|own| is_below(path, own)) || realm.is_own(&without_steps(path)) {
-        return Ok(());
-    }
-    let what = format!("`{specifier}` is not available here: scripts have no access to the machine's files");
-    Err(Unresolved { what, help: Some("import it by a path that begins with `./` or `../`".into()) })
-}
-
-fn is_below(path: &str, directory: &Path) -> bool {
-    without_steps(path).starts_with(directory)
-}
-
-/// Returns `path` as an absolute path without `.` and `..`.
-fn without_steps(path: &str) -> PathBuf {
-    let mut plain = PathBuf::from("/");
-    for part in Path::new(path).components() {
-        match part {
-            Component::Normal(name) => plain.push(name),
-            Component::ParentDir => drop(plain.pop()),
-            _ => {}
-        }
-    }
-    plain
-}
-
-/// Returns the place at which the module `base` imports `specifier`.
-fn importing(realm: &Realm, base: &str, specifier: &str) -> Option<model::Excerpt> {
-    let text = realm.texts.borrow().get(base).cloned()?;
-    let span = typescript::import_span(&text.original, text.language, specifier)?;
-    Some(Source::new(realm.shown(Path::new(base)), &*text.original).excerpt(span))
-}
-
-/// Throws a placeholder for `error`, which is replaced when the error is explained.
-pub(crate) fn throw(ctx: &Ctx<'_>, realm: &Realm, error: ScriptError) -> rquickjs::Error {
-    let message = match error.place() {
-        Some(place) => format!("{error} (imported at {place})"),
-        None => error.to_string(),
-    };
-    let mut missing = realm.missing.borrow_mut();
-    if !missing.iter().any(|(known, _)| *known == message) {
-        missing.push((message.clone(), error));
-    }
-    drop(missing);
-    Exception::throw_message(ctx, &message)
-}
-
-pub(crate) fn unreadable(realm: &Realm, path: &Path, error: Unreadable) -> ScriptError {
-    let shown = realm.shown(path);
-    match error {
-        Unreadable::File(what) => ScriptError::Missing {
-            what: what.replace(&path.display().to_string(), &shown),
-            from: shown,
-            place: None,
-            help: None,
-        },
-        Unreadable::Syntax { original, mistake } => mistaken(&original, shown, mistake),
-    }
-}
-
-/// Returns a text without NUL, which would end it in C. Wherever a NUL is allowed, its escape is allowed as well.
-pub(crate) fn without_nul(code: &str) -> Cow<'_, str> {
-    if code.contains('\0') { Cow::Owned(code.replace('\0', "\\x00")) } else { Cow::Borrowed(code) }
-}
-
-/// Returns the text of the module called `name`, from the disk unless it was provided.
-pub(crate) fn text(ctx: &Ctx<'_>, realm: &Realm, name: &str) -> rquickjs::Result<Arc<Text>> {
-    if let Some(known) = realm.texts.borrow().get(name) {
-        return Ok(Arc::clone(known));
-    }
-    let path = Path::new(name);
-    let text = realm.library.read(path).map_err(|error| throw(ctx, realm, unreadable(realm, path, error)))?;
-    realm.texts.borrow_mut().insert(name.to_owned(), Arc::clone(&text));
-    Ok(text)
 }
 
 struct Names(Rc<Realm>);

@@ -1,7 +1,7 @@
 //! Node.js modules: shims for a few, and explanatory errors for the rest.
 
 use crate::module::resolve::Unresolved;
-use crate::trace::INTERNAL;
+use crate::names::INTERNAL;
 
 /// Shims by their names without `node:`.
 const SHIMS: [(&str, &str); 11] = [

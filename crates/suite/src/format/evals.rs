@@ -5,6 +5,7 @@ mod case;
 mod design;
 mod fixture;
 mod skill;
+mod suite;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use model::decode::{self, Fields, Problems};
 use model::{Case, Definition, Diagnostic, Node, RunnerOptions, nearest};
 
-use self::fixture::Contents;
+use self::suite::{Contents, Suite};
 use super::scenario::{self, refuse_tags};
 use super::{Format, SuiteFile};
 use crate::library::Library;
@@ -26,9 +27,6 @@ pub struct Evals;
 
 /// Name of the format.
 pub const EVALS: &str = "evals";
-
-/// Folder of a skill that contains its suite; it is neither installed nor hashed.
-pub const EVALS_FOLDER: &str = "evals";
 
 /// File name of such a suite where suites are searched for.
 pub const EVALS_FILE: &str = "evals.json";
@@ -102,7 +100,7 @@ fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Op
     };
     let agent = scenario::agent(&mut fields, "agent", file.directory(), problems);
     let mut contents = Contents::default();
-    let mut suite = case::Suite {
+    let mut suite = Suite {
         name: name.as_deref().unwrap_or_default(),
         definition,
         skill: skill.as_ref(),

@@ -4,14 +4,11 @@ mod case;
 mod content;
 mod doubtful;
 mod expectation;
-mod field;
 mod layers;
 mod merge;
 mod module;
 mod near;
-mod operators;
 mod scope;
-mod settings;
 mod sheet;
 mod tag;
 
@@ -28,12 +25,9 @@ use self::content::Content;
 use self::layers::is_truthy;
 use self::near::Suspicion;
 use self::sheet::Sheet;
-use self::tag::FUNCTION;
 use super::NamedFormat;
+use crate::fixture_settings::field::{self, FIELDS};
 use crate::library::Library;
-
-pub use self::field::{FIELDS, FRONT_FIELDS, Field, Kind, SECTION_FIELDS, STRICT};
-pub use self::settings::FixtureSettings;
 
 /// The `fixtures` format.
 pub struct FixturesFormat;

@@ -19,11 +19,7 @@ use crate::library::Library;
 pub use code::CODE;
 pub use conversation::misspelt_turns;
 pub use evals::{
-    ASSERTION_KEYS, ASSERTION_TYPES, AssertionType, EVALS, EVALS_FILE, EVALS_FOLDER, design_warnings,
-    is_called_so as is_evals_file,
-};
-pub use fixtures::{
-    FIELDS, FRONT_FIELDS, Field as FixtureField, FixtureSettings, Kind as FixtureKind, SECTION_FIELDS, STRICT,
+    ASSERTION_KEYS, ASSERTION_TYPES, AssertionType, EVALS, EVALS_FILE, design_warnings, is_called_so as is_evals_file,
 };
 pub use scenario::{OPENING, WARN_TURNS, near_miss, run};
 

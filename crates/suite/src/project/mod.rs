@@ -15,7 +15,7 @@ use model::{Diagnostic, Excerpt, Node, NodeKind};
 
 use self::environment::Missing;
 use self::file::Dialect;
-use crate::format::FixtureSettings;
+use crate::fixture_settings::FixtureSettings;
 use crate::module_tree::FUNCTION;
 use crate::path::{self, shown};
 

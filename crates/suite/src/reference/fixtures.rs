@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::DRAFT;
-use crate::format::{FIELDS, FRONT_FIELDS, FixtureField, FixtureKind, STRICT};
+use crate::fixture_settings::field::{FIELDS, FRONT_FIELDS, Field as FixtureField, Kind as FixtureKind, STRICT};
 
 /// Table of keys as Markdown.
 pub(super) fn table(fields: &[FixtureField]) -> String {

@@ -217,7 +217,6 @@ async fn a_name_that_is_not_defined_is_a_mistake_of_the_tests_and_not_the_agents
         ("describe('x', () => {});", "it belongs to another test runner; write `export default scenario("),
         ("exports.x = 1;", "modules are imported by `import … from '…'`"),
         ("process.exit(1);", "a script cannot act on the program"),
-        ("crypto.subtle;", "no ciphers or hashes"),
     ] {
         let record = played(&format!("  await agent.send('hello');\n  {line}")).await;
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(model::Fault::Test)), "{record:#?}");

@@ -1,33 +1,17 @@
 //! Reads one case: the user's message, the files of the sandbox and the assertions.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
 use model::{
-    Case, Definition, Diagnostic, Excerpt, Node, NodeKind, RunnerOptions, SideEffectContract, SideEffectLevel, Skill,
-    SkillEval, Subject, UserMessage,
+    Case, Definition, Diagnostic, Excerpt, Node, NodeKind, SideEffectContract, SideEffectLevel, SkillEval, Subject,
+    UserMessage,
 };
 use serde_json::Value;
 
 use super::assertion;
-use super::fixture::{self, Contents};
-
-/// Properties that the cases of one suite have in common.
-pub(super) struct Suite<'a> {
-    /// Name of the skill as written.
-    pub(super) name: &'a str,
-    /// Kind of the definition: skill or sub-agent.
-    pub(super) definition: Definition,
-    /// Skill, if it was found.
-    pub(super) skill: Option<&'a Arc<Skill>>,
-    /// Folder to which the paths of files are relative.
-    pub(super) directory: &'a Path,
-    /// Agent that runs the cases, if the suite names one.
-    pub(super) runner: Arc<RunnerOptions>,
-    /// Files that were read so far.
-    pub(super) contents: &'a mut Contents,
-}
+use super::fixture;
+use super::suite::Suite;
 
 impl Suite<'_> {
     /// Reads the case `item` at the index `at`, from 0.

@@ -2,37 +2,21 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
 use model::{Diagnostic, Excerpt, FixtureFile, Fixtures, Node, nearest};
 use walkdir::WalkDir;
 
-use super::case::Suite;
-use super::{EVALS_FOLDER, starts_here};
-use crate::{fixtures, path};
+use super::starts_here;
+use super::suite::Suite;
+use crate::path;
+use crate::skill::EVALS_FOLDER;
 
 /// Folder in which suites keep their files. The agent's working directory does not have it.
 const FILES_FOLDER: &str = "files";
 
 /// Folder that belongs to git.
 const GIT: &str = ".git";
-
-/// Files of one suite. Each is read once because many cases use the same ones.
-#[derive(Default)]
-pub(super) struct Contents(HashMap<PathBuf, (Arc<[u8]>, bool)>);
-
-impl Contents {
-    fn get(&mut self, path: &Path) -> std::io::Result<(Arc<[u8]>, bool)> {
-        if let Some((content, executable)) = self.0.get(path) {
-            return Ok((Arc::clone(content), *executable));
-        }
-        let (content, executable) = fixtures::bytes(path)?;
-        let content: Arc<[u8]> = content.into();
-        self.0.insert(path.to_owned(), (Arc::clone(&content), executable));
-        Ok((content, executable))
-    }
-}
 
 /// Item of `files`.
 struct Entry<'a> {

@@ -1,0 +1,10 @@
+//! Names of texts in the engine that are not files.
+
+/// Prefix of the names of the program's own sources, which are not shown in a stack.
+pub(crate) const INTERNAL: &str = "internal:";
+
+/// Prefix of the names of built-in modules.
+pub(crate) const BUILTIN: &str = "builtin:";
+
+/// Name of an expression's text.
+pub(crate) const EXPRESSION: &str = "expression";

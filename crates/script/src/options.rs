@@ -1,0 +1,72 @@
+//! Options of a runtime.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::module::library::Library;
+
+/// Limits and environment of a runtime.
+pub struct Options {
+    /// Total heap size in bytes.
+    pub memory: usize,
+    /// Native stack size in bytes. It must leave room on the thread that uses the runtime.
+    pub stack: usize,
+    /// Directory in which package names are resolved if no file imports them, and result of `process.cwd()`.
+    pub base_dir: PathBuf,
+    /// Directory to which displayed paths are relative.
+    pub shown_from: PathBuf,
+    /// Receiver of console output. Without it, the output is dropped.
+    pub console: Option<Console>,
+    /// Cache of files. A clone of another runtime's library avoids reading the same files again.
+    pub library: Library,
+    /// True to freeze all built-in objects from the start, so that a script cannot affect the next one. Packages do
+    /// not work then if they extend built-in objects, or if they assign a property that a built-in object has.
+    pub frozen: bool,
+    /// Stop flag. While it is set, by any thread, all scripts are stopped.
+    pub stop: Option<Arc<AtomicBool>>,
+}
+
+impl Options {
+    /// Returns options with 64 MiB of memory, 1 MiB of stack, no console, and a new library.
+    pub fn new(base_dir: impl Into<PathBuf>) -> Self {
+        let base_dir = base_dir.into();
+        Self {
+            memory: 64 << 20,
+            stack: 1 << 20,
+            shown_from: base_dir.clone(),
+            base_dir,
+            console: None,
+            library: Library::new(),
+            frozen: false,
+            stop: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { memory, stack, base_dir, .. } = self;
+        f.debug_struct("Options")
+            .field("memory", memory)
+            .field("stack", stack)
+            .field("base_dir", base_dir)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Level of a console line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// `console.debug`, `console.trace`.
+    Debug,
+    /// `console.log`, `console.info` and everything else.
+    Info,
+    /// `console.warn`.
+    Warning,
+    /// `console.error`, a failed `console.assert`.
+    Error,
+}
+
+/// Receiver of the lines that scripts write to the console.
+pub type Console = Box<dyn FnMut(Level, &str)>;

@@ -1,0 +1,41 @@
+//! What the cases of one suite have in common.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::{Definition, RunnerOptions, Skill};
+
+use crate::fixtures;
+
+/// Properties that the cases of one suite have in common.
+pub(super) struct Suite<'a> {
+    /// Name of the skill as written.
+    pub(super) name: &'a str,
+    /// Kind of the definition: skill or sub-agent.
+    pub(super) definition: Definition,
+    /// Skill, if it was found.
+    pub(super) skill: Option<&'a Arc<Skill>>,
+    /// Folder to which the paths of files are relative.
+    pub(super) directory: &'a Path,
+    /// Agent that runs the cases, if the suite names one.
+    pub(super) runner: Arc<RunnerOptions>,
+    /// Files that were read so far.
+    pub(super) contents: &'a mut Contents,
+}
+
+/// Files of one suite. Each is read once because many cases use the same ones.
+#[derive(Default)]
+pub(super) struct Contents(HashMap<PathBuf, (Arc<[u8]>, bool)>);
+
+impl Contents {
+    pub(super) fn get(&mut self, path: &Path) -> std::io::Result<(Arc<[u8]>, bool)> {
+        if let Some((content, executable)) = self.0.get(path) {
+            return Ok((Arc::clone(content), *executable));
+        }
+        let (content, executable) = fixtures::bytes(path)?;
+        let content: Arc<[u8]> = content.into();
+        self.0.insert(path.to_owned(), (Arc::clone(&content), executable));
+        Ok((content, executable))
+    }
+}

@@ -1,0 +1,51 @@
+//! Folders of skills.
+
+use std::path::{Path, PathBuf};
+
+use model::nearest;
+
+use crate::path;
+use crate::request::Request;
+use crate::skill::SKILL_FILE;
+
+/// Returns the directories below `skills_dir` that are skills, sorted by name. Symbolic links are skipped.
+pub fn skills(skills_dir: &Path) -> Vec<PathBuf> {
+    let mut skills = folders(skills_dir);
+    skills.retain(|path| path.join(SKILL_FILE).is_file());
+    skills
+}
+
+/// Returns the directories in `shelf`, sorted by name. Symbolic links are skipped.
+pub fn folders(shelf: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(shelf) else { return Vec::new() };
+    let mut folders: Vec<PathBuf> = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect();
+    folders.sort();
+    folders
+}
+
+/// Returns the names of the skills below `skills_dir`, sorted.
+pub fn skill_names(skills_dir: &Path) -> Vec<String> {
+    skills(skills_dir).iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect()
+}
+
+/// Returns the skill that the user chose: the directory of a skill, given by path or by the name of a project skill,
+/// or the file of a sub-agent. `None` if there is no such skill.
+pub fn chosen_skill(request: &Request) -> Option<PathBuf> {
+    let written = request.skill.as_deref()?;
+    let named = request.skills_dir.join(written);
+    let is_sub_agent = |path: &PathBuf| path.is_file() && path.extension().is_some_and(|end| end == "md");
+    let is_skill = |path: &PathBuf| path.join(SKILL_FILE).is_file() || is_sub_agent(path);
+    [path::resolve(&request.cwd, written), named].into_iter().find(is_skill)
+}
+
+/// Returns the file in `directory` whose name is close to the required name of a skill file.
+pub fn misnamed(directory: &Path) -> Option<String> {
+    let entries = std::fs::read_dir(directory).ok()?;
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.sort();
+    nearest(SKILL_FILE, names.iter().map(String::as_str)).map(str::to_owned)
+}

@@ -1,0 +1,153 @@
+//! JSON Schemas of tables of fields, for editors.
+
+use serde_json::{Map, Value, json};
+
+use super::fixtures::{duration, map_schema};
+use super::table::Table;
+use crate::fixture_settings::field::SECTION_FIELDS;
+
+/// The draft that editors understand best.
+pub(super) const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
+
+/// Format whose keys of several words can be written in snake case and in camel case.
+const EITHER_CASE: &str = "configuration";
+
+/// Map that can have keys besides those of its table.
+const OPEN: &str = "configuration agent";
+
+/// Returns the schema of files of the format `page`.
+pub(super) fn document(page: &'static str) -> Map<String, Value> {
+    let mut builder = Builder { page, definitions: Map::new() };
+    let mut schema = Map::new();
+    schema.insert("$schema".to_owned(), json!(DRAFT));
+    schema.insert("title".to_owned(), json!(page));
+    if let Some(table) = Table::all().find(|table| table.section == page) {
+        schema.extend(builder.table(&table));
+    }
+    schema.insert("definitions".to_owned(), Value::Object(builder.definitions));
+    schema
+}
+
+/// Returns the definition of the map called `name` in files of the format `page`, and those that it uses.
+pub(super) fn definitions(page: &'static str, name: &str) -> Map<String, Value> {
+    let mut builder = Builder { page, definitions: Map::new() };
+    builder.refer(name);
+    builder.definitions
+}
+
+struct Builder {
+    page: &'static str,
+    definitions: Map<String, Value>,
+}
+
+impl Builder {
+    fn table(&mut self, table: &Table) -> Map<String, Value> {
+        let mut properties = Map::new();
+        for field in &table.fields {
+            let mut schema = self.value(field.value).unwrap_or_default();
+            schema["description"] = json!(field.about);
+            if let Some(other) = other_spelling(field.key).filter(|_| self.page == EITHER_CASE) {
+                properties.insert(other, schema.clone());
+            }
+            properties.insert(field.key.to_owned(), schema);
+        }
+        let required: Vec<_> = table.fields.iter().filter(|field| field.is_required).map(|field| field.key).collect();
+        let mut schema = Map::new();
+        schema.insert("description".to_owned(), json!(table.about()));
+        schema.insert("type".to_owned(), json!("object"));
+        schema.insert("properties".to_owned(), Value::Object(properties));
+        if !required.is_empty() {
+            schema.insert("required".to_owned(), json!(required));
+        }
+        schema.insert("additionalProperties".to_owned(), json!(table.section == OPEN));
+        schema
+    }
+
+    /// Returns a reference to the map called `name`, and adds its definition.
+    fn refer(&mut self, name: &str) -> Value {
+        let table = Table::named(self.page, name);
+        if let Some(table) = table.filter(|_| !self.definitions.contains_key(name)) {
+            self.definitions.insert(name.to_owned(), Value::Null);
+            let schema = self.table(&table);
+            self.definitions.insert(name.to_owned(), Value::Object(schema));
+        }
+        json!({ "$ref": format!("#/definitions/{name}") })
+    }
+
+    /// Returns the schema of a value whose type is described as `written`, or `None` if there is no such type.
+    fn value(&mut self, written: &str) -> Option<Value> {
+        let text = || json!({ "type": "string", "minLength": 1 });
+        let list = |items: Value| json!({ "type": "array", "items": items });
+        let one_of = || written.split('`').skip(1).step_by(2).collect::<Vec<_>>();
+        if let Some((kind, table)) = written.split_once(", see ") {
+            let name = table.trim_matches('`');
+            if (self.page, name) == ("configuration", "fixtures") {
+                return Some(map_schema(SECTION_FIELDS, false));
+            }
+            let map = self.refer(name);
+            return Some(match kind {
+                // This draft ignores keywords beside a reference, hence the wrapping.
+                "map" => json!({ "allOf": [map] }),
+                "map of names to maps" => json!({ "type": "object", "additionalProperties": map }),
+                "string, or map" => json!({ "anyOf": [text(), map] }),
+                "list of maps" | "list of assertions" => list(map),
+                "list of strings and maps" => list(json!({ "anyOf": [text(), map] })),
+                _ => return None,
+            });
+        }
+        Some(match written {
+            "any value" => json!({}),
+            "string" => text(),
+            "string, can be empty" => json!({ "type": "string" }),
+            "string or integer" => json!({ "anyOf": [text(), { "type": "integer" }] }),
+            "list of strings" => list(text()),
+            "string or list of strings" => json!({ "anyOf": [text(), list(text())] }),
+            "map of strings" => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+            "`true` or `false`" => json!({ "type": "boolean" }),
+            "`true`, `false` or string" => json!({ "anyOf": [{ "type": "boolean" }, text()] }),
+            "number above 0" => json!({ "type": "number", "exclusiveMinimum": 0 }),
+            _ if written.starts_with("duration ") => duration(),
+            _ if written.starts_with("one of ") => json!({ "enum": one_of() }),
+            _ if written.starts_with("list of `") => list(json!({ "enum": one_of() })),
+            _ => match (written.strip_prefix("integer, at least "), written.strip_prefix("number from ")) {
+                (Some(least), _) => json!({ "type": "integer", "minimum": least.parse::<u64>().ok()? }),
+                (_, Some(range)) => {
+                    let (least, most) = range.split_once(" to ")?;
+                    let (least, most): (f64, f64) = (least.parse().ok()?, most.parse().ok()?);
+                    json!({ "type": "number", "minimum": least, "maximum": most })
+                }
+                _ => return None,
+            },
+        })
+    }
+}
+
+/// A key in camel case if it is written in snake case, and the other way round; none if it is a single word.
+fn other_spelling(key: &str) -> Option<String> {
+    let mut other = String::with_capacity(key.len() + 4);
+    let mut letters = key.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '_' => other.extend(letters.next().map(|next| next.to_ascii_uppercase())),
+            _ if letter.is_ascii_uppercase() => other.extend(['_', letter.to_ascii_lowercase()]),
+            _ => other.push(letter),
+        }
+    }
+    (other != key).then_some(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_of_the_tables_is_known() {
+        for table in Table::all() {
+            let page = table.section.split(' ').next().unwrap_or_default();
+            let mut builder = Builder { page, definitions: Map::new() };
+            for field in &table.fields {
+                assert!(builder.value(field.value).is_some(), "{}: {}", field.key, field.value);
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Tables of fields, written in Markdown.
+
+/// Sections of the reference pages, as Markdown.
+const FIELDS: &str = include_str!("fields.md");
+
+/// A map with known keys.
+pub(super) struct Table {
+    /// Name of its section: that of the file format, followed by that of the map if it is an inner one.
+    pub section: &'static str,
+    /// The section as Markdown.
+    pub text: &'static str,
+    pub fields: Vec<Field>,
+}
+
+/// A key and its value.
+pub(super) struct Field {
+    pub key: &'static str,
+    /// Type of the value, such as "list of strings".
+    pub value: &'static str,
+    pub is_required: bool,
+    /// Description in Markdown.
+    pub about: &'static str,
+}
+
+impl Table {
+    /// Returns all tables.
+    pub fn all() -> impl Iterator<Item = Self> {
+        FIELDS.split("\n## ").skip(1).filter_map(Self::parse)
+    }
+
+    fn parse(section: &'static str) -> Option<Self> {
+        let (section, text) = section.split_once('\n')?;
+        let fields = text.lines().filter_map(Field::parse).collect();
+        Some(Self { section, text: text.trim(), fields })
+    }
+
+    /// Returns the table of the map called `name` in files of the format `page`. Some maps are those of scenarios.
+    pub fn named(page: &str, name: &str) -> Option<Self> {
+        let is_named = |table: &Self, page: &str| table.section.split_once(' ') == Some((page, name));
+        Self::all()
+            .find(|table| is_named(table, page))
+            .or_else(|| Self::all().find(|table| is_named(table, "scenario")))
+    }
+
+    /// Returns the description above the table.
+    pub fn about(&self) -> &'static str {
+        self.text.lines().next().unwrap_or_default()
+    }
+}
+
+impl Field {
+    /// Parses a row of a table.
+    fn parse(row: &'static str) -> Option<Self> {
+        let (key, rest) = row.strip_prefix("| `")?.split_once("` | ")?;
+        let (value, about) = rest.strip_suffix(" |")?.split_once(" | ")?;
+        let required = value.strip_suffix(" (required)");
+        Some(Self { key, value: required.unwrap_or(value), is_required: required.is_some(), about })
+    }
+}

@@ -164,8 +164,8 @@ impl Engine {
             match made.and_then(|mut runtime| program.load(&mut runtime).map(|loads| (runtime, loads))) {
                 Ok((runtime, loads)) => {
                     let _ = loaded.send(Ok(loads));
-                    let network = program.network;
-                    Worker { runtime, budget, network, hearing, heard, requests: JoinSet::new() }.serve(&queue);
+                    let Program { network, is_shared, .. } = program;
+                    Worker { runtime, budget, network, is_shared, hearing, heard, requests: JoinSet::new() }.serve(&queue);
                 }
                 Err(error) => drop(loaded.send(Err(error))),
             }
@@ -328,6 +328,7 @@ struct Worker {
     runtime: Runtime,
     budget: Duration,
     network: Option<Network>,
+    is_shared: bool,
     hearing: Sender<Heard>,
     heard: Receiver<Heard>,
     /// Pending network requests. They end with the thread.
@@ -338,7 +339,8 @@ impl Worker {
     fn serve(mut self, queue: &Receiver<Job>) {
         while let Ok(Job { function, arguments, reply }) = queue.recv() {
             let result = self.call(&function, &arguments);
-            let _ = reply.send(Called { result, is_at_rest: self.runtime.is_at_rest() });
+            let is_at_rest = self.is_shared && self.runtime.renew();
+            let _ = reply.send(Called { result, is_at_rest });
         }
     }
 

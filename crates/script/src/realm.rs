@@ -56,6 +56,8 @@ pub(crate) struct Realm {
     /// Failed imports, by the message that was thrown for them.
     pub missing: RefCell<Vec<(String, ScriptError)>>,
     pub console: RefCell<Option<Console>>,
+    /// Function that resets the indentation and the counts of `console`, if a script has used it.
+    pub reset_console: RefCell<Option<Persistent<rquickjs::Function<'static>>>>,
     tools: RefCell<Option<Persistent<Object<'static>>>>,
     /// Functions by index, with the value of `next` when they were stored.
     functions: RefCell<HashMap<u32, (u64, Persistent<rquickjs::Function<'static>>)>>,
@@ -88,6 +90,7 @@ impl Realm {
             commonjs: RefCell::default(),
             missing: RefCell::default(),
             console: RefCell::new(console),
+            reset_console: RefCell::default(),
             tools: RefCell::default(),
             functions: RefCell::default(),
             namespaces: RefCell::default(),
@@ -201,6 +204,7 @@ impl Realm {
         self.timers.take();
         self.rejected.take();
         self.console.take();
+        self.reset_console.take();
     }
 }
 

@@ -139,11 +139,22 @@ impl Runtime {
         self.usable
     }
 
-    /// `true` if it can go on and no call has left anything behind: no timer, no request, no job.
-    pub fn is_at_rest(&self) -> bool {
+    /// Prepares the runtime for a call that must not notice the calls before it: resets the console. Returns false if
+    /// that is impossible, because a call left a timer, a request or a job, or because the global object is frozen.
+    pub fn renew(&mut self) -> bool {
         let Realm { timers, waiting, outbox, .. } = &*self.realm;
         let has_left = !timers.borrow().is_empty() || !waiting.borrow().is_empty() || !outbox.borrow().is_empty();
-        self.usable && self.tasks.is_empty() && !has_left && !self.context.runtime().is_job_pending()
+        if has_left || !self.tasks.is_empty() || self.context.runtime().is_job_pending() {
+            return false;
+        }
+        let renewed = self.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, realm| {
+            if let Some(reset) = realm.reset_console.borrow().clone() {
+                reset.restore(ctx)?.call::<_, ()>(())?;
+            }
+            let is_extensible: rquickjs::Function<'_> = realm.tools(ctx)?.get("isExtensible")?;
+            is_extensible.call((ctx.globals(),))
+        });
+        renewed.unwrap_or(false)
     }
 
     /// Provides a module for `import "specifier"` in any module. Its text is JavaScript.

@@ -159,7 +159,10 @@ fn source<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: Option<&Value<'js>>) -> 
         "console" => {
             let write = function(ctx, &"write".into(), move |ctx, given| write(&ctx, &own, &given))?;
             let inspector = function(ctx, &"inspector".into(), |ctx, _| inspector(&ctx).map(Object::into_value))?;
-            make.call((write, inspector))
+            let made: Object<'js> = make.call((write, inspector))?;
+            let reset: Function<'js> = made.get("reset")?;
+            *realm.reset_console.borrow_mut() = Some(Persistent::save(ctx, reset));
+            Ok(made.into_value())
         }
         "schedule" => {
             let timer = function(ctx, &"timer".into(), move |ctx, given| timer(&ctx, &own, &given))?;

@@ -1,4 +1,6 @@
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -554,4 +556,27 @@ fn names_that_objects_inherit_are_as_good_as_others_in_a_frozen_runtime() {
 fn half_a_character_stops_neither_the_console_nor_an_error() {
     assert_eq!(evaluate("console.log('a\\ud800'); return 1", &[]), Ok(1.0.into()));
     assert_eq!(thrown(evaluate("throw new Error('a\\ud800'); return 1", &[])).1, "a\u{fffd}");
+}
+
+#[test]
+fn a_renewed_runtime_has_a_fresh_console() {
+    let lines = Rc::<RefCell<Vec<String>>>::default();
+    let seen = Rc::clone(&lines);
+    let mut options = Options::new("/");
+    options.console = Some(Box::new(move |_, line: &str| seen.borrow_mut().push(line.to_owned())));
+    let mut runtime = Runtime::new(options).unwrap();
+    for _ in 0..2 {
+        evaluate_in(&mut runtime, "console.group('a'); console.count(); return 1", &[]).unwrap();
+        assert!(runtime.renew());
+    }
+    assert_eq!(*lines.borrow(), ["a", "  default: 1", "a", "  default: 1"]);
+}
+
+#[test]
+fn a_runtime_with_a_frozen_global_object_is_not_used_again() {
+    for text in ["Object.freeze(globalThis)", "Reflect.preventExtensions(globalThis)"] {
+        let mut runtime = runtime();
+        evaluate_in(&mut runtime, &format!("{text}; return 1"), &[]).unwrap();
+        assert!(!runtime.renew(), "{text}");
+    }
 }

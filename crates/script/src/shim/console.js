@@ -45,5 +45,9 @@
     timeEnd() {},
     timeLog() {},
   };
-  return { console };
+  const reset = () => {
+    indent = '';
+    counts.clear();
+  };
+  return { console, reset };
 })

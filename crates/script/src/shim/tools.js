@@ -2,7 +2,7 @@
 (function () {
   'use strict';
   const { RegExp, Map, Set, WeakMap, Error, Promise, Object, String, Number, Boolean, BigInt, ArrayBuffer } = globalThis;
-  const { defineProperty, getPrototypeOf, prototype: plain } = Object;
+  const { defineProperty, getPrototypeOf, isExtensible, prototype: plain } = Object;
   const from = Array.from.bind(Array);
   const isView = ArrayBuffer.isView;
   const wellFormed = Function.prototype.call.bind(String.prototype.toWellFormed);
@@ -71,5 +71,6 @@
     },
     parse: JSON.parse,
     has: Object.hasOwn,
+    isExtensible,
   };
 })

@@ -1,0 +1,371 @@
+//! Builds a tree from the events of the YAML parser.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StructureStyle, Tag, options};
+use model::decode::Problems;
+use model::{Diagnostic, Node, NodeKind, Source, Span, Spanned};
+
+use super::comment::cutting;
+use super::error::explain;
+use super::scalar::{core_tagged, plain};
+
+/// Maximum number of values that anchors and aliases may add to one document. A page of shared fixtures needs some
+/// hundreds.
+const ALIAS_BUDGET: usize = 100_000;
+
+/// Feeds `text` to `builder`; returns `None` if the content cannot be processed.
+pub(super) fn build<'a>(mut builder: Builder<'a>, text: &str) -> Option<Builder<'a>> {
+    let start = builder.start;
+    let parser = Parser::new_from_str_with_options(text, options! { emit_comments: false });
+    for event in parser {
+        match event {
+            Ok((event, span)) => {
+                let range = span.byte_range().unwrap_or_default();
+                if !builder.take(event, Span::new(start + range.start, start + range.end)) {
+                    return None;
+                }
+            }
+            Err(error) => {
+                builder.syntax_error(&error);
+                return None;
+            }
+        }
+    }
+    Some(builder)
+}
+
+/// Collection whose end has not been reached yet.
+struct Open {
+    /// Starts at its first byte. The end of a block collection is that of its last value.
+    span: Span,
+    style: StructureStyle,
+    tag: Option<Box<str>>,
+    anchor: usize,
+    /// Number of values in it so far, including itself.
+    size: usize,
+    body: Body,
+}
+
+enum Body {
+    List(Vec<Node>),
+    Map { entries: Vec<(Spanned<String>, Node)>, merged: Vec<Node>, key: Option<Key> },
+}
+
+enum Key {
+    Name(Spanned<String>),
+    /// The merge key `<<`.
+    Merge,
+}
+
+pub(super) struct Builder<'a> {
+    source: &'a Arc<Source>,
+    start: usize,
+    open: Vec<Open>,
+    /// Finished anchored values, each with the number of values in it.
+    pub anchors: HashMap<usize, (Node, usize)>,
+    /// Number of values that anchors and aliases have added.
+    added: usize,
+    root: Option<Node>,
+    documents: usize,
+    /// Documents before the current one, if several are allowed.
+    pub earlier: Option<Vec<Node>>,
+    problems: &'a mut Problems,
+}
+
+impl<'a> Builder<'a> {
+    pub fn new(source: &'a Arc<Source>, start: usize, problems: &'a mut Problems) -> Self {
+        let (open, anchors) = (Vec::new(), HashMap::new());
+        Self { source, start, open, anchors, added: 0, root: None, documents: 0, earlier: None, problems }
+    }
+
+    /// Processes the parser's next event; returns `false` if parsing should stop.
+    fn take(&mut self, event: Event<'_>, span: Span) -> bool {
+        match event {
+            Event::DocumentStart(..) => {
+                self.documents += 1;
+                if let Some(earlier) = &mut self.earlier {
+                    earlier.extend(self.root.take());
+                    self.anchors.clear();
+                } else if self.documents > 1 {
+                    let help = "`---` starts a new document; put it into a file of its own";
+                    self.error(span, "a second document in one file", Some(help));
+                    return false;
+                }
+                true
+            }
+            Event::Scalar(value, style, anchor, tag) => {
+                if style == ScalarStyle::Plain
+                    && let Some(at) = cutting(&self.source.text, span.start(), span.end())
+                {
+                    let lost = self.source.text[at..].lines().next().unwrap_or_default();
+                    let message = format!("`{lost}` is a comment, so the text ends before it");
+                    let help = "put the text into quotes; if the comment is meant, write a space after `#`";
+                    self.error(Span::new(at, at + lost.len()), message, Some(help));
+                }
+                let node = self.scalar(&value, style, tag.as_deref(), span);
+                self.finished(node, 1, anchor)
+            }
+            Event::SequenceStart(style, anchor, tag) => {
+                self.begin(span, style, anchor, tag.as_deref(), Body::List(Vec::new()))
+            }
+            Event::MappingStart(style, anchor, tag) => {
+                let body = Body::Map { entries: Vec::new(), merged: Vec::new(), key: None };
+                self.begin(span, style, anchor, tag.as_deref(), body)
+            }
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(open) => self.end(open, span),
+                None => false,
+            },
+            Event::Alias(id) => self.alias(id, span),
+            _ => true,
+        }
+    }
+
+    fn begin(&mut self, span: Span, style: StructureStyle, anchor: usize, tag: Option<&Tag>, body: Body) -> bool {
+        self.open.push(Open { span, style, tag: tag.and_then(custom), anchor, size: 1, body });
+        true
+    }
+
+    fn end(&mut self, open: Open, end: Span) -> bool {
+        let Open { mut span, style, tag, anchor, size, body } = open;
+        let kind = match body {
+            Body::List(items) => {
+                span = Span::new(span.start(), last_byte(style, span, end, items.last().map(|item| item.span)));
+                NodeKind::List(items)
+            }
+            Body::Map { mut entries, merged, key: _ } => {
+                span =
+                    Span::new(span.start(), last_byte(style, span, end, entries.last().map(|(_, value)| value.span)));
+                self.refuse_duplicates(&mut entries);
+                for (name, value) in merged.iter().flat_map(|map| self.entries_of(map)).flatten() {
+                    if !entries.iter().any(|(own, _)| own.value == name.value) {
+                        entries.push((name.clone(), value.clone()));
+                    }
+                }
+                NodeKind::Map(entries)
+            }
+        };
+        let node = Node { kind, span, tag, source: Arc::clone(self.source) };
+        self.finished(node, size, anchor)
+    }
+
+    /// Returns the maps that a value of `<<` stands for.
+    fn entries_of<'n>(&self, merged: &'n Node) -> Vec<&'n [(Spanned<String>, Node)]> {
+        match &merged.kind {
+            NodeKind::Map(entries) => vec![entries],
+            NodeKind::List(items) => items.iter().flat_map(|item| self.entries_of(item)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Keeps the first entry of each key and reports the others.
+    fn refuse_duplicates(&mut self, entries: &mut Vec<(Spanned<String>, Node)>) {
+        if !has_duplicates(entries) {
+            return;
+        }
+        let mut first: HashMap<String, Span> = HashMap::with_capacity(entries.len());
+        let mut repeated = Vec::new();
+        entries.retain(|(name, _)| match first.get(&name.value) {
+            Some(span) => {
+                repeated.push((name.clone(), *span));
+                false
+            }
+            None => {
+                first.insert(name.value.clone(), name.span);
+                true
+            }
+        });
+        for (name, span) in repeated {
+            let line = self.source.excerpt(span).line;
+            let help = format!("it is first written on line {line}");
+            self.error(name.span, format!("duplicate key `{}`", name.value), Some(&help));
+        }
+    }
+
+    /// Adds a finished value to its parent.
+    fn finished(&mut self, node: Node, size: usize, anchor: usize) -> bool {
+        if anchor != 0 {
+            if !self.afford(size, node.span) {
+                return false;
+            }
+            self.anchors.insert(anchor, (node.clone(), size));
+        }
+        let Some(open) = self.open.last_mut() else {
+            self.root = Some(node);
+            return true;
+        };
+        open.size += size;
+        match &mut open.body {
+            Body::List(items) => items.push(node),
+            Body::Map { key: slot @ None, .. } => {
+                let (key, problem) = as_key(&node);
+                *slot = Some(key);
+                if let Some(problem) = problem {
+                    self.problems.push(problem);
+                }
+            }
+            Body::Map { entries, merged, key } => match key.take() {
+                Some(Key::Name(name)) => {
+                    let mut node = node;
+                    // An omitted value has no location of its own, so it gets that of its key.
+                    if node.span.start() == node.span.end() && matches!(node.kind, NodeKind::Null) {
+                        node.span = name.span;
+                    }
+                    entries.push((name, node));
+                }
+                Some(Key::Merge) => {
+                    let mergeable = match &node.kind {
+                        NodeKind::Map(_) => true,
+                        NodeKind::List(items) => items.iter().all(|item| matches!(item.kind, NodeKind::Map(_))),
+                        _ => false,
+                    };
+                    if mergeable {
+                        merged.push(node);
+                    } else {
+                        self.problems
+                            .push(node.error(format!("`<<` merges a map or a list of maps, not {}", node.kind_name())));
+                    }
+                }
+                None => {}
+            },
+        }
+        true
+    }
+
+    fn alias(&mut self, id: usize, span: Span) -> bool {
+        let Some((node, size)) = self.anchors.get(&id).cloned() else {
+            self.error(span, "an anchor cannot contain itself", None);
+            return false;
+        };
+        if !self.afford(size, span) {
+            return false;
+        }
+        // Nested values keep the location where they are written; the value itself gets the location of the alias.
+        self.finished(Node { span, ..node }, size, 0)
+    }
+
+    fn afford(&mut self, size: usize, span: Span) -> bool {
+        self.added += size;
+        if self.added > ALIAS_BUDGET {
+            self.error(span, format!("aliases make this document longer than {ALIAS_BUDGET} values"), None);
+            return false;
+        }
+        true
+    }
+
+    fn scalar(&mut self, value: &str, style: ScalarStyle, tag: Option<&Tag>, span: Span) -> Node {
+        let span = self.trimmed(span);
+        let written = if style == ScalarStyle::Plain && span.start() == span.end() { "" } else { value };
+        let kind = match tag {
+            None if style == ScalarStyle::Plain => plain(written),
+            None => Ok(NodeKind::String(written.to_owned())),
+            Some(tag) => match tag.core_suffix() {
+                Some("str" | REGEX_SUFFIX) | None => Ok(NodeKind::String(written.to_owned())),
+                Some(core) => core_tagged(core, written),
+            },
+        };
+        let kind = kind.unwrap_or_else(|message| {
+            self.error(span, message, Some("put it in quotes if text is meant"));
+            NodeKind::Null
+        });
+        Node { kind, span, tag: tag.and_then(custom), source: Arc::clone(self.source) }
+    }
+
+    /// Removes trailing line ends from `span`: the span of a block scalar extends to the next token.
+    fn trimmed(&self, span: Span) -> Span {
+        let text = self.source.text.get(span.start()..span.end()).unwrap_or_default();
+        Span::new(span.start(), span.start() + text.trim_end_matches(['\n', '\r']).len())
+    }
+
+    fn error(&mut self, span: Span, message: impl Into<String>, help: Option<&str>) {
+        let problem = Diagnostic::error(message).at(self.source.excerpt(span));
+        self.problems.push(help.into_iter().fold(problem, Diagnostic::help));
+    }
+
+    fn syntax_error(&mut self, error: &ScanError) {
+        let mut at = self.start + error.marker().byte_offset().unwrap_or_default();
+        let (mut message, mut help) = explain(error.kind());
+        if message.is_none() && error.info().contains("found a tab") {
+            // The parser points at the end of the text before the tab, which is on the line above.
+            at += self.source.text.get(at..).and_then(|rest| rest.find('\t')).unwrap_or_default();
+            (message, help) = explain(&ErrorKind::TabInIndentation);
+        }
+        let message = match (message, error.kind()) {
+            (Some(message), _) => message.to_owned(),
+            (None, ErrorKind::UnexpectedCharacter { character: '`' }) => "unexpected character: a backtick".to_owned(),
+            (None, ErrorKind::UnexpectedCharacter { character }) if !character.is_control() => {
+                format!("unexpected character: `{character}`")
+            }
+            (None, _) => error.info(),
+        };
+        self.error(Span::new(at, at), message, help);
+    }
+
+    /// Returns every document.
+    pub fn finish_stream(mut self) -> Vec<Node> {
+        let mut documents = self.earlier.take().unwrap_or_default();
+        documents.extend(self.root.take());
+        documents
+    }
+
+    /// Returns the document; an empty one is null at its start.
+    pub fn finish(self) -> Node {
+        self.root.unwrap_or_else(|| Node {
+            kind: NodeKind::Null,
+            span: Span::new(self.start, self.start),
+            tag: None,
+            source: Arc::clone(self.source),
+        })
+    }
+}
+
+/// Checks for duplicate keys. Most maps have few keys, and comparing them pairwise is much cheaper than a hash table.
+fn has_duplicates(entries: &[(Spanned<String>, Node)]) -> bool {
+    if entries.len() <= 12 {
+        let later = |at: usize| entries[at + 1..].iter();
+        return entries.iter().enumerate().any(|(at, (name, _))| later(at).any(|(other, _)| other.value == name.value));
+    }
+    let mut seen = HashSet::with_capacity(entries.len());
+    !entries.iter().all(|(name, _)| seen.insert(name.value.as_str()))
+}
+
+fn last_byte(style: StructureStyle, span: Span, end: Span, last: Option<Span>) -> usize {
+    match (style, last) {
+        (StructureStyle::Flow, _) => end.end(),
+        (StructureStyle::Block, Some(last)) => last.end().max(span.start()),
+        (StructureStyle::Block, None) => span.end(),
+    }
+}
+
+/// Converts a node to a key, and returns the problem with it as a key, if any.
+fn as_key(node: &Node) -> (Key, Option<Diagnostic>) {
+    let written = node.source.text.get(node.span.start()..node.span.end()).unwrap_or_default();
+    if written == "<<" && node.tag.is_none() {
+        return (Key::Merge, None);
+    }
+    let name = |value: &str| Key::Name(Spanned::new(value.to_owned(), node.span));
+    match &node.kind {
+        NodeKind::String(value) if node.tag.is_none() => (name(value), None),
+        NodeKind::String(value) => (name(value), Some(node.error("a key has no tag"))),
+        NodeKind::List(_) | NodeKind::Map(_) => {
+            (name(written), Some(node.error(format!("a key must be a string, not {}", node.kind_name()))))
+        }
+        NodeKind::Null if written.is_empty() => (name(""), Some(node.error("a key is missing before `:`"))),
+        _ => {
+            let problem = node.error(format!("a key must be a string, not {}", node.kind_name()));
+            (name(written), Some(problem.help(format!("put it in quotes: `\"{written}\"`"))))
+        }
+    }
+}
+
+/// Text after `!!` in the tag that JavaScript's YAML parsers use for regular expressions. YAML itself has no such
+/// tag.
+const REGEX_SUFFIX: &str = "js/regexp";
+
+/// Returns the tag as written if it is not one of YAML's own.
+fn custom(tag: &Tag) -> Option<Box<str>> {
+    let written = tag.original();
+    (tag.core_suffix().is_none_or(|core| core == REGEX_SUFFIX) && written != "!").then(|| written.into_boxed_str())
+}

@@ -1,0 +1,69 @@
+//! Messages for errors of the parsers.
+
+use granit_parser::ErrorKind;
+use model::{Diagnostic, Source, Span};
+
+/// Returns a clearer message for a parser error where its own is not helpful, and a way to fix it.
+pub(super) fn explain(kind: &ErrorKind) -> (Option<&'static str>, Option<&'static str>) {
+    match kind {
+        ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation | ErrorKind::TabNotAllowed => {
+            (Some("a tab in the indentation"), Some("YAML is indented with spaces"))
+        }
+        ErrorKind::UnknownAnchor => {
+            (Some("an alias to an anchor that is not defined above it"), Some("quote the text if no alias is meant"))
+        }
+        ErrorKind::UnclosedFlowCollection { open: '{' } => (Some("this `{` is never closed"), None),
+        ErrorKind::UnclosedFlowCollection { .. } => (Some("this `[` is never closed"), None),
+        ErrorKind::UnclosedQuotedScalar => (Some("a quote is never closed"), None),
+        ErrorKind::InvalidQuotedScalarIndent => (
+            Some("a quoted text goes on in a line that is not indented"),
+            Some("is the closing quote missing on the line above?"),
+        ),
+        ErrorKind::MappingValueNotAllowed => (
+            Some("a `:` that starts no value here"),
+            Some("put a text that holds `: ` in quotes, and check the indentation of this line and the one above"),
+        ),
+        ErrorKind::InvalidColonPlacement => {
+            (Some("a `:` in the wrong place"), Some("is a `[` or `{` above not closed?"))
+        }
+        ErrorKind::ExpectedBlockMappingKey => {
+            (Some("expected a key here"), Some("its indentation fits none of the maps above"))
+        }
+        ErrorKind::ExpectedBlockSequenceEntry => {
+            (Some("expected `- ` here"), Some("the list above has no place for anything else"))
+        }
+        ErrorKind::ExpectedFlowMappingSeparator => (Some("expected `,` or `}`"), None),
+        ErrorKind::ExpectedFlowSequenceSeparator => (Some("expected `,` or `]`"), None),
+        ErrorKind::MisplacedFlowCollectionEnd => (Some("a bracket that closes nothing"), None),
+        ErrorKind::UnknownQuotedScalarEscape => (
+            Some("an escape that YAML does not have, in double quotes"),
+            Some("double the backslash, or use single quotes, where it has no meaning"),
+        ),
+        ErrorKind::InvalidTrailingDoubleQuotedScalar | ErrorKind::InvalidTrailingSingleQuotedScalar => {
+            (Some("text after the closing quote"), None)
+        }
+        ErrorKind::UnexpectedCharacter { .. } => (None, Some("put the text in quotes")),
+        ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => (Some("expected `key: value`"), None),
+        ErrorKind::RecursionLimitExceeded => (Some("nested too deeply"), None),
+        ErrorKind::CommentNotSeparated => (Some("a comment needs a space before `#`"), None),
+        _ => (None, None),
+    }
+}
+
+/// Reports a JSON error in `text`, which starts at the byte `start` of `source`.
+pub(super) fn json_error(source: &Source, start: usize, text: &str, error: &serde_json::Error) -> Diagnostic {
+    let line_start = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();
+    json_problem(source, error, start + line_start + error.column().saturating_sub(1))
+}
+
+pub(super) fn json_problem(source: &Source, error: &serde_json::Error, at: usize) -> Diagnostic {
+    let full = error.to_string();
+    let message = full.rfind(" at line ").map_or(full.as_str(), |cut| &full[..cut]);
+    let mut problem = Diagnostic::error(format!("not valid JSON: {message}")).at(source.excerpt(Span::new(at, at)));
+    if source.text.get(at..).is_some_and(|rest| rest.starts_with('/') || rest.starts_with('#')) {
+        problem = problem.help("JSON has no comments");
+    } else if message.contains("trailing comma") {
+        problem = problem.help("JSON allows no comma after the last item");
+    }
+    problem
+}

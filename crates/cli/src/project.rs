@@ -63,8 +63,10 @@ impl Workplace {
             Some(path) => {
                 let start = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(&cwd) };
                 let found = Project::find_with(start, &cwd, &environment);
-                // A file outside of any project runs in the project of the current directory.
-                let is_ours = here.file.is_some() || start.canonicalize().is_ok_and(|start| start.starts_with(&cwd));
+                // A file outside of any project runs in the project of the current directory: one with a configuration
+                // or with skills.
+                let is_project = here.file.is_some() || here.skills_dir.is_dir();
+                let is_ours = is_project || start.canonicalize().is_ok_and(|start| start.starts_with(&cwd));
                 if found.0.file.is_none() && is_ours { (here, here_problems) } else { found }
             }
             None => (here, here_problems),

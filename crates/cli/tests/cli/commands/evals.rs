@@ -181,6 +181,11 @@ fn a_file_outside_of_any_project_runs_in_the_one_that_the_command_is_given_in() 
     let kept = elsewhere.dir().join("kept/one");
     let ran = project.report(&["--file", file, "--skill", kept.to_str().unwrap()], 0);
     assert_eq!(ran["run"]["skills"][0]["version"], "2");
+    // A folder with skills is a project, even without a configuration.
+    let bare = empty();
+    bare.write("skills/one/SKILL.md", "---\nname: one\ndescription: d\n---\n");
+    let rows = bare.run(&["list", "--file", file, "--json"]).exits(0).json();
+    assert_eq!(rows[0]["skill"], "one");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use self::schema::DRAFT;
 use self::table::Table;
-use crate::fixture_settings::field::{FIELDS, FRONT_FIELDS, SECTION_FIELDS};
+use crate::fixture_settings::field::{FIELDS, FRONT_FIELDS};
 use crate::format::run;
 
 pub use self::evals::evals_schema;
@@ -21,9 +21,6 @@ pub fn reference() -> Vec<(String, String)> {
     let others = [
         ("scenario opening", format!("```text\n{}\n```", run("NAME"))),
         ("evals assertion types", evals::assertion_types()),
-        ("configuration fixtures", fixtures::table(SECTION_FIELDS)),
-        ("fixtures case", fixtures::table(FIELDS)),
-        ("fixtures front matter", fixtures::table(FRONT_FIELDS)),
     ];
     fields.chain(others).map(|(name, text)| (name.to_owned(), text)).collect()
 }
@@ -64,6 +61,7 @@ pub fn fixtures_schema() -> Value {
 
 /// A JSON Schema for fixtures files in YAML and JSON, for editors.
 pub fn fixture_schema() -> Value {
+    let case = ("fixtures case", FIELDS);
     json!({
         "$schema": DRAFT,
         "title": "fixtures",
@@ -72,8 +70,8 @@ pub fn fixture_schema() -> Value {
             { "$ref": "#/definitions/document" },
         ],
         "definitions": {
-            "document": fixtures::map_schema(FIELDS.iter().chain(FRONT_FIELDS), true),
-            "case": fixtures::map_schema(FIELDS, true),
+            "document": fixtures::map_schema(&[case, ("fixtures front matter", FRONT_FIELDS)], true),
+            "case": fixtures::map_schema(&[case], true),
         },
     })
 }

@@ -1,24 +1,23 @@
-//! Tables and schemas of the keys of fixtures files.
+//! Schemas of the keys of fixtures files.
 
 use serde_json::{Map, Value, json};
 
+use super::table::Table;
 use crate::fixture_settings::field::{Field, Kind, STRICT};
 
-/// Table of keys as Markdown.
-pub(super) fn table(fields: &[Field]) -> String {
-    let row = |field: &Field| format!("| `{}` | {} | {} |\n", field.key, field.kind.words(), field.about);
-    format!("| key | value | meaning |\n| --- | --- | --- |\n{}", fields.iter().map(row).collect::<String>())
-}
-
-/// The schema of a map with these keys.
-pub(super) fn map_schema<'f>(fields: impl IntoIterator<Item = &'f Field>, open: bool) -> Value {
+/// The schema of a map with these keys, which the tables of `sections` describe.
+pub(super) fn map_schema(sections: &[(&str, &[Field])], is_open: bool) -> Value {
     let mut properties = Map::new();
-    for field in fields {
-        let mut schema = schema_of(field.kind);
-        schema["description"] = json!(field.about);
-        properties.insert(field.key.to_owned(), schema);
+    for (section, fields) in sections {
+        let table = Table::all().find(|table| table.section == *section);
+        for field in *fields {
+            let row = table.iter().flat_map(|table| &table.fields).find(|row| row.key == field.key);
+            let mut schema = schema_of(field.kind);
+            schema["description"] = json!(row.map(|row| row.about).unwrap_or_default());
+            properties.insert(field.key.to_owned(), schema);
+        }
     }
-    json!({ "type": "object", "properties": properties, "additionalProperties": open })
+    json!({ "type": "object", "properties": properties, "additionalProperties": is_open })
 }
 
 fn schema_of(kind: Kind) -> Value {
@@ -31,6 +30,7 @@ fn schema_of(kind: Kind) -> Value {
         Kind::AnyText => json!({ "type": "string" }),
         Kind::Texts => texts(),
         Kind::Flag => json!({ "type": "boolean" }),
+        Kind::FlagOr(text) => json!({ "enum": [true, false, text] }),
         Kind::Skip => flag_or(json!({ "type": "string" })),
         Kind::Skips => json!({ "anyOf": [
             {
@@ -43,10 +43,8 @@ fn schema_of(kind: Kind) -> Value {
         Kind::Strict => json!({ "anyOf": [
             { "type": "boolean" }, { "enum": STRICT }, { "type": "array", "items": { "enum": STRICT } }
         ] }),
-        Kind::Scoring => json!({ "enum": [true, false, "auto"] }),
         Kind::Positive => json!({ "type": "number", "exclusiveMinimum": 0 }),
         Kind::Weight => json!({ "type": "number", "minimum": 0 }),
-        Kind::Confidence => json!({ "enum": [true, false, "force"] }),
         Kind::Tools => json!({ "type": ["boolean", "string", "object", "array"] }),
         Kind::Parser => json!({ "enum": ["text", "json"] }),
         Kind::Operators => json!({ "anyOf": [
@@ -56,7 +54,6 @@ fn schema_of(kind: Kind) -> Value {
         Kind::Map => json!({ "type": "object" }),
         Kind::Duration => duration(),
         Kind::Whole => json!({ "type": "integer", "minimum": 1 }),
-        Kind::LogVars => json!({ "enum": [true, false, "error"] }),
     }
 }
 

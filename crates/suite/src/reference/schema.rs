@@ -82,7 +82,7 @@ impl Builder {
         if let Some((kind, table)) = written.split_once(", see ") {
             let name = table.trim_matches('`');
             if (self.page, name) == ("configuration", "fixtures") {
-                return Some(map_schema(SECTION_FIELDS, false));
+                return Some(map_schema(&[("configuration fixtures", SECTION_FIELDS)], false));
             }
             let map = self.refer(name);
             return Some(match kind {
@@ -142,7 +142,8 @@ mod tests {
 
     #[test]
     fn every_type_of_the_tables_is_known() {
-        for table in Table::all() {
+        let others = ["fixtures case", "fixtures front matter", "configuration fixtures"];
+        for table in Table::all().filter(|table| !others.contains(&table.section)) {
             let page = table.section.split(' ').next().unwrap_or_default();
             let mut builder = Builder { page, definitions: Map::new() };
             for field in &table.fields {

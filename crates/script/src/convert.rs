@@ -77,7 +77,7 @@ fn to_script_at<'js>(
 fn native<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, native: &Native) -> rquickjs::Result<rquickjs::Function<'js>> {
     let (name, realm, native) = (Rc::from(&*native.name), Rc::clone(realm), native.clone());
     function(ctx, &name, move |ctx, rest| {
-        let arguments = arguments(&ctx, &realm, &native.bound, rest)?;
+        let (arguments, _) = arguments(&ctx, &realm, &native.bound, rest, realm.memory)?;
         let result = (native.function)(&arguments).map_err(|message| Exception::throw_message(&ctx, &message))?;
         to_script(&ctx, &realm, &result)
     })
@@ -87,7 +87,13 @@ fn asks<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, asks: &Asks) -> rquickjs::Result
     let (name, realm, asks) = (Rc::from(&*asks.name), Rc::clone(realm), asks.clone());
     let bound = REQUEST + asks.bound.iter().map(weight).sum::<usize>();
     function(ctx, &name, move |ctx, rest| {
-        let arguments = owed(&ctx, &realm, &asks.bound, bound, rest)?;
+        // The sizes of all requests in the outbox are added up.
+        let room = realm.memory.saturating_sub(realm.owed.get());
+        let Some(room) = room.checked_sub(bound) else {
+            return Err(Exception::throw_range(&ctx, "too many requests wait for an answer"));
+        };
+        let (arguments, left) = arguments(&ctx, &realm, &asks.bound, rest, room)?;
+        realm.owed.set(realm.memory - left);
         realm.ask(&ctx, &asks.name, arguments)
     })
 }
@@ -102,39 +108,21 @@ pub(crate) fn function<'js>(
     rquickjs::Function::new(ctx.clone(), body)?.with_name(name)
 }
 
-/// Converts the arguments of a request. The sizes of all requests in the outbox are added up.
-fn owed<'js>(
-    ctx: &Ctx<'js>,
-    realm: &Rc<Realm>,
-    bound: &[Value],
-    weight: usize,
-    rest: Vec<rquickjs::Value<'js>>,
-) -> rquickjs::Result<Vec<Value>> {
-    let room = realm.memory.saturating_sub(realm.owed.get());
-    let Some(room) = room.checked_sub(weight) else {
-        return Err(Exception::throw_range(ctx, "too many requests wait for an answer"));
-    };
-    let mut reader = Reader::new(ctx, realm, room);
-    let mut arguments = bound.to_vec();
-    for value in rest {
-        arguments.push(reader.read(value)?);
-    }
-    realm.owed.set(realm.memory - reader.room);
-    Ok(arguments)
-}
-
+/// Converts the arguments of a call, which come after `bound`, into at most `room` bytes. Returns the rest of the room
+/// as well.
 fn arguments<'js>(
     ctx: &Ctx<'js>,
     realm: &Rc<Realm>,
     bound: &[Value],
     rest: Vec<rquickjs::Value<'js>>,
-) -> rquickjs::Result<Vec<Value>> {
-    let mut reader = Reader::new(ctx, realm, realm.memory);
+    room: usize,
+) -> rquickjs::Result<(Vec<Value>, usize)> {
+    let mut reader = Reader::new(ctx, realm, room);
     let mut arguments = bound.to_vec();
     for value in rest {
         arguments.push(reader.read(value)?);
     }
-    Ok(arguments)
+    Ok((arguments, reader.room))
 }
 
 /// Converts a value of the engine to a Rust value.

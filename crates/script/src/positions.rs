@@ -4,19 +4,17 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use model::{Span, Spanned};
-use oxc_allocator::Allocator;
 use oxc_ast::ast::{
     Argument, ArrayExpression, ArrayExpressionElement, BindingPattern, CallExpression, Declaration,
     ExportDefaultDeclarationKind, Expression, ImportDeclaration, ModuleExportName, ObjectExpression,
     ObjectPropertyKind, Program, Statement, VariableDeclaration, VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
-use oxc_parser::Parser;
 use oxc_span::GetSpan;
 
 use crate::expression::SyntaxError;
-use crate::syntax::{Mistake, span, with_stack};
-use crate::typescript::{Language, first_error};
+use crate::syntax::{Mistake, span};
+use crate::typescript::{Language, first_error, with_parsed};
 use crate::value::Key;
 
 /// Names of the module that tests import.
@@ -81,9 +79,7 @@ impl Place {
 /// # Errors
 /// Returns an error if the text is not valid.
 pub fn positions(text: &str, language: Language, export: &str) -> Result<Option<Place>, SyntaxError> {
-    let found = with_stack(text, || {
-        let allocator = Allocator::default();
-        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+    let found = with_parsed(text, language, |parsed| {
         first_error(&parsed)?;
         let names = Names::of(&parsed.program);
         Ok(names.exported(&parsed.program, export))
@@ -117,9 +113,7 @@ pub(crate) struct Calls {
 impl Calls {
     /// Returns the calls in `text`, or none if it is not valid.
     pub fn of(text: &str, language: Language) -> Self {
-        let found = with_stack(text, || {
-            let allocator = Allocator::default();
-            let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+        let found = with_parsed(text, language, |parsed| {
             let names = Names { values: HashMap::new(), left: Cell::new(PLACES) };
             let mut search = Search { names, calls: Self::default(), others: HashSet::new() };
             search.calls.has_other_assert = has_own_assert(&parsed.program);

@@ -17,6 +17,10 @@ const LONG: usize = 1 << 20;
 /// Upper limit of the stack size for one level of nesting, in bytes, even in an unoptimised build.
 const STACK_PER_LEVEL: usize = 96 << 10;
 
+/// Words that nest without brackets.
+const NESTING_WORDS: &str = "await typeof void delete new yield else do if for while with async \
+                             in of instanceof as satisfies extends keyof infer unique readonly is asserts";
+
 /// Syntax error in a text, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mistake {
@@ -141,34 +145,7 @@ impl Scan<'_> {
         while self.bytes.get(self.at).is_some_and(|&byte| is_word(byte)) {
             self.at += 1;
         }
-        if matches!(
-            &self.bytes[start..self.at],
-            b"await"
-                | b"typeof"
-                | b"void"
-                | b"delete"
-                | b"new"
-                | b"yield"
-                | b"else"
-                | b"do"
-                | b"if"
-                | b"for"
-                | b"while"
-                | b"with"
-                | b"async"
-                | b"in"
-                | b"of"
-                | b"instanceof"
-                | b"as"
-                | b"satisfies"
-                | b"extends"
-                | b"keyof"
-                | b"infer"
-                | b"unique"
-                | b"readonly"
-                | b"is"
-                | b"asserts"
-        ) {
+        if NESTING_WORDS.split(' ').any(|word| word.as_bytes() == &self.bytes[start..self.at]) {
             self.count();
         }
     }

@@ -46,6 +46,18 @@ impl Language {
     }
 }
 
+/// Parses `text` and returns the result of `read`. Returns an error if the text is nested too deeply.
+pub(crate) fn with_parsed<T: Send>(
+    text: &str,
+    language: Language,
+    read: impl FnOnce(ParserReturn<'_>) -> Result<T, Mistake> + Send,
+) -> Result<T, Mistake> {
+    with_stack(text, || {
+        let allocator = Allocator::default();
+        read(Parser::new(&allocator, text, language.source_type()).parse())
+    })
+}
+
 /// Text without types.
 pub(crate) struct Stripped {
     pub code: String,
@@ -103,9 +115,7 @@ impl<'a> Visit<'a> for Decorators {
 
 /// Returns the first error in `text`, if any.
 pub(crate) fn check(text: &str, language: Language) -> Result<(), Mistake> {
-    with_stack(text, || {
-        let allocator = Allocator::default();
-        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+    with_parsed(text, language, |parsed| {
         first_error(&parsed)?;
         undecorated(&parsed.program)?;
         let semantic =
@@ -120,11 +130,8 @@ pub(crate) fn is_module(text: &str) -> bool {
     if !may_be_module(text) {
         return false;
     }
-    let known = with_stack(text, || {
-        let allocator = Allocator::default();
-        let parsed = Parser::new(&allocator, text, Language::JavaScript.source_type()).parse();
-        Ok(parsed.module_record.has_module_syntax || parsed.panicked)
-    });
+    let known =
+        with_parsed(text, Language::JavaScript, |parsed| Ok(parsed.module_record.has_module_syntax || parsed.panicked));
     known.unwrap_or(true)
 }
 
@@ -145,9 +152,7 @@ fn may_be_module(text: &str) -> bool {
 
 /// Returns the place at which `text` imports `specifier`.
 pub(crate) fn import_span(text: &str, language: Language, specifier: &str) -> Option<model::Span> {
-    let found = with_stack(text, || {
-        let allocator = Allocator::default();
-        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+    let found = with_parsed(text, language, |parsed| {
         let requests = parsed.module_record.requested_modules.get(specifier);
         Ok(requests.and_then(|requests| requests.first()).map(|request| span(request.span)))
     });
@@ -161,9 +166,7 @@ pub(crate) fn import_span(text: &str, language: Language, specifier: &str) -> Op
 
 /// Returns the specifiers that `text` imports, in no particular order. Returns none if it is not valid.
 pub(crate) fn imported(text: &str, language: Language) -> Vec<String> {
-    let found = with_stack(text, || {
-        let allocator = Allocator::default();
-        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+    let found = with_parsed(text, language, |parsed| {
         Ok(parsed.module_record.requested_modules.keys().map(ToString::to_string).collect())
     });
     found.unwrap_or_default()
@@ -171,9 +174,7 @@ pub(crate) fn imported(text: &str, language: Language) -> Vec<String> {
 
 /// Returns the imports of values in `text` with their places. Imports that are only types are left out.
 pub(crate) fn imported_values(text: &str, language: Language) -> Vec<(String, model::Span)> {
-    let found = with_stack(text, || {
-        let allocator = Allocator::default();
-        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+    let found = with_parsed(text, language, |parsed| {
         let requests = parsed.module_record.requested_modules.iter();
         let values = requests.filter_map(|(name, requests)| {
             let request = requests.iter().find(|request| !request.is_type)?;
@@ -188,7 +189,7 @@ pub(crate) fn first_error(parsed: &ParserReturn<'_>) -> Result<(), Mistake> {
     match parsed.diagnostics.errors().next() {
         Some(error) => Err(mistake(error)),
         None if parsed.panicked => {
-            Err(Mistake { message: "this is no valid program".into(), span: model::Span::new(0, 0), help: None })
+            Err(Mistake { message: "this is not a valid program".into(), span: model::Span::new(0, 0), help: None })
         }
         None => Ok(()),
     }
@@ -208,9 +209,7 @@ pub(crate) fn mistake(error: &oxc_diagnostics::OxcDiagnostic) -> Mistake {
 
 /// Returns the place at which `text` imports `name` from a module whose specifier ends in something like `stem`.
 pub(crate) fn imported_name(text: &str, language: Language, name: &str, stem: &str) -> Option<model::Span> {
-    let found = with_stack(text, || {
-        let allocator = Allocator::default();
-        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+    let found = with_parsed(text, language, |parsed| {
         let entries = parsed.module_record.import_entries.iter();
         Ok(entries.filter(|entry| entry.module_request.name.as_str().contains(stem) || stem == "index").find_map(
             |entry| match &entry.import_name {
@@ -225,9 +224,7 @@ pub(crate) fn imported_name(text: &str, language: Language, name: &str, stem: &s
 
 /// Returns the position of the thrown expression in the `throw` statement that contains byte `at`.
 pub(crate) fn throw_around(text: &str, language: Language, at: usize) -> Option<usize> {
-    let found = with_stack(text, || {
-        let allocator = Allocator::default();
-        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+    let found = with_parsed(text, language, |parsed| {
         let mut search = Throws { at: u32::try_from(at).unwrap_or(u32::MAX), found: None };
         search.visit_program(&parsed.program);
         Ok(search.found)
@@ -247,9 +244,7 @@ pub(crate) fn loop_of_function_on(text: &str, language: Language, line: std::ops
 }
 
 fn find_loop(text: &str, language: Language, passed: std::ops::Range<usize>) -> Option<usize> {
-    let found = with_stack(text, || {
-        let allocator = Allocator::default();
-        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+    let found = with_parsed(text, language, |parsed| {
         let [at, begins_before] = [passed.start, passed.end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
         let mut search = Loops { at, begins_before, found: None, is_over: false, is_within_call: false };
         search.visit_program(&parsed.program);

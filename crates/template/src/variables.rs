@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use model::{Node, NodeKind, Source, Spanned};
+use model::{Node, NodeKind, Spanned};
 
 use crate::ambient::{Ambient, Chance};
 use crate::error::TemplateError;
@@ -44,11 +44,6 @@ impl Variables {
     pub fn layer(self, map: &Node) -> Self {
         let NodeKind::Map(entries) = &map.kind else { return self };
         entries.iter().fold(self, |variables, (name, value)| variables.with(&name.value, value.clone()))
-    }
-
-    /// Adds the entries of a JSON object. Problems in them point at the start of `origin`.
-    pub fn layer_json(self, map: &serde_json::Map<String, serde_json::Value>, origin: &Arc<Source>) -> Self {
-        map.iter().fold(self, |variables, (name, value)| variables.with(name, Node::from_json(value, origin)))
     }
 
     /// Sets one variable.

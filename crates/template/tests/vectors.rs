@@ -96,10 +96,7 @@ fn outcome(fixture: &Value, output: &Value, answer: &Value, options: &Value) -> 
 }
 
 fn layered(variables: Variables, map: &Value, origin: &Arc<Source>) -> Variables {
-    match map {
-        Value::Object(map) => variables.layer_json(map, origin),
-        _ => variables,
-    }
+    variables.layer(&Node::from_json(map, origin))
 }
 
 /// Returns the layers of an executor's variables.

@@ -22,62 +22,31 @@ const SHIMS: [(&str, &str); 11] = [
 const COMPARE: &str = "compare";
 
 /// Node.js modules that are not available, and the reasons.
-const WITHOUT: [(&[&str], &str); 4] = [
+const WITHOUT: [(&str, &str); 4] = [
     (
-        &[
-            "fs",
-            "fs/promises",
-            "os",
-            "tty",
-            "readline",
-            "readline/promises",
-            "sqlite",
-            "trace_events",
-            "inspector",
-            "v8",
-        ],
+        "fs fs/promises os tty readline readline/promises sqlite trace_events inspector v8",
         "scripts have no access to the machine",
     ),
+    ("child_process cluster worker_threads repl vm wasi test", "scripts cannot start programs or threads"),
+    ("http http2 https net dgram dns dns/promises tls", "scripts have no access to the network"),
     (
-        &["child_process", "cluster", "worker_threads", "repl", "vm", "wasi", "test"],
-        "scripts cannot start programs or threads",
-    ),
-    (
-        &["http", "http2", "https", "net", "dgram", "dns", "dns/promises", "tls"],
-        "scripts have no access to the network",
-    ),
-    (
-        &[
-            "async_hooks",
-            "console",
-            "constants",
-            "diagnostics_channel",
-            "domain",
-            "events",
-            "module",
-            "perf_hooks",
-            "punycode",
-            "querystring",
-            "stream",
-            "stream/promises",
-            "stream/web",
-            "string_decoder",
-            "sys",
-            "timers",
-            "util/types",
-            "zlib",
-        ],
-        "it belongs to Node.js, and scripts run without",
+        "async_hooks console constants diagnostics_channel domain events module perf_hooks punycode querystring stream \
+         stream/promises stream/web string_decoder sys timers util/types zlib",
+        "it belongs to Node.js, and scripts run without it",
     ),
 ];
+
+/// Returns the reason why the Node.js module `name` is not available, if it is known.
+fn reason(name: &str) -> Option<&'static str> {
+    WITHOUT.iter().find(|(names, _)| names.split(' ').any(|known| known == name)).map(|(_, because)| *because)
+}
 
 /// Returns the name of the Node.js module that `specifier` refers to, if any.
 pub(crate) fn of_node(specifier: &str) -> Option<&str> {
     if let Some(name) = specifier.strip_prefix("node:") {
         return Some(name);
     }
-    let known = SHIMS.iter().any(|(name, _)| *name == specifier && *name != COMPARE)
-        || WITHOUT.iter().any(|(names, _)| names.contains(&specifier));
+    let known = SHIMS.iter().any(|(name, _)| *name == specifier && *name != COMPARE) || reason(specifier).is_some();
     known.then_some(specifier)
 }
 
@@ -94,7 +63,6 @@ pub(crate) fn source(name: &str) -> Option<&'static str> {
 
 /// Returns the error for a Node.js module that is not available.
 pub(crate) fn unavailable(name: &str, specifier: &str) -> Unresolved {
-    let because =
-        WITHOUT.iter().find(|(names, _)| names.contains(&name)).map_or("scripts run without Node.js", |(_, b)| b);
+    let because = reason(name).unwrap_or("scripts run without Node.js");
     Unresolved { what: format!("{specifier} is not available here: {because}"), help: None }
 }

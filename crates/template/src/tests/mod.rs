@@ -6,14 +6,13 @@ mod messages;
 mod rendering;
 mod resolving;
 
-use model::Source;
+use model::{Node, Source};
 use serde_json::Value;
 
 use crate::{Template, TemplateError, Variables};
 
 fn variables(values: Value) -> Variables {
-    let Value::Object(values) = values else { panic!("{values} is no object") };
-    Variables::new().layer_json(&values, &Source::new("variables", ""))
+    Variables::new().layer(&Node::from_json(&values, &Source::new("variables", "")))
 }
 
 /// Renders `text`. A text that is not a template is returned unchanged.

@@ -119,7 +119,7 @@ impl ScriptError {
     pub fn help(&self) -> Option<&str> {
         match self {
             Self::Syntax { help, .. } | Self::Missing { help, .. } => help.as_deref(),
-            Self::NeverSettled => Some("somewhere a promise is awaited whose `resolve` is never called"),
+            Self::NeverSettled => Some("a promise is awaited whose `resolve` is never called"),
             _ => None,
         }
     }

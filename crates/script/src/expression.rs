@@ -241,9 +241,9 @@ fn read_body(text: &str) -> Result<Reading, Mistake> {
             reading.form = Form::Function(range.start()..range.end());
             Ok(reading)
         }
-        (None, _) => Err(Mistake { message: "there is no expression here".into(), ..no_value(text) }),
+        (None, _) => Err(Mistake { message: "the expression is empty".into(), ..no_value(text) }),
         (Some(_), _) => Err(Mistake {
-            message: "several statements have no value".into(),
+            message: "several statements do not have a value".into(),
             help: Some("`return` the value".into()),
             span: last_span(&parsed.program),
         }),

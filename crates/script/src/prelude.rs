@@ -198,7 +198,7 @@ impl Runtime {
         let imported = typescript::imported_values(&source.text, language).into_iter();
         let missing = imported.filter_map(|(specifier, span)| {
             let missing = lookup::name(&self.realm, directory, &specifier, Asked::Import).err()?;
-            let message = format!("`{specifier}` is imported and cannot be found; nothing uses it");
+            let message = format!("`{specifier}` is imported but cannot be found; it is not used");
             let problem = Diagnostic::warning(message).at(source.excerpt(span));
             Some(missing.help.into_iter().fold(problem, Diagnostic::help))
         });

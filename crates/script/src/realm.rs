@@ -153,7 +153,7 @@ impl Realm {
         match known {
             Some((_, function)) => function.restore(ctx),
             None if *runtime == self.id => {
-                Err(Exception::throw_type(ctx, &format!("`{name}` came from a call that is over")))
+                Err(Exception::throw_type(ctx, &format!("`{name}` came from a call that has ended")))
             }
             None => Err(Exception::throw_type(ctx, &format!("`{name}` is a function of another runtime"))),
         }

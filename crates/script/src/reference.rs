@@ -41,8 +41,8 @@ impl Reference {
         let rest = trimmed.strip_prefix("js://").unwrap_or(trimmed);
         if let Some((protocol, _)) = rest.split_once("://") {
             return Err(wrong(
-                format!("`{protocol}://` is not understood"),
-                "a reference leads to JavaScript or TypeScript: `./file.js#name` or `js://./file.js#name`",
+                format!("`{protocol}://` is not supported"),
+                "a reference is a file of JavaScript or TypeScript: `./file.js#name` or `js://./file.js#name`",
             ));
         }
         // A package's own imports begin with `#`.
@@ -173,7 +173,7 @@ fn no_export(reference: &Reference, name: &str, exports: &[String]) -> ScriptErr
     let wanted = reference.export().unwrap_or(name);
     let what = match reference.export() {
         Some(export) => format!("`{}` has no export `{export}`", reference.specifier()),
-        None => format!("`{}` has no default export and none called `{wanted}`", reference.specifier()),
+        None => format!("`{}` has no default export and no export `{wanted}`", reference.specifier()),
     };
     let help = match model::nearest(wanted, exports.iter().map(String::as_str)) {
         Some(near) => Some(format!("did you mean `{}#{near}`?", reference.specifier())),

@@ -102,7 +102,7 @@ impl Regex {
             return Ok(self);
         }
         if self.source.len() > LONGEST {
-            let because = format!("it has {} bytes, and {LONGEST} are the most", self.source.len());
+            let because = format!("it has {} bytes; the limit is {LONGEST}", self.source.len());
             return Err(RegexError::Invalid { pattern: self.pattern.to_string(), because, help: None });
         }
         let compiled = with_pool(|pool| {
@@ -131,7 +131,7 @@ impl Regex {
         if let Some((at, flag)) =
             flags.char_indices().find(|(at, flag)| !"dgimsuvy".contains(*flag) || flags[..*at].contains(*flag))
         {
-            let because = if flags[..at].contains(flag) { "is given twice" } else { "is no flag" };
+            let because = if flags[..at].contains(flag) { "is given twice" } else { "is not a flag" };
             return Err(invalid(format!("`{flag}` {because}")));
         }
         let kept: String = flags.chars().filter(|flag| !matches!(flag, 'd' | 'g' | 'y')).collect();
@@ -257,9 +257,9 @@ fn leading_flags(pattern: &str) -> Result<(&str, &str), (String, String)> {
             let help = if flag == 'x' {
                 "ECMAScript has no extended mode; write the pattern without spaces and comments".to_owned()
             } else {
-                "a pattern may begin with `i`, `m`, `s`, `u` or `v`".to_owned()
+                "a pattern can begin with `i`, `m`, `s`, `u` or `v`".to_owned()
             };
-            return Err((format!("`{flag}` is no flag that a pattern may begin with"), help));
+            return Err((format!("`{flag}` is not a flag that a pattern can begin with"), help));
         }
         if flags[..at].contains(flag) {
             return Err((format!("the flag `{flag}` is given twice"), "write it once".into()));
@@ -285,7 +285,7 @@ fn mistake(source: &str, because: &str) -> Option<String> {
             because.contains("repeat") && (source.contains("*+") || source.contains("++")),
             "ECMAScript has no possessive quantifiers",
         ),
-        (flag_group(), "flags stand at the very beginning, all in one group, or around a part: `(?i:…)`"),
+        (flag_group(), "write flags at the beginning, all in one group, or around a part: `(?i:…)`"),
     ];
     known.iter().find(|(applies, _)| *applies).map(|(_, help)| (*help).to_owned())
 }
@@ -400,7 +400,7 @@ thread_local! {
 fn with_pool<T>(work: impl FnOnce(&mut Pool) -> Result<T, EngineError>) -> Result<T, EngineError> {
     let done = POOL.try_with(|slot| {
         let Ok(mut slot) = slot.try_borrow_mut() else {
-            return Err(EngineError::Failed("it is already at work on this thread".into()));
+            return Err(EngineError::Failed("it is already running on this thread".into()));
         };
         let pool = match &mut *slot {
             Some(pool) => pool,
@@ -423,7 +423,7 @@ mod tests {
         let began = std::time::Instant::now();
         let error = super::Regex::parse(&long).unwrap_err();
         assert!(began.elapsed() < std::time::Duration::from_secs(5));
-        assert_eq!(error.to_string(), "invalid regular expression: it has 1048577 bytes, and 32768 are the most");
+        assert_eq!(error.to_string(), "invalid regular expression: it has 1048577 bytes; the limit is 32768");
         assert!(super::Regex::literal(&long, "i").is_err());
         assert!(super::Regex::parse(&"a|b.".repeat(1 << 13)).is_ok(), "32768 bytes");
     }
@@ -479,11 +479,11 @@ mod tests {
     #[test]
     fn what_is_not_valid_is_refused_with_a_way_out() {
         for (pattern, words, way_out) in [
-            ("(?x)a b", "`x` is no flag", "extended mode"),
+            ("(?x)a b", "`x` is not a flag", "extended mode"),
             ("(?-i)x", "cannot be switched off", "around a part"),
             ("(?i-s)x", "cannot be switched off", "around a part"),
             ("(?ii)x", "given twice", "once"),
-            ("(?g)x", "`g` is no flag", "`i`, `m`, `s`, `u` or `v`"),
+            ("(?g)x", "`g` is not a flag", "`i`, `m`, `s`, `u` or `v`"),
             ("a(?i)b", "", "(?i:…)"),
             ("(?P<n>a)", "", "(?<name>…)"),
             ("a++", "", "possessive"),

@@ -97,8 +97,9 @@ fn variables<'js>(ctx: &Ctx<'js>, realm: &Realm) -> rquickjs::Result<(Object<'js
 fn random<'js>(ctx: &Ctx<'js>, given: &[Value<'js>]) -> rquickjs::Result<Value<'js>> {
     let length = given.first().and_then(Value::as_int).and_then(|length| usize::try_from(length).ok());
     let mut bytes = vec![0; length.unwrap_or_default()];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Exception::throw_message(ctx, &format!("the system gives no random numbers: {error}")))?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Exception::throw_message(ctx, &format!("the system did not provide random numbers: {error}"))
+    })?;
     ArrayBuffer::new(ctx.clone(), bytes).map(ArrayBuffer::into_value)
 }
 

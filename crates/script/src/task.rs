@@ -37,7 +37,7 @@ impl Runtime {
     pub fn step(&mut self, task: &Task) -> Result<Progress, ScriptError> {
         let underway = if task.runtime == self.realm.id { self.tasks.remove(&task.id) } else { None };
         let Some(Underway { begun, mut meter }) = underway else {
-            return Err(ScriptError::Failed("this task is over, or another runtime's".into()));
+            return Err(ScriptError::Failed("this task has ended, or belongs to another runtime".into()));
         };
         let promise = match begun {
             Begun::Done(value) => return self.drain(&mut meter, None).map(|()| Progress::Done(value)),

@@ -97,7 +97,7 @@ fn said<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, thrown: rquickjs::Value<'js>) ->
         Ok(value) => value.to_json().to_string(),
         Err(_) => {
             ctx.catch();
-            "something that is no error".into()
+            "a value that is not an error".into()
         }
     }
 }
@@ -112,9 +112,9 @@ fn plainer(name: &str, message: String) -> String {
             "scripts have no access to the network; a `custom` agent has it for the hosts in its `network: [HOST]`"
         }
         "WebSocket" | "XMLHttpRequest" | "EventSource" => "scripts have no access to the network",
-        "Deno" | "Bun" => "scripts run in no such runtime",
+        "Deno" | "Bun" => "scripts do not run in this runtime",
         "Worker" | "SharedWorker" => "a script has one thread",
-        "document" | "window" | "localStorage" | "sessionStorage" | "navigator" => "scripts run in no browser",
+        "document" | "window" | "localStorage" | "sessionStorage" | "navigator" => "scripts do not run in a browser",
         "require" | "module" | "__dirname" | "__filename" => "this file is an ECMAScript module, use `import`",
         "setImmediate" | "clearImmediate" | "global" => "it belongs to Node.js",
         "Intl" => "the engine has no data about languages; `toFixed` and `toISOString` do not depend on any",

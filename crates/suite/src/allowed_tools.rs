@@ -67,7 +67,7 @@ pub fn merged(tokens: &[String]) -> Vec<AllowedTool> {
 /// Returns the reason why `token` is not a tool, if it is not.
 pub fn fault(token: &str) -> Option<&'static str> {
     if token.starts_with('(') {
-        Some("has scopes but no tool before them")
+        Some("has scopes without a tool before them")
     } else if token.contains('(') && !token.ends_with(')') {
         Some("opens a parenthesis that is never closed")
     } else if !token.contains('(') && token.contains(')') {

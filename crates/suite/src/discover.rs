@@ -100,7 +100,7 @@ fn nothing_there(request: &Request) -> Diagnostic {
 fn of_chosen_skill(written: &str, request: &Request, problems: &mut Problems) -> Option<Candidate> {
     let Some(skill) = chosen_skill(request) else {
         let directory = path::resolve(&request.cwd, written);
-        let problem = Diagnostic::error(format!("`{written}` is no skill: it has no {SKILL_FILE}"));
+        let problem = Diagnostic::error(format!("`{written}` is not a skill: it has no {SKILL_FILE}"));
         let known = skill_names(&request.skills_dir);
         let near = nearest(written, known.iter().map(String::as_str)).map(str::to_owned);
         let misnamed = misnamed(&directory).map(|name| format!("is `{name}` meant to be `{SKILL_FILE}`?"));
@@ -284,7 +284,8 @@ fn tests_without_skill(directory: &Path, cwd: &Path) -> Diagnostic {
     let problem = Diagnostic::error(format!("`{}` has tests but no {SKILL_FILE}", path::shown(directory, cwd)));
     match misnamed(directory) {
         Some(name) => problem.help(format!("is `{name}` meant to be `{SKILL_FILE}`?")),
-        None => problem.help(format!("tests of no skill belong into the project's folder `{SCENARIOS_FOLDER}`")),
+        None => problem
+            .help(format!("tests that do not belong to a skill go into the project's folder `{SCENARIOS_FOLDER}`")),
     }
 }
 

@@ -122,7 +122,7 @@ fn branch(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
         || name.ends_with(".lock");
     if refused {
         if let Some(node) = fields.get("git_branch") {
-            problems.push(node.error(format!("`{name}` is no name for a git branch")));
+            problems.push(node.error(format!("`{name}` is not a valid name of a git branch")));
         }
         return None;
     }
@@ -139,7 +139,7 @@ fn copy_tree(node: &Node, base: &Path, problems: &mut Problems) -> Option<CopyTr
             Err(error) => format!("cannot find the directory `{written}`: {error}"),
         };
         if let Some(place) = fields.get("from") {
-            problems.push(place.error(fault).help("`from` starts at the directory of this file"));
+            problems.push(place.error(fault).help("`from` is relative to the directory of this file"));
         }
         None
     });
@@ -175,7 +175,7 @@ fn file(node: &Node, base: &Path, problems: &mut Problems) -> Option<FixtureFile
             problems.push(
                 place
                     .error(format!("cannot read `{written}`: {error}"))
-                    .help("`content_from` starts at the directory of this file"),
+                    .help("`content_from` is relative to the directory of this file"),
             );
         }
         read.ok()
@@ -215,7 +215,7 @@ fn sandbox_path(fields: &mut Fields<'_>, key: &'static str, written: &str, probl
                 problems.push(
                     place
                         .error(format!("`{key}` {fault}: `{written}`"))
-                        .help("fixtures stay inside the sandbox; write a path relative to its root"),
+                        .help("write a path relative to the root of the sandbox"),
                 );
             }
             None
@@ -229,7 +229,7 @@ fn env(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, String)
     let mut env = Vec::with_capacity(written.len());
     for (name, value) in written {
         let fault = if name.is_empty() || name.contains(['=', '\0']) {
-            Some("is no name for a variable")
+            Some("is not a valid name of a variable")
         } else if value.value.contains('\0') {
             Some("has a NUL byte in its value")
         } else {

@@ -117,7 +117,7 @@ impl Library {
         problems: &mut Problems,
     ) -> Option<Arc<Skill>> {
         if path::inside_sandbox(name).as_deref() != Ok(name) || name.contains('/') || name == "." {
-            problems.push(node.error(format!("`{name}` is no name for a skill")));
+            problems.push(node.error(format!("`{name}` is not a valid name of a skill")));
             return None;
         }
         let directories = shelves.iter().map(|shelf| shelf.join(name));
@@ -139,7 +139,7 @@ impl Library {
     /// `file`. Returns `None` if it is missing or broken, which is reported.
     pub fn sub_agent(&self, name: &str, file: &Path, node: &Node, problems: &mut Problems) -> Option<Arc<Skill>> {
         if path::inside_sandbox(name).as_deref() != Ok(name) || name.contains('/') || name == "." {
-            problems.push(node.error(format!("`{name}` is no name for a sub-agent")));
+            problems.push(node.error(format!("`{name}` is not a valid name of a sub-agent")));
             return None;
         }
         let shelves = self.folders_above(file, SUB_AGENTS_FOLDER);

@@ -66,7 +66,7 @@ pub fn load(request: &Request) -> Loaded {
     let is_chosen = request.skill.is_some() && diagnostics.iter().all(|problem| !problem.is_error());
     if is_chosen && !suites.are_about(library.chosen_skill()) {
         let named = request.skill.as_deref().unwrap_or_default();
-        let message = format!("`{named}` is chosen as the skill to test, and no suite that is named is about it");
+        let message = format!("`{named}` is chosen as the skill to test, but none of the named suites is about it");
         diagnostics.push(Diagnostic::error(message).help("name a suite of it, such as `evals/evals.json`"));
     }
     let read: HashSet<&Path> = candidates.iter().map(|candidate| candidate.path.as_path()).collect();
@@ -205,7 +205,7 @@ fn not_read(mut problem: Diagnostic, standing: Standing) -> Option<Diagnostic> {
         Standing::Suite => Some(problem),
         Standing::Searched => {
             problem.severity = Severity::Warning;
-            Some(problem.help("whether it is meant to be a suite cannot be told; a name that starts with `_` hides it"))
+            Some(problem.help("it may be a suite or not; files whose names start with `_` are skipped"))
         }
         Standing::Deeper => None,
     }

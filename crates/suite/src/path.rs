@@ -32,7 +32,7 @@ pub fn resolve(base: &Path, written: impl AsRef<Path>) -> PathBuf {
 /// not such a path.
 pub fn inside_sandbox(written: &str) -> Result<String, &'static str> {
     if written.contains('\0') {
-        return Err("holds a NUL byte");
+        return Err("contains a NUL byte");
     }
     if written.starts_with('/') {
         return Err("is absolute");
@@ -41,7 +41,7 @@ pub fn inside_sandbox(written: &str) -> Result<String, &'static str> {
     for part in written.split('/') {
         match part {
             "" | "." => {}
-            ".." => return Err("leaves the sandbox by `..`"),
+            ".." => return Err("leaves the sandbox with `..`"),
             part => parts.push(part),
         }
     }

@@ -61,7 +61,7 @@ pub(crate) fn picked<T>(
     let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
     let step = step.unwrap_or(1);
     if step == 0 {
-        return Err(Failure::new("a part cannot be taken in steps of 0"));
+        return Err(Failure::new("the step cannot be 0"));
     }
     let (lowest, highest) = if step > 0 { (0, length) } else { (-1, length - 1) };
     let bound = |given: Option<i64>, default: i64| match given {

@@ -19,7 +19,7 @@ pub(crate) fn parse(text: &str, segments: &[Segment]) -> Result<Vec<Part>, Templ
     let parts = blocks.until(&[])?;
     match blocks.next_statement() {
         Some((inside, word)) => {
-            Err(TemplateError::new(inside.range.clone(), format!("`{word}` has nothing before it that it belongs to")))
+            Err(TemplateError::new(inside.range.clone(), format!("`{word}` does not belong to a statement before it")))
         }
         None => Ok(parts),
     }
@@ -159,7 +159,7 @@ impl<'a> Blocks<'a> {
                 self.head(inside).finish()
             }
             Some((inside, word)) => {
-                Err(TemplateError::new(inside.range.clone(), format!("`{end}` should stand where `{word}` is")))
+                Err(TemplateError::new(inside.range.clone(), format!("expected `{end}` instead of `{word}`")))
             }
             None => {
                 let written = &self.text[opening.range.clone()];

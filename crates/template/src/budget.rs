@@ -19,8 +19,8 @@ impl Budget {
     pub(crate) fn spend(&self, steps: usize) -> Result<(), Failure> {
         self.taken.set(self.taken.get().saturating_add(steps));
         if self.taken.get() > limit::STEPS {
-            let help = format!("it may take {} steps", limit::STEPS);
-            return Err(Failure::new("the template does too much work").help(help));
+            let help = format!("the limit is {} steps", limit::STEPS);
+            return Err(Failure::new("the template takes too many steps").help(help));
         }
         Ok(())
     }

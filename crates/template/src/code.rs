@@ -22,8 +22,8 @@ pub fn warn_of_code(node: &Node, code: &str, problems: &mut Problems) {
 fn warn(node: &Node, code: &str, inside: &str, problems: &mut Problems) {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
     let name = if !inside.is_empty() && inside.chars().all(is_name) { inside } else { "name" };
-    let message = format!("`{code}` is code, and so becomes whatever a template puts into it");
-    problems.push(node.warning(message).help(format!("an expression reads variables by itself: `data.{name}`")));
+    let message = format!("a template in `{code}` becomes part of the code");
+    problems.push(node.warning(message).help(format!("expressions can read variables: `data.{name}`")));
 }
 
 /// Returns the content of the first placeholder in `text`, if there is one.
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn a_template_in_code_is_told_with_the_name_it_could_be_read_by() {
-        let reads = |name: &str| vec![format!("an expression reads variables by itself: `data.{name}`")];
+        let reads = |name: &str| vec![format!("expressions can read variables: `data.{name}`")];
         assert_eq!(told(&json!({"$expr": "actual === '{{ city }}'"})), reads("city"));
         assert_eq!(told(&json!([{"a": {"$expr": "actual > {{- user.age -}}"}}])), reads("user.age"));
         assert_eq!(told(&json!({"$expr": "{{ names | join }}"})), reads("name"));

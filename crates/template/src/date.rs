@@ -59,7 +59,7 @@ pub(crate) fn read(value: &Value, clock: &Ambient) -> Result<DateTime, Failure> 
     };
     found.ok_or_else(|| {
         let written = value.to_text().unwrap_or_default();
-        Failure::new(format!("`{written}` is no date")).help("write it as `2024-05-01` or `2024-05-01T10:20:30Z`")
+        Failure::new(format!("`{written}` is not a date")).help("write it as `2024-05-01` or `2024-05-01T10:20:30Z`")
     })
 }
 

@@ -134,7 +134,7 @@ fn select(call: &Call<'_>) -> Result<Value, Failure> {
         },
         other => return Err(Failure::new(format!("`select` works on a list, a map or text, not on {}", other.kind()))),
     };
-    found.ok_or_else(|| Failure::missing("`select` finds nothing there"))
+    found.ok_or_else(|| Failure::missing("`select` did not find an item"))
 }
 
 fn by_chance(call: &Call<'_>, count: usize) -> Option<usize> {
@@ -158,7 +158,7 @@ fn range(call: &Call<'_>) -> Result<Value, Failure> {
     let (start, stop) = call.whole_argument(1)?.map_or((0, first), |stop| (first, stop));
     let step = call.whole_argument(2)?.unwrap_or(1);
     if step == 0 {
-        return Err(Failure::new("`range` cannot go on in steps of 0"));
+        return Err(Failure::new("the step of `range` cannot be 0"));
     }
     let mut numbers = Vec::new();
     let mut next = start;

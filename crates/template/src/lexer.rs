@@ -168,7 +168,7 @@ impl Lexer<'_> {
     fn unexpected(&self, first: char) -> TemplateError {
         let error = TemplateError::new(
             self.at..self.at + first.len_utf8(),
-            format!("`{first}` has no meaning in a template expression"),
+            format!("`{first}` is not allowed in a template expression"),
         );
         match first {
             '&' => error.help("write `and`"),

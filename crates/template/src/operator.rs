@@ -20,7 +20,7 @@ pub(crate) fn apply(operator: Operator, left: &Value, right: &Value, budget: &Bu
     if matches!(left, Value::Null) && !matches!(operator, Operator::In | Operator::NotIn)
         || matches!(right, Value::Null)
     {
-        return Err(Failure::new(format!("`{}` cannot be used with nothing (null)", operator.symbol())));
+        return Err(Failure::new(format!("`{}` cannot be used with null", operator.symbol())));
     }
     let result = match operator {
         Operator::In => member(left, right, budget)?.map(Value::Bool),
@@ -35,7 +35,7 @@ pub(crate) fn apply(operator: Operator, left: &Value, right: &Value, budget: &Bu
 }
 
 fn unsupported(operator: Operator, left: &Value, right: &Value) -> Failure {
-    Failure::new(format!("`{}` has no meaning between {} and {}", operator.symbol(), left.kind(), right.kind()))
+    Failure::new(format!("`{}` cannot be used with {} and {}", operator.symbol(), left.kind(), right.kind()))
 }
 
 fn calculate(operator: Operator, left: &Value, right: &Value) -> Option<Value> {

@@ -390,10 +390,10 @@ impl<'a> Parser<'a> {
             return TemplateError::new(self.here(), format!("{wanted} is missing"));
         };
         let found = &self.text[token.range.clone()];
-        let error = TemplateError::new(token.range.clone(), format!("{wanted} should stand where `{found}` is"));
+        let error = TemplateError::new(token.range.clone(), format!("expected {wanted} instead of `{found}`"));
         match (found, &token.word) {
             ("{", _) => error.help("to write `{{` itself, write `{{ '{{' }}`"),
-            (_, Word::Symbol("|")) => error.help("alternatives are joined with `or`"),
+            (_, Word::Symbol("|")) => error.help("write `or` for alternatives"),
             (_, Word::Symbol("=")) => error.help("values are compared with `==`"),
             (_, Word::Name(name)) if RESERVED.contains(&name.as_str()) => {
                 error.help(format!("`{name}` is a word of the template language"))

@@ -40,8 +40,8 @@ const ESCAPE: usize = 64;
 pub(crate) fn push_escaped(source: &mut String, text: &str) -> Result<(), Failure> {
     let Some(first) = text.chars().next() else { return Ok(()) };
     if ends_with_backslash(source) {
-        return Err(Failure::new("a backslash stands right before a value that is escaped already")
-            .help("leave the backslash out; to match one, write two"));
+        return Err(Failure::new("a backslash before a value that is already escaped")
+            .help("remove the backslash; to match one, write two"));
     }
     let mut escaped = String::with_capacity(text.len());
     let rest = if first.is_ascii_alphanumeric() && ends_in_escape(source) {

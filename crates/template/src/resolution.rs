@@ -101,7 +101,7 @@ impl<'v> Resolution<'v> {
     ) -> Result<T, TemplateError> {
         let depth = self.depth.get() + 1;
         if depth > limit::DEPTH {
-            return Err(TemplateError::passing(range.clone(), "this goes too deep")
+            return Err(TemplateError::passing(range.clone(), "nested too deeply")
                 .help("a macro that calls itself needs an end, and variables that use variables have a limit"));
         }
         self.depth.set(depth);
@@ -330,7 +330,7 @@ impl<'v> Resolution<'v> {
                 [one, _] => format!("`{one}` refers to itself"),
                 _ => format!("variables refer to each other in a circle: {}", circle.join(" → ")),
             };
-            return Err(TemplateError::new(0..0, message).help("give one of them a value of its own"));
+            return Err(TemplateError::new(0..0, message).help("give one of them a value that does not use the others"));
         }
         trail.push((address, name));
         Ok(())
@@ -395,8 +395,8 @@ impl<'v> Resolution<'v> {
             self.variables.exhaust();
         }
         if self.variables.exhausted() {
-            return Err(TemplateError::passing(0..0, "the values become too large")
-                .help("a value that is put into another many times, level by level, grows without end"));
+            return Err(TemplateError::passing(0..0, "the values are too large")
+                .help("a value that is inserted into others many times grows quickly"));
         }
         Ok(())
     }

@@ -103,8 +103,8 @@ impl Splitter<'_> {
             Ok(Some(tag)) if !tag.tokens.is_empty() => Ok(self.tag(open, trims, close == "%}", tag)),
             Ok(Some(tag)) => Ok(self.literal(open, tag.end)),
             Ok(None) => {
-                Err(TemplateError::new(open..open + 2, format!("nothing closes this `{}`", &self.text[open..open + 2]))
-                    .help("a quote or bracket inside it is left open"))
+                Err(TemplateError::new(open..open + 2, format!("this `{}` is not closed", &self.text[open..open + 2]))
+                    .help("a quote or bracket inside it is not closed"))
             }
             Err(error) => Err(error),
         }

@@ -155,7 +155,7 @@ impl Value {
             Self::Text(text) => push(out, text),
             Self::List(list) => join(&list.items, ",", out),
             Self::Map(_) | Self::Namespace(_) => self.print_json(&Style::COMPACT, 0, out),
-            Self::Function(_) => Err(Failure::new("a function has no text").help("call it, with `()`")),
+            Self::Function(_) => Err(Failure::new("a function cannot be converted to text").help("call it, with `()`")),
         }
     }
 
@@ -297,7 +297,7 @@ pub(crate) fn push(out: &mut String, text: &str) -> Result<(), Failure> {
 /// Returns an error if a text must not be that long.
 pub(crate) fn within(length: usize) -> Result<(), Failure> {
     if length > limit::TEXT {
-        return Err(Failure::new(format!("the text becomes longer than {} MiB", limit::TEXT >> 20)));
+        return Err(Failure::new(format!("the text is longer than {} MiB", limit::TEXT >> 20)));
     }
     Ok(())
 }

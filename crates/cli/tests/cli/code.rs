@@ -273,7 +273,7 @@ export default scenario('checks nothing', async ({ agent }) => { await agent.sen
         text: "export const answer = 42; import 'trialrun';
 ",
         comes_to: &[("empty.test.ts", "broken")],
-        told: &["exports no scenario"],
+        told: &["does not export a scenario"],
     },
 ];
 

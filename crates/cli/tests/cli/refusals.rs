@@ -17,7 +17,7 @@ type Refusal = (&'static str, &'static [(u64, &'static str)]);
 /// Files that ai-tester rejects too.
 const INVALID: &[Refusal] = &[
     ("05-empty-scenario.yaml", &[(1, "`scenario` must not be empty")]),
-    ("06-no-prompt-source.yaml", &[(1, "puts nothing to the test")]),
+    ("06-no-prompt-source.yaml", &[(1, "does not say what it tests")]),
     ("10-max-turns-zero.yaml", &[(3, "a whole number of at least 1, not 0")]),
     ("11-max-turns-float.yaml", &[(3, "a whole number of at least 1, not 1.5")]),
     ("12-token-budget-negative.yaml", &[(3, "must be greater than 0, not -1")]),
@@ -56,7 +56,7 @@ const ACCEPTED: &[Refusal] = &[
         &[(4, "invalid regular expression"), (5, "two assertions have the id `a`"), (5, "invalid regular expression")],
     ),
     ("04-missing-system-prompt-file.yaml", &[(2, "`./nope.md`: cannot read the file")]),
-    ("05-fixture-path-escape-not-checked.yaml", &[(3, "leaves the sandbox by `..`")]),
+    ("05-fixture-path-escape-not-checked.yaml", &[(3, "leaves the sandbox with `..`")]),
     ("06-both-token-budget-spellings.yaml", &[(4, "the token budget is given twice")]),
 ];
 
@@ -215,7 +215,7 @@ fn a_module_that_gives_no_fixtures_is_refused_at_its_line() {
             "1:30 error: node:fs is not available here",
         ),
         ("const from = (x: any) => x.b.c;\nexport default [from({})];\n", "1:26 error: TypeError: "),
-        ("export const cases = [{ output: 1 }];\n", "1:1 error: the module exports no fixtures"),
+        ("export const cases = [{ output: 1 }];\n", "1:1 error: the module does not export fixtures"),
         ("import { a } from \"./absent.ts\";\nexport default [a];\n", "1:19 error: cannot find `./absent.ts`"),
         (
             "import { absent } from \"./good.js\";\nexport default [absent];\n",

@@ -225,7 +225,7 @@ fn doubt_scores(reading: &mut Reading<'_>, rules: &Rules, scoring: Option<&Node>
     if rules.pass_score < 0.0 {
         reading.problems.push(node.error("`passScore` must be at least 0"));
     } else if rules.pass_score > max_score && max_score > 0.0 {
-        let message = format!("`passScore` is {}, and nothing scores more than {max_score}", rules.pass_score);
+        let message = format!("`passScore` is {}, but the maximum score is {max_score}", rules.pass_score);
         reading.problems.push(node.error(message));
     } else if scoring.is_none_or(|node| matches!(node.kind, NodeKind::Bool(false))) {
         let problem = node.warning("`passScore` has no effect without `scoring`");

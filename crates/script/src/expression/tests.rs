@@ -47,7 +47,7 @@ fn what_is_not_valid_says_where_and_what_to_do() {
         }
     }
     let error = refusal("const x = 1; x > 0");
-    assert_eq!((error.message.as_str(), error.range), ("several statements have no value", 13..18));
+    assert_eq!((error.message.as_str(), error.range), ("several statements do not have a value", 13..18));
     assert!(error.help.unwrap().contains("return"));
 }
 

@@ -115,7 +115,7 @@ fn required<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Res
         }
         None => {
             let message =
-                format!("`{}` waits for something while it loads, so it cannot be required", realm.shown(path));
+                format!("`{}` uses top-level `await`, so it cannot be loaded with `require`", realm.shown(path));
             Err(Exception::throw_message(ctx, &message))
         }
     }

@@ -34,7 +34,7 @@ fn why(realm: &Realm, name: &str, text: &Text) -> Option<ScriptError> {
     let path = std::path::Path::new(name);
     if !realm.is_own(path) {
         // The file may not be meant as a module, so its content must not be shown.
-        let message = format!("`{}` is no valid JSON: {message}", realm.shown(path));
+        let message = format!("`{}` is not valid JSON: {message}", realm.shown(path));
         return Some(ScriptError::Syntax { message, place: None, help: None });
     }
     let start = offset(&text.original, Position { line, column });

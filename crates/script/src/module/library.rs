@@ -164,12 +164,12 @@ impl Library {
 fn contents(path: &Path) -> Result<String, String> {
     let shown = path.display();
     if path.extension().is_none() {
-        return Err(format!("`{shown}` is no module: its name has no ending such as `.js`"));
+        return Err(format!("`{shown}` is not a module: its name has no extension such as `.js`"));
     }
     let cannot = |error: std::io::Error| format!("cannot read `{shown}`: {error}");
     // Anything other than a regular file, such as a device or a pipe, must not even be opened.
     if !std::fs::metadata(path).map_err(cannot)?.is_file() {
-        return Err(format!("`{shown}` is no file"));
+        return Err(format!("`{shown}` is not a file"));
     }
     let mut text = String::new();
     let file = File::open(path).map_err(cannot)?;
@@ -208,8 +208,11 @@ pub(crate) fn prepare(path: &Path, text: &str) -> Result<Text, Unreadable> {
                 ..Text::plain(if commonjs { Kind::CommonJs } else { Kind::Module }, &text)
             })
         }
-        "jsx" | "tsx" => Err(Unreadable::File(format!("`{}`: JSX is not understood here", path.display()))),
-        other => Err(Unreadable::File(format!("`{}` is no module: `.{other}` is not understood", path.display()))),
+        "jsx" | "tsx" => Err(Unreadable::File(format!("`{}`: JSX is not supported", path.display()))),
+        other => Err(Unreadable::File(format!(
+            "`{}` is not a module: the extension `.{other}` is not supported",
+            path.display()
+        ))),
     }
 }
 

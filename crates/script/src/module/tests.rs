@@ -97,7 +97,7 @@ fn commonjs_can_require_modules_that_need_no_waiting() {
     ]);
     assert_eq!(json_of(&mut place, "./good.cjs", "default"), json!([1, 2]));
     let error = place.import("./bad.cjs").unwrap_err().to_string();
-    assert!(error.contains("`waits.mjs` waits for something while it loads"), "{error}");
+    assert!(error.contains("`waits.mjs` uses top-level `await`"), "{error}");
 }
 
 #[test]
@@ -417,7 +417,7 @@ fn scripts_reach_modules_and_no_other_files() {
         assert!(matches!(error, ScriptError::Missing { .. }), "{error:?}");
     }
     let up = "../".repeat(place.path().components().count());
-    for (file, word) in [("b.json", "is no valid JSON"), ("c", "is no module")] {
+    for (file, word) in [("b.json", "is not valid JSON"), ("c", "is not a module")] {
         let what = format!("{up}{}/{file}", secret_path.strip_prefix("/").unwrap().display());
         let error = place.call("./try.mjs", "load", &[what.as_str().into()]).unwrap_err();
         assert!(

@@ -482,7 +482,7 @@ fn handles_of_functions_end_with_the_call_that_gave_them() {
     let make = place.function("./a.mjs", "f");
     let Ok(Value::Function(made)) = place.runtime.call(&make, &[], BUDGET, &mut refuse) else { panic!() };
     let late = place.runtime.call(&made, &[], BUDGET, &mut refuse);
-    assert_eq!(thrown(late).1, "`` came from a call that is over");
+    assert_eq!(thrown(late).1, "`` came from a call that has ended");
     assert_eq!(place.runtime.call(&make, &[], BUDGET, &mut refuse).map(|value| value.is_callable()), Ok(true));
     let again = place.function("./a.mjs", "f");
     assert_eq!(again, make);

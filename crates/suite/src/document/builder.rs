@@ -101,7 +101,7 @@ impl<'a> Builder<'a> {
                 {
                     let lost = self.source.text[at..].lines().next().unwrap_or_default();
                     let message = format!("`{lost}` is a comment, so the text ends before it");
-                    let help = "put the text into quotes; if the comment is meant, write a space after `#`";
+                    let help = "put the text into quotes; if it is a comment, write a space after `#`";
                     self.error(Span::new(at, at + lost.len()), message, Some(help));
                 }
                 let node = self.scalar(&value, style, tag.as_deref(), span);
@@ -267,7 +267,7 @@ impl<'a> Builder<'a> {
             },
         };
         let kind = kind.unwrap_or_else(|message| {
-            self.error(span, message, Some("put it in quotes if text is meant"));
+            self.error(span, message, Some("put it in quotes to make it a text"));
             NodeKind::Null
         });
         Node { kind, span, tag: tag.and_then(custom), source: Arc::clone(self.source) }
@@ -348,7 +348,7 @@ fn as_key(node: &Node) -> (Key, Option<Diagnostic>) {
     let name = |value: &str| Key::Name(Spanned::new(value.to_owned(), node.span));
     match &node.kind {
         NodeKind::String(value) if node.tag.is_none() => (name(value), None),
-        NodeKind::String(value) => (name(value), Some(node.error("a key has no tag"))),
+        NodeKind::String(value) => (name(value), Some(node.error("a key cannot have a tag"))),
         NodeKind::List(_) | NodeKind::Map(_) => {
             (name(written), Some(node.error(format!("a key must be a string, not {}", node.kind_name()))))
         }

@@ -9,35 +9,36 @@ pub(super) fn explain(kind: &ErrorKind) -> (Option<&'static str>, Option<&'stati
         ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation | ErrorKind::TabNotAllowed => {
             (Some("a tab in the indentation"), Some("YAML is indented with spaces"))
         }
-        ErrorKind::UnknownAnchor => {
-            (Some("an alias to an anchor that is not defined above it"), Some("quote the text if no alias is meant"))
-        }
+        ErrorKind::UnknownAnchor => (
+            Some("an alias to an anchor that is not defined above it"),
+            Some("put the text in quotes if it is not an alias"),
+        ),
         ErrorKind::UnclosedFlowCollection { open: '{' } => (Some("this `{` is never closed"), None),
         ErrorKind::UnclosedFlowCollection { .. } => (Some("this `[` is never closed"), None),
         ErrorKind::UnclosedQuotedScalar => (Some("a quote is never closed"), None),
         ErrorKind::InvalidQuotedScalarIndent => (
-            Some("a quoted text goes on in a line that is not indented"),
+            Some("a quoted text continues on a line that is not indented"),
             Some("is the closing quote missing on the line above?"),
         ),
         ErrorKind::MappingValueNotAllowed => (
-            Some("a `:` that starts no value here"),
-            Some("put a text that holds `: ` in quotes, and check the indentation of this line and the one above"),
+            Some("a `:` that does not start a value"),
+            Some("put a text that contains `: ` in quotes, and check the indentation of this line and the one above"),
         ),
         ErrorKind::InvalidColonPlacement => {
             (Some("a `:` in the wrong place"), Some("is a `[` or `{` above not closed?"))
         }
         ErrorKind::ExpectedBlockMappingKey => {
-            (Some("expected a key here"), Some("its indentation fits none of the maps above"))
+            (Some("expected a key here"), Some("its indentation does not match any map above"))
         }
         ErrorKind::ExpectedBlockSequenceEntry => {
-            (Some("expected `- ` here"), Some("the list above has no place for anything else"))
+            (Some("expected `- ` here"), Some("only further items of the list can follow here"))
         }
         ErrorKind::ExpectedFlowMappingSeparator => (Some("expected `,` or `}`"), None),
         ErrorKind::ExpectedFlowSequenceSeparator => (Some("expected `,` or `]`"), None),
-        ErrorKind::MisplacedFlowCollectionEnd => (Some("a bracket that closes nothing"), None),
+        ErrorKind::MisplacedFlowCollectionEnd => (Some("a closing bracket without an opening one"), None),
         ErrorKind::UnknownQuotedScalarEscape => (
             Some("an escape that YAML does not have, in double quotes"),
-            Some("double the backslash, or use single quotes, where it has no meaning"),
+            Some("double the backslash, or use single quotes, which keep it as it is"),
         ),
         ErrorKind::InvalidTrailingDoubleQuotedScalar | ErrorKind::InvalidTrailingSingleQuotedScalar => {
             (Some("text after the closing quote"), None)
@@ -61,9 +62,9 @@ pub(super) fn json_problem(source: &Source, error: &serde_json::Error, at: usize
     let message = full.rfind(" at line ").map_or(full.as_str(), |cut| &full[..cut]);
     let mut problem = Diagnostic::error(format!("not valid JSON: {message}")).at(source.excerpt(Span::new(at, at)));
     if source.text.get(at..).is_some_and(|rest| rest.starts_with('/') || rest.starts_with('#')) {
-        problem = problem.help("JSON has no comments");
+        problem = problem.help("JSON does not allow comments");
     } else if message.contains("trailing comma") {
-        problem = problem.help("JSON allows no comma after the last item");
+        problem = problem.help("JSON does not allow a comma after the last item");
     }
     problem
 }

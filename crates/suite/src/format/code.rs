@@ -84,7 +84,7 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
         }
     }
     if tests.scenarios.is_empty() {
-        let problem = Diagnostic::error("the file exports no scenario")
+        let problem = Diagnostic::error("the file does not export a scenario")
             .help("write `export default scenario(\"name\", async ({ agent, assert }) => { … })`");
         return vec![Arc::new(unloaded(path, source, problem))];
     }

@@ -126,7 +126,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
 /// Reports unknown tags. A tag changes the meaning of a value, so none is ignored.
 pub(super) fn refuse_tags(node: &Node, problems: &mut Problems) {
     if let Some(tag) = &node.tag {
-        problems.push(node.error(format!("unknown tag `{tag}`")).help("put the text in quotes if no tag is meant"));
+        problems.push(node.error(format!("unknown tag `{tag}`")).help("put the text in quotes if it is not a tag"));
     }
     match &node.kind {
         NodeKind::List(items) => items.iter().for_each(|item| refuse_tags(item, problems)),
@@ -160,7 +160,7 @@ fn subject(
     let (Some((key, node)), others) = (written.first().copied(), written.get(1..).unwrap_or_default()) else {
         problems.push(
             head(fields)
-                .error("the scenario puts nothing to the test")
+                .error("the scenario does not say what it tests")
                 .help("name exactly one of `skill`, `system_prompt` and `system_prompt_file`"),
         );
         return None;
@@ -168,7 +168,7 @@ fn subject(
     for (other, node) in others {
         problems.push(
             at_key(fields, other, node)
-                .error(format!("a scenario has one subject: `{key}` is already given, `{other}` is one too many")),
+                .error(format!("a scenario tests one thing: it has `{key}` already, so remove `{other}`")),
         );
     }
     let prompt = |text: &str| Some(Subject::Prompt(Arc::new(skill::of_prompt(id, text))));
@@ -178,8 +178,9 @@ fn subject(
         "system_prompt" => prompt(&text),
         _ => {
             let path = path::resolve(file.directory(), &text);
-            let place =
-                |message: String| node.error(message).help("`system_prompt_file` starts at the directory of this file");
+            let place = |message: String| {
+                node.error(message).help("`system_prompt_file` is relative to the directory of this file")
+            };
             match document::open(&path, &library.shown(&path)) {
                 Ok(source) if source.text.is_empty() => {
                     problems.push(place(format!("`{text}` is empty")));
@@ -218,8 +219,7 @@ fn messages(subject: Option<&Subject>, fields: &mut Fields<'_>, problems: &mut P
         [("user_prompt", one_node), ("user_prompts", many_node)].iter().find(|(_, node)| node.is_some()),
     ) {
         problems.push(
-            at_key(fields, "argument", node)
-                .warning(format!("`argument` is not used, because `{}` says it all", key.0)),
+            at_key(fields, "argument", node).warning(format!("`argument` is not used, because there is `{}`", key.0)),
         );
     }
     let texts = many.filter(|texts| !texts.is_empty()).or_else(|| one.map(|text| vec![text]));

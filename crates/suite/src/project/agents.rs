@@ -69,8 +69,8 @@ pub fn read(
             let name = kind.filter(|name| wrong_name(name).is_none()).unwrap_or(NAMELESS).to_owned();
             if agents.iter().any(|other| other.name == name) {
                 problems.push(
-                    node.error(format!("`agents` has a `{name}`, too"))
-                        .help("an agent without a name is called like its `type`; put it under `agents`"),
+                    node.error(format!("`agents` also has a `{name}`"))
+                        .help("an agent without a name gets its `type` as name; put it under `agents`"),
                 );
             }
             let missing = take_below(missing, &["agent"]);
@@ -94,5 +94,5 @@ fn agent(name: String, node: &Node, missing: Vec<Diagnostic>, problems: &mut Pro
 
 fn wrong_name(name: &str) -> Option<String> {
     let wrong = name.is_empty() || name.contains(|letter: char| letter.is_whitespace() || APART.contains(&letter));
-    wrong.then(|| format!("`{name}` is no name for an agent: it has letters that mean something else"))
+    wrong.then(|| format!("`{name}` is not a valid name of an agent: it contains a space or one of `: = @ # , /`"))
 }

@@ -79,7 +79,9 @@ impl Filling<'_> {
             }
             done.push_str(before);
             let Some((name, after)) = inside.split_once('}').filter(|(name, _)| is_name(name)) else {
-                let problem = node.error(format!("`{OPENING}` names no variable")).help("write `${env.NAME}`");
+                let problem = node
+                    .error(format!("`{OPENING}` is not followed by the name of a variable"))
+                    .help("write `${env.NAME}`");
                 self.tell(problem);
                 done.push_str(OPENING);
                 rest = inside;
@@ -152,7 +154,7 @@ mod tests {
             [
                 "`agents.bot.url` needs the variable `NO`, which is not set",
                 "`agents.bot.url` needs the variable `EMPTY`, which is empty",
-                "`${env.` names no variable",
+                "`${env.` is not followed by the name of a variable",
             ]
         );
     }

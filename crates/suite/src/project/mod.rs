@@ -260,7 +260,7 @@ fn refuse_functions(root: &Node, problems: &mut Problems) {
 
 fn refuse_below(section: &str, node: &Node, problems: &mut Problems) {
     if node.tag.as_deref() == Some(FUNCTION) {
-        problems.push(node.error(format!("`{section}` holds a function, which nothing calls")));
+        problems.push(node.error(format!("`{section}` contains a function, which is never called")));
     }
     match &node.kind {
         NodeKind::List(items) => items.iter().for_each(|item| refuse_below(section, item, problems)),

@@ -139,7 +139,7 @@ pub fn store(node: &Node, root: &Path, problems: &mut Problems) -> Option<Settin
     match file {
         Some(file) if file.value.is_dir() => {
             problems.push(
-                Diagnostic::error("`path` must be the file of the record, not a directory")
+                Diagnostic::error("`path` must be a file, not a directory")
                     .at(file.source)
                     .help("write `./.trialrun/runs.db`, or `state: DIR` for the folder"),
             );

@@ -235,7 +235,7 @@ fn functions_of_an_agent_stay_functions_and_others_are_refused() {
     let text = "import { template } from './template.ts';\nexport default {\n  agents: { bot: { type: 'http', bodyTemplate: template, responseParser: (body) => body.text } },\n  state: () => 'x',\n};\n";
     let files = [("trialrun.config.ts", text), ("template.ts", "export const template = (m: string) => ({ m });\n")];
     let (project, problems, directory) = find(&files, ".");
-    assert_eq!(problems, ["trialrun.config.ts:4:10: `state` holds a function, which nothing calls"]);
+    assert_eq!(problems, ["trialrun.config.ts:4:10: `state` contains a function, which is never called"]);
     let parser = project.agents[0].node.get("responseParser").unwrap().clone();
     assert_eq!(parser.tag.as_deref(), Some("!function"));
     let place = format!("{}#default.agents.bot.responseParser", directory.path().join("trialrun.config.ts").display());
@@ -304,7 +304,7 @@ fn what_is_said_twice_is_an_error() {
             "sandbox: local\ndefaults: {sandbox: local}",
             "1:10: `sandbox` and `sandbox` in `defaults` are the same; give one of them",
         ),
-        ("agents: {http: {type: http}}\nagent: {type: http}", "2:8: `agents` has a `http`, too"),
+        ("agents: {http: {type: http}}\nagent: {type: http}", "2:8: `agents` also has a `http`"),
     ] {
         let (_, problems, _directory) = find(&[("trialrun.yaml", text)], ".");
         assert_eq!(problems, [format!("trialrun.yaml:{expected}")], "{text}");
@@ -318,7 +318,7 @@ fn wrong_values_are_told_all_at_once() {
     assert_eq!(
         problems,
         [
-            "trialrun.yaml:1:10: `a:b` is no name for an agent: it has letters that mean something else",
+            "trialrun.yaml:1:10: `a:b` is not a valid name of an agent: it contains a space or one of `: = @ # , /`",
             "trialrun.yaml:1:31: an agent must be a map, not a number",
             "trialrun.yaml:2:21: `fallback` must be one of `local`, not `remote`",
             "trialrun.yaml:3:29: `regressionThreshold` must be a number from 0 to 1",
@@ -347,7 +347,7 @@ fn a_file_that_is_passed_over_is_told() {
     assert_eq!(project.file, Some(directory.path().join("fabrik.config.json")));
     assert_eq!(
         problems,
-        [".ai-tester.yaml:1:1: `.ai-tester.yaml` is not read, because `fabrik.config.json` is there, too"]
+        [".ai-tester.yaml:1:1: `.ai-tester.yaml` is not read, because there is also `fabrik.config.json`"]
     );
 }
 

@@ -193,7 +193,7 @@ fn what_keeps_a_module_from_loading_is_told_at_its_line() {
         ("throw new Error('at the top');\n", "a.test.ts:2:", "at the top"),
         ("const x: number = ;\n", "a.test.ts:2:", ""),
         ("Promise.reject(new Error('unseen'));\n", "a.test.ts:2:", "unseen"),
-        ("export const x = 5;\n", "a.test.ts:1:1", "the file exports no scenario"),
+        ("export const x = 5;\n", "a.test.ts:1:1", "the file does not export a scenario"),
     ] {
         let problems = broken(&format!("{core}{text}"));
         assert!(problems[0].starts_with(place) && problems[0].contains(words), "{text}: {problems:?}");
@@ -273,7 +273,7 @@ export default scenario('a', async () => {});
     let loaded = scratch.write("a.test.ts", text).load(&["a.test.ts"]);
     assert_eq!(
         told(&loaded.diagnostics),
-        ["a.test.ts:2:19: `zod-that-is-not-here` is imported and cannot be found; nothing uses it"]
+        ["a.test.ts:2:19: `zod-that-is-not-here` is imported but cannot be found; it is not used"]
     );
     assert!(!loaded.has_errors() && loaded.suites[0].cases[0].broken.is_empty());
 }

@@ -194,7 +194,7 @@ fn tests_without_a_skill_are_an_error() {
         );
         assert!(loaded.has_errors());
         assert_eq!(loaded.diagnostics[0].help, ["is `Skill.md` meant to be `SKILL.md`?"]);
-        assert_eq!(loaded.diagnostics[1].help, ["tests of no skill belong into the project's folder `scenarios`"]);
+        assert_eq!(loaded.diagnostics[1].help, ["tests that do not belong to a skill go into the project's folder `scenarios`"]);
         assert_eq!(outline(&loaded), ["x: t"]);
     }
     let loaded = scratch.load(&["skills/greeter/tests/hello.yaml"]);

@@ -89,10 +89,10 @@ description: !note x
         found,
         [
             "2:8 there is no skill called `comit`",
-            "3:1 a scenario has one subject: `skill` is already given, `system_prompt` is one too many",
+            "3:1 a scenario tests one thing: it has `skill` already, so remove `system_prompt`",
             "5:1 a scenario has `user_prompt` or `user_prompts`, not both",
             "5:15 `user_prompts` must not be empty",
-            "6:1 `argument` is not used, because `user_prompt` says it all",
+            "6:1 `argument` is not used, because there is `user_prompt`",
             "7:12 `max_turns` must be a whole number of at least 1, not 0",
             "8:10 `timeout` must be a length of time",
             "9:1 `agent` is given twice",
@@ -148,7 +148,7 @@ fn a_skill_without_its_file_and_a_name_that_is_a_path_are_refused() {
     );
     for name in ["../elsewhere", "a/b", "..", "/x"] {
         let problems = told(&scratch.problems(&format!("{{scenario: s, skill: '{name}'}}")));
-        assert_eq!(problems, [format!("s.yaml:1:22: `{name}` is no name for a skill")]);
+        assert_eq!(problems, [format!("s.yaml:1:22: `{name}` is not a valid name of a skill")]);
     }
 }
 

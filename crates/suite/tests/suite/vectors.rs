@@ -21,7 +21,7 @@ fn lines(name: &str) -> Vec<Value> {
 /// assertion, which loading does not look into.
 const INVALID: &[(&str, Option<(usize, &str)>)] = &[
     ("05-empty-scenario.yaml", Some((1, "`scenario` must not be empty"))),
-    ("06-no-prompt-source.yaml", Some((1, "puts nothing to the test"))),
+    ("06-no-prompt-source.yaml", Some((1, "does not say what it tests"))),
     ("10-max-turns-zero.yaml", Some((3, "`max_turns` must be a whole number of at least 1, not 0"))),
     ("11-max-turns-float.yaml", Some((3, "`max_turns` must be a whole number of at least 1, not 1.5"))),
     ("12-token-budget-negative.yaml", Some((3, "`token_budget` must be greater than 0, not -1"))),
@@ -99,7 +99,7 @@ fn scenarios_that_were_wrongly_accepted_are_refused_as_far_as_loading_can_tell()
         ("02-unknown-runtime.yaml", &[]),
         ("03-bad-regex-and-duplicate-ids.yaml", &[]),
         ("04-missing-system-prompt-file.yaml", &[":2:21: `./nope.md`: cannot read the file"]),
-        ("05-fixture-path-escape-not-checked.yaml", &[":3:37: `path` leaves the sandbox by `..`: `../escape`"]),
+        ("05-fixture-path-escape-not-checked.yaml", &[":3:37: `path` leaves the sandbox with `..`: `../escape`"]),
         ("06-both-token-budget-spellings.yaml", &[":4:1: the token budget is given twice"]),
     ];
     assert_eq!(files, expected.iter().map(|(file, _)| (*file).to_owned()).collect::<Vec<_>>());

@@ -266,7 +266,7 @@ impl<'a> Evaluator<'a> {
         let zero = Value::Number(crate::number::Number::Whole(0));
         match value {
             Value::Number(_) => operator::apply(Operator::Subtract, &zero, &value, &self.budget),
-            other => Err(Failure::new(format!("`-` has no meaning before {}", other.kind()))),
+            other => Err(Failure::new(format!("`-` cannot be used with {}", other.kind()))),
         }
         .map_err(|failure| failure.at(of.range.clone()))
     }
@@ -313,7 +313,7 @@ impl<'a> Evaluator<'a> {
                 picked(&characters, start, stop, step)
                     .map(|characters| Value::Text(characters.into_iter().collect::<String>().into()))
             }
-            other => Err(Failure::new(format!("a part can be taken of a list or text, not of {}", other.kind()))),
+            other => Err(Failure::new(format!("only a list or text can be sliced, not {}", other.kind()))),
         };
         sliced.map_err(|failure| failure.at(of.range.clone()))
     }

@@ -34,25 +34,25 @@ fn long_chains_are_refused() {
 #[test]
 fn endless_work_ends() {
     let nested = "{% for a in range(1000) %}{% for b in range(1000) %}{% set c = a %}{% endfor %}{% endfor %}";
-    ends_with(nested, json!({}), "the template does too much work");
+    ends_with(nested, json!({}), "the template takes too many steps");
     let heavy = "{% for i in range(50000) %}{% set b = a|upper %}{% endfor %}";
-    ends_with(heavy, json!({"a": "x".repeat(900_000)}), "the template does too much work");
+    ends_with(heavy, json!({"a": "x".repeat(900_000)}), "the template takes too many steps");
     let heavy = "{% for i in range(50000) %}{% set b = 1 in a %}{% endfor %}";
-    ends_with(heavy, json!({"a": vec![0; 50_000]}), "the template does too much work");
-    ends_with("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", json!({}), "this goes too deep");
+    ends_with(heavy, json!({"a": vec![0; 50_000]}), "the template takes too many steps");
+    ends_with("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", json!({}), "nested too deeply");
     ends_with("{{ range(1000000000)|length }}", json!({}), "a list may have at most 100000 items");
 }
 
 #[test]
 fn growing_values_end() {
     let text = "{% set n = namespace(s='x') %}{% for i in range(100) %}{% set n.s = n.s + n.s %}{% endfor %}";
-    ends_with(text, json!({}), "the text becomes longer than 1 MiB");
-    ends_with("{{ 'a\nb'|indent(99999999) }}", json!({}), "the text becomes longer than 1 MiB");
-    ends_with("{{ [1]|tojson(9999999999) }}", json!({}), "the text becomes longer than 1 MiB");
+    ends_with(text, json!({}), "the text is longer than 1 MiB");
+    ends_with("{{ 'a\nb'|indent(99999999) }}", json!({}), "the text is longer than 1 MiB");
+    ends_with("{{ [1]|tojson(9999999999) }}", json!({}), "the text is longer than 1 MiB");
     let text = "{% set n = namespace(l=[]) %}{% for i in range(500) %}{% set n.l = [n.l, n.l] %}{% endfor %}";
     ends_with(text, json!({}), "lists and maps may be nested at most 100 deep");
     let text = "{% set n = namespace(l=[]) %}{% for i in range(90) %}{% set n.l = [n.l, n.l] %}{% endfor %}{{ n.l }}";
-    ends_with(text, json!({}), "the text becomes longer than 1 MiB");
+    ends_with(text, json!({}), "the text is longer than 1 MiB");
     let text = "{% set n = namespace(a=[], b=[]) %}{% for i in range(60) %}{% set n.a = [n.a, n.a] %}\
                 {% set n.b = [n.b, n.b] %}{% endfor %}{{ n.a == n.b }}";
     ends_with(text, json!({}), "the values are too large to be compared");
@@ -69,13 +69,13 @@ fn variables_that_multiply_each_other_end() {
         values.insert(format!("v{level}"), json!(vec![format!("{{{{v{}}}}}", level + 1); 10]));
     }
     values.insert("v20".to_owned(), json!("x"));
-    ends_with("{{ v0 }}", Value::Object(values), "the values become too large");
+    ends_with("{{ v0 }}", Value::Object(values), "the values are too large");
     let mut values = serde_json::Map::new();
     for level in 0..2_000 {
         values.insert(format!("v{level}"), json!(format!("{{{{ (((((v{}))))) }}}}", level + 1)));
     }
     values.insert("v2000".to_owned(), json!("x"));
-    ends_with("{{ v0 }}", Value::Object(values), "this goes too deep");
+    ends_with("{{ v0 }}", Value::Object(values), "nested too deeply");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_variable_that_is_only_looked_at_costs_no_space() {
 
 #[test]
 fn walking_long_values_is_work() {
-    let long = "the template does too much work";
+    let long = "the template takes too many steps";
     let text = "x".repeat(800_000);
     for walk in ["s.length", "s[5]", "t.length", "t[-1]", "t is eq(s)"] {
         let repeated = format!("{{% set t = s %}}{{% for i in range(10000) %}}{{% set c = {walk} %}}{{% endfor %}}");
@@ -152,7 +152,7 @@ fn values_that_become_too_large_are_not_tried_again() {
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(told.len() < 40);
     // Not even a small one.
-    assert_eq!(values.get("a40").unwrap_err().message, "the values become too large");
+    assert_eq!(values.get("a40").unwrap_err().message, "the values are too large");
     let node = Node::from_json(&json!({"x": "{{ a0 }}", "y": ["{{ a1 }}", "{{ a2 }}!"]}), &Source::new("f", ""));
     let mut problems = Problems::new();
     resolve(&node, &variables(Value::Object(doubling(40))), &mut problems);

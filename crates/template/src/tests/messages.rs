@@ -38,29 +38,29 @@ fn an_unknown_member_suggests_the_nearest_one() {
 fn broken_expressions_say_what_to_write() {
     check("{{users.0.name}}", "an item of a list is written in brackets", "0", "write `users[0].name`");
     check("{{ a.1.2x }}", "a name cannot begin with a digit", "2x", "");
-    check("{{ a && b }}", "`&` has no meaning in a template expression", "&", "write `and`");
-    check("{{ !a }}", "`!` has no meaning in a template expression", "!", "write `not`");
-    check("{{ a || b }}", "the name of a filter should stand where `|` is", "|", "alternatives are joined with `or`");
-    check("{{ a = 1 }}", "the end of the expression should stand where `=` is", "=", "values are compared with `==`");
+    check("{{ a && b }}", "`&` is not allowed in a template expression", "&", "write `and`");
+    check("{{ !a }}", "`!` is not allowed in a template expression", "!", "write `not`");
+    check("{{ a || b }}", "expected the name of a filter instead of `|`", "|", "write `or` for alternatives");
+    check("{{ a = 1 }}", "expected the end of the expression instead of `=`", "=", "values are compared with `==`");
     check(
         "{{ a b }}",
-        "the end of the expression should stand where `b` is",
+        "expected the end of the expression instead of `b`",
         "b",
         "to keep `{{` as text, write `{{ '{{' }}`",
     );
     check("{{ a + }}", "an expression is missing", "", "");
-    check("{{ if }}", "an expression should stand where `if` is", "if", "`if` is a word of the template language");
+    check("{{ if }}", "expected an expression instead of `if`", "if", "`if` is a word of the template language");
     check("{{ 'don\\t' + 'x\\q' }}", "unknown escape `\\q`", "\\q", "a backslash itself is written `\\\\`");
-    check("{{ don't }} }}", "nothing closes this `{{`", "{{", "a quote or bracket inside it is left open");
-    check("{{{ x }}}", "`:` should stand where `}` is", "}", "");
+    check("{{ don't }} }}", "this `{{` is not closed", "{{", "a quote or bracket inside it is not closed");
+    check("{{{ x }}}", "expected `:` instead of `}`", "}", "");
 }
 
 #[test]
 fn broken_statements_say_what_is_missing() {
     check("{% if %}", "an expression is missing", "", "");
     check("{% if x %}a", "`{% endif %}` is missing for `{% if x %}`", "{% if x %}", "");
-    check("{% endif %}", "`endif` has nothing before it that it belongs to", "{% endif %}", "");
-    check("{% for a in list %}{% endif %}", "`endfor` should stand where `endif` is", "{% endif %}", "");
+    check("{% endif %}", "`endif` does not belong to a statement before it", "{% endif %}", "");
+    check("{% for a in list %}{% endif %}", "expected `endfor` instead of `endif`", "{% endif %}", "");
     check("{% fro a in list %}", "unknown statement `fro`", "fro", "did you mean `for`?");
     check(
         "{% 1 %}",
@@ -76,8 +76,8 @@ fn broken_statements_say_what_is_missing() {
         "user",
         "make one with `{% set name = namespace() %}`",
     );
-    check("{% for a in user %}{% endfor %}", "a loop goes over a list, not over a map", "user", "write `….items()`");
-    check("{% for a, b in list %}{% endfor %}", "an item is a number, which has no 2 parts", "list", "");
+    check("{% for a in user %}{% endfor %}", "a loop needs a list, not a map", "user", "write `….items()`");
+    check("{% for a, b in list %}{% endfor %}", "an item is a number, not a list of 2 parts", "list", "");
 }
 
 #[test]
@@ -95,10 +95,10 @@ fn unknown_operations_suggest_the_nearest_one() {
 #[test]
 fn operations_say_what_they_work_on() {
     check("{{ list|upper }}", "`upper` works on text, not on a list", "upper", "");
-    check("{{ none + 1 }}", "`+` cannot be used with nothing (null)", "none + 1", "");
-    check("{{ no > 1 }}", "`>` cannot be used with nothing (null)", "no > 1", "");
-    check("{{ x - 1 }}", "`-` has no meaning between text and a number", "x - 1", "");
-    check("{{ list < 3 }}", "`<` has no meaning between a list and a number", "list < 3", "");
+    check("{{ none + 1 }}", "`+` cannot be used with null", "none + 1", "");
+    check("{{ no > 1 }}", "`>` cannot be used with null", "no > 1", "");
+    check("{{ x - 1 }}", "`-` cannot be used with text and a number", "x - 1", "");
+    check("{{ list < 3 }}", "`<` cannot be used with a list and a number", "list < 3", "");
     check("{{ x|join(1, 2) }}", "`join` is given too many arguments", "join", "it is written `join(list, sep=\",\")`");
     check("{{ list|join(by='-') }}", "`join` has no argument `by`", "join", "known arguments: list, sep");
     check("{{ x|indent('a') }}", "`indent` takes a number here, not text", "indent", "");
@@ -108,16 +108,16 @@ fn operations_say_what_they_work_on() {
         "range()",
         "it is written `range(start, stop, step=1)`",
     );
-    check("{{ range(1, 2, 0) }}", "`range` cannot go on in steps of 0", "range(1, 2, 0)", "");
+    check("{{ range(1, 2, 0) }}", "the step of `range` cannot be 0", "range(1, 2, 0)", "");
     check("{{ [1, 'a']|sort }}", "`sort` works on a list of numbers or a list of text, not on a mixture", "sort", "");
     check("{{ raise_exception('bad') }}", "bad", "raise_exception('bad')", "");
     check("{{ strftime_now('%Y') }}", "the time is not known here", "strftime_now('%Y')", "");
     check(
         "{{ strftime('soon', '%Y') }}",
-        "`soon` is no date",
+        "`soon` is not a date",
         "strftime('soon', '%Y')",
         "write it as `2024-05-01` or `2024-05-01T10:20:30Z`",
     );
     check("{{ randomInt(1, 2) }}", "there is no whole number from 2 to 1", "randomInt(1, 2)", "");
-    check("{{ range }}", "a function has no text", "range", "call it, with `()`");
+    check("{{ range }}", "a function cannot be converted to text", "range", "call it, with `()`");
 }

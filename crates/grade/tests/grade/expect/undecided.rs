@@ -425,8 +425,8 @@ fn scores_that_cannot_be_reached_are_refused() {
         fields["output"] = json!("x");
         graded_in(None, fields, &answered(&json!("x"))).map(|_| ()).unwrap_err().join("\n")
     };
-    assert!(told(json!({"scoring": true, "passScore": 120})).contains("nothing scores more than 100"));
-    assert!(told(json!({"scoring": true, "passScore": 20, "maxScore": 10})).contains("nothing scores more than 10"));
+    assert!(told(json!({"scoring": true, "passScore": 120})).contains("the maximum score is 100"));
+    assert!(told(json!({"scoring": true, "passScore": 20, "maxScore": 10})).contains("the maximum score is 10"));
     assert!(told(json!({"scoring": true, "passScore": -1})).contains("at least 0"));
     assert!(told(json!({"scoring": true, "maxScore": 0})).contains("more than 0"));
     assert!(graded_in(None, json!({"output": "x", "passScore": 50}), &answered(&json!("x"))).is_ok());

@@ -162,7 +162,7 @@ fn refuse_repeated(items: &[Node], problems: &mut Problems) {
         match first.get(&text) {
             Some(span) => {
                 let line = item.source.excerpt(*span).line;
-                problems.push(item.warning(format!("line {line} asserts the same")).help("it would count twice"));
+                problems.push(item.warning(format!("line {line} asserts the same")).help("it counts twice"));
             }
             None => drop(first.insert(text, item.span)),
         }

@@ -83,9 +83,9 @@ fn read_id(node: &Node) -> Result<String, Box<Diagnostic>> {
     } else if id.contains(char::is_control) {
         "is one line of text, without control characters"
     } else if id.contains(['/', '\\']) {
-        "must not hold `/` or `\\`"
+        "must not contain `/` or `\\`"
     } else if id == "." || id.contains("..") {
-        "must not hold `..`"
+        "must not contain `..`"
     } else if id.trim() != id {
         "must not start or end with white space"
     } else {
@@ -113,9 +113,8 @@ fn is_forced(fields: &mut Fields<'_>, should_trigger: bool, problems: &mut Probl
         && let Some(span) = fields.key_span("force_skill_invocation")
     {
         let place = fields.node().source.excerpt(span);
-        let problem =
-            Diagnostic::error("`force_skill_invocation` asks for a skill that `should_trigger: false` forbids");
-        problems.push(problem.at(place).help("keep one of them: a negative control asks for something else"));
+        let problem = Diagnostic::error("`force_skill_invocation` and `should_trigger: false` contradict each other");
+        problems.push(problem.at(place).help("keep one of them: a negative control does not ask for the skill"));
     }
     is_forced
 }

@@ -15,19 +15,19 @@ pub fn design_warnings(suite: &Suite, is_judged: &dyn Fn(&Case, &AssertionSpec) 
     let is_checked = |case: &Case| case.assertions.iter().any(|spec| !follows(spec) && !is_judged(case, spec));
     if asserts && !cases().any(|(case, _)| is_checked(case)) {
         warnings.push(warning(
-            format!("in `{name}`, everything that is asserted is up to a judge"),
-            "assert what can be looked at, too, such as `The file \\`NAME\\` exists` or `{\"type\": \"file_exists\", …}`",
+            format!("in `{name}`, all assertions need a judge"),
+            "add an assertion that can be checked directly, such as `The file \\`NAME\\` exists` or `{\"type\": \"file_exists\", …}`",
         ));
     }
     if !cases().any(|(_, eval)| !eval.should_trigger) {
         warnings.push(warning(
             format!("`{name}` has no negative control"),
-            "add a case with `should_trigger: false`, which the skill is not for, to see whether it is used too often",
+            "add a case with `should_trigger: false` that the skill is not for, to see if it is used too often",
         ));
     }
     if !cases().any(|(case, eval)| is_natural(case, eval)) {
         warnings.push(warning(
-            format!("in no case of `{name}` the agent finds the skill by itself"),
+            format!("`{name}` has no case in which the agent must find the skill by itself"),
             "add a case without `force_skill_invocation` whose prompt does not name the skill",
         ));
     }

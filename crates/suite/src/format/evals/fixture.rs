@@ -124,7 +124,7 @@ fn entry<'a>(item: &'a Node, suite: &Suite<'_>, problems: &mut Problems) -> Opti
 fn below_the_suite(written: &str) -> Result<String, &'static str> {
     match path::inside_sandbox(written) {
         Ok(inside) if inside == "." => Err("is the folder of this file itself"),
-        Err("leaves the sandbox by `..`") => Err("leaves the folder of this file by `..`"),
+        Err("leaves the sandbox with `..`") => Err("leaves the folder of this file with `..`"),
         other => other,
     }
 }
@@ -161,8 +161,10 @@ fn strip_folder(entries: &mut [Entry<'_>], problems: &mut Problems) {
     for entry in entries.iter_mut().filter(is_inside) {
         let folder = entry.target.remove(0);
         if is_mixed {
-            let message = format!("`{}` lies at `{}` in the sandbox", entry.written, entry.target.join("/"));
-            let help = format!("the only folder of a case is taken away; name the folder `{folder}` itself to keep it");
+            let message = format!("`{}` becomes `{}` in the sandbox", entry.written, entry.target.join("/"));
+            let help = format!(
+                "a folder that all files of a case share is removed from their paths; list the folder `{folder}` itself to keep it"
+            );
             problems.push(entry.place.warning(message).help(help));
         }
     }
@@ -172,7 +174,7 @@ fn strip_folder(entries: &mut [Entry<'_>], problems: &mut Problems) {
 fn refuse_reserved(entry: &Entry<'_>, skill: &str, problems: &mut Problems) -> bool {
     match reserved(&entry.target, skill) {
         Some(fault) => {
-            problems.push(entry.place.error(format!("`{}` would lie {fault}", entry.written)));
+            problems.push(entry.place.error(format!("`{}` would be {fault}", entry.written)));
             false
         }
         None => true,
@@ -226,7 +228,7 @@ impl<'a> Files<'a> {
             };
             let target: Vec<String> = entry.target.iter().cloned().chain(below).collect();
             if let Some(fault) = reserved(&target, suite.name) {
-                problems.push(entry.place.error(format!("`{}` would lie {fault}", target.join("/"))));
+                problems.push(entry.place.error(format!("`{}` would be {fault}", target.join("/"))));
                 return;
             }
             if !self.put(entry, found.path(), target.join("/"), suite, problems) {
@@ -248,10 +250,11 @@ impl<'a> Files<'a> {
         problems: &mut Problems,
     ) -> bool {
         if let Some(other) = self.in_the_way(&target) {
-            let message = format!("`{}` and `{other}` would both lie at `{target}`", entry.written);
+            let message = format!("`{}` and `{other}` would both be at `{target}`", entry.written);
             let problem = entry.place.error(message);
-            problems
-                .push(problem.help(format!("a leading `{FILES_FOLDER}/` is taken away, and so is the only folder")));
+            problems.push(problem.help(format!(
+                "a leading `{FILES_FOLDER}/` is removed from paths, and so is a folder that all files share"
+            )));
             return false;
         }
         match suite.contents.get(from) {

@@ -29,7 +29,7 @@ fn what_a_case_lacks_or_has_too_much_is_told_at_its_line() {
         (r#""should_trigger": null"#, "3:19: `should_trigger` must be true or false, not nothing (null)"),
         (
             r#""should_trigger": false, "force_skill_invocation": true"#,
-            "3:26: `force_skill_invocation` asks for a skill that `should_trigger: false` forbids",
+            "3:26: `force_skill_invocation` and `should_trigger: false` contradict each other",
         ),
         (r#""side_effect_level": "local""#, "3:22: `side_effect_level` must be one of"),
         (r#""side_effect_contract": true"#, "3:25: `side_effect_contract` must be a map, not a boolean"),
@@ -76,11 +76,11 @@ fn ids_that_are_no_names_of_folders_are_refused() {
     for (id, expected) in [
         ("\"\"", "must not be empty"),
         ("\"  \"", "must not be empty"),
-        ("\"a/b\"", "must not hold `/` or `\\`"),
-        ("\"a\\\\b\"", "must not hold `/` or `\\`"),
-        ("\"..\"", "must not hold `..`"),
-        ("\".\"", "must not hold `..`"),
-        ("\"../../etc\"", "must not hold `/` or `\\`"),
+        ("\"a/b\"", "must not contain `/` or `\\`"),
+        ("\"a\\\\b\"", "must not contain `/` or `\\`"),
+        ("\"..\"", "must not contain `..`"),
+        ("\".\"", "must not contain `..`"),
+        ("\"../../etc\"", "must not contain `/` or `\\`"),
         ("\"a\\nb\"", "is one line of text, without control characters"),
         ("\"\\u0000\"", "is one line of text, without control characters"),
         ("\" a\"", "must not start or end with white space"),
@@ -143,8 +143,8 @@ fn files_that_are_not_there_or_lead_out_are_refused() {
     for (file, expected) in [
         ("files/none.txt", "there is no file `files/none.txt`"),
         ("/etc/passwd", "`/etc/passwd` is absolute"),
-        ("../SKILL.md", "`../SKILL.md` leaves the folder of this file by `..`"),
-        ("files/../files/a.txt", "`files/../files/a.txt` leaves the folder of this file by `..`"),
+        ("../SKILL.md", "`../SKILL.md` leaves the folder of this file with `..`"),
+        ("files/../files/a.txt", "`files/../files/a.txt` leaves the folder of this file with `..`"),
         (".", "`.` is the folder of this file itself"),
         ("files/a.txt/", "`files/a.txt/` is a file, not a directory"),
     ] {
@@ -158,24 +158,24 @@ fn files_that_would_lie_in_one_place_are_refused() {
     let said = |files: &str| said(&format!("\"files\": [{files}]"));
     assert_eq!(
         said("\"files/a.txt\", \"files/a.txt\""),
-        ["3:26: `files/a.txt` and `files/a.txt` would both lie at `a.txt`"]
+        ["3:26: `files/a.txt` and `files/a.txt` would both be at `a.txt`"]
     );
     let mixed = said("\"files/a.txt\", \"files/one/a.txt\"");
     assert_eq!(
         mixed,
         [
-            "3:26: `files/one/a.txt` lies at `a.txt` in the sandbox",
-            "3:26: `files/one/a.txt` and `files/a.txt` would both lie at `a.txt`",
+            "3:26: `files/one/a.txt` becomes `a.txt` in the sandbox",
+            "3:26: `files/one/a.txt` and `files/a.txt` would both be at `a.txt`",
         ]
     );
-    assert_eq!(said("\"files/one\", \"files\""), ["3:24: `files` and `files/one` would both lie at `one/a.txt`"]);
+    assert_eq!(said("\"files/one\", \"files\""), ["3:24: `files` and `files/one` would both be at `one/a.txt`"]);
 }
 
 #[test]
 fn a_file_and_a_folder_of_one_name_are_refused_in_either_order() {
     for (files, expected) in [
-        ("\"files/x\", \"x/y\"", "3:22: `x/y` and `files/x` would both lie at `x/y`"),
-        ("\"x/y\", \"other\", \"files/x\"", "3:27: `files/x` and `x/y` would both lie at `x`"),
+        ("\"files/x\", \"x/y\"", "3:22: `x/y` and `files/x` would both be at `x/y`"),
+        ("\"x/y\", \"other\", \"files/x\"", "3:27: `files/x` and `x/y` would both be at `x`"),
     ] {
         let scratch = skill(&one(&format!("\"files\": [{files}]")));
         scratch.write("skills/s/evals/files/x", "").write("skills/s/evals/x/y", "").write("skills/s/evals/other/z", "");
@@ -196,12 +196,12 @@ fn git_and_the_skill_keep_their_places() {
             .map(|line| line.replace(&format!("{SUITE}:"), ""))
             .collect::<Vec<_>>()
     };
-    let git = |written: &str| vec![format!("3:11: `{written}` would lie in a folder `.git`, which is git's own")];
+    let git = |written: &str| vec![format!("3:11: `{written}` would be in a folder `.git`, which is git's own")];
     assert_eq!(told("files/.git", "files/.git"), git("files/.git"));
     assert_eq!(told("files/repo/.git/config", "files/repo"), git("repo/.git/config"));
     assert_eq!(told("files/x/y/.GIT/config", "files/x/y/.GIT/config"), git("files/x/y/.GIT/config"));
     assert_eq!(told("files/.gitignore", "files/.gitignore"), [] as [&str; 0]);
-    let skill = |written: &str| vec![format!("3:11: `{written}` would lie where the skill is installed")];
+    let skill = |written: &str| vec![format!("3:11: `{written}` would be where the skill is installed")];
     assert_eq!(told("files/.claude/skills/s/x.md", "files/.claude"), skill(".claude/skills/s/x.md"));
     assert_eq!(
         told("files/a/.codex/skills/s/x.md", "files/a/.codex/skills/s/x.md"),
@@ -244,7 +244,7 @@ fn typed_assertions_are_held_to_their_types() {
         (r#"{"type": "file_exists"}"#, "an assertion has no `path`"),
         (r#"{"type": "file_unchanged", "path": ""}"#, "`path` must not be empty"),
         (r#"{"type": "file_not_exists", "path": "/x"}"#, "`path` is absolute: `/x`"),
-        (r#"{"type": "file_exists", "path": "../x"}"#, "`path` leaves the sandbox by `..`: `../x`"),
+        (r#"{"type": "file_exists", "path": "../x"}"#, "`path` leaves the sandbox with `..`: `../x`"),
         (r#"{"type": "file_exists", "path": "./"}"#, "`path` names no file: `./`"),
         (r#"{"type": "file_contains", "path": "x"}"#, "an assertion has no `contains`"),
         (r#"{"type": "file_not_contains", "contains": 5}"#, "`contains` must be a string, not a number"),
@@ -252,7 +252,7 @@ fn typed_assertions_are_held_to_their_types() {
         (r#"{"type": "json_path", "equals": 1}"#, "an assertion has no `json_path`"),
         (
             r#"{"type": "json_path_not_exists", "json_path": "a", "path": "a/../../b"}"#,
-            "`path` leaves the sandbox by `..`",
+            "`path` leaves the sandbox with `..`",
         ),
         (r#"{"type": "git_clean", "text": ""}"#, "`text` must not be empty"),
         (r#"{"type": "git_clean", "path": "x"}"#, "`git_clean` has no `path`"),

@@ -139,7 +139,7 @@ fn a_skill_that_is_not_there_is_told_with_the_nearest() {
     );
     scratch.write("examples/x/evals/evals.json", suite("../skills/release-notes"));
     let said = scratch.load(&["examples"]).diagnostics.remove(0).message;
-    assert_eq!(said, "`../skills/release-notes` is no name for a skill");
+    assert_eq!(said, "`../skills/release-notes` is not a valid name of a skill");
 }
 
 #[test]
@@ -157,12 +157,12 @@ fn what_is_no_skill_or_has_no_suite_is_told() {
     let (told, help) = said("bare", &[]);
     assert_eq!(
         (told[0].as_str(), help[0].as_str()),
-        ("`bare` is no skill: it has no SKILL.md", "is `skill.md` meant to be `SKILL.md`?")
+        ("`bare` is not a skill: it has no SKILL.md", "is `skill.md` meant to be `SKILL.md`?")
     );
     let (told, _) = said("skills/dd", &["skills/a/evals/evals.json"]);
-    assert_eq!(told, ["`skills/dd` is no skill: it has no SKILL.md"]);
+    assert_eq!(told, ["`skills/dd` is not a skill: it has no SKILL.md"]);
     let (told, _) = said("a", &["skills/d/tests/t.yaml"]);
-    assert_eq!(told, ["`a` is chosen as the skill to test, and no suite that is named is about it"]);
+    assert_eq!(told, ["`a` is chosen as the skill to test, but none of the named suites is about it"]);
 }
 
 #[test]
@@ -214,9 +214,9 @@ fn what_a_suite_leaves_open_is_told_on_demand() {
     assert_eq!(
         warned(&[r#""assertions": ["is nice"], "force_skill_invocation": true, "side_effect_level": "live-safe""#]),
         [
-            "in `s`, everything that is asserted is up to a judge",
+            "in `s`, all assertions need a judge",
             "`s` has no negative control",
-            "in no case of `s` the agent finds the skill by itself",
+            "`s` has no case in which the agent must find the skill by itself",
             "`s` has no case that stays on this machine",
         ]
     );
@@ -286,7 +286,7 @@ fn a_scenario_finds_the_skill_that_was_named_and_those_above_it() {
     assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
     assert_eq!(directory(&loaded, 0), kept);
     let told = told(&with_skill(&scratch, "a", &[file]).diagnostics);
-    assert_eq!(told, ["`a` is chosen as the skill to test, and no suite that is named is about it"]);
+    assert_eq!(told, ["`a` is chosen as the skill to test, but none of the named suites is about it"]);
 }
 
 #[test]

@@ -15,11 +15,11 @@ impl<'a> Evaluator<'a> {
         let items = match self.value(&repeated.items)? {
             Value::List(list) => list,
             Value::Map(_) => {
-                let failure = Failure::new("a loop goes over a list, not over a map").help("write `….items()`");
+                let failure = Failure::new("a loop needs a list, not a map").help("write `….items()`");
                 return Err(failure.at(repeated.items.range.clone()));
             }
             other => {
-                let failure = Failure::new(format!("a loop goes over a list, not over {}", other.kind()));
+                let failure = Failure::new(format!("a loop needs a list, not {}", other.kind()));
                 return Err(failure.at(repeated.items.range.clone()));
             }
         };
@@ -64,11 +64,11 @@ impl<'a> Evaluator<'a> {
         let Value::List(list) = item else {
             return Err(TemplateError::new(
                 range(),
-                format!("an item is {}, which has no {wanted} parts", item.kind()),
+                format!("an item is {}, not a list of {wanted} parts", item.kind()),
             ));
         };
         if list.items.len() != wanted {
-            let message = format!("an item has {} parts, and there are {wanted} names for them", list.items.len());
+            let message = format!("an item has {} parts, but there are {wanted} names", list.items.len());
             return Err(TemplateError::new(range(), message));
         }
         for (name, part) in repeated.names.iter().zip(&list.items) {

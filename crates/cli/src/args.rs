@@ -1,84 +1,25 @@
 //! Command line arguments. The arguments of each command are in its own file.
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, FromArgMatches, Parser};
 
-use crate::command::{
-    check, cleanup, compare, completions, config, doctor, export, history, import, init, list, man, prune, reference,
-    regrade, report, schema, show, status, trend,
-};
+use crate::command::Command;
 use crate::global::Global;
-use crate::run_args::RunArgs;
 use crate::settings::SETTINGS;
 
-/// Tests AI agents, agent skills and prompts end to end.
+/// Test AI agents, agent skills and prompts end to end
 ///
-/// It puts a real agent into a fresh git sandbox, talks to it, records every turn and tool call, and judges what it did
-/// and what it left behind.
+/// trialrun starts a real agent in a fresh git sandbox, talks to it, records every turn and tool call, and judges what
+/// the agent did and what it left behind.
 #[derive(Debug, Parser)]
 #[command(name = "trialrun", version, infer_long_args = false, max_term_width = 100)]
 pub struct Args {
-    /// What every command understands.
+    /// Options of every command.
     #[command(flatten)]
     pub global: Global,
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// The commands, in the order users see them.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Run tests
-    Run(RunArgs),
-    /// Read and compile everything, report every problem, run nothing
-    #[command(visible_alias = "validate")]
-    Check(check::CheckArgs),
-    /// Cases that would run, and what is built in
-    List(list::ListArgs),
-    /// What is ready on this machine, and what to do where it is not
-    #[command(alias = "runtimes")]
-    Doctor(doctor::DoctorArgs),
-    /// The resolved settings, each with where it comes from
-    Config(config::ConfigArgs),
-    /// Scaffold a project
-    Init(init::InitArgs),
-    /// One trial: messages, calls, answers, findings, files
-    #[command(alias = "trace")]
-    Show(show::ShowArgs),
-    /// Recorded trials, newest first
-    History(history::HistoryArgs),
-    /// What happened in a run, or is happening
-    Status(status::StatusArgs),
-    /// Render a recorded run again
-    Report(report::ReportArgs),
-    /// Pass rate, tokens, cost and time over runs
-    Trend(trend::TrendArgs),
-    /// Two runs side by side, regressions first
-    #[command(alias = "diff")]
-    Compare(compare::CompareArgs),
-    /// Remove what the trials of a run left on remotes
-    Cleanup(cleanup::CleanupArgs),
-    /// Grade recorded evidence again with today's suite, as a new run
-    #[command(alias = "grade")]
-    Regrade(regrade::RegradeArgs),
-    /// Write a recorded run to a file
-    Export(export::ExportArgs),
-    /// Add runs to the record from files that `export` wrote
-    Import(import::ImportArgs),
-    /// Find and remove sandboxes that a killed run left behind
-    #[command(alias = "sandbox-prune")]
-    Prune(prune::PruneArgs),
-    /// JSON schemas for editors and other programs
-    Schema(schema::SchemaArgs),
-    /// Completions for a shell
-    Completions(completions::CompletionsArgs),
-    /// Manual pages
-    Man(man::ManArgs),
-    /// Print the packages that trialrun is built from and their licences
-    Licenses,
-    /// The generated reference pages
-    #[command(hide = true)]
-    Reference(reference::ReferenceArgs),
 }
 
 /// Options that `run -h` shows; `--help` shows all.
@@ -110,14 +51,14 @@ const USUAL: [&str; 21] = [
 const EXAMPLES: &str = "\
 Examples:
   trialrun run                                 every test of the project
-  trialrun run greet -k login                  tests of the skill `greet` that are about `login`
-  trialrun run tests/refund.yaml --watch       one file, again whenever it changes
+  trialrun run greet -k login                  tests of the skill `greet` with `login` in their names
+  trialrun run tests/refund.yaml --watch       one file, again after every change
   trialrun run --agent codex --trials 5        each case five times, with Codex
-  trialrun run --failed-in latest              what did not pass in the last run
+  trialrun run --failed-in latest              cases that did not pass in the last run
   trialrun run --report json=report.json --min-pass-rate 0.9";
 
 /// Help of `regrade --judge`, whose default is another one than that of `run`.
-const JUDGE_OF_REGRADE: &str = "The model that judges [default: the one that judged that run]";
+const JUDGE_OF_REGRADE: &str = "Model that judges [default: the one that judged that run]";
 
 /// Groups of options that do not affect the selection of cases.
 const NOT_OF_LISTS: [&str; 6] = ["Limits", "Judge", "Gates", "Sandbox", "Hooks", "Output"];
@@ -127,8 +68,7 @@ const NOT_LISTED: [&str; 3] = ["reasoning_effort", "base_url", "seed"];
 
 impl Args {
     /// Returns the definition of the command line. `list` accepts all options of `run` and shows those that apply to
-    /// it.
-    /// Settings have their help from their table.
+    /// it. The help of settings comes from their table.
     pub fn definition() -> clap::Command {
         let is_idle = |arg: &clap::Arg| {
             let heading = arg.get_help_heading().unwrap_or_default();
@@ -156,14 +96,41 @@ impl Args {
     /// If they do not match the definition, or ask for help or the version.
     pub fn read(raw: &[std::ffi::OsString]) -> Result<Self, clap::Error> {
         let mut command = Self::definition();
-        let matches = command.try_get_matches_from_mut(raw)?;
+        let matches =
+            command.try_get_matches_from_mut(raw).map_err(|error| with_visible_suggestion(error, &command))?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
+}
+
+/// Suggests the nearest command that the help lists in place of hidden aliases.
+fn with_visible_suggestion(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return error;
+    }
+    let shown = command.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+    let near = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(typed)) => model::nearest(typed, shown).map(str::to_owned),
+        _ => None,
+    };
+    match near {
+        Some(near) => error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![near])),
+        None => error.remove(ContextKind::SuggestedSubcommand),
+    };
+    error
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_misspelt_command_suggests_one_that_the_help_lists() {
+        for (typed, suggested) in [("rn", Some("'run'")), ("doctr", Some("'doctor'")), ("xyzzy", None)] {
+            let error = Args::read(&["trialrun", typed].map(Into::into)).unwrap_err().to_string();
+            assert_eq!(error.contains("similar subcommand"), suggested.is_some(), "{error}");
+            assert!(suggested.is_none_or(|name| error.contains(name)) && !error.contains("runtimes"), "{error}");
+        }
+    }
 
     #[test]
     fn every_example_of_the_help_can_be_typed() {

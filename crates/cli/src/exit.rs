@@ -10,7 +10,7 @@ pub const FAILED: u8 = 1;
 pub const INVALID: u8 = 2;
 /// Trials are broken or undecided, none failed.
 pub const INCOMPLETE: u8 = 3;
-/// Nothing was selected.
+/// Nothing was tested: no case was selected, or every trial was skipped.
 pub const NOTHING: u8 = 4;
 /// A bug.
 pub const BUG: u8 = 70;

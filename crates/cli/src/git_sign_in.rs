@@ -64,14 +64,14 @@ impl<'a> Address<'a> {
 pub fn lent(source_repo: Option<&str>) -> Result<Vec<(String, String)>, CliError> {
     let address = source_repo.and_then(Address::parse).ok_or_else(|| {
         CliError::usage("`--lend-git-sign-in` needs a `--source-repo` with an `https://` address")
-            .hint("keys for ssh are not lent; an agent that may use them needs an address with https")
+            .hint("ssh keys are not lent; use an `https://` address")
     })?;
     let environment = machine::environment();
     let sign_in = match address.own {
         Some((username, password)) => (username.to_owned(), password.to_owned()),
         None => asked(&address)?.or_else(|| token(address.host, &environment)).ok_or_else(|| {
-            CliError::usage(format!("git knows no sign-in for {}", address.host))
-                .hint("`git credential fill` must answer for it, or `GH_TOKEN` or `GITLAB_TOKEN` be set")
+            CliError::usage(format!("git has no credentials for {}", address.host))
+                .hint("set up `git credential fill` for it, or set `GH_TOKEN` or `GITLAB_TOKEN`")
         })?,
     };
     let place = format!("credential.{}://{}.helper", address.protocol, address.host);
@@ -88,7 +88,7 @@ pub fn lent(source_repo: Option<&str>) -> Result<Vec<(String, String)>, CliError
 
 /// Returns the answer of the user's own helpers; `None` if they have no credentials.
 fn asked(address: &Address<'_>) -> Result<Option<(String, String)>, CliError> {
-    let failed = |error: std::io::Error| CliError::environment(format!("cannot ask git for a sign-in: {error}"));
+    let failed = |error: std::io::Error| CliError::environment(format!("cannot ask git for credentials: {error}"));
     let mut host = machine::host()?;
     // This program is the user's and runs with the user's ids.
     host.supervisor.floor = true;

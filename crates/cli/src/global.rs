@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-/// What every command understands.
+/// Options of every command.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Global {
-    /// Where runs are recorded [default: `.trialrun` of the project you stand in, else of the current directory]
+    /// Folder for recorded runs [default: `.trialrun` in the project, else in the current directory]
     #[arg(long, value_name = "DIR", global = true)]
     pub state: Option<PathBuf>,
-    /// When to use colour
+    /// Use of colour
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     pub color: Color,
 }
@@ -18,10 +18,10 @@ pub struct Global {
 /// Setting for the use of colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Color {
-    /// On a terminal, unless `NO_COLOR` is set.
+    /// Use colour on a terminal, unless `NO_COLOR` is set.
     Auto,
-    /// Always.
+    /// Always use colour.
     Always,
-    /// Never.
+    /// Never use colour.
     Never,
 }

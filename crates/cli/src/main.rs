@@ -4,17 +4,20 @@
 mod args;
 mod command;
 mod error;
+mod execution;
 mod exit;
 mod git_sign_in;
 mod global;
 mod hooks;
+mod layer;
 mod limits;
 mod machine;
-mod outlet;
+mod masking;
 mod preparation;
 mod prices;
 mod project;
 mod recording;
+mod reports;
 mod run_args;
 mod settings;
 mod signals;
@@ -24,7 +27,8 @@ mod workspace;
 
 use std::process::ExitCode;
 
-use crate::args::{Args, Command};
+use crate::args::Args;
+use crate::command::Command;
 
 /// A run of ten thousand short trials allocates memory millions of times on one thread, and frees it on another. With
 /// the system's allocator it takes a quarter more CPU time. The price is 140 KB of binary and 4 MB of memory.
@@ -58,6 +62,7 @@ fn program(raw: &[std::ffi::OsString]) -> ExitCode {
 fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error::CliError> {
     let global = args.global;
     match args.command {
+        Command::Run(args) if args.output.watch => watch::watch(&global, &args, terminal),
         Command::Run(args) => command::run::run(&global, &args, terminal),
         Command::Check(args) => command::check::run(&global, &args, terminal),
         Command::List(args) => command::list::run(&global, &args, terminal),
@@ -76,9 +81,9 @@ fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error
         Command::Import(args) => command::import::run(&global, &args, terminal),
         Command::Prune(args) => command::prune::run(&global, &args, terminal),
         Command::Schema(args) => command::schema::run(&args, terminal),
-        Command::Completions(args) => command::completions::run(&args, terminal),
+        Command::Completions(args) => command::completions::run(&args, &mut Args::definition(), terminal),
         Command::Licenses => command::licenses::run(terminal),
-        Command::Man(args) => command::man::run(&args, terminal),
-        Command::Reference(args) => command::reference::run(&args, terminal),
+        Command::Man(args) => command::man::run(&args, Args::definition(), terminal),
+        Command::Reference(args) => command::reference::run(&args, Args::definition(), terminal),
     }
 }

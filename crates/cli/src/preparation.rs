@@ -3,22 +3,24 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use mask::{Mask, Secrets};
+use mask::Mask;
 use model::Diagnostic;
+use report::counted;
 use runner::{Plan, PlanRequest, Selection};
 use store::TrialFilter;
 use suite::Loaded;
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::project::Workplace;
+use crate::masking::without_secrets;
+use crate::project::ProjectContext;
 use crate::run_args::RunArgs;
 use crate::settings::Resolved;
 
 /// Result of loading and planning.
 pub struct Prepared {
     /// The project.
-    pub workplace: Workplace,
+    pub context: ProjectContext,
     /// The settings.
     pub resolved: Resolved,
     /// The plan of the run.
@@ -38,26 +40,26 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     let targets = args.named();
     // A skill that is named alone belongs to a project, as a suite does.
     let places: Vec<String> = targets.iter().chain(&args.selection.skill).cloned().collect();
-    let workplace = Workplace::find(global, &places)?;
-    let mut resolved = Resolved::of(args, &workplace)?;
-    let fallen_back = choose_sandbox(&mut resolved, &workplace)?;
-    resolved.run.judge.missing = missing_judge(&workplace, &resolved.run);
-    let Loaded { suites, diagnostics, modules } = load(&workplace, targets, args.selection.skill.clone());
+    let context = ProjectContext::find(global, &places)?;
+    let mut resolved = Resolved::of(args, &context)?;
+    let fallen_back = choose_sandbox(&mut resolved, &context)?;
+    resolved.run.judge.missing = missing_judge(&context, &resolved.run);
+    let Loaded { suites, diagnostics, modules } = load(&context, targets, args.selection.skill.clone());
     let chosen = &args.selection;
     let selection = Selection {
         cases: chosen.cases.clone(),
         filter: chosen.filter.clone(),
         test: chosen.test.clone(),
         tags: chosen.tags.clone(),
-        only: chosen.failed_in.as_deref().map(|run| failed_cases(&workplace, run)).transpose()?,
+        only: chosen.failed_in.as_deref().map(|run| failed_cases(&context, run)).transpose()?,
         shard: chosen.shard,
     };
-    let cwd = workplace.cwd.clone();
+    let cwd = context.cwd.clone();
     let request = PlanRequest {
         suites: &suites,
         settings: &resolved.run,
         selection: &selection,
-        cwd: &workplace.cwd,
+        cwd: &context.cwd,
         read_script: std::sync::Arc::new(move |file| read_script(file, &cwd)),
         modules,
     };
@@ -71,63 +73,63 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     let design =
         suites.iter().flat_map(|suite| suite::design_warnings(suite, &|case, spec| is_judged(&plan, case, spec)));
     let design = design.collect();
-    let mut all = workplace.diagnostics.clone();
+    let mut all = context.diagnostics.clone();
     all.append(&mut resolved.problems);
     all.extend(fallen_back);
     all.extend(diagnostics);
     all.extend(unknown_cases(&chosen.cases, &suites));
     all.extend(unknown_tags(&chosen.tags, &tags().collect()));
     if args.output.report.reports.is_empty() {
-        all.extend(unknown_reports(&workplace));
+        all.extend(unknown_reports(&context));
     }
-    let missing = missing_variables(&workplace, &plan);
+    let missing = missing_variables(&context, &plan);
     // Other problems with a value that is not filled in are consequences of that.
     let is_known = |problem: &Diagnostic| missing.iter().any(|one| is_same_place(one, problem));
     all.extend(planning.into_iter().filter(|problem| !is_known(problem)));
     all.extend(missing);
-    let mask = Mask::of(&workplace.environment).with_secrets(&resolved.run.secrets);
+    let mask = Mask::of(&context.environment).with_secrets(&resolved.run.secrets);
     all.iter_mut().for_each(|problem| without_secrets(problem, &mask));
-    Ok(Prepared { workplace, resolved, plan, diagnostics: all, design, nearest, case_ids })
+    Ok(Prepared { context, resolved, plan, diagnostics: all, design, nearest, case_ids })
 }
 
 /// Loads `targets`, or the whole project if empty; suites of skills are about `skill` if it is given.
-pub fn load(workplace: &Workplace, targets: Vec<String>, skill: Option<String>) -> Loaded {
+pub fn load(context: &ProjectContext, targets: Vec<String>, skill: Option<String>) -> Loaded {
     suite::load(&suite::Request {
-        root: workplace.project.root.clone(),
-        skills_dir: workplace.project.skills_dir.clone(),
-        tests: workplace.project.tests.clone(),
-        cwd: workplace.cwd.clone(),
+        root: context.project.root.clone(),
+        skills_dir: context.project.skills_dir.clone(),
+        tests: context.project.tests.clone(),
+        cwd: context.cwd.clone(),
         targets,
         skill,
-        fixtures: workplace.project.fixtures.clone(),
-        environment: environment_of_scripts(workplace),
+        fixtures: context.project.fixtures.clone(),
+        environment: environment_of_scripts(context),
         now_ms: now_ms(),
     })
 }
 
 /// Returns the variables that tests find in `process.env`: all except secrets.
-fn environment_of_scripts(workplace: &Workplace) -> Vec<script::Variable> {
-    let mask = Mask::of(&workplace.environment);
+fn environment_of_scripts(context: &ProjectContext) -> Vec<script::Variable> {
+    let mask = Mask::of(&context.environment);
     let given = |value: &String| Some(value.clone()).filter(|value| mask.text(value) == value.as_str());
-    workplace.environment.iter().map(|(name, value)| (name.clone(), given(value))).collect()
+    context.environment.iter().map(|(name, value)| (name.clone(), given(value))).collect()
 }
 
 /// Checks the chosen kind of sandbox. If one cannot be created, the project may allow another one, with a warning;
 /// otherwise the trials that need it will be broken.
-fn choose_sandbox(resolved: &mut Resolved, workplace: &Workplace) -> Result<Option<Diagnostic>, CliError> {
+fn choose_sandbox(resolved: &mut Resolved, context: &ProjectContext) -> Result<Option<Diagnostic>, CliError> {
     let chosen = resolved.run.sandbox.kind.clone();
-    let written = workplace.project.defaults.sandbox.as_ref().filter(|set| set.value == chosen);
+    let written = context.project.defaults.sandbox.as_ref().filter(|set| set.value == chosen);
     let names: Vec<&str> = sandbox::SANDBOXES.iter().map(|kind| kind.name()).collect();
     let is_absent = sandbox::ABSENT.contains(&&*chosen);
     if !is_absent && !names.contains(&&*chosen) {
-        let place = written.map(|set| format!("{} says so", set.source));
+        let place = written.map(|set| format!("it is set in {}", set.source));
         return Err(CliError::usage(format!("unknown sandbox `{chosen}`"))
             .maybe_hint(place)
             .hint(format!("sandboxes: {}", names.join(", "))));
     }
-    let (Some(fallback), true) = (&workplace.project.sandbox_fallback, is_absent) else { return Ok(None) };
-    let message = format!("this version cannot make `{chosen}` sandboxes: trials run in `{fallback}` ones instead");
-    let problem = Diagnostic::warning(message).help("on this machine, agents can reach what you can");
+    let (Some(fallback), true) = (&context.project.sandbox_fallback, is_absent) else { return Ok(None) };
+    let message = format!("this version has no `{chosen}` sandboxes: trials run in `{fallback}` sandboxes instead");
+    let problem = Diagnostic::warning(message).help("agents can access everything on this machine that you can access");
     resolved.run.sandbox.kind.clone_from(fallback);
     Ok(Some(match written {
         Some(set) => problem.at(set.source.clone()),
@@ -136,10 +138,10 @@ fn choose_sandbox(resolved: &mut Resolved, workplace: &Workplace) -> Result<Opti
 }
 
 /// Returns the diagnostics about missing variables that the run needs.
-fn missing_variables(workplace: &Workplace, plan: &Plan) -> Vec<Diagnostic> {
+fn missing_variables(context: &ProjectContext, plan: &Plan) -> Vec<Diagnostic> {
     let runs = || plan.trials.iter().filter(|trial| trial.case.skip.is_none());
     let is_used = |name: &str| runs().any(|trial| trial.config.as_ref().is_some_and(|config| config.name == name));
-    let project = &workplace.project;
+    let project = &context.project;
     let mut missing: Vec<Diagnostic> = Vec::new();
     for agent in project.agents.iter().filter(|agent| !agent.missing.is_empty() && is_used(&agent.name)) {
         missing.extend(agent.missing.iter().cloned());
@@ -149,17 +151,17 @@ fn missing_variables(workplace: &Workplace, plan: &Plan) -> Vec<Diagnostic> {
 
 /// Returns the reason why the judge of the project cannot be used: a variable that is not set. Trials without a judge
 /// run all the same.
-pub(crate) fn missing_judge(workplace: &Workplace, settings: &runner::Settings) -> Option<String> {
-    let judge = &workplace.project.judge;
+pub(crate) fn missing_judge(context: &ProjectContext, settings: &runner::Settings) -> Option<String> {
+    let judge = &context.project.judge;
     let is_own = judge.model.as_ref().map(|model| &model.value) == settings.judge.model.as_ref();
     judge.missing.first().filter(|_| is_own).map(|missing| missing.message.clone())
 }
 
 /// Returns the diagnostics about unknown reports in the configuration. The run and its verdicts do not depend on them,
 /// so only a misspelt name is an error.
-fn unknown_reports(workplace: &Workplace) -> Vec<Diagnostic> {
+fn unknown_reports(context: &ProjectContext) -> Vec<Diagnostic> {
     let names = || report::REPORTS.iter().map(|kind| kind.name);
-    let wanted = workplace.project.reports.formats.iter().flatten();
+    let wanted = context.project.reports.formats.iter().flatten();
     let unknown = wanted.filter(|format| report::find(&format.value).is_none());
     let problem = |format: &suite::Setting<String>| {
         let message = format!("unknown report `{}`", format.value);
@@ -190,7 +192,7 @@ fn unknown_cases(wanted: &[String], suites: &[model::Suite]) -> Vec<Diagnostic> 
         return Vec::new();
     }
     let problem = |wanted: &String| {
-        let problem = Diagnostic::error(format!("no case is called `{wanted}`"));
+        let problem = Diagnostic::error(format!("unknown case `{wanted}`"));
         problem.suggest(model::nearest(wanted, ids())).help(listed_ids(&known_ids(suites)))
     };
     unknown.into_iter().map(problem).collect()
@@ -206,7 +208,7 @@ fn unknown_tags(wanted: &[String], tags: &BTreeSet<&str>) -> Vec<Diagnostic> {
         let problem = Diagnostic::error(format!("no case has the tag `{wanted}`"));
         problem
             .suggest(model::nearest(wanted, tags.iter().copied()))
-            .help("`trialrun list` shows every case with its tags")
+            .help("`trialrun list` shows all cases with their tags")
     };
     unknown.into_iter().map(problem).collect()
 }
@@ -217,8 +219,25 @@ fn known_ids(suites: &[model::Suite]) -> Vec<String> {
     ids.into_iter().map(str::to_owned).collect()
 }
 
+/// Returns the error for an empty selection.
+pub fn nothing_selected(args: &RunArgs, plan: &Plan, nearest: Option<&str>, case_ids: &[String]) -> CliError {
+    if plan.cases_loaded == 0 {
+        return CliError::nothing("no case was found")
+            .hint("`trialrun list` shows all cases; `trialrun init` creates a first test");
+    }
+    let by = &args.selection;
+    let by_name = !by.cases.is_empty() || by.filter.is_some() || !by.tags.is_empty() || by.test.is_some();
+    if let (Some(run), false) = (&by.failed_in, by_name) {
+        return CliError::nothing(format!("none of these cases failed in the run `{run}`"));
+    }
+    CliError::nothing(format!("none of {} was selected", counted(plan.cases_loaded, "case")))
+        .maybe_hint(nearest.map(|near| format!("did you mean `{near}`?")))
+        .maybe_hint((!by.cases.is_empty()).then(|| listed_ids(case_ids)))
+        .hint("`trialrun list` shows all cases with their tags")
+}
+
 /// Formats the available ids in one line.
-pub(crate) fn listed_ids(ids: &[String]) -> String {
+fn listed_ids(ids: &[String]) -> String {
     let more = match ids.len().saturating_sub(MOST_IDS) {
         0 => String::new(),
         more => format!(" and {more} more, which `trialrun list` shows"),
@@ -243,17 +262,6 @@ fn is_same_place(one: &Diagnostic, other: &Diagnostic) -> bool {
     one.source.is_some() && place(one) == place(other)
 }
 
-/// Removes secrets from a problem. A line that contains a secret, or assigns a value to a name like that of a secret,
-/// is not shown.
-pub(crate) fn without_secrets(problem: &mut Diagnostic, mask: &Mask) {
-    mask.string(&mut problem.message);
-    problem.help.iter_mut().chain(&mut problem.label).for_each(|line| mask.string(line));
-    let holds_one = |line: &str| Secrets::are_assigned_in(line) || mask.text(line) != line;
-    if let Some(place) = problem.source.as_mut().filter(|place| holds_one(&place.text)) {
-        place.text.clear();
-    }
-}
-
 /// Milliseconds since 1970.
 fn now_ms() -> Option<i64> {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
@@ -261,8 +269,8 @@ fn now_ms() -> Option<i64> {
 }
 
 /// Returns `suite::case` of every case that failed, broke or stayed undecided in that run.
-fn failed_cases(workplace: &Workplace, run: &str) -> Result<Vec<String>, CliError> {
-    let store = workplace.read_store()?;
+fn failed_cases(context: &ProjectContext, run: &str) -> Result<Vec<String>, CliError> {
+    let store = context.read_store()?;
     let run = store.select(run)?;
     let trials = store.trials(&TrialFilter::of_run(&run.id))?;
     Ok(trials

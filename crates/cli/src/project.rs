@@ -9,16 +9,19 @@ use suite::Project;
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::settings::Layer;
+use crate::layer::Layer;
 
 /// File name of the record in the state folder.
 const DATABASE: &str = "runs.db";
+
+/// Variable that names the state folder.
+pub const STATE: &str = "TRIALRUN_STATE";
 
 /// Default state folder of a project.
 const STATE_FOLDER: &str = ".trialrun";
 
 /// A project, found from the current directory and the targets of the command.
-pub struct Workplace {
+pub struct ProjectContext {
     /// Current directory of the command.
     pub cwd: PathBuf,
     /// The configuration, or the defaults without one.
@@ -35,7 +38,7 @@ pub struct Workplace {
     pub database: PathBuf,
 }
 
-impl Workplace {
+impl ProjectContext {
     /// Finds the project. The configuration is searched upward from the first target that is a path, then from the
     /// current directory: the project of the tests counts. The record belongs to the current directory, so that runs
     /// started here are found here.
@@ -44,10 +47,10 @@ impl Workplace {
             .map_err(|error| CliError::environment(format!("the current directory cannot be read: {error}")))?;
         let environment = crate::machine::environment();
         let (here, here_problems) = Project::find_with(&cwd, &cwd, &environment);
-        let set = environment.get(crate::settings::STATE).filter(|state| !state.is_empty()).map(PathBuf::from);
+        let set = environment.get(STATE).filter(|state| !state.is_empty()).map(PathBuf::from);
         let state_from = match (&global.state, &set, &here.file) {
             (Some(_), ..) => Layer::CommandLine,
-            (None, Some(_), _) => Layer::Environment(crate::settings::STATE),
+            (None, Some(_), _) => Layer::Environment(STATE),
             (None, None, Some(file)) if here.state != here.root.join(STATE_FOLDER) => Layer::Project(shown(file, &cwd)),
             _ => Layer::BuiltIn,
         };
@@ -59,7 +62,7 @@ impl Workplace {
         };
         let state = named.unwrap_or_else(|| here.state.clone());
         let start = targets.first().map(|target| cwd.join(target)).filter(|path| path.exists());
-        let (project, mut diagnostics) = match start {
+        let (project, diagnostics) = match start {
             Some(path) => {
                 let start = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(&cwd) };
                 let found = Project::find_with(start, &cwd, &environment);
@@ -71,7 +74,6 @@ impl Workplace {
             }
             None => (here, here_problems),
         };
-        diagnostics.extend(crate::settings::misspelt_variables(&environment));
         Ok(Self { cwd, project, diagnostics, state, state_from, environment, database })
     }
 
@@ -80,7 +82,7 @@ impl Workplace {
         let folder = self.database.parent().unwrap_or(&self.state);
         let failed = |error: std::io::Error| {
             CliError::usage(format!("cannot record into {}: {error}", folder.display()))
-                .hint("nothing was run; `--state DIR` puts the record elsewhere")
+                .hint("nothing was run; `--state DIR` selects another folder")
         };
         // An existing folder may hold more than the record.
         let is_own = folder == self.state || !folder.exists();
@@ -99,7 +101,7 @@ impl Workplace {
                 "nothing is recorded in {}",
                 shown(self.database.parent().unwrap_or(&self.state), &self.cwd)
             ))
-            .hint("`trialrun run` records; `--state DIR` names another place")
+            .hint("`trialrun run` records runs; `--state DIR` selects another folder")
         })
     }
 

@@ -30,7 +30,7 @@ const LOOKS: usize = 5;
 /// Duration of one such wait.
 const LOOK: Duration = Duration::from_millis(2);
 /// Time that reporters have to end after a signal.
-const FAREWELL: Duration = Duration::from_secs(2);
+const SHUTDOWN: Duration = Duration::from_secs(2);
 
 /// The recording thread and the reporter threads.
 pub struct Recording {
@@ -42,9 +42,9 @@ pub struct Recording {
 /// Result of recording a run.
 pub struct Recorded {
     /// Reason why the record and the reports end before the run did; the run was stopped when that was noticed.
-    pub trouble: Option<String>,
+    pub error: Option<String>,
     /// Errors of reporters. They never change an outcome.
-    pub report_trouble: Vec<String>,
+    pub report_errors: Vec<String>,
 }
 
 impl Recording {
@@ -72,7 +72,7 @@ impl Recording {
             commit,
             backlogs: reports.iter().map(Reporting::backlog).collect(),
             alarm: Alarm(controls),
-            trouble: None,
+            error: None,
         };
         let recorder = std::thread::Builder::new().name("record".into()).spawn(move || recorder.record(&queue))?;
         Ok(Self { events, recorder, reports })
@@ -80,18 +80,18 @@ impl Recording {
 
     /// Returns the listener for the events of the run.
     pub fn listener(&self) -> Arc<dyn Listener> {
-        Arc::new(Ear(self.events.clone()))
+        Arc::new(RecorderListener(self.events.clone()))
     }
 
     /// Waits until everything is committed and reported, once all listeners are dropped. After a signal, reporters
     /// whose output is not read are abandoned.
     pub fn finish(self) -> Recorded {
-        self.finish_or(signals::heard)
+        self.finish_or(signals::was_received)
     }
 
-    fn finish_or(self, hurry: impl Fn() -> bool) -> Recorded {
+    fn finish_or(self, is_urgent: impl Fn() -> bool) -> Recorded {
         drop(self.events);
-        let trouble = self
+        let error = self
             .recorder
             .join()
             .unwrap_or_else(|_| Some("the recording thread panicked; this is a bug in trialrun".into()));
@@ -99,25 +99,25 @@ impl Recording {
         self.reports.iter().for_each(|report| report.backlog().close());
         let mut until = None;
         let mut timeout = || {
-            if until.is_none() && hurry() {
-                until = Some(Instant::now() + FAREWELL);
+            if until.is_none() && is_urgent() {
+                until = Some(Instant::now() + SHUTDOWN);
             }
             until.is_none_or(|until| Instant::now() < until)
         };
-        let mut report_trouble: Vec<String> = Vec::new();
-        for told in self.reports.into_iter().flat_map(|report| report.finish(&mut timeout)) {
-            if !report_trouble.contains(&told) {
-                report_trouble.push(told);
+        let mut report_errors: Vec<String> = Vec::new();
+        for error in self.reports.into_iter().flat_map(|report| report.finish(&mut timeout)) {
+            if !report_errors.contains(&error) {
+                report_errors.push(error);
             }
         }
-        Recorded { trouble, report_trouble }
+        Recorded { error, report_errors }
     }
 }
 
 /// Listener that queues events; senders wait while the store is behind.
-struct Ear(SyncSender<Envelope>);
+struct RecorderListener(SyncSender<Envelope>);
 
-impl Listener for Ear {
+impl Listener for RecorderListener {
     fn offer(&self, event: Envelope) -> Option<Envelope> {
         match self.0.try_send(event) {
             Err(TrySendError::Full(event)) => Some(event),
@@ -136,7 +136,7 @@ struct Recorder<C> {
     commit: C,
     backlogs: Vec<Arc<Backlog>>,
     alarm: Alarm,
-    trouble: Option<String>,
+    error: Option<String>,
 }
 
 impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
@@ -145,13 +145,13 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
         while let Ok(first) = queue.recv() {
             batch.push(first);
             gather(queue, &mut batch);
-            if self.trouble.is_none()
+            if self.error.is_none()
                 && let Err(error) = (self.commit)(&batch)
             {
-                self.trouble = Some(error.to_string());
+                self.error = Some(error.to_string());
                 self.alarm.raise();
             }
-            if self.trouble.is_some() {
+            if self.error.is_some() {
                 // Reported events are always recorded. Events from now on are neither.
                 batch.clear();
             }
@@ -163,7 +163,7 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
         }
         // Everything is passed on. Reports are finished while the store is closed, which waits for the disk.
         self.backlogs.iter().for_each(|backlog| backlog.close());
-        self.trouble
+        self.error
     }
 }
 
@@ -244,35 +244,35 @@ mod tests {
     fn nobody_waits_for_a_screen_that_stands_still_and_it_misses_nothing() {
         let (gate, stalled, seen) = screen();
         let (_, other, also_seen) = screen();
-        let (controls, _wishes) = unbounded_channel();
+        let (controls, _stops) = unbounded_channel();
         let recording = Recording::with(|_| Ok(()), vec![stalled, other], controls).unwrap();
         let held = gate.lock().unwrap();
         (1..=MANY).for_each(|seq| recording.listener().hear(event(seq)));
         assert_eq!(also_seen.iter().take(MANY as usize).last(), Some(event(MANY)), "the other goes on");
         drop(held);
         let recorded = recording.finish_or(|| false);
-        assert_eq!((recorded.trouble, recorded.report_trouble.len()), (None, 0));
+        assert_eq!((recorded.error, recorded.report_errors.len()), (None, 0));
         assert!(seen.iter().eq((1..=MANY).map(event)), "everything, in order, as it was");
     }
 
     #[test]
     fn after_a_signal_a_screen_that_stands_still_is_left_behind() {
         let (gate, stalled, _seen) = screen();
-        let (controls, _wishes) = unbounded_channel();
+        let (controls, _stops) = unbounded_channel();
         let recording = Recording::with(|_| Ok(()), vec![stalled], controls).unwrap();
         let held = gate.lock().unwrap();
         recording.listener().hear(event(1));
         let began = Instant::now();
         let recorded = recording.finish_or(|| true);
-        assert!(began.elapsed() < FAREWELL * 5, "{:?}", began.elapsed());
-        assert_eq!(recorded.report_trouble, [""; 0], "whoever reads nothing is told nothing");
+        assert!(began.elapsed() < SHUTDOWN * 5, "{:?}", began.elapsed());
+        assert_eq!(recorded.report_errors, [""; 0], "whoever reads nothing is told nothing");
         drop(held);
     }
 
     #[test]
     fn what_could_not_be_committed_is_not_told_and_stops_the_run_once() {
         let (_, reporter, seen) = screen();
-        let (controls, mut wishes) = unbounded_channel();
+        let (controls, mut stops) = unbounded_channel();
         let commit = |events: &[Envelope]| match events.iter().any(|event| event.seq == 2) {
             true => Err(StoreError::UnknownRun("r".into())),
             false => Ok(()),
@@ -281,23 +281,23 @@ mod tests {
         recording.listener().hear(event(1));
         assert_eq!(seen.recv().unwrap(), event(1));
         recording.listener().hear(event(2));
-        assert_eq!(wishes.blocking_recv(), Some(Control::Stop("recording failed".into())));
+        assert_eq!(stops.blocking_recv(), Some(Control::Stop("recording failed".into())));
         recording.listener().hear(event(3));
         let recorded = recording.finish_or(|| false);
-        assert!(recorded.trouble.is_some());
+        assert!(recorded.error.is_some());
         assert_eq!(seen.iter().count(), 0);
-        assert_eq!(wishes.blocking_recv(), None, "a second word would kill");
+        assert_eq!(stops.blocking_recv(), None, "a second word would kill");
     }
 
     #[test]
     fn a_panic_while_recording_stops_the_run() {
-        let (controls, mut wishes) = unbounded_channel();
+        let (controls, mut stops) = unbounded_channel();
         let recording = Recording::with(|_| panic!("as a test"), Vec::new(), controls).unwrap();
         recording.listener().hear(event(1));
-        assert_eq!(wishes.blocking_recv(), Some(Control::Stop("recording failed".into())));
+        assert_eq!(stops.blocking_recv(), Some(Control::Stop("recording failed".into())));
         recording.listener().hear(event(2));
-        assert!(recording.finish_or(|| false).trouble.is_some_and(|trouble| trouble.contains("panicked")));
-        assert_eq!(wishes.blocking_recv(), None);
+        assert!(recording.finish_or(|| false).error.is_some_and(|error| error.contains("panicked")));
+        assert_eq!(stops.blocking_recv(), None);
     }
 
     #[test]
@@ -311,11 +311,11 @@ mod tests {
                 Ok(())
             }
         }
-        let (controls, mut wishes) = unbounded_channel();
+        let (controls, mut stops) = unbounded_channel();
         let recording = Recording::with(|_| Ok(()), vec![Box::new(Panics)], controls).unwrap();
         (1..=MANY).for_each(|seq| recording.listener().hear(event(seq)));
         let recorded = recording.finish_or(|| false);
-        assert!(recorded.trouble.is_none() && recorded.report_trouble[0].contains("panicked"));
-        assert_eq!(wishes.blocking_recv(), None);
+        assert!(recorded.error.is_none() && recorded.report_errors[0].contains("panicked"));
+        assert_eq!(stops.blocking_recv(), None);
     }
 }

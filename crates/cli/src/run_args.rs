@@ -9,7 +9,7 @@ use clap::{Args, value_parser};
 /// Arguments of `run`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RunArgs {
-    /// Files, directories or skills; without one, every skill of the project and its folders `scenarios` and `tests`
+    /// Files, directories or skills to test [default: all skills of the project, `scenarios` and `tests`]
     #[arg(value_name = "PATH|SKILL")]
     pub targets: Vec<String>,
     #[command(flatten)]
@@ -36,31 +36,31 @@ pub struct RunArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectionArgs {
-    /// A file or directory, as if it were given by itself
+    /// File or directory, the same as PATH
     #[arg(long = "file", value_name = "PATH", hide = true)]
     pub files: Vec<String>,
-    /// A suite of a skill, as if it were given by itself
+    /// Suite of a skill, the same as PATH
     #[arg(long, short_alias = 'e', value_name = "FILE")]
     pub evals: Vec<String>,
-    /// The skill that suites of skills are about; without a suite, its own `evals/evals.json` is run
+    /// Skill that the suites of skills are about; without a suite, run its own `evals/evals.json`
     #[arg(long, short_alias = 's', value_name = "DIR")]
     pub skill: Option<String>,
-    /// Only cases with this id
+    /// Run only cases with this id
     #[arg(long = "case", aliases = ["scenario", "eval-id"], value_name = "ID")]
     pub cases: Vec<String>,
-    /// Only cases whose id matches this regular expression
+    /// Run only cases whose id matches this regular expression
     #[arg(long, value_name = "REGEX")]
     pub filter: Option<String>,
-    /// Only cases with this text in their id, description, suite, tags or file name
+    /// Run only cases with this text in their id, description, suite, tags or file name
     #[arg(long, short = 'k', value_name = "TEXT")]
     pub test: Option<String>,
-    /// Only cases with this tag
+    /// Run only cases with this tag
     #[arg(long = "tag", value_name = "TAG")]
     pub tags: Vec<String>,
-    /// Only cases that failed or broke in that run
+    /// Run only cases that did not pass in that run
     #[arg(long, value_name = "RUN")]
     pub failed_in: Option<String>,
-    /// The K-th of N parts of the cases
+    /// Run only the K-th of N parts of the cases
     #[arg(long, value_name = "K/N", value_parser = parse_shard)]
     pub shard: Option<(u64, u64)>,
 }
@@ -81,7 +81,7 @@ pub struct ArmArgs {
     pub trials: Option<u64>,
     #[arg(long, overrides_with = "no_baseline")]
     pub baseline: bool,
-    /// Run cases with their skill only
+    /// Do not run cases without their skill
     #[arg(long, overrides_with = "baseline")]
     pub no_baseline: bool,
     #[arg(long, value_name = "N")]
@@ -157,7 +157,7 @@ pub struct GateArgs {
     /// Exit with 0 if at least this share of the decided trials passed, such as 0.8
     #[arg(long, value_name = "P", value_parser = parse_share)]
     pub min_pass_rate: Option<f64>,
-    /// Failed assertions do not change the exit code
+    /// Do not exit with 1 if assertions failed
     #[arg(long)]
     pub no_fail_on_assertions: bool,
     /// Stop before the run if there is a warning
@@ -192,7 +192,7 @@ pub struct HookArgs {
     /// Only a variable sets it
     #[arg(skip)]
     pub hook_timeout: Option<u64>,
-    /// Remove what the trials left on remotes afterwards, as `cleanup --yes` does
+    /// Remove what the trials left on remotes after the run, as `cleanup --yes` does
     #[arg(long)]
     pub cleanup: bool,
 }
@@ -203,23 +203,23 @@ pub struct HookArgs {
 pub struct OutputArgs {
     #[arg(long, value_name = "DIR")]
     pub artifacts: Option<PathBuf>,
-    /// The same, in `<skill>-workspace/iteration-<label>` below this directory
+    /// Write artefacts into `<skill>-workspace/iteration-<label>` below this directory
     #[arg(long, short_alias = 'w', value_name = "DIR", hide = true, conflicts_with = "artifacts")]
     pub workspace: Option<PathBuf>,
     #[command(flatten)]
     pub report: ReportArgs,
-    /// A name for this run
-    #[arg(long, short_alias = 'i', aliases = ["iteration", "version"], value_name = "TEXT")]
+    /// Label of the run
+    #[arg(long, short_alias = 'i', aliases = ["iteration", "version"], value_name = "TEXT", value_parser = parse_label)]
     pub label: Option<String>,
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub idle_warn: Option<u64>,
     /// Check everything and run nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Run again what a change of a file affects, until Ctrl-C
+    /// Run the affected tests again after each change of a file, until Ctrl-C
     #[arg(long, conflicts_with = "dry_run")]
     pub watch: bool,
-    /// Runs are always recorded
+    /// No effect: runs are always recorded
     #[arg(long, hide = true)]
     pub save: bool,
 }
@@ -230,19 +230,19 @@ pub struct OutputArgs {
 pub struct ReportArgs {
     #[arg(long = "report", alias = "format", value_name = "FORMAT[=PATH]")]
     pub reports: Vec<String>,
-    /// The file of the report that names none
+    /// File of the report that has none
     #[arg(long = "output", value_name = "PATH", hide = true)]
     pub file: Option<PathBuf>,
-    /// Show failures and the summary only
+    /// Show only failures and the summary
     #[arg(long, short)]
     pub quiet: bool,
-    /// Show evidence: in the terminal also where a finding is met, in Markdown at all
+    /// Show evidence in Markdown, and in the terminal also for assertions that are met
     #[arg(long)]
     pub show_evidence: bool,
 }
 
 impl RunArgs {
-    /// The files, directories and skills that are named, in whichever way.
+    /// Returns all named files, directories and skills.
     pub fn named(&self) -> Vec<String> {
         [&self.targets, &self.selection.files, &self.selection.evals].into_iter().flatten().cloned().collect()
     }
@@ -346,6 +346,15 @@ fn parse_retry_on(written: &str) -> Result<runner::RetryOn, String> {
 /// Parses a share, from 0 to 1.
 pub fn parse_share(written: &str) -> Result<f64, String> {
     written.parse::<f64>().ok().filter(|n| (0.0..=1.0).contains(n)).ok_or_else(|| "a number from 0 to 1".to_owned())
+}
+
+/// Parses a label. It must not collide with the other names of a run.
+pub fn parse_label(written: &str) -> Result<String, String> {
+    match written {
+        "latest" | "previous" => Err(format!("`{written}` always selects a run by its age; use another label")),
+        _ if written.trim().is_empty() => Err("a label must not be empty".to_owned()),
+        label => Ok(label.to_owned()),
+    }
 }
 
 fn parse_shard(written: &str) -> Result<(u64, u64), String> {

@@ -12,35 +12,18 @@ use serde_json::{Map, Value, json};
 use suite::Project;
 
 use crate::error::CliError;
-use crate::project::{Workplace, shown};
+use crate::layer::Layer;
+use crate::project::{ProjectContext, shown};
 use crate::run_args::RunArgs;
 
-pub use self::table::{SETTINGS, STATE, Setting};
-pub use self::variables::{misspelt as misspelt_variables, reference};
+pub use self::configured::reports;
+pub use self::table::{SETTINGS, Setting};
+pub use self::variables::reference;
 
-/// Source of a value, strongest first.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Layer {
-    /// The command line.
-    CommandLine,
-    /// An environment variable.
-    Environment(&'static str),
-    /// The project's configuration, with file and line.
-    Project(String),
-    /// The built-in default.
-    BuiltIn,
-}
-
-impl std::fmt::Display for Layer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::CommandLine => f.write_str("command line"),
-            Self::Environment(variable) => f.write_str(variable),
-            Self::Project(place) => f.write_str(place),
-            Self::BuiltIn => f.write_str("built in"),
-        }
-    }
-}
+/// Name under which the record has the targets of the command line.
+pub const TARGETS: &str = "targets";
+/// Name under which the record has the skill of the command line.
+pub const SKILL: &str = "skill";
 
 /// A setting with its value, for people and for the record.
 #[derive(Debug, Clone)]
@@ -61,7 +44,7 @@ pub struct Resolved {
     pub run: runner::Settings,
     /// Settings for display and recording.
     pub rows: Vec<Row>,
-    /// Problems of files and names that the project's configuration refers to.
+    /// Problems of variables, and of files and names that the project's configuration refers to.
     pub problems: Vec<Diagnostic>,
 }
 
@@ -69,24 +52,24 @@ pub struct Resolved {
 struct Resolution<'a> {
     args: &'a RunArgs,
     run: &'a runner::Settings,
-    workplace: &'a Workplace,
+    context: &'a ProjectContext,
 }
 
 impl Resolution<'_> {
     fn project(&self) -> &Project {
-        &self.workplace.project
+        &self.context.project
     }
 
     /// A path as the user would write it.
     fn shown(&self, path: &Path) -> Value {
-        json!(shown(path, &self.workplace.cwd))
+        json!(shown(path, &self.context.cwd))
     }
 
     /// The configuration, if it moves `folder` away from `usual`.
     fn moved(&self, folder: Option<&std::path::PathBuf>, usual: &str) -> Option<Layer> {
         let project = self.project();
         folder.filter(|folder| **folder != project.root.join(usual))?;
-        Some(Layer::Project(shown(project.file.as_ref()?, &self.workplace.cwd)))
+        Some(Layer::Project(shown(project.file.as_ref()?, &self.context.cwd)))
     }
 }
 
@@ -95,13 +78,13 @@ impl Resolved {
     ///
     /// # Errors
     /// A variable of the environment with an invalid value.
-    pub fn of(args: &RunArgs, workplace: &Workplace) -> Result<Self, CliError> {
+    pub fn of(args: &RunArgs, context: &ProjectContext) -> Result<Self, CliError> {
         let mut line = args.clone();
-        line.schedule.timeout = line.schedule.timeout.map(|timeout| timeout.in_project(&workplace.project));
-        let args = variables::added_to(&line, &workplace.environment)?;
-        let mut problems = Vec::new();
-        let run = settings(&args, &line, workplace, &mut problems);
-        let used = Resolution { args: &args, run: &run, workplace };
+        line.schedule.timeout = line.schedule.timeout.map(|timeout| timeout.in_project(&context.project));
+        let args = variables::added_to(&line, &context.environment)?;
+        let mut problems = variables::misspelt(&context.environment);
+        let run = settings(&args, &line, context, &mut problems);
+        let used = Resolution { args: &args, run: &run, context };
         let row = |setting: &Setting| Row {
             name: setting.name,
             value: (setting.value)(&used),
@@ -111,9 +94,11 @@ impl Resolved {
         Ok(Self { args, run, rows, problems })
     }
 
-    /// Returns a map from names to values, for the record.
+    /// Returns a map from names to values, for the record, with the targets, so that they can be found again.
     pub fn to_map(&self) -> Map<String, Value> {
-        self.rows.iter().map(|row| (row.name.to_owned(), row.value.clone())).collect()
+        let targets = [(TARGETS, json!(self.args.named())), (SKILL, json!(self.args.selection.skill))];
+        let rows = self.rows.iter().map(|row| (row.name, row.value.clone()));
+        rows.chain(targets).map(|(name, value)| (name.to_owned(), value)).collect()
     }
 }
 
@@ -122,21 +107,26 @@ fn layer(setting: &Setting, line: &RunArgs, used: &Resolution<'_>) -> Layer {
     if (setting.is_typed)(line) {
         return Layer::CommandLine;
     }
-    let variable = variables::of(setting, &used.workplace.environment).filter(|_| setting.put.is_some());
+    let variable = variables::of(setting, &used.context.environment).filter(|_| setting.put.is_some());
     let variable = variable.map(|(name, _)| Layer::Environment(name));
     variable.or_else(|| (setting.below)(used)).unwrap_or(Layer::BuiltIn)
 }
 
 /// The name of the variable that sets `name`, or else of its option, for messages about what it stops.
-fn origin(name: &str, line: &RunArgs, workplace: &Workplace) -> &'static str {
+fn origin(name: &str, line: &RunArgs, context: &ProjectContext) -> &'static str {
     let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) else { return "" };
-    let variable = variables::of(setting, &workplace.environment).filter(|_| !(setting.is_typed)(line));
+    let variable = variables::of(setting, &context.environment).filter(|_| !(setting.is_typed)(line));
     variable.map(|(name, _)| name).or(setting.flag).unwrap_or(setting.name)
 }
 
 /// Settings for planning and running. `args` is the command `line` with what the environment adds.
-fn settings(args: &RunArgs, line: &RunArgs, workplace: &Workplace, problems: &mut Vec<Diagnostic>) -> runner::Settings {
-    let project = &workplace.project;
+fn settings(
+    args: &RunArgs,
+    line: &RunArgs,
+    context: &ProjectContext,
+    problems: &mut Vec<Diagnostic>,
+) -> runner::Settings {
+    let project = &context.project;
     let defaults = &project.defaults;
     let built_in = runner::Settings::default();
     let configured = configured::agents(project);
@@ -160,9 +150,9 @@ fn settings(args: &RunArgs, line: &RunArgs, workplace: &Workplace, problems: &mu
         limits: runner::LimitSettings {
             max_turns: budgets.max_turns,
             max_total_tokens: budgets.max_total_tokens,
-            max_total_tokens_from: origin("token_budget", line, workplace),
+            max_total_tokens_from: origin("token_budget", line, context),
             timeout_ms: schedule.timeout.map(|clock| clock.ms),
-            timeout_from: origin("timeout_ms", line, workplace),
+            timeout_from: origin("timeout_ms", line, context),
             budgets: model::Budgets {
                 input: budgets.max_input_tokens,
                 non_cached_input: budgets.max_non_cached_input_tokens,
@@ -171,14 +161,14 @@ fn settings(args: &RunArgs, line: &RunArgs, workplace: &Workplace, problems: &mu
                 cost_usd: budgets.max_cost,
                 duration_ms: budgets.max_duration.map(|duration| duration as f64),
             },
-            max_duration_from: origin("max_duration_ms", line, workplace),
+            max_duration_from: origin("max_duration_ms", line, context),
             on_budget: budgets.on_budget.unwrap_or_default(),
             max_run_cost: budgets.max_run_cost,
         },
-        judge: judge(args, workplace),
+        judge: judge(args, context),
         sandbox: runner::SandboxSettings {
             kind: args.sandboxes.sandbox.clone().or(value(&defaults.sandbox)).unwrap_or(built_in.sandbox.kind),
-            source_repo: args.sandboxes.source_repo.as_deref().map(|written| source_repo(written, &workplace.cwd)),
+            source_repo: args.sandboxes.source_repo.as_deref().map(|written| source_repo(written, &context.cwd)),
             // Asked for when something is run.
             lent: Vec::new(),
             keep: args.sandboxes.keep_sandbox,
@@ -203,14 +193,14 @@ fn settings(args: &RunArgs, line: &RunArgs, workplace: &Workplace, problems: &mu
         idle_warn_ms: args.output.idle_warn.unwrap_or(built_in.idle_warn_ms),
         stop_grace_ms: schedule.stop_grace.unwrap_or(built_in.stop_grace_ms),
         secrets: project.tree.as_ref().map(mask::Secrets::of).unwrap_or_default(),
-        providers: configured::providers(args, workplace, problems),
+        providers: configured::providers(args, context, problems),
         configured,
     }
 }
 
 /// The judge. The address and the temperature of the project belong to the model that the project names.
-fn judge(args: &RunArgs, workplace: &Workplace) -> runner::JudgeSettings {
-    let project = &workplace.project.judge;
+fn judge(args: &RunArgs, context: &ProjectContext) -> runner::JudgeSettings {
+    let project = &context.project.judge;
     let typed = &args.judging;
     let own = Some(project).filter(|_| typed.judge.is_none());
     runner::JudgeSettings {

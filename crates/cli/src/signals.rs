@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 
 /// Number of signals received, of any kind.
-static HEARD: AtomicU32 = AtomicU32::new(0);
+static RECEIVED: AtomicU32 = AtomicU32::new(0);
 
 /// Number of the last signal.
 static LAST: AtomicI32 = AtomicI32::new(0);
@@ -77,7 +77,7 @@ async fn listen(ready: &Sender<io::Result<()>>) {
 async fn pass_on(mut arrivals: Signal, kind: SignalKind, name: &str) {
     while arrivals.recv().await.is_some() {
         LAST.store(kind.as_raw_value(), Ordering::Relaxed);
-        if HEARD.fetch_add(1, Ordering::Relaxed) + 1 >= AT_ONCE {
+        if RECEIVED.fetch_add(1, Ordering::Relaxed) + 1 >= AT_ONCE {
             // Processes end with this one; directories are left to `prune`.
             std::process::exit(128 + kind.as_raw_value());
         }
@@ -90,12 +90,12 @@ async fn pass_on(mut arrivals: Signal, kind: SignalKind, name: &str) {
 
 /// Returns the exit code for the signals received; `None` if there were none.
 pub fn exit_code() -> Option<u8> {
-    heard().then(|| u8::try_from(128 + LAST.load(Ordering::Relaxed)).unwrap_or(u8::MAX))
+    was_received().then(|| u8::try_from(128 + LAST.load(Ordering::Relaxed)).unwrap_or(u8::MAX))
 }
 
 /// Returns `true` if a signal was received.
-pub fn heard() -> bool {
-    HEARD.load(Ordering::Relaxed) > 0
+pub fn was_received() -> bool {
+    RECEIVED.load(Ordering::Relaxed) > 0
 }
 
 /// Returns the signals that this process ignores, as a bit mask starting with signal 1. Zero if the system does not

@@ -10,7 +10,7 @@ use crate::error::CliError;
 use crate::exit;
 use crate::global::{Color, Global};
 use crate::machine;
-use crate::preparation::without_secrets;
+use crate::masking::without_secrets;
 
 /// Stdout and stderr, with the style of each.
 #[derive(Debug, Clone)]
@@ -96,10 +96,10 @@ impl Terminal {
     /// Prints all problems, and their number if there are several.
     pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         if !diagnostics.is_empty() {
-            let (mask, mut told) = (mask(), diagnostics.to_vec());
-            told.iter_mut().for_each(|problem| without_secrets(problem, &mask));
-            self.err(&report::diagnostics(&told, &self.err_style));
-            self.err(&report::tally(&told, &self.err_style));
+            let (mask, mut shown) = (mask(), diagnostics.to_vec());
+            shown.iter_mut().for_each(|problem| without_secrets(problem, &mask));
+            self.err(&report::diagnostics(&shown, &self.err_style));
+            self.err(&report::tally(&shown, &self.err_style));
         }
     }
 

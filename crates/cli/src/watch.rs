@@ -13,16 +13,17 @@ use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use report::counted;
+
 use self::dependencies::Dependencies;
-use self::snapshot::Snapshot;
-use crate::command::check::count;
+use self::snapshot::{Change, Snapshot};
 use crate::command::run::run_prepared;
 use crate::error::CliError;
 use crate::global::Global;
 use crate::preparation::{Prepared, prepare};
 use crate::run_args::RunArgs;
-use crate::signals;
 use crate::terminal::Terminal;
+use crate::{limits, signals};
 
 /// Polling interval. A change counts when two polls in a row agree on it, so that an editor's several steps are one
 /// change.
@@ -33,29 +34,30 @@ const NAMES: usize = 3;
 
 /// Runs, and runs again what changes affect, until a signal comes.
 pub fn watch(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    limits::raise_open_files();
     signals::begin().map_err(|error| CliError::environment(format!("cannot listen to signals: {error}")))?;
-    let wishes = wishes();
+    let keys = keys();
     let mut watched = Watched::default();
-    let mut touched = Touched::Everything;
+    let mut affected = Affected::Everything;
     loop {
         let mut seen = watched.snapshot();
-        watched.run(global, args, terminal, &touched, &mut seen);
+        watched.run(global, args, terminal, &affected, &mut seen);
         if let Some(code) = signals::exit_code() {
             return Ok(ExitCode::from(code));
         }
-        let files = count(seen.len(), "file");
-        dim(terminal, &format!("\nwatching {files}; Enter runs everything, Ctrl-C ends\n"));
-        touched = loop {
-            match wait(&watched, &seen, &wishes) {
-                Waited::Signal(code) => {
+        let files = counted(seen.len(), "file");
+        dim(terminal, &format!("\nwatching {files}; press Enter to run everything, Ctrl-C to quit\n"));
+        affected = loop {
+            match wait(&watched, &seen, &keys) {
+                Wakeup::Signal(code) => {
                     terminal.err("\n");
                     return Ok(ExitCode::from(code));
                 }
-                Waited::Wish => break Touched::Everything,
-                Waited::Change(now) => {
+                Wakeup::Key => break Affected::Everything,
+                Wakeup::Change(now) => {
                     let changes = seen.changes(&now);
                     seen = now;
-                    let next = watched.touched_by(&changes);
+                    let next = watched.affected_by(&changes);
                     if let Some(next) = next {
                         dim(terminal, &format!("\n{}\n", watched.told(&changes, &next)));
                         break next;
@@ -68,7 +70,7 @@ pub fn watch(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<Exi
 
 /// Tests to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Touched {
+enum Affected {
     /// Every suite.
     Everything,
     /// The suites in these files, and new ones.
@@ -76,36 +78,36 @@ enum Touched {
 }
 
 /// Reason for the end of a wait.
-enum Waited {
+enum Wakeup {
     /// A signal, with the exit code.
     Signal(u8),
     /// The user pressed Enter.
-    Wish,
+    Key,
     /// Files have changed.
     Change(Snapshot),
 }
 
-fn wait(watched: &Watched, seen: &Snapshot, wishes: &Receiver<()>) -> Waited {
+fn wait(watched: &Watched, seen: &Snapshot, keys: &Receiver<()>) -> Wakeup {
     let mut before: Option<Snapshot> = None;
     loop {
         std::thread::sleep(PERIOD);
         if let Some(code) = signals::exit_code() {
-            return Waited::Signal(code);
+            return Wakeup::Signal(code);
         }
-        if wishes.try_recv().is_ok() {
-            return Waited::Wish;
+        if keys.try_recv().is_ok() {
+            return Wakeup::Key;
         }
         let now = watched.snapshot();
         if now != *seen && before.as_ref() == Some(&now) {
-            return Waited::Change(now);
+            return Wakeup::Change(now);
         }
         before = Some(now);
     }
 }
 
 /// Starts a thread that reports every line that is typed.
-fn wishes() -> Receiver<()> {
-    let (tell, wishes) = channel();
+fn keys() -> Receiver<()> {
+    let (tell, keys) = channel();
     if std::io::stdin().is_terminal() {
         // The thread ends with the program, because a blocking read cannot be interrupted.
         let _ = std::thread::Builder::new().name("keys".into()).spawn(move || {
@@ -116,7 +118,7 @@ fn wishes() -> Receiver<()> {
             }
         });
     }
-    wishes
+    keys
 }
 
 /// Watched files, by their role.
@@ -130,7 +132,7 @@ struct Watched {
     /// Dependencies of each suite.
     suites: BTreeMap<PathBuf, Dependencies>,
     /// Tests that were not run because of problems.
-    pending: Option<Touched>,
+    pending: Option<Affected>,
 }
 
 impl Watched {
@@ -141,25 +143,25 @@ impl Watched {
 
     /// Runs the affected tests, and those that are pending. Problems are printed. `seen` is the snapshot from before
     /// the files were read; newly discovered files are added to it.
-    fn run(&mut self, global: &Global, args: &RunArgs, terminal: &Terminal, touched: &Touched, seen: &mut Snapshot) {
-        let touched = match self.pending.take() {
-            Some(pending) => pending.and(touched),
-            None => touched.clone(),
+    fn run(&mut self, global: &Global, args: &RunArgs, terminal: &Terminal, affected: &Affected, seen: &mut Snapshot) {
+        let affected = match self.pending.take() {
+            Some(pending) => pending.and(affected),
+            None => affected.clone(),
         };
         let prepared = match prepare(global, args) {
             Ok(prepared) => prepared,
             Err(error) => {
-                self.pending = Some(touched);
+                self.pending = Some(affected);
                 return terminal.error(&error);
             }
         };
         let is_broken = prepared.diagnostics.iter().any(|problem| args.gates.strict || problem.is_error());
-        let wanted = self.learn(&prepared, args, &touched);
+        let wanted = self.learn(&prepared, args, &affected);
         // Taken before the run, so that changes during the run are noticed after it.
         seen.add_new(self.snapshot());
         if is_broken {
             terminal.diagnostics(&prepared.diagnostics);
-            self.pending = Some(touched);
+            self.pending = Some(affected);
             return;
         }
         let mut prepared = prepared;
@@ -175,15 +177,15 @@ impl Watched {
     }
 
     /// Updates the watched files, and returns the files of the suites to run; `None` for all.
-    fn learn(&mut self, prepared: &Prepared, args: &RunArgs, touched: &Touched) -> Option<BTreeSet<PathBuf>> {
-        let workplace = &prepared.workplace;
-        self.cwd.clone_from(&workplace.cwd);
-        self.places = dependencies::places(workplace, args);
-        self.configuration = dependencies::configuration(&workplace.project);
-        let found = dependencies::of_suites(workplace, &prepared.plan.trials);
-        let wanted = match touched {
-            Touched::Everything => None,
-            Touched::Suites(suites) => {
+    fn learn(&mut self, prepared: &Prepared, args: &RunArgs, affected: &Affected) -> Option<BTreeSet<PathBuf>> {
+        let context = &prepared.context;
+        self.cwd.clone_from(&context.cwd);
+        self.places = dependencies::places(context, args);
+        self.configuration = dependencies::configuration(&context.project);
+        let found = dependencies::of_suites(context, &prepared.plan.trials);
+        let wanted = match affected {
+            Affected::Everything => None,
+            Affected::Suites(suites) => {
                 let new = found.keys().filter(|suite| !self.suites.contains_key(*suite));
                 Some(suites.iter().chain(new).cloned().collect())
             }
@@ -194,19 +196,19 @@ impl Watched {
     }
 
     /// Returns the tests that `changes` affect; `None` if there are none.
-    fn touched_by(&self, changes: &BTreeMap<PathBuf, Change>) -> Option<Touched> {
+    fn affected_by(&self, changes: &BTreeMap<PathBuf, Change>) -> Option<Affected> {
         if changes.keys().any(|path| self.configuration.contains(path)) {
-            return Some(Touched::Everything);
+            return Some(Affected::Everything);
         }
         let is_touched = |dependencies: &Dependencies| changes.keys().any(|path| dependencies.holds(path));
         let suites: BTreeSet<PathBuf> =
             self.suites.iter().filter(|(_, made_of)| is_touched(made_of)).map(|(suite, _)| suite.clone()).collect();
         let is_new = changes.values().any(|change| *change == Change::New);
-        (!suites.is_empty() || is_new || self.pending.is_some()).then_some(Touched::Suites(suites))
+        (!suites.is_empty() || is_new || self.pending.is_some()).then_some(Affected::Suites(suites))
     }
 
     /// Describes the changes and the tests that are run for them, in one line.
-    fn told(&self, changes: &BTreeMap<PathBuf, Change>, touched: &Touched) -> String {
+    fn told(&self, changes: &BTreeMap<PathBuf, Change>, affected: &Affected) -> String {
         let name = |(path, change): (&PathBuf, &Change)| {
             let shown = crate::project::shown(path, &self.cwd);
             match change {
@@ -221,16 +223,16 @@ impl Watched {
             names.truncate(NAMES);
             names.push(format!("{more} more"));
         }
-        let what = match touched {
-            Touched::Everything => "everything".to_owned(),
-            Touched::Suites(suites) if suites.is_empty() => "what is new".to_owned(),
-            Touched::Suites(suites) => count(suites.len(), "suite"),
+        let what = match affected {
+            Affected::Everything => "everything".to_owned(),
+            Affected::Suites(suites) if suites.is_empty() => "new tests".to_owned(),
+            Affected::Suites(suites) => counted(suites.len(), "suite"),
         };
         format!("changed: {} → {what}", names.join(", "))
     }
 }
 
-impl Touched {
+impl Affected {
     /// Returns the union of both.
     fn and(self, other: &Self) -> Self {
         match (self, other) {
@@ -241,14 +243,6 @@ impl Touched {
             _ => Self::Everything,
         }
     }
-}
-
-/// Kind of change of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
-    New,
-    Gone,
-    Other,
 }
 
 fn dim(terminal: &Terminal, text: &str) {

@@ -9,18 +9,18 @@ use store::{RunFilter, Store};
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::project::Workplace;
+use crate::project::ProjectContext;
 
 /// Artefact of a run that names it.
 const SUITE: &str = "suite.json";
 
-/// How agent-skill-eval's commands name a run.
+/// Names of a run on the command line of agent-skill-eval.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct WorkspaceArgs {
-    /// The directory of an iteration, of a skill, or of all skills
+    /// Directory of an iteration, of a skill, or of all skills
     #[arg(long, short = 'w', value_name = "DIR", hide = true)]
     workspace: Option<PathBuf>,
-    /// Which iteration; the last one where it is not said
+    /// Iteration [default: the last one]
     #[arg(long, short = 'i', value_name = "N", hide = true, requires = "workspace")]
     iteration: Option<String>,
 }
@@ -37,25 +37,25 @@ impl WorkspaceArgs {
         named: Option<&str>,
         default: &str,
     ) -> Result<(Box<dyn Store>, RunRow), CliError> {
-        let workplace = Workplace::find(global, &[])?;
+        let context = ProjectContext::find(global, &[])?;
         let Some(workspace) = &self.workspace else {
-            let store = workplace.read_store()?;
+            let store = context.read_store()?;
             let run = store.select(named.unwrap_or(default))?;
             return Ok((store, run));
         };
         let iteration = self.iteration.as_deref().or(named);
         if !workspace.exists() {
-            let store = workplace.read_store()?;
+            let store = context.read_store()?;
             let run = recorded(&*store, workspace, iteration)?;
             return Ok((store, run));
         }
-        let Written { run, record } = run_in(workspace, iteration)?;
+        let WorkspaceRun { run, record } = run_in(workspace, iteration)?;
         let store = match record.filter(|_| global.state.is_none()) {
             Some(record) => store::open_existing(&record)?.ok_or_else(|| {
-                CliError::usage(format!("the run {run} was recorded in {}, which is not there", record.display()))
-                    .hint("`--state DIR` names the folder that the record is in now")
+                CliError::usage(format!("the run {run} was recorded in {}, which does not exist", record.display()))
+                    .hint("`--state DIR` selects the folder that the record is in now")
             })?,
-            None => workplace.read_store()?,
+            None => context.read_store()?,
         };
         let run = store.select(&run)?;
         Ok((store, run))
@@ -84,14 +84,14 @@ pub fn artifacts(workspace: &Path, skills: &[model::SkillInfo], iteration: Optio
 const LARGEST: u64 = 64 << 20;
 
 /// Contents of the artefacts that identify a run.
-struct Written {
+struct WorkspaceRun {
     /// Id of the run.
     run: String,
     /// Path of the record.
     record: Option<PathBuf>,
 }
 
-fn run_in(workspace: &Path, iteration: Option<&str>) -> Result<Written, CliError> {
+fn run_in(workspace: &Path, iteration: Option<&str>) -> Result<WorkspaceRun, CliError> {
     let directory = directory(workspace, iteration)?;
     let file = directory.join(SUITE);
     let wrong = |why: String| CliError::usage(format!("{}: {why}", file.display()));
@@ -99,7 +99,7 @@ fn run_in(workspace: &Path, iteration: Option<&str>) -> Result<Written, CliError
     let suite: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     let text = |key: &str| suite.get(key).and_then(Value::as_str);
     let run = text("run_id").map(str::to_owned).ok_or_else(|| wrong("it does not name a run".to_owned()))?;
-    Ok(Written { run, record: text("record").map(PathBuf::from) })
+    Ok(WorkspaceRun { run, record: text("record").map(PathBuf::from) })
 }
 
 /// Returns the newest recorded run for the path of a workspace: `…/SKILL-workspace/iteration-N`, either part of which
@@ -119,8 +119,8 @@ fn recorded(store: &dyn Store, workspace: &Path, iteration: Option<&str>) -> Res
     }
     let of = skill.map(|skill| format!(" of the skill `{skill}`")).unwrap_or_default();
     let what = iteration.map_or("run".to_owned(), |iteration| format!("run with the label `{iteration}`"));
-    Err(CliError::usage(format!("{} is not there, and no {what}{of} is recorded", workspace.display()))
-        .hint("`trialrun history` lists what is recorded; `run --workspace DIR` writes a workspace"))
+    Err(CliError::usage(format!("{} does not exist, and no {what}{of} is recorded", workspace.display()))
+        .hint("`trialrun history` lists recorded trials; `run --workspace DIR` writes a workspace"))
 }
 
 fn directory(workspace: &Path, iteration: Option<&str>) -> Result<PathBuf, CliError> {
@@ -135,7 +135,9 @@ fn directory(workspace: &Path, iteration: Option<&str>) -> Result<PathBuf, CliEr
         [only] => only,
         _ => {
             let names: Vec<String> = skills.iter().map(|path| format!("--workspace {}", path.display())).collect();
-            return Err(CliError::usage(format!("{} holds several skills", workspace.display())).hint(names.join(", ")));
+            return Err(
+                CliError::usage(format!("{} contains several skills", workspace.display())).hint(names.join(", "))
+            );
         }
     };
     let iterations = folders(home).into_iter().filter_map(|(name, path)| {
@@ -152,10 +154,10 @@ fn directory(workspace: &Path, iteration: Option<&str>) -> Result<PathBuf, CliEr
     found.map(|(_, path)| path.clone()).ok_or_else(|| {
         let there: Vec<&str> = iterations.iter().map(|(number, _)| number.as_str()).collect();
         let hint = match there.as_slice() {
-            [] => "`trialrun run --workspace DIR` makes one".to_owned(),
+            [] => "`trialrun run --workspace DIR` creates one".to_owned(),
             there => format!("iterations: {}", there.join(", ")),
         };
-        CliError::usage(format!("there is no such iteration in {}", home.display())).hint(hint)
+        CliError::usage(format!("{} does not contain this iteration", home.display())).hint(hint)
     })
 }
 

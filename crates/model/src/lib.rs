@@ -7,6 +7,17 @@
 //!
 //! Serialised names are stable: the JSON report, the event stream and the store consist of these types. Fields are
 //! added, never renamed. An unknown number is `null`, never 0.
+//!
+//! ```
+//! use trialrun_model::statistics::wilson;
+//! use trialrun_model::{Outcome, TrialId};
+//!
+//! let id = TrialId { suite: "shop".into(), case: "refund".into(), arm: "codex".into(), repetition: 2 };
+//! assert_eq!(id.to_string(), "shop::refund@codex#2");
+//! assert_eq!(Outcome::Failed.name(), "failed");
+//! let [low, high] = wilson(8, 10);
+//! assert!(low > 0.49 && high < 0.95);
+//! ```
 
 mod arm;
 mod arm_summary;

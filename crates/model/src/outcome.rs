@@ -23,6 +23,10 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// All outcomes, in the order in which reports list them.
+    pub const ALL: [Self; 6] =
+        [Self::Passed, Self::Failed, Self::Undecided, Self::Broken, Self::Skipped, Self::Cancelled];
+
     /// Computes the outcome from the findings and the ending. Infrastructure trouble never counts against an agent
     /// and never passes it. `ruling` is the rule to apply; implicit findings must be met under any ruling.
     pub fn of(findings: &[Finding], ending: &Ending, ruling: &OutcomeRule) -> Self {

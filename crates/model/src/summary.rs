@@ -90,7 +90,7 @@ impl Summary {
             self.baseline += 1;
             add(&mut self.baseline_tokens, &mut self.baseline_cost_usd, took);
         } else {
-            self.count(trial);
+            self.count_outcome(trial);
         }
         self.trials_with_cost += usize::from(trial.cost_usd.is_some());
         if let Some(judge) = trial.judge {
@@ -109,7 +109,7 @@ impl Summary {
     }
 
     /// Counts the outcome of a trial.
-    fn count(&mut self, trial: &TrialRecord) {
+    fn count_outcome(&mut self, trial: &TrialRecord) {
         self.trials += 1;
         match trial.outcome {
             Outcome::Passed => self.passed += 1,
@@ -136,12 +136,27 @@ impl Summary {
         open || self.undecided + self.broken + self.cancelled > 0
     }
 
-    /// Returns the exit code of the run: 1 if a trial failed, 3 if a result is unknown, else 0.
+    /// Returns the number of trials with that outcome, without the baseline.
+    pub fn count(&self, outcome: Outcome) -> usize {
+        match outcome {
+            Outcome::Passed => self.passed,
+            Outcome::Failed => self.failed,
+            Outcome::Undecided => self.undecided,
+            Outcome::Broken => self.broken,
+            Outcome::Skipped => self.skipped,
+            Outcome::Cancelled => self.cancelled,
+        }
+    }
+
+    /// Returns the exit code of the run: 1 if a trial failed, 3 if a result is unknown, 4 if every trial was skipped,
+    /// else 0.
     pub fn exit_code(&self) -> u8 {
         if self.failed > 0 {
             1
         } else if self.undecided + self.broken + self.cancelled > 0 {
             3
+        } else if self.passed == 0 && self.skipped > 0 {
+            4
         } else {
             0
         }
@@ -229,6 +244,8 @@ mod tests {
         );
         assert_eq!(Summary::of(&trials[..2]).exit_code(), 1);
         assert_eq!(Summary::of(&[of("undecided", &["met", "undecided"])]).exit_code(), 3);
+        assert_eq!(Summary::of(&[of("skipped", &[]), of("skipped", &[])]).exit_code(), 4);
+        assert_eq!(Summary::of(&[of("skipped", &[]), of("passed", &["met"])]).exit_code(), 0);
         // One unmet part decides a claim, but the claim is not counted while another part is undecided.
         let mut half = of("failed", &["unmet", "met"]);
         half.findings[0].error = Some("another part is undecided".into());

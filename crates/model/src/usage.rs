@@ -21,7 +21,12 @@ pub struct Tokens {
 impl Tokens {
     /// Returns all the tokens that a budget counts: input, cache reads, cache writes and output.
     pub fn total(&self) -> u64 {
-        self.input + self.cache_read + self.cache_write + self.output
+        self.all_input() + self.output
+    }
+
+    /// Returns all input tokens, cached or not.
+    pub fn all_input(&self) -> u64 {
+        self.input + self.cache_read + self.cache_write
     }
 }
 

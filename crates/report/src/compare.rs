@@ -10,7 +10,7 @@ use model::{AgentInfo, Outcome, RunRow, SkillInfo, TrialFigures, TrialRow, stati
 
 use crate::columns;
 use crate::counts::Counts;
-use crate::figure::{counted, elapsed, minute, money, percent, range, whole};
+use crate::format::{counted, elapsed, in_parentheses, money, number, percent, range, timestamp};
 use crate::names::{Names, is_baseline};
 use crate::terminal::{Paint, Style};
 use arms::ArmChange;
@@ -168,11 +168,11 @@ impl Comparison {
     /// Returns the comparison as text: regressions, fixed cases, other changes, and counts of the rest.
     pub fn draw(&self, before: &RunRow, after: &RunRow, style: &Style) -> String {
         let paint = Paint::new(*style);
-        let arrow = paint.signs().arrow;
+        let arrow = paint.symbols().arrow;
         let mut text = String::new();
         for (name, run) in [("before", before), ("after", after)] {
-            let label = run.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
-            let line = format!("{name:<6}  {}{label}  {}", run.id, minute(run.started_at));
+            let label = in_parentheses(run.label.as_deref());
+            let line = format!("{name:<6}  {}{label}  {}", run.id, timestamp(run.started_at));
             text.push_str(&format!("{}\n", paint.dim(&line)));
         }
         let width = columns::widest(self.cases.iter().map(|case| &case.name)).min(56);
@@ -199,7 +199,7 @@ impl Comparison {
         text.push_str(&format!("\n{} as before\n", counted(same, "case")));
 
         let (a, b) = (&self.before, &self.after);
-        let rate = |totals: &Totals| format!("{} {}", totals.counts.told(), totals.counts.share());
+        let rate = |totals: &Totals| format!("{} {}", totals.counts.describe(), totals.counts.share());
         let cost = |totals: &Totals| match totals.cost_usd {
             None => "n/a".into(),
             Some(cost) if totals.costs < totals.trials => {
@@ -207,7 +207,7 @@ impl Comparison {
             }
             Some(cost) => money(cost),
         };
-        let tokens = |totals: &Totals| totals.tokens.map_or_else(|| "n/a".into(), whole);
+        let tokens = |totals: &Totals| totals.tokens.map_or_else(|| "n/a".into(), number);
         for (name, before, after) in [
             ("passed", rate(a), rate(b)),
             ("tokens", tokens(a), tokens(b)),
@@ -222,7 +222,7 @@ impl Comparison {
 
 impl CaseChange {
     fn draw(&self, width: usize, paint: &Paint) -> String {
-        let arrow = paint.signs().arrow;
+        let arrow = paint.symbols().arrow;
         let mark = match self.change {
             Change::Regressed => paint.red(paint.mark(Outcome::Failed)),
             Change::Fixed | Change::Improved => paint.green(paint.mark(Outcome::Passed)),
@@ -237,28 +237,28 @@ impl CaseChange {
         };
         let mut line = format!("  {mark} {}  {figures}", columns::padded(&self.name, width));
         if matches!(self.change, Change::Regressed | Change::Fixed | Change::Improved) {
-            line.push_str(&format!("  {}", paint.dim(&self.grounds(arrow))));
+            line.push_str(&format!("  {}", paint.dim(&self.reason(arrow))));
         }
         line.push('\n');
         if let Some(because) = self.after.because.as_ref().filter(|_| self.change == Change::Regressed) {
-            let because = crate::plain::folded(because, 160, paint.signs().ellipsis);
+            let because = crate::plain::folded(because, 160, paint.symbols().ellipsis);
             line.push_str(&format!("      {}\n", paint.dim(&because)));
         }
         line
     }
 
     /// Returns the reason for the change: the confidence in the difference of passes, or the scores.
-    fn grounds(&self, arrow: &str) -> String {
+    fn reason(&self, arrow: &str) -> String {
         match (Counts::change(&self.before.counts, &self.after.counts), self.before.score(), self.after.score()) {
             (Some(Ordering::Equal), Some(before), Some(after)) => {
                 format!("score {} {arrow} {}", percent(before), percent(after))
             }
-            _ => self.how_sure(),
+            _ => self.confidence(),
         }
     }
 
     /// Describes the confidence that the numbers allow.
-    fn how_sure(&self) -> String {
+    fn confidence(&self) -> String {
         let (before, after) = (&self.before.counts, &self.after.counts);
         if before.graded() == 1 && after.graded() == 1 {
             return "one trial each: no interval".into();
@@ -302,8 +302,8 @@ impl Side {
         let ungraded = self.trials - self.counts.graded();
         match self.outcomes[..] {
             [only] => only.name().to_owned(),
-            _ if ungraded > 0 => format!("{} ({ungraded} without a verdict)", self.counts.told()),
-            _ => self.counts.told(),
+            _ if ungraded > 0 => format!("{} ({ungraded} without a verdict)", self.counts.describe()),
+            _ => self.counts.describe(),
         }
     }
 }

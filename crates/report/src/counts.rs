@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use model::Outcome;
 
-use crate::figure::percent;
+use crate::format::percent;
 
 /// Counts of graded trials. An undecided trial might have passed, so shares have bounds: leaving such trials out would
 /// count only failures, because a single unmet assertion is enough to fail.
@@ -56,7 +56,7 @@ impl Counts {
     }
 
     /// Formats the count as `3/5`, or `3 to 4/5` where one is undecided.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self.undecided {
             0 => format!("{}/{}", self.passed, self.graded()),
             open => format!("{} to {}/{}", self.passed, self.passed + open, self.graded()),
@@ -97,9 +97,9 @@ mod tests {
 
     #[test]
     fn shares_of_undecided_trials_are_told_with_their_bounds() {
-        let told = |outcomes: &[Outcome]| (of(outcomes).told(), of(outcomes).share());
-        assert_eq!(told(&[Passed, Failed]), ("1/2".into(), "50%".into()));
-        assert_eq!(told(&[Passed, Failed, Undecided, Undecided]), ("1 to 3/4".into(), "25% to 75%".into()));
-        assert_eq!(told(&[]), ("0/0".into(), "n/a".into()));
+        let described = |outcomes: &[Outcome]| (of(outcomes).describe(), of(outcomes).share());
+        assert_eq!(described(&[Passed, Failed]), ("1/2".into(), "50%".into()));
+        assert_eq!(described(&[Passed, Failed, Undecided, Undecided]), ("1 to 3/4".into(), "25% to 75%".into()));
+        assert_eq!(described(&[]), ("0/0".into(), "n/a".into()));
     }
 }

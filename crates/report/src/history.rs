@@ -1,9 +1,9 @@
-//! Recorded trials, newest first: one line each, and a line of totals.
+//! Recorded trials, run by run: one line each, and a line of totals.
 
 use model::{Outcome, TrialRow};
 use serde_json::{Value, json};
 
-use crate::figure::{elapsed, minute, money, whole};
+use crate::format::{counted, elapsed, in_parentheses, money, number, timestamp};
 use crate::names::{Names, is_baseline};
 use crate::terminal::{Paint, Style};
 use crate::{columns, plain, score};
@@ -11,16 +11,16 @@ use crate::{columns, plain, score};
 /// Maximum width of a trial's name.
 const NAME: usize = 44;
 
-/// Formats `trials`, newest first, below a heading for each run.
+/// Formats `trials`, which are in the order of their runs, below a heading for each run.
 pub fn history(trials: &[TrialRow], style: &Style) -> String {
     let paint = Paint::new(*style);
-    let signs = paint.signs();
+    let symbols = paint.symbols();
     if trials.is_empty() {
-        return "no trial is recorded here yet\n".into();
+        return "no trials are recorded yet\n".into();
     }
     let names = Names::of_rows(trials);
     let names: Vec<String> =
-        trials.iter().map(|trial| plain::folded(&names.of_row(trial), NAME, signs.ellipsis)).collect();
+        trials.iter().map(|trial| plain::folded(&names.of_row(trial), NAME, symbols.ellipsis)).collect();
     let width = columns::widest(&names);
     let unknown = if style.unicode { "—" } else { "-" };
     let turns = trials.iter().map(|trial| trial.turns.to_string().len()).max().unwrap_or(1);
@@ -31,7 +31,7 @@ pub fn history(trials: &[TrialRow], style: &Style) -> String {
     let mut run = "";
     for ((trial, name), tokens) in trials.iter().zip(&names).zip(&tokens) {
         if trial.run != run {
-            let label = trial.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
+            let label = in_parentheses(trial.label.as_deref());
             let gap = if run.is_empty() { "" } else { "\n" };
             text.push_str(&format!("{gap}{}\n", paint.dim(&format!("run {}{label}", trial.run))));
             run = &trial.run;
@@ -41,7 +41,7 @@ pub fn history(trials: &[TrialRow], style: &Style) -> String {
         let cost = trial.cost_usd.map_or_else(|| unknown.to_owned(), money);
         text.push_str(&format!(
             "  {mark} {}  {}  {:>6}  {:>turns$}t  {tokens:>token_width$}  {cost:>8}",
-            minute(trial.finished_at()),
+            timestamp(trial.finished_at()),
             columns::padded(name, width),
             elapsed(trial.duration_ms),
             trial.turns,
@@ -54,7 +54,7 @@ pub fn history(trials: &[TrialRow], style: &Style) -> String {
         }
         text.push('\n');
         if trial.errors > 0 {
-            let errors = if trial.errors == 1 { "1 error".into() } else { format!("{} errors", trial.errors) };
+            let errors = counted(trial.errors, "error");
             text.push_str(&format!("    {}\n", paint.dim(&format!("{errors}: trialrun show {}", reference(trial)))));
         }
     }
@@ -64,10 +64,8 @@ pub fn history(trials: &[TrialRow], style: &Style) -> String {
 
 fn sums(trials: &[TrialRow], paint: &Paint) -> String {
     let sign = if paint.style.unicode { "Σ" } else { "sum" };
-    let outcomes =
-        [Outcome::Passed, Outcome::Failed, Outcome::Undecided, Outcome::Broken, Outcome::Skipped, Outcome::Cancelled];
     let mut parts = Vec::new();
-    for outcome in outcomes {
+    for outcome in Outcome::ALL {
         let count = trials.iter().filter(|trial| trial.outcome == outcome && !is_baseline(trial)).count();
         if count > 0 || matches!(outcome, Outcome::Passed | Outcome::Failed) {
             parts.push(format!("{count} {}", outcome.name()));
@@ -78,8 +76,8 @@ fn sums(trials: &[TrialRow], paint: &Paint) -> String {
     let counted: Vec<u64> = trials.iter().filter_map(|trial| trial.tokens).map(|tokens| tokens.total()).collect();
     parts.push(match counted.len() {
         0 => "tokens n/a".into(),
-        n if n < trials.len() => format!("{} tok ({n} of {} known)", whole(counted.iter().sum()), trials.len()),
-        _ => format!("{} tok", whole(counted.iter().sum())),
+        n if n < trials.len() => format!("{} tok ({n} of {} known)", number(counted.iter().sum()), trials.len()),
+        _ => format!("{} tok", number(counted.iter().sum())),
     });
     let costs: Vec<f64> = trials.iter().filter_map(|trial| trial.cost_usd).collect();
     parts.push(match costs.len() {
@@ -91,9 +89,9 @@ fn sums(trials: &[TrialRow], paint: &Paint) -> String {
 }
 
 fn tokens(trial: &TrialRow, unknown: &str) -> String {
-    let used = trial.tokens.map_or_else(|| unknown.to_owned(), |tokens| whole(tokens.total()));
+    let used = trial.tokens.map_or_else(|| unknown.to_owned(), |tokens| number(tokens.total()));
     match trial.token_budget {
-        Some(budget) => format!("{used}/{} tok", whole(budget as u64)),
+        Some(budget) => format!("{used}/{} tok", number(budget as u64)),
         None => format!("{used} tok"),
     }
 }

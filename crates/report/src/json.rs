@@ -4,29 +4,25 @@
 
 mod arm;
 mod finding;
-mod hook;
 mod reference;
-mod schema;
 mod trial;
 
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use model::{AgentInfo, Aside, Envelope, Event, Outcome, RunInfo, SkillInfo, Summary, Tokens, TrialRecord};
-use serde::Serialize;
-use serde_json::{Map, Value};
+use model::{AgentInfo, Envelope, Event, HookKind, HookRecord, Outcome, RunInfo, Summary, TrialRecord};
+use serde_json::{Value, json};
 
 use crate::arms::Arms;
-use crate::ledger::Ledger;
-use crate::{Opening, Reporter, figure};
-use arm::{Arm, Delta};
-use hook::{Hooks, Ran};
+use crate::totals::RunTotals;
+use crate::{Opening, Reporter, format};
+use arm::{arm, delta};
 
-pub use reference::reference;
-pub use schema::report_schema;
+pub use reference::{reference, report_schema};
 pub use trial::trial_json;
-use trial::{Trial, Used};
+use trial::{Trial, token_usage, usage_of};
 
 /// Name of the document's format and its version.
 pub const SCHEMA: &str = "trialrun.report/1";
@@ -43,10 +39,11 @@ struct Json {
     out: Box<dyn Write + Send>,
     failures_only: bool,
     /// The run and the totals of its trials, once it has started.
-    run: Option<(Box<RunInfo>, Ledger)>,
+    run: Option<(Box<RunInfo>, RunTotals)>,
     trials: Texts,
     versions: Versions,
-    hooks: Vec<Ran>,
+    /// Commands, each with the trial that it ran for.
+    hooks: Vec<(Option<Arc<str>>, HookRecord)>,
     last: Option<Timestamp>,
     over: Option<(Timestamp, u64, Option<String>)>,
 }
@@ -68,9 +65,9 @@ impl Reporter for Json {
     fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
         self.last = Some(envelope.at);
         match &envelope.event {
-            Event::RunStarted(info) => self.run = Some((info.clone(), Ledger::new(info, true))),
+            Event::RunStarted(info) => self.run = Some((info.clone(), RunTotals::new(info, true))),
             Event::TrialFinished(record) => self.trial(record)?,
-            Event::HookFinished(hook) => self.hooks.push(Ran { trial: envelope.trial.clone(), hook: hook.clone() }),
+            Event::HookFinished(hook) => self.hooks.push((envelope.trial.clone(), hook.clone())),
             Event::RunFinished { duration_ms, signal, .. } => {
                 self.over = Some((envelope.at, *duration_ms, signal.clone()));
             }
@@ -80,40 +77,27 @@ impl Reporter for Json {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        let Some((mut info, ledger)) = self.run.take() else { return self.out.flush() };
+        let Some((mut info, totals)) = self.run.take() else { return self.out.flush() };
         let mut texts = std::mem::take(&mut self.trials);
         // Commands of one trial stay in the order in which they ran.
-        self.hooks.sort_by_key(|ran| ran.trial.as_deref().map(|trial| ledger.place(trial)));
+        self.hooks.sort_by_key(|(trial, _)| trial.as_deref().map(|trial| totals.place(trial)));
         self.versions.fill(&mut info.agents);
 
-        let summary = ledger.summary();
-        let Arms { arms, deltas } = ledger.arms();
-        let document = Document {
-            schema: SCHEMA,
-            run: Run {
-                id: &info.id,
-                label: info.label.as_deref(),
-                regrade_of: info.regrade_of.as_deref(),
-                started_at: info.started_at,
-                finished_at: self.over.as_ref().map(|(at, _, _)| *at),
-                duration_ms: match (&self.over, self.last) {
-                    (Some((_, duration_ms, _)), _) => Some(*duration_ms),
-                    (None, Some(last)) => Some(figure::between(info.started_at, last)),
-                    (None, None) => None,
-                },
-                signal: self.over.as_ref().and_then(|(_, _, signal)| signal.as_deref()),
-                planned: info.trials.len(),
-                trialrun_version: &info.trialrun_version,
-                settings: &info.settings,
-                agents: &info.agents,
-                skills: &info.skills,
+        let Arms { arms, deltas } = totals.arms();
+        let document = json!({
+            "schema": SCHEMA,
+            "run": self.described(&info),
+            "summary": summary(&totals.summary()),
+            "arms": arms.iter().map(arm).collect::<Value>(),
+            "deltas": deltas.iter().map(delta).collect::<Value>(),
+            "hooks": {
+                "pre_run": self.commands(HookKind::PreRun),
+                "post_grade": self.commands(HookKind::PostGrade),
+                "post_run": self.commands(HookKind::PostRun),
             },
-            summary: Counts::of(&summary),
-            arms: arms.iter().map(Arm::of).collect(),
-            deltas: deltas.iter().map(Delta::of).collect(),
-            hooks: Hooks::of(&self.hooks),
-            trials: [],
-        };
+            // Comes last, and is written separately.
+            "trials": [],
+        });
         let document = serde_json::to_string_pretty(&document)?;
         match document.strip_suffix("[]\n}") {
             Some(front) if !texts.is_empty() => {
@@ -136,9 +120,48 @@ impl Reporter for Json {
 }
 
 impl Json {
+    fn described(&self, info: &RunInfo) -> Value {
+        let duration_ms = match (&self.over, self.last) {
+            (Some((_, duration_ms, _)), _) => Some(*duration_ms),
+            (None, Some(last)) => Some(format::between(info.started_at, last)),
+            (None, None) => None,
+        };
+        json!({
+            "id": info.id,
+            "label": info.label,
+            "regrade_of": info.regrade_of,
+            "started_at": info.started_at,
+            "finished_at": self.over.as_ref().map(|(at, ..)| at),
+            "duration_ms": duration_ms,
+            "signal": self.over.as_ref().and_then(|(.., signal)| signal.as_ref()),
+            "planned": info.trials.len(),
+            "trialrun_version": info.trialrun_version,
+            "settings": info.settings,
+            "agents": info.agents,
+            "skills": info.skills,
+        })
+    }
+
+    /// Returns the commands of a hook, in the order in which they ran.
+    fn commands(&self, kind: HookKind) -> Value {
+        let command = |(trial, hook): &(Option<Arc<str>>, HookRecord)| {
+            json!({
+                "trial": trial,
+                "command": hook.command,
+                "exit_code": hook.exit_code,
+                "timed_out": hook.timed_out,
+                "error": hook.error,
+                "stdout": hook.stdout,
+                "stderr": hook.stderr,
+                "duration_ms": hook.duration_ms,
+            })
+        };
+        self.hooks.iter().filter(|(_, hook)| hook.hook == kind).map(command).collect()
+    }
+
     fn trial(&mut self, record: &TrialRecord) -> io::Result<()> {
-        let Some((_, ledger)) = &mut self.run else { return Ok(()) };
-        let place = ledger.add(record);
+        let Some((_, totals)) = &mut self.run else { return Ok(()) };
+        let place = totals.add(record);
         self.versions.note(place, record);
         if self.failures_only && record.outcome == Outcome::Passed {
             return Ok(());
@@ -202,103 +225,29 @@ impl Versions {
     }
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    run: Run<'a>,
-    summary: Counts,
-    arms: Vec<Arm<'a>>,
-    deltas: Vec<Delta<'a>>,
-    hooks: Hooks<'a>,
-    /// Comes last, and is written separately.
-    trials: [Value; 0],
-}
-
-#[derive(Serialize)]
-struct Run<'a> {
-    id: &'a str,
-    label: Option<&'a str>,
-    regrade_of: Option<&'a str>,
-    started_at: Timestamp,
-    finished_at: Option<Timestamp>,
-    duration_ms: Option<u64>,
-    signal: Option<&'a str>,
-    planned: usize,
-    trialrun_version: &'a str,
-    settings: &'a Map<String, Value>,
-    agents: &'a [AgentInfo],
-    skills: &'a [SkillInfo],
-}
-
-#[derive(Serialize)]
-struct Counts {
-    trials: usize,
-    baseline: usize,
-    passed: usize,
-    failed: usize,
-    undecided: usize,
-    passed_but_undecided: usize,
-    broken: usize,
-    skipped: usize,
-    cancelled: usize,
-    flaky: usize,
-    pass_rate: Option<f64>,
-    decided_trials: usize,
-    decided_pass_rate: Option<f64>,
-    tokens: Option<Used>,
-    cost_usd: Option<f64>,
-    trials_with_cost: usize,
-    baseline_tokens: Option<Used>,
-    baseline_cost_usd: Option<f64>,
-    judge_usage: Option<Used>,
-    judge_cost_usd: Option<f64>,
-    user_usage: Option<Used>,
-    user_cost_usd: Option<f64>,
-}
-
-impl Counts {
-    fn of(summary: &Summary) -> Self {
-        Self {
-            trials: summary.trials,
-            baseline: summary.baseline,
-            passed: summary.passed,
-            failed: summary.failed,
-            undecided: summary.undecided,
-            passed_but_undecided: summary.passed_but_undecided,
-            broken: summary.broken,
-            skipped: summary.skipped,
-            cancelled: summary.cancelled,
-            flaky: summary.flaky,
-            pass_rate: summary.pass_rate,
-            decided_trials: summary.decided.trials,
-            decided_pass_rate: summary.by_decided.rate(),
-            tokens: summary.tokens.as_ref().map(Used::of),
-            cost_usd: summary.cost_usd,
-            trials_with_cost: summary.trials_with_cost,
-            baseline_tokens: summary.baseline_tokens.as_ref().map(Used::of),
-            baseline_cost_usd: summary.baseline_cost_usd,
-            judge_usage: used_aside(summary.judge),
-            judge_cost_usd: summary.judge.and_then(|judge| judge.cost_usd),
-            user_usage: used_aside(summary.user),
-            user_cost_usd: summary.user.and_then(|user| user.cost_usd),
-        }
-    }
-}
-
-/// Returns the tokens of requests to models beside the agent's.
-fn used_aside(aside: Option<Aside>) -> Option<Used> {
-    aside?.tokens.as_ref().map(Used::of)
-}
-
-impl Used {
-    fn of(tokens: &Tokens) -> Self {
-        Self {
-            input: tokens.input,
-            cache_read: tokens.cache_read,
-            cache_write: tokens.cache_write,
-            output: tokens.output,
-            reasoning: tokens.reasoning,
-            total: tokens.total(),
-        }
-    }
+fn summary(summary: &Summary) -> Value {
+    json!({
+        "trials": summary.trials,
+        "baseline": summary.baseline,
+        "passed": summary.passed,
+        "failed": summary.failed,
+        "undecided": summary.undecided,
+        "passed_but_undecided": summary.passed_but_undecided,
+        "broken": summary.broken,
+        "skipped": summary.skipped,
+        "cancelled": summary.cancelled,
+        "flaky": summary.flaky,
+        "pass_rate": summary.pass_rate,
+        "decided_trials": summary.decided.trials,
+        "decided_pass_rate": summary.by_decided.rate(),
+        "tokens": summary.tokens.map(token_usage),
+        "cost_usd": summary.cost_usd,
+        "trials_with_cost": summary.trials_with_cost,
+        "baseline_tokens": summary.baseline_tokens.map(token_usage),
+        "baseline_cost_usd": summary.baseline_cost_usd,
+        "judge_usage": usage_of(summary.judge),
+        "judge_cost_usd": summary.judge.and_then(|judge| judge.cost_usd),
+        "user_usage": usage_of(summary.user),
+        "user_cost_usd": summary.user.and_then(|user| user.cost_usd),
+    })
 }

@@ -7,21 +7,28 @@
 //! Nothing here reads the environment or prints: writers and [`Style`] are parameters. Times come from the events; only
 //! the live table has a clock of its own, so that it moves while nothing happens. [`terminal_size()`] is for callers
 //! that create a [`Style`].
+//!
+//! ```
+//! use trialrun_report::{Opening, Style, find};
+//!
+//! let json = find("json").expect("a built-in report");
+//! let opening = Opening::new(Box::new(std::io::stdout()), Style::plain());
+//! let mut reporter = json.to_stream(opening).expect("a report that is a stream");
+//! // For each event of a run: reporter.event(&envelope)?;
+//! reporter.finish()?;
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
-// The schema of a trial is one literal of many fields.
-#![recursion_limit = "256"]
-
+mod agent_output;
 mod arms;
 mod artifacts;
 pub mod columns;
 mod compare;
 mod counts;
-mod figure;
-mod given;
+mod format;
 mod history;
 mod json;
 mod jsonl;
-mod ledger;
 mod markdown;
 mod names;
 mod plain;
@@ -30,16 +37,101 @@ mod score;
 mod show;
 mod status;
 mod terminal;
+mod totals;
 mod trend;
 
+use std::sync::Arc;
+
+pub use agent_output::reason_of;
 pub use arms::Arms;
 pub use artifacts::{Tree, TrialFiles, merged_side_effects};
 pub use compare::{CaseChange, Change, Comparison, THRESHOLD};
-pub use given::reason_of;
+pub use format::counted;
 pub use history::{history, history_json};
 pub use json::{SCHEMA, reference as json_reference, report_schema, trial_json};
-pub use reporter::{Open, Opening, REPORTS, Report, Reporter, find, to_directory};
+pub use reporter::{Opening, Reporter};
 pub use show::{show, show_json};
 pub use status::{Details, StatusView, status};
 pub use terminal::{Style, diagnostics, result, tally, terminal_size};
 pub use trend::trend;
+
+/// A kind of report.
+pub struct Report {
+    /// Name in `--report`.
+    pub name: &'static str,
+    /// Description, one line.
+    pub summary: &'static str,
+    /// Extension of its files.
+    pub extension: &'static str,
+    /// Function that opens a reporter.
+    pub open: Open,
+}
+
+/// Opens a reporter.
+#[derive(Debug, Clone, Copy)]
+pub enum Open {
+    /// One that writes a stream: standard output, or a file.
+    Stream(fn(Opening) -> Box<dyn Reporter>),
+    /// One that writes a directory, while the run goes on.
+    Directory(fn(&Arc<Tree>) -> Box<dyn Reporter>),
+}
+
+impl Report {
+    /// Returns `true` if it is a directory.
+    pub fn is_directory(&self) -> bool {
+        matches!(self.open, Open::Directory(_))
+    }
+
+    /// Opens one that writes a stream; `None` if it is a directory.
+    pub fn to_stream(&self, opening: Opening) -> Option<Box<dyn Reporter>> {
+        let Open::Stream(open) = self.open else { return None };
+        Some(open(opening))
+    }
+}
+
+/// Opens the report that is a directory.
+pub fn to_directory(tree: &Arc<Tree>) -> Option<Box<dyn Reporter>> {
+    REPORTS.iter().find_map(|report| match report.open {
+        Open::Directory(open) => Some(open(tree)),
+        Open::Stream(_) => None,
+    })
+}
+
+/// All kinds of reports, in the order users see.
+pub const REPORTS: &[Report] = &[
+    Report {
+        name: "terminal",
+        summary: "for people: progress, failures and their reasons",
+        extension: "txt",
+        open: Open::Stream(terminal::open),
+    },
+    Report {
+        name: "markdown",
+        summary: "a page for a pull request",
+        extension: "md",
+        open: Open::Stream(markdown::open),
+    },
+    Report {
+        name: "json",
+        summary: "the whole run as one JSON document",
+        extension: "json",
+        open: Open::Stream(json::open),
+    },
+    Report {
+        name: "jsonl",
+        summary: "the event stream, one JSON object per line",
+        extension: "jsonl",
+        open: Open::Stream(jsonl::open),
+    },
+    Report {
+        name: "artifacts",
+        summary: "a directory of files about the run and each trial",
+        extension: "artifacts",
+        open: Open::Directory(artifacts::open),
+    },
+];
+
+/// Returns the report of that name.
+pub fn find(name: &str) -> Option<&'static Report> {
+    REPORTS.iter().find(|report| report.name == name)
+}

@@ -2,7 +2,7 @@
 
 use model::{Detail, Finding, Outcome, Status, TrialRecord};
 
-use crate::figure::{percent, points};
+use crate::format::{percent, points};
 
 /// Returns the trial's score in each dimension, from 0 to 1, in the order in which findings name them: the mean of the
 /// topmost nodes of a dimension, weighted by their weight in the trial's score. A penalty reduces the mean of the
@@ -95,6 +95,16 @@ pub(crate) fn outcome(record: &TrialRecord) -> String {
     }
 }
 
+/// Returns a key that repetitions of a trial with the same result share: the same findings, whatever their texts are.
+pub(crate) fn result_key(record: &TrialRecord) -> String {
+    let findings: Vec<(&str, Status)> =
+        record.findings.iter().map(|finding| (finding.id.as_str(), finding.status)).collect();
+    // The cause of a broken trial is not a finding.
+    let cause = record.because.as_ref().filter(|_| record.outcome == Outcome::Broken);
+    let (suite, case, arm) = (&record.suite, &record.case, &record.arm);
+    format!("{:?}", (suite, case, arm, record.outcome, record.fault, cause, findings))
+}
+
 /// Returns the paths of all unmet critical parts of the findings.
 pub(crate) fn failed_critical(findings: &[Finding]) -> Vec<&str> {
     findings.iter().flat_map(|finding| &finding.failed_critical).map(String::as_str).collect()
@@ -106,7 +116,7 @@ pub(crate) fn of_scored(record: &TrialRecord) -> Option<(f64, f64, f64)> {
 }
 
 /// Formats a score as `76 of 100 (needs 80)`, in two parts. A score that is too low is never rounded to the needed one.
-pub(crate) fn told(record: &TrialRecord) -> Option<(String, String)> {
+pub(crate) fn describe(record: &TrialRecord) -> Option<(String, String)> {
     let (score, most, needed) = of_scored(record)?;
     let (mut shown, mut needs) = (points(score), points(needed));
     if shown == needs && record.outcome == Outcome::Failed && score < needed {
@@ -204,7 +214,7 @@ mod tests {
                 "started_at": "2026-11-21T21:48:00Z", "files_changed": [], "errors": [],
             }))
             .unwrap();
-            told(&record).map(|(score, needs)| format!("{score} {needs}"))
+            describe(&record).map(|(score, needs)| format!("{score} {needs}"))
         };
         assert_eq!(told(76.0, "failed", false).as_deref(), Some("76 of 100 (needs 80)"));
         assert_eq!(told(79.9999, "failed", false).as_deref(), Some("79.9999 of 100 (needs 80)"));

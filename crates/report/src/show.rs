@@ -3,10 +3,10 @@
 use model::{Change, Envelope, Event, FileChange, Question, SideEffects, Step, TrialRecord};
 use serde_json::{Value, json};
 
-use crate::figure::{aside, between, elapsed, minute, span};
-use crate::terminal::{Paint, Style, call, result, says_all};
+use crate::format::{between, elapsed, in_parentheses, model_usage, span, timestamp, version};
+use crate::terminal::{Paint, Style, call, result, shows_whole_input};
 use crate::trial_json;
-use crate::{given, plain};
+use crate::{agent_output, plain};
 
 /// Maximum number of lines of one text.
 const LINES: usize = 40;
@@ -16,7 +16,7 @@ const LINES: usize = 40;
 pub fn show(record: &TrialRecord, events: &[Envelope], run: &str, style: &Style) -> String {
     let paint = Paint::new(*style);
     let mut text = format!("{}\n", paint.bold(&record.id));
-    text.push_str(&format!("{}\n", paint.dim(&format!("run {run}, {}", minute(record.started_at)))));
+    text.push_str(&format!("{}\n", paint.dim(&format!("run {run}, {}", timestamp(record.started_at)))));
     text.push_str(&about(record, &paint));
 
     text.push_str(&heading("conversation", &paint));
@@ -39,7 +39,7 @@ pub fn show(record: &TrialRecord, events: &[Envelope], run: &str, style: &Style)
 
     // An output that equals the answer is already shown in the conversation.
     let is_said = |output: &Value| output.as_str().is_some_and(|output| record.answer.as_deref() == Some(output));
-    if let Some(output) = given::output(record).filter(|output| !is_said(output)) {
+    if let Some(output) = agent_output::output(record).filter(|output| !is_said(output)) {
         text.push_str(&heading("output", &paint));
         text.push_str(&block(&serde_json::to_string_pretty(output).unwrap_or_default(), &paint));
     }
@@ -56,7 +56,7 @@ pub fn show(record: &TrialRecord, events: &[Envelope], run: &str, style: &Style)
     if !record.side_effects.is_empty() {
         text.push_str(&heading("left on remotes", &paint));
         for effects in &record.side_effects {
-            text.push_str(&format!("  {}\n", plain::folded(&remote(effects), 400, paint.signs().ellipsis)));
+            text.push_str(&format!("  {}\n", plain::folded(&remote(effects), 400, paint.symbols().ellipsis)));
         }
     }
     text
@@ -91,18 +91,11 @@ fn times(record: &TrialRecord) -> String {
 fn about(record: &TrialRecord, paint: &Paint) -> String {
     let mut rows: Vec<(&str, String)> = Vec::new();
     let mut row = |name, value: Option<String>| rows.extend(value.map(|value| (name, value)));
-    let version = record.agent_version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
-    row("agent", Some(format!("{}{version}", record.agent)));
+    row("agent", Some(record.agent.clone() + &version(record.agent_version.as_deref())));
     row("model", record.model.clone());
     row("signed in", record.auth.clone());
     row("session", record.session_id.clone());
-    row(
-        "skill",
-        record.skill.as_ref().map(|skill| {
-            let version = skill.version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
-            format!("{}{version}", skill.name)
-        }),
-    );
+    row("skill", record.skill.as_ref().map(|skill| skill.name.clone() + &version(skill.version.as_deref())));
     row("skill used", record.triggered.map(|triggered| used(triggered, record.should_trigger)));
     row("content", record.skill.as_ref().map(|skill| format!("sha256 {}", skill.content_hash)));
     let limits = &record.limits;
@@ -111,7 +104,7 @@ fn about(record: &TrialRecord, paint: &Paint) -> String {
         caps.push(format!("{} turns{}", limits.max_turns, if limits.max_turns_set { "" } else { " (only warns)" }));
     }
     if let Some(budget) = limits.token_budget {
-        let from = limits.token_budget_from.as_ref().map_or_else(String::new, |from| format!(" ({from})"));
+        let from = in_parentheses(limits.token_budget_from.as_deref());
         caps.push(format!("{budget} tokens{from}"));
     }
     if limits.timeout_ms > 0 {
@@ -120,26 +113,29 @@ fn about(record: &TrialRecord, paint: &Paint) -> String {
     let judge = record.settings.get("judge").and_then(setting);
     row(
         "judge",
-        record.judge.as_ref().map(|took| paint.join(&judge.into_iter().chain([aside(took)]).collect::<Vec<_>>())),
+        record.judge.as_ref().map(|took| paint.join(&judge.into_iter().chain([model_usage(took)]).collect::<Vec<_>>())),
     );
     row("time", Some(times(record)).filter(|_| record.agent_ms.is_some()));
-    row("user", record.user.as_ref().map(aside));
+    row("user", record.user.as_ref().map(model_usage));
     row("limits", (!caps.is_empty()).then(|| paint.join(&caps)));
     for (name, value) in record.settings.iter().filter(|(name, _)| *name != "judge") {
         row(name, setting(value));
     }
     row("script", record.script.clone());
     row("tools", tools(&record.tools));
-    row("input", given::some(record.input_value.as_ref()).filter(|input| !is_said(input, record)).map(compact));
-    row("expected", given::some(record.expected.as_ref()).map(compact));
-    row("vars", record.vars.as_ref().map(|vars| compact(&Value::Object(vars.clone()))));
-    row("not", record.not.then(|| "passes if what it asserts does not hold".to_owned()));
+    row(
+        "input",
+        agent_output::some(record.input_value.as_ref()).filter(|input| !is_said(input, record)).map(Value::to_string),
+    );
+    row("expected", agent_output::some(record.expected.as_ref()).map(Value::to_string));
+    row("vars", record.vars.as_ref().map(|vars| Value::Object(vars.clone()).to_string()));
+    row("not", record.not.then(|| "passes if its assertions do not hold".to_owned()));
     row("case", record.position.map(|position| format!("number {} of its file", position + 1)));
     row("ending", record.ending.as_ref().map(model::Ending::describe));
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     rows.iter()
         .map(|(name, value)| {
-            let value = plain::folded(value, 400, paint.signs().ellipsis);
+            let value = plain::folded(value, 400, paint.symbols().ellipsis);
             format!("  {} {value}\n", paint.dim(&format!("{name:<width$}")))
         })
         .collect()
@@ -185,10 +181,6 @@ fn is_said(input: &Value, record: &TrialRecord) -> bool {
     record.input.iter().any(|said| input.as_str() == Some(said.as_str()))
 }
 
-fn compact(value: &Value) -> String {
-    value.to_string()
-}
-
 /// Formats a setting; `None` if it is not set.
 fn setting(value: &Value) -> Option<String> {
     match value {
@@ -204,9 +196,9 @@ fn setting(value: &Value) -> Option<String> {
 }
 
 fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> String {
-    let signs = paint.signs();
+    let symbols = paint.symbols();
     let mut text = String::new();
-    let word = |text: &str| plain::folded(text, 60, signs.ellipsis);
+    let word = |text: &str| plain::folded(text, 60, symbols.ellipsis);
     let mut names: Vec<(&str, String)> = Vec::new();
     for (at, step) in steps {
         let time = paint.dim(&format!("{:>5}", elapsed(*at)));
@@ -224,9 +216,9 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> String {
                 names.push((&made.id, word(&made.name)));
                 let own =
                     if made.raw_name == made.name { String::new() } else { format!(" [{}]", word(&made.raw_name)) };
-                let head = format!("{} {}{own}", signs.does, call(made, paint));
+                let head = format!("{} {}{own}", symbols.does, call(made, paint));
                 say(head, "");
-                if !says_all(made, paint) {
+                if !shows_whole_input(made, paint) {
                     text.push_str(&whole(&input(&made.input), paint));
                 }
             }
@@ -239,7 +231,7 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> String {
                 say(paint.yellow(&format!("! {} refused", word(tool))), message);
             }
             Step::Retry { attempt, error, .. } => {
-                say(paint.yellow(&format!("{} request retry {attempt}", signs.again)), error);
+                say(paint.yellow(&format!("{} request retry {attempt}", symbols.again)), error);
             }
             // A request that is as expected is not shown.
             Step::RequestCheck { met: true, .. } => {}
@@ -247,7 +239,7 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> String {
                 say(paint.red(&format!("! request of script step {step}")), because);
             }
             Step::Notice { from, text } => say(paint.dim(&format!("[{}]", word(from))), text),
-            Step::Finished { subtype, .. } => say(format!("{} finished ({})", signs.done, word(subtype)), ""),
+            Step::Finished { subtype, .. } => say(format!("{} finished ({})", symbols.done, word(subtype)), ""),
             Step::Session { .. } | Step::Text { .. } | Step::Thinking { .. } | Step::Replied { .. } => {}
         }
     }
@@ -256,14 +248,14 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> String {
 
 /// Returns the conversation from the record, for trials without steps.
 fn from_record(record: &TrialRecord, paint: &Paint) -> String {
-    let signs = paint.signs();
+    let symbols = paint.symbols();
     let mut text = String::new();
     for message in &record.input {
         text.push_str(&format!("  {}\n{}", paint.magenta("user"), block(message, paint)));
     }
     for made in &record.tool_calls {
-        let name = plain::folded(&made.name, 60, signs.ellipsis);
-        text.push_str(&format!("  {} {name}\n{}", signs.does, whole(&input(&made.input), paint)));
+        let name = plain::folded(&made.name, 60, symbols.ellipsis);
+        text.push_str(&format!("  {} {name}\n{}", symbols.does, whole(&input(&made.input), paint)));
         if let Some(result) = &made.result {
             text.push_str(&format!("  {}\n{}", answered(&name, made.is_error, paint), block(result, paint)));
         }
@@ -287,23 +279,23 @@ fn from_record(record: &TrialRecord, paint: &Paint) -> String {
 }
 
 fn answered(name: &str, is_error: bool, paint: &Paint) -> String {
-    let answers = paint.signs().answers;
+    let answers = paint.symbols().answers;
     if is_error { paint.red(&format!("{answers} !err {name}")) } else { format!("{answers} ok {name}") }
 }
 
 fn asked(question: &Question, paint: &Paint) -> String {
-    let signs = paint.signs();
+    let symbols = paint.symbols();
     let answer = question.answer.as_deref().map_or_else(
         || paint.yellow("no matching user_responses"),
-        |answer| plain::folded(answer, 400, signs.ellipsis),
+        |answer| plain::folded(answer, 400, symbols.ellipsis),
     );
     let options = if question.options.is_empty() {
         String::new()
     } else {
-        format!(" ({})", plain::folded(&question.options.join(" / "), 200, signs.ellipsis))
+        format!(" ({})", plain::folded(&question.options.join(" / "), 200, symbols.ellipsis))
     };
-    let asked = plain::folded(&question.question, 400, signs.ellipsis);
-    format!("{} \"{asked}\"{options} {} {answer}", paint.cyan("?"), signs.arrow)
+    let asked = plain::folded(&question.question, 400, symbols.ellipsis);
+    format!("{} \"{asked}\"{options} {} {answer}", paint.cyan("?"), symbols.arrow)
 }
 
 /// Formats the input of a tool: a single text as it is, anything else as JSON, an empty input as nothing.
@@ -335,12 +327,12 @@ fn whole(text: &str, paint: &Paint) -> String {
 }
 
 fn barred(lines: &[String], paint: &Paint) -> String {
-    let bar = paint.dim(paint.signs().bar);
+    let bar = paint.dim(paint.symbols().bar);
     lines.iter().map(|line| format!("        {bar} {line}").trim_end().to_owned() + "\n").collect()
 }
 
 fn changed(file: &FileChange, paint: &Paint) -> String {
-    let path = plain::folded(&file.path, 400, paint.signs().ellipsis);
+    let path = plain::folded(&file.path, 400, paint.symbols().ellipsis);
     match file.change {
         Change::Added => format!("  {}\n", paint.green(&format!("+ {path}"))),
         Change::Modified => format!("  {}\n", paint.yellow(&format!("~ {path}"))),

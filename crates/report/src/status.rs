@@ -7,7 +7,7 @@ use model::{
 };
 
 use crate::arms::Arms;
-use crate::figure::{between, cached, counted, elapsed, minute, money, percent, span, whole};
+use crate::format::{between, cached, counted, elapsed, in_parentheses, money, number, percent, span, timestamp};
 use crate::names::is_baseline;
 use crate::terminal::{Paint, Style, arms, doing};
 use crate::{merged_side_effects, plain, score, show};
@@ -66,12 +66,12 @@ fn over_budget(record: &TrialRecord) -> Vec<String> {
 /// Formats the current state of the run.
 pub fn status(view: &StatusView<'_>, style: &Style) -> String {
     let paint = Paint::new(*style);
-    let signs = paint.signs();
+    let symbols = paint.symbols();
     let mut trials: Vec<&TrialRow> = view.trials.iter().collect();
     trials.sort_by(|a, b| a.id.cmp(&b.id));
 
     let run = view.run;
-    let label = run.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
+    let label = in_parentheses(run.label.as_deref());
     let mut text = format!("run {}{label}\n", paint.bold(&run.id));
     text.push_str(&format!("  {}\n", state(view, &paint)));
     text.push_str(&format!("  {}\n", paint.join(&counts(view, &paint))));
@@ -80,7 +80,8 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
     }
 
     if !view.live.is_empty() {
-        let (heading, now) = if view.alive { ("running", view.now) } else { ("cut off before an outcome", last(view)) };
+        let (heading, now) =
+            if view.alive { ("running", view.now) } else { ("interrupted before an outcome", last(view)) };
         text.push_str(&format!("\n{}\n", paint.bold(heading)));
         for trial in view.live.iter().take(MOST) {
             let line = waits(trial, now, view.alive, &paint);
@@ -89,7 +90,7 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
         text.push_str(&more(view.live.len(), &paint));
     }
 
-    text.push_str(&told_arms(view.details, &paint));
+    text.push_str(&arm_tables(view.details, &paint));
 
     // The baseline is expected to fail without the skill.
     let noted: Vec<&&TrialRow> = trials
@@ -101,7 +102,7 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
         text.push_str(&format!("\n{}\n", paint.bold("did not pass")));
         for trial in noted.iter().take(MOST) {
             let because = trial.because.as_deref().map_or_else(String::new, |because| {
-                format!("\n      {}", paint.dim(&plain::folded(because, 160, signs.ellipsis)))
+                format!("\n      {}", paint.dim(&plain::folded(because, 160, symbols.ellipsis)))
             });
             let mark =
                 paint.as_outcome(trial.outcome, &format!("{} {:<9}", paint.mark(trial.outcome), trial.outcome.name()));
@@ -118,7 +119,7 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
 }
 
 /// Returns the tables of arms, where there is something to compare.
-fn told_arms(details: &Details, paint: &Paint) -> String {
+fn arm_tables(details: &Details, paint: &Paint) -> String {
     let all = Arms::of(&details.figures, &details.agents);
     if all.arms.len() < 2 && all.arms.iter().all(|arm| arm.variant.is_none()) {
         return String::new();
@@ -135,7 +136,7 @@ fn over(view: &StatusView<'_>, paint: &Paint) -> String {
         if let (Some(tokens), Some(budget)) = (trial.tokens, trial.token_budget)
             && !lines.iter().any(|(known, _)| *known == trial.id)
         {
-            let (used, budget) = (whole(tokens.total()), whole(budget as u64));
+            let (used, budget) = (number(tokens.total()), number(budget as u64));
             lines.push((&trial.id, format!("{used} tokens used, of a budget of {budget}")));
         }
     }
@@ -145,7 +146,7 @@ fn over(view: &StatusView<'_>, paint: &Paint) -> String {
     lines.sort();
     let mut text = format!("\n{}\n", paint.bold("over budget"));
     for (trial, because) in lines.iter().take(MOST) {
-        let because = plain::folded(because, 160, paint.signs().ellipsis);
+        let because = plain::folded(because, 160, paint.symbols().ellipsis);
         text.push_str(&format!("  {} {trial}\n      {}\n", paint.yellow("!"), paint.dim(&because)));
     }
     text + &more(lines.len(), paint)
@@ -158,10 +159,10 @@ fn hooks(hooks: &[HookRecord], paint: &Paint) -> String {
     }
     let mut text = format!("\n{}\n", paint.bold("hooks"));
     let failed: Vec<&HookRecord> = hooks.iter().filter(|hook| !hook.succeeded()).collect();
-    text.push_str(&format!("  {} ran, {} failed\n", whole(hooks.len() as u64), whole(failed.len() as u64)));
+    text.push_str(&format!("  {} ran, {} failed\n", number(hooks.len() as u64), number(failed.len() as u64)));
     for hook in failed.iter().take(MOST) {
         let how = format!("{} `{}`: {}", hook.hook.name(), hook.command, hook.describe());
-        let how = plain::folded(&how, 160, paint.signs().ellipsis);
+        let how = plain::folded(&how, 160, paint.symbols().ellipsis);
         text.push_str(&format!("  {} {how}\n", paint.red(paint.mark(Outcome::Failed))));
     }
     text + &more(failed.len(), paint)
@@ -175,7 +176,7 @@ fn left_over(view: &StatusView<'_>, paint: &Paint) -> String {
     }
     let mut text = format!("\n{}\n", paint.bold("left on remotes"));
     for effects in merged_side_effects(left) {
-        text.push_str(&format!("  {}\n", plain::folded(&show::remote(&effects), 400, paint.signs().ellipsis)));
+        text.push_str(&format!("  {}\n", plain::folded(&show::remote(&effects), 400, paint.symbols().ellipsis)));
     }
     text + &format!("  {}\n", paint.dim(&format!("trialrun cleanup {}", view.run.short)))
 }
@@ -186,8 +187,10 @@ fn state(view: &StatusView<'_>, paint: &Paint) -> String {
         (Some(_), _) => {
             let length = run.duration_ms.map_or_else(String::new, |ms| format!(" after {}", elapsed(ms)));
             match &run.signal {
-                Some(signal) => paint.yellow(&format!("stopped by {signal}{length}, began {}", minute(run.started_at))),
-                None => format!("finished{length}, began {}", minute(run.started_at)),
+                Some(signal) => {
+                    paint.yellow(&format!("stopped by {signal}{length}, started {}", timestamp(run.started_at)))
+                }
+                None => format!("finished{length}, started {}", timestamp(run.started_at)),
             }
         }
         (None, true) => {
@@ -196,7 +199,7 @@ fn state(view: &StatusView<'_>, paint: &Paint) -> String {
         }
         (None, false) => {
             let pid = run.owner_pid.map_or_else(String::new, |pid| format!(": process {pid} is gone"));
-            paint.yellow(&format!("interrupted{pid}, began {}", minute(run.started_at)))
+            paint.yellow(&format!("interrupted{pid}, started {}", timestamp(run.started_at)))
         }
     }
 }
@@ -205,12 +208,10 @@ fn counts(view: &StatusView<'_>, paint: &Paint) -> Vec<String> {
     let run = view.run;
     // A cancelled trial has an outcome, but did not finish.
     let cancelled = view.trials.iter().filter(|trial| trial.outcome == Outcome::Cancelled).count();
-    let finished = whole(run.finished.saturating_sub(cancelled) as u64);
+    let finished = number(run.finished.saturating_sub(cancelled) as u64);
     let mut parts = vec![format!("{finished} of {} finished", counted(run.planned, "trial"))];
     let under_test = || view.trials.iter().filter(|trial| !is_baseline(trial));
-    for outcome in
-        [Outcome::Passed, Outcome::Failed, Outcome::Undecided, Outcome::Broken, Outcome::Skipped, Outcome::Cancelled]
-    {
+    for outcome in Outcome::ALL {
         let count = under_test().filter(|trial| trial.outcome == outcome).count();
         if count > 0 {
             parts.push(paint.as_outcome(outcome, &format!("{count} {}", outcome.name())));
@@ -218,7 +219,7 @@ fn counts(view: &StatusView<'_>, paint: &Paint) -> Vec<String> {
     }
     let baseline = view.trials.len() - under_test().count();
     if baseline > 0 {
-        parts.push(paint.dim(&format!("{} without the skill", whole(baseline as u64))));
+        parts.push(paint.dim(&format!("{} without the skill", number(baseline as u64))));
     }
     parts
 }
@@ -237,7 +238,7 @@ fn took(trials: &[TrialRow]) -> [String; 2] {
     [
         match known.len() {
             0 => "tokens unknown".into(),
-            known => format!("{} tokens{share}{}", whole(tokens.total()), of_some(known)),
+            known => format!("{} tokens{share}{}", number(tokens.total()), of_some(known)),
         },
         match costs.len() {
             0 => "cost unknown".into(),
@@ -254,7 +255,7 @@ fn waits(trial: &LiveTrial, now: Timestamp, alive: bool, paint: &Paint) -> Strin
             let since = since.map_or_else(String::new, |since| format!(" ({})", span(between(since, now))));
             parts.push(format!("{verb} {on}{since}"));
         }
-        (None, _) => parts.push("began".into()),
+        (None, _) => parts.push("started".into()),
     }
     if let Some(what) = trial.last_step.as_ref().and_then(|step| doing(step, paint)) {
         let ago = trial.last_step_at.map_or_else(String::new, |at| format!(" {} ago", span(between(at, now))));

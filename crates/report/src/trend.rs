@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use model::{TrialRow, statistics};
 
 use crate::counts::Counts;
-use crate::figure::{elapsed, minute, money, whole};
+use crate::format::{elapsed, money, number, timestamp};
 use crate::names::Names;
 use crate::terminal::{Paint, Style};
 
@@ -16,7 +16,7 @@ const BAR: usize = 10;
 pub fn trend(trials: &[TrialRow], style: &Style) -> String {
     let paint = Paint::new(*style);
     if trials.is_empty() {
-        return "no trial is recorded here yet\n".into();
+        return "no trials are recorded yet\n".into();
     }
     let mut sorted: Vec<&TrialRow> = trials.iter().collect();
     sorted.sort_by(|a, b| {
@@ -50,13 +50,13 @@ pub fn trend(trials: &[TrialRow], style: &Style) -> String {
 }
 
 fn point(run: &[&TrialRow], before: Option<Counts>, id: &str, paint: &Paint) -> (String, Counts) {
-    let signs = paint.signs();
+    let symbols = paint.symbols();
     let mut counts = Counts::default();
     run.iter().for_each(|trial| counts.add(trial.outcome));
 
     let bar = |rate: f64| {
         let full = (rate * BAR as f64).round() as usize;
-        format!("{}{}", signs.full.repeat(full), signs.empty.repeat(BAR - full))
+        format!("{}{}", symbols.full.repeat(full), symbols.empty.repeat(BAR - full))
     };
     let bar = match counts.bounds() {
         Some((least, _)) if least >= 1.0 => paint.green(&bar(1.0)),
@@ -65,15 +65,15 @@ fn point(run: &[&TrialRow], before: Option<Counts>, id: &str, paint: &Paint) -> 
         // An empty bar would look like a rate of 0.
         None => " ".repeat(BAR),
     };
-    let shown = format!("{} {:>4}", counts.told(), counts.share());
+    let shown = format!("{} {:>4}", counts.describe(), counts.share());
     let tokens = average(run.iter().filter_map(|trial| trial.tokens).map(|tokens| tokens.total() as f64));
     let cost = average(run.iter().filter_map(|trial| trial.cost_usd));
     let time = average(run.iter().filter_map(|trial| trial.agent_ms).map(|ms| ms as f64));
     let mut line = format!(
         "  {}  {}  {bar}  {shown:>9}  {:>12}  {:>8}  {:>6}",
-        minute(run[0].started_at),
+        timestamp(run[0].started_at),
         paint.dim(id),
-        tokens.map_or_else(|| "n/a tok".into(), |tokens| format!("{} tok", whole(tokens.round() as u64))),
+        tokens.map_or_else(|| "n/a tok".into(), |tokens| format!("{} tok", number(tokens.round() as u64))),
         cost.map_or_else(|| "n/a".into(), money),
         time.map_or_else(|| "n/a".into(), |time| elapsed(time.round() as u64)),
     );

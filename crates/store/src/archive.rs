@@ -168,7 +168,7 @@ mod tests {
     use model::{Outcome, Summary};
 
     use super::*;
-    use crate::contract::{RUN, Story};
+    use crate::tests::contract::{RUN, Story};
 
     /// A record with a run of two trials, of which one has no outcome.
     fn recorded(folder: &tempfile::TempDir, name: &str) -> Box<dyn Store> {

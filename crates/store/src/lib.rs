@@ -6,10 +6,21 @@
 //! finished trials are complete, and the earlier events of an unfinished trial are still there.
 //!
 //! The store does not know reports and decides nothing: it returns the events as they were written.
+//!
+//! ```
+//! use trialrun_store::{RunFilter, open, open_existing};
+//!
+//! # let folder = std::env::temp_dir().join(format!("trialrun-store-example-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder)?;
+//! let path = folder.join("runs.db");
+//! assert!(open_existing(&path)?.is_none());
+//! let store = open(&path, std::process::id())?;
+//! assert!(store.runs(&RunFilter::default())?.is_empty());
+//! # std::fs::remove_dir_all(&folder)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod archive;
-#[cfg(test)]
-mod contract;
 mod record;
 mod selector;
 mod sqlite;
@@ -18,7 +29,7 @@ use std::path::Path;
 
 pub use archive::{ArchiveError, Imported, export, import};
 pub use record::{RunFilter, Store, StoreError, StoredEvent, TrialFilter};
-pub use selector::{SelectError, Selectable, select_run, select_trial};
+pub use selector::{SelectError, select_run, select_trial};
 use sqlite::SqliteStore;
 
 /// Opens the record at `path` to write runs of the process `owner_pid`, and makes it if there is none. The folder must be
@@ -37,4 +48,9 @@ pub fn open(path: &Path, owner_pid: u32) -> Result<Box<dyn Store>, StoreError> {
 /// When the file is not a record that this version can read.
 pub fn open_existing(path: &Path) -> Result<Option<Box<dyn Store>>, StoreError> {
     Ok(SqliteStore::open_existing(path)?.map(|store| Box::new(store) as Box<dyn Store>))
+}
+
+#[cfg(test)]
+mod tests {
+    pub(crate) mod contract;
 }

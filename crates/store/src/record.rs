@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use model::{Envelope, LiveTrial, RunInfo, RunRow, Step, TrialRecord, TrialRow};
 use serde_json::Value;
 
-use crate::{SelectError, Selectable, select_run, select_trial};
+use crate::{SelectError, select_run, select_trial};
 
 /// Records runs and reads them back.
 pub trait Store: Send {
@@ -19,7 +19,7 @@ pub trait Store: Send {
     /// Returns the settings and planned trials of the run with that full id.
     fn info(&self, run: &str) -> Result<RunInfo, StoreError>;
 
-    /// Returns finished trials, most recently finished first.
+    /// Returns finished trials: those of the newest run first, and of each run the most recently finished first.
     fn trials(&self, filter: &TrialFilter) -> Result<Vec<TrialRow>, StoreError> {
         let mut rows = Vec::new();
         self.each_trial(filter, &mut |row| {
@@ -29,7 +29,7 @@ pub trait Store: Send {
         Ok(rows)
     }
 
-    /// Calls `take` with finished trials, newest first, until it returns `false`. Only one is in memory at a time.
+    /// Calls `take` with finished trials, in the order of [`trials`](Self::trials), until it returns `false`. Only one is in memory at a time.
     fn each_trial(&self, filter: &TrialFilter, take: &mut dyn FnMut(TrialRow) -> bool) -> Result<(), StoreError>;
 
     /// Returns a finished trial, by the full ids of its run and its own.
@@ -116,7 +116,7 @@ pub struct TrialFilter {
     pub case: Option<String>,
     /// Text that the trial's id contains.
     pub text: Option<String>,
-    /// Maximum number of trials, most recently finished first.
+    /// Maximum number of trials, from the first.
     pub last: Option<usize>,
 }
 
@@ -157,22 +157,12 @@ impl StoredEvent {
     }
 }
 
-impl Selectable for RunRow {
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn label(&self) -> Option<&str> {
-        self.label.as_deref()
-    }
-}
-
 /// Reason why the record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A newer version wrote the file. It was not changed.
     #[error(
-        "{} was written by a newer trialrun (format {found}; this one knows up to {known}); it was not touched", path.display()
+        "{} was written by a newer version of trialrun (format {found}; this version supports up to {known}); it was not changed", path.display()
     )]
     Newer {
         /// Path of the file.
@@ -183,7 +173,7 @@ pub enum StoreError {
         known: u32,
     },
     /// The file is not a record of runs. It was not changed.
-    #[error("{} is not a record of trialrun; it was not touched", path.display())]
+    #[error("{} is not a record of trialrun; it was not changed", path.display())]
     Foreign {
         /// Path of the file.
         path: PathBuf,

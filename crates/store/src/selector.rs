@@ -1,14 +1,6 @@
 //! Names by which a user can select a run or a trial.
 
-use model::{Outcome, TrialRow, nearest};
-
-/// Run that can be selected by name.
-pub trait Selectable {
-    /// Returns the full id.
-    fn id(&self) -> &str;
-    /// Returns the label given by the user.
-    fn label(&self) -> Option<&str>;
-}
+use model::{Outcome, RunRow, TrialRow, nearest};
 
 /// Reason why a name does not select anything.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +23,7 @@ pub enum SelectError {
         runs: usize,
     },
     /// No run has that name.
-    #[error("no run is called `{wanted}`; there are {}", near.join(", "))]
+    #[error("unknown run `{wanted}`; recorded runs: {}", near.join(", "))]
     UnknownRun {
         /// Requested name.
         wanted: String,
@@ -39,7 +31,7 @@ pub enum SelectError {
         near: Vec<String>,
     },
     /// Several ids start with that prefix.
-    #[error("`{wanted}` is the front of several runs: {}", matches.join(", "))]
+    #[error("`{wanted}` is a prefix of several runs: {}", matches.join(", "))]
     AmbiguousRun {
         /// Requested name.
         wanted: String,
@@ -47,7 +39,7 @@ pub enum SelectError {
         matches: Vec<String>,
     },
     /// No trial has that name.
-    #[error("no finished trial is called `{wanted}`; there are {}", near.join(", "))]
+    #[error("unknown trial `{wanted}`; finished trials: {}", near.join(", "))]
     UnknownTrial {
         /// Requested name.
         wanted: String,
@@ -68,8 +60,9 @@ pub enum SelectError {
 const LISTED: usize = 5;
 
 /// Returns the index of the run that `wanted` names among `runs`, newest first. `latest~2` is the second run before the
-/// latest. `latest`, `latest~N` and `previous` take precedence over labels, and labels over ids; of several runs with one label the newest is selected.
-pub fn select_run(runs: &[impl Selectable], wanted: &str) -> Result<usize, SelectError> {
+/// latest. `latest`, `latest~N` and `previous` take precedence over labels, and labels over ids; of several runs with
+/// one label the newest is selected.
+pub fn select_run(runs: &[RunRow], wanted: &str) -> Result<usize, SelectError> {
     let Some(latest) = runs.first() else { return Err(SelectError::NoRuns) };
     match wanted {
         "latest" => return Ok(0),
@@ -84,18 +77,18 @@ pub fn select_run(runs: &[impl Selectable], wanted: &str) -> Result<usize, Selec
             Err(SelectError::NotSoMany { wanted: wanted.to_owned(), runs: runs.len() })
         };
     }
-    if let Some(found) = runs.iter().position(|run| run.label() == Some(wanted) || run.id() == wanted) {
+    if let Some(found) = runs.iter().position(|run| run.label.as_deref() == Some(wanted) || run.id == wanted) {
         return Ok(found);
     }
     let matches: Vec<usize> =
-        (0..runs.len()).filter(|&at| !wanted.is_empty() && runs[at].id().starts_with(wanted)).collect();
+        (0..runs.len()).filter(|&at| !wanted.is_empty() && runs[at].id.starts_with(wanted)).collect();
     match matches[..] {
         [found] => Ok(found),
         [] => {
             let mut near: Vec<String> = Vec::new();
-            let words = runs.iter().flat_map(|run| run.label().into_iter().chain([run.id()]));
+            let words = runs.iter().flat_map(|run| run.label.as_deref().into_iter().chain([run.id.as_str()]));
             if let Some(word) = nearest(wanted, words)
-                && let Some(run) = runs.iter().find(|run| run.label() == Some(word) || run.id() == word)
+                && let Some(run) = runs.iter().find(|run| run.label.as_deref() == Some(word) || run.id == word)
             {
                 near.push(named(run));
             }
@@ -159,10 +152,10 @@ fn rank(outcome: Outcome) -> usize {
     order.iter().position(|known| *known == outcome).unwrap_or(order.len())
 }
 
-fn named(run: &impl Selectable) -> String {
-    match run.label() {
-        Some(label) => format!("{} ({label})", run.id()),
-        None => run.id().to_owned(),
+fn named(run: &RunRow) -> String {
+    match &run.label {
+        Some(label) => format!("{} ({label})", run.id),
+        None => run.id.clone(),
     }
 }
 
@@ -170,32 +163,40 @@ fn named(run: &impl Selectable) -> String {
 mod tests {
     use super::*;
 
-    struct Run(&'static str, Option<&'static str>);
-
-    impl Selectable for Run {
-        fn id(&self) -> &str {
-            self.0
-        }
-        fn label(&self) -> Option<&str> {
-            self.1
+    fn run(id: &str, label: Option<&str>) -> RunRow {
+        RunRow {
+            id: id.into(),
+            short: id.into(),
+            label: label.map(str::to_owned),
+            regrade_of: None,
+            started_at: jiff::Timestamp::UNIX_EPOCH,
+            finished_at: None,
+            duration_ms: None,
+            signal: None,
+            owner_pid: None,
+            trialrun_version: String::new(),
+            planned: 0,
+            finished: 0,
+            summary: None,
         }
     }
 
-    const RUNS: [Run; 4] =
-        [Run("0193b", None), Run("0193a7", Some("nightly")), Run("0193a5", None), Run("0192", Some("nightly"))];
+    fn runs() -> [RunRow; 4] {
+        [run("0193b", None), run("0193a7", Some("nightly")), run("0193a5", None), run("0192", Some("nightly"))]
+    }
 
     #[test]
     fn a_run_is_named_by_place_label_or_front() {
-        assert_eq!(select_run(&RUNS, "latest"), Ok(0));
-        assert_eq!(select_run(&RUNS, "previous"), Ok(1));
-        assert_eq!((select_run(&RUNS, "latest~0"), select_run(&RUNS, "latest~3")), (Ok(0), Ok(3)));
+        assert_eq!(select_run(&runs(), "latest"), Ok(0));
+        assert_eq!(select_run(&runs(), "previous"), Ok(1));
+        assert_eq!((select_run(&runs(), "latest~0"), select_run(&runs(), "latest~3")), (Ok(0), Ok(3)));
         assert_eq!(
-            select_run(&RUNS, "latest~9").unwrap_err().to_string(),
+            select_run(&runs(), "latest~9").unwrap_err().to_string(),
             "there is no `latest~9`: the number of recorded runs is 4"
         );
-        assert_eq!(select_run(&RUNS, "0192"), Ok(3));
-        assert_eq!(select_run(&RUNS, "0193b"), Ok(0));
-        assert_eq!(select_run(&RUNS, "nightly"), Ok(1), "the newest of several with one label");
+        assert_eq!(select_run(&runs(), "0192"), Ok(3));
+        assert_eq!(select_run(&runs(), "0193b"), Ok(0));
+        assert_eq!(select_run(&runs(), "nightly"), Ok(1), "the newest of several with one label");
     }
 
     fn trial(suite: &str, case: &str, repetition: u64, outcome: Outcome) -> TrialRow {
@@ -264,23 +265,23 @@ mod tests {
 
     #[test]
     fn a_front_of_several_lists_them() {
-        let error = select_run(&RUNS, "0193a").unwrap_err();
-        assert_eq!(error.to_string(), "`0193a` is the front of several runs: 0193a7 (nightly), 0193a5");
-        assert!(matches!(select_run(&RUNS, ""), Err(SelectError::UnknownRun { .. })));
+        let error = select_run(&runs(), "0193a").unwrap_err();
+        assert_eq!(error.to_string(), "`0193a` is a prefix of several runs: 0193a7 (nightly), 0193a5");
+        assert!(matches!(select_run(&runs(), ""), Err(SelectError::UnknownRun { .. })));
     }
 
     #[test]
     fn an_unknown_name_lists_the_nearest_first() {
-        let error = select_run(&RUNS, "nigthly").unwrap_err();
+        let error = select_run(&runs(), "nigthly").unwrap_err();
         assert!(
-            error.to_string().starts_with("no run is called `nigthly`; there are 0193a7 (nightly), 0193b"),
+            error.to_string().starts_with("unknown run `nigthly`; recorded runs: 0193a7 (nightly), 0193b"),
             "{error}"
         );
     }
 
     #[test]
     fn there_is_no_run_before_the_only_one() {
-        assert_eq!(select_run(&RUNS[..1], "previous"), Err(SelectError::NoPrevious { only: "0193b".into() }));
-        assert_eq!(select_run(&RUNS[..0], "latest"), Err(SelectError::NoRuns));
+        assert_eq!(select_run(&runs()[..1], "previous"), Err(SelectError::NoPrevious { only: "0193b".into() }));
+        assert_eq!(select_run(&runs()[..0], "latest"), Err(SelectError::NoRuns));
     }
 }

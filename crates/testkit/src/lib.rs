@@ -1,5 +1,11 @@
 //! Scratch projects for end-to-end tests: a directory, a home and a temp directory of their own, the real binary, and
 //! an environment without anything from the machine's.
+//!
+//! ```
+//! let project = trialrun_testkit::Project::new("/bin/cat");
+//! project.write("notes/a.txt", "hello");
+//! assert_eq!(project.run(&["notes/a.txt"]).exits(0).out, "hello");
+//! ```
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 

@@ -5,56 +5,55 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use model::{Diagnostic, Excerpt, WITHOUT_SKILL};
-use report::columns;
+use report::{columns, counted};
 use runner::Plan;
 use serde::Serialize;
 use serde_json::json;
 
-use super::run::nothing_selected;
 use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
-use crate::preparation;
+use crate::preparation::{self, nothing_selected};
 use crate::run_args::{ArmArgs, RunArgs, SelectionArgs};
 use crate::terminal::Terminal;
 
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
-    /// Files, directories or skills; without one, every skill of the project and its folders `scenarios` and `tests`
+    /// Files, directories or skills to check [default: all skills of the project, `scenarios` and `tests`]
     #[arg(value_name = "PATH|SKILL")]
     targets: Vec<String>,
-    /// A suite of a skill, as if it were given by itself
+    /// Suite of a skill, the same as PATH
     #[arg(long, value_name = "FILE")]
     evals: Vec<String>,
-    /// The skill that suites of skills are about
+    /// Skill that the suites of skills are about
     #[arg(long, value_name = "DIR")]
     skill: Option<String>,
-    /// Only trials of cases with this id; everything that is read is checked all the same
+    /// Count only trials of cases with this id; all files are checked nevertheless
     #[arg(long = "case", aliases = ["scenario", "eval-id"], value_name = "ID")]
     cases: Vec<String>,
-    /// Warnings count as errors, and what suites of skills leave open is told
+    /// Treat warnings as errors, and report what suites of skills leave open
     #[arg(long)]
     strict: bool,
-    /// Show what became of each claim: the assertions that it stands for, or that a model judges it
+    /// Show the assertions that each claim is compiled to, or that a model judges it
     #[arg(long, short)]
     verbose: bool,
-    /// For people or for programs
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
-    /// Check as if this agent were to run the cases
+    /// Check as if this agent ran the cases
     #[arg(long, value_name = "NAME")]
     agent: Vec<String>,
-    /// Check as if with this model
+    /// Check as if this model were used
     #[arg(long, value_name = "[AGENT=]MODEL")]
     model: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Drawn with the lines they are about.
+    /// Text, with the lines that the problems are in.
     Text,
-    /// One JSON document.
+    /// A JSON document.
     Json,
 }
 
@@ -71,17 +70,17 @@ pub fn run(global: &Global, args: &CheckArgs, terminal: &Terminal) -> Result<Exi
         arms: ArmArgs { agent: args.agent.clone(), model: args.model.clone(), ..ArmArgs::default() },
         ..RunArgs::default()
     };
-    let manner = match (args.format, args.verbose) {
-        (Format::Json, _) => Manner::Json,
-        (Format::Text, true) => Manner::Verbose,
-        (Format::Text, false) => Manner::Brief,
+    let output = match (args.format, args.verbose) {
+        (Format::Json, _) => Output::Json,
+        (Format::Text, true) => Output::Verbose,
+        (Format::Text, false) => Output::Brief,
     };
-    check_so(global, &run_args, args.strict, manner, terminal)
+    check_as(global, &run_args, args.strict, output, terminal)
 }
 
 /// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
+enum Output {
     /// Problems, and a short summary of what was read.
     Brief,
     /// The same, with the result of each claim.
@@ -91,24 +90,18 @@ enum Manner {
 }
 
 /// Checks what `run` would run with the same arguments.
-pub fn check(
-    global: &Global,
-    args: &RunArgs,
-    strict: bool,
-    as_json: bool,
-    terminal: &Terminal,
-) -> Result<ExitCode, CliError> {
-    check_so(global, args, strict, if as_json { Manner::Json } else { Manner::Brief }, terminal)
+pub fn check(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    check_as(global, args, args.gates.strict, Output::Brief, terminal)
 }
 
-fn check_so(
+fn check_as(
     global: &Global,
     args: &RunArgs,
     strict: bool,
-    manner: Manner,
+    output: Output,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
-    let as_json = manner == Manner::Json;
+    let as_json = output == Output::Json;
     let prepared = preparation::prepare(global, args)?;
     let preparation::Prepared { plan, mut diagnostics, design, nearest, case_ids, .. } = prepared;
     diagnostics.extend(design.into_iter().filter(|_| strict));
@@ -121,8 +114,8 @@ fn check_so(
     let errors = diagnostics.iter().filter(|problem| problem.is_error()).count();
     let warnings = diagnostics.len() - errors;
     let invalid = errors > 0 || (strict && warnings > 0);
-    let is_misnamed = plan.trials.is_empty() && !args.selection.cases.is_empty() && errors == 0;
-    if is_misnamed && !as_json {
+    let is_unknown = plan.trials.is_empty() && !args.selection.cases.is_empty() && errors == 0;
+    if is_unknown && !as_json {
         terminal.diagnostics(&diagnostics);
         return Err(nothing_selected(args, &plan, nearest.as_deref(), &case_ids));
     }
@@ -140,7 +133,7 @@ fn check_so(
     } else {
         terminal.diagnostics(&diagnostics);
         let claims = claims(&plan);
-        if manner == Manner::Verbose {
+        if output == Output::Verbose {
             terminal.out(&table(&claims));
         }
         if !invalid {
@@ -149,12 +142,12 @@ fn check_so(
             cases.dedup();
             terminal.out(&format!(
                 "{} and {} are fine{}; nothing was run\n",
-                count(cases.len(), "case"),
-                count(plan.trials.len(), "trial"),
-                if warnings > 0 { format!(", with {}", count(warnings, "warning")) } else { String::new() }
+                counted(cases.len(), "case"),
+                counted(plan.trials.len(), "trial"),
+                if warnings > 0 { format!(", with {}", counted(warnings, "warning")) } else { String::new() }
             ));
-            terminal.out(&told_of(&claims, manner));
-            terminal.out(&turns_of(&plan));
+            terminal.out(&claim_counts(&claims, output));
+            terminal.out(&turn_warnings(&plan));
         }
     }
     let nothing = plan.trials.is_empty() && diagnostics.iter().all(|problem: &Diagnostic| !problem.is_error());
@@ -170,11 +163,11 @@ fn check_so(
 }
 
 /// Reports the number of trials that get a warning above their format's default number of turns.
-fn turns_of(plan: &Plan) -> String {
+fn turn_warnings(plan: &Plan) -> String {
     let warned: Vec<u64> = plan.trials.iter().filter_map(|trial| trial.limits.warn_turns()).collect();
     match warned.first() {
         Some(most) => {
-            format!("{} without `max_turns`: more than {most} turns is a warning\n", count(warned.len(), "trial"))
+            format!("{} without `max_turns`: more than {most} turns is a warning\n", counted(warned.len(), "trial"))
         }
         None => String::new(),
     }
@@ -239,10 +232,10 @@ fn table(claims: &[Claim<'_>]) -> String {
             text.push_str(&format!("{}::{}\n", claim.suite, claim.case));
         }
         let became = became(claim);
-        let said = claim.text.replace('\n', " ");
+        let text_of_claim = claim.text.replace('\n', " ");
         text.push_str(&match columns::width(&became) > width {
-            true => format!("  {became}\n  {:width$}  {said}\n", ""),
-            false => format!("  {}  {said}\n", columns::padded(&became, width)),
+            true => format!("  {became}\n  {:width$}  {text_of_claim}\n", ""),
+            false => format!("  {}  {text_of_claim}\n", columns::padded(&became, width)),
         });
     }
     if !text.is_empty() {
@@ -252,22 +245,19 @@ fn table(claims: &[Claim<'_>]) -> String {
 }
 
 /// Returns the number of claims that are checked, and of those that need a judge.
-fn told_of(claims: &[Claim<'_>], manner: Manner) -> String {
+fn claim_counts(claims: &[Claim<'_>], output: Output) -> String {
     let judged = claims.iter().filter(|claim| claim.judged).count();
     let looked = claims.len() - judged;
     if claims.is_empty() {
         return String::new();
     }
     let what = match (looked, judged) {
-        (_, 0) => format!("{}: code decides {}", count(looked, "claim"), if looked == 1 { "it" } else { "them all" }),
-        (0, _) => format!("{}: a model judges {}", count(judged, "claim"), if judged == 1 { "it" } else { "them all" }),
-        _ => format!("{}: code decides {looked}, a model judges {judged}", count(claims.len(), "claim")),
+        (_, 0) => format!("{}: code decides {}", counted(looked, "claim"), if looked == 1 { "it" } else { "them all" }),
+        (0, _) => {
+            format!("{}: a model judges {}", counted(judged, "claim"), if judged == 1 { "it" } else { "them all" })
+        }
+        _ => format!("{}: code decides {looked}, a model judges {judged}", counted(claims.len(), "claim")),
     };
-    let more = if manner == Manner::Verbose { "" } else { "; `check --verbose` shows which" };
+    let more = if output == Output::Verbose { "" } else { "; `check --verbose` shows which" };
     format!("{what}{more}\n")
-}
-
-/// Formats a count with its noun: `1 case`, `2 cases`.
-pub fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

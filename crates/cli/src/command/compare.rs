@@ -11,7 +11,7 @@ use store::TrialFilter;
 use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
-use crate::project::Workplace;
+use crate::project::ProjectContext;
 use crate::run_args::parse_share;
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
@@ -19,27 +19,27 @@ use crate::workspace::WorkspaceArgs;
 /// Arguments of `compare`.
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
-    /// The run before: the front of its id, a label, `latest` or `previous` [default: previous]
+    /// Run before: prefix of its id, label, `latest` or `previous` [default: previous]
     #[arg(value_name = "A")]
     a: Option<String>,
-    /// The run after [default: latest]
+    /// Run after [default: latest]
     #[arg(value_name = "B")]
     b: Option<String>,
-    /// The run before, as an option
+    /// Run before, as an option
     #[arg(long, value_name = "A", conflicts_with = "a")]
     before: Option<String>,
-    /// The run after, as an option
+    /// Run after, as an option
     #[arg(long, value_name = "B", conflicts_with = "b")]
     after: Option<String>,
     #[command(flatten)]
     place: WorkspaceArgs,
-    /// By how much a mean score may fall, from 0 to 1 [default: the project's, else 0.05]
+    /// Fall of a mean score, from 0 to 1, that is not a regression [default: the project's, else 0.05]
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     threshold: Option<f64>,
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "terminal")]
     format: Format,
-    /// The same as `--format json`
+    /// Print JSON, the same as `--format json`
     #[arg(long, conflicts_with = "format")]
     json: bool,
 }
@@ -61,8 +61,8 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
     let wanted = |given: &Option<String>, option: &Option<String>, default: &str| {
         args.place.find(global, given.as_deref().or(option.as_deref()), default)
     };
-    let workplace = Workplace::find(global, &[])?;
-    let configured = workplace.project.regression_threshold.as_ref().map(|set| set.value);
+    let context = ProjectContext::find(global, &[])?;
+    let configured = context.project.regression_threshold.as_ref().map(|set| set.value);
     let threshold = args.threshold.or(configured).unwrap_or(report::THRESHOLD);
     let (old, before) = wanted(&args.a, &args.before, "previous")?;
     let (new, after) = wanted(&args.b, &args.after, "latest")?;

@@ -4,21 +4,20 @@ use std::process::ExitCode;
 
 use clap_complete::Shell;
 
-use crate::args::Args;
 use crate::error::CliError;
 use crate::terminal::Terminal;
 
 /// Arguments of `completions`.
 #[derive(Debug, clap::Args)]
 pub struct CompletionsArgs {
-    /// Which shell
+    /// Shell to complete for
     shell: Shell,
 }
 
-/// Prints a completion script.
-pub fn run(args: &CompletionsArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+/// Prints a completion script for the command line of that `definition`.
+pub fn run(args: &CompletionsArgs, definition: &mut clap::Command, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Args::definition(), "trialrun", &mut script);
+    clap_complete::generate(args.shell, definition, "trialrun", &mut script);
     terminal.out(&String::from_utf8_lossy(&script));
     Ok(ExitCode::SUCCESS)
 }

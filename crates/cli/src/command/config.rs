@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
-use crate::project::Workplace;
+use crate::project::ProjectContext;
 use crate::run_args::RunArgs;
 use crate::settings::Resolved;
 use crate::terminal::Terminal;
@@ -18,11 +18,11 @@ use crate::terminal::Terminal;
 /// Arguments of `config`.
 #[derive(Debug, clap::Args)]
 pub struct ConfigArgs {
-    /// As JSON
+    /// Print JSON
     // Before the groups of `run`, whose last heading it would get.
     #[arg(long)]
     json: bool,
-    /// Takes what `run` takes, and shows what would hold
+    /// Arguments of `run`, whose settings are shown
     #[command(flatten)]
     run: RunArgs,
 }
@@ -42,19 +42,19 @@ struct Line {
 
 /// Shows every setting and its source.
 pub fn run(global: &Global, args: &ConfigArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let workplace = Workplace::find(global, &args.run.targets)?;
-    let resolved = Resolved::of(&args.run, &workplace)?;
-    let mut problems = workplace.diagnostics.clone();
+    let context = ProjectContext::find(global, &args.run.targets)?;
+    let resolved = Resolved::of(&args.run, &context)?;
+    let mut problems = context.diagnostics.clone();
     problems.extend(resolved.problems.iter().cloned());
     terminal.diagnostics(&problems);
-    let mask = Mask::of(&workplace.environment).with_secrets(&resolved.run.secrets);
+    let mask = Mask::of(&context.environment).with_secrets(&resolved.run.secrets);
     let rows = resolved.rows.iter().map(|row| {
         let mut value = row.value.clone();
         hide(&mut value, &mask);
         Line { name: row.name.to_owned(), value, layer: row.layer.to_string() }
     });
     let mut lines: Vec<Line> = rows.collect();
-    if let Some(Node { kind: NodeKind::Map(entries), .. }) = &workplace.project.tree {
+    if let Some(Node { kind: NodeKind::Map(entries), .. }) = &context.project.tree {
         let mut more = Vec::new();
         for (name, node) in entries.iter().filter(|(name, _)| !TOLD.contains(&name.value.as_str())) {
             written(("", &name.value), name.value.clone(), node, &mask, &mut more);

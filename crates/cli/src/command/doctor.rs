@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::project::Workplace;
+use crate::project::ProjectContext;
 use crate::run_args::RunArgs;
 use crate::settings::Resolved;
 use crate::terminal::Terminal;
@@ -21,10 +21,10 @@ use crate::{exit, machine};
 /// Arguments of `doctor`.
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {
-    /// Run the documented examples of every assertion and operator and see that they come out as documented
+    /// Run the documented examples of all assertions and operators, and compare the results
     #[arg(long)]
     self_test: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -61,9 +61,9 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
     let mut findings = runtime.block_on(agents(&host));
     findings.push(runtime.block_on(git(&host)));
     findings.push(runtime.block_on(containment(&host)));
-    let workplace = Workplace::find(global, &[])?;
-    let resolved = Resolved::of(&RunArgs::default(), &workplace)?;
-    findings.push(record(&workplace));
+    let context = ProjectContext::find(global, &[])?;
+    let resolved = Resolved::of(&RunArgs::default(), &context)?;
+    findings.push(record(&context));
     findings.extend(own_agents(&resolved));
     findings.extend(models(&resolved));
     findings.extend(llm::price_lists().iter().map(prices));
@@ -129,7 +129,7 @@ fn own_agents(resolved: &Resolved) -> Vec<Finding> {
     let looked_at = |config: &agent::Configured| {
         let problems = match config.agent() {
             Ok(agent) if config.is_filled => agent.check_config(&config.node, &config.directory),
-            Ok(_) => vec![Diagnostic::error("a variable of the environment that it refers to is not set")],
+            Ok(_) => vec![Diagnostic::error("an environment variable that it uses is not set")],
             Err(problem) => vec![*problem],
         };
         let about = config.agent().map_or("unknown", |agent| agent.name());
@@ -156,7 +156,7 @@ fn models(resolved: &Resolved) -> Vec<Finding> {
     let hint = format!("set {}, or give `--judge PROVIDER:MODEL` or `judge` in the configuration", keys.join(" or "));
     let chosen = resolved.run.judge.model.as_deref().filter(|judge| !judge.is_empty());
     let (about, wrong) = match chosen.or_else(|| grade::judge::default_judge(providers)) {
-        None => ("none: what a judge is asked about stays undecided".to_owned(), Some(hint)),
+        None => ("none: judged assertions stay undecided".to_owned(), Some(hint)),
         Some(judge) => {
             let opened = providers.open(judge, None, &|_| Err(Vec::new()));
             (judge.to_owned(), opened.err().map(|error| error.to_string()))
@@ -179,7 +179,7 @@ fn model(provider: &llm::Provider, providers: &llm::Providers) -> Finding {
     let opened = providers.open(&format!("{}:any", provider.name), None, &|_| Err(Vec::new()));
     let about = match (&opened, keys.as_slice()) {
         (Err(error), _) => error.to_string(),
-        (Ok(_), []) => "needs no key; whether it is running is not asked".to_owned(),
+        (Ok(_), []) => "needs no key; not contacted".to_owned(),
         (Ok(_), keys) => format!("{} is set", keys.join(" and ")),
     };
     let (name, ready) = (provider.name.to_owned(), opened.is_ok());
@@ -191,9 +191,9 @@ fn prices(list: &llm::PriceList) -> Finding {
     Finding { kind: "prices", name: list.vendor.clone(), ready: true, about: vec![about], hints: Vec::new() }
 }
 
-fn record(workplace: &Workplace) -> Finding {
-    let about = crate::project::shown(&workplace.state, &workplace.cwd);
-    let hints = workplace.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>();
+fn record(context: &ProjectContext) -> Finding {
+    let about = crate::project::shown(&context.state, &context.cwd);
+    let hints = context.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>();
     Finding { kind: "record", name: "runs".into(), ready: hints.is_empty(), about: vec![about], hints }
 }
 
@@ -228,8 +228,8 @@ fn in_short(findings: Vec<Finding>) -> Vec<Finding> {
     let (good, mut told): (Vec<_>, Vec<_>) =
         findings.into_iter().partition(|found| found.tests_itself() && found.ready);
     for (kind, name, what) in [
-        (SELF_TEST, "assertions", "documented examples come out as documented"),
-        (OPERATOR, "operators", "do what their examples say"),
+        (SELF_TEST, "assertions", "documented examples have the documented results"),
+        (OPERATOR, "operators", "have the documented results"),
     ] {
         let count = good.iter().filter(|found| found.kind == kind).count();
         if count > 0 {

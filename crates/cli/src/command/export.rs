@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::project::Workplace;
+use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 
 /// Arguments of `export`.
@@ -24,17 +24,17 @@ pub struct ExportArgs {
 
 /// Writes one run to a file, whole or not at all.
 pub fn run(global: &Global, args: &ExportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let workplace = Workplace::find(global, &[])?;
-    let store = workplace.read_store()?;
+    let context = ProjectContext::find(global, &[])?;
+    let store = context.read_store()?;
     let row = store.select(&args.run)?;
-    let path = workplace.cwd.join(&args.file);
+    let path = context.cwd.join(&args.file);
     let failed =
         |error: &dyn std::fmt::Display| CliError::environment(format!("cannot write {}: {error}", args.file.display()));
     if path.symlink_metadata().is_ok_and(|data| !data.is_file()) {
         return Err(CliError::usage(format!("{} exists and is not a regular file", args.file.display())));
     }
     // A file beside it takes its place when it is complete.
-    let folder = path.parent().unwrap_or(&workplace.cwd);
+    let folder = path.parent().unwrap_or(&context.cwd);
     let mut part = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder)

@@ -6,29 +6,29 @@ use store::{Store, TrialFilter};
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::project::Workplace;
+use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 
 /// Arguments of `history`.
 #[derive(Debug, clap::Args)]
 pub struct HistoryArgs {
-    /// Only trials of this suite or skill
+    /// Show only trials of this suite or skill
     #[arg(value_name = "SUITE")]
     suite: Option<String>,
-    /// Only trials of this case
+    /// Show only trials of this case
     #[arg(long = "case", alias = "scenario", value_name = "ID")]
     case: Option<String>,
-    /// How many
+    /// Number of trials to show
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     last: u32,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Lists recorded trials, newest first.
+/// Lists recorded trials, newest run first.
 pub fn run(global: &Global, args: &HistoryArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let workplace = Workplace::find(global, &[])?;
+    let context = ProjectContext::find(global, &[])?;
     let filter = TrialFilter {
         suite: args.suite.clone(),
         case: args.case.clone(),
@@ -36,7 +36,7 @@ pub fn run(global: &Global, args: &HistoryArgs, terminal: &Terminal) -> Result<E
         ..TrialFilter::default()
     };
     // Without any runs, the history is empty; that is not an error.
-    let store = workplace.find_store()?;
+    let store = context.find_store()?;
     let is_named = |store: &dyn Store| named(store, args.suite.as_deref(), args.case.as_deref());
     if args.json {
         // A long history is written as it is read.

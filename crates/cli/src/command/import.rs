@@ -9,7 +9,7 @@ use store::ArchiveError;
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::project::Workplace;
+use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 
 /// Arguments of `import`.
@@ -22,16 +22,16 @@ pub struct ImportArgs {
 
 /// Adds runs from files to the record. A run that is recorded already stays as it is.
 pub fn run(global: &Global, args: &ImportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let workplace = Workplace::find(global, &[])?;
+    let context = ProjectContext::find(global, &[])?;
     // Opened first, so that a wrong name changes nothing.
     let mut opened = Vec::new();
     for path in &args.files {
         let shown = path.display();
-        let file = File::open(workplace.cwd.join(path))
+        let file = File::open(context.cwd.join(path))
             .map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
         opened.push((shown, file));
     }
-    let mut store = workplace.open_store()?;
+    let mut store = context.open_store()?;
     for (shown, file) in opened {
         match store::import(&mut *store, BufReader::new(file)) {
             Ok(imported) => {

@@ -11,28 +11,28 @@ use crate::terminal::Terminal;
 /// Arguments of `init`.
 #[derive(Debug, clap::Args)]
 pub struct InitArgs {
-    /// The project's directory; made if it is missing. The name of a skill that does not exist yet makes that skill instead
+    /// Directory of the project. The name of a directory that does not exist yet creates a skill of that name, unless an option such as `--template` asks for a project
     #[arg(value_name = "DIR|SKILL", default_value = ".")]
     dir: PathBuf,
-    /// What to begin with [default: scenario]
+    /// Template of the project [default: scenario]
     #[arg(long, value_name = "NAME")]
     template: Option<Template>,
-    /// A skill of this name with a suite; without `--template skill`, nothing else is made
+    /// Name of the skill; without `--template skill`, create only this skill with a suite
     #[arg(long, value_name = "NAME")]
     skill: Option<String>,
-    /// Where the project's skills are [default: ./skills]
+    /// Directory of the project's skills [default: ./skills]
     #[arg(long, value_name = "DIR")]
     skills_dir: Option<String>,
-    /// The directory that the skill is made in
+    /// Directory to create the skill in
     #[arg(long, value_name = "DIR", hide = true, conflicts_with = "skill")]
     output: Option<PathBuf>,
-    /// The model of every scenario that names none
+    /// Default model of scenarios
     #[arg(long, value_name = "ID")]
     model: Option<String>,
-    /// How agents treat permissions: default, acceptEdits, plan or bypassPermissions
+    /// Permission mode of agents: default, acceptEdits, plan or bypassPermissions
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<String>,
-    /// Overwrite files that are there
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
 }
@@ -150,26 +150,26 @@ fn keep_other_configuration(args: &InitArgs) -> Result<(), CliError> {
     }
     let other = args.dir.join(other);
     let shown = other.strip_prefix(".").unwrap_or(&other).display();
-    let refused = CliError::usage(format!("`{shown}` is the configuration of this project already"));
+    let refused = CliError::usage(format!("this project has a configuration already, `{shown}`"));
     let refused =
         refused.hint("`trialrun run` runs its tests; `trialrun schema types` prints the TypeScript declarations");
     Err(match is_own {
-        true => refused.hint(format!("remove `{shown}` to begin anew")),
-        false => refused.hint(format!("with `--force`, `{CONFIG_FILE}` is written and read in the place of `{shown}`")),
+        true => refused.hint(format!("remove `{shown}` to start again")),
+        false => refused.hint(format!("with `--force`, `{CONFIG_FILE}` is written, and read instead of `{shown}`")),
     })
 }
 
 fn check_skill(args: &InitArgs) -> Result<(), CliError> {
     if args.skill.is_some() && args.template.is_some_and(|template| template != Template::Skill) {
-        return Err(CliError::usage("`--skill` names a skill, and this template has none")
-            .hint("leave `--template` out, or take `--template skill`"));
+        return Err(CliError::usage("`--skill` needs a template with a skill")
+            .hint("omit `--template`, or use `--template skill`"));
     }
     if args.output.is_some() && args.named_skill().is_none() {
         return Err(CliError::usage("`--output` takes the name of a skill: `trialrun init NAME --output DIR`")
             .hint("a name has lower-case letters, digits and hyphens, such as `release-notes`"));
     }
     if !is_a_skill_name(args.skill()) {
-        return Err(CliError::usage(format!("`{}` is no name for a skill", args.skill()))
+        return Err(CliError::usage(format!("`{}` is not a valid name of a skill", args.skill()))
             .hint("use lower-case letters, digits and hyphens, such as `release-notes`"));
     }
     Ok(())
@@ -179,9 +179,9 @@ fn check_skill(args: &InitArgs) -> Result<(), CliError> {
 fn next_steps_of_skill(home: &Path, name: &str) -> String {
     let home = home.display();
     format!(
-        "\nWrite the skill, then its suite; `trialrun check --skill {home} --strict` says what is wrong.\n\
-         Whether the skill helps, with a real agent:  trialrun run --skill {home}\n\
-         A project of tests instead:  trialrun init {name} --template scenario\n"
+        "\nWrite the skill, then its suite; `trialrun check --skill {home} --strict` reports problems.\n\
+         To measure whether the skill helps, with a real agent:  trialrun run --skill {home}\n\
+         To create a project of tests instead:  trialrun init {name} --template scenario\n"
     )
 }
 
@@ -190,14 +190,13 @@ fn next_steps(args: &InitArgs, files: &[(PathBuf, String)]) -> String {
     let go = if args.dir == Path::new(".") { String::new() } else { format!("cd {} && ", args.dir.display()) };
     let home = files.iter().find(|(path, _)| path.ends_with("SKILL.md")).and_then(|(path, _)| path.parent());
     let home = home.map(|path| path.display().to_string()).unwrap_or_default();
-    let measure = format!("Whether the skill is of use, with a real agent:  {go}trialrun run --skill {home}\n");
+    let measure = format!("To measure whether the skill helps, with a real agent:  {go}trialrun run --skill {home}\n");
     if args.is_skill_alone() {
-        return format!("\nWrite the skill, then its suite; `trialrun check --strict` says what is wrong.\n{measure}");
+        return format!("\nWrite the skill, then its suite; `trialrun check --strict` reports problems.\n{measure}");
     }
     match args.template() {
         Template::Code => format!(
-            "\nTry it, offline and free:  {go}trialrun run\nThen put an agent of your own in the place of `agent` in \
-             trialrun.yaml.\n"
+            "\nTry it, offline and free:  {go}trialrun run\nThen replace `agent` in trialrun.yaml with your own agent.\n"
         ),
         Template::Scenario => format!("\nTry it, offline and free:  {go}trialrun run\n{REAL_AGENT}"),
         Template::Skill => {
@@ -206,8 +205,8 @@ fn next_steps(args: &InitArgs, files: &[(PathBuf, String)]) -> String {
     }
 }
 
-const REAL_AGENT: &str = "Then take the `model:` line out of the scenario and name a real agent in trialrun.yaml;\n\
-                          `trialrun doctor` says which are ready here.\n";
+const REAL_AGENT: &str = "Then remove the `model:` line from the scenario and set a real agent in trialrun.yaml;\n\
+                          `trialrun doctor` shows which agents are ready.\n";
 
 fn files(args: &InitArgs) -> Vec<(PathBuf, String)> {
     let skills = PathBuf::from(args.skills_dir().trim_start_matches("./"));

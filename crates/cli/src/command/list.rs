@@ -16,29 +16,29 @@ use crate::terminal::Terminal;
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
 pub struct ListArgs {
-    /// As JSON
+    /// Print JSON
     // Before the groups of `run`, whose last heading it would get.
     #[arg(long)]
     json: bool,
     /// What would run; takes what `run` takes
     #[command(flatten)]
     run: RunArgs,
-    /// A file or directory, as if it were given by itself
+    /// File or directory, the same as PATH
     #[arg(long, value_name = "DIR", hide = true)]
     root: Option<String>,
-    /// The agents that are built in
+    /// List the built-in agents
     #[arg(long, group = "kind", help_heading = "Built in")]
     agents: bool,
-    /// The assertions that are built in
+    /// List the built-in assertions
     #[arg(long, group = "kind", help_heading = "Built in")]
     assertions: bool,
-    /// The operators of expectations
+    /// List the operators of expectations
     #[arg(long, group = "kind", help_heading = "Built in")]
     operators: bool,
-    /// The reports that are built in
+    /// List the built-in reports
     #[arg(long = "reports", group = "kind", help_heading = "Built in")]
     kinds_of_reports: bool,
-    /// The sandboxes that are built in
+    /// List the built-in sandboxes
     #[arg(long, group = "kind", help_heading = "Built in")]
     sandboxes: bool,
 }
@@ -76,7 +76,7 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
         terminal.json(&rows);
     } else if trials.is_empty() && !prepared.diagnostics.iter().any(model::Diagnostic::is_error) {
         let (nearest, ids) = (prepared.nearest.as_deref(), &prepared.case_ids);
-        return Err(super::run::nothing_selected(&run, &prepared.plan, nearest, ids));
+        return Err(preparation::nothing_selected(&run, &prepared.plan, nearest, ids));
     } else {
         let mut times: HashMap<(usize, &str), usize> = HashMap::new();
         for trial in trials {
@@ -117,7 +117,7 @@ fn built_in(args: &ListArgs) -> Option<Vec<(String, String)>> {
         Some(agent::AGENTS.iter().map(|agent| row(agent.name(), agent.description().summary)).collect())
     } else if args.assertions {
         let shown = |implicit: bool, summary: &str| {
-            if implicit { format!("{summary} (goes with every trial)") } else { summary.to_owned() }
+            if implicit { format!("{summary} (part of every trial)") } else { summary.to_owned() }
         };
         Some(
             grade::ASSERTIONS
@@ -146,7 +146,8 @@ fn table(rows: &[(String, String)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Args, Command};
+    use crate::args::Args;
+    use crate::command::Command;
 
     fn built_in_of(flag: &str) -> Vec<(String, String)> {
         let args = Args::read(&["trialrun", "list", flag].map(Into::into)).unwrap();

@@ -6,28 +6,27 @@ use std::process::ExitCode;
 use clap::ValueHint;
 use clap_mangen::Man;
 
-use crate::args::Args;
 use crate::error::CliError;
 use crate::terminal::Terminal;
 
 /// Arguments of `man`.
 #[derive(Debug, clap::Args)]
 pub struct ManArgs {
-    /// Write the pages of all commands into this directory, instead of printing the main one
+    /// Directory to write the pages of all commands into [default: print the main page]
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     dir: Option<PathBuf>,
 }
 
-/// Prints the manual page, or writes one for each command.
-pub fn run(args: &ManArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+/// Prints the manual page of the command line of that `definition`, or writes one for each command.
+pub fn run(args: &ManArgs, definition: clap::Command, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let Some(dir) = &args.dir else {
         let mut page = Vec::new();
-        Man::new(Args::definition()).render(&mut page).map_err(|error| unwritten(Path::new("the page"), &error))?;
+        Man::new(definition).render(&mut page).map_err(|error| unwritten(Path::new("the page"), &error))?;
         terminal.out(&String::from_utf8_lossy(&page));
         return Ok(ExitCode::SUCCESS);
     };
     std::fs::create_dir_all(dir).map_err(|error| unwritten(dir, &error))?;
-    clap_mangen::generate_to(Args::definition(), dir).map_err(|error| unwritten(dir, &error))?;
+    clap_mangen::generate_to(definition, dir).map_err(|error| unwritten(dir, &error))?;
     let count = dir.read_dir().map_err(|error| unwritten(dir, &error))?.count();
     terminal.out(&format!("wrote {count} pages into {}\n", dir.display()));
     Ok(ExitCode::SUCCESS)

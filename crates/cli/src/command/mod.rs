@@ -22,3 +22,63 @@ pub mod schema;
 pub mod show;
 pub mod status;
 pub mod trend;
+
+use clap::Subcommand;
+
+use crate::run_args::RunArgs;
+
+/// The commands, in the order users see them.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run tests
+    Run(RunArgs),
+    /// Read and compile all tests and report every problem, without running anything
+    #[command(visible_alias = "validate")]
+    Check(check::CheckArgs),
+    /// List the cases that would run, or what is built in
+    List(list::ListArgs),
+    /// Check which agents, models and tools are ready on this machine
+    #[command(alias = "runtimes")]
+    Doctor(doctor::DoctorArgs),
+    /// Show the resolved settings and the source of each
+    Config(config::ConfigArgs),
+    /// Create a project, or a skill with a suite of tests
+    Init(init::InitArgs),
+    /// Show one trial: messages, tool calls, answers, findings and files
+    #[command(alias = "trace")]
+    Show(show::ShowArgs),
+    /// List recorded trials, newest run first
+    History(history::HistoryArgs),
+    /// Show the result of a run, or its progress
+    Status(status::StatusArgs),
+    /// Write a report of a recorded run
+    Report(report::ReportArgs),
+    /// Show pass rate, tokens, cost and time over runs
+    Trend(trend::TrendArgs),
+    /// Compare two runs, regressions first
+    #[command(alias = "diff")]
+    Compare(compare::CompareArgs),
+    /// Remove the branches and review requests that a run left on remotes
+    Cleanup(cleanup::CleanupArgs),
+    /// Grade the recorded evidence of a run with the current tests, as a new run
+    #[command(alias = "grade")]
+    Regrade(regrade::RegradeArgs),
+    /// Write a recorded run to a file
+    Export(export::ExportArgs),
+    /// Add runs to the record from files that `export` wrote
+    Import(import::ImportArgs),
+    /// Find and remove sandboxes that a killed run left behind, or old runs
+    #[command(alias = "sandbox-prune")]
+    Prune(prune::PruneArgs),
+    /// Print a JSON Schema for editors and other programs
+    Schema(schema::SchemaArgs),
+    /// Print a completion script for a shell
+    Completions(completions::CompletionsArgs),
+    /// Print or write manual pages
+    Man(man::ManArgs),
+    /// Print the packages that trialrun is built from and their licences
+    Licenses,
+    /// Check or update the generated sections of the reference pages
+    #[command(hide = true)]
+    Reference(reference::ReferenceArgs),
+}

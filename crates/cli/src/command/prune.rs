@@ -4,36 +4,37 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use model::RunRow;
+use report::counted;
 use sandbox::prune::{self, Purpose};
 use store::RunFilter;
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::project::Workplace;
+use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 use crate::{exit, machine};
 
 /// Arguments of `prune`.
 #[derive(Debug, clap::Args)]
 pub struct PruneArgs {
-    /// Really remove what was found
+    /// Remove what was found, instead of listing it
     #[arg(long)]
     yes: bool,
-    /// Remove sandboxes, too, that `--keep-sandbox` kept
+    /// Include sandboxes that `--keep-sandbox` kept
     #[arg(long)]
     kept: bool,
-    /// Leave alone what is younger than so many seconds
+    /// Minimum age of sandboxes to remove, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     min_age: u64,
-    /// Keep so many of the newest recorded runs and forget the others
+    /// Remove recorded runs instead, except the N newest
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
 }
 
-/// Lists what a killed run left behind, and removes it if requested. Sandboxes in use are never touched.
+/// Lists what a killed run left behind, and removes it if requested. Sandboxes in use are never affected.
 pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(keep) = args.runs {
-        return forget_runs(global, usize::try_from(keep).unwrap_or(usize::MAX), args.yes, terminal);
+        return remove_runs(global, usize::try_from(keep).unwrap_or(usize::MAX), args.yes, terminal);
     }
     let temp = machine::host()?.temp;
     let now = std::time::SystemTime::now();
@@ -49,7 +50,7 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
     } else {
         format!(
             "{} under {}, {} in all:\n\n",
-            count(survey.orphans.len(), "orphan sandbox", "es"),
+            counted(survey.orphans.len(), "orphan sandbox"),
             temp.display(),
             bytes(total)
         )
@@ -61,16 +62,16 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
     if kept > 0 && !args.kept {
         text.push_str(&format!(
             "\n{} kept by `--keep-sandbox` and left alone; `--kept` includes them.\n",
-            count(kept, "sandbox", "es")
+            counted(kept, "sandbox")
         ));
     }
     if survey.live > 0 {
-        text.push_str(&format!("\n{} in use and left alone.\n", count(survey.live, "sandbox", "es")));
+        text.push_str(&format!("\n{} in use and left alone.\n", counted(survey.live, "sandbox")));
     }
     if survey.younger > 0 {
         text.push_str(&format!(
             "\n{} younger than {} s and left alone.\n",
-            count(survey.younger, "sandbox", "es"),
+            counted(survey.younger, "sandbox"),
             args.min_age
         ));
     }
@@ -98,40 +99,35 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
             }
         }
     }
-    terminal.out(&format!("\nRemoved {}, freed {}.\n", count(removed, "sandbox", "es"), bytes(freed)));
+    terminal.out(&format!("\nRemoved {}, freed {}.\n", counted(removed, "sandbox"), bytes(freed)));
     Ok(ExitCode::from(if failed { exit::FAILED } else { exit::PASSED }))
 }
 
 /// Lists the recorded runs beyond the newest `keep`, and removes them if requested. A run in progress is kept.
-fn forget_runs(global: &Global, keep: usize, yes: bool, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let workplace = Workplace::find(global, &[])?;
-    let mut store = workplace.read_store()?;
+fn remove_runs(global: &Global, keep: usize, yes: bool, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let context = ProjectContext::find(global, &[])?;
+    let mut store = context.read_store()?;
     let runs = store.runs(&RunFilter::default())?;
-    let going_on = |run: &RunRow| run.finished_at.is_none() && run.owner_pid.is_some_and(machine::is_alive);
-    let old: Vec<RunRow> = runs.into_iter().skip(keep).filter(|run| !going_on(run)).collect();
+    let is_active = |run: &RunRow| run.finished_at.is_none() && run.owner_pid.is_some_and(machine::is_alive);
+    let old: Vec<RunRow> = runs.into_iter().skip(keep).filter(|run| !is_active(run)).collect();
     let mut text = String::new();
     for run in &old {
         let label = run.label.as_ref().map_or_else(String::new, |label| format!("  {label}"));
-        text.push_str(&format!("{}  {}  {}{label}\n", run.short, run.started_at, count(run.finished, "trial", "s")));
+        text.push_str(&format!("{}  {}  {}{label}\n", run.short, run.started_at, counted(run.finished, "trial")));
         if yes {
             store.remove(&run.id)?;
             // The files that a run wrote for its commands are removed too.
-            let _ = std::fs::remove_dir_all(crate::hooks::artifacts_of(&workplace.state, &run.id));
+            let _ = std::fs::remove_dir_all(crate::hooks::artifacts_of(&context.state, &run.id));
         }
     }
-    let what = count(old.len(), "run", "s");
+    let what = counted(old.len(), "run");
     text.push_str(&match (old.is_empty(), yes) {
-        (true, _) => "No run to forget.\n".to_owned(),
-        (false, true) => format!("\nForgot {what}.\n"),
-        (false, false) => format!("\nNothing was forgotten; `--yes` forgets {what}.\n"),
+        (true, _) => "No old runs.\n".to_owned(),
+        (false, true) => format!("\nRemoved {what}.\n"),
+        (false, false) => format!("\nNothing was removed; `--yes` removes {what}.\n"),
     });
     terminal.out(&text);
     Ok(ExitCode::SUCCESS)
-}
-
-/// Formats a count with its noun: `1 sandbox`, `2 sandboxes`.
-fn count(number: usize, what: &str, plural: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { plural })
 }
 
 /// Formats an age as `45s`, `12m`, `3h12m` or `1d04h`.

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::args::Args;
 use crate::error::CliError;
 use crate::terminal::Terminal;
 
@@ -25,8 +24,8 @@ pub struct ReferenceArgs {
     dir: PathBuf,
 }
 
-/// Updates the pages, or reports which are stale.
-pub fn run(args: &ReferenceArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+/// Updates the pages, or reports which are stale. `definition` is the command line.
+pub fn run(args: &ReferenceArgs, definition: clap::Command, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let failed = |what: &str, error: &std::io::Error| CliError::environment(format!("cannot {what}: {error}"));
     let folder = args.dir.display();
     let entries = std::fs::read_dir(&args.dir).map_err(|error| failed(&format!("read {folder}"), &error))?;
@@ -36,7 +35,7 @@ pub fn run(args: &ReferenceArgs, terminal: &Terminal) -> Result<ExitCode, CliErr
     if paths.is_empty() {
         return Err(CliError::usage(format!("{folder} has no pages (`*.md`)")));
     }
-    let mut unused = sections();
+    let mut unused = sections(definition);
     let mut stale = Vec::new();
     for path in paths {
         let page = path.display().to_string();
@@ -63,12 +62,19 @@ pub fn run(args: &ReferenceArgs, terminal: &Terminal) -> Result<ExitCode, CliErr
 }
 
 /// The generated sections, by name.
-fn sections() -> BTreeMap<String, String> {
+fn sections(definition: clap::Command) -> BTreeMap<String, String> {
     let settings = crate::settings::reference();
-    [agent::reference(), grade::reference(), report::json_reference(), suite::reference(), command_line(), settings]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        agent::reference(),
+        grade::reference(),
+        report::json_reference(),
+        suite::reference(),
+        command_line(definition),
+        settings,
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// `page` with its sections taken from `unused`. An unknown, repeated or unclosed section is an error.
@@ -89,8 +95,8 @@ fn fill(page: &str, unused: &mut BTreeMap<String, String>) -> Result<String, Str
 }
 
 /// Help and other names of every command, as sections called like the command.
-fn command_line() -> Vec<(String, String)> {
-    let mut program = Args::definition().term_width(100);
+fn command_line(definition: clap::Command) -> Vec<(String, String)> {
+    let mut program = definition.term_width(100);
     program.build();
     let shown = program.get_subcommands_mut().filter(|command| !command.is_hide_set() && command.get_name() != "help");
     let section = |command: &mut clap::Command| {

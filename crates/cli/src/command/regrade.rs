@@ -7,49 +7,45 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mask::Mask;
 use model::{Event, RunInfo, RunRow, TrialRecord};
-use report::Reporter;
+use report::{Reporter, counted};
 use runner::{Archive, PlanRequest, RecordedEvidence, Regrade, RegradeRequest, Selection};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use store::{Store, StoredEvent, TrialFilter};
 
-use super::run::{carry_out, conclude};
 use crate::error::CliError;
+use crate::execution::{conclude, execute};
 use crate::global::Global;
-use crate::outlet::open_reports;
-use crate::preparation::{load, missing_judge, read_script, without_secrets};
-use crate::project::Workplace;
-use crate::run_args::{GateArgs, JudgeArgs, ReportArgs, RunArgs, parse_jobs};
-use crate::settings::Resolved;
+use crate::masking::without_secrets;
+use crate::preparation::{load, missing_judge, read_script};
+use crate::project::ProjectContext;
+use crate::reports::{check_directories, requested};
+use crate::run_args::{GateArgs, JudgeArgs, ReportArgs, RunArgs, parse_jobs, parse_label};
+use crate::settings::{Resolved, SKILL, TARGETS};
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 use crate::{exit, limits, machine};
 
-/// Setting of a run with the targets of its command line.
-const TARGETS: &str = "targets";
-/// Setting of a run with the skill of its command line.
-const SKILL: &str = "skill";
-
 /// Arguments of `regrade`.
 #[derive(Debug, clap::Args)]
 pub struct RegradeArgs {
-    /// The front of a run's id, a label, `latest` or `previous` [default: latest]
+    /// Prefix of a run's id, label, `latest` or `previous` [default: latest]
     #[arg(value_name = "RUN")]
     run: Option<String>,
     #[command(flatten)]
     place: WorkspaceArgs,
-    /// Figures are always computed anew
+    /// No effect: figures are always computed again
     #[arg(long, hide = true)]
     recompute_benchmark: bool,
-    /// Where the suites are today, if not where that run had them
+    /// Files, directories or skills with the current tests [default: those of that run]
     #[arg(value_name = "PATH|SKILL")]
     targets: Vec<String>,
-    /// A suite of a skill, as if it were given by itself
+    /// Suite of a skill, the same as PATH
     #[arg(long, value_name = "FILE")]
     evals: Vec<String>,
-    /// The skill that suites of skills are about
+    /// Skill that the suites of skills are about
     #[arg(long, value_name = "DIR")]
     skill: Option<String>,
-    /// How many trials are graded at a time [default: the number of cores]
+    /// Number of trials to grade in parallel [default: the number of cores]
     #[arg(long, short, value_name = "N", value_parser = parse_jobs)]
     jobs: Option<usize>,
     #[command(flatten)]
@@ -58,16 +54,9 @@ pub struct RegradeArgs {
     gates: GateArgs,
     #[command(flatten)]
     report: ReportArgs,
-    /// A name for the new run
-    #[arg(long, value_name = "TEXT", help_heading = "Output")]
+    /// Label of the new run
+    #[arg(long, value_name = "TEXT", help_heading = "Output", value_parser = parse_label)]
     label: Option<String>,
-}
-
-/// Adds the targets of a run's command line to its settings, so that they can be found again.
-pub fn with_targets(args: &RunArgs, mut settings: Map<String, Value>) -> Map<String, Value> {
-    settings.insert(TARGETS.to_owned(), json!(args.named()));
-    settings.insert(SKILL.to_owned(), json!(args.selection.skill));
-    settings
 }
 
 /// Grades the evidence of a run again, and records that as a new run.
@@ -75,7 +64,7 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     limits::raise_open_files();
     let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
     if let (None, Some(pid)) = (run.finished_at, run.owner_pid.filter(|pid| machine::is_alive(*pid))) {
-        return Err(CliError::usage(format!("the run {} is still going on (process {pid})", run.short)));
+        return Err(CliError::usage(format!("the run {} is still in progress (process {pid})", run.short)));
     }
     let then = store.info(&run.id)?;
     let records = records(&*store, &run, &then)?;
@@ -83,9 +72,9 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
         return Err(CliError::nothing(format!("the run {} has no finished trial", run.short)));
     }
     let run_args = run_args(args, &*store, &then, &records)?;
-    open_reports(&args.report)?;
-    let Prepared { workplace, resolved, regrade, mut diagnostics } = prepare(global, run_args, &then, records)?;
-    let mask = Mask::of(&workplace.environment).with_secrets(&resolved.run.secrets);
+    check_directories(&requested(&args.report)?)?;
+    let Prepared { context, resolved, regrade, mut diagnostics } = prepare(global, run_args, &then, records)?;
+    let mask = Mask::of(&context.environment).with_secrets(&resolved.run.secrets);
     diagnostics.iter_mut().for_each(|problem| without_secrets(problem, &mask));
     terminal.diagnostics(&diagnostics);
     if diagnostics.iter().any(|problem| args.gates.strict || problem.is_error()) {
@@ -94,22 +83,23 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     let unfinished = then.trials.len().saturating_sub(regrade.trials());
     if unfinished > 0 {
         terminal.err(&format!(
-            "note: {} of the run never finished and left out\n",
-            super::check::count(unfinished, "trial")
+            "note: {} of the run did not finish and {} left out\n",
+            counted(unfinished, "trial"),
+            if unfinished == 1 { "is" } else { "are" }
         ));
     }
     for note in &regrade.notes {
         terminal.err(&format!("note: {note}\n"));
     }
     let info = info(args, &resolved, &regrade, &then);
-    let (recorder, host) = (workplace.open_store()?, Arc::new(machine::host()?));
-    let reporters = open_reports(&args.report)?
+    let (recorder, host) = (context.open_store()?, Arc::new(machine::host()?));
+    let reporters = requested(&args.report)?
         .into_iter()
-        .map(|chosen| chosen.open(terminal, &args.report))
+        .map(|report| report.open(terminal, &args.report))
         .collect::<Result<Vec<Box<dyn Reporter>>, CliError>>()?;
     let archive: Arc<dyn Archive> = Arc::new(Recorded { store: Mutex::new(store), run: run.id });
-    let ended = carry_out(info.jobs, recorder, reporters, |wishes, listener| {
-        runner::regrade(regrade, host, info, wishes, listener, archive)
+    let ended = execute(info.jobs, recorder, reporters, |controls, listener| {
+        runner::regrade(regrade, host, info, controls, listener, archive)
     })?;
     conclude(&args.gates, ended, terminal)
 }
@@ -160,7 +150,7 @@ fn files(store: &dyn Store, run: &str, records: &[TrialRecord]) -> Result<Vec<St
 
 /// Everything that is known before grading starts.
 struct Prepared {
-    workplace: Workplace,
+    context: ProjectContext,
     resolved: Resolved,
     regrade: Regrade,
     diagnostics: Vec<model::Diagnostic>,
@@ -174,29 +164,28 @@ fn prepare(
 ) -> Result<Prepared, CliError> {
     let targets = args.named();
     let places: Vec<String> = targets.iter().chain(&args.selection.skill).cloned().collect();
-    let workplace = Workplace::find(global, &places)?;
-    let mut resolved = Resolved::of(&args, &workplace)?;
+    let context = ProjectContext::find(global, &places)?;
+    let mut resolved = Resolved::of(&args, &context)?;
     if judges_then(&mut args, &resolved, then) {
-        resolved = Resolved::of(&args, &workplace)?;
+        resolved = Resolved::of(&args, &context)?;
     }
-    resolved.run.judge.missing = missing_judge(&workplace, &resolved.run);
-    let suite::Loaded { suites, diagnostics: loading, modules } =
-        load(&workplace, targets, args.selection.skill.clone());
-    let (cwd, selection) = (workplace.cwd.clone(), Selection::default());
+    resolved.run.judge.missing = missing_judge(&context, &resolved.run);
+    let suite::Loaded { suites, diagnostics: loading, modules } = load(&context, targets, args.selection.skill.clone());
+    let (cwd, selection) = (context.cwd.clone(), Selection::default());
     let today = PlanRequest {
         suites: &suites,
         settings: &resolved.run,
         selection: &selection,
-        cwd: &workplace.cwd,
+        cwd: &context.cwd,
         read_script: Arc::new(move |file: &Path| read_script(file, &cwd)),
         modules,
     };
     let (regrade, planning) = runner::plan_regrade(RegradeRequest { today, records });
-    let mut diagnostics = workplace.diagnostics.clone();
+    let mut diagnostics = context.diagnostics.clone();
     diagnostics.append(&mut resolved.problems);
     diagnostics.extend(loading);
     diagnostics.extend(planning);
-    Ok(Prepared { workplace, resolved, regrade, diagnostics })
+    Ok(Prepared { context, resolved, regrade, diagnostics })
 }
 
 /// Uses the judge of that run, unless another one is given. Returns `true` if that differs from the judge that would be

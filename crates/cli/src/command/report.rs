@@ -7,40 +7,41 @@ use report::{Opening, Style};
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::outlet::{find_report, only_while_running, report_file};
+use crate::reports::{check_directory, find_report, only_while_running, report_file};
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 
 /// Arguments of `report`.
 #[derive(Debug, clap::Args)]
 pub struct ReportArgs {
-    /// The front of a run's id, a label, `latest` or `previous` [default: latest]
+    /// Prefix of a run's id, label, `latest` or `previous` [default: latest]
     #[arg(value_name = "RUN")]
     run: Option<String>,
-    /// The run, as an option
+    /// Run, as an option
     #[arg(long, value_name = "RUN", hide = true)]
     run_id: Option<String>,
     #[command(flatten)]
     place: WorkspaceArgs,
-    /// Which report
+    /// Report to write
     #[arg(long, value_name = "FORMAT", default_value = "terminal")]
     format: String,
-    /// Into this file instead of standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Only trials that did not pass
+    /// Show only trials that did not pass
     #[arg(long)]
     failures_only: bool,
-    /// Evidence: in the terminal also where a finding is met, in Markdown at all
+    /// Show evidence in Markdown, and in the terminal also for assertions that are met
     #[arg(long)]
     show_evidence: bool,
-    /// Show failures and the summary only
+    /// Show only failures and the summary
     #[arg(long, short)]
     quiet: bool,
 }
 
-/// Renders a recorded run again, with the reporters that live runs use.
+/// Writes a report of a recorded run, with the reporters that live runs use.
 pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    args.output.as_deref().map_or(Ok(()), check_directory)?;
     // agent-skill-eval calls this format `table`.
     let kind = find_report(if args.format == "table" { "terminal" } else { &args.format })?;
     let (store, run) = args.place.find(global, args.run_id.as_deref().or(args.run.as_deref()), "latest")?;
@@ -60,12 +61,15 @@ pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<Ex
     })?;
     match written.and_then(|()| reporter.finish()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            return Err(CliError::environment(format!("the report cannot be written: {error}")));
+            return Err(CliError::environment(format!(
+                "cannot write the report{}: {error}",
+                args.output.as_ref().map_or(String::new(), |file| format!(" {}", file.display()))
+            )));
         }
         _ => {}
     }
     if unknown > 0 {
-        terminal.err(&format!("warning: {unknown} events come from another version and were left out\n"));
+        terminal.err(&format!("warning: {unknown} events were left out, because another version recorded them\n"));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -11,13 +11,13 @@ use crate::terminal::Terminal;
 /// Arguments of `schema`.
 #[derive(Debug, clap::Args)]
 pub struct SchemaArgs {
-    /// Of what
+    /// Kind of file
     #[arg(default_value = "scenario")]
-    of: Of,
+    kind: Kind,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Of {
+enum Kind {
     /// A scenario file.
     Scenario,
     /// A conversation file.
@@ -36,22 +36,22 @@ enum Of {
 
 /// Prints a JSON schema, or the declarations.
 pub fn run(args: &SchemaArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    match schema(args.of) {
+    match schema(args.kind) {
         Some(schema) => terminal.json(&schema),
         None => terminal.out(&grade::declarations()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn schema(of: Of) -> Option<Value> {
-    match of {
-        Of::Scenario => Some(suite::scenario_schema(grade::assertion_schema(&["id"]))),
-        Of::Conversation => Some(suite::conversation_schema(grade::assertion_schema(&[]))),
-        Of::Fixtures => Some(suite::fixture_schema()),
-        Of::Evals => Some(suite::evals_schema()),
-        Of::Config => Some(suite::config_schema()),
-        Of::Report => Some(report::report_schema()),
-        Of::Types => None,
+fn schema(kind: Kind) -> Option<Value> {
+    match kind {
+        Kind::Scenario => Some(suite::scenario_schema(grade::assertion_schema(&["id"]))),
+        Kind::Conversation => Some(suite::conversation_schema(grade::assertion_schema(&[]))),
+        Kind::Fixtures => Some(suite::fixture_schema()),
+        Kind::Evals => Some(suite::evals_schema()),
+        Kind::Config => Some(suite::config_schema()),
+        Kind::Report => Some(report::report_schema()),
+        Kind::Types => None,
     }
 }
 
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_file_has_a_schema_of_its_own() {
-        let schemas = Of::value_variants().iter().filter_map(|of| schema(*of));
+        let schemas = Kind::value_variants().iter().filter_map(|kind| schema(*kind));
         let titles: Vec<Value> = schemas.map(|schema| schema["title"].clone()).collect();
         assert!(titles.iter().all(Value::is_string), "{titles:?}");
         assert!(titles.contains(&"fixtures".into()));

@@ -7,24 +7,24 @@ use store::{Store, TrialFilter};
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::project::Workplace;
+use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 
 /// Arguments of `show`.
 #[derive(Debug, clap::Args)]
 pub struct ShowArgs {
-    /// A trial's id, its case, or the front of either; `RUN/TRIAL` for one of a certain run. Of a case, a failed trial is
-    /// shown before one that passed
+    /// Id or case of a trial, or a prefix of either; `RUN/TRIAL` selects a run. Of several trials of a case, one that
+    /// failed is shown first
     #[arg(value_name = "TRIAL")]
     trial: String,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 /// Shows one trial.
 pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let store = Workplace::find(global, &[])?.read_store()?;
+    let store = ProjectContext::find(global, &[])?.read_store()?;
     let row = store.select_trial(&args.trial)?;
     let record = store.trial(&row.run, &row.id)?;
     let events: Vec<_> =

@@ -19,12 +19,12 @@ const READ_WHOLE: usize = 2_000;
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// The front of a run's id, a label, `latest` or `previous` [default: latest]
+    /// Prefix of a run's id, label, `latest` or `previous` [default: latest]
     #[arg(value_name = "RUN")]
     run: Option<String>,
     #[command(flatten)]
     place: WorkspaceArgs,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

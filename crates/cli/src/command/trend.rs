@@ -7,29 +7,29 @@ use store::TrialFilter;
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::project::Workplace;
+use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 
 /// Arguments of `trend`.
 #[derive(Debug, clap::Args)]
 pub struct TrendArgs {
-    /// Only trials of this suite or skill
+    /// Show only trials of this suite or skill
     #[arg(value_name = "SUITE")]
     suite: Option<String>,
-    /// Only trials of this case
+    /// Show only trials of this case
     #[arg(long = "case", alias = "scenario", value_name = "ID")]
     case: Option<String>,
-    /// How many trials to look back
+    /// Number of trials to include
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
     last: u32,
-    /// As JSON: the trials the figures are made of
+    /// Print the trials behind the figures as JSON
     #[arg(long)]
     json: bool,
 }
 
 /// Shows pass rate, tokens, cost and time over runs.
 pub fn run(global: &Global, args: &TrendArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let store = Workplace::find(global, &[])?.read_store()?;
+    let store = ProjectContext::find(global, &[])?.read_store()?;
     let trials = store.trials(&TrialFilter {
         suite: args.suite.clone(),
         case: args.case.clone(),

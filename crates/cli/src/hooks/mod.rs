@@ -3,10 +3,8 @@
 //! They belong to the user, not to an agent: they run in the current directory with the full environment, outside of
 //! any sandbox. Processes that they start are supervised and end with them.
 
-mod said;
+mod output;
 mod variables;
-#[cfg(test)]
-mod vectors;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,12 +18,12 @@ use sandbox::supervise::{self, MARK, Output, TROUBLE};
 use sandbox::{BoxFuture, Host};
 
 use self::variables::Variables;
-pub use self::variables::is_told;
+pub use self::variables::is_hook_variable;
 use crate::error::CliError;
-use crate::project::Workplace;
+use crate::project::ProjectContext;
 use crate::run_args::RunArgs;
 
-/// Time that a command may take unless a variable says otherwise, in milliseconds.
+/// Default time limit of a command, in milliseconds.
 pub const TIMEOUT_MS: u64 = 600_000;
 
 /// Maximum size of each of a command's streams that is kept, in bytes.
@@ -35,17 +33,17 @@ const MAX_OUTPUT: usize = 256 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum length of a command's output in a finding, in characters.
-const TOLD: usize = 500;
+const MAX_EXCERPT: usize = 500;
 
-/// The commands and the directory of artefacts of a run: what `directory`, a workspace and the hooks' options ask for. The plan is
-/// given its commands, each of which may take `timeout_ms`; what is returned writes the directory.
+/// Adds the hooks to the plan; each command may take `timeout_ms`. Returns the reporter that writes the directory of
+/// artefacts, if `directory`, a workspace or the hooks need one.
 ///
 /// # Errors
-/// A directory that cannot be used.
+/// If the directory cannot be used.
 pub fn set_up(
     args: &RunArgs,
     timeout_ms: u64,
-    workplace: &Workplace,
+    context: &ProjectContext,
     plan: &mut Plan,
     info: &RunInfo,
     host: &Arc<Host>,
@@ -56,19 +54,19 @@ pub fn set_up(
     let in_workspace =
         |workspace: &PathBuf| crate::workspace::artifacts(workspace, &plan.skills, args.output.label.as_deref());
     let root = match directory.or_else(|| args.output.workspace.as_ref().map(in_workspace)) {
-        Some(root) => workplace.cwd.join(root),
-        None if has_commands => artifacts_of(&workplace.state, &info.id),
+        Some(root) => context.cwd.join(root),
+        None if has_commands => artifacts_of(&context.state, &info.id),
         None => return Ok(None),
     };
-    let tree = Tree::open(&root, info, &workplace.database).map_err(|because| {
+    let tree = Tree::open(&root, info, &context.database).map_err(|because| {
         CliError::usage(because)
             .hint("nothing was run; `--artifacts` takes a directory that is missing, empty, or an earlier run's")
     })?;
     plan.hook = Some(Arc::new(Hooks {
         commands: commands.map(Clone::clone),
-        variables: Variables::of(plan, info, host, &workplace.cwd, tree.root()),
+        variables: Variables::of(plan, info, host, &context.cwd, tree.root()),
         host: Arc::clone(host),
-        cwd: workplace.cwd.clone(),
+        cwd: context.cwd.clone(),
         timeout: Duration::from_millis(timeout_ms),
         tree: Arc::clone(&tree),
     }));
@@ -125,16 +123,16 @@ impl Hooks {
         let written = tokio::task::spawn_blocking(move || {
             let about = graded.as_ref().map(|graded| (&*graded.record.id, graded.attempt));
             if !tree.catch_up(hook, number, about, TIMEOUT) {
-                return Err("the files it is told of were not written in time".to_owned());
+                return Err("the files for it were not written in time".to_owned());
             }
             match &graded {
                 Some(graded) if number == 1 => tree
                     .write_graded(&graded.record, &graded.collected, graded.attempt)
-                    .map_err(|error| format!("the files it is told of cannot be written: {error}")),
+                    .map_err(|error| format!("the files for it cannot be written: {error}")),
                 _ => Ok(()),
             }
         });
-        written.await.unwrap_or_else(|_| Err("the files it is told of were not written".to_owned()))
+        written.await.unwrap_or_else(|_| Err("the files for it were not written".to_owned()))
     }
 
     async fn execute(&self, command: &str, graded: Option<&Graded>) -> Result<Output, String> {
@@ -183,16 +181,16 @@ fn record(hook: HookKind, command: &str, ran: Result<Output, String>, took: Dura
 /// command's own answer proves nothing against the agent: a shell that does not find the command, a signal, a timeout.
 fn findings(record: &HookRecord) -> Vec<Finding> {
     let command = &record.command;
-    let mut findings = said::findings(&record.stdout, command);
+    let mut findings = output::findings(&record.stdout, command);
     let first = || {
         let text = if record.stderr.trim().is_empty() { &record.stdout } else { &record.stderr };
-        let text = model::text::shortened(text.trim(), TOLD);
+        let text = model::text::shortened(text.trim(), MAX_EXCERPT);
         if text.is_empty() { text } else { format!(": {text}") }
     };
     match record.exit_code {
         Some(0) if record.succeeded() => {}
         Some(code @ (126 | 127 | 129..=192)) => {
-            let because = format!("the command gave no answer, exit code {code}{}", first());
+            let because = format!("the command did not give an answer, exit code {code}{}", first());
             findings.push(succeeded(command, Status::Undecided, &because));
         }
         Some(code) if record.error.is_none() => {
@@ -200,7 +198,7 @@ fn findings(record: &HookRecord) -> Vec<Finding> {
             findings.push(succeeded(command, Status::Unmet, &because));
         }
         _ => {
-            let because = format!("the command gave no answer: {}{}", record.describe(), first());
+            let because = format!("the command did not give an answer: {}{}", record.describe(), first());
             findings.push(succeeded(command, Status::Undecided, &because));
         }
     }
@@ -218,11 +216,13 @@ pub fn refused(record: &HookRecord) -> CliError {
     if lines.is_empty() {
         return error;
     }
-    error.hint(format!("it said last:\n    {}", lines.join("\n    ")))
+    error.hint(format!("its last output:\n    {}", lines.join("\n    ")))
 }
 
 #[cfg(test)]
 mod tests {
+    mod vectors;
+
     use super::*;
 
     fn ended(exit_code: Option<i32>, stdout: &str, stderr: &str) -> HookRecord {
@@ -251,7 +251,7 @@ mod tests {
             assert_eq!(told(&ended(code, "", "x"))[0].0, Status::Undecided, "{code:?}");
         }
         let timed_out = &told(&ended(None, "", ""))[0].1;
-        assert_eq!(timed_out, "the command gave no answer: had not ended after 2 s");
+        assert_eq!(timed_out, "the command did not give an answer: had not ended after 2 s");
     }
 
     #[test]

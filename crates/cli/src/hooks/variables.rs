@@ -43,13 +43,13 @@ const NAMES: [&str; 23] = [
 
 /// Returns `true` if `name` is a variable that commands around trials receive, or that configures them. A command that
 /// calls this program again has them set.
-pub fn is_told(name: &str) -> bool {
+pub fn is_hook_variable(name: &str) -> bool {
     name.strip_prefix(OURS).is_some_and(|name| NAMES.contains(&name))
 }
 
-/// Subject of a suite.
+/// Skill and file of a suite.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct About {
+struct SuiteSubject {
     skill: String,
     directory: String,
     hash: String,
@@ -61,22 +61,22 @@ pub(super) struct Variables {
     /// Variables of every command, without the prefix.
     run: Vec<(&'static str, String)>,
     /// Subject of each suite, by its name; used also for trials without the skill.
-    suites: BTreeMap<Arc<str>, About>,
+    suites: BTreeMap<Arc<str>, SuiteSubject>,
 }
 
 impl Variables {
     pub(super) fn of(plan: &Plan, info: &RunInfo, host: &Arc<Host>, cwd: &Path, root: &Path) -> Self {
-        let mut suites: BTreeMap<Arc<str>, About> = BTreeMap::new();
+        let mut suites: BTreeMap<Arc<str>, SuiteSubject> = BTreeMap::new();
         for planned in &plan.trials {
-            let about = suites.entry(Arc::clone(&planned.id.suite)).or_default();
-            about.file = text(&cwd.join(&planned.file));
+            let subject = suites.entry(Arc::clone(&planned.id.suite)).or_default();
+            subject.file = text(&cwd.join(&planned.file));
             if let Some(skill) = planned.case.subject.skill().filter(|skill| skill.directory.is_some()) {
-                about.tell(skill, cwd);
+                subject.set_skill(skill, cwd);
             }
         }
         let trials = || plan.trials.iter();
         // A value that all suites share is used; if they differ, the variable is empty.
-        let only = |of: fn(&About) -> &String| {
+        let only = |of: fn(&SuiteSubject) -> &String| {
             let all: BTreeSet<&String> = suites.values().map(of).collect();
             if all.len() == 1 { all.into_iter().next().cloned().unwrap_or_default() } else { String::new() }
         };
@@ -86,10 +86,10 @@ impl Variables {
             trials().filter_map(|trial| trial.case.skill_eval.as_ref()).map(|eval| eval.side_effect_level).collect();
         let levels: Vec<&str> = levels.into_iter().map(|level| level.name()).collect();
         let run = vec![
-            ("SKILL_NAME", only(|about| &about.skill)),
-            ("SKILL_DIR", only(|about| &about.directory)),
-            ("SKILL_HASH", only(|about| &about.hash)),
-            ("EVALS_PATH", only(|about| &about.file)),
+            ("SKILL_NAME", only(|subject| &subject.skill)),
+            ("SKILL_DIR", only(|subject| &subject.directory)),
+            ("SKILL_HASH", only(|subject| &subject.hash)),
+            ("EVALS_PATH", only(|subject| &subject.file)),
             ("ITERATION", info.label.clone().unwrap_or_else(|| "1".to_owned())),
             ("ITERATION_DIR", text(root)),
             ("WORKSPACE_BASE", text(&host.temp)),
@@ -114,15 +114,15 @@ impl Variables {
 
     fn add_trial(&self, all: &mut BTreeMap<&str, String>, graded: &Graded, tree: &Tree) {
         let planned = &graded.planned;
-        let about = self.suites.get(&planned.id.suite).cloned().unwrap_or_default();
+        let subject = self.suites.get(&planned.id.suite).cloned().unwrap_or_default();
         let files = tree.files(&graded.record.id);
         let file =
             |of: fn(&report::TrialFiles) -> &PathBuf| files.as_ref().map(|files| text(of(files))).unwrap_or_default();
         all.extend([
-            ("SKILL_NAME", about.skill),
-            ("SKILL_DIR", about.directory),
-            ("SKILL_HASH", about.hash),
-            ("EVALS_PATH", about.file),
+            ("SKILL_NAME", subject.skill),
+            ("SKILL_DIR", subject.directory),
+            ("SKILL_HASH", subject.hash),
+            ("EVALS_PATH", subject.file),
             ("EVAL_ID", planned.id.case.to_string()),
             ("AGENT", planned.arm.agent.clone()),
             ("WITH_SKILL", if has_skill(planned) { "1" } else { "0" }.to_owned()),
@@ -138,8 +138,8 @@ impl Variables {
     }
 }
 
-impl About {
-    fn tell(&mut self, skill: &Skill, cwd: &Path) {
+impl SuiteSubject {
+    fn set_skill(&mut self, skill: &Skill, cwd: &Path) {
         self.skill.clone_from(&skill.name);
         self.hash.clone_from(&skill.content_hash);
         self.directory = skill.directory.as_ref().map(|directory| text(&cwd.join(directory))).unwrap_or_default();

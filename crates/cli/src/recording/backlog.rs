@@ -20,7 +20,7 @@ const TAKEN: usize = 256;
 #[derive(Default)]
 pub(super) struct Backlog {
     state: Mutex<State>,
-    news: Condvar,
+    changed: Condvar,
 }
 
 #[derive(Default)]
@@ -31,7 +31,7 @@ struct State {
     /// `true` if no more events come.
     closed: bool,
     /// Error because of which events were lost.
-    trouble: Option<io::Error>,
+    error: Option<io::Error>,
 }
 
 impl Backlog {
@@ -42,22 +42,22 @@ impl Backlog {
             return;
         }
         if let Err(error) = events.into_iter().try_for_each(|event| state.push(event)) {
-            state.trouble = Some(error);
+            state.error = Some(error);
             state.closed = true;
         }
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 
     /// Marks the end of the events.
     pub(super) fn close(&self) {
         self.lock().closed = true;
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 
     /// Drops all events, because there is no receiver any more.
     pub(super) fn abandon(&self) {
         let mut state = self.lock();
-        *state = State { closed: true, trouble: state.trouble.take(), ..State::default() };
+        *state = State { closed: true, error: state.error.take(), ..State::default() };
     }
 
     /// Waits for the next events and takes them; returns none after the last.
@@ -72,13 +72,13 @@ impl Backlog {
                 let taken = TAKEN.min(state.memory.len());
                 return Ok(state.memory.drain(..taken).collect());
             }
-            if let Some(error) = state.trouble.take() {
+            if let Some(error) = state.error.take() {
                 return Err(error);
             }
             if state.closed {
                 return Ok(Vec::new());
             }
-            state = self.news.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 

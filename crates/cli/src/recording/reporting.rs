@@ -26,12 +26,12 @@ impl Reporting {
     pub(super) fn start(mut reporter: Box<dyn Reporter>) -> io::Result<Self> {
         let backlog = Arc::<Backlog>::default();
         let (end, done) = channel();
-        let emptied = Emptied(Arc::clone(&backlog));
+        let guard = AbandonOnDrop(Arc::clone(&backlog));
         std::thread::Builder::new().name("report".into()).spawn(move || {
-            let trouble = show(&emptied.0, reporter.as_mut());
+            let errors = show(&guard.0, reporter.as_mut());
             // Files are complete before the end is signalled.
             drop(reporter);
-            let _ = end.send(trouble);
+            let _ = end.send(errors);
         })?;
         Ok(Self { backlog, done })
     }
@@ -46,7 +46,7 @@ impl Reporting {
     pub(super) fn finish(self, timeout: &mut dyn FnMut() -> bool) -> Vec<String> {
         loop {
             match self.done.recv_timeout(LOOK) {
-                Ok(trouble) => return trouble,
+                Ok(errors) => return errors,
                 Err(RecvTimeoutError::Disconnected) => {
                     return vec!["its thread panicked; this is a bug in trialrun".into()];
                 }
@@ -58,34 +58,34 @@ impl Reporting {
 }
 
 /// Guard that empties the backlog when the reporter ends, for whatever reason.
-struct Emptied(Arc<Backlog>);
+struct AbandonOnDrop(Arc<Backlog>);
 
-impl Drop for Emptied {
+impl Drop for AbandonOnDrop {
     fn drop(&mut self) {
         self.0.abandon();
     }
 }
 
 fn show(backlog: &Backlog, reporter: &mut dyn Reporter) -> Vec<String> {
-    let mut trouble: Vec<String> = Vec::new();
+    let mut errors: Vec<String> = Vec::new();
     // Each error is reported once. A reader that closed the pipe wants no more output.
-    let mut hear_of = |error: io::Error| {
-        if error.kind() != ErrorKind::BrokenPipe && !trouble.contains(&error.to_string()) {
-            trouble.push(error.to_string());
+    let mut note = |error: io::Error| {
+        if error.kind() != ErrorKind::BrokenPipe && !errors.contains(&error.to_string()) {
+            errors.push(error.to_string());
         }
     };
     loop {
         match backlog.take() {
             Ok(events) if events.is_empty() => break,
             Ok(events) => {
-                events.into_iter().for_each(|event| reporter.take(event).unwrap_or_else(&mut hear_of));
+                events.iter().for_each(|event| reporter.event(event).unwrap_or_else(&mut note));
             }
             Err(error) => {
-                hear_of(io::Error::other(format!("it fell behind, and what it had to catch up on is lost: {error}")));
+                note(io::Error::other(format!("events that waited for it are lost: {error}")));
                 break;
             }
         }
     }
-    reporter.finish().unwrap_or_else(&mut hear_of);
-    trouble
+    reporter.finish().unwrap_or_else(&mut note);
+    errors
 }

@@ -8,7 +8,8 @@ use agent::Configured;
 use model::Diagnostic;
 use suite::{Project, ProviderLimits};
 
-use crate::project::{Workplace, shown};
+use crate::project::{ProjectContext, shown};
+use crate::reports::TERMINAL;
 use crate::run_args::RunArgs;
 
 /// Returns the agents that the project configures.
@@ -22,33 +23,63 @@ pub fn agents(project: &Project) -> Vec<Arc<Configured>> {
 
 /// Returns the source of models, with keys and addresses of the environment, the judge's key of the project, and the
 /// project's prices and limits.
-pub fn providers(args: &RunArgs, workplace: &Workplace, problems: &mut Vec<Diagnostic>) -> llm::Providers {
-    let credentials = credentials(workplace);
-    let file = pricing(args, workplace);
-    let prices = file.map(|file| prices(&file, &workplace.cwd, problems)).unwrap_or_default();
-    let policies = workplace.project.providers.iter().filter_map(|limits| policy(limits, problems)).collect();
+pub fn providers(args: &RunArgs, context: &ProjectContext, problems: &mut Vec<Diagnostic>) -> llm::Providers {
+    let credentials = credentials(context);
+    let file = pricing(args, context);
+    let prices = file.map(|file| prices(&file, &context.cwd, problems)).unwrap_or_default();
+    let policies = context.project.providers.iter().filter_map(|limits| policy(limits, problems)).collect();
     llm::Providers::new(credentials, prices, llm::Policy::default()).with_policies(policies)
 }
 
+/// Returns the reports of a run, as `--report` takes them: those of the command line, else those of the project.
+pub fn reports(args: &RunArgs, context: &ProjectContext) -> Vec<String> {
+    let (typed, project) = (&args.output.report.reports, &context.project.reports);
+    let Some(formats) = project.formats.as_ref().filter(|_| typed.is_empty()) else {
+        return if typed.is_empty() { vec![TERMINAL.to_owned()] } else { typed.clone() };
+    };
+    let folder = match &project.directory {
+        Some(folder) => Some(&folder.value),
+        None => (formats.len() > 1).then_some(&context.state),
+    };
+    // Preparation has warned of unknown reports.
+    let known = formats.iter().filter_map(|format| report::find(&format.value));
+    let report = |kind: &report::Report| match folder.filter(|_| kind.name != TERMINAL) {
+        Some(folder) => format!("{}={}/report.{}", kind.name, folder.display(), kind.extension),
+        None => kind.name.to_owned(),
+    };
+    known.map(report).collect()
+}
+
+/// Returns the default model of the project, if it applies to one of the chosen agents: a model belongs to the agent
+/// that is named beside it.
+pub fn default_model(run: &runner::Settings) -> Option<&str> {
+    let model = run.defaults.model.as_deref()?;
+    let agents = &run.arms.agents;
+    let Some(owner) = run.defaults.agent.as_deref().filter(|_| !agents.is_empty()) else { return Some(model) };
+    let name = |written: &str| agent::find(written).map(|(agent, _)| agent.name());
+    let is_owner = |agent: &String| agent == owner || name(owner).is_some_and(|owner| name(agent) == Some(owner));
+    (model.starts_with("scripted:") || agents.iter().any(is_owner)).then_some(model)
+}
+
 /// The file with the prices of models.
-pub fn pricing(args: &RunArgs, workplace: &Workplace) -> Option<PathBuf> {
-    let typed = args.budgets.pricing.as_ref().map(|file| workplace.cwd.join(file));
-    typed.or_else(|| Some(workplace.project.pricing.as_ref()?.value.clone()))
+pub fn pricing(args: &RunArgs, context: &ProjectContext) -> Option<PathBuf> {
+    let typed = args.budgets.pricing.as_ref().map(|file| context.cwd.join(file));
+    typed.or_else(|| Some(context.project.pricing.as_ref()?.value.clone()))
 }
 
 /// The variable that moves OpenAI to another address.
 pub const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 
 /// Address of a judge of OpenAI's that has no address of its own: the provider itself goes by this variable.
-pub fn openai_address<'w>(run: &runner::Settings, workplace: &'w Workplace) -> Option<&'w str> {
-    let address = workplace.environment.get(OPENAI_BASE_URL)?.trim();
+pub fn openai_address<'w>(run: &runner::Settings, context: &'w ProjectContext) -> Option<&'w str> {
+    let address = context.environment.get(OPENAI_BASE_URL)?.trim();
     let is_openai = run.judge()?.split_once(':').is_some_and(|(name, _)| name.split('-').next() == Some("openai"));
     (is_openai && !address.is_empty()).then_some(address)
 }
 
-fn credentials(workplace: &Workplace) -> llm::Credentials {
-    let credentials = llm::Credentials::of(&workplace.environment);
-    let judge = &workplace.project.judge;
+fn credentials(context: &ProjectContext) -> llm::Credentials {
+    let credentials = llm::Credentials::of(&context.environment);
+    let judge = &context.project.judge;
     let (Some(model), Some(key)) = (&judge.model, &judge.api_key) else { return credentials };
     let vendor = model.value.split_once(':').and_then(|(name, _)| provider(name));
     match vendor.and_then(|vendor| vendor.keys().first()) {

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use suite::Project;
 
-use super::{Layer, Resolution, configured};
-use crate::project::shown;
+use super::{Resolution, configured};
+use crate::layer::Layer;
+use crate::project::{STATE, shown};
 use crate::run_args::{RunArgs, Timeout, parse_duration, parse_jobs, parse_judges, parse_positive};
 
 /// A setting of a run.
@@ -17,19 +18,19 @@ pub struct Setting {
     pub variables: &'static [&'static str],
     /// Its key in the configuration, with its section.
     pub key: Option<&'static str>,
-    /// Value where nothing sets it, in words.
+    /// Default value, in words.
     pub default: &'static str,
     /// Relation to what a case says.
     pub applies: Applies,
     /// A line of help.
     pub help: &'static str,
-    /// True if the command line sets it.
+    /// Returns `true` if the command line sets it.
     pub(super) is_typed: fn(&RunArgs) -> bool,
-    /// Sets it as a variable does.
+    /// Sets it to the value of a variable.
     pub(super) put: Option<Put>,
-    /// Layer that sets it below the command line and its variables.
+    /// Returns the layer below the command line and variables that sets it.
     pub(super) below: fn(&Resolution<'_>) -> Option<Layer>,
-    /// Value that the run uses; `null` where the case or the agent decides.
+    /// Returns the value that the run uses; `null` if the case or the agent decides.
     pub(super) value: fn(&Resolution<'_>) -> Value,
 }
 
@@ -47,7 +48,7 @@ pub enum Applies {
 }
 
 impl Applies {
-    /// For the reference page.
+    /// Returns the description on the reference page.
     pub fn describe(self) -> &'static str {
         match self {
             Self::ToRun => "run",
@@ -99,12 +100,12 @@ impl Setting {
         self
     }
 
-    /// True if `arg` is its option.
+    /// Returns `true` if `arg` is its option.
     pub fn is_of(&self, arg: &clap::Arg) -> bool {
         arg.get_long().is_some() && self.flag.and_then(|flag| flag.strip_prefix("--")) == arg.get_long()
     }
 
-    /// Help of its option, with its default.
+    /// Returns the help of its option, with its default.
     pub fn help_with_default(&self) -> String {
         match self.default {
             "" => self.help.to_owned(),
@@ -112,9 +113,6 @@ impl Setting {
         }
     }
 }
-
-/// The folder of the record.
-pub const STATE: &str = "TRIALRUN_STATE";
 
 /// Every setting, in the order that `config` shows.
 pub static SETTINGS: [Setting; 46] = [
@@ -132,7 +130,7 @@ pub static SETTINGS: [Setting; 46] = [
     .applies(Applies::OverCase),
     Setting::new("model", "Model, for all agents or for one (`AGENT=MODEL`)", |used| {
         match used.args.arms.model.as_slice() {
-            [] => json!(used.run.defaults.model),
+            [] => json!(configured::default_model(used.run)),
             models => json!(models),
         }
     })
@@ -141,7 +139,10 @@ pub static SETTINGS: [Setting; 46] = [
         args.arms.model = listed(text);
         Ok(())
     })
-    .key("defaults.model", |used| project(&used.project().defaults.model))
+    .key("defaults.model", |used| {
+        configured::default_model(used.run)?;
+        project(&used.project().defaults.model)
+    })
     .applies(Applies::OverCase),
     Setting::new("permission_mode", "Permission mode of the agent", |used| {
         json!(used.run.defaults.permission_mode.unwrap_or(model::PermissionMode::BypassPermissions).name())
@@ -242,7 +243,7 @@ pub static SETTINGS: [Setting; 46] = [
     Setting::new(
         "pricing",
         "File with prices of models; they override the built-in list and the costs that an agent reports",
-        |used| json!(configured::pricing(used.args, used.workplace).map(|file| shown(&file, &used.workplace.cwd))),
+        |used| json!(configured::pricing(used.args, used.context).map(|file| shown(&file, &used.context.cwd))),
     )
     .flag("--pricing", |args| args.budgets.pricing.is_some())
     .key("pricing", |used| project(&used.project().pricing)),
@@ -296,13 +297,17 @@ pub static SETTINGS: [Setting; 46] = [
     .flag("--idle-warn", |args| args.output.idle_warn.is_some())
     .variables(&["TRIALRUN_IDLE_WARN"], |args, text| put(&mut args.output.idle_warn, parse_duration(text)))
     .default("30s"),
-    Setting::new("stop_grace_ms", "Time that an agent has to stop when asked", |used| json!(used.run.stop_grace_ms))
-        .flag("--stop-grace", |args| args.schedule.stop_grace.is_some())
-        .variables(&["TRIALRUN_STOP_GRACE"], |args, text| put(&mut args.schedule.stop_grace, parse_duration(text)))
-        .default("3s"),
-    Setting::new("setup_timeout_ms", "Time limit of a setup command, and of inspecting what a trial left", |used| {
-        json!(used.run.sandbox.setup_timeout_ms)
+    Setting::new("stop_grace_ms", "Time for an agent to stop before it is killed", |used| {
+        json!(used.run.stop_grace_ms)
     })
+    .flag("--stop-grace", |args| args.schedule.stop_grace.is_some())
+    .variables(&["TRIALRUN_STOP_GRACE"], |args, text| put(&mut args.schedule.stop_grace, parse_duration(text)))
+    .default("3s"),
+    Setting::new(
+        "setup_timeout_ms",
+        "Time limit of a setup command, and of inspecting the sandbox after a trial",
+        |used| json!(used.run.sandbox.setup_timeout_ms),
+    )
     .flag("--setup-timeout", |args| args.schedule.setup_timeout.is_some())
     .variables(&["TRIALRUN_SETUP_TIMEOUT"], |args, text| put(&mut args.schedule.setup_timeout, parse_duration(text)))
     .default("2m"),
@@ -313,8 +318,8 @@ pub static SETTINGS: [Setting; 46] = [
         .default("local"),
     Setting::new("keep_sandbox", "Keep sandboxes, to inspect them", |used| json!(used.run.sandbox.keep))
         .flag("--keep-sandbox", |args| args.sandboxes.keep_sandbox)
-        .variables(&["ASE_KEEP_WORKSPACE"], |args, _| {
-            args.sandboxes.keep_sandbox = true;
+        .variables(&["ASE_KEEP_WORKSPACE"], |args, text| {
+            args.sandboxes.keep_sandbox = !["0", "false", "no", "off"].contains(&text.to_ascii_lowercase().as_str());
             Ok(())
         }),
     Setting::new("pre_run_commands", "Run this shell command before any trial; if it fails, nothing runs", |used| {
@@ -327,9 +332,11 @@ pub static SETTINGS: [Setting; 46] = [
         |used| json!(used.args.hooks.post_grade_commands),
     )
     .flag("--post-grade-command", |args| !args.hooks.post_grade_commands.is_empty()),
-    Setting::new("post_run_commands", "Run this shell command after the last trial, whatever happened", |used| {
-        json!(used.args.hooks.post_run_commands)
-    })
+    Setting::new(
+        "post_run_commands",
+        "Run this shell command after the last trial, also if the run was stopped",
+        |used| json!(used.args.hooks.post_run_commands),
+    )
     .flag("--post-run-command", |args| !args.hooks.post_run_commands.is_empty()),
     Setting::new("hook_timeout_ms", "Time limit of a hook command; a bare number is seconds", |used| {
         json!(used.args.hooks.hook_timeout.unwrap_or(crate::hooks::TIMEOUT_MS))
@@ -343,12 +350,12 @@ pub static SETTINGS: [Setting; 46] = [
     })
     .flag("--artifacts", |args| args.output.artifacts.is_some()),
     Setting::new("report", "Report to write, to standard output or into a file; can be repeated", |used| {
-        json!(crate::outlet::wanted(used.args, used.workplace))
+        json!(configured::reports(used.args, used.context))
     })
     .flag("--report", |args| !args.output.report.reports.is_empty())
     .key("report.formats", |used| project_formats(used.project()))
     .default("terminal"),
-    Setting::new("judge", "Model that judges and plays users, as `provider:model`; `\"\"` for none", |used| {
+    Setting::new("judge", "Model that judges and plays users, as `provider:model`; `\"\"` for no judge", |used| {
         json!(used.run.judge())
     })
     .flag("--judge", |args| args.judging.judge.is_some())
@@ -356,14 +363,15 @@ pub static SETTINGS: [Setting; 46] = [
     .key("judge.model", |used| project(&used.project().judge.model))
     .default("the first with a key"),
     Setting::new("judge_base_url", "Address of the judge's API, if not the vendor's", |used| {
-        json!(used.run.judge.base_url.as_deref().or(configured::openai_address(used.run, used.workplace)))
+        json!(used.run.judge.base_url.as_deref().or(configured::openai_address(used.run, used.context)))
     })
     .flag("--judge-base-url", |args| args.judging.judge_base_url.is_some())
     .variables(&["TRIALRUN_JUDGE_BASE_URL"], |args, text| put(&mut args.judging.judge_base_url, Ok(text.to_owned())))
     .key("judge.base_url", |used| match used.run.judge.base_url {
         Some(_) => project(&used.project().judge.base_url),
-        None => configured::openai_address(used.run, used.workplace)
-            .map(|_| Layer::Environment(configured::OPENAI_BASE_URL)),
+        None => {
+            configured::openai_address(used.run, used.context).map(|_| Layer::Environment(configured::OPENAI_BASE_URL))
+        }
     }),
     Setting::new("judges", "Number of judges of each judged assertion", |used| json!(used.run.judge.judges))
         .flag("--judges", |args| args.judging.judges.is_some())
@@ -387,8 +395,8 @@ pub static SETTINGS: [Setting; 46] = [
     Setting {
         flag: Some("--state"),
         variables: &[STATE],
-        ..Setting::new("state", "Folder for recorded runs", |used| used.shown(&used.workplace.state))
-            .key("state", |used| Some(used.workplace.state_from.clone()))
+        ..Setting::new("state", "Folder for recorded runs", |used| used.shown(&used.context.state))
+            .key("state", |used| Some(used.context.state_from.clone()))
             .default(".trialrun")
     },
 ];
@@ -417,7 +425,7 @@ fn count(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| "a whole number".to_owned())
 }
 
-/// The configuration, if it has that setting.
+/// Returns the configuration as the layer, if it has that setting.
 fn project<T>(setting: &Option<suite::Setting<T>>) -> Option<Layer> {
     let source = &setting.as_ref()?.source;
     Some(Layer::Project(format!("{}:{}", source.file, source.line)))
@@ -435,7 +443,7 @@ mod tests {
     use super::*;
     use crate::args::Args;
     use crate::global::{Color, Global};
-    use crate::project::Workplace;
+    use crate::project::ProjectContext;
     use crate::settings::Resolved;
 
     fn run_command() -> clap::Command {
@@ -495,8 +503,8 @@ mod tests {
     fn the_default_that_the_table_names_is_the_one_that_a_run_uses() {
         let folder = tempfile::tempdir().unwrap();
         let global = Global { state: Some(folder.path().to_owned()), color: Color::Never };
-        let workplace = Workplace::find(&global, &[folder.path().display().to_string()]).unwrap();
-        let rows = Resolved::of(&RunArgs::default(), &workplace).unwrap().rows;
+        let context = ProjectContext::find(&global, &[folder.path().display().to_string()]).unwrap();
+        let rows = Resolved::of(&RunArgs::default(), &context).unwrap().rows;
         let mut compared = 0;
         for (setting, row) in SETTINGS.iter().zip(&rows).filter(|(_, row)| row.layer == Layer::BuiltIn) {
             let first = setting.default.split(',').next().unwrap_or_default();

@@ -14,7 +14,7 @@ const PREFIX: &str = "TRIALRUN_";
 /// Variables of this program that are not settings.
 const OTHERS: [&str; 2] = ["TRIALRUN_CLAUDE", "TRIALRUN_NO_NAMESPACE"];
 
-/// The command `line`, with what the environment says beside it. An empty variable counts as not set.
+/// Returns the command `line` with the settings that variables of the environment add. An empty variable counts as not set.
 ///
 /// # Errors
 /// A variable with an invalid value, also where the command line goes before it.
@@ -25,36 +25,36 @@ pub fn added_to(line: &RunArgs, environment: &BTreeMap<String, String>) -> Resul
         let mut overridden = RunArgs::default();
         let target = if (setting.is_typed)(line) { &mut overridden } else { &mut args };
         put(target, text).map_err(|wanted| {
-            CliError::usage(format!("the variable `{name}` is `{text}`"))
+            CliError::usage(format!("invalid value `{text}` of the variable `{name}`"))
                 .hint(format!("write {}", wanted.trim_start_matches("write ")))
         })?;
     }
     Ok(args)
 }
 
-/// The variable that sets `setting`, the strongest of several, and its text.
+/// Returns the variable that sets `setting`, the strongest of several, and its text.
 pub fn of<'e>(setting: &Setting, environment: &'e BTreeMap<String, String>) -> Option<(&'static str, &'e str)> {
     let set = setting.variables.iter().filter_map(|name| Some((*name, environment.get(*name)?.trim())));
     set.into_iter().find(|(_, text)| !text.is_empty())
 }
 
-/// Variables that look like settings and are not known.
+/// Returns warnings about variables that look like misspelt settings.
 pub fn misspelt(environment: &BTreeMap<String, String>) -> Vec<Diagnostic> {
     let known = || SETTINGS.iter().flat_map(|setting| setting.variables).copied().chain(OTHERS);
     let unknown = environment
         .keys()
         .filter(|name| name.starts_with(PREFIX) && known().all(|one| one != *name))
-        .filter(|name| !crate::hooks::is_told(name));
+        .filter(|name| !crate::hooks::is_hook_variable(name));
     let problem = |name: &String| {
         // A name that is not near to any may belong to another program.
         let near = nearest(name.strip_prefix(PREFIX)?, known().filter_map(|one| one.strip_prefix(PREFIX)))?;
         let near = format!("{PREFIX}{near}");
-        Some(Diagnostic::warning(format!("the variable `{name}` is not known")).suggest(Some(&near)))
+        Some(Diagnostic::warning(format!("unknown variable `{name}`")).suggest(Some(&near)))
     };
     unknown.filter_map(problem).collect()
 }
 
-/// Tables of the settings and of the variables for the page about the configuration, by the names of their sections.
+/// Returns the tables of settings and variables for the reference page about the configuration, by section name.
 pub fn reference() -> Vec<(String, String)> {
     let code = |name: Option<&str>| name.map_or(String::new(), |name| format!("`{name}`"));
     let mut settings =
@@ -105,8 +105,15 @@ mod tests {
         assert_eq!((args.schedule.jobs, args.schedule.timeout.map(|clock| clock.ms)), (Some(4), Some(90_000)));
         assert_eq!((args.arms.agent, args.arms.model), (vec!["a".to_owned(), "b".to_owned()], vec![]));
         let error = added(&environment(&[("TRIALRUN_JOBS", "many")])).unwrap_err();
-        assert_eq!(error.to_string(), "the variable `TRIALRUN_JOBS` is `many`");
+        assert_eq!(error.to_string(), "invalid value `many` of the variable `TRIALRUN_JOBS`");
         assert_eq!(error.hints(), ["write a number from 1 to 1024"]);
+    }
+
+    #[test]
+    fn a_variable_that_says_no_keeps_no_sandbox() {
+        let keeps = |text: &str| added(&environment(&[("ASE_KEEP_WORKSPACE", text)])).unwrap().sandboxes.keep_sandbox;
+        assert_eq!(["1", "yes", "true"].map(keeps), [true; 3]);
+        assert_eq!(["0", "false", "No", "off", ""].map(keeps), [false; 5]);
     }
 
     #[test]
@@ -120,14 +127,14 @@ mod tests {
         assert_eq!(of_name("timeout_ms", &other), Some("ASE_AGENT_TIMEOUT"));
         assert_eq!(of_name("retries", &other), Some("ASE_AGENT_RETRIES"));
         let error = added(&environment(&[("ASE_AGENT_RETRIES", "often")])).unwrap_err();
-        assert_eq!(error.to_string(), "the variable `ASE_AGENT_RETRIES` is `often`");
+        assert_eq!(error.to_string(), "invalid value `often` of the variable `ASE_AGENT_RETRIES`");
     }
 
     #[test]
     fn a_variable_that_nobody_reads_is_told_with_the_nearest() {
         let told = misspelt(&environment(&[("TRIALRUN_JOB", "4"), ("TRIALRUN_CLAUDE", "x"), ("TRIALRUN_ZZZZ", "x")]));
         assert_eq!(told.len(), 1);
-        assert_eq!(told[0].message, "the variable `TRIALRUN_JOB` is not known");
+        assert_eq!(told[0].message, "unknown variable `TRIALRUN_JOB`");
         assert_eq!(told[0].help, ["did you mean `TRIALRUN_JOBS`?"]);
     }
 }

@@ -4,10 +4,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::Change;
-
 /// Maximum depth of folders. People do not create deeper ones.
 const DEPTH: usize = 32;
+
+/// Kind of change of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// The file did not exist before.
+    New,
+    /// The file was removed.
+    Gone,
+    /// Its content or identity differs.
+    Other,
+}
 
 /// Properties that change when a file changes.
 #[derive(Debug, Clone, PartialEq, Eq)]

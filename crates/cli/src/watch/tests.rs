@@ -35,21 +35,21 @@ fn project() -> (tempfile::TempDir, PathBuf, Watched) {
     let prepared = prepared(&root);
     assert!(prepared.diagnostics.iter().all(|problem| !problem.is_error()), "{:?}", prepared.diagnostics);
     let args = RunArgs { targets: vec![root.display().to_string()], ..RunArgs::default() };
-    assert_eq!(watched.learn(&prepared, &args, &Touched::Everything), None);
+    assert_eq!(watched.learn(&prepared, &args, &Affected::Everything), None);
     (directory, root, watched)
 }
 
 /// Returns the changes that `change` makes, and the affected tests.
-fn after(watched: &Watched, change: impl FnOnce()) -> (BTreeMap<PathBuf, Change>, Option<Touched>) {
+fn after(watched: &Watched, change: impl FnOnce()) -> (BTreeMap<PathBuf, Change>, Option<Affected>) {
     let before = watched.snapshot();
     change();
     let changes = before.changes(&watched.snapshot());
-    let touched = watched.touched_by(&changes);
-    (changes, touched)
+    let affected = watched.affected_by(&changes);
+    (changes, affected)
 }
 
-fn only(path: PathBuf) -> Option<Touched> {
-    Some(Touched::Suites([path].into()))
+fn only(path: PathBuf) -> Option<Affected> {
+    Some(Affected::Suites([path].into()))
 }
 
 #[test]
@@ -60,41 +60,41 @@ fn a_change_touches_the_suites_that_are_made_of_it() {
     assert_eq!(touch("lib/text.json"), only(root.join("two.fixture.ts")));
     assert_eq!(touch("lib/cases.ts"), only(root.join("two.fixture.ts")));
     assert_eq!(touch("README.md"), None);
-    assert_eq!(touch("trialrun.yaml"), Some(Touched::Everything));
+    assert_eq!(touch("trialrun.yaml"), Some(Affected::Everything));
 }
 
 #[test]
 fn saving_by_rename_is_a_change_of_the_file() {
     let (_directory, root, watched) = project();
-    let (changes, touched) = after(&watched, || {
+    let (changes, affected) = after(&watched, || {
         write(&root.join("one.yaml~"), "scenario: one\nsystem_prompt: x\nuser_prompt: hi\n");
         std::fs::rename(root.join("one.yaml~"), root.join("one.yaml")).unwrap();
     });
     assert_eq!(changes.into_iter().collect::<Vec<_>>(), [(root.join("one.yaml"), Change::Other)]);
-    assert_eq!(touched, only(root.join("one.yaml")));
+    assert_eq!(affected, only(root.join("one.yaml")));
 }
 
 #[test]
 fn a_new_suite_runs_alone_and_a_lost_one_touches_itself() {
     let (_directory, root, mut watched) = project();
-    let (_, touched) = after(&watched, || write(&root.join("three.yaml"), "scenario: three\nsystem_prompt: x\n"));
-    let touched = touched.unwrap();
-    assert_eq!(touched, Touched::Suites(BTreeSet::new()));
+    let (_, affected) = after(&watched, || write(&root.join("three.yaml"), "scenario: three\nsystem_prompt: x\n"));
+    let affected = affected.unwrap();
+    assert_eq!(affected, Affected::Suites(BTreeSet::new()));
     let args = RunArgs { targets: vec![root.display().to_string()], ..RunArgs::default() };
-    assert_eq!(watched.learn(&prepared(&root), &args, &touched), Some([root.join("three.yaml")].into()));
-    let (changes, touched) = after(&watched, || std::fs::remove_file(root.join("one.yaml")).unwrap());
+    assert_eq!(watched.learn(&prepared(&root), &args, &affected), Some([root.join("three.yaml")].into()));
+    let (changes, affected) = after(&watched, || std::fs::remove_file(root.join("one.yaml")).unwrap());
     assert_eq!(changes.values().copied().collect::<Vec<_>>(), [Change::Gone]);
-    assert_eq!(touched, only(root.join("one.yaml")));
+    assert_eq!(affected, only(root.join("one.yaml")));
 }
 
 #[test]
 fn while_something_is_broken_every_change_counts() {
     let (_directory, root, mut watched) = project();
-    watched.pending = Some(Touched::Suites([root.join("one.yaml")].into()));
-    let (_, touched) = after(&watched, || write(&root.join("README.md"), "more than there was before\n"));
-    assert_eq!(touched, Some(Touched::Suites(BTreeSet::new())));
-    let all = Touched::Suites([root.join("one.yaml")].into()).and(&Touched::Everything);
-    assert_eq!(all, Touched::Everything);
+    watched.pending = Some(Affected::Suites([root.join("one.yaml")].into()));
+    let (_, affected) = after(&watched, || write(&root.join("README.md"), "more than there was before\n"));
+    assert_eq!(affected, Some(Affected::Suites(BTreeSet::new())));
+    let all = Affected::Suites([root.join("one.yaml")].into()).and(&Affected::Everything);
+    assert_eq!(all, Affected::Everything);
 }
 
 #[test]
@@ -103,8 +103,8 @@ fn a_line_tells_what_changed_and_what_runs() {
     watched.cwd = root.clone();
     let changes: BTreeMap<PathBuf, Change> =
         ["a", "b", "c", "d"].iter().map(|name| (root.join(name), Change::Other)).collect();
-    let told = watched.told(&changes, &Touched::Suites([root.join("one.yaml")].into()));
+    let told = watched.told(&changes, &Affected::Suites([root.join("one.yaml")].into()));
     assert_eq!(told, "changed: a, b, c, 1 more → 1 suite");
     let gone = [(root.join("a"), Change::Gone)].into();
-    assert_eq!(watched.told(&gone, &Touched::Everything), "changed: a (gone) → everything");
+    assert_eq!(watched.told(&gone, &Affected::Everything), "changed: a (gone) → everything");
 }

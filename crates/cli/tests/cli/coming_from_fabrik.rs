@@ -174,7 +174,7 @@ fn what_differs_is_as_the_page_says() {
     let project = project(&shop);
     // A project that has a configuration keeps it.
     let refused = typed(&project, "init").exits(2).err;
-    assert!(refused.contains("`fabrik.config.ts` is the configuration of this project already"), "{refused}");
+    assert!(refused.contains("this project has a configuration already, `fabrik.config.ts`"), "{refused}");
     // A case that checks nothing, or that cannot be decided, does not pass.
     project.write(
         "tests/empty.test.ts",

@@ -205,7 +205,7 @@ fn a_directory_is_replaced_whole_or_not_touched() {
     assert!(files.iter().all(|file| !file.contains("without") && !file.ends_with("mine")), "{files:#?}");
     project.write("out/notes.txt", "mine");
     let ran = run(&project, &[]).exits(2);
-    assert!(ran.err.contains("holds files that no run wrote: notes.txt"), "{}", ran.said());
+    assert!(ran.err.contains("contains files that no run wrote: notes.txt"), "{}", ran.said());
     assert_eq!(tree(&project.dir().join("out")).len(), files.len() + 1);
     project.write("other/notes.txt", "mine");
     project.run(&[&RUN[..], &["other"]].concat()).exits(2);
@@ -337,7 +337,7 @@ fn a_command_that_hangs_is_ended_with_all_it_started_and_proves_nothing() {
     for wrong in ["soon", "0", "-1"] {
         let project = project_with_timeout(wrong);
         let ran = run(&project, &["--post-run-command", "true"]).exits(2);
-        assert!(ran.err.contains("`ASE_HOOK_TIMEOUT` is"), "{}", ran.said());
+        assert!(ran.err.contains("of the variable `ASE_HOOK_TIMEOUT`"), "{}", ran.said());
     }
 }
 
@@ -539,7 +539,7 @@ fn what_trials_pushed_is_removed_and_nothing_else() {
     assert_eq!(branches(&bare), ["feature/y", "main", "theirs"]);
     git(&bare, &["update-ref", "-d", "refs/heads/feature/y"]);
     let ran = project.run(&["cleanup", "out", "--yes"]).exits(0);
-    assert_eq!(ran.out.matches("gone already").count(), 2, "{}", ran.said());
+    assert_eq!(ran.out.matches("already gone").count(), 2, "{}", ran.said());
     assert_eq!(branches(&bare), ["main", "theirs"]);
 }
 
@@ -608,10 +608,10 @@ esac"#;
     let ran = project.run(&["cleanup", "cleanup.json", "--yes"]).exits(3);
     for line in [
         "removed       pull request #7",
-        "gone already  pull request #8: merged",
+        "already gone  pull request #8: merged",
         "removed       branch feature/x",
-        "gone already  branch gone",
-        "left alone    branch main: it is the default branch",
+        "already gone  branch gone",
+        "kept          branch main: it is the default branch",
     ] {
         assert!(ran.out.contains(line), "{line}\n{}", ran.said());
     }
@@ -662,10 +662,10 @@ esac"#;
 fn a_run_that_left_nothing_and_a_file_that_is_none_are_told() {
     let project = project();
     run(&project, &["--no-baseline"]).exits(0);
-    assert!(project.run(&["cleanup", "latest", "--yes"]).exits(0).out.starts_with("Nothing is left"));
+    assert!(project.run(&["cleanup", "latest", "--yes"]).exits(0).out.starts_with("Nothing to remove"));
     project.write("x.json", "{}");
     let ran = project.run(&["cleanup", "x.json", "--yes"]).exits(2);
-    assert!(ran.err.contains("no record of what is left"), "{}", ran.said());
+    assert!(ran.err.contains("not a record of side effects on remotes"), "{}", ran.said());
     assert!(until(|| project.left_over().is_empty()));
 }
 

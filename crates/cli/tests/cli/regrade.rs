@@ -223,7 +223,11 @@ fn nothing_of_a_run_is_left_out_without_a_word() {
         ("skipped".into(), "its case is no longer in the suite; its outcome was passed".into())
     );
     assert_eq!(outcome("bad").0, "broken");
-    for note in ["1 trial is skipped: its case is not in the suite", "1 trial is kept as it was: it was broken"] {
+    for note in [
+        "1 trial is skipped: its case is not in the suite",
+        "1 trial is kept as it was: it was broken",
+        "1 case is new, so the run has no trial of it: ",
+    ] {
         assert!(ran.err.contains(note), "{}", ran.said());
     }
 }
@@ -255,7 +259,7 @@ fn a_run_that_is_not_there_and_a_suite_that_is_wrong_stop_it_before_anything_is_
     project.run(&["regrade"]).exits(2);
     project.report(&RUN, 1);
     let error = project.run(&["regrade", "zzz"]).exits(2);
-    assert!(error.err.contains("no run is called `zzz`"), "{}", error.said());
+    assert!(error.err.contains("unknown run `zzz`"), "{}", error.said());
     project.write("skills/notes/evals/evals.json", "{}");
     let wrong = project.run(&["regrade"]).exits(2);
     assert!(wrong.err.contains("skill_name"), "{}", wrong.said());

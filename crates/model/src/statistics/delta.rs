@@ -105,6 +105,13 @@ impl Difference {
     }
 }
 
+impl From<Difference> for Estimate {
+    fn from(difference: Difference) -> Self {
+        let Difference { mean, stddev, ci95, .. } = difference;
+        Self { mean, stddev, ci95 }
+    }
+}
+
 /// Standard deviation below which differences of shares differ only by rounding.
 const SPREADLESS: f64 = 1e-12;
 

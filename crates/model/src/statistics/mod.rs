@@ -13,8 +13,6 @@ mod delta;
 mod mean;
 mod observation;
 mod sign_flip;
-#[cfg(test)]
-mod simulation;
 mod student;
 mod triggering;
 
@@ -30,3 +28,8 @@ pub use triggering::{Trigger, Triggering};
 
 /// 97.5 % quantile of the normal distribution: two-sided 95 %.
 const Z: f64 = 1.959_963_984_540_054;
+
+#[cfg(test)]
+mod tests {
+    mod simulation;
+}

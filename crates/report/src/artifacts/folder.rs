@@ -15,7 +15,7 @@ const MARK: &str = "trialrun.artifacts/1";
 pub(super) const INDEX: &str = ".trialrun-artifacts";
 
 /// Maximum number of foreign files that an error names.
-const TOLD: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// A directory that one run writes to.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Folder {
             Err(_) => false,
         };
         if !is_ours && fs::read_dir(&root).map_err(failed)?.next().is_some() {
-            return Err(format!("{} is not empty, and no earlier run wrote what is in it", root.display()));
+            return Err(format!("{} is not empty and was not written by an earlier run", root.display()));
         }
         let options = || File::options().read(true).write(true).create(true).truncate(false).open(&path);
         let mut index = options().map_err(failed)?;
@@ -124,7 +124,7 @@ impl Folder {
     /// # Errors
     /// If the index cannot be written.
     pub(super) fn adopt(&self, directory: &Path) -> io::Result<()> {
-        let mut found = Survey::default();
+        let mut found = Listing::default();
         found.walk(&self.root, directory).map_err(io::Error::other)?;
         self.enter(found.files)
     }
@@ -145,14 +145,14 @@ fn entry(line: &str) -> Option<PathBuf> {
 
 /// Content of a directory; links are not followed.
 #[derive(Default)]
-struct Survey {
+struct Listing {
     /// All entries that are not directories.
     files: Vec<PathBuf>,
     /// Directories, each after its content.
     directories: Vec<PathBuf>,
 }
 
-impl Survey {
+impl Listing {
     fn walk(&mut self, root: &Path, directory: &Path) -> Result<(), String> {
         let failed = |error: io::Error| format!("cannot read {}: {error}", root.join(directory).display());
         for entry in fs::read_dir(root.join(directory)).map_err(failed)? {
@@ -171,7 +171,7 @@ impl Survey {
 
 /// Removes the known files; fails without removing anything if there are others.
 fn empty(root: &Path, known: &BTreeSet<PathBuf>) -> Result<(), String> {
-    let mut found = Survey::default();
+    let mut found = Listing::default();
     found.walk(root, Path::new(""))?;
     let parts: BTreeSet<PathBuf> = known.iter().map(|file| part_of(file)).collect();
     let folders: BTreeSet<&Path> = known.iter().flat_map(|file| file.ancestors().skip(1)).collect();
@@ -180,10 +180,10 @@ fn empty(root: &Path, known: &BTreeSet<PathBuf>) -> Result<(), String> {
     let foreign_folders = found.directories.iter().filter(|folder| !folders.contains(folder.as_path()));
     let foreign: Vec<String> = foreign_files.chain(foreign_folders).map(|path| path.display().to_string()).collect();
     if !foreign.is_empty() {
-        let more = foreign.len().saturating_sub(TOLD);
+        let more = foreign.len().saturating_sub(MAX_NAMES);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let names = foreign[..foreign.len().min(TOLD)].join(", ");
-        return Err(format!("{} holds files that no run wrote: {names}{more}", root.display()));
+        let names = foreign[..foreign.len().min(MAX_NAMES)].join(", ");
+        return Err(format!("{} contains files that no run wrote: {names}{more}", root.display()));
     }
     let failed = |path: &Path| {
         let path = root.join(path);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     fn names(root: &Path) -> Vec<String> {
-        let mut found = Survey::default();
+        let mut found = Listing::default();
         found.walk(root, Path::new("")).unwrap();
         let mut names: Vec<String> = found.files.iter().map(|file| file.display().to_string()).collect();
         names.sort();
@@ -258,7 +258,7 @@ mod tests {
         drop(folder);
         fs::create_dir(scratch.0.join("mine")).unwrap();
         let told = Folder::open(&scratch.0).unwrap_err();
-        assert!(told.ends_with("holds files that no run wrote: mine"), "{told}");
+        assert!(told.ends_with("contains files that no run wrote: mine"), "{told}");
         assert_eq!(names(&scratch.0), [INDEX, "a"]);
     }
 

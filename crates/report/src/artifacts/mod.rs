@@ -7,11 +7,11 @@
 //! agent's logs grow line by line.
 
 mod folder;
-mod place;
 mod progress;
 mod reporter;
 mod run;
 mod trial;
+mod trial_folders;
 
 use std::collections::HashSet;
 use std::io;
@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use crate::Reporter;
 use folder::Folder;
-use place::Places;
+use trial_folders::TrialFolders;
 
 pub use run::merged as merged_side_effects;
 
@@ -83,7 +83,7 @@ pub struct TrialFiles {
 /// The directory of one run.
 pub struct Tree {
     folder: Folder,
-    places: Places,
+    places: TrialFolders,
     trials: Vec<Place>,
     /// Path of the record of the run.
     record: PathBuf,
@@ -91,21 +91,21 @@ pub struct Tree {
     info: OnceLock<RunInfo>,
     /// Trials whose folders exist.
     made: Mutex<HashSet<PathBuf>>,
-    seen: Mutex<Seen>,
-    news: Condvar,
+    progress: Mutex<Progress>,
+    changed: Condvar,
 }
 
 /// Progress of the reporter.
 #[derive(Default)]
-struct Seen {
+struct Progress {
     /// Commands whose start it has seen.
-    hooks: HashSet<Moment>,
+    hooks: HashSet<HookCall>,
     /// `true` if it has stopped reporting.
     gone: bool,
 }
 
 /// A command that is about to run: its hook, its number, and the trial with its attempt.
-type Moment = (HookKind, usize, Option<(String, u32)>);
+type HookCall = (HookKind, usize, Option<(String, u32)>);
 
 /// Writes the directory from the events of its run. There is one reporter for a tree.
 pub(crate) fn open(tree: &Arc<Tree>) -> Box<dyn Reporter> {
@@ -121,7 +121,7 @@ impl Tree {
     pub fn open(root: &Path, info: &RunInfo, record: &Path) -> Result<Arc<Self>, String> {
         let folder = Folder::open(root)?;
         let reserved: Vec<&str> = OF_RUN.iter().copied().chain([folder::INDEX]).collect();
-        let places = Places::of(&info.trials, &reserved);
+        let places = TrialFolders::of(&info.trials, &reserved);
         let place = |trial: String| Some(Place { path: places.get(&trial)?.to_owned(), trial });
         let trials = info.trials.iter().filter_map(|id| place(id.to_string())).collect();
         folder
@@ -134,8 +134,8 @@ impl Tree {
             record: record.to_owned(),
             info: OnceLock::new(),
             made: Mutex::default(),
-            seen: Mutex::default(),
-            news: Condvar::new(),
+            progress: Mutex::default(),
+            changed: Condvar::new(),
         }))
     }
 
@@ -161,10 +161,10 @@ impl Tree {
     /// Waits until the reporter has seen that this command is about to run, so that everything before it is written.
     /// Returns `false` if that does not happen within `timeout`.
     pub fn catch_up(&self, hook: HookKind, number: usize, trial: Option<(&str, u32)>, timeout: Duration) -> bool {
-        let moment: Moment = (hook, number, trial.map(|(trial, attempt)| (trial.to_owned(), attempt)));
-        let waiting = |seen: &mut Seen| !seen.gone && !seen.hooks.contains(&moment);
+        let moment: HookCall = (hook, number, trial.map(|(trial, attempt)| (trial.to_owned(), attempt)));
+        let waiting = |seen: &mut Progress| !seen.gone && !seen.hooks.contains(&moment);
         let (mut seen, _) =
-            self.news.wait_timeout_while(self.seen(), timeout, waiting).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait_timeout_while(self.progress(), timeout, waiting).unwrap_or_else(PoisonError::into_inner);
         seen.hooks.remove(&moment)
     }
 
@@ -177,18 +177,18 @@ impl Tree {
         self.write_trial(record, attempt)
     }
 
-    fn told(&self, hook: HookKind, number: usize, trial: Option<(String, u32)>) {
-        self.seen().hooks.insert((hook, number, trial));
-        self.news.notify_all();
+    fn hook_seen(&self, hook: HookKind, number: usize, trial: Option<(String, u32)>) {
+        self.progress().hooks.insert((hook, number, trial));
+        self.changed.notify_all();
     }
 
-    fn leave(&self) {
-        self.seen().gone = true;
-        self.news.notify_all();
+    fn close(&self) {
+        self.progress().gone = true;
+        self.changed.notify_all();
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the folder of the trial, and creates it if needed.

@@ -68,7 +68,7 @@ pub(super) fn agent_finished(duration_s: f64, usage: Usage) -> Value {
     let tokens = usage.tokens;
     json!({
         "duration_s": duration_s,
-        "input_tokens": tokens.map(|tokens| tokens.input + tokens.cache_read + tokens.cache_write),
+        "input_tokens": tokens.map(|tokens| tokens.all_input()),
         "cached_tokens": tokens.map(|tokens| tokens.cache_read),
         "non_cached_input_tokens": tokens.map(|tokens| tokens.input + tokens.cache_write),
         "output_tokens": tokens.map(|tokens| tokens.output),

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use model::{Envelope, Event, HookKind, HookRecord, RunInfo, Step, TrialId, TrialRecord, Usage};
 use serde_json::{Value, json};
 
-use super::run::{self, Brief, Results};
+use super::run::{self, Results, TrialResult};
 use super::trial::is_skill;
 use super::{OUTPUTS, PROGRESS, Tree, progress};
 use crate::Reporter;
@@ -160,7 +160,7 @@ impl Artifacts {
             (HookKind::PostRun, 1) => self.write_run(false),
             _ => Ok(()),
         };
-        self.tree.told(hook, number, trial);
+        self.tree.hook_seen(hook, number, trial);
         written
     }
 
@@ -184,7 +184,7 @@ impl Artifacts {
     fn trial_finished(&mut self, record: &TrialRecord, attempt: u32, at: Timestamp) -> io::Result<()> {
         self.agent_finished(&record.id, at)?;
         let running = self.running.remove(&*record.id);
-        self.results.trials.push(Brief::of(record));
+        self.results.trials.push(TrialResult::of(record));
         let identity = running.as_ref().map_or_else(|| progress::identity_of(record), |it| it.identity.clone());
         if let Some(over) = progress::budget_exceeded(record) {
             self.say("budget_exceeded", at, &[&identity, &over])?;
@@ -250,6 +250,6 @@ impl Reporter for Artifacts {
 
 impl Drop for Artifacts {
     fn drop(&mut self) {
-        self.tree.leave();
+        self.tree.close();
     }
 }

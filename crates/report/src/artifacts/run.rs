@@ -17,7 +17,7 @@ use super::trial::{assertions, budget_reason, iteration, pass_rate, text, with_s
 
 /// Summary of a finished trial.
 #[derive(Debug, Clone)]
-pub(super) struct Brief {
+pub(super) struct TrialResult {
     trial: Arc<str>,
     case: Arc<str>,
     agent: String,
@@ -37,7 +37,7 @@ pub(super) struct Brief {
     sandbox: Option<String>,
 }
 
-impl Brief {
+impl TrialResult {
     pub(super) fn of(record: &TrialRecord) -> Self {
         let count = |status: Status| assertions(record).filter(|finding| finding.status == status).count();
         let own = Observation::of(record);
@@ -74,7 +74,7 @@ impl Brief {
 /// Finished trials of a run, in the order in which they finished.
 #[derive(Debug, Default)]
 pub(super) struct Results {
-    pub(super) trials: Vec<Brief>,
+    pub(super) trials: Vec<TrialResult>,
     pub(super) hooks: Vec<HookRecord>,
     pub(super) duration_ms: Option<u64>,
     pub(super) signal: Option<String>,
@@ -115,12 +115,12 @@ pub(super) fn one_skill(info: &RunInfo) -> Option<&str> {
 impl Results {
     /// Returns the trials of each configuration by its name: `AGENT_with_skill`, with the model where an agent has
     /// several.
-    fn configurations(&self) -> BTreeMap<String, Vec<&Brief>> {
+    fn configurations(&self) -> BTreeMap<String, Vec<&TrialResult>> {
         let mut models: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
         for trial in &self.trials {
             models.entry(&trial.agent).or_default().insert(trial.model.as_deref());
         }
-        let mut all: BTreeMap<String, Vec<&Brief>> = BTreeMap::new();
+        let mut all: BTreeMap<String, Vec<&TrialResult>> = BTreeMap::new();
         for trial in &self.trials {
             let has_several = models.get(trial.agent.as_str()).is_some_and(|models| models.len() > 1);
             let mut name = trial.agent.clone();
@@ -214,16 +214,15 @@ impl Results {
         for tokens in self.trials.iter().filter_map(|trial| trial.tokens) {
             *sum.get_or_insert_default() += tokens;
         }
-        let cached = sum.map(|sum| (sum.cache_read, sum.input + sum.cache_write));
-        let share = cached.filter(|(read, other)| read + other > 0);
+        let share = sum.filter(|sum| sum.all_input() > 0).map(|sum| sum.cache_read as f64 / sum.all_input() as f64);
         json!({
-            "input": sum.map(|sum| sum.input + sum.cache_read + sum.cache_write),
+            "input": sum.map(|sum| sum.all_input()),
             "cached": sum.map(|sum| sum.cache_read),
             "non_cached_input": sum.map(|sum| sum.input + sum.cache_write),
             "output": sum.map(|sum| sum.output),
             "reasoning_output": sum.and_then(|sum| sum.reasoning),
             "total": sum.map(|sum| sum.total()),
-            "cached_pct": share.map(|(read, other)| rounded(read as f64 / (read + other) as f64, 4)),
+            "cached_pct": share.map(|share| rounded(share, 4)),
         })
     }
 
@@ -353,11 +352,11 @@ pub fn merged<'a>(left: impl IntoIterator<Item = &'a SideEffects>) -> Vec<SideEf
     sorted.collect()
 }
 
-fn observations<'a>(trials: &[&'a Brief]) -> Vec<Observation<&'a (Arc<str>, Arc<str>)>> {
+fn observations<'a>(trials: &[&'a TrialResult]) -> Vec<Observation<&'a (Arc<str>, Arc<str>)>> {
     trials.iter().map(|trial| trial.observation.as_ref()).collect()
 }
 
-fn statistics(trials: &[&Brief]) -> ArmStatistics {
+fn statistics(trials: &[&TrialResult]) -> ArmStatistics {
     ArmStatistics::of(&observations(trials))
 }
 

@@ -70,7 +70,7 @@ pub(super) fn timing(record: &TrialRecord, attempt: u32) -> Value {
     let budget = budget_reason(record);
     json!({
         "total_tokens": tokens.map(|tokens| tokens.total()),
-        "input_tokens": tokens.map(|tokens| tokens.input + tokens.cache_read + tokens.cache_write),
+        "input_tokens": tokens.map(|tokens| tokens.all_input()),
         "output_tokens": tokens.map(|tokens| tokens.output),
         "cached_tokens": tokens.map(|tokens| tokens.cache_read),
         "cache_creation_tokens": tokens.map(|tokens| tokens.cache_write),

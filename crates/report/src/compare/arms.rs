@@ -7,11 +7,11 @@ use model::{AgentInfo, ArmSummary, TrialFigures, WITH_SKILL, WITHOUT_SKILL};
 use serde_json::{Value, json};
 
 use crate::arms::{Arms, without_variant};
-use crate::figure::{about, chance, gain, gains, money, percent, seconds, signed};
+use crate::format::{gain, gains, money, p_value, percent, rounded, seconds, signed};
 use crate::plain;
 use crate::terminal::Paint;
 use crate::terminal::arms::{too_few, verdict};
-use crate::terminal::grid::{Cell, Grid, Ink};
+use crate::terminal::grid::{Cell, CellStyle, Grid};
 
 /// Maximum width of an arm's name.
 const NAME: usize = 44;
@@ -80,11 +80,11 @@ pub(super) fn draw(arms: &[ArmChange], paint: &Paint) -> String {
             Some(variant) => {
                 if short != agent {
                     short.clone_into(&mut agent);
-                    grid.heading(plain::folded(short, NAME, paint.signs().ellipsis));
+                    grid.heading(plain::folded(short, NAME, paint.symbols().ellipsis));
                 }
                 format!("  {variant}")
             }
-            None => plain::folded(&name, NAME, paint.signs().ellipsis),
+            None => plain::folded(&name, NAME, paint.symbols().ellipsis),
         };
         grid.row(arm.cells(row));
     }
@@ -130,7 +130,7 @@ impl ArmChange {
     }
 
     fn cells(&self, name: String) -> [Cell; 9] {
-        let unknown = || Cell::new("n/a", Ink::Dim);
+        let unknown = || Cell::new("n/a", CellStyle::Dim);
         let rate = |arm: &Option<ArmSummary>| {
             let rate = arm.as_ref().and_then(|arm| arm.statistics.pass_rate);
             rate.map_or_else(unknown, |rate| percent(rate.mean).into())
@@ -140,16 +140,16 @@ impl ArmChange {
         };
         let apart = self.delta.pass_rate;
         // A change without the skill is not caused by the skill.
-        let ink = |apart: &Difference| if self.is_baseline() { Ink::Plain } else { verdict(apart) };
+        let style = |apart: &Difference| if self.is_baseline() { CellStyle::Plain } else { verdict(apart) };
         [
             name.into(),
             rate(&self.before),
             rate(&self.after),
-            apart.map_or_else(unknown, |apart| Cell::new(format!("{} pts", gain(apart.mean)), ink(&apart))),
+            apart.map_or_else(unknown, |apart| Cell::new(format!("{} pts", gain(apart.mean)), style(&apart))),
             apart.and_then(|apart| apart.ci95).map_or_else(Cell::default, |ends| gains(ends).into()),
-            apart.map_or_else(Cell::default, |apart| chance(apart.p_value).into()),
+            apart.map_or_else(Cell::default, |apart| p_value(apart.p_value).into()),
             of(self.delta.duration_s, &|time| signed(time, seconds)),
-            of(self.delta.tokens, &|tokens| signed(tokens, about)),
+            of(self.delta.tokens, &|tokens| signed(tokens, rounded)),
             of(self.delta.cost_usd, &|cost| signed(cost, money)),
         ]
     }

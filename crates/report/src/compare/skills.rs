@@ -51,12 +51,12 @@ impl SkillChange {
         };
         let line = match (&self.before, &self.after) {
             (Some(was), Some(is)) if !self.has_changed() => format!("skill {} is the same: {}", is.name, told(was)),
-            (Some(was), Some(is)) => format!("skill {}: {} {} {}", is.name, told(was), paint.signs().arrow, told(is)),
+            (Some(was), Some(is)) => format!("skill {}: {} {} {}", is.name, told(was), paint.symbols().arrow, told(is)),
             (Some(was), None) => format!("skill {} only before: {}", was.name, told(was)),
             (None, Some(is)) => format!("skill {} only after: {}", is.name, told(is)),
             (None, None) => String::new(),
         };
-        let line = plain::folded(&line, 200, paint.signs().ellipsis);
+        let line = plain::folded(&line, 200, paint.symbols().ellipsis);
         if self.has_changed() { line } else { paint.dim(&line) }
     }
 }

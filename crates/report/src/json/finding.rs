@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 #[derive(Serialize)]
-pub(super) struct Found<'a> {
+pub(super) struct FindingFields<'a> {
     id: &'a str,
     #[serde(rename = "type")]
     kind: &'a str,
@@ -27,12 +27,12 @@ pub(super) struct Found<'a> {
     source: Option<&'a Excerpt>,
     at: Option<Position>,
     key: Option<&'a str>,
-    details: Vec<Part<'a>>,
-    failures: Vec<Failed<'a>>,
+    details: Vec<DetailFields<'a>>,
+    failures: Vec<FailureFields<'a>>,
     implicit: bool,
 }
 
-impl<'a> Found<'a> {
+impl<'a> FindingFields<'a> {
     pub(super) fn of(finding: &'a Finding) -> Self {
         Self {
             id: &finding.id,
@@ -55,15 +55,15 @@ impl<'a> Found<'a> {
             source: finding.source.as_ref(),
             at: finding.at,
             key: finding.key.as_deref(),
-            details: finding.details.iter().map(Part::of).collect(),
-            failures: finding.failures.iter().map(Failed::of).collect(),
+            details: finding.details.iter().map(DetailFields::of).collect(),
+            failures: finding.failures.iter().map(FailureFields::of).collect(),
             implicit: finding.implicit,
         }
     }
 }
 
 #[derive(Serialize)]
-struct Part<'a> {
+struct DetailFields<'a> {
     key: &'a str,
     title: Option<&'a str>,
     dimension: Option<&'a str>,
@@ -71,10 +71,10 @@ struct Part<'a> {
     weight: f64,
     score: f64,
     status: Status,
-    details: Vec<Part<'a>>,
+    details: Vec<DetailFields<'a>>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> DetailFields<'a> {
     fn of(detail: &'a Detail) -> Self {
         Self {
             key: &detail.key,
@@ -90,7 +90,7 @@ impl<'a> Part<'a> {
 }
 
 #[derive(Serialize)]
-struct Failed<'a> {
+struct FailureFields<'a> {
     key: &'a str,
     message: &'a str,
     expected: Option<&'a Value>,
@@ -100,7 +100,7 @@ struct Failed<'a> {
     source: Option<&'a Excerpt>,
 }
 
-impl<'a> Failed<'a> {
+impl<'a> FailureFields<'a> {
     fn of(failure: &'a Failure) -> Self {
         Self {
             key: &failure.key,

@@ -1,8 +1,15 @@
-//! Sections of the reference page about the JSON report, from its schema.
+//! The schema of the JSON report, for editors and for programs that validate their input, and the sections of the
+//! reference page that are made of it.
 
 use serde_json::{Map, Value};
 
-use super::schema::report_schema;
+/// The schema as it is written: fields may be added, so it does not reject unknown ones.
+const SCHEMA: &str = include_str!("report.schema.json");
+
+/// Returns the JSON Schema of the JSON report.
+pub fn report_schema() -> Value {
+    serde_json::from_str(SCHEMA).unwrap_or_default()
+}
 
 /// Generated sections of the reference page, as names and Markdown: the document and each definition of the schema.
 pub fn reference() -> Vec<(String, String)> {

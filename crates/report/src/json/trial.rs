@@ -4,29 +4,35 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use model::{
-    AnsweredQuestion, AttemptRecord, CallRecord, Ending, Fault, FileChange, Limits, Outcome, Phases, SideEffects,
-    SkillInfo, TrialRecord,
+    AnsweredQuestion, Aside, AttemptRecord, CallRecord, Ending, Fault, FileChange, Limits, Outcome, Phases,
+    SideEffects, SkillInfo, Tokens, TrialRecord,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::finding::Found;
-use super::used_aside;
-use crate::{given, score};
+use super::finding::FindingFields;
+use crate::{agent_output, score};
 
 /// Returns a trial as JSON, with the field names of the report.
 pub fn trial_json(record: &TrialRecord) -> Value {
     serde_json::to_value(Trial::of(record)).unwrap_or(Value::Null)
 }
 
+/// Tokens with their sum.
 #[derive(Serialize)]
-pub(super) struct Used {
-    pub(super) input: u64,
-    pub(super) cache_read: u64,
-    pub(super) cache_write: u64,
-    pub(super) output: u64,
-    pub(super) reasoning: Option<u64>,
-    pub(super) total: u64,
+pub(super) struct TokenUsage {
+    #[serde(flatten)]
+    tokens: Tokens,
+    total: u64,
+}
+
+pub(super) fn token_usage(tokens: Tokens) -> TokenUsage {
+    TokenUsage { tokens, total: tokens.total() }
+}
+
+/// Returns the tokens of requests to models beside the agent's.
+pub(super) fn usage_of(aside: Option<Aside>) -> Option<TokenUsage> {
+    aside?.tokens.map(token_usage)
 }
 
 /// JSON form of a trial. Fields that only other kinds of suites fill are present and empty, so that a reader needs only
@@ -54,7 +60,7 @@ pub(super) struct Trial<'a> {
     pass_score: Option<f64>,
     failed_critical: Vec<&'a str>,
     dimensions: Map<String, Value>,
-    findings: Vec<Found<'a>>,
+    findings: Vec<FindingFields<'a>>,
     scores: &'a BTreeMap<String, f64>,
     input: Input<'a>,
     answer: Option<&'a str>,
@@ -71,16 +77,16 @@ pub(super) struct Trial<'a> {
     turn_count: usize,
     tool_calls: &'a [CallRecord],
     questions: &'a [AnsweredQuestion],
-    usage: Option<Used>,
+    usage: Option<TokenUsage>,
     cost_usd: Option<f64>,
     cost_usd_cli: Option<f64>,
     cost_source: Option<&'a str>,
     triggered: Option<bool>,
     should_trigger: Option<bool>,
     side_effects: &'a [SideEffects],
-    judge_usage: Option<Used>,
+    judge_usage: Option<TokenUsage>,
     judge_cost_usd: Option<f64>,
-    user_usage: Option<Used>,
+    user_usage: Option<TokenUsage>,
     user_cost_usd: Option<f64>,
     duration_ms: u64,
     agent_ms: Option<u64>,
@@ -124,24 +130,24 @@ impl<'a> Trial<'a> {
             pass_score: record.pass_score,
             failed_critical: score::failed_critical(&record.findings),
             dimensions: dimensions(record),
-            findings: record.findings.iter().map(Found::of).collect(),
+            findings: record.findings.iter().map(FindingFields::of).collect(),
             scores: &record.scores,
             input: Input::of(record),
             answer: record.answer.as_deref(),
-            output: given::output(record),
+            output: agent_output::output(record),
             expected: record.expected.as_ref(),
-            reason: given::reason(record),
+            reason: agent_output::reason(record),
             script: record.script.as_deref(),
             tools: &record.tools,
             vars: record.vars.as_ref(),
-            messages: given::messages(record).unwrap_or_default(),
+            messages: agent_output::messages(record).unwrap_or_default(),
             not: record.not,
             position: record.position,
             turns: turns(record),
             turn_count: record.turn_count,
             tool_calls: &record.tool_calls,
             questions: &record.questions,
-            usage: record.usage.as_ref().map(Used::of),
+            usage: record.usage.map(token_usage),
             cost_usd: record.cost_usd,
             // If the agent's own figure is the one that counts, it is stored once.
             cost_usd_cli: record.cost_usd_cli.or(record.cost_usd.filter(|_| from_agent)),
@@ -149,9 +155,9 @@ impl<'a> Trial<'a> {
             triggered: record.triggered,
             should_trigger: record.should_trigger,
             side_effects: &record.side_effects,
-            judge_usage: used_aside(record.judge),
+            judge_usage: usage_of(record.judge),
             judge_cost_usd: record.judge.and_then(|judge| judge.cost_usd),
-            user_usage: used_aside(record.user),
+            user_usage: usage_of(record.user),
             user_cost_usd: record.user.and_then(|user| user.cost_usd),
             duration_ms: record.duration_ms,
             agent_ms: record.agent_ms,
@@ -177,12 +183,12 @@ impl<'a> Trial<'a> {
 #[serde(untagged)]
 enum Input<'a> {
     Value(&'a Value),
-    Said(&'a [String]),
+    Messages(&'a [String]),
 }
 
 impl<'a> Input<'a> {
     fn of(record: &'a TrialRecord) -> Self {
-        given::some(record.input_value.as_ref()).map_or(Self::Said(&record.input), Self::Value)
+        agent_output::some(record.input_value.as_ref()).map_or(Self::Messages(&record.input), Self::Value)
     }
 }
 
@@ -220,7 +226,7 @@ struct Attempt<'a> {
     outcome: Outcome,
     because: Option<&'a str>,
     answer: Option<&'a str>,
-    usage: Option<Used>,
+    usage: Option<TokenUsage>,
     cost_usd: Option<f64>,
     duration_ms: u64,
 }
@@ -231,7 +237,7 @@ impl<'a> Attempt<'a> {
             outcome: attempt.outcome,
             because: attempt.because.as_deref(),
             answer: attempt.answer.as_deref(),
-            usage: attempt.usage.as_ref().map(Used::of),
+            usage: attempt.usage.map(token_usage),
             cost_usd: attempt.cost_usd,
             duration_ms: attempt.duration_ms,
         }

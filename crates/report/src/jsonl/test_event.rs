@@ -4,14 +4,14 @@ use model::{Detail, Failure, Finding, Outcome, Status, TrialRecord};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::given;
+use crate::agent_output;
 
 /// Returns the event that a case starts.
 pub(super) fn start(position: usize, script: Option<&str>, input: Option<&Value>) -> Value {
     let mut event = event("test:start");
     put(&mut event, "i", position);
     put_some(&mut event, "script", script);
-    put_some(&mut event, "input", given::some(input));
+    put_some(&mut event, "input", agent_output::some(input));
     event.into()
 }
 
@@ -35,8 +35,8 @@ fn ended(kind: &str, record: &TrialRecord) -> Map<String, Value> {
     let mut event = event(kind);
     put_some(&mut event, "title", record.title.as_deref());
     put(&mut event, "passed", record.outcome == Outcome::Passed);
-    put_some(&mut event, "input", given::some(record.input_value.as_ref()));
-    put_some(&mut event, "expected", given::some(record.expected.as_ref()));
+    put_some(&mut event, "input", agent_output::some(record.input_value.as_ref()));
+    put_some(&mut event, "expected", agent_output::some(record.expected.as_ref()));
     event
 }
 
@@ -62,13 +62,13 @@ fn log(kind: &str, record: &TrialRecord) -> Map<String, Value> {
         put_some(&mut event, "passScore", record.pass_score);
     }
     put_list(&mut event, "failedCritical", crate::score::failed_critical(&record.findings));
-    match given::output(record) {
+    match agent_output::output(record) {
         Some(output) => put(&mut event, "actual", output),
         // Without a result, the text is the whole answer; a result without an output means that there is no output.
         None if record.result.is_none() => put_some(&mut event, "actual", record.answer.as_deref()),
         None => {}
     }
-    put_some(&mut event, "reason", given::reason(record));
+    put_some(&mut event, "reason", agent_output::reason(record));
     // `expected` in the record is that of the output, else of the whole result, else the schema.
     let (mut trace, mut schema) = (record.expected_trace.as_ref(), record.expected_schema.as_ref());
     match (checks(record, "output"), checks(record, "expect")) {
@@ -76,8 +76,8 @@ fn log(kind: &str, record: &TrialRecord) -> Map<String, Value> {
         (false, true) => trace = record.expected.as_ref(),
         (false, false) => schema = record.expected.as_ref(),
     }
-    put_some(&mut event, "expectedTrace", given::some(trace));
-    put_some(&mut event, "expectedSchema", given::some(schema));
+    put_some(&mut event, "expectedTrace", agent_output::some(trace));
+    put_some(&mut event, "expectedSchema", agent_output::some(schema));
     // A case with `not` passes because of what does not hold.
     if !(record.not && record.outcome == Outcome::Passed) {
         put_list(&mut event, "failures", failures(record));
@@ -86,7 +86,7 @@ fn log(kind: &str, record: &TrialRecord) -> Map<String, Value> {
         put(&mut event, "not", true);
     }
     put_some(&mut event, "script", record.script.as_deref());
-    put_some(&mut event, "actualTrace", given::messages(record));
+    put_some(&mut event, "actualTrace", agent_output::messages(record));
     put_list(&mut event, "tools", record.tools.iter().collect());
     put_some(&mut event, "vars", record.vars.as_ref());
     event
@@ -154,8 +154,8 @@ fn failure(failure: &Failure) -> Value {
     let mut one = Map::new();
     put(&mut one, "key", &failure.key);
     put(&mut one, "message", &failure.message);
-    put_some(&mut one, "expected", given::some(failure.expected.as_ref()));
-    put_some(&mut one, "actual", given::some(failure.actual.as_ref()));
+    put_some(&mut one, "expected", agent_output::some(failure.expected.as_ref()));
+    put_some(&mut one, "actual", agent_output::some(failure.actual.as_ref()));
     put_list(&mut one, "diff", failure.diff.iter().collect());
     if failure.critical {
         put(&mut one, "critical", true);

@@ -6,10 +6,27 @@ use crate::plain;
 /// Zero-width character behind `@` or `#` that prevents mentions and links.
 const JOINER: char = '\u{2060}';
 
-/// Escapes text as one line, cut to `most` characters.
+/// Escapes text as one line, cut to `most` characters. What a message puts between two backticks stays code.
 pub(super) fn text(text: &str, most: usize) -> String {
     let line = plain::folded(text, most, "…");
-    let mut escaped = String::with_capacity(line.len() + 8);
+    let (mut escaped, mut rest) = (String::with_capacity(line.len() + 8), line.as_str());
+    while let Some((before, code, after)) = code_span(rest) {
+        escape(before, &mut escaped);
+        escaped.extend(["`", code, "`"]);
+        rest = after;
+    }
+    escape(rest, &mut escaped);
+    escaped
+}
+
+/// Returns the first text between two backticks, with the text before it and after it.
+fn code_span(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once('`')?;
+    let (code, after) = rest.split_once('`')?;
+    (!code.trim().is_empty()).then_some((before, code, after))
+}
+
+fn escape(line: &str, escaped: &mut String) {
     let mut before = ' ';
     let mut chars = line.chars().peekable();
     while let Some(c) = chars.next() {
@@ -33,7 +50,6 @@ pub(super) fn text(text: &str, most: usize) -> String {
         }
         before = c;
     }
-    escaped
 }
 
 /// Returns the text as one line between backticks, cut to `most` characters; a pipe in it does not end a table's cell.
@@ -79,8 +95,10 @@ mod tests {
         let written = "a|b <img src=x onerror=y> `x` [l](u) **b** ~~s~~ $m$ &amp; \\ !\n# not a heading";
         assert_eq!(
             text(written, 200),
-            "a\\|b &lt;img src=x onerror=y&gt; \\`x\\` \\[l\\](u) \\*\\*b\\*\\* \\~\\~s\\~\\~ \\$m\\$ &amp;amp; \\\\ \\! # not a heading"
+            "a\\|b &lt;img src=x onerror=y&gt; `x` \\[l\\](u) \\*\\*b\\*\\* \\~\\~s\\~\\~ \\$m\\$ &amp;amp; \\\\ \\! # not a heading"
         );
+        assert_eq!(text("no `<b>*x*` came, `y", 200), "no `<b>*x*` came, \\`y");
+        assert_eq!(text("``x``", 200), "\\`\\`x\\`\\`");
         assert_eq!(text("snake_case _em_", 200), "snake_case \\_em\\_");
         assert_eq!(text("@all see #12", 200), "@\u{2060}all see #\u{2060}12");
         let first: Vec<String> = ["# a", "- a", "12. a", "1) a", "=", "1.2"].map(|written| text(written, 20)).into();

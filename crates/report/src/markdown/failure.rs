@@ -3,8 +3,9 @@
 use model::{Finding, Outcome, Status, TrialRecord};
 
 use super::escape::{block, plain_code, text};
-use crate::figure::{about, elapsed, money};
+use crate::format::{elapsed, money, rounded};
 use crate::names::Names;
+use crate::score;
 
 /// Maximum length of a reason.
 const REASON: usize = 400;
@@ -31,24 +32,16 @@ impl Section {
         Self {
             place,
             repetition: record.repetition,
-            alike: (!evidence).then(|| alike(record)),
+            alike: (!evidence).then(|| score::result_key(record)),
             name: names.of_record(record),
             text: body(record, evidence),
         }
     }
 }
 
-fn alike(record: &TrialRecord) -> String {
-    let found: Vec<(&str, Status)> =
-        record.findings.iter().map(|finding| (finding.id.as_str(), finding.status)).collect();
-    let broken_by = record.because.as_ref().filter(|_| record.outcome == Outcome::Broken);
-    let (suite, case, arm) = (&record.suite, &record.case, &record.arm);
-    format!("{:?}", (suite, case, arm, record.outcome, record.fault, broken_by, found))
-}
-
 fn body(record: &TrialRecord, evidence: bool) -> String {
     let mut took = vec![format!("{} in {}", outcome(record), elapsed(record.duration_ms))];
-    took.extend(record.usage.map(|tokens| format!("{} tokens", about(tokens.total() as f64))));
+    took.extend(record.usage.map(|tokens| format!("{} tokens", rounded(tokens.total() as f64))));
     took.extend(record.cost_usd.map(money));
     let mut body = format!("{}\n\n", took.join(", "));
     let is_noted = |finding: &&Finding| finding.status != Status::Met;
@@ -72,7 +65,7 @@ fn body(record: &TrialRecord, evidence: bool) -> String {
 fn outcome(record: &TrialRecord) -> String {
     match record.fault.filter(|_| record.outcome == Outcome::Broken) {
         Some(fault) => format!("broken ({})", crate::terminal::fault_name(fault)),
-        None => crate::score::outcome(record),
+        None => score::outcome(record),
     }
 }
 

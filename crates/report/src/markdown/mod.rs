@@ -11,12 +11,12 @@ use jiff::Timestamp;
 use model::{Envelope, Event, HookRecord, Outcome, RunInfo, Status, Summary, TrialRecord};
 
 use crate::arms::Arms;
-use crate::figure::{aside, between, cached, elapsed, minute, money, percent, whole};
-use crate::ledger::Ledger;
+use crate::format::{between, cached, elapsed, model_usage, money, number, percent, timestamp};
 use crate::names::Names;
 use crate::score;
 use crate::terminal::arms::{left_out, warnings};
-use crate::terminal::{cost, pass_rates, wants_reason};
+use crate::terminal::{cost, needs_reason, pass_rates};
+use crate::totals::RunTotals;
 use crate::{Opening, Reporter};
 use escape::{code, text};
 use failure::Section;
@@ -37,7 +37,7 @@ struct Markdown {
 struct Run {
     info: RunInfo,
     names: Names,
-    ledger: Ledger,
+    totals: RunTotals,
     last: Timestamp,
     over: Option<(u64, Option<String>)>,
     sections: Vec<Section>,
@@ -86,7 +86,7 @@ impl Run {
     fn new(info: &RunInfo) -> Self {
         Self {
             names: Names::of(&info.trials),
-            ledger: Ledger::new(info, true),
+            totals: RunTotals::new(info, true),
             last: info.started_at,
             info: info.clone(),
             over: None,
@@ -98,9 +98,9 @@ impl Run {
     }
 
     fn trial(&mut self, record: &TrialRecord, evidence: bool, is_listed: bool) {
-        let place = self.ledger.add(record);
+        let place = self.totals.add(record);
         // The baseline is expected to fail without the skill.
-        if wants_reason(record.outcome) && !record.is_baseline() {
+        if needs_reason(record.outcome) && !record.is_baseline() {
             self.sections.push(Section::of(record, place, &self.names, evidence));
         }
         let name = escape::plain_code(&self.names.of_record(record), 200);
@@ -112,8 +112,8 @@ impl Run {
     }
 
     fn page(mut self) -> String {
-        let summary = self.ledger.summary();
-        let arms = self.ledger.arms();
+        let summary = self.totals.summary();
+        let arms = self.totals.arms();
         let mut page = self.head(&summary);
         page.push_str(&figures(&arms));
         page.push_str(&self.failures());
@@ -138,14 +138,14 @@ impl Run {
 
     fn head(&self, summary: &Summary) -> String {
         let signal = self.over.as_ref().and_then(|(_, signal)| signal.as_deref());
-        let verdict = self.ledger.verdict(signal);
+        let verdict = self.totals.verdict(signal);
         let mut page = format!("## {}: {}\n\n", verdict.word, text(&verdict.because, 200));
         for skill in &self.info.skills {
             let version = skill.version.as_ref().map_or_else(String::new, |version| format!(" {}", text(version, 40)));
             let hash: String = skill.content_hash.chars().take(12).collect();
             page.push_str(&format!("- Skill: {}{version} ({})\n", code(&skill.name, 80), code(&hash, 12)));
         }
-        let (trials, baseline) = self.ledger.counted();
+        let (trials, baseline) = self.totals.counted();
         page.push_str(&format!("- Trials: {trials}{baseline}\n"));
         page.push_str(&format!("- Outcomes: {}\n", outcomes(summary)));
         for (name, rate) in pass_rates(summary) {
@@ -157,14 +157,14 @@ impl Run {
         page.push_str(&format!("- Duration: {}\n- Tokens: {}\n", elapsed(duration), tokens(summary)));
         page.push_str(&format!("- Cost: {}\n", cost(summary)));
         for (name, took) in [("Judge", &summary.judge), ("Played users", &summary.user)] {
-            page.push_str(&took.as_ref().map_or_else(String::new, |took| format!("- {name}: {}\n", aside(took))));
+            page.push_str(&took.as_ref().map_or_else(String::new, |took| format!("- {name}: {}\n", model_usage(took))));
         }
         for hook in &self.hooks {
             let command = escape::plain_code(&hook.command, 120);
             page.push_str(&format!("- Hook: {} {command}: {}\n", hook.hook.name(), text(&hook.describe(), 200)));
         }
         let label = self.info.label.as_ref().map_or_else(String::new, |label| format!(" ({})", text(label, 80)));
-        let began = minute(self.info.started_at);
+        let began = timestamp(self.info.started_at);
         let version = text(&self.info.trialrun_version, 40);
         page.push_str(&format!("- Run: {}{label}, {began}, trialrun {version}\n", code(&self.info.id, 80)));
         page
@@ -207,13 +207,13 @@ impl Run {
         let mut page = format!(
             "\n<details>\n<summary>All {} trials</summary>\n\n| Trial | Outcome | Checks | Skill used | Time (s) | \
              Tokens | Cost (USD) |\n| --- | --- | --- | --- | --- | --- | --- |\n",
-            whole(self.trials.len() as u64)
+            number(self.trials.len() as u64)
         );
         for (_, row) in self.trials.iter().take(TRIALS) {
             page.push_str(row);
         }
         if self.trials.len() > TRIALS {
-            page.push_str(&format!("\nand {} more\n", whole((self.trials.len() - TRIALS) as u64)));
+            page.push_str(&format!("\nand {} more\n", number((self.trials.len() - TRIALS) as u64)));
         }
         page.push_str("\n</details>\n");
         page
@@ -247,7 +247,7 @@ fn figures(arms: &Arms) -> String {
 }
 
 fn outcomes(summary: &Summary) -> String {
-    let mut parts = vec![format!("{} passed", whole(summary.passed as u64))];
+    let mut parts = vec![format!("{} passed", number(summary.passed as u64))];
     for (count, what) in [
         (summary.failed, "failed"),
         (summary.undecided - summary.passed_but_undecided, "undecided"),
@@ -258,7 +258,7 @@ fn outcomes(summary: &Summary) -> String {
         (summary.flaky, "flaky"),
     ] {
         if count > 0 {
-            parts.push(format!("{} {what}", whole(count as u64)));
+            parts.push(format!("{} {what}", number(count as u64)));
         }
     }
     parts.join(", ")
@@ -267,7 +267,7 @@ fn outcomes(summary: &Summary) -> String {
 fn tokens(summary: &Summary) -> String {
     let Some(tokens) = &summary.tokens else { return "n/a".to_owned() };
     let share = cached(tokens).map_or_else(String::new, |share| format!(" ({} of the input cached)", percent(share)));
-    whole(tokens.total()) + &share
+    number(tokens.total()) + &share
 }
 
 fn row(record: &TrialRecord, names: &Names) -> String {
@@ -286,7 +286,7 @@ fn row(record: &TrialRecord, names: &Names) -> String {
         format!("{met}/{}{open}", met + unmet),
         record.triggered.map_or("", |triggered| if triggered { "yes" } else { "no" }).to_owned(),
         format!("{:.1}", record.duration_ms as f64 / 1000.0),
-        record.usage.map_or_else(|| "n/a".to_owned(), |tokens| whole(tokens.total())),
+        record.usage.map_or_else(|| "n/a".to_owned(), |tokens| number(tokens.total())),
         record.cost_usd.map_or_else(|| "n/a".to_owned(), |cost| money(cost).trim_start_matches('$').to_owned()),
     ];
     format!("| {} |\n", cells.join(" | "))

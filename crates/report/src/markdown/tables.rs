@@ -7,7 +7,7 @@ use model::{ArmDelta, ArmSummary, Estimate};
 
 use super::escape::code;
 use crate::arms::{Arms, without_variant};
-use crate::figure::{about, chance, counted, percent, signed, whole};
+use crate::format::{counted, number, p_value, percent, rounded, signed};
 use crate::terminal::arms::told;
 
 /// Maximum length of a name.
@@ -41,7 +41,7 @@ pub(super) fn arms(arms: &[ArmSummary]) -> String {
         cells.extend(has_curves.then(at_k));
         cells.extend([
             figure(statistics.duration_s, |time| format!("{time:.1}")),
-            figure(statistics.tokens, |tokens| whole(tokens.round() as u64)),
+            figure(statistics.tokens, |tokens| number(tokens.round() as u64)),
             figure(statistics.cost_usd, |cost| format!("{cost:.4}")),
         ]);
         table.push_str(&format!("| {} |\n", cells.join(" | ")));
@@ -78,7 +78,7 @@ fn difference(delta: &Delta) -> String {
     let rate = delta.pass_rate.map_or_else(unknown, |apart| {
         let mut sure = Vec::new();
         sure.extend(apart.ci95.map(|[low, high]| format!("95%: {} to {}", points(low), points(high))));
-        sure.push(format!("p = {}", chance(apart.p_value)).replace("= <", "< "));
+        sure.push(format!("p = {}", p_value(apart.p_value)).replace("= <", "< "));
         sure.push(counted(apart.cases, "case"));
         format!("{} points ({})", points(apart.mean), sure.join(", "))
     });
@@ -86,7 +86,7 @@ fn difference(delta: &Delta) -> String {
     format!(
         "checks met {rate}, trials passed {passed}, time {}, tokens {}, cost {}",
         of(delta.duration_s, &|time| format!("{:+.1}s", tidy(time))),
-        of(delta.tokens, &|tokens| signed(tokens, about)),
+        of(delta.tokens, &|tokens| signed(tokens, rounded)),
         of(delta.cost_usd, &|cost| format!("{cost:+.4} USD")),
     )
 }
@@ -112,7 +112,7 @@ pub(super) fn suites(deltas: &[ArmDelta]) -> String {
                 rate(suite.with),
                 rate(suite.without),
                 apart.map_or_else(unknown, |apart| format!("{:+.1} points", tidy(apart.mean * 100.0))),
-                apart.map_or_else(unknown, |apart| chance(apart.p_value)),
+                apart.map_or_else(unknown, |apart| p_value(apart.p_value)),
                 rate(recall.map(|recall| recall.mean)),
             ];
             table.push_str(&format!("| {} |\n", cells.join(" | ")));

@@ -2,45 +2,45 @@
 
 use model::{Step, ToolCall};
 
-/// Formats what an agent waits for: `the agent`, but `Bash`.
-pub(super) fn awaited(on: &str) -> String {
-    let is_tool = on.starts_with(char::is_uppercase) || on.contains("__");
-    if is_tool { on.to_owned() } else { format!("the {on}") }
-}
-
 use super::Paint;
 use crate::plain;
 
 /// Maximum width of a tool's argument.
 const ARGUMENT: usize = 80;
 
+/// Formats what an agent waits for: `the agent`, but `Bash`.
+pub(super) fn waiting_for(on: &str) -> String {
+    let is_tool = on.starts_with(char::is_uppercase) || on.contains("__");
+    if is_tool { on.to_owned() } else { format!("the {on}") }
+}
+
 /// Formats a call as `Bash "git status"`: the tool and its most descriptive argument.
 pub(crate) fn call(call: &ToolCall, paint: &Paint) -> String {
-    let name = plain::folded(&call.name, 60, paint.signs().ellipsis);
+    let name = plain::folded(&call.name, 60, paint.symbols().ellipsis);
     match call.key_argument() {
         Some(argument) if !argument.is_empty() => {
-            format!("{name} \"{}\"", plain::folded(&argument, ARGUMENT, paint.signs().ellipsis))
+            format!("{name} \"{}\"", plain::folded(&argument, ARGUMENT, paint.symbols().ellipsis))
         }
         _ => name,
     }
 }
 
 /// Returns `true` if [`call`] shows the complete input of `made`.
-pub(crate) fn says_all(made: &ToolCall, paint: &Paint) -> bool {
+pub(crate) fn shows_whole_input(made: &ToolCall, paint: &Paint) -> bool {
     let Some(input) = made.input.as_object() else { return made.input.is_null() };
     let mut values = input.values();
     match (values.next(), values.next()) {
         (None, _) => true,
         (Some(only), None) => only
             .as_str()
-            .is_some_and(|only| plain::folded(only, ARGUMENT, paint.signs().ellipsis) == only && !only.is_empty()),
+            .is_some_and(|only| plain::folded(only, ARGUMENT, paint.symbols().ellipsis) == only && !only.is_empty()),
         _ => false,
     }
 }
 
 /// Describes the activity after a step; `None` for a step that implies none.
 pub(crate) fn doing(step: &Step, paint: &Paint) -> Option<String> {
-    let ellipsis = paint.signs().ellipsis;
+    let ellipsis = paint.symbols().ellipsis;
     match step {
         Step::ToolCall(made) => Some(call(made, paint)),
         Step::Question(question) => Some(format!("asks \"{}\"", plain::folded(&question.question, 80, ellipsis))),

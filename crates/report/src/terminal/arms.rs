@@ -6,9 +6,9 @@ use model::statistics::{Delta, Difference, least_p_value};
 use model::{ArmDelta, ArmSummary, CaseDelta, CaseFigures, SuiteDelta};
 
 use super::Paint;
-use super::grid::{Cell, Grid, Ink};
+use super::grid::{Cell, CellStyle, Grid};
 use crate::arms::{Arms, without_variant};
-use crate::figure::{about, chance, counted, gain, gains, money, percent, range, seconds, signed};
+use crate::format::{counted, gain, gains, money, p_value, percent, range, rounded, seconds, signed};
 use crate::{columns, plain};
 
 /// Maximum width of an arm's name.
@@ -131,7 +131,7 @@ fn at_k(arm: &ArmSummary, most: u64) -> [Cell; 2] {
     let statistics = &arm.statistics;
     let same = if statistics.k == most { String::new() } else { format!(" k={}", statistics.k) };
     match statistics.at_k() {
-        Some((at, hat)) if most > 1 => [at, hat].map(|chance| Cell::from(percent(chance) + &same)),
+        Some((at, hat)) if most > 1 => [at, hat].map(|share| Cell::from(percent(share) + &same)),
         None if most > 1 => ["n/a".into(), "n/a".into()],
         _ => [Cell::default(), Cell::default()],
     }
@@ -144,14 +144,14 @@ fn figures(name: &str, arm: &ArmSummary, most: u64) -> [Cell; 11] {
     [
         format!("  {name}").into(),
         checks.map_or_else(unknown, |rate| percent(rate.mean).into()),
-        checks.and_then(|rate| rate.ci95).map_or_else(Cell::default, |ends| Cell::new(range(ends), Ink::Dim)),
+        checks.and_then(|rate| rate.ci95).map_or_else(Cell::default, |ends| Cell::new(range(ends), CellStyle::Dim)),
         Cell::default(),
         passed(arm),
         as_decided(arm),
         at,
         hat,
         statistics.duration_s.map_or_else(unknown, |time| seconds(time.mean).into()),
-        statistics.tokens.map_or_else(unknown, |tokens| about(tokens.mean).into()),
+        statistics.tokens.map_or_else(unknown, |tokens| rounded(tokens.mean).into()),
         statistics.cost_usd.map_or_else(unknown, |cost| money(cost.mean).into()),
     ]
 }
@@ -166,13 +166,13 @@ fn difference(delta: &Delta, is_open: bool) -> [Cell; 11] {
         "  difference".into(),
         points(checks),
         checks.and_then(|apart| apart.ci95).map_or_else(Cell::default, |ends| gains(ends).into()),
-        checks.map_or_else(Cell::default, |apart| chance(apart.p_value).into()),
+        checks.map_or_else(Cell::default, |apart| p_value(apart.p_value).into()),
         points(delta.full_pass_rate),
         if is_open { points(delta.decided_pass_rate) } else { Cell::default() },
         Cell::default(),
         Cell::default(),
         of(delta.duration_s, &|time| signed(time, seconds)),
-        of(delta.tokens, &|tokens| signed(tokens, about)),
+        of(delta.tokens, &|tokens| signed(tokens, rounded)),
         of(delta.cost_usd, &|cost| signed(cost, money)),
     ]
 }
@@ -186,16 +186,16 @@ fn points(difference: Option<Difference>) -> Cell {
 }
 
 /// Returns the colour for good or bad, if the difference is unlikely to be chance.
-pub(crate) fn verdict(difference: &Difference) -> Ink {
+pub(crate) fn verdict(difference: &Difference) -> CellStyle {
     match difference.p_value < UNLIKELY {
-        true if difference.mean > 0.0 => Ink::Green,
-        true if difference.mean < 0.0 => Ink::Red,
-        _ => Ink::Bold,
+        true if difference.mean > 0.0 => CellStyle::Green,
+        true if difference.mean < 0.0 => CellStyle::Red,
+        _ => CellStyle::Bold,
     }
 }
 
 fn unknown() -> Cell {
-    Cell::new("n/a", Ink::Dim)
+    Cell::new("n/a", CellStyle::Dim)
 }
 
 /// Returns the table of arms without a counterpart.
@@ -221,7 +221,7 @@ fn flat(arms: &[&ArmSummary], paint: &Paint) -> String {
         let rate = statistics.full_pass_rate;
         let [at, hat] = at_k(arm, most);
         grid.row([
-            plain::folded(&arm.arm, NAME, paint.signs().ellipsis).into(),
+            plain::folded(&arm.arm, NAME, paint.symbols().ellipsis).into(),
             passed(arm),
             rate.map_or_else(unknown, |rate| percent(rate.mean).into()),
             rate.and_then(|rate| rate.ci95).map_or_else(unknown, |ends| range(ends).into()),
@@ -229,7 +229,7 @@ fn flat(arms: &[&ArmSummary], paint: &Paint) -> String {
             at,
             hat,
             several(statistics.duration_s.map_or_else(unknown, |time| seconds(time.mean).into())),
-            several(statistics.tokens.map_or_else(unknown, |tokens| about(tokens.mean).into())),
+            several(statistics.tokens.map_or_else(unknown, |tokens| rounded(tokens.mean).into())),
             several(statistics.cost_usd.map_or_else(unknown, |cost| money(cost.mean).into())),
         ]);
     }
@@ -245,7 +245,7 @@ fn triggering(arms: &Arms, paint: &Paint) -> String {
             _ => format!("{count}/{all} {:>4}", percent(count as f64 / all as f64)).into(),
         };
         grid.row([
-            plain::folded(without_variant(&arm.arm), NAME, paint.signs().ellipsis).into(),
+            plain::folded(without_variant(&arm.arm), NAME, paint.symbols().ellipsis).into(),
             of(trigger.hits, trigger.wanted()),
             of(trigger.hits, trigger.triggered()),
             of(trigger.misses + trigger.rejections, trigger.known()),
@@ -258,7 +258,7 @@ fn triggering(arms: &Arms, paint: &Paint) -> String {
 /// Returns the effect of each skill, where the run tests several.
 fn suites(deltas: &[ArmDelta], paint: &Paint) -> String {
     let has_agents = deltas.len() > 1;
-    let cut = |text: &str| plain::folded(text, 22, paint.signs().ellipsis);
+    let cut = |text: &str| plain::folded(text, 22, paint.symbols().ellipsis);
     let mut grid = Grid::new(&[
         ("suite", 0),
         (if has_agents { "agent" } else { "" }, 0),
@@ -283,7 +283,7 @@ fn suites(deltas: &[ArmDelta], paint: &Paint) -> String {
             rate(suite.with),
             rate(suite.without),
             points(apart),
-            apart.map_or_else(Cell::default, |apart| chance(apart.p_value).into()),
+            apart.map_or_else(Cell::default, |apart| p_value(apart.p_value).into()),
             rate(recall.map(|recall| recall.mean)),
         ]);
     }
@@ -304,7 +304,7 @@ fn cases(deltas: &[ArmDelta], paint: &Paint) -> String {
     differing.sort_by(|(_, a), (_, b)| a.direction().cmp(&b.direction()).then(b.distance().total_cmp(&a.distance())));
     let has_suites = differing.iter().any(|(_, case)| case.suite != differing[0].1.suite);
     let has_agents = deltas.len() > 1;
-    let cut = |text: &str, most: usize| plain::folded(text, most, paint.signs().ellipsis);
+    let cut = |text: &str, most: usize| plain::folded(text, most, paint.symbols().ellipsis);
     let mut grid = Grid::new(&[
         ("skill", 0),
         ("case", 0),
@@ -316,13 +316,13 @@ fn cases(deltas: &[ArmDelta], paint: &Paint) -> String {
     ]);
     let room = paint.width().saturating_sub(if has_agents { 78 } else { 56 }).clamp(16, NAME);
     for (delta, case) in differing.iter().take(CASES) {
-        let (word, ink) = match case.direction() {
-            Ordering::Less => ("harms", Ink::Red),
-            _ => ("helps", Ink::Green),
+        let (word, style) = match case.direction() {
+            Ordering::Less => ("harms", CellStyle::Red),
+            _ => ("helps", CellStyle::Green),
         };
         let suite = if has_suites { format!("{}::", case.suite) } else { String::new() };
         grid.row([
-            Cell::new(word, ink),
+            Cell::new(word, style),
             cut(&format!("{suite}{}", case.case), room).into(),
             if has_agents { cut(without_variant(&delta.with), 22).into() } else { Cell::default() },
             trials(&case.with),
@@ -365,8 +365,9 @@ pub(crate) fn warnings(arms: &Arms) -> Vec<String> {
     for (arm, trigger) in arms.triggering().filter(|(_, trigger)| trigger.never_happened()) {
         let name = without_variant(&arm.arm);
         let trials = counted(usize::try_from(trigger.wanted()).unwrap_or(usize::MAX), "trial");
-        let worth = if is_paired(arm, &arms.deltas) { "; its difference says nothing about the skill" } else { "" };
-        warnings.push(format!("{name} never used the skill, in {trials} that wanted it{worth}."));
+        let worth =
+            if is_paired(arm, &arms.deltas) { "; its difference does not show the effect of the skill" } else { "" };
+        warnings.push(format!("{name} never used the skill in {trials} that expected it{worth}."));
     }
     warnings.extend(too_few(arms.deltas.iter().filter_map(|delta| delta.delta.pass_rate)));
     warnings
@@ -411,8 +412,11 @@ pub(crate) fn left_out(arms: &Arms) -> Option<String> {
 pub(crate) fn too_few(differences: impl Iterator<Item = Difference>) -> Option<String> {
     let few = |apart: &Difference| apart.mean != 0.0 && least_p_value(apart.cases) >= UNLIKELY;
     let cases = differences.filter(few).map(|apart| apart.cases).max()?;
-    let least = chance(least_p_value(cases));
-    Some(format!("With {}, p cannot be below {least}; below {UNLIKELY} takes six.", counted(cases, "case")))
+    let least = p_value(least_p_value(cases));
+    Some(format!(
+        "With {}, p cannot be below {least}; a p below {UNLIKELY} needs at least six cases.",
+        counted(cases, "case")
+    ))
 }
 
 /// Wraps a sentence into lines.

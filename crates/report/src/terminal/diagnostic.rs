@@ -5,7 +5,7 @@ use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer,
 use model::{Diagnostic, Excerpt, Finding, Severity, Status};
 
 use super::{Paint, Style};
-use crate::figure::counted;
+use crate::format::counted;
 use crate::plain;
 
 /// Maximum number of lines of a long text below a finding.
@@ -142,7 +142,7 @@ fn draw<'a>(group: Group<'a>, source: &'a Excerpt, label: Option<&'a str>) -> Gr
 }
 
 fn shortened(text: &str, paint: &Paint) -> String {
-    let ellipsis = paint.signs().ellipsis;
+    let ellipsis = paint.symbols().ellipsis;
     let (mut lines, hidden) = plain::some_lines(text.trim_end(), LINES);
     for line in &mut lines {
         if line.chars().count() > LINE {

@@ -20,7 +20,7 @@ pub(super) fn draw(segments: &[Segment], paint: &Paint) -> Vec<String> {
     let hidden = lines.len().saturating_sub(LINES);
     if hidden > 0 {
         lines.truncate(LINES);
-        lines.push(paint.dim(&format!("{} {hidden} more lines", paint.signs().ellipsis)));
+        lines.push(paint.dim(&format!("{} {hidden} more lines", paint.symbols().ellipsis)));
     }
     lines
 }
@@ -35,7 +35,7 @@ fn whole_lines(segments: &[Segment], paint: &Paint) -> Vec<String> {
     let mut lines = Vec::new();
     for segment in segments {
         for line in readable(&segment.text, paint).lines() {
-            let line = plain::one_line(line, LINE, paint.signs().ellipsis);
+            let line = plain::one_line(line, LINE, paint.symbols().ellipsis);
             lines.push(match segment.part {
                 Part::Missing => paint.red(&format!("- {line}")),
                 Part::Extra => paint.green(&format!("+ {line}")),
@@ -67,7 +67,7 @@ fn in_place(segments: &[Segment], paint: &Paint) -> Vec<String> {
 }
 
 fn piece_of(part: Part, piece: &str, paint: &Paint) -> String {
-    let piece = plain::one_line(piece, LINE, paint.signs().ellipsis);
+    let piece = plain::one_line(piece, LINE, paint.symbols().ellipsis);
     match (part, paint.style.color) {
         (Part::Missing, true) => paint.struck(&piece),
         (Part::Missing, false) => format!("[-{piece}-]"),
@@ -80,7 +80,7 @@ fn piece_of(part: Part, piece: &str, paint: &Paint) -> String {
 /// Returns the text without control characters.
 fn readable(text: &str, paint: &Paint) -> String {
     let text = plain::clean(text).replace('\t', "    ");
-    if paint.style.unicode { text } else { text.replace('…', paint.signs().ellipsis) }
+    if paint.style.unicode { text } else { text.replace('…', paint.symbols().ellipsis) }
 }
 
 /// Makes white space visible in a change of nothing else; line ends are shown as a sign before them.

@@ -49,7 +49,7 @@ pub(super) fn draw(finding: &Finding, counts: bool, all: bool, paint: &Paint) ->
 }
 
 fn heading(failure: &Failure, finding: &Finding, counts: bool, paint: &Paint) -> String {
-    let ellipsis = paint.signs().ellipsis;
+    let ellipsis = paint.symbols().ellipsis;
     // The root of the value has an empty path.
     let path = Some(failure.key.as_str()).filter(|key| !key.is_empty()).or(finding.key.as_deref()).unwrap_or_default();
     let path = plain::one_line(path, 120, ellipsis);
@@ -100,7 +100,7 @@ fn notes(failure: &Failure, is_new: bool, paint: &Paint) -> String {
 
 /// Formats a value on one line as JSON; a regular expression as it is written.
 fn value(value: &Value, most: usize, paint: &Paint) -> String {
-    let ellipsis = paint.signs().ellipsis;
+    let ellipsis = paint.symbols().ellipsis;
     match value.as_str().filter(|text| is_expression(text)) {
         Some(expression) => plain::one_line(expression, most, ellipsis),
         None => plain::one_line(&value.to_string(), most, ellipsis),

@@ -5,7 +5,7 @@ use crate::columns;
 
 /// Style of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Ink {
+pub(crate) enum CellStyle {
     /// Normal text.
     #[default]
     Plain,
@@ -23,12 +23,12 @@ pub(crate) enum Ink {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cell {
     text: String,
-    ink: Ink,
+    style: CellStyle,
 }
 
 impl Cell {
-    pub(crate) fn new(text: impl Into<String>, ink: Ink) -> Self {
-        Self { text: text.into(), ink }
+    pub(crate) fn new(text: impl Into<String>, style: CellStyle) -> Self {
+        Self { text: text.into(), style }
     }
 
     fn width(&self) -> usize {
@@ -38,7 +38,7 @@ impl Cell {
 
 impl<T: Into<String>> From<T> for Cell {
     fn from(text: T) -> Self {
-        Self::new(text, Ink::Plain)
+        Self::new(text, CellStyle::Plain)
     }
 }
 
@@ -98,8 +98,8 @@ impl Grid {
     /// Formats the table. The text ends with a line end.
     pub(crate) fn draw(&self, paint: &Paint) -> String {
         let shown = self.shown(paint.width());
-        let ellipsis = paint.signs().ellipsis;
-        let heads: Vec<Cell> = self.columns.iter().map(|column| Cell::new(&column.head, Ink::Dim)).collect();
+        let ellipsis = paint.symbols().ellipsis;
+        let heads: Vec<Cell> = self.columns.iter().map(|column| Cell::new(&column.head, CellStyle::Dim)).collect();
         let mut text = self.line(&heads, &shown, paint);
         for row in &self.rows {
             match row {
@@ -159,12 +159,12 @@ impl Grid {
 }
 
 fn painted(cell: &Cell, paint: &Paint) -> String {
-    match cell.ink {
-        Ink::Plain => cell.text.clone(),
-        Ink::Dim => paint.dim(&cell.text),
-        Ink::Bold => paint.bold(&cell.text),
-        Ink::Green => paint.green(&cell.text),
-        Ink::Red => paint.red(&cell.text),
+    match cell.style {
+        CellStyle::Plain => cell.text.clone(),
+        CellStyle::Dim => paint.dim(&cell.text),
+        CellStyle::Bold => paint.bold(&cell.text),
+        CellStyle::Green => paint.green(&cell.text),
+        CellStyle::Red => paint.red(&cell.text),
     }
 }
 
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn colour_moves_nothing() {
         let mut grid = Grid::new(&[("a", 0), ("b", 0)]);
-        grid.row([Cell::new("x", Ink::Green), Cell::new("1", Ink::Red)]);
+        grid.row([Cell::new("x", CellStyle::Green), Cell::new("1", CellStyle::Red)]);
         let colored = grid.draw(&Paint::new(Style { color: true, ..Style::plain() }));
         assert!(colored.contains("\u{1b}[32mx\u{1b}[0m  \u{1b}[31m1\u{1b}[0m\n"), "{colored:?}");
     }

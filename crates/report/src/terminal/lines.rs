@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use model::{Envelope, Event, Outcome, Status, TrialRecord};
+use model::{Envelope, Event, Outcome, TrialRecord};
 
-use super::{Detail, Paint, awaited, result};
-use crate::figure::{elapsed, money, span, whole};
+use super::{Detail, Paint, result, waiting_for};
+use crate::format::{elapsed, money, number, span};
 use crate::names::Names;
 use crate::{columns, plain, score};
 
@@ -43,7 +43,7 @@ impl Lines {
 
     pub(super) fn event(&mut self, envelope: &Envelope) -> String {
         let paint = self.paint;
-        let signs = paint.signs();
+        let symbols = paint.symbols();
         if let (Event::TrialStarted { id, .. }, Some(trial)) = (&envelope.event, &envelope.trial) {
             self.called.insert(Arc::clone(trial), self.names.of_id(id));
         }
@@ -53,19 +53,19 @@ impl Lines {
             Event::TrialStarted { id, .. } => {
                 let again = envelope.attempt.filter(|attempt| *attempt > 1);
                 let again = again.map_or_else(String::new, |attempt| format!(" (attempt {attempt})"));
-                paint.dim(&format!("{} {:<18} {}{again}", signs.trial, "started", self.names.of_id(id))) + "\n"
+                paint.dim(&format!("{} {:<18} {}{again}", symbols.trial, "started", self.names.of_id(id))) + "\n"
             }
             Event::TrialRetried { because } => {
-                let because = plain::folded(because, 120, signs.ellipsis);
-                paint.yellow(&format!("{} {:<18} {trial}: {because}", signs.again, "tried again")) + "\n"
+                let because = plain::folded(because, 120, symbols.ellipsis);
+                paint.yellow(&format!("{} {:<18} {trial}: {because}", symbols.again, "tried again")) + "\n"
             }
             Event::Idle { idle_ms, on } => {
                 let idle = span(*idle_ms);
                 paint.yellow(&format!(
                     "{} {:<18} {trial}: waiting for {}",
-                    signs.ellipsis,
+                    symbols.ellipsis,
                     format!("idle for {idle}"),
-                    awaited(on)
+                    waiting_for(on)
                 )) + "\n"
             }
             Event::TrialFinished(record) => {
@@ -73,7 +73,7 @@ impl Lines {
                 *self.repetitions.entry(series(record)).or_default() += 1;
                 let has_evidence = record.findings.iter().any(|finding| !finding.evidence.is_empty());
                 // The baseline is expected to fail without the skill.
-                let is_noted = result::wants_reason(record.outcome) && !record.is_baseline();
+                let is_noted = result::needs_reason(record.outcome) && !record.is_baseline();
                 if is_noted || (self.detail.evidence && has_evidence) {
                     self.failures.push((**record).clone());
                 }
@@ -95,8 +95,8 @@ impl Lines {
         notes.extend(record.flaky.then(|| "flaky".to_owned()));
         notes.extend(record.passed_but_for().map(|_| score::outcome(record)));
         let is_scored = matches!(record.outcome, Outcome::Passed | Outcome::Failed);
-        notes.extend(score::told(record).filter(|_| is_scored).map(|(score, _)| format!("score {score}")));
-        notes.extend(record.usage.map(|tokens| format!("{} tokens", whole(tokens.total()))));
+        notes.extend(score::describe(record).filter(|_| is_scored).map(|(score, _)| format!("score {score}")));
+        notes.extend(record.usage.map(|tokens| format!("{} tokens", number(tokens.total()))));
         notes.extend(record.cost_usd.map(money));
         if !notes.is_empty() {
             parts[0] = columns::padded(&parts[0], self.names.width().min(60));
@@ -111,15 +111,16 @@ impl Lines {
     /// evidence, if evidence is shown. Of repetitions with the same result only the first is drawn, unless evidence is
     /// shown.
     pub(super) fn failures(&mut self) -> String {
-        let mut groups: Vec<Vec<TrialRecord>> = Vec::new();
+        let mut groups: Vec<(String, Vec<TrialRecord>)> = Vec::new();
         for record in std::mem::take(&mut self.failures) {
-            match groups.iter_mut().find(|group| !self.detail.evidence && alike(&group[0], &record)) {
-                Some(group) => group.push(record),
-                None => groups.push(vec![record]),
+            let key = score::result_key(&record);
+            match groups.iter_mut().find(|(known, _)| !self.detail.evidence && *known == key) {
+                Some((_, group)) => group.push(record),
+                None => groups.push((key, vec![record])),
             }
         }
         let mut text = String::new();
-        for group in groups {
+        for (_, group) in groups {
             let Some((first, others)) = group.split_first() else { continue };
             text.push('\n');
             text.push_str(&result::draw(first, &self.names, &self.paint, self.detail));
@@ -140,7 +141,7 @@ impl Lines {
         let mut numbers: Vec<u64> = others.iter().map(|other| other.repetition).collect();
         numbers.sort_unstable();
         let numbers: Vec<String> = numbers.iter().map(|number| format!("#{number}")).collect();
-        let numbers = plain::folded(&numbers.join(", "), 200, self.paint.signs().ellipsis);
+        let numbers = plain::folded(&numbers.join(", "), 200, self.paint.symbols().ellipsis);
         let line = format!("{} of {all} repetitions {did} the same way, also {numbers}", others.len() + 1);
         format!("    {}\n", self.paint.dim(&line))
     }
@@ -148,17 +149,4 @@ impl Lines {
 
 fn series(record: &TrialRecord) -> Series {
     (record.suite.clone(), record.case.clone(), record.arm.clone())
-}
-
-/// Returns `true` if two repetitions have the same result: the same findings, whatever their texts are.
-fn alike(one: &TrialRecord, other: &TrialRecord) -> bool {
-    let found = |record: &TrialRecord| -> Vec<(String, Status)> {
-        record.findings.iter().map(|finding| (finding.id.clone(), finding.status)).collect()
-    };
-    // The cause of a broken trial is not a finding.
-    let broken_by = |record: &TrialRecord| record.because.clone().filter(|_| record.outcome == Outcome::Broken);
-    series(one) == series(other)
-        && (one.outcome, one.fault) == (other.outcome, other.fault)
-        && broken_by(one) == broken_by(other)
-        && found(one) == found(other)
 }

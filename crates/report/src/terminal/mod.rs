@@ -22,19 +22,19 @@ use std::io::{self, Write};
 
 use model::{Envelope, Event, RunInfo};
 
-use activity::awaited;
-pub(crate) use activity::{call, doing, says_all};
+use activity::waiting_for;
+pub(crate) use activity::{call, doing, shows_whole_input};
 pub(crate) use diagnostic::finding;
 pub(crate) use paint::Paint;
-pub(crate) use result::{fault_name, wants_reason};
-pub(crate) use summary::{Closing, cost, pass_rates};
+pub(crate) use result::{fault_name, needs_reason};
+pub(crate) use summary::{RunSummary, cost, pass_rates};
 
 pub use diagnostic::{diagnostics, tally};
 pub use paint::Style;
 pub use result::result;
 pub use screen::terminal_size;
 
-use crate::figure::counted;
+use crate::format::{counted, in_parentheses};
 use crate::names::Names;
 use crate::{Opening, Reporter, plain};
 use lines::Lines;
@@ -63,7 +63,7 @@ struct Terminal {
     paint: Paint,
     detail: Detail,
     /// Set by the first event.
-    run: Option<(View, Closing)>,
+    run: Option<(View, RunSummary)>,
     over: bool,
 }
 
@@ -90,7 +90,7 @@ impl Terminal {
         } else {
             View::Lines(Lines::new(self.paint, self.detail, names.clone()))
         };
-        self.run = Some((view, Closing::new(self.paint, names, info)));
+        self.run = Some((view, RunSummary::new(self.paint, names, info)));
         if !self.detail.quiet {
             self.out.write_all(header(info, &self.paint).as_bytes())?;
         }
@@ -102,13 +102,13 @@ impl Terminal {
         if std::mem::replace(&mut self.over, true) {
             return Ok(());
         }
-        if let Some((view, closing)) = &mut self.run {
+        if let Some((view, summary)) = &mut self.run {
             let failures = match view {
                 View::Stream(_) => String::new(),
                 View::Lines(lines) => lines.failures(),
                 View::Table(table) => table.end(),
             };
-            let text = failures + &closing.draw();
+            let text = failures + &summary.draw();
             // In quiet mode, this is the first output.
             let text = if self.detail.quiet { text.trim_start_matches('\n') } else { &text };
             self.out.write_all(text.as_bytes())?;
@@ -122,8 +122,8 @@ impl Reporter for Terminal {
         if let Event::RunStarted(info) = &envelope.event {
             return self.begin(info);
         }
-        let Some((view, closing)) = &mut self.run else { return Ok(()) };
-        closing.event(envelope);
+        let Some((view, summary)) = &mut self.run else { return Ok(()) };
+        summary.event(envelope);
         let text = match view {
             View::Stream(stream) => stream.event(envelope),
             View::Lines(lines) => lines.event(envelope),
@@ -153,10 +153,8 @@ fn header(info: &RunInfo, paint: &Paint) -> String {
         counted(info.trials.len(), "trial"),
         counted(info.jobs, "job"),
     ]);
-    let mut run = format!("run {}", info.id);
-    if let Some(label) = &info.label {
-        run.push_str(&format!(" ({})", plain::folded(label, 40, paint.signs().ellipsis)));
-    }
+    let label = info.label.as_ref().map(|label| plain::folded(label, 40, paint.symbols().ellipsis));
+    let mut run = format!("run {}{}", info.id, in_parentheses(label.as_deref()));
     if let Some(regraded) = &info.regrade_of {
         run.push_str(&format!(", grades run {regraded} again"));
     }

@@ -25,7 +25,7 @@ impl Style {
 
 /// Symbols.
 #[derive(Debug)]
-pub(crate) struct Signs {
+pub(crate) struct Symbols {
     pub(crate) trial: &'static str,
     pub(crate) does: &'static str,
     pub(crate) answers: &'static str,
@@ -43,7 +43,7 @@ pub(crate) struct Signs {
     cancelled: &'static str,
 }
 
-const UNICODE: Signs = Signs {
+const UNICODE: Symbols = Symbols {
     trial: "▶",
     does: "▸",
     answers: "◂",
@@ -61,7 +61,7 @@ const UNICODE: Signs = Signs {
     cancelled: "×",
 };
 
-const ASCII: Signs = Signs {
+const ASCII: Symbols = Symbols {
     trial: ">",
     does: ">",
     answers: "<",
@@ -94,13 +94,13 @@ impl Paint {
         self.style.width
     }
 
-    pub(crate) fn signs(&self) -> &'static Signs {
+    pub(crate) fn symbols(&self) -> &'static Symbols {
         if self.style.unicode { &UNICODE } else { &ASCII }
     }
 
     /// Joins the parts with ` · `.
     pub(crate) fn join<S: AsRef<str>>(&self, parts: &[S]) -> String {
-        parts.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(&format!(" {} ", self.signs().dot))
+        parts.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(&format!(" {} ", self.symbols().dot))
     }
 
     pub(crate) fn dim(&self, text: &str) -> String {
@@ -147,14 +147,14 @@ impl Paint {
 
     /// Returns the symbol of an outcome.
     pub(crate) fn mark(&self, outcome: Outcome) -> &'static str {
-        let signs = self.signs();
+        let symbols = self.symbols();
         match outcome {
-            Outcome::Passed => signs.passed,
-            Outcome::Failed => signs.failed,
+            Outcome::Passed => symbols.passed,
+            Outcome::Failed => symbols.failed,
             Outcome::Undecided => "?",
             Outcome::Broken => "!",
             Outcome::Skipped => "-",
-            Outcome::Cancelled => signs.cancelled,
+            Outcome::Cancelled => symbols.cancelled,
         }
     }
 

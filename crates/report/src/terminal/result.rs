@@ -3,7 +3,7 @@
 use model::{Capture, Ending, Finding, Outcome, Status, TrialRecord};
 
 use super::{Detail, Paint, Style, failure, finding, indented, score};
-use crate::figure::{counted, elapsed, in_and_out, money, whole};
+use crate::format::{counted, elapsed, money, number, tokens_in_and_out};
 use crate::names::Names;
 use crate::{columns, plain};
 
@@ -16,8 +16,8 @@ pub fn result(record: &TrialRecord, style: &Style) -> String {
 }
 
 pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: Detail) -> String {
-    let signs = paint.signs();
-    let folded = |text: &str| plain::folded(text, TEXT, signs.ellipsis);
+    let symbols = paint.symbols();
+    let folded = |text: &str| plain::folded(text, TEXT, symbols.ellipsis);
     let mut text = String::new();
 
     let name = names.of_record(record);
@@ -32,7 +32,7 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
         // The findings below describe a failed or undecided trial better.
         && !record.findings.iter().any(|found| counts(found, record))
         // The next line describes a failure because of the score.
-        && !(record.outcome == Outcome::Failed && crate::score::told(record).is_some())
+        && !(record.outcome == Outcome::Failed && crate::score::describe(record).is_some())
     {
         text.push_str(&format!("    {}\n", folded(because)));
     }
@@ -46,7 +46,7 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
         text.push_str(&one(found, width, record, paint, detail));
     }
     text.push_str(&ending(record, paint));
-    if wants_reason(record.outcome) && record.should_trigger == Some(true) && record.triggered == Some(false) {
+    if needs_reason(record.outcome) && record.should_trigger == Some(true) && record.triggered == Some(false) {
         text.push_str(&format!("    {}\n", paint.yellow("the agent did not use the skill")));
     }
     for error in record.errors.iter().filter(|error| Some(*error) != record.because.as_ref()) {
@@ -63,7 +63,7 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
                 None => String::new(),
             };
             let line = format!("attempt {} {}{because}", at + 1, attempt.outcome.name());
-            text.push_str(&format!("    {} {line}\n", signs.again));
+            text.push_str(&format!("    {} {line}\n", symbols.again));
         }
     }
     if let Some(sandbox) = &record.sandbox {
@@ -100,8 +100,8 @@ fn turned(record: &TrialRecord) -> Option<&'static str> {
     let own = |found: &Finding| found.implicit && found.status != Status::Met;
     match record.outcome {
         _ if !record.not || record.findings.iter().any(own) => None,
-        Outcome::Failed => Some("it holds, and the case says `not`"),
-        Outcome::Passed => Some("it does not hold, as the case's `not` wants"),
+        Outcome::Failed => Some("the assertions hold, but the case has `not`"),
+        Outcome::Passed => Some("the assertions do not hold, as `not` requires"),
         _ => None,
     }
 }
@@ -120,7 +120,7 @@ fn is_short(found: &Finding, record: &TrialRecord) -> bool {
 }
 
 fn one(found: &Finding, width: usize, record: &TrialRecord, paint: &Paint, detail: Detail) -> String {
-    let mut because = plain::folded(&found.because, TEXT, paint.signs().ellipsis);
+    let mut because = plain::folded(&found.because, TEXT, paint.symbols().ellipsis);
     let counts = counts(found, record);
     let fell_short = is_short(found, record);
     // The failures are drawn below, and a met finding does not explain a score that is too low.
@@ -135,11 +135,11 @@ fn one(found: &Finding, width: usize, record: &TrialRecord, paint: &Paint, detai
     }
     // A finding that does not count is shown dimmed.
     let because = if counts { because } else { paint.dim(&because) };
-    let id = plain::folded(&found.id, 80, paint.signs().ellipsis);
+    let id = plain::folded(&found.id, 80, paint.symbols().ellipsis);
     // With `not`, the trial's outcome says what a met finding means.
     let is_turned = record.not && !found.implicit && found.status != Status::Undecided;
     let mark = if is_turned || (record.outcome == Outcome::Passed && found.status != Status::Met) {
-        paint.dim(paint.signs().dot)
+        paint.dim(paint.symbols().dot)
     } else if counts || found.status == Status::Met {
         paint.status(found.status)
     } else {
@@ -167,8 +167,8 @@ fn one(found: &Finding, width: usize, record: &TrialRecord, paint: &Paint, detai
 fn captured(capture: &Capture, paint: &Paint) -> String {
     let (shown, cut) = capture.shown();
     let step = capture.step.map_or_else(String::new, |step| format!(" (step {step})"));
-    let mut text = format!("      {}{step}\n", plain::folded(&capture.field, 80, paint.signs().ellipsis));
-    let bar = paint.dim(paint.signs().bar);
+    let mut text = format!("      {}{step}\n", plain::folded(&capture.field, 80, paint.symbols().ellipsis));
+    let bar = paint.dim(paint.symbols().bar);
     let lines = plain::lines(shown);
     if lines.is_empty() {
         text.push_str(&format!("      {bar} {}\n", paint.dim("(empty)")));
@@ -181,8 +181,8 @@ fn captured(capture: &Capture, paint: &Paint) -> String {
         let all = capture.value.encode_utf16().count();
         let note = format!(
             "(showing {} of {} characters; the record has all)",
-            whole(shown.encode_utf16().count() as u64),
-            whole(all as u64)
+            number(shown.encode_utf16().count() as u64),
+            number(all as u64)
         );
         text.push_str(&format!("      {}\n", paint.dim(&note)));
     }
@@ -206,7 +206,7 @@ fn ending(record: &TrialRecord, paint: &Paint) -> String {
     if told {
         return String::new();
     }
-    format!("    {}\n", paint.yellow(&plain::folded(&ending.describe(), TEXT, paint.signs().ellipsis)))
+    format!("    {}\n", paint.yellow(&plain::folded(&ending.describe(), TEXT, paint.symbols().ellipsis)))
 }
 
 fn footer(record: &TrialRecord) -> Vec<String> {
@@ -220,7 +220,7 @@ fn footer(record: &TrialRecord) -> Vec<String> {
         });
         parts.push(counted(record.tool_calls.len(), "tool"));
     }
-    parts.extend(record.usage.as_ref().map(in_and_out));
+    parts.extend(record.usage.as_ref().map(tokens_in_and_out));
     parts.extend(record.cost_usd.map(money));
     parts.push(elapsed(record.duration_ms));
     parts
@@ -232,6 +232,6 @@ fn is_decided_by_findings(outcome: Outcome) -> bool {
 }
 
 /// Returns `true` if the outcome needs an explanation.
-pub(crate) fn wants_reason(outcome: Outcome) -> bool {
+pub(crate) fn needs_reason(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Failed | Outcome::Undecided | Outcome::Broken)
 }

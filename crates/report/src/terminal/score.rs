@@ -3,7 +3,7 @@
 use model::{Detail, Finding, Outcome, Status, TrialRecord};
 
 use super::Paint;
-use crate::figure::points;
+use crate::format::points;
 use crate::{columns, plain, score};
 
 /// Maximum number of parts of one finding.
@@ -22,7 +22,7 @@ pub(super) fn head(record: &TrialRecord, paint: &Paint) -> String {
     if !matches!(record.outcome, Outcome::Passed | Outcome::Failed) {
         return text;
     }
-    let scored = score::told(record);
+    let scored = score::describe(record);
     if let Some((score, needs)) = &scored {
         let score = format!("score {score}");
         let score = if failed { paint.bold(&score) } else { score };
@@ -30,7 +30,7 @@ pub(super) fn head(record: &TrialRecord, paint: &Paint) -> String {
     }
     let dimensions = score::dimension_shares(&record.findings);
     if !dimensions.is_empty() && (scored.is_some() || failed) {
-        let ellipsis = paint.signs().ellipsis;
+        let ellipsis = paint.symbols().ellipsis;
         let shares: Vec<String> =
             dimensions.iter().map(|(name, share)| format!("{} {share}", plain::folded(name, NAME, ellipsis))).collect();
         text.push_str(&format!("    {} {}\n", paint.dim("by dimension:"), paint.join(&shares)));
@@ -47,7 +47,7 @@ fn critical(record: &TrialRecord, paint: &Paint) -> String {
     for finding in &record.findings {
         for path in &finding.failed_critical {
             let path = if path.is_empty() { &finding.id } else { path };
-            let path = plain::one_line(path, NAME, paint.signs().ellipsis);
+            let path = plain::one_line(path, NAME, paint.symbols().ellipsis);
             if !paths.contains(&path) {
                 paths.push(path);
             }
@@ -126,7 +126,7 @@ fn grow(details: &[Detail], weight: f64, above: Above<'_>, depth: usize, paint: 
 }
 
 fn line(detail: &Detail, weight: f64, above: Above<'_>, depth: usize, paint: &Paint) -> Line {
-    let ellipsis = paint.signs().ellipsis;
+    let ellipsis = paint.symbols().ellipsis;
     let earned = points(weight * detail.score);
     let (outcome, points) = if weight < 0.0 {
         let outcome = if detail.score > 0.0 { Outcome::Failed } else { Outcome::Passed };

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use model::{AgentInfo, Effect, Envelope, Event, Question, Step, ToolCall, ToolResult, Usage};
 
-use super::{Detail, Paint, awaited, call, result};
-use crate::figure::{between, counted, elapsed, money, span, whole};
+use super::{Detail, Paint, call, result, waiting_for};
+use crate::format::{between, counted, elapsed, money, number, span, version};
 use crate::names::Names;
 use crate::plain;
 
@@ -23,12 +23,12 @@ pub(super) struct Stream {
     /// Start of the attempt.
     since: Timestamp,
     /// Calls of the attempt, by id.
-    calls: HashMap<String, Made>,
+    calls: HashMap<String, ShownCall>,
     /// Number of the user's messages that were known when the trial started.
     told: usize,
 }
 
-struct Made {
+struct ShownCall {
     call: ToolCall,
     /// `true` if its line was written. The call of a question is not written, because the question is.
     shown: bool,
@@ -44,7 +44,7 @@ impl Stream {
 
     pub(super) fn event(&mut self, envelope: &Envelope) -> String {
         let paint = self.paint;
-        let signs = paint.signs();
+        let symbols = paint.symbols();
         match &envelope.event {
             Event::TrialStarted { id, agent, model, subject, file, messages, script, .. } => {
                 self.since = envelope.at;
@@ -52,7 +52,7 @@ impl Stream {
                 self.told = messages.len();
                 let again = envelope.attempt.filter(|attempt| *attempt > 1);
                 let again = again.map_or_else(String::new, |attempt| format!(" (attempt {attempt})"));
-                let version = self.versions.get(agent).map_or_else(String::new, |version| format!(" {version}"));
+                let version = version(self.versions.get(agent).map(String::as_str));
                 let mut about = vec![file.to_string(), format!("{agent}{version}")];
                 about.extend(model.clone());
                 about.extend(subject.as_ref().map(|subject| {
@@ -61,9 +61,10 @@ impl Stream {
                         .map_or_else(|| format!("skill {subject}"), |_| "inline prompt".into())
                 }));
                 about.extend(
-                    script.as_ref().map(|script| format!("script {}", plain::one_line(script, TEXT, signs.ellipsis))),
+                    script.as_ref().map(|script| format!("script {}", plain::one_line(script, TEXT, symbols.ellipsis))),
                 );
-                let mut text = format!("\n{} {}{again}\n", paint.cyan(signs.trial), paint.bold(&self.names.of_id(id)));
+                let mut text =
+                    format!("\n{} {}{again}\n", paint.cyan(symbols.trial), paint.bold(&self.names.of_id(id)));
                 text.push_str(&format!("  {}\n", paint.dim(&paint.join(&about))));
                 if let [only] = &messages[..] {
                     text.push_str(&format!("  {}\n", paint.dim(&format!("prompt: {}", self.prompt(only)))));
@@ -78,17 +79,17 @@ impl Stream {
             Event::SandboxReady { path, skill, duration_ms } => {
                 let mut line = format!("sandbox {path} ({})", elapsed(*duration_ms));
                 if let Some(skill) = skill {
-                    line.push_str(&format!(" {} skill in {skill}", signs.dot));
+                    line.push_str(&format!(" {} skill in {skill}", symbols.dot));
                 }
                 format!("  {}\n", paint.dim(&line))
             }
             Event::Step(step) => self.step(envelope.at, step),
             Event::Idle { idle_ms, on } => {
-                let line = format!("{} idle for {}: waiting for {}", signs.ellipsis, span(*idle_ms), awaited(on));
+                let line = format!("{} idle for {}: waiting for {}", symbols.ellipsis, span(*idle_ms), waiting_for(on));
                 self.line(envelope.at, 0, &paint.yellow(&line))
             }
             Event::TrialRetried { because } => {
-                let line = format!("{} tried again: {}", signs.again, plain::folded(because, TEXT, signs.ellipsis));
+                let line = format!("{} tried again: {}", symbols.again, plain::folded(because, TEXT, symbols.ellipsis));
                 self.line(envelope.at, 0, &paint.yellow(&line))
             }
             Event::TrialFinished(record) => {
@@ -100,23 +101,23 @@ impl Stream {
 
     fn step(&mut self, at: Timestamp, step: &Step) -> String {
         let paint = self.paint;
-        let signs = paint.signs();
-        let folded = |text: &str| plain::folded(text, TEXT, signs.ellipsis);
+        let symbols = paint.symbols();
+        let folded = |text: &str| plain::folded(text, TEXT, symbols.ellipsis);
         match step {
             Step::Session { session_id: Some(id), .. } => {
-                self.line(at, 0, &paint.dim(&format!("{} session {}", signs.does, folded(id))))
+                self.line(at, 0, &paint.dim(&format!("{} session {}", symbols.does, folded(id))))
             }
             // The number of messages that are created during the trial is not known.
             Step::UserMessage { index, text, .. } if *index > self.told => {
-                let line = format!("{} [step {index}] {}", signs.does, self.prompt(text));
+                let line = format!("{} [step {index}] {}", symbols.does, self.prompt(text));
                 self.line(at, 0, &paint.magenta(&line))
             }
             Step::UserMessage { index, of, text } if *of > 1 => {
-                let line = format!("{} [step {index}/{of}] {}", signs.does, self.prompt(text));
+                let line = format!("{} [step {index}/{of}] {}", symbols.does, self.prompt(text));
                 self.line(at, 0, &paint.magenta(&line))
             }
             Step::Text { text, parent, .. } if !text.trim().is_empty() => {
-                let line = format!("{} {}", signs.does, paint.italic(&format!("\"{}\"", folded(text))));
+                let line = format!("{} {}", symbols.does, paint.italic(&format!("\"{}\"", folded(text))));
                 self.line(at, self.depth(parent.as_ref()), &line)
             }
             Step::ToolCall(call) => self.called(at, call),
@@ -129,7 +130,7 @@ impl Stream {
             Step::Retry { attempt, status, error, delay_ms } => {
                 let status = status.map_or_else(String::new, |status| format!(" ({status})"));
                 let delay = delay_ms.map_or_else(String::new, |delay| format!(", waits {}", elapsed(delay)));
-                let line = format!("{} request retry {attempt}{status}: {}{delay}", signs.again, folded(error));
+                let line = format!("{} request retry {attempt}{status}: {}{delay}", symbols.again, folded(error));
                 self.line(at, 0, &paint.yellow(&line))
             }
             Step::RequestCheck { step, met: false, because } => {
@@ -142,12 +143,16 @@ impl Stream {
                 let lines = lines.iter().filter(|line| !line.trim().is_empty());
                 lines
                     .map(|line| {
-                        self.line(at, 0, &paint.dim(&format!("[{from}] {}", plain::folded(line, TEXT, signs.ellipsis))))
+                        self.line(
+                            at,
+                            0,
+                            &paint.dim(&format!("[{from}] {}", plain::folded(line, TEXT, symbols.ellipsis))),
+                        )
                     })
                     .collect()
             }
             Step::Finished { subtype, is_error, usage, .. } => {
-                let mut parts = vec![format!("{} finished ({})", signs.done, folded(subtype))];
+                let mut parts = vec![format!("{} finished ({})", symbols.done, folded(subtype))];
                 parts.extend(spent(usage));
                 let line = paint.join(&parts);
                 self.line(at, 0, &if *is_error { paint.yellow(&line) } else { paint.green(&line) })
@@ -165,13 +170,13 @@ impl Stream {
         let depth = self.depth(made.parent.as_ref());
         // A question is shown together with its answer.
         let shown = made.effect != Effect::Ask;
-        self.calls.insert(made.id.clone(), Made { call: made.clone(), shown, depth });
+        self.calls.insert(made.id.clone(), ShownCall { call: made.clone(), shown, depth });
         if shown { self.call_line(at, made, depth) } else { String::new() }
     }
 
     fn answered(&mut self, at: Timestamp, result: &ToolResult) -> String {
         let paint = self.paint;
-        let signs = paint.signs();
+        let symbols = paint.symbols();
         let Some(made) = self.calls.get(&result.id) else { return String::new() };
         let asked = made.call.effect == Effect::Ask;
         if asked && made.shown && !result.is_error {
@@ -179,17 +184,17 @@ impl Stream {
         }
         let (call, depth) = (made.call.clone(), made.depth);
         let mut text = if made.shown { String::new() } else { self.call_line(at, &call, depth) };
-        let what = plain::first_line(&result.content, RESULT, signs.ellipsis);
-        let name = plain::folded(&call.name, 60, signs.ellipsis);
+        let what = plain::first_line(&result.content, RESULT, symbols.ellipsis);
+        let name = plain::folded(&call.name, 60, symbols.ellipsis);
         let said = if what.is_empty() { name } else { format!("{name}: {what}") };
         let more = match plain::more_lines(&result.content) {
             0 => String::new(),
             more => paint.dim(&format!(" (+{})", counted(more, "line"))),
         };
         let line = if result.is_error {
-            format!("{} {said}{more}", paint.red(&format!("{} !err", signs.answers)))
+            format!("{} {said}{more}", paint.red(&format!("{} !err", symbols.answers)))
         } else {
-            paint.dim(&format!("{} ok {said}", signs.answers)) + &more
+            paint.dim(&format!("{} ok {said}", symbols.answers)) + &more
         };
         text.push_str(&self.line(at, depth, &line));
         text
@@ -197,7 +202,7 @@ impl Stream {
 
     fn asked(&mut self, at: Timestamp, question: &Question) -> String {
         let paint = self.paint;
-        let signs = paint.signs();
+        let symbols = paint.symbols();
         let made = question.call_id.as_ref().and_then(|id| self.calls.get_mut(id));
         let (name, depth) = match made {
             Some(made) => {
@@ -207,16 +212,16 @@ impl Stream {
             None => ("AskUserQuestion".to_owned(), 0),
         };
         let answer = match &question.answer {
-            Some(answer) => plain::folded(answer, TEXT, signs.ellipsis),
+            Some(answer) => plain::folded(answer, TEXT, symbols.ellipsis),
             None => paint.yellow("no matching user_responses"),
         };
-        let asked = plain::folded(&question.question, TEXT, signs.ellipsis);
-        let line = format!("{} {name} \"{asked}\" {} {answer}", paint.cyan("?"), signs.arrow);
+        let asked = plain::folded(&question.question, TEXT, symbols.ellipsis);
+        let line = format!("{} {name} \"{asked}\" {} {answer}", paint.cyan("?"), symbols.arrow);
         self.line(at, depth, &line)
     }
 
     fn call_line(&self, at: Timestamp, made: &ToolCall, depth: usize) -> String {
-        self.line(at, depth, &format!("{} {}", self.paint.signs().does, call(made, &self.paint)))
+        self.line(at, depth, &format!("{} {}", self.paint.symbols().does, call(made, &self.paint)))
     }
 
     /// Returns the nesting depth below the agent itself.
@@ -231,13 +236,13 @@ impl Stream {
 
     fn prompt(&self, text: &str) -> String {
         let lines = plain::lines(text).join(" | ");
-        format!("\"{}\"", plain::folded(&lines, TEXT, self.paint.signs().ellipsis))
+        format!("\"{}\"", plain::folded(&lines, TEXT, self.paint.symbols().ellipsis))
     }
 }
 
 fn spent(usage: &Usage) -> Vec<String> {
     let mut parts = Vec::new();
-    parts.extend(usage.tokens.map(|tokens| format!("{} tokens", whole(tokens.total()))));
+    parts.extend(usage.tokens.map(|tokens| format!("{} tokens", number(tokens.total()))));
     parts.extend(usage.cost_usd.map(money));
     parts
 }

@@ -3,42 +3,42 @@
 use model::{Envelope, Event, HookRecord, Outcome, RunInfo, Summary, Tokens, TrialRecord};
 
 use super::{Paint, arms, result};
-use crate::figure::{aside, between, cached, counted, elapsed, money, percent, whole};
-use crate::ledger::Ledger;
+use crate::format::{between, cached, counted, elapsed, model_usage, money, number, percent};
 use crate::names::Names;
 use crate::plain;
+use crate::totals::RunTotals;
 
 /// Maximum number of trials that are suggested for `show`.
 const HINTS: usize = 3;
 
 /// Collects the data for the last block. Trials are listed in the order of the plan, whenever they finished.
-pub(crate) struct Closing {
+pub(crate) struct RunSummary {
     paint: Paint,
     names: Names,
-    ledger: Ledger,
+    totals: RunTotals,
     started: jiff::Timestamp,
     last: jiff::Timestamp,
     duration_ms: Option<u64>,
     signal: Option<String>,
     faults: Vec<&'static str>,
     /// Trials that did not pass: place, outcome and name.
-    look_at: Vec<(usize, Outcome, String)>,
+    unsuccessful: Vec<(usize, Outcome, String)>,
     /// Failed commands around the run.
     hooks: Vec<HookRecord>,
 }
 
-impl Closing {
+impl RunSummary {
     pub(super) fn new(paint: Paint, names: Names, info: &RunInfo) -> Self {
         Self {
             paint,
-            ledger: Ledger::new(info, names.compares()),
+            totals: RunTotals::new(info, names.compares()),
             names,
             started: info.started_at,
             last: info.started_at,
             duration_ms: None,
             signal: None,
             faults: Vec::new(),
-            look_at: Vec::new(),
+            unsuccessful: Vec::new(),
             hooks: Vec::new(),
         }
     }
@@ -57,46 +57,40 @@ impl Closing {
     }
 
     fn trial(&mut self, record: &TrialRecord) {
-        let place = self.ledger.add(record);
+        let place = self.totals.add(record);
         // The baseline is expected to fail without the skill.
         if record.is_baseline() {
             return;
         }
         self.faults.extend(record.fault.filter(|_| record.outcome == Outcome::Broken).map(result::fault_name));
-        if result::wants_reason(record.outcome) {
-            self.look_at.push((place, record.outcome, self.names.of_record(record)));
+        if result::needs_reason(record.outcome) {
+            self.unsuccessful.push((place, record.outcome, self.names.of_record(record)));
         }
     }
 
     pub(super) fn draw(&mut self) -> String {
-        self.look_at.sort_by_key(|(place, ..)| *place);
+        self.unsuccessful.sort_by_key(|(place, ..)| *place);
         self.faults.sort_unstable();
         let paint = self.paint;
-        let summary = &self.ledger.summary();
-        let mut text = format!("\n{}\n", paint.dim(&paint.signs().rule.repeat(paint.width())));
+        let summary = &self.totals.summary();
+        let mut text = format!("\n{}\n", paint.dim(&paint.symbols().rule.repeat(paint.width())));
         let mut row = |name: &str, value: String| {
             text.push_str(&format!("  {} {value}\n", paint.dim(&format!("{name:<10}"))));
         };
 
-        let (trials, baseline) = self.ledger.counted();
+        let (trials, baseline) = self.totals.counted();
         row("trials", trials + &paint.dim(&baseline));
-        for (outcome, count) in [
-            (Outcome::Passed, summary.passed),
-            (Outcome::Failed, summary.failed),
-            (Outcome::Undecided, summary.undecided),
-            (Outcome::Broken, summary.broken),
-            (Outcome::Skipped, summary.skipped),
-            (Outcome::Cancelled, summary.cancelled),
-        ] {
+        for outcome in Outcome::ALL {
+            let count = summary.count(outcome);
             let always = matches!(outcome, Outcome::Passed | Outcome::Failed);
             if count > 0 {
                 let note = match outcome {
-                    Outcome::Broken => self.whose_fault(),
+                    Outcome::Broken => self.fault_note(),
                     Outcome::Passed if summary.flaky > 0 => format!(" ({} flaky)", summary.flaky),
-                    Outcome::Undecided => but_undecided(summary),
+                    Outcome::Undecided => undecided_note(summary),
                     _ => String::new(),
                 };
-                row(outcome.name(), paint.as_outcome(outcome, &whole(count as u64)) + &note);
+                row(outcome.name(), paint.as_outcome(outcome, &number(count as u64)) + &note);
             } else if always {
                 row(outcome.name(), "0".into());
             }
@@ -108,21 +102,21 @@ impl Closing {
         row("tokens", summary.tokens.as_ref().map_or_else(|| "n/a".into(), |tokens| self.tokens(tokens)));
         row("cost", cost(summary));
         if let Some(judge) = &summary.judge {
-            row("judge", aside(judge));
+            row("judge", model_usage(judge));
         }
         if let Some(user) = &summary.user {
-            row("user", aside(user));
+            row("user", model_usage(user));
         }
         for hook in &self.hooks {
             let how = format!("{} `{}`: {}", hook.hook.name(), hook.command, hook.describe());
-            row("hook", paint.yellow(&plain::folded(&how, 160, paint.signs().ellipsis)));
+            row("hook", paint.yellow(&plain::folded(&how, 160, paint.symbols().ellipsis)));
         }
-        text.push_str(&arms::draw(&self.ledger.arms(), &paint));
+        text.push_str(&arms::draw(&self.totals.arms(), &paint));
         text.push_str(&self.verdict());
         text
     }
 
-    fn whose_fault(&self) -> String {
+    fn fault_note(&self) -> String {
         let faults: Vec<&[&str]> = self.faults.chunk_by(|a, b| a == b).collect();
         match faults[..] {
             [] => String::new(),
@@ -136,15 +130,15 @@ impl Closing {
 
     fn tokens(&self, tokens: &Tokens) -> String {
         let mut parts = vec![
-            whole(tokens.total()),
-            format!("input {}", whole(tokens.input)),
-            format!("output {}", whole(tokens.output)),
+            number(tokens.total()),
+            format!("input {}", number(tokens.input)),
+            format!("output {}", number(tokens.output)),
         ];
         if tokens.cache_write > 0 {
-            parts.push(format!("cache write {}", whole(tokens.cache_write)));
+            parts.push(format!("cache write {}", number(tokens.cache_write)));
         }
         if let Some(share) = cached(tokens) {
-            let read = whole(tokens.cache_read);
+            let read = number(tokens.cache_read);
             parts.push(format!("cache read {read} ({})", percent(share)));
         }
         self.paint.join(&parts)
@@ -152,17 +146,17 @@ impl Closing {
 
     fn verdict(&self) -> String {
         let paint = self.paint;
-        let verdict = self.ledger.verdict(self.signal.as_deref());
+        let verdict = self.totals.verdict(self.signal.as_deref());
         let word = paint.as_outcome(verdict.outcome, &paint.bold(verdict.word));
         let mut text = format!("\n{word}  {}\n", verdict.because);
         // Failures come first, because the reader is looking for them.
         let (failed, others): (Vec<_>, Vec<_>) =
-            self.look_at.iter().partition(|(_, outcome, _)| *outcome == Outcome::Failed);
+            self.unsuccessful.iter().partition(|(_, outcome, _)| *outcome == Outcome::Failed);
         for (.., name) in failed.into_iter().chain(others).take(HINTS) {
             text.push_str(&format!("  {}\n", paint.dim(&format!("trialrun show {}", quoted(name)))));
         }
-        if self.look_at.len() > HINTS {
-            let more = self.look_at.len() - HINTS;
+        if self.unsuccessful.len() > HINTS {
+            let more = self.unsuccessful.len() - HINTS;
             text.push_str(&format!("  {}\n", paint.dim(&format!("and {more} more: trialrun status"))));
         }
         text
@@ -171,7 +165,7 @@ impl Closing {
 
 /// Formats ` (9 of them passed but for what is undecided)`: of the undecided trials, those in which all decided
 /// findings pass.
-fn but_undecided(summary: &Summary) -> String {
+fn undecided_note(summary: &Summary) -> String {
     match (summary.passed_but_undecided, summary.undecided) {
         (0, _) => String::new(),
         (open, all) if open == all => " (passed but for what is undecided)".into(),
@@ -185,7 +179,7 @@ pub(crate) fn pass_rates(summary: &Summary) -> Vec<(&'static str, String)> {
     let Summary { decided, by_decided, .. } = summary;
     let mut rates = Vec::new();
     if let Some(rate) = summary.pass_rate {
-        let of = format!(" of {} decided", whole(decided.trials as u64));
+        let of = format!(" of {} decided", number(decided.trials as u64));
         rates.push(("pass rate", percent(rate) + if decided.trials < summary.trials { &of } else { "" }));
     }
     if let Some(rate) = by_decided.rate().filter(|_| by_decided.trials > decided.trials) {

@@ -12,7 +12,7 @@ use super::lines::Lines;
 use super::screen::Screen;
 use super::{Detail, Paint, doing};
 use crate::columns;
-use crate::figure::elapsed;
+use crate::format::elapsed;
 use crate::names::Names;
 
 /// Interval at which the clocks are updated.
@@ -53,15 +53,7 @@ impl Table {
             total,
             planned,
             done: 0,
-            counts: [
-                Outcome::Passed,
-                Outcome::Failed,
-                Outcome::Undecided,
-                Outcome::Broken,
-                Outcome::Skipped,
-                Outcome::Cancelled,
-            ]
-            .map(|outcome| (outcome, 0)),
+            counts: Outcome::ALL.map(|outcome| (outcome, 0)),
         }
     }
 
@@ -82,6 +74,7 @@ impl Table {
                 return Ok(());
             }
             Event::Waiting { on } => self.says(trial, on.clone()),
+            Event::SandboxReady { .. } => self.says(trial, "agent".to_owned()),
             Event::Step(step) => {
                 if let Some(doing) = doing(step, &self.paint) {
                     self.says(trial, doing);

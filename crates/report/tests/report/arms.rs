@@ -227,7 +227,7 @@ fn the_skill_that_is_used_has_no_warning_and_an_arm_alone_no_difference() {
     assert!(!reported("terminal", &in_plan(&used), |_| {}).contains("never used"));
     let alone: Vec<_> = trials().into_iter().filter(|(_, record)| !record.is_baseline()).collect();
     let text = reported("terminal", &in_plan(&alone), |_| {});
-    assert!(text.contains("opencode never used the skill, in 6 trials that wanted it.\n"), "{text}");
+    assert!(text.contains("opencode never used the skill in 6 trials that expected it.\n"), "{text}");
     assert!(!text.contains("difference") && !text.contains("without"), "{text}");
 }
 

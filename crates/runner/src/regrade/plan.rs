@@ -103,7 +103,7 @@ pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
     };
     let recorded: Vec<RecordedTrial> = records.into_iter().map(|old| planner.recorded(old)).collect();
     let Planner { mut problems, mut notes, .. } = planner;
-    notes.count_cases_not_in_run(today.suites, &recorded);
+    notes.find_new(today.suites, &recorded);
     let trials: Vec<Arc<PlannedTrial>> = recorded
         .iter()
         .filter_map(|recorded| match &recorded.action {
@@ -249,6 +249,9 @@ fn limits(then: &Limits, case: &Case) -> Limits {
     limits
 }
 
+/// Maximum number of names in a note.
+const MAX_NAMES: usize = 5;
+
 /// Counts of trials that are not graded again, by reason.
 #[derive(Default)]
 struct Notes {
@@ -258,22 +261,19 @@ struct Notes {
     code: usize,
     /// Trials that were broken, cancelled or skipped.
     without_evidence: usize,
-    /// Cases that the run did not have.
-    not_in_run: usize,
+    /// Names of cases that the run did not have.
+    new: Vec<String>,
 }
 
 impl Notes {
-    /// Counts the cases that are in a suite of the run but not in the run.
-    fn count_cases_not_in_run(&mut self, suites: &[Suite], recorded: &[RecordedTrial]) {
-        let has_run = |suite: &Suite| recorded.iter().any(|trial| *trial.old.suite == *suite.name);
+    /// Finds the cases of today that are not in the run.
+    fn find_new(&mut self, suites: &[Suite], recorded: &[RecordedTrial]) {
         let is_known = |suite: &Suite, case: &Case| {
             recorded.iter().any(|trial| *trial.old.suite == *suite.name && *trial.old.case == *case.id)
         };
-        let cases = suites
-            .iter()
-            .filter(|suite| has_run(suite))
-            .flat_map(|suite| suite.cases.iter().map(move |case| (suite, case)));
-        self.not_in_run = cases.filter(|(suite, case)| !is_known(suite, case)).count();
+        let cases = suites.iter().flat_map(|suite| suite.cases.iter().map(move |case| (suite, case)));
+        let new = cases.filter(|(suite, case)| !is_known(suite, case));
+        self.new = new.map(|(suite, case)| format!("{}::{}", suite.name, case.id)).collect();
     }
 
     fn lines(&self) -> Vec<String> {
@@ -293,9 +293,21 @@ impl Notes {
                 "trial is kept as it was: it was broken, cancelled or skipped, and left nothing to grade",
                 "trials are kept as they were: broken, cancelled or skipped, they left nothing to grade",
             ),
-            (self.not_in_run, "case of the suite was not in the run", "cases of the suite were not in the run"),
         ];
         let counted = notes.into_iter().filter(|(count, ..)| *count > 0);
-        counted.map(|(count, one, more)| format!("{count} {}", if count == 1 { one } else { more })).collect()
+        let counted = counted.map(|(count, one, more)| format!("{count} {}", if count == 1 { one } else { more }));
+        counted.chain(self.new_cases()).collect()
+    }
+
+    fn new_cases(&self) -> Option<String> {
+        let names = self.new.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+        match self.new.len() {
+            0 => None,
+            1 => Some(format!("1 case is new, so the run has no trial of it: {names}")),
+            count if count > MAX_NAMES => {
+                Some(format!("{count} cases are new, so the run has no trials of them: {names}, …"))
+            }
+            count => Some(format!("{count} cases are new, so the run has no trials of them: {names}")),
+        }
     }
 }

@@ -13,14 +13,14 @@ const KEPT: usize = 4;
 
 /// Location of a finished trial's events.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct PackRange {
     pack: i64,
     start: usize,
     /// End offset; absent if they extend to the end of the pack.
     end: Option<usize>,
 }
 
-impl Place {
+impl PackRange {
     /// Reads the location from a row that starts with `pack, pack_start, pack_end`.
     pub(super) fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
         let byte = |value: i64| usize::try_from(value).unwrap_or(usize::MAX);
@@ -38,7 +38,7 @@ pub(super) struct Packs {
 
 impl Packs {
     /// Returns the events at `place`, one line of JSON each.
-    pub(super) fn lines(&mut self, connection: &Connection, place: Place) -> Result<&str, SqliteError> {
+    pub(super) fn lines(&mut self, connection: &Connection, place: PackRange) -> Result<&str, SqliteError> {
         match self.kept.iter().position(|(pack, _)| *pack == place.pack) {
             Some(at) => self.kept.swap(0, at),
             None => {

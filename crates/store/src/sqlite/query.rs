@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::SqliteError;
 use super::pack::{damaged, event, unpack};
-use super::packed::{Packs, Place};
+use super::packed::{PackRange, Packs};
 use crate::{RunFilter, StoreError, TrialFilter};
 
 /// Minimum length of a shortened id.
@@ -80,7 +80,7 @@ pub(super) fn each_trial(
     values.push(limit(filter.last).into());
     let mut statement = connection.prepare_cached(&format!(
         "SELECT runs.id AS run_id, runs.label, trials.* FROM trials JOIN runs ON runs.no = trials.run{conditions}
-         ORDER BY trials.finished_us DESC, trials.no DESC LIMIT ?"
+         ORDER BY runs.started_us DESC, runs.no DESC, trials.finished_us DESC, trials.no DESC LIMIT ?"
     ))?;
     let rows = statement.query_map(params_from_iter(values), |row| {
         Ok(TrialRow {
@@ -139,7 +139,7 @@ pub(super) fn trial(connection: &Connection, run: &str, trial: &str) -> Result<T
             "SELECT pack, pack_start, pack_end FROM trials JOIN runs ON runs.no = trials.run
              WHERE runs.id = ?1 AND trials.id = ?2",
         )?
-        .query_row([run, trial], Place::of)
+        .query_row([run, trial], PackRange::of)
         .optional()?
         .ok_or_else(|| StoreError::UnknownTrial { run: run.to_owned(), trial: trial.to_owned() })?;
     let mut packs = Packs::default();

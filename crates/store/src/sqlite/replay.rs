@@ -7,7 +7,7 @@ use model::{Event, LiveTrial};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::pack::{damaged, event};
-use super::packed::{Packs, Place};
+use super::packed::{PackRange, Packs};
 use super::{SqliteError, run_number};
 use crate::{StoreError, StoredEvent};
 
@@ -17,7 +17,7 @@ const PAGE: usize = 256;
 /// Events of one trial, or the run's own events, in order.
 enum Source {
     /// Finished trial that has not been read yet.
-    Packed(Place),
+    Packed(PackRange),
     /// Events of a finished trial.
     Lines(VecDeque<(u64, StoredEvent)>),
     /// Journal rows after a number.
@@ -48,7 +48,7 @@ impl<'a> Events<'a> {
             let mut rows = packed.query([number])?;
             while let Some(row) = rows.next()? {
                 next.push(Reverse((row.get::<_, i64>(3)?.unsigned_abs(), sources.len())));
-                sources.push(Source::Packed(Place::of(row)?));
+                sources.push(Source::Packed(PackRange::of(row)?));
             }
             let mut open =
                 transaction.prepare_cached("SELECT trial, min(seq) FROM journal WHERE run = ?1 GROUP BY trial")?;
@@ -142,7 +142,7 @@ fn journal(
 pub(super) fn of_trial(connection: &Connection, run: i64, trial: &str) -> Result<Vec<StoredEvent>, SqliteError> {
     let finished = connection
         .prepare_cached("SELECT pack, pack_start, pack_end FROM trials WHERE run = ?1 AND id = ?2")?
-        .query_row(params![run, trial], Place::of)
+        .query_row(params![run, trial], PackRange::of)
         .optional()?;
     let mut told = match finished {
         Some(place) => events(Packs::default().lines(connection, place)?)?,
@@ -173,6 +173,10 @@ pub(super) fn live(connection: &Connection, run: i64) -> Result<Vec<LiveTrial>, 
             match envelope.event {
                 Event::Waiting { on } => {
                     trial.waiting_on = Some(on);
+                    trial.waiting_since = Some(envelope.at);
+                }
+                Event::SandboxReady { .. } => {
+                    trial.waiting_on = Some("agent".to_owned());
                     trial.waiting_since = Some(envelope.at);
                 }
                 Event::Step(step) => {

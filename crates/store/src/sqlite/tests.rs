@@ -5,12 +5,12 @@ use rusqlite::params;
 use serde_json::json;
 
 use super::*;
-use crate::contract::{OWNER, RUN, Story, at, contract_tests, id, many_trials, record, replayed, summary_of};
+use crate::tests::contract::{OWNER, RUN, Story, at, contract_tests, id, many_trials, record, replayed, summary_of};
 
 contract_tests!(keeps);
 
 /// Holds a store in a fresh file to a rule of the contract.
-fn keeps(rule: fn(crate::contract::Open<'_>)) {
+fn keeps(rule: fn(crate::tests::contract::Open<'_>)) {
     let scratch = scratch();
     rule(&|| Box::new(scratch.store()));
 }

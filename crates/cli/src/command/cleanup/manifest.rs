@@ -48,13 +48,13 @@ pub(super) fn read(file: &Path) -> Result<Vec<SideEffects>, CliError> {
 }
 
 fn parse(value: &Value) -> Result<Vec<SideEffects>, String> {
-    let Value::Object(fields) = value else { return Err("it holds no object".to_owned()) };
+    let Value::Object(fields) = value else { return Err("it is not an object".to_owned()) };
     if let Some(left) = fields.get("side_effects") {
         return serde_json::from_value(left.clone()).map_err(|error| format!("`side_effects`: {error}"));
     }
     let known = ["remote_branches", "pr_numbers", "merge_request_numbers"];
     if known.iter().all(|key| !fields.contains_key(*key)) {
-        return Err("it is no record of what is left on remotes".to_owned());
+        return Err("it is not a record of side effects on remotes".to_owned());
     }
     fn list<T: serde::de::DeserializeOwned>(value: Option<&Value>, key: &str) -> Result<Vec<T>, String> {
         match value {
@@ -69,7 +69,7 @@ fn parse(value: &Value) -> Result<Vec<SideEffects>, String> {
         return Ok(Vec::new());
     }
     let remote = fields.get("source_repo").and_then(Value::as_str).filter(|remote| !remote.is_empty());
-    let remote = remote.ok_or("it does not say in which `source_repo` these branches are")?.to_owned();
+    let remote = remote.ok_or("it lacks the `source_repo` of these branches")?.to_owned();
     Ok(vec![SideEffects { remote, branches, review_requests, ..SideEffects::default() }])
 }
 

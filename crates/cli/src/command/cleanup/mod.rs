@@ -6,28 +6,29 @@ mod remover;
 use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
 
-use model::{Forge, ForgeKind, SideEffects};
+use model::SideEffects;
+use report::counted;
 
 #[cfg(test)]
 pub(crate) use self::remover::is_open;
-use self::remover::{Done, Remover};
-use super::check::count;
+use self::remover::{Removal, Remover, review_request};
 use crate::error::CliError;
 use crate::global::Global;
-use crate::project::Workplace;
+use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 use crate::{exit, machine};
 
 /// Arguments of `cleanup`.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "trialrun cleanup [OPTIONS] <RUN>")]
 pub struct CleanupArgs {
-    /// The front of a run's id, a label, `latest` or `previous`; or a `cleanup.json`, or the directory it is in
+    /// Prefix of a run's id, label, `latest` or `previous`; or a `cleanup.json`, or its directory
     #[arg(value_name = "RUN", required_unless_present = "workspace")]
     run: Option<String>,
     #[command(flatten)]
     place: WorkspaceArgs,
-    /// Do not ask
+    /// Remove without asking
     #[arg(long, short)]
     yes: bool,
 }
@@ -41,14 +42,14 @@ pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<E
         None => {
             let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
             if run.finished_at.is_none() && run.owner_pid.is_some_and(machine::is_alive) {
-                return Err(CliError::usage(format!("the run {} still goes on", run.short))
-                    .hint("what it leaves is known when it has ended"));
+                return Err(CliError::usage(format!("the run {} is still in progress", run.short))
+                    .hint("its side effects are known when it has ended"));
             }
             manifest::of_run(&*store, &run.id)?
         }
     };
     if left.is_empty() {
-        terminal.out("Nothing is left: no trial is recorded to have left a branch or a review request on a remote.\n");
+        terminal.out("Nothing to remove: no trial of this run left a branch or a review request on a remote.\n");
         return Ok(ExitCode::SUCCESS);
     }
     terminal.out(&listed(&left));
@@ -59,8 +60,8 @@ pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<E
 }
 
 /// Removes what the trials of a run that has just ended left on remotes.
-pub fn after_run(workplace: &Workplace, run: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let left = manifest::of_run(&*workplace.read_store()?, run)?;
+pub fn after_run(context: &ProjectContext, run: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let left = manifest::of_run(&*context.read_store()?, run)?;
     if left.is_empty() { Ok(ExitCode::SUCCESS) } else { remove(&left, terminal) }
 }
 
@@ -69,31 +70,22 @@ fn remove(left: &[SideEffects], terminal: &Terminal) -> Result<ExitCode, CliErro
     let (mut removed, mut kept) = (0, 0);
     for remote in left {
         terminal.out(&format!("\n{}\n", remote.remote));
-        remover.remove(remote, &mut |item, done| {
-            let (word, why) = match done {
-                Done::Removed => ("removed", ""),
-                Done::Gone(how) => ("gone already", how.as_str()),
-                Done::Left(why) => ("left alone", why.as_str()),
-                Done::Failed(why) => ("failed", why.as_str()),
+        remover.remove(remote, &mut |item, removal| {
+            let (word, why) = match removal {
+                Removal::Removed => ("removed", ""),
+                Removal::Gone(how) => ("already gone", how.as_str()),
+                Removal::Left(why) => ("kept", why.as_str()),
+                Removal::Failed(why) => ("failed", why.as_str()),
             };
-            removed += usize::from(matches!(done, Done::Removed));
-            kept += usize::from(matches!(done, Done::Left(_) | Done::Failed(_)));
+            removed += usize::from(matches!(removal, Removal::Removed));
+            kept += usize::from(matches!(removal, Removal::Left(_) | Removal::Failed(_)));
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
             terminal.out(&format!("  {word:<12}  {item}{why}\n"));
         });
     }
-    let still = if kept > 0 { format!(", {} still there", count(kept, "item")) } else { String::new() };
-    terminal.out(&format!("\nRemoved {}{still}.\n", count(removed, "item")));
+    let still = if kept > 0 { format!(", {} still there", counted(kept, "item")) } else { String::new() };
+    terminal.out(&format!("\nRemoved {}{still}.\n", counted(removed, "item")));
     Ok(ExitCode::from(if kept > 0 { exit::INCOMPLETE } else { exit::PASSED }))
-}
-
-/// Returns the name of a review request on its forge.
-fn review_request(remote: &str, number: u64) -> String {
-    match Forge::of(remote).map(|forge| forge.kind) {
-        Some(ForgeKind::GitLab) => format!("merge request !{number}"),
-        Some(ForgeKind::GitHub) => format!("pull request #{number}"),
-        None => format!("review request {number}"),
-    }
 }
 
 fn listed(left: &[SideEffects]) -> String {
@@ -114,10 +106,10 @@ fn listed(left: &[SideEffects]) -> String {
 fn agreed(terminal: &Terminal, left: &[SideEffects]) -> bool {
     let items = left.iter().map(|remote| remote.branches.len() + remote.review_requests.len()).sum();
     if !std::io::stdin().is_terminal() {
-        terminal.out(&format!("\nNothing was removed; `--yes` removes {}.\n", count(items, "item")));
+        terminal.out(&format!("\nNothing was removed; `--yes` removes {}.\n", counted(items, "item")));
         return false;
     }
-    terminal.err(&format!("\nRemove {}? [y/N] ", count(items, "item")));
+    terminal.err(&format!("\nRemove {}? [y/N] ", counted(items, "item")));
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     let agreed = read.is_ok() && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str());

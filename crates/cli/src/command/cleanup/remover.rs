@@ -14,7 +14,6 @@ use sandbox::Host;
 use sandbox::supervise::{self, Output};
 use serde_json::Value;
 
-use super::review_request;
 use crate::error::CliError;
 use crate::machine;
 
@@ -27,9 +26,18 @@ const MAX_OUTPUT: usize = 8 << 20;
 /// Transports that git may use to reach a remote.
 const TRANSPORTS: &str = "file:git:http:https:ssh";
 
+/// Returns the name of a review request on its forge.
+pub(super) fn review_request(remote: &str, number: u64) -> String {
+    match Forge::of(remote).map(|forge| forge.kind) {
+        Some(ForgeKind::GitLab) => format!("merge request !{number}"),
+        Some(ForgeKind::GitHub) => format!("pull request #{number}"),
+        None => format!("review request {number}"),
+    }
+}
+
 /// Result of removing one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Done {
+pub(super) enum Removal {
     /// It was removed.
     Removed,
     /// It had been removed before, with its state.
@@ -41,10 +49,10 @@ pub(super) enum Done {
 }
 
 /// Callback that receives the result for one item.
-type Tell<'a> = &'a mut dyn FnMut(&str, &Done);
+type OnRemoval<'a> = &'a mut dyn FnMut(&str, &Removal);
 
 /// Output of a program, or the reason why it failed.
-type Answer = Result<String, String>;
+type ProgramResult = Result<String, String>;
 
 /// Returns `true` if the state that a forge reports means that a review request can still be merged. Without a state,
 /// it was in the list, so it is open.
@@ -74,7 +82,7 @@ impl Remover {
     /// # Errors
     /// If its runtime or its temporary directory cannot be created.
     pub(super) fn new() -> Result<Self, CliError> {
-        let failed = |error: std::io::Error| CliError::environment(format!("cannot begin to clean up: {error}"));
+        let failed = |error: std::io::Error| CliError::environment(format!("cannot start the cleanup: {error}"));
         let mut host = machine::host()?;
         // These programs are the user's and run with the user's ids.
         host.supervisor.floor = true;
@@ -83,20 +91,20 @@ impl Remover {
     }
 
     /// Removes the side effects on one remote: review requests first, then branches.
-    pub(super) fn remove(&self, left: &SideEffects, tell: Tell<'_>) {
+    pub(super) fn remove(&self, left: &SideEffects, on_removal: OnRemoval<'_>) {
         match Forge::of(&left.remote) {
             _ if left.added => {
-                let why = "the trial added this remote itself, so what was there before is not known";
-                leave_all(left, &Done::Left(why.to_owned()), tell);
+                let why = "the trial added this remote itself, so its previous state is not known";
+                leave_all(left, &Removal::Left(why.to_owned()), on_removal);
             }
-            Some(forge) => self.at_service(&forge, left, tell),
-            None => self.by_git(left, tell),
+            Some(forge) => self.at_service(&forge, left, on_removal),
+            None => self.by_git(left, on_removal),
         }
     }
 
-    fn at_service(&self, forge: &Forge, left: &SideEffects, tell: Tell<'_>) {
+    fn at_service(&self, forge: &Forge, left: &SideEffects, on_removal: OnRemoval<'_>) {
         for number in &left.review_requests {
-            tell(&review_request(&left.remote, *number), &self.close(forge, *number));
+            on_removal(&review_request(&left.remote, *number), &self.close(forge, *number));
         }
         if left.branches.is_empty() {
             return;
@@ -105,14 +113,14 @@ impl Remover {
         for branch in &left.branches {
             let done = match &branches {
                 Ok(known) => self.delete(forge, known, branch, left.commits.get(branch)),
-                Err(because) => Done::Failed(format!("which branch is the default one cannot be told: {because}")),
+                Err(because) => Removal::Failed(format!("the default branch is not known: {because}")),
             };
-            tell(&format!("branch {branch}"), &done);
+            on_removal(&format!("branch {branch}"), &done);
         }
     }
 
     /// Closes a review request.
-    fn close(&self, forge: &Forge, number: u64) -> Done {
+    fn close(&self, forge: &Forge, number: u64) -> Removal {
         let (number, project) = (number.to_string(), forge.project.as_str());
         let (what, looked) = match forge.kind {
             ForgeKind::GitHub => {
@@ -127,19 +135,21 @@ impl Remover {
                 // A request is closed only if it is known to be open.
                 let value: Value = serde_json::from_str(&text).unwrap_or_default();
                 let Some(state) = value.get("state").and_then(Value::as_str) else {
-                    return Done::Failed(untold(forge, "the state of the review request"));
+                    return Removal::Failed(missing_answer(forge, "the state of the review request"));
                 };
                 if !is_open(Some(state)) {
-                    return Done::Gone(state.to_lowercase());
+                    return Removal::Gone(state.to_lowercase());
                 }
             }
-            Err(because) if is_missing(&because) => return Done::Gone("there is none of that number".to_owned()),
-            Err(because) => return Done::Failed(because),
+            Err(because) if is_missing(&because) => {
+                return Removal::Gone("no review request has this number".to_owned());
+            }
+            Err(because) => return Removal::Failed(because),
         }
         match self.ask(forge, &[what, "close", &number, "--repo", project]) {
-            Ok(_) => Done::Removed,
-            Err(because) if because.contains("already closed") => Done::Gone("closed".to_owned()),
-            Err(because) => Done::Failed(because),
+            Ok(_) => Removal::Removed,
+            Err(because) if because.contains("already closed") => Removal::Gone("closed".to_owned()),
+            Err(because) => Removal::Failed(because),
         }
     }
 
@@ -147,14 +157,14 @@ impl Remover {
         let text = self.ask(forge, &["api", &api_project(forge)])?;
         let value: Value = serde_json::from_str(&text).unwrap_or_default();
         let default = value.get("default_branch").and_then(Value::as_str);
-        let default = default.ok_or_else(|| untold(forge, "the default branch"))?;
+        let default = default.ok_or_else(|| missing_answer(forge, "the default branch"))?;
         Ok(Branches { default: Some(default.to_owned()), head: None })
     }
 
     /// Deletes a branch, unless it is the default one or has moved on.
-    fn delete(&self, forge: &Forge, known: &Branches, branch: &str, commit: Option<&String>) -> Done {
+    fn delete(&self, forge: &Forge, known: &Branches, branch: &str, commit: Option<&String>) -> Removal {
         if let Some(why) = known.protects(branch) {
-            return Done::Left(why);
+            return Removal::Left(why);
         }
         let project = api_project(forge);
         let name = match forge.kind {
@@ -174,57 +184,57 @@ impl Remover {
             Ok(text) => {
                 let value: Value = serde_json::from_str(&text).unwrap_or_default();
                 let Some(head) = value.pointer(head).and_then(Value::as_str).filter(|head| is_commit(head)) else {
-                    return Done::Failed(untold(forge, "the branch"));
+                    return Removal::Failed(missing_answer(forge, "the branch"));
                 };
                 if let Some(done) = moved(commit, Some(head)) {
                     return done;
                 }
             }
-            Err(because) if is_missing(&because) => return Done::Gone(String::new()),
-            Err(because) => return Done::Failed(because),
+            Err(because) if is_missing(&because) => return Removal::Gone(String::new()),
+            Err(because) => return Removal::Failed(because),
         }
         match self.ask(forge, &["api", "-X", "DELETE", &delete]) {
-            Ok(_) => Done::Removed,
-            Err(because) if is_missing(&because) => Done::Gone(String::new()),
-            Err(because) => Done::Failed(because),
+            Ok(_) => Removal::Removed,
+            Err(because) if is_missing(&because) => Removal::Gone(String::new()),
+            Err(because) => Removal::Failed(because),
         }
     }
 
-    fn ask(&self, forge: &Forge, args: &[&str]) -> Answer {
+    fn ask(&self, forge: &Forge, args: &[&str]) -> ProgramResult {
         let program = forge.kind.program();
         let env = [("GH_PROMPT_DISABLED", "1"), ("NO_PROMPT", "1"), ("GITLAB_HOST", forge.host.as_str())];
         self.run(program, args, &env, Path::new("/"))
     }
 
-    fn by_git(&self, left: &SideEffects, tell: Tell<'_>) {
+    fn by_git(&self, left: &SideEffects, on_removal: OnRemoval<'_>) {
         if let Some(done) = unreachable(&left.remote) {
-            return leave_all(left, &done, tell);
+            return leave_all(left, &done, on_removal);
         }
         for number in &left.review_requests {
-            let why = "no service that has review requests is known at this address";
-            tell(&review_request(&left.remote, *number), &Done::Left(why.to_owned()));
+            let why = "this address is not on a service with review requests";
+            on_removal(&review_request(&left.remote, *number), &Removal::Left(why.to_owned()));
         }
         let (known, heads) = match self.look(&left.remote) {
             Ok(looked) => looked,
             Err(because) => {
                 let only_branches = SideEffects { review_requests: Vec::new(), ..left.clone() };
-                return leave_all(&only_branches, &Done::Failed(because), tell);
+                return leave_all(&only_branches, &Removal::Failed(because), on_removal);
             }
         };
         for branch in &left.branches {
             let head = heads.iter().find(|(name, _)| name == branch).map(|(_, commit)| commit.as_str());
             let done = match (known.protects(branch), head) {
-                (_, None) => Done::Gone(String::new()),
-                (Some(why), _) => Done::Left(why),
+                (_, None) => Removal::Gone(String::new()),
+                (Some(why), _) => Removal::Left(why),
                 (None, Some(head)) if known.head.as_deref() == Some(head) => {
-                    Done::Left("it may be the default branch, which the remote does not name".to_owned())
+                    Removal::Left("it may be the default branch, which the remote does not report".to_owned())
                 }
                 (None, Some(head)) => match moved(left.commits.get(branch), Some(head)) {
                     Some(done) => done,
                     None => self.push(&left.remote, branch, head),
                 },
             };
-            tell(&format!("branch {branch}"), &done);
+            on_removal(&format!("branch {branch}"), &done);
         }
     }
 
@@ -248,17 +258,17 @@ impl Remover {
     }
 
     /// Deletes a branch, if it is still at that commit when the remote processes the request.
-    fn push(&self, remote: &str, branch: &str, head: &str) -> Done {
+    fn push(&self, remote: &str, branch: &str, head: &str) -> Removal {
         let name = format!("refs/heads/{branch}");
         let lease = format!("--force-with-lease={name}:{head}");
         match self.git(&["push", "--quiet", "--no-verify", &lease, "--delete", "--", remote, &name]) {
-            Ok(_) => Done::Removed,
-            Err(because) if because.contains("remote ref does not exist") => Done::Gone(String::new()),
-            Err(because) => Done::Failed(because),
+            Ok(_) => Removal::Removed,
+            Err(because) if because.contains("remote ref does not exist") => Removal::Gone(String::new()),
+            Err(because) => Removal::Failed(because),
         }
     }
 
-    fn git(&self, args: &[&str]) -> Answer {
+    fn git(&self, args: &[&str]) -> ProgramResult {
         let env = [("GIT_ALLOW_PROTOCOL", TRANSPORTS), ("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")];
         let scratch = self.scratch.path();
         let repository = scratch.join("r.git");
@@ -268,7 +278,7 @@ impl Remover {
         self.run("git", args, &env, &repository)
     }
 
-    fn run(&self, program: &str, args: &[&str], env: &[(&str, &str)], directory: &Path) -> Answer {
+    fn run(&self, program: &str, args: &[&str], env: &[(&str, &str)], directory: &Path) -> ProgramResult {
         let mut command = self.host.supervisor.command(program, args);
         // Variables that point git to another repository do not apply to this one.
         let inherited = self.host.env.iter().filter(|(name, _)| !["GIT_DIR", "GIT_WORK_TREE"].contains(&name.as_str()));
@@ -279,7 +289,7 @@ impl Remover {
     }
 }
 
-fn answer(program: &str, output: std::io::Result<Output>) -> Answer {
+fn answer(program: &str, output: std::io::Result<Output>) -> ProgramResult {
     let output = output.map_err(|error| format!("`{program}`: {error}"))?;
     if output.timed_out {
         return Err(format!("`{program}` had not answered after {} s", TIMEOUT.as_secs()));
@@ -309,8 +319,8 @@ impl Branches {
 }
 
 /// Returns the message for a forge whose answer lacks `what`: nothing is removed on a guess.
-fn untold(forge: &Forge, what: &str) -> String {
-    format!("`{}` did not tell {what}, so nothing was removed", forge.kind.program())
+fn missing_answer(forge: &Forge, what: &str) -> String {
+    format!("`{}` did not report {what}, so nothing was removed", forge.kind.program())
 }
 
 /// Returns `true` if the text is a commit id.
@@ -319,24 +329,24 @@ fn is_commit(text: &str) -> bool {
 }
 
 /// Returns the result for a branch that has moved on since it was recorded.
-fn moved(recorded: Option<&String>, head: Option<&str>) -> Option<Done> {
+fn moved(recorded: Option<&String>, head: Option<&str>) -> Option<Removal> {
     let (recorded, head) = (recorded?, head?);
     let short = |commit: &str| commit.get(..9).unwrap_or(commit).to_owned();
     let why = || format!("it has moved on since, from {} to {}", short(recorded), short(head));
-    (recorded != head).then(|| Done::Left(why()))
+    (recorded != head).then(|| Removal::Left(why()))
 }
 
 /// Returns the result for items at a URL that must not be accessed.
-fn unreachable(remote: &str) -> Option<Done> {
+fn unreachable(remote: &str) -> Option<Removal> {
     let is_address = remote.contains("://") || is_scp(remote);
     if remote.starts_with('-') || remote.contains("::") {
-        return Some(Done::Left("its address is none that git is allowed to use".to_owned()));
+        return Some(Removal::Left("git is not allowed to use this address".to_owned()));
     }
     let path = remote.strip_prefix("file://").or((!is_address).then_some(remote))?;
     if !Path::new(path).is_absolute() {
-        return Some(Done::Left("its address counts from a sandbox that is gone".to_owned()));
+        return Some(Removal::Left("its address is relative to a sandbox that no longer exists".to_owned()));
     }
-    (!Path::new(path).exists()).then(|| Done::Gone("the whole repository is".to_owned()))
+    (!Path::new(path).exists()).then(|| Removal::Gone("the repository does not exist".to_owned()))
 }
 
 /// Returns `true` for `user@host:path`.
@@ -344,9 +354,9 @@ fn is_scp(remote: &str) -> bool {
     remote.split_once(':').is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'))
 }
 
-fn leave_all(left: &SideEffects, done: &Done, tell: Tell<'_>) {
-    left.review_requests.iter().for_each(|number| tell(&review_request(&left.remote, *number), done));
-    left.branches.iter().for_each(|branch| tell(&format!("branch {branch}"), done));
+fn leave_all(left: &SideEffects, done: &Removal, on_removal: OnRemoval<'_>) {
+    left.review_requests.iter().for_each(|number| on_removal(&review_request(&left.remote, *number), done));
+    left.branches.iter().for_each(|branch| on_removal(&format!("branch {branch}"), done));
 }
 
 /// Returns `true` if a forge reports that the item does not exist.
@@ -374,9 +384,9 @@ mod tests {
     #[test]
     fn addresses_that_run_programs_or_lead_nowhere_are_left_alone() {
         for remote in ["ext::sh -c x", "-oProxyCommand=x", "../r.git", "r.git", "file://r.git"] {
-            assert!(matches!(unreachable(remote), Some(Done::Left(_))), "{remote}");
+            assert!(matches!(unreachable(remote), Some(Removal::Left(_))), "{remote}");
         }
-        assert!(matches!(unreachable("/nowhere/r.git"), Some(Done::Gone(_))));
+        assert!(matches!(unreachable("/nowhere/r.git"), Some(Removal::Gone(_))));
         for remote in ["git@host:a/b.git", "ssh://git@host/a", "https://host/a", "/"] {
             assert_eq!(unreachable(remote), None, "{remote}");
         }
@@ -389,7 +399,7 @@ mod tests {
         assert!(Branches { default: None, head: None }.protects("main").is_some());
         let recorded = "a".repeat(40);
         assert_eq!(moved(Some(&recorded), Some(&recorded)), None);
-        assert!(matches!(moved(Some(&recorded), Some("b")), Some(Done::Left(_))));
+        assert!(matches!(moved(Some(&recorded), Some("b")), Some(Removal::Left(_))));
         assert_eq!(moved(None, Some("b")), None);
     }
 

@@ -140,7 +140,7 @@ fn a_variable_of_the_environment_goes_before_the_suite_and_after_the_command_lin
     assert_eq!((trials(&[]), trials(&["--trials", "1"])), (3, 1));
     let project = project.env("TRIALRUN_JOBS", "many");
     let ran = project.run(&["run"]).exits(2);
-    assert!(ran.err.contains("the variable `TRIALRUN_JOBS` is `many`"), "{}", ran.said());
+    assert!(ran.err.contains("invalid value `many` of the variable `TRIALRUN_JOBS`"), "{}", ran.said());
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_sandbox_that_cannot_be_made_breaks_the_trial_or_gives_way() {
     project.write("trialrun.yaml", "sandbox:\n  provider: daytona\n  fallback: local\n");
     let ran = project.run(&["run"]).exits(0);
     assert!(
-        ran.err.contains("trials run in `local` ones instead") && ran.err.contains("trialrun.yaml:2:13"),
+        ran.err.contains("trials run in `local` sandboxes instead") && ran.err.contains("trialrun.yaml:2:13"),
         "{}",
         ran.said()
     );
@@ -226,8 +226,39 @@ fn every_variable_has_an_effect_and_is_named_as_the_origin() {
         assert!(variables.iter().any(|(variable, ..)| *variable == name), "{name}");
     }
     assert!(
-        project.env("TRIALRUN_JUDGES", "many").run(&["config"]).exits(2).err.contains("`TRIALRUN_JUDGES` is `many`")
+        project
+            .env("TRIALRUN_JUDGES", "many")
+            .run(&["config"])
+            .exits(2)
+            .err
+            .contains("`many` of the variable `TRIALRUN_JUDGES`")
     );
+}
+
+#[test]
+fn config_shows_the_default_model_only_for_its_own_agent() {
+    let project = empty();
+    project.write("trialrun.yaml", "defaults: {agent: claude-code, model: haiku}\n");
+    let model = |arguments: &[&str]| {
+        let rows = project.run(&[&["config", "--json"], arguments].concat()).exits(0).json();
+        let row = rows.as_array().unwrap().iter().find(|row| row["name"] == "model").unwrap();
+        (row["value"].clone(), row["layer"].clone())
+    };
+    let own = (json!("haiku"), json!("trialrun.yaml:1"));
+    assert_eq!(model(&[]), own);
+    assert_eq!(model(&["--agent", "claude"]), own, "another name of the same agent");
+    assert_eq!(model(&["--agent", "codex"]), (Value::Null, json!("built in")));
+}
+
+#[test]
+fn reports_of_the_project_have_the_extension_of_their_format() {
+    let project = empty();
+    project
+        .write("tests/s.yaml", "scenario: s\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n")
+        .write("trialrun.yaml", "report: {formats: [markdown, json], outputDir: new/out}\n");
+    project.run(&["run"]).exits(0);
+    assert!(project.read("new/out/report.md").starts_with("## PASS"));
+    assert!(project.read("new/out/report.json").contains("trialrun.report/1"));
 }
 
 #[test]
@@ -242,7 +273,7 @@ fn the_artefacts_are_a_report_like_any_other() {
     let both = project.run(&["run", "--report", "artifacts=a", "--artifacts", "b"]).exits(2);
     assert!(both.err.contains("several directories for the artefacts"), "{}", both.said());
     let late = project.run(&["report", "--format", "artifacts"]).exits(2);
-    assert!(late.err.contains("is written while a run goes on"), "{}", late.said());
+    assert!(late.err.contains("is written during a run"), "{}", late.said());
 }
 
 #[test]

@@ -175,7 +175,7 @@ fn a_new_project_runs_offline_and_passes() {
 fn a_new_project_of_code_runs_offline_and_passes() {
     let project = empty();
     let ran = project.run(&["init", "made", "--template", "code"]).exits(0);
-    assert!(ran.out.contains("wrote made/types/trialrun.d.ts") && ran.out.contains("agent of your own"), "{}", ran.out);
+    assert!(ran.out.contains("wrote made/types/trialrun.d.ts") && ran.out.contains("your own agent"), "{}", ran.out);
     let inside = |arguments: &[&str]| -> Ran {
         project.command(arguments).current_dir(project.dir().join("made")).output().unwrap().into()
     };
@@ -226,7 +226,7 @@ fn init_writes_no_configuration_that_another_one_would_be_hidden_by() {
         std::fs::remove_file(project.dir().join("trialrun.yaml")).ok();
         project.write(other, "");
         let ran = project.run(&["init", "--template", "code"]).exits(2);
-        assert!(ran.err.contains(&format!("`{other}` is the configuration of this project already")), "{}", ran.err);
+        assert!(ran.err.contains(&format!("this project has a configuration already, `{other}`")), "{}", ran.err);
         assert!(!project.dir().join("trialrun.yaml").exists() && !project.dir().join("tests").exists(), "{other}");
         project.run(&["init", "--force"]).exits(if is_own { 2 } else { 0 });
         assert_eq!(project.dir().join("trialrun.yaml").exists(), !is_own, "{other}");

@@ -10,7 +10,7 @@ use super::{demo, empty, scenario};
 fn where_nothing_was_run_commands_say_so() {
     let project = demo();
     assert_eq!(project.run(&["history", "--json"]).exits(0).json(), json!([]));
-    assert_eq!(project.run(&["history"]).exits(0).out, "no trial is recorded here yet\n");
+    assert_eq!(project.run(&["history"]).exits(0).out, "no trials are recorded yet\n");
     for arguments in [&["show", "first"][..], &["status"], &["report"], &["trend"], &["compare", "a", "b"]] {
         let ran = project.run(arguments).exits(2);
         assert!(
@@ -159,9 +159,9 @@ fn a_recorded_run_is_rendered_again() {
     assert_eq!(failures["summary"]["trials"], 3, "what is left out is counted all the same");
     let ran = project.run(&["report", "--failures-only"]).exits(0);
     assert!(!ran.out.contains("greet::first") && ran.out.contains("greet::second"), "{}", ran.out);
-    let ran = project.run(&["report", "--format", "json", "-o", "out/report.json"]).exits(0);
+    let ran = project.run(&["report", "--format", "json", "-o", "report.json"]).exits(0);
     assert_eq!(ran.out, "");
-    assert_eq!(serde_json::from_str::<Value>(&project.read("out/report.json")).unwrap()["run"]["id"], id.as_str());
+    assert_eq!(serde_json::from_str::<Value>(&project.read("report.json")).unwrap()["run"]["id"], id.as_str());
 }
 
 #[test]

@@ -30,10 +30,40 @@ fn quiet_shows_failures_and_the_summary_only() {
 }
 
 #[test]
+fn a_report_that_cannot_be_written_is_named() {
+    let project = demo();
+    for arguments in [["run", "--report", "json=no/such/report.json"], ["report", "-o", "no/such/report.txt"]] {
+        let ran = project.run(&arguments).exits(2);
+        assert!(ran.err.contains("the directory no/such does not exist"), "{}", ran.said());
+    }
+    assert!(!project.dir().join(".trialrun").exists() && !project.dir().join("no").exists());
+    let ran = project.run(&["run", "--case", "first", "--report", "json=/dev/full"]).exits(3);
+    assert!(ran.err.contains("a report is incomplete: json to /dev/full: "), "{}", ran.said());
+}
+
+#[test]
+fn a_run_without_a_tested_case_is_no_success() {
+    let project = demo();
+    project.write("skipped.fixture.yaml", "- input: hello\n  output: hello\n  skip: true\n");
+    let ran = project.run(&["run", "skipped.fixture.yaml", "--agent", "fake"]).exits(4);
+    assert!(ran.out.contains("NOTHING TESTED  1 trial skipped"), "{}", ran.said());
+}
+
+#[test]
+fn a_label_is_not_a_selector() {
+    let project = demo();
+    for label in ["latest", "previous", "", " "] {
+        let ran = project.run(&["run", "--label", label]).exits(2);
+        assert!(ran.err.contains("--label"), "{}", ran.said());
+    }
+}
+
+#[test]
 fn a_report_goes_to_standard_output_or_into_a_file() {
     let project = demo();
     let report = project.run(&["run", "--report", "json"]).exits(1).json();
     assert_eq!(report["schema"], "trialrun.report/1");
+    project.write("deep/er/notes", "");
     let ran =
         project.run(&["run", "--report", "jsonl=deep/er/events.jsonl", "--report", "json=deep/report.json"]).exits(1);
     assert_eq!(ran.out, "", "only what was asked for is printed");

@@ -81,7 +81,7 @@ fn nothing_selected_is_no_success() {
     assert!(!project.dir().join(".trialrun").exists());
     project.run(&["run", "--case", "first", "--label", "good"]).exits(0);
     let ran = project.run(&["run", "--failed-in", "good"]).exits(4);
-    assert!(ran.err.contains("no case of these failed in the run `good`"), "{}", ran.err);
+    assert!(ran.err.contains("none of these cases failed in the run `good`"), "{}", ran.err);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Simulations that check the coverage of the intervals and the error rates of the test.
 
-use super::delta::estimate_of_shares;
-use super::mean::{estimate, share};
-use super::{ArmStatistics, Chance, Delta, Difference, Observation, sign_flip, wilson};
+use crate::statistics::delta::estimate_of_shares;
+use crate::statistics::mean::{estimate, share};
+use crate::statistics::{ArmStatistics, Chance, Delta, Difference, Observation, sign_flip, wilson};
 use crate::{Estimate, Outcome};
 
 fn passes(chance: &mut Chance, trials: u64, p: f64) -> u64 {

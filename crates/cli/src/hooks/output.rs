@@ -4,21 +4,21 @@ use model::{Finding, Status};
 use runner::hook::found;
 use serde_json::{Map, Value};
 
-/// Finding of a command.
+/// Finding in the output of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct HookFinding {
     pub(super) text: String,
     pub(super) passed: bool,
     pub(super) evidence: Option<String>,
 }
 
 /// Parses stdout: `None` unless all of it is a JSON array. Each element is a finding or a description of its mistake.
-pub(super) fn read(stdout: &str) -> Option<Vec<Result<Said, String>>> {
+pub(super) fn read(stdout: &str) -> Option<Vec<Result<HookFinding, String>>> {
     let Value::Array(elements) = serde_json::from_str(stdout.trim()).ok()? else { return None };
     Some(elements.iter().map(element).collect())
 }
 
-fn element(element: &Value) -> Result<Said, String> {
+fn element(element: &Value) -> Result<HookFinding, String> {
     let Value::Object(fields) = element else {
         return Err(format!("is {}; it must be an object with `text` and `passed`", kind(element)));
     };
@@ -40,7 +40,7 @@ fn element(element: &Value) -> Result<Said, String> {
         Some(Value::String(evidence)) => Some(evidence.clone()),
         Some(other) => Some(other.to_string()),
     };
-    Ok(Said { text, passed, evidence })
+    Ok(HookFinding { text, passed, evidence })
 }
 
 fn missing(field: &str, fields: &Map<String, Value>) -> String {
@@ -71,24 +71,24 @@ fn kind(value: &Value) -> &'static str {
 pub(super) fn findings(stdout: &str, command: &str) -> Vec<Finding> {
     let Some(elements) = read(stdout) else {
         let is_cut = stdout.trim_start().starts_with('[') && stdout.contains(" bytes left out …]");
-        let because = "it found too much to be read: at most 256 KiB of output are kept";
-        let undecided = |because: &str| found(&format!("what `{command}` found"), Status::Undecided, because);
+        let because = "its output is too long: at most 256 KiB are kept";
+        let undecided = |because: &str| found(&format!("findings of `{command}`"), Status::Undecided, because);
         if is_cut {
             return vec![undecided(because)];
         }
         return unread(stdout).map(|wrong| undecided(&wrong)).into_iter().collect();
     };
-    let finding = |(at, element): (usize, Result<Said, String>)| match element {
-        Ok(said) => {
-            let usual = if said.passed { "it says that this holds" } else { "it says that this does not hold" };
-            let because = said.evidence.filter(|evidence| !evidence.trim().is_empty());
+    let finding = |(at, element): (usize, Result<HookFinding, String>)| match element {
+        Ok(finding) => {
+            let usual = if finding.passed { "reported as passed" } else { "reported as failed" };
+            let because = finding.evidence.filter(|evidence| !evidence.trim().is_empty());
             let because = because.unwrap_or_else(|| format!("`{command}`: {usual}"));
-            found(&said.text, if said.passed { Status::Met } else { Status::Unmet }, &because)
+            found(&finding.text, if finding.passed { Status::Met } else { Status::Unmet }, &because)
         }
         Err(wrong) => {
             let number = at + 1;
-            let because = format!("element {number} of what it wrote {wrong}");
-            found(&format!("element {number} of what `{command}` found"), Status::Undecided, &because)
+            let because = format!("element {number} of its output {wrong}");
+            found(&format!("element {number} of the output of `{command}`"), Status::Undecided, &because)
         }
     };
     elements.into_iter().enumerate().map(finding).collect()
@@ -97,10 +97,10 @@ pub(super) fn findings(stdout: &str, command: &str) -> Vec<Finding> {
 /// Describes the mistake in output that was meant to be findings but is not a list of them; `None` for any other
 /// output.
 fn unread(stdout: &str) -> Option<String> {
-    const WANTED: &str = "its stdout must be nothing but a JSON array of objects with `text` and `passed`";
+    const EXPECTED: &str = "its stdout must be only a JSON array of objects with `text` and `passed`";
     let text = stdout.trim();
     if let Ok(Value::Object(_)) = serde_json::from_str(text) {
-        return Some(format!("{WANTED}; it is a single object, not in an array"));
+        return Some(format!("{EXPECTED}; it is a single object, not in an array"));
     }
     let starts = text.match_indices(['[', '{']).map(|(at, _)| at);
     let mut lines = starts.filter(|at| *at == 0 || text[..*at].ends_with('\n'));
@@ -114,16 +114,16 @@ fn unread(stdout: &str) -> Option<String> {
         })
     };
     match lines.find(|at| holds_findings(*at)) {
-        Some(0) => Some(format!("{WANTED}; something else follows the first value")),
+        Some(0) => Some(format!("{EXPECTED}; something else follows the first value")),
         Some(at) => {
             let before = text[..at].lines().count();
-            let lines = if before == 1 { "1 line stands".to_owned() } else { format!("{before} lines stand") };
-            Some(format!("{WANTED}; {lines} before it (write logs to stderr)"))
+            let lines = if before == 1 { "1 line precedes".to_owned() } else { format!("{before} lines precede") };
+            Some(format!("{EXPECTED}; {lines} it (write logs to stderr)"))
         }
         None if text.starts_with(['[', '{']) && text.contains("\"passed\"") => {
             let error = serde_json::from_str::<Value>(text).err();
             Some(format!(
-                "{WANTED}; it is not valid JSON{}",
+                "{EXPECTED}; it is not valid JSON{}",
                 error.map_or_else(String::new, |error| format!(": {error}"))
             ))
         }
@@ -153,20 +153,20 @@ mod tests {
             [
                 row("a", Status::Met, "seen"),
                 row(
-                    "element 2 of what `look` found",
+                    "element 2 of the output of `look`",
                     Status::Undecided,
-                    r#"element 2 of what it wrote has the text "false" for `passed` of `b`; it must be true or false"#
+                    r#"element 2 of its output has the text "false" for `passed` of `b`; it must be true or false"#
                 ),
                 row("c", Status::Unmet, r#"{"n":1}"#),
                 row(
-                    "element 4 of what `look` found",
+                    "element 4 of the output of `look`",
                     Status::Undecided,
-                    "element 4 of what it wrote lacks `passed`; it has `pased`"
+                    "element 4 of its output lacks `passed`; it has `pased`"
                 ),
                 row(
-                    "element 5 of what `look` found",
+                    "element 5 of the output of `look`",
                     Status::Undecided,
-                    "element 5 of what it wrote is a number; it must be an object with `text` and `passed`"
+                    "element 5 of its output is a number; it must be an object with `text` and `passed`"
                 ),
             ]
         );
@@ -185,12 +185,12 @@ mod tests {
         for (stdout, wrong) in [
             (one.to_owned(), "it is a single object"),
             ("{}".to_owned(), "it is a single object"),
-            (format!("checking\n[{one}]"), "1 line stands before it"),
-            (format!("a\n\nb\n[\n{one}\n]"), "3 lines stand before it"),
+            (format!("checking\n[{one}]"), "1 line precedes it"),
+            (format!("a\n\nb\n[\n{one}\n]"), "3 lines precede it"),
             (format!("[{one}]\ndone"), "something else follows"),
             (format!("{one}\n{one}"), "something else follows"),
             (format!("[{one}"), "it is not valid JSON"),
-            ("log line\n[{\"id\": \"h\", \"status\": \"unmet\"}]".to_owned(), "1 line stands before it"),
+            ("log line\n[{\"id\": \"h\", \"status\": \"unmet\"}]".to_owned(), "1 line precedes it"),
             ("[{\"id\": \"h\"}] done".to_owned(), "something else follows"),
         ] {
             let told = told(&stdout);

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use model::{AgentInfo, Aside, Outcome, RunInfo, Summary, TrialFigures, TrialRecord};
 
 use crate::arms::Arms;
-use crate::figure::{counted, whole};
+use crate::format::{counted, number};
 
 /// State that reports keep of a run in progress to summarise it.
-pub(crate) struct Ledger {
+pub(crate) struct RunTotals {
     agents: Vec<AgentInfo>,
     /// Place of each trial in the plan.
     places: HashMap<Arc<str>, usize>,
@@ -35,8 +35,8 @@ pub(crate) struct Verdict {
     pub(crate) because: String,
 }
 
-impl Ledger {
-    /// Creates the ledger of a run that starts. `compares` is `true` if the run has something to compare even where no
+impl RunTotals {
+    /// Creates the totals of a run that starts. `compares` is `true` if the run has something to compare even where no
     /// arm has a variant.
     pub(crate) fn new(info: &RunInfo, compares: bool) -> Self {
         Self {
@@ -108,17 +108,17 @@ impl Ledger {
 
     /// Returns the number of trials in two parts: `4 of 8 planned`, and `4 without the skill to compare with`.
     pub(crate) fn counted(&self) -> (String, String) {
-        let mut trials = whole(self.summary.trials as u64);
+        let mut trials = number(self.summary.trials as u64);
         let planned = self.planned - self.planned_baseline;
         if self.summary.trials < planned {
-            trials.push_str(&format!(" of {} planned", whole(planned as u64)));
+            trials.push_str(&format!(" of {} planned", number(planned as u64)));
         }
         let (baseline, planned) = (self.summary.baseline, self.planned_baseline);
         if planned == 0 {
             return (trials, String::new());
         }
-        let of = if baseline < planned { format!(" of {}", whole(planned as u64)) } else { String::new() };
-        (trials, format!(", and {}{of} without the skill to compare with", whole(baseline as u64)))
+        let of = if baseline < planned { format!(" of {}", number(planned as u64)) } else { String::new() };
+        (trials, format!(", and {}{of} without the skill to compare with", number(baseline as u64)))
     }
 
     /// Returns the verdict on the run, which ended or was stopped by `signal`.
@@ -141,11 +141,14 @@ impl Ledger {
                     because.push(format!("{} {what}", counted(count, "trial")));
                 }
             }
-            if because.is_empty() && signal.is_none() {
+            if !because.is_empty() || signal.is_some() {
+                ("INCOMPLETE", Outcome::Broken)
+            } else if summary.passed == 0 && summary.skipped > 0 {
+                because.push(format!("{} skipped", counted(summary.skipped, "trial")));
+                ("NOTHING TESTED", Outcome::Broken)
+            } else {
                 because.push(format!("{} passed", counted(summary.passed, "trial")));
                 ("PASS", Outcome::Passed)
-            } else {
-                ("INCOMPLETE", Outcome::Broken)
             }
         };
         because.extend(signal.map(|signal| format!("stopped by {signal}")));

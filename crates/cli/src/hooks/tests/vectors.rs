@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::said;
 use crate::command::cleanup;
+use crate::hooks::output;
 
-const HOOK_PARSE: &str = include_str!("../../tests/vectors/agent-skill-eval/hook_parse.jsonl");
-const OPEN_STATE: &str = include_str!("../../tests/vectors/agent-skill-eval/open_state.jsonl");
-const FORMAT_TOKENS: &str = include_str!("../../tests/vectors/agent-skill-eval/format_tokens.jsonl");
-const DIFFERENCES: &str = include_str!("../../tests/vectors/agent-skill-eval/differences.json");
+const HOOK_PARSE: &str = include_str!("../../../tests/vectors/agent-skill-eval/hook_parse.jsonl");
+const OPEN_STATE: &str = include_str!("../../../tests/vectors/agent-skill-eval/open_state.jsonl");
+const FORMAT_TOKENS: &str = include_str!("../../../tests/vectors/agent-skill-eval/format_tokens.jsonl");
+const DIFFERENCES: &str = include_str!("../../../tests/vectors/agent-skill-eval/differences.json");
 
 fn rows(text: &str, name: &str, now: impl Fn(&Value) -> Value) -> Vec<(String, Value, Value)> {
     let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -20,10 +20,10 @@ fn rows(text: &str, name: &str, now: impl Fn(&Value) -> Value) -> Vec<(String, V
 
 /// Returns the parsed output in the recorded form; an invalid element as the description of its mistake.
 fn hook_parse(stdout: &Value) -> Value {
-    let Some(elements) = said::read(stdout.as_str().unwrap()) else { return Value::Null };
+    let Some(elements) = output::read(stdout.as_str().unwrap()) else { return Value::Null };
     let told = elements.into_iter().map(|element| match element {
-        Ok(said) => json!({
-            "text": said.text, "passed": said.passed, "evidence": said.evidence, "method": "hook", "skipped": false,
+        Ok(finding) => json!({
+            "text": finding.text, "passed": finding.passed, "evidence": finding.evidence, "method": "hook", "skipped": false,
         }),
         Err(wrong) => json!({ "undecided": wrong }),
     });

@@ -28,6 +28,7 @@ macro_rules! contract_tests {
             a_batch_is_kept_whole_or_not_at_all
             lists_and_records_come_back_whole
             runs_are_named_and_told_apart
+            trials_are_listed_run_by_run
             a_running_trial_says_what_it_waits_for
             a_reader_sees_the_run_as_it_was_while_the_run_goes_on
             writers_that_open_the_record_at_once_share_it
@@ -37,7 +38,7 @@ macro_rules! contract_tests {
     ($run:path: $($rule:ident)+) => {
         $(#[test]
         fn $rule() {
-            $run(crate::contract::$rule);
+            $run(crate::tests::contract::$rule);
         })+
     };
 }
@@ -151,13 +152,26 @@ pub(crate) fn runs_are_named_and_told_apart(open: Open<'_>) {
     assert_eq!(store.select_trial("previous/a").unwrap().run, ids[1]);
     assert_eq!(store.select_trial("commit::a@fake#1").unwrap().run, ids[2]);
     let error = store.select_trial("aa").unwrap_err();
-    assert_eq!(error.to_string(), "no finished trial is called `aa`; there are commit::a@fake#1");
+    assert_eq!(error.to_string(), "unknown trial `aa`; finished trials: commit::a@fake#1");
 
     store.remove(ids[2]).unwrap();
     assert_eq!(store.select("latest").unwrap().id, ids[1]);
     assert_eq!(store.trials(&TrialFilter::default()).unwrap().len(), 2);
     assert!(matches!(store.info(ids[2]), Err(StoreError::UnknownRun(_))));
     assert!(matches!(store.remove(ids[2]), Err(StoreError::UnknownRun(_))));
+}
+
+pub(crate) fn trials_are_listed_run_by_run(open: Open<'_>) {
+    let mut store = open();
+    let (mut old, mut new) = (Story::of(RUN), Story::of("0193b000-1"));
+    new.seq = 10;
+    store.append(&[old.started(&["a", "b"]), old.began("a"), old.finished("a", Outcome::Passed)]).unwrap();
+    store.append(&[new.started(&["a"]), new.began("a"), new.finished("a", Outcome::Passed)]).unwrap();
+    let last = TrialRecord { started_at: at(100), ..record("b", Outcome::Passed) };
+    store.append(&[old.began("b"), old.tell(Some("b"), Event::TrialFinished(Box::new(last)))]).unwrap();
+    let rows = store.trials(&TrialFilter::default()).unwrap();
+    let listed: Vec<(&str, &str)> = rows.iter().map(|row| (row.run.as_str(), row.case.as_str())).collect();
+    assert_eq!(listed, [("0193b000-1", "a"), (RUN, "b"), (RUN, "a")]);
 }
 
 pub(crate) fn a_running_trial_says_what_it_waits_for(open: Open<'_>) {
@@ -185,6 +199,11 @@ pub(crate) fn a_running_trial_says_what_it_waits_for(open: Open<'_>) {
     assert_eq!((live[0].waiting_on.as_deref(), live[0].waiting_since), (Some("agent"), Some(at(5))));
     assert!(matches!(&live[0].last_step, Some(Step::ToolCall(call)) if call.name == "Bash"));
     assert_eq!((live[1].waiting_on.as_deref(), live[1].since), (None, at(3)));
+
+    let ready = Event::SandboxReady { path: "/tmp/x".into(), skill: None, duration_ms: 5 };
+    store.append(&[story.waits("a", "sandbox"), story.tell(Some("a"), ready)]).unwrap();
+    let waits = store.live(RUN).unwrap().swap_remove(1).waiting_on;
+    assert_eq!(waits.as_deref(), Some("agent"), "a silent agent is not a sandbox");
 
     let again = story.began("b");
     store.append(&[Envelope { attempt: Some(2), ..again }]).unwrap();

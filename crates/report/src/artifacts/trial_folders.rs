@@ -11,20 +11,20 @@ const LONGEST: usize = 120;
 
 /// Folders of the trials, relative to the top.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct TrialFolders {
     trials: HashMap<String, PathBuf>,
-    names: Names,
+    names: FolderNames,
     by_suite: bool,
 }
 
-/// Names of folders, level by level. Names that only some file systems distinguish are distinguished by a number.
+/// FolderNames of folders, level by level. FolderNames that only some file systems distinguish are distinguished by a number.
 #[derive(Debug, Default)]
-struct Names {
+struct FolderNames {
     given: HashMap<(PathBuf, String), String>,
     taken: HashSet<(PathBuf, String)>,
 }
 
-impl Names {
+impl FolderNames {
     /// Returns the folder for `name` in `parent`, always the same.
     fn below(&mut self, parent: &Path, name: &str) -> PathBuf {
         let key = (parent.to_owned(), name.to_owned());
@@ -44,7 +44,7 @@ impl Names {
     }
 }
 
-impl Places {
+impl TrialFolders {
     /// Assigns folders to the trials of a plan; `reserved` are names of files at the top.
     pub(super) fn of(trials: &[TrialId], reserved: &[&str]) -> Self {
         let mut places = Self::default();
@@ -114,15 +114,15 @@ mod tests {
         TrialId { suite: suite.into(), case: case.into(), arm: arm.into(), repetition: 1 }
     }
 
-    fn place(places: &Places, id: &TrialId) -> String {
+    fn place(places: &TrialFolders, id: &TrialId) -> String {
         places.get(&id.to_string()).unwrap().display().to_string()
     }
 
     #[test]
     fn a_suite_has_a_folder_where_there_are_several() {
         let (a, b) = (id("s", "1", "fake+with_skill"), id("t", "1", "codex:o/x y"));
-        assert_eq!(place(&Places::of(std::slice::from_ref(&a), &[]), &a), "1/fake+with_skill/run-1");
-        let both = Places::of(&[a.clone(), b.clone()], &[]);
+        assert_eq!(place(&TrialFolders::of(std::slice::from_ref(&a), &[]), &a), "1/fake+with_skill/run-1");
+        let both = TrialFolders::of(&[a.clone(), b.clone()], &[]);
         assert_eq!(place(&both, &a), "s/1/fake+with_skill/run-1");
         assert_eq!(place(&both, &b), "t/1/codex%3Ao%2Fx%20y/run-1");
     }
@@ -133,7 +133,7 @@ mod tests {
         let names =
             ["a", "A", "a/b", "a%2Fb", "..", ".", "", "summary.json", "SUMMARY.json", &long, "a.", "ä", "a\u{308}"];
         let ids: Vec<TrialId> = names.iter().map(|name| id("s", name, "x")).collect();
-        let places = Places::of(&ids, &["summary.json"]);
+        let places = TrialFolders::of(&ids, &["summary.json"]);
         let found: HashSet<String> = ids.iter().map(|id| place(&places, id).to_lowercase()).collect();
         assert_eq!(found.len(), names.len(), "{found:?}");
         for path in &found {
@@ -141,7 +141,7 @@ mod tests {
             assert!(!path.starts_with('.') && !path.starts_with("summary.json/") && path.len() < 200, "{path}");
         }
         let turned: Vec<TrialId> = ids.iter().rev().cloned().collect();
-        let again = Places::of(&turned, &["summary.json"]);
+        let again = TrialFolders::of(&turned, &["summary.json"]);
         assert!(ids.iter().all(|id| place(&again, id) == place(&places, id)));
     }
 }

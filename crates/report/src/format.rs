@@ -35,8 +35,8 @@ pub(crate) fn between(from: Timestamp, to: Timestamp) -> u64 {
 }
 
 /// Formats a number as `1,234,567`.
-pub(crate) fn whole(number: u64) -> String {
-    let digits = number.to_string();
+pub(crate) fn number(value: u64) -> String {
+    let digits = value.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
@@ -83,7 +83,7 @@ pub(crate) fn gains([low, high]: [f64; 2]) -> String {
 }
 
 /// Formats a p-value: `0.031`, `0.25`, `<0.001`.
-pub(crate) fn chance(p_value: f64) -> String {
+pub(crate) fn p_value(p_value: f64) -> String {
     match p_value {
         p if p < 0.001 => "<0.001".into(),
         p if p < 0.9995 => format!("{p:.3}").trim_end_matches('0').to_owned(),
@@ -91,11 +91,11 @@ pub(crate) fn chance(p_value: f64) -> String {
     }
 }
 
-/// Formats a difference with its sign; `told` formats its amount.
-pub(crate) fn signed(difference: f64, told: impl Fn(f64) -> String) -> String {
-    let amount = told(difference.abs());
+/// Formats a difference with its sign; `format` formats its amount.
+pub(crate) fn signed(difference: f64, format: impl Fn(f64) -> String) -> String {
+    let amount = format(difference.abs());
     // An amount that is shown as zero has no sign.
-    if amount == told(0.0) {
+    if amount == format(0.0) {
         return amount;
     }
     format!("{}{amount}", if difference < 0.0 { '-' } else { '+' })
@@ -107,8 +107,8 @@ pub(crate) fn seconds(seconds: f64) -> String {
 }
 
 /// Formats a mean as `1,234,567`.
-pub(crate) fn about(number: f64) -> String {
-    whole(number.round().max(0.0) as u64)
+pub(crate) fn rounded(value: f64) -> String {
+    number(value.round().max(0.0) as u64)
 }
 
 /// Formats points of a score with at most two decimals: `76`, `33.33`.
@@ -118,29 +118,35 @@ pub(crate) fn points(points: f64) -> String {
     if rounded == 0.0 { "0".into() } else { format!("{rounded}") }
 }
 
-/// Formats a count with its noun: `1 trial`, `2 trials`.
-pub(crate) fn counted(number: usize, noun: &str) -> String {
-    format!("{} {noun}{}", whole(number as u64), if number == 1 { "" } else { "s" })
+/// Formats a count with its noun: `1 trial`, `2 trials`, `3 sandboxes`.
+pub fn counted(count: usize, noun: &str) -> String {
+    let plural = if noun.ends_with('x') { "es" } else { "s" };
+    format!("{} {noun}{}", number(count as u64), if count == 1 { "" } else { plural })
+}
+
+/// Formats a note behind something, such as ` (nightly)` for a label. Empty if there is none.
+pub(crate) fn in_parentheses(note: Option<&str>) -> String {
+    note.map_or_else(String::new, |note| format!(" ({note})"))
+}
+
+/// Formats the version behind a name. Empty if there is none.
+pub(crate) fn version(version: Option<&str>) -> String {
+    version.map_or_else(String::new, |version| format!(" {version}"))
 }
 
 /// Formats a time as `2026-11-21T21:48Z`, in UTC, so that it is the same on every machine.
-pub(crate) fn minute(time: Timestamp) -> String {
+pub(crate) fn timestamp(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%MZ").to_string()
-}
-
-/// Returns the sum of all input tokens, cached or not.
-pub(crate) fn input(tokens: &Tokens) -> u64 {
-    tokens.input + tokens.cache_read + tokens.cache_write
 }
 
 /// Returns the share of the input that came from a cache; `None` if none did.
 pub(crate) fn cached(tokens: &Tokens) -> Option<f64> {
-    (tokens.cache_read > 0).then(|| tokens.cache_read as f64 / input(tokens) as f64)
+    (tokens.cache_read > 0).then(|| tokens.cache_read as f64 / tokens.all_input() as f64)
 }
 
 /// Formats tokens as `1,234 in + 56 out (cache read 84%)`.
-pub(crate) fn in_and_out(tokens: &Tokens) -> String {
-    let mut text = format!("{} in + {} out", whole(input(tokens)), whole(tokens.output));
+pub(crate) fn tokens_in_and_out(tokens: &Tokens) -> String {
+    let mut text = format!("{} in + {} out", number(tokens.all_input()), number(tokens.output));
     if let Some(share) = cached(tokens) {
         text.push_str(&format!(" (cache read {})", percent(share)));
     }
@@ -148,12 +154,12 @@ pub(crate) fn in_and_out(tokens: &Tokens) -> String {
 }
 
 /// Formats usage beside the agent's as `12 requests, 3,400 tokens, $0.0100, 2 cached`.
-pub(crate) fn aside(aside: &Aside) -> String {
-    let tokens = aside.tokens.as_ref().map_or_else(|| "tokens n/a".into(), |tokens| whole(tokens.total()) + " tokens");
+pub(crate) fn model_usage(aside: &Aside) -> String {
+    let tokens = aside.tokens.as_ref().map_or_else(|| "tokens n/a".into(), |tokens| number(tokens.total()) + " tokens");
     let cost = aside.cost_usd.map_or_else(|| "cost n/a".into(), money);
     let mut parts = vec![counted(usize::try_from(aside.requests).unwrap_or(usize::MAX), "request"), tokens, cost];
     if aside.cached > 0 {
-        parts.push(format!("{} cached", whole(aside.cached)));
+        parts.push(format!("{} cached", number(aside.cached)));
     }
     parts.join(", ")
 }
@@ -186,9 +192,9 @@ mod tests {
         let gains: Vec<String> = [0.333, -0.04, 0.004, -0.0001, 0.0, 1.0].map(gain).into();
         assert_eq!(gains, ["+33", "-4", "+0.4", "0", "0", "+100"]);
         assert_eq!(signed(-11.5, seconds), "-11.5s");
-        assert_eq!([570.4, -0.2].map(|tokens| signed(tokens, about)), ["+570", "0"]);
+        assert_eq!([570.4, -0.2].map(|tokens| signed(tokens, rounded)), ["+570", "0"]);
         assert_eq!([-0.0016, 0.00001].map(|cost| signed(cost, money)), ["-$0.0016", "$0.0000"]);
-        let chances: Vec<String> = [0.0001, 0.03125, 0.125, 0.5, 0.9999, 1.0].map(chance).into();
+        let chances: Vec<String> = [0.0001, 0.03125, 0.125, 0.5, 0.9999, 1.0].map(p_value).into();
         assert_eq!(chances, ["<0.001", "0.031", "0.125", "0.5", "1", "1"]);
         assert_eq!((range([0.0, 0.434]), super::gains([-0.05, 0.61])), ("0-43%".into(), "-5 to +61".into()));
     }
@@ -201,7 +207,7 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped() {
-        assert_eq!([1, 999, 1000, 1_234_567].map(whole), ["1", "999", "1,000", "1,234,567"]);
+        assert_eq!([1, 999, 1000, 1_234_567].map(number), ["1", "999", "1,000", "1,234,567"]);
         assert_eq!((money(0.01234), money(123.456)), ("$0.0123".into(), "$123.46".into()));
     }
 
@@ -209,8 +215,8 @@ mod tests {
     fn what_judging_took_is_told_and_what_is_not_known_is_not_made_up() {
         let tokens = Tokens { input: 3000, output: 400, ..Tokens::default() };
         let known = Aside { requests: 12, cached: 2, tokens: Some(tokens), cost_usd: Some(0.01) };
-        assert_eq!(aside(&known), "12 requests, 3,400 tokens, $0.0100, 2 cached");
+        assert_eq!(model_usage(&known), "12 requests, 3,400 tokens, $0.0100, 2 cached");
         let unknown = Aside { requests: 1, ..Aside::default() };
-        assert_eq!(aside(&unknown), "1 request, tokens n/a, cost n/a");
+        assert_eq!(model_usage(&unknown), "1 request, tokens n/a, cost n/a");
     }
 }

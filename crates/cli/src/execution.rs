@@ -1,0 +1,105 @@
+//! Executes a planned run while it is recorded, and turns its result into messages and an exit code.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use report::Reporter;
+use runner::{Control, Listener, RunEnd};
+use sandbox::Breakage;
+use store::Store;
+use tokio::sync::mpsc;
+
+use crate::error::CliError;
+use crate::recording::{Recorded, Recording};
+use crate::run_args::GateArgs;
+use crate::terminal::Terminal;
+use crate::{exit, hooks, signals};
+
+/// Time that remaining tasks have to end.
+const SHUTDOWN: Duration = Duration::from_millis(200);
+
+/// Runs the future of `start`, which gets the controls and the listener, and records its events.
+pub fn execute<F: Future<Output = Result<RunEnd, Breakage>>>(
+    jobs: usize,
+    store: Box<dyn Store>,
+    reporters: Vec<Box<dyn Reporter>>,
+    start: impl FnOnce(mpsc::UnboundedReceiver<Control>, Arc<dyn Listener>) -> F,
+) -> Result<(RunEnd, Recorded), CliError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(jobs.clamp(1, 4))
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::environment(format!("cannot start threads: {error}")))?;
+    let (sender, controls) = mpsc::unbounded_channel::<Control>();
+    let recording = Recording::start(store, reporters, sender.clone())
+        .map_err(|error| CliError::environment(format!("cannot start recording: {error}")))?;
+    let ended = runtime.block_on(async {
+        signals::forward(&sender)
+            .map_err(|error| CliError::environment(format!("cannot listen to signals: {error}")))?;
+        start(controls, recording.listener()).await.map_err(|breakage| CliError::environment(breakage.to_string()))
+    });
+    // The threads of the runtime end while the record is closed, which waits for the disk.
+    let mut runtime = Some(runtime);
+    let recorded = std::thread::scope(|scope| {
+        let end = || {
+            if let Some(runtime) = runtime.take() {
+                runtime.shutdown_timeout(SHUTDOWN);
+            }
+        };
+        // If no thread can be started, the runtime is shut down below.
+        let _ = std::thread::Builder::new().name("end".into()).spawn_scoped(scope, end);
+        recording.finish()
+    });
+    if let Some(runtime) = runtime {
+        runtime.shutdown_timeout(SHUTDOWN);
+    }
+    Ok((ended?, recorded))
+}
+
+/// Prints the messages at the end of a run, and returns the exit code.
+pub fn conclude(
+    gates: &GateArgs,
+    (ended, recorded): (RunEnd, Recorded),
+    terminal: &Terminal,
+) -> Result<ExitCode, CliError> {
+    if let Some(error) = &recorded.error {
+        return Err(CliError::environment(format!("recording failed, so the run was stopped: {error}")));
+    }
+    for path in &ended.left_over {
+        terminal.err(&format!("warning: a sandbox could not be removed: {path}\n"));
+    }
+    for error in &recorded.report_errors {
+        terminal.err(&format!("error: a report is incomplete: {error}\n"));
+    }
+    if let Some(reason) = ended.stopped_by {
+        return Ok(exit::of_stop(&reason));
+    }
+    if let Some(hook) = &ended.refused {
+        return Err(hooks::refused(hook));
+    }
+    let code = gate(gates, &ended.summary);
+    if code != ended.summary.exit_code() {
+        let why = if gates.no_fail_on_assertions { "--no-fail-on-assertions" } else { "--min-pass-rate" };
+        terminal.err(&format!("note: the failures do not fail this run ({why}); it exits with {code}\n"));
+    }
+    // A missing report must be visible in the exit code.
+    let is_incomplete = code == exit::PASSED && !recorded.report_errors.is_empty();
+    Ok(ExitCode::from(if is_incomplete { exit::INCOMPLETE } else { code }))
+}
+
+fn gate(gates: &GateArgs, summary: &model::Summary) -> u8 {
+    let code = summary.exit_code();
+    if code != exit::FAILED {
+        return code;
+    }
+    // The pass rates of fully decided trials and by decided findings must both be high enough, so that undecided ones
+    // never help.
+    let rates = [summary.pass_rate, summary.by_decided.rate()];
+    let is_enough = |least: f64| rates.iter().any(Option::is_some) && rates.iter().flatten().all(|rate| *rate >= least);
+    match gates.no_fail_on_assertions || gates.min_pass_rate.is_some_and(is_enough) {
+        true if summary.is_incomplete() => exit::INCOMPLETE,
+        true => exit::PASSED,
+        false => code,
+    }
+}

@@ -1,0 +1,155 @@
+//! Reports of a run that are requested: their kinds, and their destinations.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+use model::Envelope;
+use report::{Opening, Report, Reporter, Style};
+
+use crate::error::CliError;
+use crate::run_args::{OutputArgs, ReportArgs};
+use crate::terminal::Terminal;
+
+/// The report that is never a file.
+pub const TERMINAL: &str = "terminal";
+
+/// A report that is requested.
+pub struct RequestedReport {
+    kind: &'static Report,
+    file: Option<PathBuf>,
+}
+
+/// Returns the requested reports; none of their files is created yet.
+pub fn requested(args: &ReportArgs) -> Result<Vec<RequestedReport>, CliError> {
+    let written = if args.reports.is_empty() { vec![TERMINAL.to_owned()] } else { args.reports.clone() };
+    let mut reports: Vec<RequestedReport> = written.iter().map(|written| parse(written)).collect::<Result<_, _>>()?;
+    if let Some(file) = &args.file {
+        match reports.iter_mut().find(|report| report.file.is_none()) {
+            Some(report) => report.file = Some(file.clone()),
+            None => return Err(CliError::usage("every report has a file already, so `--output` is one too many")),
+        }
+    }
+    for (at, report) in reports.iter().enumerate() {
+        if reports[..at].iter().any(|other| other.file == report.file) {
+            let place = report.file.as_ref().map_or("standard output".into(), |file| file.display().to_string());
+            return Err(CliError::usage(format!("two reports go to {place}")).hint("write `--report FORMAT=PATH`"));
+        }
+    }
+    Ok(reports)
+}
+
+fn parse(written: &str) -> Result<RequestedReport, CliError> {
+    let (name, file) = match written.split_once('=') {
+        Some((name, "-")) => (name, None),
+        Some((name, file)) => (name, Some(PathBuf::from(file))),
+        None => (written, None),
+    };
+    let kind = find_report(name)?;
+    if kind.is_directory() && file.is_none() {
+        return Err(CliError::usage(format!("the report `{name}` needs a directory"))
+            .hint(format!("write `--report {name}=DIR`")));
+    }
+    Ok(RequestedReport { kind, file })
+}
+
+/// Returns the kind of report of that name.
+pub fn find_report(name: &str) -> Result<&'static Report, CliError> {
+    let names = || report::REPORTS.iter().map(|kind| kind.name);
+    report::find(name).ok_or_else(|| {
+        CliError::usage(format!("unknown report `{name}`"))
+            .maybe_hint(model::nearest(name, names()).map(|near| format!("did you mean `{near}`?")))
+            .hint(format!("reports: {}", names().collect::<Vec<_>>().join(", ")))
+    })
+}
+
+/// Returns the error for a report that is a directory, which only a run can write.
+pub fn only_while_running(kind: &Report) -> CliError {
+    CliError::usage(format!("the report `{}` is written during a run", kind.name))
+        .hint("`trialrun run --artifacts DIR` writes it")
+}
+
+/// Checks that the files of reports can be created where the command line says. A directory with a misspelt name must
+/// be noticed before the run, and not be created.
+pub fn check_directories(reports: &[RequestedReport]) -> Result<(), CliError> {
+    let streams = reports.iter().filter(|report| !report.kind.is_directory());
+    streams.filter_map(|report| report.file.as_deref()).try_for_each(check_directory)
+}
+
+/// Checks that the directory of a file exists.
+pub fn check_directory(file: &Path) -> Result<(), CliError> {
+    match file.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
+        Some(parent) => Err(CliError::usage(format!(
+            "cannot write {}: the directory {} does not exist",
+            file.display(),
+            parent.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Returns the reports that are streams, and the directory of the one that is not, which may also be an option of its
+/// own.
+pub fn with_directory(
+    reports: Vec<RequestedReport>,
+    args: &OutputArgs,
+) -> Result<(Vec<RequestedReport>, Option<PathBuf>), CliError> {
+    let (directories, streams): (Vec<_>, Vec<_>) = reports.into_iter().partition(|report| report.kind.is_directory());
+    let named: Vec<PathBuf> =
+        directories.into_iter().filter_map(|report| report.file).chain(args.artifacts.clone()).collect();
+    match (named.as_slice(), &args.workspace) {
+        ([], _) => Ok((streams, None)),
+        ([directory], None) => Ok((streams, Some(directory.clone()))),
+        _ => Err(CliError::usage("several directories for the artefacts of a run").hint("name one of them")),
+    }
+}
+
+impl RequestedReport {
+    /// Opens the report.
+    pub fn open(self, terminal: &Terminal, args: &ReportArgs) -> Result<Box<dyn Reporter>, CliError> {
+        let mut opening = match &self.file {
+            None => Opening::new(Box::new(io::stdout()), terminal.out_style),
+            Some(file) => Opening::new(Box::new(report_file(file)?), Style::plain()),
+        };
+        if self.file.is_none() && terminal.out_style.interactive && terminal.err_style.interactive {
+            opening.live = Some(Box::new(io::stderr()));
+        }
+        opening.quiet = args.quiet;
+        opening.show_evidence = args.show_evidence;
+        let place = self.file.as_ref().map_or("standard output".into(), |file| file.display().to_string());
+        let name = format!("{} to {place}", self.kind.name);
+        let reporter = self.kind.to_stream(opening).ok_or_else(|| only_while_running(self.kind))?;
+        Ok(Box::new(NamedReporter { name, reporter }))
+    }
+}
+
+/// Reporter whose errors name the report.
+struct NamedReporter {
+    name: String,
+    reporter: Box<dyn Reporter>,
+}
+
+impl NamedReporter {
+    fn named(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{}: {error}", self.name))
+    }
+}
+
+impl Reporter for NamedReporter {
+    fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
+        self.reporter.event(envelope).map_err(|error| self.named(&error))
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.reporter.finish().map_err(|error| self.named(&error))
+    }
+}
+
+/// Creates a file for a report, with its directory.
+pub fn report_file(file: &Path) -> Result<BufWriter<File>, CliError> {
+    let failed = |error: io::Error| CliError::usage(format!("cannot write {}: {error}", file.display()));
+    if let Some(parent) = file.parent() {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    Ok(BufWriter::new(File::create(file).map_err(failed)?))
+}

@@ -395,7 +395,7 @@ fn a_record_that_is_none_is_refused_and_left_alone() {
     quick(&project);
     for text in ["not a database at all, but a text", "SQLite format 3\0 and nothing more"] {
         project.write(".trialrun/runs.db", text);
-        refused(project.run(&["run", "s.yaml"]), &["runs.db", "not touched"]);
+        refused(project.run(&["run", "s.yaml"]), &["runs.db", "not changed"]);
         assert_eq!(project.read(".trialrun/runs.db"), text);
         project.run(&["history"]).exits(2);
     }
@@ -410,7 +410,7 @@ fn a_newer_record_is_refused_and_left_alone() {
     overwrite(&file, 60, &4711_u32.to_be_bytes());
     let before = fs::read(&file).unwrap();
     for command in [["run", "s.yaml"].as_slice(), &["history"], &["status"]] {
-        refused(project.run(command), &["newer trialrun", "4711", "not touched"]);
+        refused(project.run(command), &["newer version of trialrun", "4711", "not changed"]);
     }
     assert!(before == fs::read(&file).unwrap(), "it was touched");
 }

@@ -4,7 +4,7 @@ use model::Diagnostic;
 
 use super::JUDGES;
 use super::prelude::*;
-use crate::judge::reading::{points, quote, reasoning, split};
+use crate::judge::reading::{points, rated};
 use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
 use crate::matcher;
 
@@ -121,15 +121,7 @@ impl Judged for LlmJudge {
 
     fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {
         let scores = votes.scores(0, self.scale, |mark| mark.score);
-        let because = format!("{} of {}{}{}", points(scores.mean()), self.scale, scores.told(), reasoning(votes, 0));
-        let share = (scores.mean() - 1.0) / (self.scale - 1) as f64;
-        let said = quote(votes, 0);
-        let verdict = match scores.reaches(self.threshold) {
-            Some(true) => Verdict::met(because).scored(share).evidence(said),
-            Some(false) => Verdict::unmet(because, self.wanted(), said.unwrap_or_else(|| "less".into())).scored(share),
-            None => Verdict::undecided(split(votes)),
-        };
-        verdict.place(&self.place)
+        rated(votes, &scores, self.scale, self.threshold, self.wanted()).place(&self.place)
     }
 }
 

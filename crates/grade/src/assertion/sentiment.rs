@@ -2,7 +2,7 @@
 
 use super::JUDGES;
 use super::prelude::*;
-use crate::judge::reading::{points, quote, reasoning, split};
+use crate::judge::reading::rated;
 use crate::judge::{self, Criterion, Judged, Mark, Material, Question, Quoted, Votes, prompt};
 use crate::matcher;
 
@@ -72,17 +72,7 @@ impl Judged for Sentiment {
 
     fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {
         let scores = votes.scores(0, SCALE, score);
-        let because = format!("{} of {SCALE}{}{}", points(scores.mean()), scores.told(), reasoning(votes, 0));
-        let share = (scores.mean() - 1.0) / (SCALE - 1) as f64;
-        let said = quote(votes, 0);
-        let verdict = match scores.reaches(THERE as f64) {
-            Some(true) => Verdict::met(because).scored(share).evidence(said),
-            Some(false) => {
-                let wanted = format!("{}, at least {THERE} of {SCALE}", self.expected);
-                Verdict::unmet(because, wanted, said.unwrap_or_else(|| "another tone".into())).scored(share)
-            }
-            None => Verdict::undecided(split(votes)),
-        };
-        verdict.place(&self.place)
+        let wanted = format!("{}, at least {THERE} of {SCALE}", self.expected);
+        rated(votes, &scores, SCALE, THERE as f64, wanted).place(&self.place)
     }
 }

@@ -2,8 +2,9 @@
 
 use model::{Node, NodeKind, decode};
 
-use super::votes::Votes;
+use super::votes::{Scores, Votes};
 use crate::reading::Reading;
+use crate::verdict::Verdict;
 use crate::words;
 
 /// Maximum number of judges of a panel. More would cost without adding information.
@@ -39,6 +40,21 @@ pub(crate) fn texts(reading: &mut Reading<'_>, key: &'static str) -> Option<Vec<
 /// Formats a score with at most two decimals.
 pub(crate) fn points(score: f64) -> String {
     ((score * 100.0).round() / 100.0).to_string()
+}
+
+/// Returns the verdict of a rating from 1 to `scale` that must reach `threshold`. `wanted` describes that.
+pub(crate) fn rated(votes: &Votes<'_>, scores: &Scores, scale: u64, threshold: f64, wanted: String) -> Verdict {
+    let because = format!("{} of {scale}{}{}", points(scores.mean()), scores.told(), reasoning(votes, 0));
+    let share = (scores.mean() - 1.0) / (scale - 1) as f64;
+    let quote = quote(votes, 0);
+    match scores.reaches(threshold) {
+        Some(true) => Verdict::met(because).scored(share).evidence(quote),
+        Some(false) => {
+            let actual = quote.unwrap_or_else(|| format!("{} of {scale}", points(scores.mean())));
+            Verdict::unmet(because, wanted, actual).scored(share)
+        }
+        None => Verdict::undecided(split(votes)),
+    }
 }
 
 /// Returns the reasoning of a judge that agrees with the majority about the criterion number `at`.

@@ -165,7 +165,8 @@ impl Engine {
                 Ok((runtime, loads)) => {
                     let _ = loaded.send(Ok(loads));
                     let Program { network, is_shared, .. } = program;
-                    Worker { runtime, budget, network, is_shared, hearing, heard, requests: JoinSet::new() }.serve(&queue);
+                    Worker { runtime, budget, network, is_shared, hearing, heard, requests: JoinSet::new() }
+                        .serve(&queue);
                 }
                 Err(error) => drop(loaded.send(Err(error))),
             }

@@ -8,6 +8,21 @@
 //! A [`Regex`] does not need a runtime: every thread has its own engine for them, created on first use, so that a test
 //! takes about a microsecond and threads never wait for each other. An expression that only consists of words does not
 //! need an engine at all.
+//!
+//! ```
+//! use std::borrow::Cow;
+//! use std::time::Duration;
+//!
+//! use trialrun_script::{Expression, Options, Regex, Runtime, Value};
+//!
+//! let mut runtime = Runtime::new(Options::new("/"))?;
+//! let expression = Expression::parse("items.filter((item) => item > 1).length").expect("it is valid");
+//! let items = Value::from(vec![1.0.into(), 2.0.into(), 3.0.into()]);
+//! let scope = |name: &str| (name == "items").then(|| Cow::Borrowed(&items));
+//! assert_eq!(runtime.evaluate(&expression, &scope, Duration::from_secs(1))?, Value::Number(2.0));
+//! assert!(Regex::parse("(?i)hello").and_then(|regex| regex.is_match("Hello!")).expect("it is valid"));
+//! # Ok::<(), trialrun_script::ScriptError>(())
+//! ```
 
 mod compiled;
 mod convert;

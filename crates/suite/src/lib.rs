@@ -5,6 +5,21 @@
 //! strict: an unknown key, a section set to nothing, and a missing file are errors and never ignored.
 //!
 //! The library reads files and nothing else: the caller passes the directories, and the environment is never read.
+//!
+//! ```
+//! use trialrun_suite::{Request, load};
+//!
+//! let project = tempfile::tempdir()?;
+//! let root = project.path().to_owned();
+//! std::fs::create_dir(root.join("scenarios"))?;
+//! let scenario = "scenario: greets\nsystem_prompt: Greet the user.\nuser_prompt: Hi!\n";
+//! std::fs::write(root.join("scenarios/greets.yaml"), scenario)?;
+//! let skills_dir = root.join("skills");
+//! let loaded = load(&Request { cwd: root.clone(), root, skills_dir, ..Request::default() });
+//! assert!(!loaded.has_errors());
+//! assert_eq!(loaded.suites[0].cases[0].id, "greets");
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 mod allowed_tools;
 mod discover;

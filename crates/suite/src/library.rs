@@ -116,10 +116,7 @@ impl Library {
         node: &Node,
         problems: &mut Problems,
     ) -> Option<Arc<Skill>> {
-        if path::inside_sandbox(name).as_deref() != Ok(name) || name.contains('/') || name == "." {
-            problems.push(node.error(format!("`{name}` is not a valid name of a skill")));
-            return None;
-        }
+        check_name(name, "skill", node, problems)?;
         let directories = shelves.iter().map(|shelf| shelf.join(name));
         let Some(directory) = directories.clone().find(|directory| directory.join(SKILL_FILE).is_file()) else {
             problems.push(self.missing_skill(name, shelves, node));
@@ -138,10 +135,7 @@ impl Library {
     /// Returns the sub-agent called `name` that a suite in `file` refers to: the one in an `agents` folder above
     /// `file`. Returns `None` if it is missing or broken, which is reported.
     pub fn sub_agent(&self, name: &str, file: &Path, node: &Node, problems: &mut Problems) -> Option<Arc<Skill>> {
-        if path::inside_sandbox(name).as_deref() != Ok(name) || name.contains('/') || name == "." {
-            problems.push(node.error(format!("`{name}` is not a valid name of a sub-agent")));
-            return None;
-        }
+        check_name(name, "sub-agent", node, problems)?;
         let shelves = self.folders_above(file, SUB_AGENTS_FOLDER);
         let mut files = shelves.iter().map(|shelf| shelf.join(format!("{name}.md")));
         if let Some(found) = files.find(|file| file.is_file()) {
@@ -207,6 +201,15 @@ impl Library {
         problems.extend(self.fixtures.into_problems());
         problems
     }
+}
+
+/// Reports `name` if it cannot be the name of a folder.
+fn check_name(name: &str, of: &str, node: &Node, problems: &mut Problems) -> Option<()> {
+    let is_valid = path::inside_sandbox(name).as_deref() == Ok(name) && !name.contains('/') && name != ".";
+    if !is_valid {
+        problems.push(node.error(format!("`{name}` is not a valid name of a {of}")));
+    }
+    is_valid.then_some(())
 }
 
 /// Returns the directory of the skill whose tests include `file`.

@@ -18,11 +18,8 @@ pub use self::evals::evals_schema;
 /// Generated sections of the reference pages, as names and Markdown.
 pub fn reference() -> Vec<(String, String)> {
     let fields = Table::all().map(|table| (table.section, table.text.to_owned()));
-    let others = [
-        ("scenario opening", format!("```text\n{}\n```", run("NAME"))),
-        ("evals assertion types", evals::assertion_types()),
-    ];
-    fields.chain(others).map(|(name, text)| (name.to_owned(), text)).collect()
+    let opening = ("scenario opening", format!("```text\n{}\n```", run("NAME")));
+    fields.chain([opening]).map(|(name, text)| (name.to_owned(), text)).collect()
 }
 
 /// A JSON Schema for scenario files, for editors. `assertion` is that of an entry of `assertions`.

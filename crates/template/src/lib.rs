@@ -4,6 +4,18 @@
 //! templates themselves. A text that consists of a single placeholder that names a value becomes that value, whatever
 //! its type is. Every other template becomes text. An unknown name or an invalid operation is an error and never
 //! becomes empty text.
+//!
+//! ```
+//! use model::{Node, Source};
+//! use serde_json::json;
+//! use trialrun_template::{Template, Variables};
+//!
+//! let user = Node::from_json(&json!({"name": "Ann"}), &Source::new("variables", ""));
+//! let variables = Variables::new().with("user", user);
+//! let template = Template::parse("Hello {{ user.name | upper }}!")?.expect("it has a placeholder");
+//! assert_eq!(template.render(&variables)?, "Hello ANN!");
+//! # Ok::<(), trialrun_template::TemplateError>(())
+//! ```
 
 mod access;
 mod ambient;

@@ -11,7 +11,7 @@ use model::decode::{Fields, Problems};
 use model::{Case, Code, CodeClaim, Diagnostic, Excerpt, Node, NodeKind, Source};
 use script::{Runtime, ScriptError, Tests, Value, Written};
 
-use super::scenario::fixtures_of;
+use super::scenario::{fixtures_of, skip};
 use super::{NamedFormat, SuiteFile, directory};
 use crate::library::Library;
 
@@ -199,19 +199,6 @@ fn reruns(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<u32> {
         problems.push(node.error("`reruns` and `retries` are the same here; give one of them"));
     }
     reruns.or(retries).map(|reruns| u32::try_from(reruns).unwrap_or(u32::MAX))
-}
-
-/// Reads `skip`: `true`, or the reason.
-fn skip(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
-    let node = fields.get("skip")?;
-    match &node.kind {
-        NodeKind::Bool(skip) => skip.then(|| "`skip: true`".to_owned()),
-        NodeKind::String(because) if !because.is_empty() => Some(because.clone()),
-        _ => {
-            problems.push(node.error(format!("`skip` must be true, false or the reason, not {}", node.kind_name())));
-            None
-        }
-    }
 }
 
 fn only(fields: &mut Fields<'_>, problems: &mut Problems) -> bool {

@@ -9,7 +9,7 @@ use model::decode::{Fields, Problems};
 use model::{About, Case, Excerpt, Node, NodeKind, nearest};
 
 use super::assertions::{Assertions, Ids};
-use super::scenario::{fixtures_of, place, refuse_tags, runner, user_responses};
+use super::scenario::{fixtures_of, place, refuse_tags, runner, skip, user_responses};
 use super::{Format, SuiteFile};
 use crate::fixtures;
 use crate::library::Library;
@@ -158,19 +158,6 @@ fn id(name: Option<&str>, fields: &mut Fields<'_>, file: &SuiteFile<'_>, problem
     }
     let stem = || file.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     (id.map_or_else(stem, str::to_owned), source)
-}
-
-/// Reads `skip`: `true`, or the reason.
-fn skip(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
-    let node = fields.get("skip")?;
-    match &node.kind {
-        NodeKind::Bool(skip) => skip.then(|| "it has `skip: true`".to_owned()),
-        NodeKind::String(because) if !because.is_empty() => Some(because.clone()),
-        _ => {
-            problems.push(node.error(format!("`skip` must be true, false or the reason, not {}", node.kind_name())));
-            None
-        }
-    }
 }
 
 /// Returns the start of the file, as the location for problems of the whole file.

@@ -22,19 +22,8 @@ pub struct Scenario;
 const SUBJECTS: [&str; 3] = ["skill", "system_prompt", "system_prompt_file"];
 
 /// Top-level keys that hardly any other file has. One of them may be a coincidence, two are not.
-const TELLING: [&str; 11] = [
-    "skill",
-    "system_prompt",
-    "system_prompt_file",
-    "user_prompt",
-    "user_prompts",
-    "max_turns",
-    "token_budget",
-    "token-budget",
-    "fixtures",
-    "user_responses",
-    "assertions",
-];
+const TELLING: &str = "skill system_prompt system_prompt_file user_prompt user_prompts max_turns token_budget \
+                       token-budget fixtures user_responses assertions";
 
 /// Default message for an inline prompt.
 pub const OPENING: &str = "Begin.";
@@ -136,6 +125,10 @@ pub(super) fn refuse_tags(node: &Node, problems: &mut Problems) {
 }
 
 fn id(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
+    if fields.get("scenario").is_none() && near_miss(fields.node()).is_some() {
+        // It is reported as an unknown key.
+        return None;
+    }
     let id = fields.required_text("scenario", problems)?;
     if id.contains(char::is_control) {
         if let Some(node) = fields.get("scenario") {
@@ -378,6 +371,19 @@ pub(super) fn user_responses(fields: &mut Fields<'_>, problems: &mut Problems) -
     responses
 }
 
+/// Reads `skip`: `true`, or the reason.
+pub(super) fn skip(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
+    let node = fields.get("skip")?;
+    match &node.kind {
+        NodeKind::Bool(skip) => skip.then(|| "it has `skip: true`".to_owned()),
+        NodeKind::String(because) if !because.is_empty() => Some(because.clone()),
+        _ => {
+            problems.push(node.error(format!("`skip` must be true, false or the reason, not {}", node.kind_name())));
+            None
+        }
+    }
+}
+
 fn assertions(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<AssertionSpec> {
     let mut assertions = Assertions::default();
     if let Some(items) = fields.list("assertions", problems) {
@@ -406,7 +412,7 @@ pub(super) fn place(node: &Node, span: model::Span) -> Node {
 fn looks_like_one<'k>(keys: impl Iterator<Item = (&'k str, bool)>) -> bool {
     let mut telling = 0;
     for (key, is_single) in keys {
-        telling += usize::from(TELLING.contains(&key));
+        telling += usize::from(TELLING.split(' ').any(|known| known == key));
         let is_near = || key.len().abs_diff("scenario".len()) <= 2 && nearest("scenario", [key]).is_some();
         if key == "scenario" || telling > 1 || (is_single && is_near()) {
             return true;

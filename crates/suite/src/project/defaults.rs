@@ -7,7 +7,7 @@ use model::decode::{Fields, Problems};
 use model::{Excerpt, Node, NodeKind, PermissionMode};
 
 use super::file::Dialect;
-use super::{Setting, setting};
+use super::{Setting, setting, text, whole};
 use crate::model_name;
 
 /// Settings for cases that do not have their own.
@@ -63,22 +63,16 @@ impl Defaults {
         self.agent = setting(agent, "agent", fields).or(setting(runtime, "runtime", fields));
         let timeout = fields.duration_ms("timeout", problems);
         self.timeout_ms = setting(timeout, "timeout", fields);
-        let max_turns = fields.whole("max_turns", 1, problems);
-        self.max_turns = setting(max_turns, "max_turns", fields);
-        let trials = fields.whole("trials", 1, problems);
-        self.trials = setting(trials, "trials", fields);
+        self.max_turns = whole(fields, "max_turns", 1, problems);
+        self.trials = whole(fields, "trials", 1, problems);
         let token_budget = fields.positive("token_budget", problems);
         self.token_budget = setting(token_budget, "token_budget", fields);
-        let jobs = fields.whole("jobs", 1, problems);
-        let parallelism = fields.whole("parallelism", 1, problems);
+        let (jobs, parallelism) = (whole(fields, "jobs", 1, problems), whole(fields, "parallelism", 1, problems));
         refuse_both(fields, "jobs", "parallelism", problems);
-        self.jobs = setting(jobs, "jobs", fields).or(setting(parallelism, "parallelism", fields));
-        let retries = fields.whole("retries", 0, problems);
-        self.retries = setting(retries, "retries", fields);
-        let reruns = fields.whole("reruns", 0, problems);
-        self.reruns = setting(reruns, "reruns", fields);
-        let sandbox = fields.text("sandbox", problems);
-        self.sandbox = setting(sandbox, "sandbox", fields);
+        self.jobs = jobs.or(parallelism);
+        self.retries = whole(fields, "retries", 0, problems);
+        self.reruns = whole(fields, "reruns", 0, problems);
+        self.sandbox = text(fields, "sandbox", problems);
     }
 
     /// Reads the section `eval`, which contains some of the same settings under other names. `retries` has another
@@ -86,11 +80,10 @@ impl Defaults {
     pub(super) fn read_eval(&mut self, node: &Node, dialect: Dialect, problems: &mut Problems) {
         let Some(fields) = Fields::of(node, "`eval`", problems) else { return };
         let mut fields = fields.in_either_case();
-        let parallelism = fields.whole("parallelism", 1, problems);
-        let parallelism = setting(parallelism, "parallelism", &mut fields);
+        let parallelism = whole(&mut fields, "parallelism", 1, problems);
         keep_one(&mut self.jobs, parallelism, "`eval.parallelism` and `jobs` in `defaults`", problems);
-        let reruns = fields.whole("reruns", 0, problems);
-        let retries = fields.whole("retries", 0, problems);
+        let reruns = whole(&mut fields, "reruns", 0, problems);
+        let retries = whole(&mut fields, "retries", 0, problems);
         refuse_both(&mut fields, "reruns", "retries", problems);
         if let Some(written) = fields.get("retries").filter(|_| dialect != Dialect::Fabrik) {
             let warning =
@@ -99,8 +92,7 @@ impl Defaults {
                 warning.help("write `eval.reruns` for that; `retries` in `defaults` repeats attempts that are broken"),
             );
         }
-        let reruns = setting(reruns, "reruns", &mut fields).or(setting(retries, "retries", &mut fields));
-        keep_one(&mut self.reruns, reruns, "`eval.reruns` and `reruns` in `defaults`", problems);
+        keep_one(&mut self.reruns, reruns.or(retries), "`eval.reruns` and `reruns` in `defaults`", problems);
         let timeout = fields.duration_or_ms("defaultTimeout", problems);
         let timeout = setting(timeout, "defaultTimeout", &mut fields);
         keep_one(&mut self.timeout_ms, timeout, "`eval.defaultTimeout` and `timeout` in `defaults`", problems);

@@ -4,7 +4,7 @@ use model::decode::{Fields, Problems};
 use model::{Diagnostic, Node, NodeKind};
 
 use super::environment::{Missing, take_below};
-use super::{Setting, setting};
+use super::{Setting, fraction, setting, text, whole};
 
 /// Model that judges and plays users, as far as the project configures it.
 #[derive(Debug, Clone, Default)]
@@ -54,10 +54,8 @@ fn of_judge(node: &Node, problems: &mut Problems) -> Judge {
     }
     let Some(fields) = Fields::of(node, "`judge`", problems) else { return Judge::default() };
     let mut fields = fields.in_either_case();
-    let model = fields.text("model", problems);
-    let model = setting(model, "model", &mut fields);
-    let judges = fields.whole("judges", 1, problems);
-    let judges = setting(judges, "judges", &mut fields);
+    let model = text(&mut fields, "model", problems);
+    let judges = whole(&mut fields, "judges", 1, problems);
     let judge = Judge { model, judges, ..rest(&mut fields, problems) };
     fields.finish(problems);
     judge
@@ -83,18 +81,10 @@ fn of_llm(node: &Node, problems: &mut Problems) -> Judge {
 
 /// Reads the settings that both sections have.
 fn rest(fields: &mut Fields<'_>, problems: &mut Problems) -> Judge {
-    let base_url = fields.text("base_url", problems);
-    let base_url = setting(base_url, "base_url", fields);
-    let api_key = fields.text("api_key", problems);
-    let api_key = setting(api_key, "api_key", fields);
-    let temperature = fields.get("temperature").and_then(|node| match &node.kind {
-        NodeKind::Number(number) if number.as_f64().is_some_and(|value| (0.0..=2.0).contains(&value)) => {
-            Some(Setting { value: number.as_f64()?, source: node.excerpt() })
-        }
-        _ => {
-            problems.push(node.error("`temperature` must be a number from 0 to 2"));
-            None
-        }
-    });
-    Judge { base_url, api_key, temperature, ..Judge::default() }
+    Judge {
+        base_url: text(fields, "base_url", problems),
+        api_key: text(fields, "api_key", problems),
+        temperature: fraction(fields, "temperature", 2, problems),
+        ..Judge::default()
+    }
 }

@@ -273,5 +273,31 @@ fn setting<T>(value: Option<T>, key: &'static str, fields: &mut Fields<'_>) -> O
     Some(Setting { value: value?, source: fields.get(key)?.excerpt() })
 }
 
+/// Reads a text with its location.
+fn text(fields: &mut Fields<'_>, key: &'static str, problems: &mut Problems) -> Option<Setting<String>> {
+    let value = fields.text(key, problems);
+    setting(value, key, fields)
+}
+
+/// Reads a whole number of at least `least` with its location.
+fn whole(fields: &mut Fields<'_>, key: &'static str, least: u64, problems: &mut Problems) -> Option<Setting<u64>> {
+    let value = fields.whole(key, least, problems);
+    setting(value, key, fields)
+}
+
+/// Reads a number from 0 to `most` with its location.
+fn fraction(fields: &mut Fields<'_>, key: &'static str, most: u32, problems: &mut Problems) -> Option<Setting<f64>> {
+    let node = fields.get(key)?;
+    match &node.kind {
+        NodeKind::Number(number) if number.as_f64().is_some_and(|value| (0.0..=f64::from(most)).contains(&value)) => {
+            Some(Setting { value: number.as_f64()?, source: node.excerpt() })
+        }
+        _ => {
+            problems.push(node.error(format!("`{key}` must be a number from 0 to {most}")));
+            None
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

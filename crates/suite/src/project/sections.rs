@@ -6,7 +6,7 @@ use model::decode::{Fields, Problems, text};
 use model::{Diagnostic, Excerpt, Node, NodeKind};
 
 use super::file::Dialect;
-use super::{Setting, setting};
+use super::{Setting, fraction, setting};
 use crate::path;
 
 /// Limits on requests to one model provider.
@@ -118,15 +118,7 @@ pub fn reports(node: &Node, root: &Path, problems: &mut Problems) -> Reports {
 /// Reads `diff`: the amount by which a score may fall before it counts as a regression, from 0 to 1.
 pub fn diff(node: &Node, problems: &mut Problems) -> Option<Setting<f64>> {
     let mut fields = Fields::of(node, "`diff`", problems)?.in_either_case();
-    let threshold = fields.get("regressionThreshold").and_then(|node| match &node.kind {
-        NodeKind::Number(number) if number.as_f64().is_some_and(|value| (0.0..=1.0).contains(&value)) => {
-            Some(Setting { value: number.as_f64()?, source: node.excerpt() })
-        }
-        _ => {
-            problems.push(node.error("`regressionThreshold` must be a number from 0 to 1"));
-            None
-        }
-    });
+    let threshold = fraction(&mut fields, "regressionThreshold", 1, problems);
     fields.finish(problems);
     threshold
 }

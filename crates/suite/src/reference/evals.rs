@@ -5,21 +5,6 @@ use serde_json::{Map, Value, json};
 use super::schema;
 use crate::format::{ASSERTION_KEYS, ASSERTION_TYPES, AssertionType};
 
-/// Table of the types of assertions.
-pub(super) fn assertion_types() -> String {
-    let row = |one: &AssertionType| format!("| `{}` | {} | {} |\n", one.name, keys(one), one.about);
-    let rows: String = ASSERTION_TYPES.iter().map(row).collect();
-    format!("| type | keys | meaning |\n| --- | --- | --- |\n{rows}")
-}
-
-/// The keys of a type in words.
-fn keys(one: &AssertionType) -> String {
-    let needs = one.needs.iter().map(|key| format!("`{key}`"));
-    let may = one.may.iter().map(|key| format!("`{key}` (optional)"));
-    let keys: Vec<String> = needs.chain(may).collect();
-    if keys.is_empty() { "none".to_owned() } else { keys.join("; ") }
-}
-
 /// The draft that this format was always described in.
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 

@@ -5,7 +5,7 @@ use model::{Diagnostic, PermissionMode, SettingSource, SideEffectLevel};
 use super::table::Table;
 use super::*;
 use crate::fixture_settings::field::{Field, SECTION_FIELDS};
-use crate::format::{ASSERTION_KEYS, ASSERTION_TYPES};
+use crate::format::{ASSERTION_KEYS, ASSERTION_TYPES, AssertionType};
 use crate::{Loaded, Project, Request, load};
 
 /// The first block of code of a page.
@@ -99,6 +99,7 @@ fn the_tables_have_exactly_the_keys_that_are_read() {
         left.remove(section);
     }
     // The keys of fixtures files are compared below, and those of the others depend on a type.
+    left.remove("evals assertion types");
     left.retain(|section| !KEYS_OF_FIXTURES.iter().any(|(known, _)| known == section));
     assert_eq!(left, BTreeSet::from(["configuration agent", "scenario assertion"]));
 }
@@ -174,6 +175,14 @@ fn the_schema_of_evals_knows_the_types_of_assertions() {
     assert_eq!(assertion["properties"]["type"]["enum"], json!(types));
     assert_eq!(assertion["allOf"][0]["then"]["required"], json!(["path"]));
     assert_eq!(assertion["allOf"][0]["then"]["properties"]["command"], json!(false));
+    let table = Table::all().find(|table| table.section == "evals assertion types").unwrap();
+    let written: Vec<_> = table.fields.iter().map(|row| (row.key, row.value.to_owned())).collect();
+    let keys = |one: &AssertionType| {
+        let needs = one.needs.iter().map(|key| format!("`{key}`"));
+        let keys: Vec<_> = needs.chain(one.may.iter().map(|key| format!("`{key}` (optional)"))).collect();
+        if keys.is_empty() { "none".to_owned() } else { keys.join("; ") }
+    };
+    assert_eq!(written, ASSERTION_TYPES.iter().map(|one| (one.name, keys(one))).collect::<Vec<_>>());
     let table = Table::named("evals", "assertion").unwrap();
     assert_eq!(table.fields.iter().map(|field| field.key).collect::<Vec<_>>(), ASSERTION_KEYS);
 }

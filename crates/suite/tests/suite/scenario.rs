@@ -52,6 +52,15 @@ fn messages_follow_from_prompt_argument_and_subject() {
 }
 
 #[test]
+fn a_misspelt_scenario_is_one_error() {
+    let problems = Scratch::new().problems("senario: s\nsystem_prompt: p\n");
+    assert_eq!(
+        problems.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>(),
+        ["unknown key `senario` in the scenario"]
+    );
+}
+
+#[test]
 fn every_problem_of_a_scenario_is_told_in_one_go() {
     let scratch = Scratch::new();
     scratch.skill("commit");

@@ -25,37 +25,25 @@ pub struct Type {
     pub needs: &'static [&'static str],
     /// Optional keys.
     pub may: &'static [&'static str],
-    /// Description in one sentence.
-    pub about: &'static str,
 }
 
 /// All types, in the order of the reference.
 pub static TYPES: [Type; 11] = [
-    of("file_exists", &["path"], &[], "The file exists."),
-    of("file_not_exists", &["path"], &[], "The file does not exist."),
-    of("file_unchanged", &["path"], &[], "The agent did not change the file."),
-    of("file_contains", &["contains"], &["path"], "The file, or the agent's answer, contains a text."),
-    of("file_not_contains", &["contains"], &["path"], "The file, or the agent's answer, does not contain a text."),
-    of("command_ran", &["command"], &[], "The agent ran a command that contains this text."),
-    of("command_not_ran", &["command"], &[], "The agent did not run a command that contains this text."),
-    of("tests_pass", &[], &[], "The agent ran tests, and the last run passed."),
-    of("git_clean", &[], &[], "The agent left no uncommitted changes."),
-    of("json_path", &["json_path"], &["path", "equals"], "The JSON file, or the agent's answer, contains a value."),
-    of(
-        "json_path_not_exists",
-        &["json_path"],
-        &["path"],
-        "The JSON file, or the agent's answer, does not contain a value.",
-    ),
+    of("file_exists", &["path"], &[]),
+    of("file_not_exists", &["path"], &[]),
+    of("file_unchanged", &["path"], &[]),
+    of("file_contains", &["contains"], &["path"]),
+    of("file_not_contains", &["contains"], &["path"]),
+    of("command_ran", &["command"], &[]),
+    of("command_not_ran", &["command"], &[]),
+    of("tests_pass", &[], &[]),
+    of("git_clean", &[], &[]),
+    of("json_path", &["json_path"], &["path", "equals"]),
+    of("json_path_not_exists", &["json_path"], &["path"]),
 ];
 
-const fn of(
-    name: &'static str,
-    needs: &'static [&'static str],
-    may: &'static [&'static str],
-    about: &'static str,
-) -> Type {
-    Type { name, needs, may, about }
+const fn of(name: &'static str, needs: &'static [&'static str], may: &'static [&'static str]) -> Type {
+    Type { name, needs, may }
 }
 
 /// All keys that an assertion may have, whatever its type.

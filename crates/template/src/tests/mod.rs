@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::{Template, TemplateError, Variables};
 
+#[allow(clippy::needless_pass_by_value)]
 fn variables(values: Value) -> Variables {
     Variables::new().layer(&Node::from_json(&values, &Source::new("variables", "")))
 }

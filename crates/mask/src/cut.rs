@@ -74,7 +74,7 @@ impl Parts {
 /// with ranges beside an ellipsis that look like a part of a key, or of a URL with a password.
 pub(super) fn search<'s>(
     text: &[u8],
-    secrets: impl Iterator<Item = (&'s Parts, &'s [Vec<u8>])> + Clone,
+    secrets: &(impl Iterator<Item = (&'s Parts, &'s [Vec<u8>])> + Clone),
     shapes: bool,
     mut found: impl FnMut(Range<usize>),
 ) {

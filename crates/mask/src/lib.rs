@@ -162,7 +162,7 @@ impl Mask {
     /// Searches one layer for secrets, and for parts of secrets where it may have been cut.
     fn search(&self, text: &[u8], extent: Extent, mut found: impl FnMut(Range<usize>)) {
         let secrets = self.values.iter().map(|values| (&values.parts, values.forms.as_slice()));
-        cut::search(text, secrets, extent == Extent::All && self.has_shapes, &mut found);
+        cut::search(text, &secrets, extent == Extent::All && self.has_shapes, &mut found);
         for values in &self.values {
             values.finder.find_iter(text).for_each(|value| found(value.range()));
         }

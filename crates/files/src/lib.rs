@@ -15,7 +15,7 @@
 //! std::fs::write(folder.join("notes.txt"), "hello")?;
 //! let Found::File(notes) = find(&folder, Path::new("notes.txt"))? else { panic!("the file is there") };
 //! assert_eq!(read(&notes, 1024)?, b"hello");
-//! assert_eq!(find(&folder, Path::new("../etc/passwd"))?, Found::Outside);
+//! assert_eq!(find(&folder, Path::new("../notes.txt"))?, Found::Outside);
 //! # Ok(())
 //! # }
 //! ```

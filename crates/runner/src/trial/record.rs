@@ -48,11 +48,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         Outcome::Undecided => open_because(&findings, &planned.case.ruling),
         Outcome::Broken | Outcome::Cancelled | Outcome::Skipped => Some(ending.describe()),
     };
-    let vars = match planned.case.log_vars {
-        LogVars::Always => true,
-        LogVars::OnFailure => outcome != Outcome::Passed,
-        LogVars::Never => false,
-    };
+    let vars = has_vars(&planned.case.log_vars, outcome);
     TrialRecord {
         vars: planned.case.messages.first().filter(|_| vars).map(|message| message.vars.clone()),
         pass_score: planned.case.ruling.scoring.map(|scoring| scoring.pass_score),
@@ -113,6 +109,15 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         warnings,
         settings: Arc::clone(&planned.recorded_settings),
         ..empty_record(planned)
+    }
+}
+
+/// Returns `true` if the record of a trial with this outcome contains the variables of its case.
+fn has_vars(log_vars: &LogVars, outcome: Outcome) -> bool {
+    match log_vars {
+        LogVars::Always => true,
+        LogVars::OnFailure => outcome != Outcome::Passed,
+        LogVars::Never => false,
     }
 }
 

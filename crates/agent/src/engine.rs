@@ -293,7 +293,7 @@ impl Room {
     /// A note of what is left out, once; nothing where nothing is left out.
     fn note(&mut self) -> Option<String> {
         let (lines, bytes) = (std::mem::take(&mut self.lines_left_out), std::mem::take(&mut self.bytes_left_out));
-        (lines > 0).then(|| format!("(the console had more, which is left out: {lines} lines, {bytes} bytes)"))
+        (lines > 0).then(|| format!("(left out of the console output: {lines} lines, {bytes} bytes)"))
     }
 }
 
@@ -321,7 +321,7 @@ fn record((level, text): (Level, String), turn: &mut Turn) -> Result<(), Ending>
         Level::Debug | Level::Info => "agent",
         Level::Warning | Level::Error => "stderr",
     };
-    turn.record(Step::Notice { from: from.to_owned(), text }).go()
+    turn.record(Step::Notice { from: from.to_owned(), text })
 }
 
 /// State of an engine's thread.
@@ -368,7 +368,7 @@ impl Worker {
             Ok(Heard::Answer(request, answer)) => self.runtime.answer(request, &answer),
             Err(RecvTimeoutError::Timeout) => Ok(()),
             Ok(Heard::Gone) | Err(RecvTimeoutError::Disconnected) => {
-                Err(ScriptError::Failed("the call was given up".to_owned()))
+                Err(ScriptError::Failed("the call was abandoned".to_owned()))
             }
         }
     }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use model::{Diagnostic, Ending, Step, Usage, UserMessage};
+use model::{Diagnostic, Ending, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 
 use crate::performer::Performer;
-use crate::session::{Reply, Session};
-use crate::turn::Turn;
+use crate::session::Session;
+use crate::turn::{Turn, finished, unless_stopped};
 use crate::{Agent, CaseContext, Description, SessionContext};
 
 /// Answer to one message, or the reason why there is none, which counts as the agent giving up.
@@ -54,51 +54,34 @@ impl Agent for Executor {
 
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         let session_id = context.session_id(self.description.name);
-        let session: Box<dyn Session> =
-            Box::new(Conversation { session_id, performer: Performer::default(), execute: Arc::clone(&self.execute) });
+        let session: Box<dyn Session> = Box::new(ExecutorSession {
+            session_id,
+            performer: Performer::default(),
+            execute: Arc::clone(&self.execute),
+        });
         Box::pin(std::future::ready(Ok(session)))
     }
 }
 
-struct Conversation {
+struct ExecutorSession {
     session_id: String,
     performer: Performer,
     execute: Arc<Execute>,
 }
 
-impl Conversation {
+impl ExecutorSession {
     async fn answer(&mut self, message: &str, turn: &mut Turn) -> Result<(), Ending> {
         self.performer.next_turn();
         self.performer.begin(turn, &self.session_id)?;
-        let stopping = turn.stopping();
-        let answered = tokio::select! {
-            answered = (self.execute)(message.to_owned()) => answered,
-            () = stopping => return Err(Ending::Cancelled),
-        };
+        let answered = unless_stopped(turn.stopping(), (self.execute)(message.to_owned())).await?;
         let text = answered.map_err(|because| Ending::GaveUp { because })?;
         self.performer.say(turn, &text)?;
-        let finished = Step::Finished {
-            subtype: "success".to_owned(),
-            is_error: false,
-            usage: Usage::default(),
-            text: Some(text),
-            result: None,
-        };
-        turn.record(finished).go()
+        turn.record(finished(false, Usage::default(), Some(text), None))
     }
 }
 
-impl Session for Conversation {
-    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
-        Box::pin(async move {
-            match self.answer(&message.text, turn).await {
-                Ok(()) => Reply::finished(),
-                Err(ending) => Reply::ended(ending),
-            }
-        })
-    }
-
-    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
-        Box::pin(std::future::ready(()))
+impl Session for ExecutorSession {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
+        Box::pin(async move { self.answer(&message.text, turn).await.err().unwrap_or(Ending::Finished) })
     }
 }

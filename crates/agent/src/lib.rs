@@ -6,6 +6,7 @@
 
 mod activity;
 mod answer;
+mod apply_patch;
 mod assistant;
 mod chat;
 mod claude_code;
@@ -21,6 +22,8 @@ mod executor;
 pub mod fake;
 mod field;
 mod http;
+mod http_client;
+mod json;
 mod lines;
 #[cfg(test)]
 mod loopback;
@@ -37,6 +40,7 @@ mod reference;
 mod rehearsal;
 mod resolve;
 mod session;
+mod sign_in;
 mod subprocess;
 mod tool_rule;
 mod transcript;
@@ -62,8 +66,7 @@ pub use pricing::{Bill, Pricing};
 pub use program::Program;
 pub use reference::reference;
 pub use resolve::Resolver;
-pub use session::Reply;
-pub use turn::{Decision, Flow, Turn, WAITING_ON_PROVIDER};
+pub use turn::{Turn, WAITING_ON_PROVIDER};
 
 /// All agents, in display order.
 pub static AGENTS: &[&dyn Agent] = &[
@@ -237,6 +240,12 @@ pub struct SessionContext {
 }
 
 impl SessionContext {
+    /// Returns the sandbox of an agent that needs one.
+    pub(crate) fn sandbox(&self) -> Result<Arc<dyn Sandbox>, Breakage> {
+        let missing = || Breakage::harness(format!("the agent `{}` was given no sandbox to work in", self.arm.agent));
+        self.sandbox.clone().ok_or_else(missing)
+    }
+
     /// Returns a session id, for agents whose sessions are named by this program.
     pub(crate) fn session_id(&self, agent: &str) -> String {
         let more = self.conversation.as_ref().map(|name| format!("/{name}")).unwrap_or_default();

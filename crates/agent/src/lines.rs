@@ -1,10 +1,16 @@
 //! Lines of a process's output.
 
+use model::{Ending, Step};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
+use crate::turn::Turn;
+
 /// Maximum length of a line in bytes; longer lines are cut.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
+
+/// Maximum length of a notice, in characters.
+const LONGEST_NOTICE: usize = 2000;
 
 /// Reads line by line. Only a small buffer is read ahead, so a process that prints too much has to wait.
 #[derive(Debug)]
@@ -25,6 +31,42 @@ pub(super) struct Line {
     pub(super) text: String,
     /// Number of bytes that were cut off.
     pub(super) dropped: usize,
+}
+
+impl Line {
+    /// Keeps the line unchanged in the record, as output of the agent on `stream`.
+    pub(super) fn keep(&self, stream: &str, turn: &mut Turn) {
+        if self.dropped == 0 {
+            turn.raw(stream, &self.text);
+        } else {
+            let bytes = self.text.len() + self.dropped;
+            turn.warn(format!("a line of the agent's {stream} was too long to be read and kept ({bytes} bytes)"));
+        }
+    }
+}
+
+/// Lines of one stream that are recorded as notices.
+#[derive(Debug, Default)]
+pub(super) struct Notices {
+    count: usize,
+}
+
+impl Notices {
+    /// Maximum number of notices; further lines are only kept.
+    pub(super) const MOST: usize = 100;
+
+    /// Records `text` as a notice, unless it is empty. Long texts are shortened.
+    ///
+    /// # Errors
+    /// Returns the ending with which the agent must stop now.
+    pub(super) fn record(&mut self, from: &str, text: &str, turn: &mut Turn) -> Result<(), Ending> {
+        let text = text.trim_end();
+        if text.is_empty() || self.count == Self::MOST {
+            return Ok(());
+        }
+        self.count += 1;
+        turn.record(Step::Notice { from: from.to_owned(), text: model::text::shortened(text, LONGEST_NOTICE) })
+    }
 }
 
 /// Content of a line in a stream of JSON events.

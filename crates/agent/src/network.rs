@@ -11,7 +11,7 @@ use sandbox::Host;
 use script::Value;
 use tokio::runtime::Handle;
 
-use super::http::client;
+use super::http_client::client;
 
 /// Maximum size of a response, in bytes.
 const LARGEST: usize = 16 << 20;
@@ -32,7 +32,11 @@ pub(super) fn hosts(items: &[Node], problems: &mut Problems) -> Vec<String> {
         let url = written.as_ref().and_then(|host| Url::parse(&format!("http://{host}/")).ok());
         let is_host = url.is_some_and(|url| url.path() == "/" && url.query().is_none() && url.username().is_empty());
         if !is_host {
-            problems.push(item.error("a host of `network` is `HOST` or `HOST:PORT`, without `https://` and path"));
+            problems.push(
+                item.error(
+                    "an entry of `network` must be `HOST` or `HOST:PORT`, without `https://` and without a path",
+                ),
+            );
         }
         written.filter(|_| is_host)
     };
@@ -68,14 +72,14 @@ impl Network {
         let url = Url::parse(written).map_err(|error| format!("fetch of `{written}`: {error}"))?;
         if !self.allows(&url) {
             let host = url.host_str().unwrap_or_default();
-            return Err(format!("`{host}` is not granted: the agent's `network` names {}", self.hosts.join(", ")));
+            return Err(format!("`{host}` is not allowed: the agent's `network` lists {}", self.hosts.join(", ")));
         }
         let at = format!("{}://{}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path());
         let failed = |what: String| format!("fetch of {at}: {what}");
         let method = text("method").unwrap_or("GET");
         let method =
             Method::from_bytes(method.as_bytes()).map_err(|_| failed(format!("`{method}` is not a method")))?;
-        let (host, _) = self.way.as_ref().ok_or_else(|| failed("there is no network yet".to_owned()))?;
+        let (host, _) = self.way.as_ref().ok_or_else(|| failed("requests cannot be sent yet".to_owned()))?;
         let client = client(url.scheme() == "https", host).map_err(failed)?;
         let mut sent = client.request(method, url).headers(headers(request).map_err(failed)?);
         if let Some(body) = text("body") {

@@ -267,12 +267,12 @@ fn read(wanted: &[Wanted], found: &Value, owner: Owner) -> Result<Vec<OwnTool>, 
 impl OwnTool {
     fn read(wanted: &Wanted, found: &Value, owner: Owner) -> Result<Self, Problem> {
         let Some(Value::Function(execute)) = found.get("execute") else {
-            return wrong(format!("`{}` leads to no tool", wanted.text()), FORM);
+            return wrong(format!("`{}` is not a tool", wanted.text()), FORM);
         };
         let name = found.get("name").and_then(Value::as_str).unwrap_or_default();
         let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
         if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_letter) {
-            let help = format!("models take names of letters, digits, `_` and `-`, up to {LONGEST_NAME} of them");
+            let help = format!("a name has at most {LONGEST_NAME} letters, digits, `_` and `-`");
             return wrong(format!("a tool cannot be called `{name}`"), &help);
         }
         if owner.tools.contains(&name) {
@@ -468,11 +468,11 @@ export default [{ tools: [{ execute: () => undefined }] }];
             ])),
             [
                 "case.yaml:1:1: a tool cannot be called `a b`",
-                "case.yaml:1:1: `./odd.js#b` leads to no tool",
+                "case.yaml:1:1: `./odd.js#b` is not a tool",
                 "case.yaml:1:1: `chat` has a tool `Read` of its own",
                 "case.yaml:1:1: the `parameters` of the tool `c` must be an object, not 7",
-                "case.yaml:1:1: `./weather.js` leads to no tool",
-                "case.yaml:1:1: `./weather.js#none` leads to no tool",
+                "case.yaml:1:1: `./weather.js` is not a tool",
+                "case.yaml:1:1: `./weather.js#none` is not a tool",
             ]
         );
         let twice = json!(["./weather.js#shout", {"name": "shout", "execute": "./weather.js#shout"}]);

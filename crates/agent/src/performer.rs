@@ -28,7 +28,6 @@ impl Performer {
             tools: Vec::new(),
             auth: None,
         })
-        .go()
     }
 
     /// Starts a new turn with the next step.
@@ -39,13 +38,13 @@ impl Performer {
     /// Records the text `text`.
     pub(super) fn say(&mut self, turn: &mut Turn, text: &str) -> Result<(), Ending> {
         let message = self.message(turn)?;
-        turn.record(Step::Text { message, text: text.to_owned(), parent: None }).go()
+        turn.record(Step::Text { message, text: text.to_owned(), parent: None })
     }
 
     /// Records the reasoning `text`.
     pub(super) fn think(&mut self, turn: &mut Turn, text: &str) -> Result<(), Ending> {
         let message = self.message(turn)?;
-        turn.record(Step::Thinking { message, text: text.to_owned(), parent: None }).go()
+        turn.record(Step::Thinking { message, text: text.to_owned(), parent: None })
     }
 
     /// Records a call and returns its id.
@@ -53,13 +52,13 @@ impl Performer {
         let message = self.message(turn)?;
         self.calls += 1;
         let id = format!("call-{}", self.calls);
-        turn.record(Step::ToolCall(ToolCall::new(&id, name, input, message))).go()?;
+        turn.record(Step::ToolCall(ToolCall::new(&id, name, input, message)))?;
         Ok(id)
     }
 
     /// Records the result of a call.
     pub(super) fn result(&mut self, turn: &mut Turn, id: &str, content: &str, is_error: bool) -> Result<(), Ending> {
-        turn.record(Step::ToolResult(ToolResult { id: id.to_owned(), content: content.to_owned(), is_error })).go()
+        turn.record(Step::ToolResult(ToolResult { id: id.to_owned(), content: content.to_owned(), is_error }))
     }
 
     /// Returns the current turn, or a new one if the limit allows it.

@@ -15,9 +15,9 @@ use sandbox::supervise::{Contained, MARK};
 /// Maximum number of queued texts for a program that does not read its stdin.
 const WAITING: usize = 1024;
 /// Number of last stderr lines that are kept to explain an ending.
-const LAST_WORDS: usize = 3;
+const LAST_LINES: usize = 3;
 /// Maximum number of stderr lines that are kept while the end is awaited.
-const MOST_DREGS: usize = 100;
+const MOST_LATE: usize = 100;
 /// Timeout for a program to end after its stdin is closed.
 const TO_GO: Duration = Duration::from_secs(3);
 /// Time between asking a program to end and killing it with all its descendants.
@@ -27,20 +27,20 @@ const TO_STOP: Duration = Duration::from_secs(1);
 pub(super) struct Process {
     child: Contained,
     /// Sender to its stdin; `None` once stdin is to be closed.
-    mouth: Option<mpsc::Sender<String>>,
+    stdin: Option<mpsc::Sender<String>>,
     stdout: Lines<ChildStdout>,
     stderr: Lines<ChildStderr>,
-    last_words: VecDeque<String>,
+    last_lines: VecDeque<String>,
     /// First stderr lines that were written while the end was awaited.
-    dregs: Vec<Line>,
+    late_stderr: Vec<Line>,
     /// Error message of the supervisor.
-    trouble: Option<String>,
+    start_error: Option<String>,
     /// Exit code, once the end was awaited.
     exit_code: Option<i32>,
 }
 
 /// Output of the program.
-pub(super) enum Said {
+pub(super) enum Output {
     /// A line on stdout, for the harness.
     Stdout(Line),
     /// A line on stderr, for users.
@@ -61,15 +61,15 @@ impl Process {
         let stdin = child.take_stdin().ok_or_else(missing)?;
         let stdout = Lines::of(child.take_stdout().ok_or_else(missing)?);
         let stderr = Lines::of(child.take_stderr().ok_or_else(missing)?);
-        let mouth = Some(speak(stdin));
+        let stdin = Some(writer(stdin));
         Ok(Self {
             child,
-            mouth,
+            stdin,
             stdout,
             stderr,
-            last_words: VecDeque::new(),
-            dregs: Vec::new(),
-            trouble: None,
+            last_lines: VecDeque::new(),
+            late_stderr: Vec::new(),
+            start_error: None,
             exit_code: None,
         })
     }
@@ -83,37 +83,37 @@ impl Process {
 
     /// Sends `text`. An error is ignored, because a program that has ended or does not read shows that by its missing
     /// output.
-    pub(super) fn say(&self, text: String) {
-        if let Some(mouth) = &self.mouth {
-            let _ = mouth.try_send(text);
+    pub(super) fn write(&self, text: String) {
+        if let Some(stdin) = &self.stdin {
+            let _ = stdin.try_send(text);
         }
     }
 
     /// Closes stdin once all texts are written.
-    pub(super) fn hush(&mut self) {
-        self.mouth = None;
+    pub(super) fn close_stdin(&mut self) {
+        self.stdin = None;
     }
 
     /// Returns the next output. The future may be dropped before it completes.
-    pub(super) async fn listen(&mut self) -> Said {
+    pub(super) async fn next_output(&mut self) -> Output {
         loop {
             tokio::select! {
                 line = self.stderr.next(), if !self.stderr.ended() => {
                     if let Some(line) = line {
                         self.remember(&line);
-                        return Said::Stderr(line);
+                        return Output::Stderr(line);
                     }
                 }
                 line = self.stdout.next(), if !self.stdout.ended() => {
-                    return line.map_or(Said::End, Said::Stdout);
+                    return line.map_or(Output::End, Output::Stdout);
                 }
-                else => return Said::End,
+                else => return Output::End,
             }
         }
     }
 
     /// Returns the next stderr line that was written but not read yet, without waiting.
-    pub(super) async fn overheard(&mut self) -> Option<Line> {
+    pub(super) async fn ready_stderr(&mut self) -> Option<Line> {
         if self.stderr.ended() {
             return None;
         }
@@ -133,7 +133,7 @@ impl Process {
 
     /// Waits for its end, and stops it if it does not end by itself.
     pub(super) async fn end(&mut self) -> io::Result<ExitStatus> {
-        self.hush();
+        self.close_stdin();
         match tokio::time::timeout(TO_GO, self.drain()).await {
             Ok(ended) => ended,
             Err(_) => self.stop().await,
@@ -142,7 +142,7 @@ impl Process {
 
     /// Stops it and all its descendants.
     pub(super) async fn stop(&mut self) -> io::Result<ExitStatus> {
-        self.hush();
+        self.close_stdin();
         self.child.stop(TO_STOP).await
     }
 
@@ -153,8 +153,8 @@ impl Process {
                 line = self.stderr.next(), if !self.stderr.ended() => {
                     if let Some(line) = line {
                         self.remember(&line);
-                        if self.dregs.len() < MOST_DREGS {
-                            self.dregs.push(line);
+                        if self.late_stderr.len() < MOST_LATE {
+                            self.late_stderr.push(line);
                         }
                     }
                 }
@@ -165,7 +165,7 @@ impl Process {
     }
 
     /// Ends the program and describes the ending in one line, with its last stderr lines.
-    pub(super) async fn obituary(&mut self) -> String {
+    pub(super) async fn describe_end(&mut self) -> String {
         let how = match self.end().await {
             Ok(status) => {
                 self.exit_code = status.code();
@@ -173,7 +173,7 @@ impl Process {
             }
             Err(error) => error.to_string(),
         };
-        let words = self.last_words.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" / ");
+        let words = self.last_lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" / ");
         if words.is_empty() { how } else { format!("{how}: {words}") }
     }
 
@@ -183,26 +183,26 @@ impl Process {
     }
 
     /// Takes the stderr lines that were written while the end was awaited.
-    pub(super) fn take_dregs(&mut self) -> Vec<Line> {
-        std::mem::take(&mut self.dregs)
+    pub(super) fn take_late_stderr(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.late_stderr)
     }
 
     /// Returns the supervisor's message if the program never ran.
-    pub(super) fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    pub(super) fn start_error(&self) -> Option<&str> {
+        self.start_error.as_deref()
     }
 
     fn remember(&mut self, line: &Line) {
         if line.text.trim().is_empty() {
             return;
         }
-        if let Some(trouble) = line.text.strip_prefix(MARK) {
-            self.trouble.get_or_insert_with(|| trouble.to_owned());
+        if let Some(error) = line.text.strip_prefix(MARK) {
+            self.start_error.get_or_insert_with(|| error.to_owned());
         }
-        if self.last_words.len() == LAST_WORDS {
-            self.last_words.pop_front();
+        if self.last_lines.len() == LAST_LINES {
+            self.last_lines.pop_front();
         }
-        self.last_words.push_back(model::text::shortened(&line.text, 400));
+        self.last_lines.push_back(model::text::shortened(&line.text, 400));
     }
 }
 
@@ -216,8 +216,8 @@ fn described(status: ExitStatus) -> String {
 }
 
 /// Writes to `stdin` in a separate task, because the program may not read before its output is read.
-fn speak(mut stdin: ChildStdin) -> mpsc::Sender<String> {
-    let (mouth, mut texts) = mpsc::channel::<String>(WAITING);
+fn writer(mut stdin: ChildStdin) -> mpsc::Sender<String> {
+    let (sender, mut texts) = mpsc::channel::<String>(WAITING);
     tokio::spawn(async move {
         while let Some(text) = texts.recv().await {
             if stdin.write_all(text.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
@@ -225,5 +225,5 @@ fn speak(mut stdin: ChildStdin) -> mpsc::Sender<String> {
             }
         }
     });
-    mouth
+    sender
 }

@@ -1,13 +1,18 @@
 //! Programs of the agents that are command-line tools: finding them and asking for their version.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use sandbox::{Host, supervise};
+use sandbox::{Breakage, Host, Sandbox, supervise};
+use tokio::process::Command;
 
-use crate::Readiness;
+use crate::process::Process;
+use crate::{Readiness, SessionContext};
 
 /// Time limit for `--version`.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(60);
@@ -31,12 +36,67 @@ pub struct Program {
     pub sign_in: &'static str,
 }
 
-impl Program {
+/// Start of an agent's program, without the arguments of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Invocation {
     /// Path of the program.
+    pub(crate) program: PathBuf,
+    /// Its arguments.
+    pub(crate) args: Vec<String>,
+    /// Variables added to the sandbox's environment.
+    pub(crate) env: Vec<(String, String)>,
+    /// Name of the sign-in.
+    pub(crate) auth: &'static str,
+}
+
+impl Invocation {
+    /// Returns the command that runs the program in `sandbox` with `more` arguments.
+    pub(crate) fn command(&self, sandbox: &dyn Sandbox, more: &[&str]) -> Command {
+        let args: Vec<&OsStr> =
+            self.args.iter().map(String::as_str).chain(more.iter().copied()).map(OsStr::new).collect();
+        sandbox.command(self.program.as_os_str(), &args, &self.env)
+    }
+
+    /// Starts that command.
+    ///
+    /// # Errors
+    /// Returns an error message if it cannot be started.
+    pub(crate) fn start(&self, sandbox: &dyn Sandbox, more: &[&str]) -> Result<Process, String> {
+        Process::start(self.command(sandbox, more))
+            .map_err(|error| format!("cannot start {}: {error}", self.program.display()))
+    }
+}
+
+/// Copies variables that have fixed values.
+pub(crate) fn variables(fixed: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
+    fixed.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+}
+
+/// Returns the model name for a script, which has the name of its file.
+pub(crate) fn script_name(written: &str) -> String {
+    let file = written.rsplit(['/', ':']).next().unwrap_or(written);
+    file.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect()
+}
+
+/// Creates the link `link` to `target`, with the folder that it is in. An existing link is kept.
+pub(crate) fn link(target: &Path, link: &Path) -> io::Result<()> {
+    link.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    match symlink(target, link) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
+impl Program {
+    /// Path of the program for a session.
     ///
     /// # Errors
     /// Returns where it was looked for and how to install it.
-    pub fn find(&self, host: &Host) -> Result<PathBuf, String> {
+    pub(crate) fn find(&self, context: &SessionContext) -> Result<PathBuf, Breakage> {
+        self.locate(&context.host).map_err(|because| Breakage::environment(because).for_good())
+    }
+
+    fn locate(&self, host: &Host) -> Result<PathBuf, String> {
         let Self { command, variable, install, .. } = self;
         if let Some(named) = host.var(variable) {
             return host
@@ -44,7 +104,7 @@ impl Program {
                 .ok_or_else(|| format!("{variable} names `{named}`, which is not a program"));
         }
         host.find_program(command).ok_or_else(|| {
-            format!("no `{command}` on the PATH: install it with `{install}`, or name it with {variable}")
+            format!("`{command}` is not on the PATH: install it with `{install}`, or name it with {variable}")
         })
     }
 
@@ -92,7 +152,7 @@ impl Program {
 
     /// Readiness of an agent that runs this program. `auth` is the way it is signed in, if it is.
     pub async fn readiness(&self, host: &Host, auth: Option<&str>) -> Readiness {
-        let found = match self.find(host) {
+        let found = match self.locate(host) {
             Ok(path) => self.version(host, &path).await,
             Err(hint) => Err(hint),
         };

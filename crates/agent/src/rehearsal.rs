@@ -137,6 +137,9 @@ pub(super) struct Rehearsal {
     pub(super) providers: llm::Providers,
     pub(super) setup: Setup,
     pub(super) limits: Limits,
+    pub(super) host: Host,
+    /// Address from which the sandbox's repository was cloned.
+    pub(super) source_repo: Option<String>,
     /// Stops the trial when it is set to `true`.
     pub(super) stop: watch::Sender<bool>,
 }
@@ -173,8 +176,31 @@ impl Rehearsal {
                 timeout_ms: 600_000,
             },
             limits: Limits { timeout_ms: 600_000, ..Limits::default() },
+            host: Host {
+                env: BTreeMap::new(),
+                home: None,
+                temp: std::env::temp_dir(),
+                supervisor: Supervisor::new("/none").unwrap(),
+            },
+            source_repo: None,
             stop: watch::channel(false).0,
         }
+    }
+
+    /// Creates a rehearsal of an agent's program with the variables `env` and the model `model`.
+    pub(super) fn of_program(env: &[(&str, &str)], model: &str, endpoint: Endpoint) -> Self {
+        let sandbox = Bare::new();
+        let mut rehearsal = Self { endpoint, ..Self::of(case("case", &["hello"])) };
+        rehearsal.host.env = env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        rehearsal.host.home = Some(sandbox.outside("real"));
+        (rehearsal.setup.model, rehearsal.setup.max_turns) = (Some(model.into()), Some(7));
+        rehearsal.sandbox = Some(sandbox);
+        rehearsal
+    }
+
+    /// Returns the endpoint of a scripted model at the gateway.
+    pub(super) fn gateway() -> Endpoint {
+        Endpoint::Gateway { base_url: "http://127.0.0.1:1".into(), token: "trialrun-test".into() }
     }
 
     /// Creates a rehearsal with a scripted model, a sandbox and the message `message`.
@@ -214,7 +240,7 @@ impl Rehearsal {
         agent.check(&context).iter().map(ToString::to_string).collect()
     }
 
-    fn session_context(&self) -> SessionContext {
+    pub(super) fn session_context(&self) -> SessionContext {
         let arm = Arm { agent: "agent".into(), model: None, variant: None };
         SessionContext {
             conversation: None,
@@ -231,15 +257,10 @@ impl Rehearsal {
             directory: Arc::clone(&self.directory),
             position: self.position,
             sandbox: self.sandbox.clone().map(|sandbox| sandbox as Arc<dyn Sandbox>),
-            host: Arc::new(Host {
-                env: BTreeMap::new(),
-                home: None,
-                temp: std::env::temp_dir(),
-                supervisor: Supervisor::new("/none").unwrap(),
-            }),
+            host: Arc::new(self.host.clone()),
             setup: self.setup.clone().into(),
             limits: self.limits.clone().into(),
-            source_repo: None,
+            source_repo: self.source_repo.clone(),
             endpoint: self.endpoint.clone(),
             providers: self.providers.clone(),
         }
@@ -265,8 +286,7 @@ impl Rehearsal {
         for (at, message) in self.case.messages.iter().enumerate() {
             let (index, of) = (at + 1, self.case.messages.len());
             let _ = turn.record(Step::UserMessage { index, of, text: message.text.clone() });
-            let reply = session.send(message, &mut turn).await;
-            endings.push(reply.ending);
+            endings.push(session.send(message, &mut turn).await);
             if endings.last() != Some(&Ending::Finished) {
                 break;
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use grade::Responder;
-use model::{Budget, Ending, Event, Limits, OnBudget, Question, Step, Tokens, ToolCall, Trace};
+use model::{Budget, Ending, Event, Limits, OnBudget, Question, Step, Tokens, ToolCall, Trace, Usage};
 use sandbox::room;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -31,35 +31,6 @@ const MOST_LEVELS: usize = 100;
 /// Value of `Event::Waiting` while an agent retries its model after an error. If the trial's timeout then expires, the
 /// trial is broken because of the provider.
 pub const WAITING_ON_PROVIDER: &str = "provider";
-
-/// Answer to a recorded step: the agent may continue or must stop.
-#[derive(Debug, Clone, PartialEq)]
-#[must_use = "an agent that goes on after a stop breaks its limits"]
-pub enum Flow {
-    /// The agent may continue.
-    Go,
-    /// The agent must stop now, with this ending.
-    Stop(Ending),
-}
-
-impl Flow {
-    /// Returns a stop as an error, for use with `?`.
-    pub fn go(self) -> Result<(), Ending> {
-        match self {
-            Self::Go => Ok(()),
-            Self::Stop(ending) => Err(ending),
-        }
-    }
-}
-
-/// Decision of the harness about a call that needs permission.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
-    /// The call may run.
-    Allow,
-    /// The call is denied, for this reason.
-    Deny(String),
-}
 
 /// Record of a conversation, from the user's messages to the agent's answers. A session records the agent's steps in
 /// it, and gets the answers to the agent's questions from it.
@@ -142,17 +113,20 @@ impl Turn {
     }
 
     /// Records a step. After a limit is hit, every call returns the same stop.
-    pub fn record(&mut self, mut step: Step) -> Flow {
+    ///
+    /// # Errors
+    /// Returns the ending with which the agent must stop now.
+    pub fn record(&mut self, mut step: Step) -> Result<(), Ending> {
         self.activity.heard();
         self.disk_was_full = self.disk_was_full || self.disk.as_deref().is_some_and(room::is_full);
         self.told += size(&step);
         if self.told > MOST_TOLD && !matches!(step, Step::Finished { .. }) {
             let because = format!("its steps take more than {} MiB in the record", MOST_TOLD >> 20);
-            return Flow::Stop(self.ending.get_or_insert(Ending::GaveUp { because }).clone());
+            return Err(self.ending.get_or_insert(Ending::GaveUp { because }).clone());
         }
         if is_too_deep(&step) {
-            let because = format!("it gave a value of more than {MOST_LEVELS} levels, which no record can hold");
-            return Flow::Stop(self.ending.get_or_insert(Ending::GaveUp { because }).clone());
+            let because = format!("it sent a value with more than {MOST_LEVELS} levels, which a record cannot hold");
+            return Err(self.ending.get_or_insert(Ending::GaveUp { because }).clone());
         }
         match &mut step {
             Step::ToolCall(call) => call.touches = self.resolver.touches(call),
@@ -167,27 +141,30 @@ impl Turn {
         if self.ending.is_none() {
             self.ending = self.exhausted();
         }
-        match &self.ending {
-            Some(ending) => Flow::Stop(ending.clone()),
-            None => Flow::Go,
-        }
+        self.ending.clone().map_or(Ok(()), Err)
     }
 
     /// Ends the conversation because a part of the agent's output could not be read. The steps in it are unknown, so
     /// the trial has no verdict.
-    pub fn unreadable(&mut self, what: &str) -> Flow {
-        let because = format!("{what}, so not everything that the agent did is known");
-        Flow::Stop(self.ending.get_or_insert(Ending::Aborted { because }).clone())
+    ///
+    /// # Errors
+    /// Always returns that ending.
+    pub fn unreadable(&mut self, what: &str) -> Result<(), Ending> {
+        let because = format!("{what}, so the steps of the agent are not completely known");
+        Err(self.ending.get_or_insert(Ending::Aborted { because }).clone())
     }
 
     /// Counts the usage of a model answer, for agents that report it before the message is processed.
     /// [`Step::Finished`] reports the total again.
-    pub fn uses(&mut self, tokens: Tokens) -> Flow {
+    ///
+    /// # Errors
+    /// Returns the ending with which the agent must stop now.
+    pub fn uses(&mut self, tokens: Tokens) -> Result<(), Ending> {
         self.on_the_way += tokens;
         if self.ending.is_none() {
             self.ending = self.exhausted();
         }
-        self.ending.clone().map_or(Flow::Go, Flow::Stop)
+        self.ending.clone().map_or(Ok(()), Err)
     }
 
     /// Records the exit code of an agent's process that ended by itself.
@@ -223,8 +200,7 @@ impl Turn {
         self.room = room.checked_sub(line.len() + LINE);
         if self.room.is_none() {
             let kept = MOST_OUTPUT >> 20;
-            return self
-                .warn(format!("the agent's own output is too much to be kept; the record has the first {kept} MiB"));
+            return self.warn(format!("the agent's output is too large to keep; the record has its first {kept} MiB"));
         }
         self.sink.send(Event::Output { stream: stream.to_owned(), text: line.to_owned() });
     }
@@ -254,16 +230,16 @@ impl Turn {
         answer
     }
 
-    /// Decides on a call that the agent's own rules do not allow. It is always denied, because no user is there to
-    /// approve it.
-    pub fn permit(&mut self, call: &ToolCall) -> Decision {
-        let message = format!("{} is not allowed here and nobody is there to allow it", call.raw_name);
+    /// Denies a call that the agent's own rules do not allow, because no user is there to approve it. Returns the message
+    /// for the agent.
+    pub fn deny(&mut self, call: &ToolCall) -> String {
+        let message = format!("{} is not allowed here, and no user can approve it", call.raw_name);
         let _ = self.record(Step::PermissionDenied {
             tool: call.name.clone(),
             call_id: Some(call.id.clone()),
             message: message.clone(),
         });
-        Decision::Deny(message)
+        message
     }
 
     /// Sets what the trial waits for, for `status` and for the idle warning.
@@ -359,6 +335,27 @@ impl Turn {
         };
         let over = self.limits.budgets.overruns(used, cost, None);
         over.first().map(|over| Ending::OutOfBudget { budget: over.budget, limit: over.limit })
+    }
+}
+
+/// Returns the last step of the answer to a message.
+pub(crate) fn finished(is_error: bool, usage: Usage, text: Option<String>, result: Option<Value>) -> Step {
+    let subtype = if is_error { "error" } else { "success" }.to_owned();
+    Step::Finished { subtype, is_error, usage, text, result }
+}
+
+/// Waits for `future`, unless the trial is to stop.
+///
+/// # Errors
+/// Returns [`Ending::Cancelled`] if `stopping` resolves first.
+pub(crate) async fn unless_stopped<T>(
+    stopping: impl Future<Output = ()>,
+    future: impl Future<Output = T>,
+) -> Result<T, Ending> {
+    tokio::select! {
+        biased;
+        () = stopping => Err(Ending::Cancelled),
+        output = future => Ok(output),
     }
 }
 

@@ -104,7 +104,7 @@ fn an_agent_that_tells_without_end_is_stopped() {
 fn a_line_without_end_is_cut_and_breaks_the_trial() {
     let project = project().claude("head -c 100000000 /dev/zero | tr '\\0' x; echo; result done");
     let trial = trial(&project, &[], 3);
-    because(&trial, &["not everything that the agent did is known"]);
+    because(&trial, &["the steps of the agent are not completely known"]);
     assert!(trial["warnings"].to_string().contains("too long"), "{}", trial["warnings"]);
     memory_is_bounded();
 }
@@ -203,7 +203,7 @@ fn an_agent_that_ignores_sigterm_is_killed_after_timeout_and_grace() {
 #[test]
 fn an_agent_that_is_not_there_is_broken_with_a_way_out() {
     let project = project().env("PATH", "/usr/bin:/bin").env("ANTHROPIC_API_KEY", "sk-test");
-    because(&trial(&project, &[], 3), &["no `claude` on the PATH", "npm install"]);
+    because(&trial(&project, &[], 3), &["`claude` is not on the PATH", "npm install"]);
 
     let project = project.env("TRIALRUN_CLAUDE", "no-such-claude");
     because(&trial(&project, &[], 3), &["TRIALRUN_CLAUDE", "`no-such-claude`"]);
@@ -212,7 +212,7 @@ fn an_agent_that_is_not_there_is_broken_with_a_way_out() {
     let bin = project.dir().join("bin");
     fs::set_permissions(bin.join("claude"), fs::Permissions::from_mode(0o644)).unwrap();
     let project = project.env("PATH", &format!("{}:/usr/bin:/bin", bin.display()));
-    because(&trial(&project, &[], 3), &["no `claude` on the PATH"]);
+    because(&trial(&project, &[], 3), &["`claude` is not on the PATH"]);
 
     let project = self::project().claude_program("#!/no/such/interpreter\n");
     because(&trial(&project, &[], 3), &["cannot run", "claude"]);

@@ -149,7 +149,7 @@ impl Answer {
     pub(crate) fn result(&mut self, key: &str, result: &Value, is_error: bool) {
         match self.called(key) {
             Some(call) => (call.result, call.is_error) = (Some(as_text(result)), is_error),
-            None => self.doubt(format!("a result names a call `{key}` that there is not")),
+            None => self.doubt(format!("a result refers to the call `{key}`, which does not exist")),
         }
     }
 

@@ -73,7 +73,7 @@ impl Agent for Assistant {
             (Api::Assistants(_), _) => providers.assistants(base_url).map(|_| ()),
         };
         if let Err(error) = opened {
-            let message = format!("the assistant cannot be asked: {error}");
+            let message = format!("the assistant cannot be used: {error}");
             let place = config.node.get("type").unwrap_or(&config.node);
             problems.push(match error.is_environments() {
                 true => place.warning(message).help("every trial with this agent will be broken"),

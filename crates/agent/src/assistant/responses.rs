@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use llm::{Block, Conversation, Message, Model, OpenError, Opened, Reply as Said, Request, Role, StopReason};
+use llm::{Block, Conversation, Message, Model, OpenError, Opened, Reply, Request, Role, StopReason};
 use model::{Ending, Step, ToolCall, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use serde_json::json;
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::setting::Setting;
 use super::shared::{Spent, answer, begin, finish, tell, tools};
 use crate::own_tools::OwnTools;
-use crate::session::{Reply, Session};
+use crate::session::Session;
 use crate::turn::Turn;
 use crate::{Endpoint, SessionContext};
 
@@ -95,7 +95,7 @@ impl Responses {
         }
     }
 
-    async fn ask(&self, turn: &mut Turn) -> Result<Said, Ending> {
+    async fn ask(&self, turn: &mut Turn) -> Result<Reply, Ending> {
         turn.waiting("agent");
         let mut stopping = std::pin::pin!(turn.stopping());
         let mut respond = self.model.respond(&self.request);
@@ -115,7 +115,7 @@ impl Responses {
 }
 
 /// Records the model's message and returns its calls, which are recorded when they are answered.
-fn take_in(said: &Said, turn: &mut Turn) -> Result<Vec<ToolCall>, Ending> {
+fn take_in(said: &Reply, turn: &mut Turn) -> Result<Vec<ToolCall>, Ending> {
     let message = || said.message_id.clone();
     let mut calls = Vec::new();
     let mut has_spoken = false;
@@ -130,17 +130,17 @@ fn take_in(said: &Said, turn: &mut Turn) -> Result<Vec<ToolCall>, Ending> {
             Block::ToolResult { .. } | Block::Other(_) => continue,
         };
         has_spoken = true;
-        turn.record(step).go()?;
+        turn.record(step)?;
     }
     if !has_spoken && calls.is_empty() {
         // A message without content still counts as a turn.
-        turn.record(Step::Text { message: message(), text: String::new(), parent: None }).go()?;
+        turn.record(Step::Text { message: message(), text: String::new(), parent: None })?;
     }
     Ok(calls)
 }
 
 /// Returns the text for the user, unless the agent stopped before it was done.
-fn answer_of(said: &Said) -> Result<Option<String>, Ending> {
+fn answer_of(said: &Reply) -> Result<Option<String>, Ending> {
     let because = match &said.stop_reason {
         StopReason::Refusal => "it declined to answer",
         StopReason::MaxTokens => "its answer is incomplete: it reached the limit of its tokens",
@@ -150,16 +150,11 @@ fn answer_of(said: &Said) -> Result<Option<String>, Ending> {
 }
 
 impl Session for Responses {
-    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
             let mut spent = Spent::nothing();
             let answered = self.follow(&message.text, turn, &mut spent).await;
-            Reply::ended(finish(answered, &spent, turn))
+            finish(answered, &spent, turn)
         })
-    }
-
-    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
-        // Dropping the future ends its request. Data stored by the service stays there for its user.
-        Box::pin(std::future::ready(()))
     }
 }

@@ -50,7 +50,7 @@ impl Setting {
             (Some(false), _, Some(id_node)) => {
                 problems.push(
                     id_node
-                        .error("the Responses API knows no assistants")
+                        .error("the Responses API does not have assistants")
                         .help("write `api: assistants`, or the assistant's `model` and `instructions` in its place"),
                 );
                 Api::Responses

@@ -7,7 +7,7 @@ use sandbox::Breakage;
 use super::OWNER;
 use crate::SessionContext;
 use crate::own_tools::OwnTools;
-use crate::turn::{Turn, WAITING_ON_PROVIDER};
+use crate::turn::{Turn, WAITING_ON_PROVIDER, finished};
 
 /// Usage of answering one message. A sum with an unknown part is unknown.
 pub(super) struct Spent(Option<Usage>);
@@ -50,14 +50,13 @@ pub(super) fn begin(turn: &mut Turn, id: &str, model: Option<&str>, tools: &OwnT
         tools: tools.specs().map(|spec| spec.name.clone()).collect(),
         auth: None,
     })
-    .go()
 }
 
 /// Records the steps of repeated requests.
 pub(super) fn tell(steps: Vec<Step>, turn: &mut Turn) -> Result<(), Ending> {
     for step in steps {
         turn.waiting(WAITING_ON_PROVIDER);
-        turn.record(step).go()?;
+        turn.record(step)?;
     }
     Ok(())
 }
@@ -66,12 +65,14 @@ pub(super) fn tell(steps: Vec<Step>, turn: &mut Turn) -> Result<(), Ending> {
 /// failure, because the conversation cannot continue.
 pub(super) async fn answer(call: ToolCall, tools: &mut OwnTools, turn: &mut Turn) -> Result<ToolResult, Ending> {
     let (id, name, input) = (call.id.clone(), call.raw_name.clone(), call.input.clone());
-    turn.record(Step::ToolCall(call)).go()?;
+    turn.record(Step::ToolCall(call))?;
     let Some(at) = tools.find(&name) else {
         let known: Vec<&str> = tools.specs().map(|spec| spec.name.as_str()).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         return Err(Ending::GaveUp {
-            because: format!("it called the tool `{name}`, which the case does not bring (tools of the case: {known})"),
+            because: format!(
+                "it called the tool `{name}`, which the case does not provide (tools of the case: {known})"
+            ),
         });
     };
     let said = tools.answer(at, &input, turn).await?.ok_or(Ending::Cancelled)?;
@@ -79,7 +80,7 @@ pub(super) async fn answer(call: ToolCall, tools: &mut OwnTools, turn: &mut Turn
     let is_error = said.is_err();
     let (Ok(content) | Err(content)) = said;
     let result = ToolResult { id, content, is_error };
-    turn.record(Step::ToolResult(result.clone())).go()?;
+    turn.record(Step::ToolResult(result.clone()))?;
     Ok(result)
 }
 
@@ -89,10 +90,8 @@ pub(super) fn finish(answered: Result<Option<String>, Ending>, spent: &Spent, tu
         Ok(text) => (text, Ending::Finished),
         Err(ending) => (None, ending),
     };
-    let is_error = ending != Ending::Finished;
-    let subtype = if is_error { "error" } else { "success" }.to_owned();
     // Usage is reported even after a stop, and may itself exceed a limit.
-    match turn.record(Step::Finished { subtype, is_error, usage: spent.usage(), text, result: None }).go() {
+    match turn.record(finished(ending != Ending::Finished, spent.usage(), text, None)) {
         Err(stopped) if ending == Ending::Finished => stopped,
         _ => ending,
     }

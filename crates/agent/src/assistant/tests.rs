@@ -114,7 +114,7 @@ async fn what_the_agent_decides_is_its_own_and_what_the_service_does_is_not() {
     let gave_up = |because: &str| Ending::GaveUp { because: because.into() };
     assert_eq!(ending("refuse").await, gave_up("it declined to answer"));
     assert_eq!(ending("cut").await, gave_up("its answer is incomplete: it reached the limit of its tokens"));
-    let unknown = "it called the tool `fly`, which the case does not bring (tools of the case: none)";
+    let unknown = "it called the tool `fly`, which the case does not provide (tools of the case: none)";
     assert_eq!(ending("unknown").await, gave_up(unknown));
     for message in ["failed", "wrong", "denied", "down", "page", "cut off"] {
         let Ending::ProviderFailed { because } = ending(message).await else { panic!("{message}") };
@@ -228,11 +228,11 @@ async fn a_run_that_asks_for_a_tool_of_the_case_gets_its_answer() {
 #[tokio::test]
 async fn a_run_that_does_not_answer_is_whose_fault_it_is() {
     let ending = async |message: &str| ran(&[message]).await.0.endings.remove(0);
-    let unknown = "it called the tool `fly`, which the case does not bring (tools of the case: none)";
+    let unknown = "it called the tool `fly`, which the case does not provide (tools of the case: none)";
     assert_eq!(ending("fly").await, Ending::GaveUp { because: unknown.into() });
     let incomplete = "its answer is incomplete (max_completion_tokens)";
     assert_eq!(ending("incomplete").await, Ending::GaveUp { because: incomplete.into() });
-    assert_eq!(ending("cancelled").await, Ending::Aborted { because: "somebody cancelled the run".into() });
+    assert_eq!(ending("cancelled").await, Ending::Aborted { because: "the run was cancelled at the service".into() });
     for (message, told) in [
         ("failed", "the run failed (server_error): oops [key]"),
         ("expired", "the run expired before it had an answer"),
@@ -299,7 +299,7 @@ fn a_configuration_is_read_strictly_and_everything_wrong_is_told_at_once() {
     );
     assert_eq!(
         problems(&json!({"type": "assistant", "api": "responses", "assistant_id": "asst_1"})),
-        ["agent.yaml:1:1: the Responses API knows no assistants"]
+        ["agent.yaml:1:1: the Responses API does not have assistants"]
     );
     assert_eq!(
         problems(&json!({"type": "assistant", "api": "assistants"})),
@@ -314,12 +314,12 @@ fn what_is_missing_is_told_before_anything_runs() {
     assert_eq!(told(json!({})), ["agent.yaml:1:1: `assistant` needs a `model`"]);
     assert_eq!(
         told(json!({"model": "m"})),
-        ["agent.yaml:1:1: the assistant cannot be asked: `openai-responses` needs a key: OPENAI_API_KEY is not set"]
+        ["agent.yaml:1:1: the assistant cannot be used: `openai-responses` needs a key: OPENAI_API_KEY is not set"]
     );
     assert_eq!(told(json!({"model": "m", "api_key": KEY})), [""; 0]);
     assert_eq!(told(json!({"assistant_id": "a", "base_url": "http://127.0.0.1:1"})), [""; 0]);
     let bad = told(json!({"model": "m", "base_url": "nonsense"}));
-    assert!(bad[0].contains("cannot be asked"), "{bad:?}");
+    assert!(bad[0].contains("cannot be used"), "{bad:?}");
     let mut tools = rehearsal(&json!({"model": "m", "api_key": KEY}), &["go"]);
     tools.case.messages[0].tools = vec![json!("Bash")];
     assert_eq!(tools.check(&Assistant), ["case.yaml:1:1: `assistant` has no tool `Bash`"]);

@@ -10,9 +10,10 @@ use serde_json::{Map, Value, json};
 use super::setting::{Api, Setting};
 use super::shared::{Spent, answer, begin, finish, tell, tools};
 use crate::answer::usage::usage;
+use crate::json::{owned, text};
 use crate::own_tools::OwnTools;
-use crate::session::{Reply, Session};
-use crate::turn::Turn;
+use crate::session::Session;
+use crate::turn::{Turn, unless_stopped};
 use crate::{Endpoint, SessionContext};
 
 /// Delay before a run is polled for the first time. Each further delay is half as long again.
@@ -127,7 +128,7 @@ impl Thread {
         loop {
             match status(&run) {
                 "queued" | "in_progress" | "cancelling" => {
-                    pause(wait, turn).await?;
+                    unless_stopped(turn.stopping(), tokio::time::sleep(wait)).await?;
                     wait = (wait * 3 / 2).min(LONGEST_LOOK);
                     run = self.get(&path, turn).await?;
                 }
@@ -182,14 +183,13 @@ impl Thread {
         };
         // Some servers return the whole thread.
         let is_own = |message: &&Value| {
-            message.get("role").and_then(Value::as_str) == Some("assistant")
-                && message.get("run_id").and_then(Value::as_str).is_none_or(|of| of == run)
+            text(message, "role") == Some("assistant") && text(message, "run_id").is_none_or(|of| of == run)
         };
         let mut texts = Vec::new();
         for (at, message) in messages.iter().filter(is_own).enumerate() {
             let text = text_of(message);
             let message = id_of(message).unwrap_or_else(|| format!("{run}-message-{at}"));
-            turn.record(Step::Text { message, text: text.clone(), parent: None }).go()?;
+            turn.record(Step::Text { message, text: text.clone(), parent: None })?;
             texts.push(text);
         }
         Ok(texts.join("\n"))
@@ -205,11 +205,7 @@ impl Thread {
 
     /// Waits for a response, unless the trial is to stop, and records repeated requests.
     async fn told(&self, asking: impl Future<Output = Result<Value, Failure>>, turn: &mut Turn) -> Result<Value, Cut> {
-        let asked = tokio::select! {
-            biased;
-            () = turn.stopping() => return Err(Ending::Cancelled.into()),
-            asked = asking => asked,
-        };
+        let asked = unless_stopped(turn.stopping(), asking).await?;
         tell(self.documents.take_steps(), turn)?;
         turn.waiting("agent");
         Ok(asked?)
@@ -246,32 +242,23 @@ fn judged(run: &Value) -> Result<(), Ending> {
             Err(provider(format!("the run failed ({}): {}", told("/last_error/code"), told("/last_error/message"))))
         }
         "expired" => Err(provider("the run expired before it had an answer".to_owned())),
-        "cancelled" => Err(Ending::Aborted { because: "somebody cancelled the run".to_owned() }),
+        "cancelled" => Err(Ending::Aborted { because: "the run was cancelled at the service".to_owned() }),
         _ => Err(provider(unreadable("the run has a status that is not known", run))),
     }
 }
 
-/// Waits for `wait`, unless the trial is to stop.
-async fn pause(wait: Duration, turn: &Turn) -> Result<(), Ending> {
-    tokio::select! {
-        biased;
-        () = turn.stopping() => Err(Ending::Cancelled),
-        () = tokio::time::sleep(wait) => Ok(()),
-    }
-}
-
 fn status(run: &Value) -> &str {
-    run.get("status").and_then(Value::as_str).unwrap_or_default()
+    text(run, "status").unwrap_or_default()
 }
 
 fn id_of(document: &Value) -> Option<String> {
-    document.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()).map(str::to_owned)
+    owned(document, "id").filter(|id| !id.is_empty())
 }
 
 /// Returns the texts and refusals of a message, joined in order.
 fn text_of(message: &Value) -> String {
     let Some(parts) = message.get("content").and_then(Value::as_array) else {
-        return message.get("content").and_then(Value::as_str).unwrap_or_default().to_owned();
+        return owned(message, "content").unwrap_or_default();
     };
     let text = |part: &Value| {
         let found = ["/text/value", "/text", "/refusal"].iter().find_map(|path| part.pointer(path)?.as_str());
@@ -290,13 +277,13 @@ fn unreadable(what: &str, document: &Value) -> String {
 }
 
 impl Session for Thread {
-    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
             let mut spent = Spent::nothing();
             let answered =
                 self.follow(&message.text, turn, &mut spent).await.map_err(|cut| self.scrubbed(cut.ending()));
             self.cancel().await;
-            Reply::ended(finish(answered, &spent, turn))
+            finish(answered, &spent, turn)
         })
     }
 

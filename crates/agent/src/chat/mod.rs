@@ -13,7 +13,7 @@ pub(super) mod tool;
 use std::sync::Arc;
 use std::time::Duration;
 
-use llm::{Block, Conversation, Message, Model, Reply as Said, Request, Role, StopReason, ToolSpec};
+use llm::{Block, Conversation, Message, Model, Reply, Request, Role, StopReason, ToolSpec};
 use model::{Diagnostic, Ending, Step, ToolCall, ToolResult, UserMessage, nearest};
 use sandbox::{BoxFuture, Breakage, Host, Sandbox};
 use serde_json::Map;
@@ -24,8 +24,8 @@ use self::skills::InstalledSkill;
 use self::spent::Spent;
 use super::own_tools::{self, OwnTools, Owner};
 use super::{Agent, CaseContext, Description, Endpoint, Readiness, SessionContext};
-use crate::session::{Reply, Session};
-use crate::turn::{Decision, Turn, WAITING_ON_PROVIDER};
+use crate::session::Session;
+use crate::turn::{Turn, WAITING_ON_PROVIDER};
 
 /// The embedded agent.
 pub struct Chat;
@@ -50,7 +50,7 @@ impl Agent for Chat {
     fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
         let problem = |argument| {
             Diagnostic::error(format!("`chat` takes no argument, but was given `{argument}`"))
-                .help("the model is a setting of its own: `model`")
+                .help("set the model with `model`")
         };
         argument.map(problem).into_iter().collect()
     }
@@ -82,7 +82,7 @@ impl Agent for Chat {
     fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move {
             let own_tools = OwnTools::open(&session_context, OWNER).await?;
-            Ok(Box::new(Talk::open(session_context, own_tools)?) as Box<dyn Session>)
+            Ok(Box::new(ChatSession::open(session_context, own_tools)?) as Box<dyn Session>)
         })
     }
 }
@@ -116,7 +116,7 @@ fn out_of_reach(context: &CaseContext<'_>, written: &str) -> Option<Diagnostic> 
         return None;
     }
     let error = context.providers.open(written, context.base_url, &|_| Err(Vec::new())).err()?;
-    let message = format!("`{written}` cannot be asked: {error}");
+    let message = format!("the model `{written}` cannot be used: {error}");
     Some(match error.is_environments() {
         true => Diagnostic::warning(message).help("every trial with this model will be broken"),
         false => Diagnostic::error(message),
@@ -133,7 +133,7 @@ struct Bench {
 }
 
 /// A conversation between a user, a model and the tools.
-struct Talk {
+struct ChatSession {
     session_id: String,
     model: Arc<dyn Model>,
     request: Request,
@@ -150,13 +150,11 @@ enum Chosen {
     Own(usize),
 }
 
-impl Talk {
+impl ChatSession {
     fn open(session_context: SessionContext, own_tools: OwnTools) -> Result<Self, Breakage> {
         let session_id = session_context.session_id("chat");
+        let sandbox = session_context.sandbox()?;
         let (model, name) = reached(session_context.endpoint, session_context.setup.model.as_deref())?;
-        let Some(sandbox) = session_context.sandbox else {
-            return Err(Breakage::harness("the embedded agent was given no sandbox"));
-        };
         let prompts = prompt_file::prompts(&session_context.case, &session_context.directory).map_err(|problems| {
             Breakage::environment(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
         })?;
@@ -207,7 +205,6 @@ impl Talk {
             tools: self.request.tool_names().map(str::to_owned).collect(),
             auth: None,
         })
-        .go()
     }
 
     /// Lets the model answer and runs its calls until it has finished. Returns its answer.
@@ -222,7 +219,11 @@ impl Talk {
             for call in &calls {
                 let said = self.answer(call, turn).await?;
                 let stopped = said.is_none();
-                self.give_back(call, said.unwrap_or_else(|| Err("Stopped before it had ended.".to_owned())), turn)?;
+                self.give_back(
+                    call,
+                    said.unwrap_or_else(|| Err("The tool was stopped before it had finished.".to_owned())),
+                    turn,
+                )?;
                 if stopped {
                     return Err(Ending::Cancelled);
                 }
@@ -234,7 +235,7 @@ impl Talk {
         }
     }
 
-    async fn ask_model(&self, turn: &mut Turn) -> Result<Said, Ending> {
+    async fn ask_model(&self, turn: &mut Turn) -> Result<Reply, Ending> {
         turn.waiting("model");
         let mut stopping = std::pin::pin!(turn.stopping());
         let mut respond = self.model.respond(&self.request);
@@ -249,7 +250,7 @@ impl Talk {
                 if matches!(step, Step::Retry { .. }) {
                     turn.waiting(WAITING_ON_PROVIDER);
                 }
-                turn.record(step).go()?;
+                turn.record(step)?;
             }
             if let Some(said) = said {
                 break said;
@@ -261,7 +262,7 @@ impl Talk {
 
     /// Records a message of the model and keeps it for the next request. Returns its calls, which must still be
     /// answered.
-    fn take_in(&mut self, said: &Said, turn: &mut Turn) -> Result<Vec<ToolCall>, Ending> {
+    fn take_in(&mut self, said: &Reply, turn: &mut Turn) -> Result<Vec<ToolCall>, Ending> {
         self.request.messages.push(Message { role: Role::Assistant, content: said.content.clone() });
         let message = || said.message_id.clone();
         let mut calls = Vec::new();
@@ -278,11 +279,11 @@ impl Talk {
                 Block::ToolResult { .. } | Block::Other(_) => continue,
             };
             has_spoken = true;
-            turn.record(step).go()?;
+            turn.record(step)?;
         }
         if !has_spoken {
             // A message without content still counts as a turn.
-            turn.record(Step::Text { message: message(), text: String::new(), parent: None }).go()?;
+            turn.record(Step::Text { message: message(), text: String::new(), parent: None })?;
         }
         Ok(calls)
     }
@@ -310,17 +311,13 @@ impl Talk {
         };
         Ok(match self.permissions.verdict(call, &self.bench.reach) {
             Verdict::Allowed => Ok(chosen),
-            Verdict::Asks => match turn.permit(call) {
-                Decision::Allow => Ok(chosen),
-                Decision::Deny(because) => Err(because),
-            },
+            Verdict::Asks => Err(turn.deny(call)),
             Verdict::Forbidden(because) => {
                 turn.record(Step::PermissionDenied {
                     tool: call.name.clone(),
                     call_id: Some(call.id.clone()),
                     message: because.clone(),
-                })
-                .go()?;
+                })?;
                 Err(because)
             }
         })
@@ -336,7 +333,7 @@ impl Talk {
             Some(last) if last.role == Role::User => last.content.push(block),
             _ => self.request.messages.push(Message { role: Role::User, content: vec![block] }),
         }
-        turn.record(Step::ToolResult(ToolResult { id: call.id.clone(), content, is_error })).go()
+        turn.record(Step::ToolResult(ToolResult { id: call.id.clone(), content, is_error }))
     }
 }
 
@@ -356,7 +353,7 @@ fn reached(endpoint: Endpoint, named: Option<&str>) -> Result<(Arc<dyn Model>, S
 }
 
 /// Returns the text for the user, unless the model stopped before it was done.
-fn answer_of(said: &Said) -> Result<Option<String>, Ending> {
+fn answer_of(said: &Reply) -> Result<Option<String>, Ending> {
     let texts = said.content.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.as_str()),
         _ => None,
@@ -364,15 +361,13 @@ fn answer_of(said: &Said) -> Result<Option<String>, Ending> {
     let text: String = texts.collect();
     match said.stop_reason {
         StopReason::Refusal => Err(Ending::GaveUp { because: "the model declined to answer".to_owned() }),
-        StopReason::MaxTokens => {
-            Err(Ending::GaveUp { because: "the model reached the limit of its answer's tokens".to_owned() })
-        }
+        StopReason::MaxTokens => Err(Ending::GaveUp { because: "the answer reached its token limit".to_owned() }),
         _ => Ok(Some(text).filter(|text| !text.is_empty())),
     }
 }
 
-impl Session for Talk {
-    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+impl Session for ChatSession {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
             self.request.messages.push(Message::text(Role::User, &message.text));
             let mut spent = Spent::default();
@@ -392,16 +387,11 @@ impl Session for Talk {
                 result: None,
             };
             // Usage is reported even after a stop, and may itself exceed a limit.
-            match turn.record(finished).go() {
-                Err(stopped) if ending == Ending::Finished => Reply::ended(stopped),
-                _ => Reply { ending },
+            match turn.record(finished) {
+                Err(stopped) if ending == Ending::Finished => stopped,
+                _ => ending,
             }
         })
-    }
-
-    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
-        // A command ends with its call, so no process is left running.
-        Box::pin(std::future::ready(()))
     }
 }
 

@@ -74,9 +74,10 @@ impl Permissions {
         match self.mode {
             _ if !changes => Verdict::Allowed,
             PermissionMode::BypassPermissions => Verdict::Allowed,
-            PermissionMode::Plan => {
-                Verdict::Forbidden(format!("{} is not allowed while planning: nothing may be changed", call.name))
-            }
+            PermissionMode::Plan => Verdict::Forbidden(format!(
+                "{} is not allowed in plan mode, in which nothing may be changed",
+                call.name
+            )),
             PermissionMode::AcceptEdits if call.effect == Effect::Write || approved() => Verdict::Allowed,
             PermissionMode::Default if approved() => Verdict::Allowed,
             PermissionMode::AcceptEdits | PermissionMode::Default => Verdict::Asks,

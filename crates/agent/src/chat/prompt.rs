@@ -12,7 +12,7 @@ pub(super) fn system(
     added: impl IntoIterator<Item = String>,
 ) -> Vec<String> {
     let mut own = String::from(
-        "You work on a task for a user, with the tools you are given. Nobody watches while you work: do what was asked, \
+        "You work on a task for a user, with the tools you are given. The user does not watch while you work: do what was asked, \
          check that it is done, and then say in a few words what you did. Ask the user only with AskUserQuestion, and \
          only what you cannot find out yourself.",
     );

@@ -120,9 +120,9 @@ async fn a_command_has_a_time_limit_that_the_trial_caps() {
     );
     rehearsal.setup.timeout_ms = 80;
     let played = rehearsal.play(&Chat).await.unwrap();
-    let limit = "The command was ended after";
-    assert_eq!(played.calls()[0], ("Bash", &*format!("{limit} 0.05 s, its time limit.\na"), true));
-    assert_eq!(played.calls()[1], ("Bash", &*format!("{limit} 0.08 s, its time limit."), true));
+    let limit = "The command was stopped after its time limit of";
+    assert_eq!(played.calls()[0], ("Bash", &*format!("{limit} 0.05 s.\na"), true));
+    assert_eq!(played.calls()[1], ("Bash", &*format!("{limit} 0.08 s."), true));
     assert!(started.elapsed() < Duration::from_secs(60));
 }
 
@@ -149,7 +149,10 @@ async fn a_command_ends_when_the_trial_is_to_stop() {
     let (played, bare) = tokio::join!(rehearsal.play(&Chat), stopping);
     let played = played.unwrap();
     assert_eq!(played.endings, [Ending::Cancelled]);
-    assert_eq!(played.calls(), [("Bash", "Stopped before it had ended.", true), ("Write", "(none)", false)]);
+    assert_eq!(
+        played.calls(),
+        [("Bash", "The tool was stopped before it had finished.", true), ("Write", "(none)", false)]
+    );
     assert!(!bare.work().join("late").exists());
     assert_eq!(played.tokens(), Some(110));
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use model::{Step, Tokens, Trace};
 use serde_json::{Value, json};
 
-use super::event::{Done, Heard, Interpreter};
+use super::event::{CliEvent, Done, Interpreter};
 
 /// Expected content of a capture.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -157,7 +157,7 @@ impl Expected {
 pub(crate) fn steps(stdout: &str) -> Vec<Step> {
     let mut interpreter = Interpreter::new("test", None);
     let heard = stdout.lines().flat_map(|line| interpreter.read(line));
-    heard.filter_map(|heard| if let Heard::Step(step) = heard { Some(step) } else { None }).collect()
+    heard.filter_map(|heard| if let CliEvent::Step(step) = heard { Some(step) } else { None }).collect()
 }
 
 /// Reads a capture as a session does. Returns the trace and the ending of the last message.
@@ -167,9 +167,13 @@ fn read(stdout: &str) -> (Trace, Option<Done>) {
     let mut done = None;
     for heard in stdout.lines().flat_map(|line| interpreter.read(line)) {
         match heard {
-            Heard::Step(step) => trace.push(&step),
-            Heard::Done(how) => done = Some(how),
-            Heard::Asked(_) | Heard::Refused { .. } | Heard::Used(_) | Heard::Warning(_) | Heard::Unreadable(_) => {}
+            CliEvent::Step(step) => trace.push(&step),
+            CliEvent::Done(how) => done = Some(how),
+            CliEvent::Asked(_)
+            | CliEvent::Refused { .. }
+            | CliEvent::Used(_)
+            | CliEvent::Warning(_)
+            | CliEvent::Unreadable(_) => {}
         }
     }
     (trace, done)
@@ -295,7 +299,7 @@ fn a_chain_is_billed_message_by_message() {
             .lines()
             .flat_map(|line| interpreter.read(line))
             .filter_map(|heard| match heard {
-                Heard::Step(Step::Finished { usage, .. }) => usage.cost_usd,
+                CliEvent::Step(Step::Finished { usage, .. }) => usage.cost_usd,
                 _ => None,
             })
             .collect();
@@ -310,10 +314,10 @@ fn what_is_counted_on_the_way_is_what_the_result_tells() {
     for capture in ["claude-2.1.197/a_text_thinking_partial", "claude-2.1.330/a_text_thinking_partial"] {
         let text = std::fs::read_to_string(root.join(capture).join("stdout.jsonl")).unwrap();
         let mut interpreter = Interpreter::new("test", None);
-        let heard: Vec<Heard> = text.lines().flat_map(|line| interpreter.read(line)).collect();
+        let heard: Vec<CliEvent> = text.lines().flat_map(|line| interpreter.read(line)).collect();
         let counted: Vec<_> = heard
             .iter()
-            .filter_map(|heard| if let Heard::Used(tokens) = heard { Some(*tokens) } else { None })
+            .filter_map(|heard| if let CliEvent::Used(tokens) = heard { Some(*tokens) } else { None })
             .collect();
         let told = Trace::of(&steps(&text)).usage.tokens.map(|tokens| Tokens { reasoning: None, ..tokens });
         assert_eq!(counted.into_iter().map(Some).collect::<Vec<_>>(), [told], "{capture}");
@@ -330,7 +334,7 @@ fn a_skill_that_the_user_asks_for_is_a_call_though_no_event_tells_of_it() {
             interpreter.asked(message);
             let mut trace = Trace::default();
             for heard in text.lines().flat_map(|line| interpreter.read(line)) {
-                if let Heard::Step(step) = heard {
+                if let CliEvent::Step(step) = heard {
                     trace.push(&step);
                 }
             }

@@ -10,6 +10,7 @@ use super::control::Request;
 use super::meter::{self, Meter};
 use super::skill_name::SkillName;
 use super::slash::Slash;
+use crate::json::{arguments, items, owned, text};
 use crate::lines::Content;
 
 /// Name of the model in messages that were not written by a model.
@@ -17,7 +18,7 @@ const SYNTHETIC: &str = "<synthetic>";
 
 /// Meaning of a line.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Heard {
+pub(super) enum CliEvent {
     /// A step of the agent.
     Step(Step),
     /// The CLI asks its host and waits for the answer.
@@ -103,11 +104,11 @@ impl Interpreter {
     }
 
     /// Interprets `line`; returns nothing for an unknown event or other output.
-    pub(super) fn read(&mut self, line: &str) -> Vec<Heard> {
+    pub(super) fn read(&mut self, line: &str) -> Vec<CliEvent> {
         let line = match Content::of(line) {
             Content::Event(line) => line,
             Content::Other => return Vec::new(),
-            Content::Damaged => return vec![Heard::Unreadable("a line that is not valid JSON")],
+            Content::Damaged => return vec![CliEvent::Unreadable("a line that is not valid JSON")],
         };
         match text(&line, "type").unwrap_or_default() {
             "system" => self.system(&line),
@@ -116,17 +117,17 @@ impl Interpreter {
             "result" => self.result(&line),
             "stream_event" => self.meter(&line),
             "control_request" => {
-                vec![Request::read(&line).map_or(Heard::Unreadable("a request without an id"), Heard::Asked)]
+                vec![Request::read(&line).map_or(CliEvent::Unreadable("a request without an id"), CliEvent::Asked)]
             }
             "control_response" => refusal(&line).into_iter().collect(),
             _ => Vec::new(),
         }
     }
 
-    fn system(&mut self, line: &Value) -> Vec<Heard> {
+    fn system(&mut self, line: &Value) -> Vec<CliEvent> {
         match text(line, "subtype").unwrap_or_default() {
             "init" => self.init(line),
-            "api_retry" => vec![Heard::Step(Step::Retry {
+            "api_retry" => vec![CliEvent::Step(Step::Retry {
                 attempt: line.get("attempt").and_then(Value::as_u64).unwrap_or(0),
                 status: line.get("error_status").and_then(Value::as_u64).and_then(|status| status.try_into().ok()),
                 error: owned(line, "error").unwrap_or_else(|| "unknown".into()),
@@ -143,7 +144,7 @@ impl Interpreter {
     }
 
     /// Reads `init`, which comes with every user message; the session is recorded only when it is a new one.
-    fn init(&mut self, line: &Value) -> Vec<Heard> {
+    fn init(&mut self, line: &Value) -> Vec<CliEvent> {
         self.slash.offered(line);
         let session_id = owned(line, "session_id");
         if self.session_id.is_some() && self.session_id == session_id {
@@ -151,14 +152,12 @@ impl Interpreter {
         }
         self.session_id.clone_from(&session_id);
         let strings = |key: &str| -> Vec<String> {
-            let items = line.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+            items(line, key).iter().filter_map(Value::as_str).map(str::to_owned).collect()
         };
-        let servers = line.get("mcp_servers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let failed = servers.iter().filter(|server| text(server, "status") == Some("failed"));
+        let failed = items(line, "mcp_servers").iter().filter(|server| text(server, "status") == Some("failed"));
         let warnings = failed
             .filter_map(|server| text(server, "name"))
-            .map(|name| Heard::Warning(format!("the MCP server `{name}` of the agent's settings did not start")));
+            .map(|name| CliEvent::Warning(format!("the MCP server `{name}` of the agent's settings did not start")));
         let session = Step::Session {
             session_id,
             model: owned(line, "model"),
@@ -166,14 +165,14 @@ impl Interpreter {
             tools: strings("tools"),
             auth: self.auth.clone(),
         };
-        std::iter::once(Heard::Step(session)).chain(warnings).collect()
+        std::iter::once(CliEvent::Step(session)).chain(warnings).collect()
     }
 
     /// Reads a line with blocks of a message. Lines of the same message have the same id.
-    fn assistant(&mut self, line: &Value) -> Vec<Heard> {
+    fn assistant(&mut self, line: &Value) -> Vec<CliEvent> {
         let message = line.get("message").unwrap_or(&Value::Null);
         let Some(blocks) = message.get("content").and_then(Value::as_array) else {
-            return vec![Heard::Unreadable("a message of the model without content")];
+            return vec![CliEvent::Unreadable("a message of the model without content")];
         };
         if text(message, "model") == Some(SYNTHETIC) {
             self.fault = owned(line, "error");
@@ -187,15 +186,15 @@ impl Interpreter {
         let invoked = self.slash.take(id).into_iter().flatten();
         for mut step in invoked {
             self.skill.settle(&mut step);
-            heard.push(Heard::Step(step));
+            heard.push(CliEvent::Step(step));
         }
         for block in blocks {
             match step(block, id, parent.as_ref()) {
                 Some(mut step) => {
                     self.skill.settle(&mut step);
-                    heard.push(Heard::Step(step));
+                    heard.push(CliEvent::Step(step));
                 }
-                None if is_call(block) => heard.push(Heard::Unreadable("a tool call without an id or a name")),
+                None if is_call(block) => heard.push(CliEvent::Unreadable("a tool call without an id or a name")),
                 None => {}
             }
         }
@@ -203,23 +202,23 @@ impl Interpreter {
     }
 
     /// Reads the results of tools, which arrive as user messages.
-    fn user(&mut self, line: &Value) -> Vec<Heard> {
-        let blocks = line.pointer("/message/content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let results = blocks.iter().filter(|block| text(block, "type") == Some("tool_result"));
+    fn user(&mut self, line: &Value) -> Vec<CliEvent> {
+        let results =
+            items(&line["message"], "content").iter().filter(|block| text(block, "type") == Some("tool_result"));
         results
             .map(|block| match tool_result(block) {
                 Some(result) => {
                     let mut step = Step::ToolResult(result);
                     self.skill.settle(&mut step);
-                    Heard::Step(step)
+                    CliEvent::Step(step)
                 }
-                None => Heard::Unreadable("a result of a tool without the id of its call"),
+                None => CliEvent::Unreadable("a result of a tool without the id of its call"),
             })
             .collect()
     }
 
     /// Counts the tokens of an answer while it arrives. Those of a sub-agent are only in the result.
-    fn meter(&mut self, line: &Value) -> Vec<Heard> {
+    fn meter(&mut self, line: &Value) -> Vec<CliEvent> {
         let event = line.get("event").unwrap_or(&Value::Null);
         if owned(line, "parent_tool_use_id").is_some() {
             return Vec::new();
@@ -235,26 +234,25 @@ impl Interpreter {
                 self.on_the_way.output = output.unwrap_or(self.on_the_way.output);
                 Vec::new()
             }
-            "message_stop" => vec![Heard::Used(std::mem::take(&mut self.on_the_way))],
+            "message_stop" => vec![CliEvent::Used(std::mem::take(&mut self.on_the_way))],
             _ => Vec::new(),
         }
     }
 
-    fn result(&mut self, line: &Value) -> Vec<Heard> {
+    fn result(&mut self, line: &Value) -> Vec<CliEvent> {
         let mut heard = Vec::new();
-        let denials = line.get("permission_denials").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        for denial in denials {
+        for denial in items(line, "permission_denials") {
             heard.extend(self.denial(text(denial, "tool_name"), owned(denial, "tool_use_id"), String::new()));
         }
         let done = self.done(line);
-        heard.push(Heard::Step(Step::Finished {
+        heard.push(CliEvent::Step(Step::Finished {
             subtype: owned(line, "subtype").unwrap_or_default(),
             is_error: done != Done::Answered,
             usage: self.meter.read(line),
             text: owned(line, "result").filter(|text| !text.is_empty()),
             result: None,
         }));
-        heard.push(Heard::Done(done));
+        heard.push(CliEvent::Done(done));
         self.fault = None;
         heard
     }
@@ -262,8 +260,7 @@ impl Interpreter {
     /// Returns the ending of a message. It has an answer only if `subtype`, `is_error` and `result` all say so.
     fn done(&self, line: &Value) -> Done {
         let said = || {
-            let errors = line.get("errors").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            let errors: Vec<&str> = errors.iter().filter_map(Value::as_str).collect();
+            let errors: Vec<&str> = items(line, "errors").iter().filter_map(Value::as_str).collect();
             match (text(line, "result").filter(|text| !text.is_empty()), errors.is_empty()) {
                 (Some(text), _) => text.to_owned(),
                 (None, false) => errors.join("; "),
@@ -304,7 +301,7 @@ impl Interpreter {
         }
     }
 
-    fn denial(&mut self, tool: Option<&str>, call_id: Option<String>, message: String) -> Option<Heard> {
+    fn denial(&mut self, tool: Option<&str>, call_id: Option<String>, message: String) -> Option<CliEvent> {
         if let Some(id) = &call_id
             && !self.refused.insert(id.clone())
         {
@@ -313,7 +310,7 @@ impl Interpreter {
         let tool = tool.unwrap_or_default().to_owned();
         // Asking the user is not a permission that was denied.
         (model::tool::effect(&tool) != Effect::Ask)
-            .then(|| Heard::Step(Step::PermissionDenied { tool, call_id, message }))
+            .then(|| CliEvent::Step(Step::PermissionDenied { tool, call_id, message }))
     }
 }
 
@@ -328,9 +325,7 @@ fn step(block: &Value, message: &str, parent: Option<&String>) -> Option<Step> {
         "thinking" => Some(Step::Thinking { message, text: owned(block, "thinking").unwrap_or_default(), parent }),
         "redacted_thinking" => Some(Step::Thinking { message, text: String::new(), parent }),
         "tool_use" | "server_tool_use" => {
-            let input = block.get("input").filter(|input| !input.is_null()).cloned();
-            let input = input.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-            let mut call = ToolCall::new(text(block, "id")?, text(block, "name")?, input, message);
+            let mut call = ToolCall::new(text(block, "id")?, text(block, "name")?, arguments(block, "input"), message);
             call.parent = parent;
             Some(Step::ToolCall(call))
         }
@@ -369,24 +364,16 @@ fn content(content: &Value) -> String {
     }
 }
 
-fn refusal(line: &Value) -> Option<Heard> {
+fn refusal(line: &Value) -> Option<CliEvent> {
     let response = line.get("response")?;
-    (text(response, "subtype")? == "error").then(|| Heard::Refused {
+    (text(response, "subtype")? == "error").then(|| CliEvent::Refused {
         request: owned(response, "request_id").unwrap_or_default(),
         because: owned(response, "error").unwrap_or_default(),
     })
 }
 
-fn notice(text: &str) -> Heard {
-    Heard::Step(Step::Notice { from: "agent".into(), text: text.to_owned() })
-}
-
-fn text<'a>(from: &'a Value, key: &str) -> Option<&'a str> {
-    from.get(key).and_then(Value::as_str)
-}
-
-fn owned(from: &Value, key: &str) -> Option<String> {
-    text(from, key).map(str::to_owned)
+fn notice(text: &str) -> CliEvent {
+    CliEvent::Step(Step::Notice { from: "agent".into(), text: text.to_owned() })
 }
 
 #[cfg(test)]
@@ -398,7 +385,7 @@ mod tests {
         Interpreter::new("scripted", None)
     }
 
-    fn read(lines: &[Value]) -> Vec<Heard> {
+    fn read(lines: &[Value]) -> Vec<CliEvent> {
         let mut interpreter = interpreter();
         lines.iter().flat_map(|line| interpreter.read(&line.to_string())).collect()
     }
@@ -414,7 +401,7 @@ mod tests {
         result["type"] = json!("result");
         let lines: Vec<Value> = before.iter().cloned().chain([result]).collect();
         read(&lines).into_iter().find_map(|heard| match heard {
-            Heard::Done(done) => Some(done),
+            CliEvent::Done(done) => Some(done),
             _ => None,
         })
     }
@@ -434,14 +421,14 @@ mod tests {
             "claude_code_version": "2.1.330", "mcp_servers": [{"name": "db", "status": "failed"}]});
         let heard = read(&[init.clone(), init]);
         assert_eq!(heard.len(), 2);
-        let Heard::Step(Step::Session { session_id, agent_version, tools, auth, .. }) = &heard[0] else {
+        let CliEvent::Step(Step::Session { session_id, agent_version, tools, auth, .. }) = &heard[0] else {
             panic!("{heard:?}")
         };
         assert_eq!(session_id.as_deref(), Some("s"));
         assert_eq!(agent_version.as_deref(), Some("2.1.330"));
         assert_eq!(auth.as_deref(), Some("scripted"));
         assert_eq!(tools, &["Bash"]);
-        assert!(matches!(&heard[1], Heard::Warning(warning) if warning.contains("`db`")));
+        assert!(matches!(&heard[1], CliEvent::Warning(warning) if warning.contains("`db`")));
     }
 
     #[test]
@@ -512,11 +499,11 @@ mod tests {
         let error = json!({"type": "assistant", "error": "max_output_tokens",
             "message": {"id": "x", "model": "<synthetic>", "content": [{"type": "text", "text": "too long"}]}});
         let heard = interpreter.read(&error.to_string());
-        assert_eq!(heard, [Heard::Step(Step::Notice { from: "agent".into(), text: "too long".into() })]);
+        assert_eq!(heard, [CliEvent::Step(Step::Notice { from: "agent".into(), text: "too long".into() })]);
         let result = json!({"type": "result", "subtype": "success", "is_error": true, "result": "too long",
             "terminal_reason": "api_error"});
         let heard = interpreter.read(&result.to_string());
-        assert_eq!(heard.last(), Some(&Heard::Done(Done::GaveUp("too long".into()))));
+        assert_eq!(heard.last(), Some(&CliEvent::Done(Done::GaveUp("too long".into()))));
     }
 
     #[test]
@@ -532,7 +519,7 @@ mod tests {
         let denied: Vec<_> = heard
             .iter()
             .filter_map(|heard| match heard {
-                Heard::Step(Step::PermissionDenied { tool, .. }) => Some(tool.as_str()),
+                CliEvent::Step(Step::PermissionDenied { tool, .. }) => Some(tool.as_str()),
                 _ => None,
             })
             .collect();
@@ -549,9 +536,9 @@ mod tests {
             {"type": "tool_result", "tool_use_id": "t", "content": "Launching skill: sk:sk"}]}});
         let told = |plugin: Option<&str>, skill: &str| {
             let mut interpreter = Interpreter::new("subscription", plugin);
-            let heard: Vec<Heard> =
+            let heard: Vec<CliEvent> =
                 [call(skill), answered.clone()].iter().flat_map(|line| interpreter.read(&line.to_string())).collect();
-            let [Heard::Step(Step::ToolCall(call)), Heard::Step(Step::ToolResult(result))] = &heard[..] else {
+            let [CliEvent::Step(Step::ToolCall(call)), CliEvent::Step(Step::ToolResult(result))] = &heard[..] else {
                 panic!("{heard:?}")
             };
             (call.input["skill"].as_str().unwrap_or_default().to_owned(), result.content.clone())
@@ -569,7 +556,7 @@ mod tests {
         let heard =
             read(&[json!({"type": "assistant", "parent_tool_use_id": "t1", "message": {"id": "m2", "model": "m",
             "content": [{"type": "tool_use", "id": "t2", "name": "Bash", "input": {"command": "ls"}}]}})]);
-        let Heard::Step(Step::ToolCall(call)) = &heard[0] else { panic!("{heard:?}") };
+        let CliEvent::Step(Step::ToolCall(call)) = &heard[0] else { panic!("{heard:?}") };
         assert_eq!((call.parent.as_deref(), call.message.as_str()), (Some("t1"), "m2"));
         assert_eq!(call.effect, Effect::Shell);
     }
@@ -604,7 +591,7 @@ mod tests {
             "{\"type\":\"user\",\"message\":{\"content\":[{\"type\":\"tool_result\"}]}}",
             "{\"type\":\"control_request\"}",
         ] {
-            assert!(matches!(interpreter.read(line)[..], [Heard::Unreadable(_)]), "{line}");
+            assert!(matches!(interpreter.read(line)[..], [CliEvent::Unreadable(_)]), "{line}");
         }
     }
 }

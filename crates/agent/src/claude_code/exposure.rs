@@ -5,11 +5,12 @@
 //! source. If that folder is the real one, the skill comes as a separate plug-in.
 
 use std::io;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use model::SettingSource;
 use serde_json::json;
+
+use crate::program::link;
 
 /// Folder for skills, relative to the agent's working directory and to its home.
 pub(super) const SKILLS: &str = ".claude/skills";
@@ -89,16 +90,6 @@ impl Exposure {
                 link(&work.join(installed), &plugin.join(below))
             }
         }
-    }
-}
-
-fn link(from: &Path, to: &Path) -> io::Result<()> {
-    if let Some(folder) = to.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    match symlink(from, to) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made,
     }
 }
 

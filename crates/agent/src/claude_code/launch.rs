@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::PermissionMode;
-use sandbox::{Breakage, Host};
+use sandbox::Breakage;
 use serde_json::{Value, json};
 
 use super::closed_tools::ClosedTools;
-use super::sign_in::{self, SignIn};
-use super::{control, exposure};
-use crate::{Endpoint, Setup};
+use super::{control, exposure, sign_in};
+use crate::program::{Invocation, script_name, variables};
+use crate::sign_in::SignIn;
+use crate::{Agent, Endpoint, SessionContext, Setup};
 
 /// Hook that checks calls of scoped tools.
 pub(super) const SCOPE_HOOK: &str = "scope";
@@ -54,37 +55,14 @@ const NOT_LENT: [&str; 9] = [
 /// Data for starting the CLI, for the first time or again.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Launch {
-    /// Path of the CLI.
-    pub(super) program: PathBuf,
-    /// Arguments, without those that resume a session.
-    pub(super) args: Vec<String>,
-    /// Variables added to the sandbox's environment.
-    pub(super) env: Vec<(String, String)>,
+    /// The CLI, without the arguments that resume a session.
+    pub(super) invocation: Invocation,
     /// First line sent to the CLI.
     pub(super) initialize: Value,
-    /// Name of the sign-in.
-    pub(super) auth: &'static str,
     /// Skill that the CLI sees in a plug-in of the same name.
     pub(super) plugin: Option<String>,
     /// The user's own configuration folder, if the CLI sees it.
     pub(super) folder: Option<PathBuf>,
-}
-
-/// Inputs of a launch.
-pub(super) struct LaunchContext<'a> {
-    pub(super) host: &'a Host,
-    pub(super) setup: &'a Setup,
-    pub(super) endpoint: &'a Endpoint,
-    pub(super) home: &'a Path,
-    pub(super) work: &'a Path,
-    /// Path of the installed skill or sub-agent under test, below `work`.
-    pub(super) installed: Option<String>,
-    /// True if the case has answers for the agent.
-    pub(super) answers: bool,
-    /// Number of user messages.
-    pub(super) messages: usize,
-    /// True if usage must be known during the turn.
-    pub(super) counts: bool,
 }
 
 impl Launch {
@@ -92,31 +70,37 @@ impl Launch {
     ///
     /// # Errors
     /// Returns an error if there is no sign-in, or if the sandbox cannot be written to.
-    pub(super) fn prepare(program: PathBuf, on: &LaunchContext<'_>) -> Result<Self, Breakage> {
-        let sign_in = SignIn::of(on.host, on.endpoint);
+    pub(super) fn prepare(program: PathBuf, on: &SessionContext) -> Result<Self, Breakage> {
+        let sandbox = on.sandbox()?;
+        let sign_in = sign_in::of(&on.host, &on.endpoint);
         if sign_in == SignIn::None && on.setup.setting_sources.is_empty() {
             return Err(Breakage::environment(format!("Claude Code is not signed in: {}", super::PROGRAM.sign_in)));
         }
-        let folder = sign_in::visible_folder(on.host, &sign_in, &on.setup.setting_sources);
-        let exposure = exposure::of(on.installed.as_deref(), &on.setup.setting_sources, folder.is_some());
+        let folder = sign_in::visible_folder(&on.host, &sign_in, &on.setup.setting_sources);
+        let installed = super::ClaudeCode.installed(&on.case);
+        let exposure = exposure::of(installed.as_deref(), &on.setup.setting_sources, folder.is_some());
         exposure
-            .lay_out(on.home, on.work)
+            .lay_out(sandbox.home(), sandbox.work())
             .map_err(|error| Breakage::environment(format!("cannot show the skill to the agent: {error}")))?;
         let closed = on.setup.closed_tools.as_deref().map(ClosedTools::read);
-        Ok(Self {
+        let invocation = Invocation {
             program,
-            args: arguments(on, closed.as_ref(), &exposure),
+            args: arguments(on, closed.as_ref(), &exposure, sandbox.home()),
             env: environment(on, &sign_in, folder.as_deref()),
-            initialize: initialize(on, closed.as_ref()),
-            auth: sign_in.name(),
-            plugin: exposure.in_plugin().map(str::to_owned),
-            folder,
-        })
+            auth: sign_in.name().unwrap_or("not signed in"),
+        };
+        let initialize = initialize(on, closed.as_ref());
+        Ok(Self { invocation, initialize, plugin: exposure.in_plugin().map(str::to_owned), folder })
     }
 }
 
-fn arguments(on: &LaunchContext<'_>, closed: Option<&ClosedTools>, exposure: &exposure::Exposure) -> Vec<String> {
-    let setup = on.setup;
+fn arguments(
+    on: &SessionContext,
+    closed: Option<&ClosedTools>,
+    exposure: &exposure::Exposure,
+    home: &Path,
+) -> Vec<String> {
+    let setup = &on.setup;
     let mut args: Vec<String> = [
         "-p",
         "--input-format",
@@ -129,7 +113,7 @@ fn arguments(on: &LaunchContext<'_>, closed: Option<&ClosedTools>, exposure: &ex
     ]
     .map(str::to_owned)
     .into();
-    if on.counts {
+    if on.limits.are_kept_on_the_way() {
         args.push("--include-partial-messages".to_owned());
     }
     let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
@@ -143,7 +127,7 @@ fn arguments(on: &LaunchContext<'_>, closed: Option<&ClosedTools>, exposure: &ex
         sources.push("user");
     }
     option("--setting-sources", sources.join(","));
-    if let Some(model) = model_name(setup, on.endpoint) {
+    if let Some(model) = model_name(setup, &on.endpoint) {
         option("--model", model);
     }
     if let Some(effort) = &setup.reasoning_effort {
@@ -152,7 +136,7 @@ fn arguments(on: &LaunchContext<'_>, closed: Option<&ClosedTools>, exposure: &ex
     if let Some(closed) = closed {
         let mut tools: Vec<&str> = closed.built_in().collect();
         // The harness provides the channel to the user; it stays open if answers are prepared.
-        if on.answers && !tools.contains(&"AskUserQuestion") {
+        if !on.case.user_responses.is_empty() && !tools.contains(&"AskUserQuestion") {
             tools.push("AskUserQuestion");
         }
         option("--tools", tools.join(","));
@@ -161,16 +145,16 @@ fn arguments(on: &LaunchContext<'_>, closed: Option<&ClosedTools>, exposure: &ex
     if !approved.is_empty() {
         option("--allowedTools", approved.join(","));
     }
-    if let Some(folder) = exposure.plugin(on.home) {
+    if let Some(folder) = exposure.plugin(home) {
         option("--plugin-dir", folder.to_string_lossy().into_owned());
     }
     let servers_wanted = !setup.setting_sources.is_empty() && closed.is_none_or(ClosedTools::names_servers);
     if !servers_wanted {
         args.push("--strict-mcp-config".to_owned());
-    } else if let Some(file) = sign_in::server_file(on.host, &setup.setting_sources) {
+    } else if let Some(file) = sign_in::server_file(&on.host, &setup.setting_sources) {
         args.extend(["--mcp-config".to_owned(), file.to_string_lossy().into_owned()]);
     }
-    if let (Endpoint::Gateway { base_url, token }, false) = (on.endpoint, setup.setting_sources.is_empty()) {
+    if let (Endpoint::Gateway { base_url, token }, false) = (&on.endpoint, setup.setting_sources.is_empty()) {
         // The user's settings may set variables, which would override the environment.
         let env = json!({"env": {"ANTHROPIC_BASE_URL": base_url, "ANTHROPIC_API_KEY": token}});
         args.extend(["--settings".to_owned(), env.to_string()]);
@@ -192,18 +176,14 @@ fn model_name(setup: &Setup, endpoint: &Endpoint) -> Option<String> {
     let name = setup.model.as_deref()?;
     match endpoint {
         Endpoint::Vendor { .. } => Some(name.to_owned()),
-        Endpoint::Gateway { .. } | Endpoint::Script(_) | Endpoint::Provider(_) => {
-            let file = name.rsplit(['/', ':']).next().unwrap_or(name);
-            Some(file.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect())
-        }
+        Endpoint::Gateway { .. } | Endpoint::Script(_) | Endpoint::Provider(_) => Some(script_name(name)),
     }
 }
 
-fn environment(on: &LaunchContext<'_>, sign_in: &SignIn, folder: Option<&Path>) -> Vec<(String, String)> {
-    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    let mut env: Vec<(String, String)> = QUIET.iter().map(owned).collect();
+fn environment(on: &SessionContext, sign_in: &SignIn, folder: Option<&Path>) -> Vec<(String, String)> {
+    let mut env: Vec<(String, String)> = variables(&QUIET).collect();
     if on.setup.setting_sources.is_empty() {
-        env.extend(HERMETIC.iter().map(owned));
+        env.extend(variables(&HERMETIC));
     }
     let timeouts = ProviderTimeouts::of(on.setup.timeout_ms, *sign_in == SignIn::Scripted);
     env.extend(timeouts.env());
@@ -212,16 +192,16 @@ fn environment(on: &LaunchContext<'_>, sign_in: &SignIn, folder: Option<&Path>) 
         // Without it the CLI refuses to skip permissions as root.
         set("IS_SANDBOX", "1");
     }
-    match on.endpoint {
+    match &on.endpoint {
         Endpoint::Gateway { base_url, token } => {
             set("ANTHROPIC_BASE_URL", base_url);
             set("ANTHROPIC_API_KEY", token);
-            env.extend(SCRIPTED.iter().map(owned));
+            env.extend(variables(&SCRIPTED));
         }
         Endpoint::Vendor { base_url } => {
             // The user's variables take precedence over those set here, except for the location of the agent's folder.
             let lent = on.host.env.iter().filter(|(name, value)| {
-                sign_in::is_lent(on.host, name) && !value.is_empty() && !NOT_LENT.contains(&name.as_str())
+                sign_in::is_lent(&on.host, name) && !value.is_empty() && !NOT_LENT.contains(&name.as_str())
             });
             env.extend(lent.map(|(name, value)| (name.clone(), value.clone())));
             if let Some(base_url) = base_url {
@@ -236,13 +216,13 @@ fn environment(on: &LaunchContext<'_>, sign_in: &SignIn, folder: Option<&Path>) 
     env
 }
 
-fn initialize(on: &LaunchContext<'_>, closed: Option<&ClosedTools>) -> Value {
+fn initialize(on: &SessionContext, closed: Option<&ClosedTools>) -> Value {
     let mut hooks = json!({});
     if closed.is_some_and(|closed| closed.is_scoped() || closed.names_servers()) {
         hooks["PreToolUse"] = json!([{"hookCallbackIds": [SCOPE_HOOK]}]);
     }
     // For a single message the CLI itself enforces the limit of turns, but it counts anew for each message.
-    if on.messages > 1 || on.counts {
+    if on.case.messages.len() > 1 || on.limits.are_kept_on_the_way() {
         hooks["PostToolBatch"] = json!([{"hookCallbackIds": [TURNS_HOOK]}]);
     }
     control::initialize(&hooks, on.setup.system_prompt.as_deref())
@@ -294,91 +274,45 @@ impl ProviderTimeouts {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use model::SettingSource;
+    use model::{SettingSource, UserMessage};
 
     use super::*;
-    use sandbox::supervise::Supervisor;
+    use crate::rehearsal::{Rehearsal, response};
 
-    struct Stage {
-        dir: tempfile::TempDir,
-        host: Host,
-        setup: Setup,
-        endpoint: Endpoint,
-        counts: bool,
+    fn vendor(env: &[(&str, &str)]) -> Rehearsal {
+        Rehearsal::of_program(env, "claude-x", Endpoint::Vendor { base_url: None })
     }
 
-    impl Stage {
-        fn new(env: &[(&str, &str)]) -> Self {
-            let dir = tempfile::tempdir().unwrap();
-            let env: BTreeMap<_, _> = env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-            let supervisor = Supervisor::new("/bin/true").unwrap();
-            let home = Some(dir.path().join("real"));
-            Self {
-                host: Host { env, home, temp: dir.path().to_owned(), supervisor },
-                dir,
-                setup: Setup {
-                    model: Some("claude-x".into()),
-                    system_prompt: None,
-                    permission_mode: PermissionMode::BypassPermissions,
-                    closed_tools: None,
-                    approved_tools: Vec::new(),
-                    setting_sources: Vec::new(),
-                    reasoning_effort: None,
-                    max_turns: Some(7),
-                    timeout_ms: 600_000,
-                },
-                endpoint: Endpoint::Vendor { base_url: None },
-                counts: false,
-            }
-        }
+    fn scripted() -> Rehearsal {
+        let host = [("ANTHROPIC_API_KEY", "sk-test"), ("ANTHROPIC_MODEL", "m"), ("CLAUDE_CODE_USE_BEDROCK", "1")];
+        Rehearsal::of_program(&host, "scripted:/suite/hello world.yaml", Rehearsal::gateway())
+    }
 
-        fn scripted() -> Self {
-            let endpoint = Endpoint::Gateway { base_url: "http://127.0.0.1:1".into(), token: "trialrun-test".into() };
-            let host = [("ANTHROPIC_API_KEY", "sk-test"), ("ANTHROPIC_MODEL", "m"), ("CLAUDE_CODE_USE_BEDROCK", "1")];
-            let mut stage = Self { endpoint, ..Self::new(&host) };
-            stage.setup.model = Some("scripted:/suite/hello world.yaml".into());
-            stage
-        }
-
-        fn launch(&self, answers: bool, messages: usize) -> Launch {
-            let context = LaunchContext {
-                host: &self.host,
-                setup: &self.setup,
-                endpoint: &self.endpoint,
-                home: &self.dir.path().join("home"),
-                work: &self.dir.path().join("work"),
-                installed: None,
-                answers,
-                messages,
-                counts: self.counts,
-            };
-            Launch::prepare("/bin/claude".into(), &context).unwrap()
-        }
+    fn prepared(rehearsal: &Rehearsal) -> Launch {
+        Launch::prepare("/bin/claude".into(), &rehearsal.session_context()).unwrap()
     }
 
     fn option<'a>(launch: &'a Launch, name: &str) -> Option<&'a str> {
-        let at = launch.args.iter().position(|argument| argument == name)?;
-        launch.args.get(at + 1).map(String::as_str)
+        let at = launch.invocation.args.iter().position(|argument| argument == name)?;
+        launch.invocation.args.get(at + 1).map(String::as_str)
     }
 
     /// Returns the last value of a variable, which is the one that the process gets.
     fn variable<'a>(launch: &'a Launch, name: &str) -> Option<&'a str> {
-        launch.env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        launch.invocation.env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     #[test]
     fn a_scripted_model_is_reached_by_the_trials_own_token_and_nothing_else_is_lent() {
-        let launch = Stage::scripted().launch(false, 1);
-        assert_eq!(launch.auth, "scripted");
+        let launch = prepared(&scripted());
+        assert_eq!(launch.invocation.auth, "scripted");
         assert_eq!(variable(&launch, "ANTHROPIC_API_KEY"), Some("trialrun-test"));
         assert_eq!(variable(&launch, "ANTHROPIC_BASE_URL"), Some("http://127.0.0.1:1"));
         assert_eq!((variable(&launch, "ANTHROPIC_MODEL"), variable(&launch, "CLAUDE_CODE_USE_BEDROCK")), (None, None));
         assert_eq!(option(&launch, "--model"), Some("hello-world.yaml"));
         assert_eq!(option(&launch, "--setting-sources"), Some(""));
         assert_eq!(option(&launch, "--settings"), None);
-        assert!(launch.args.contains(&"--strict-mcp-config".to_owned()));
+        assert!(launch.invocation.args.contains(&"--strict-mcp-config".to_owned()));
         assert_eq!(variable(&launch, "CLAUDE_CONFIG_DIR"), None);
         assert_eq!(launch.initialize["request"]["hooks"], json!({}));
     }
@@ -397,10 +331,10 @@ mod tests {
                 ("CLAUDE_CONFIG_DIR", "/elsewhere"),
                 ("OPENAI_API_KEY", "sk-test"),
             ];
-            let mut stage = Stage::new(&host);
+            let mut stage = vendor(&host);
             stage.endpoint = Endpoint::Vendor { base_url: Some("http://127.0.0.1:2".into()) };
-            let launch = stage.launch(false, 1);
-            assert_eq!((launch.auth, variable(&launch, name)), (auth, Some("sk-test")));
+            let launch = prepared(&stage);
+            assert_eq!((launch.invocation.auth, variable(&launch, name)), (auth, Some("sk-test")));
             assert_eq!(variable(&launch, "CLAUDE_CODE_MAX_RETRIES"), Some("9"));
             assert_eq!(variable(&launch, "ANTHROPIC_BASE_URL"), Some("http://127.0.0.1:2"));
             for absent in ["CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CONFIG_DIR", "OPENAI_API_KEY"] {
@@ -413,15 +347,15 @@ mod tests {
     fn a_cloud_that_is_switched_on_is_lent_its_own_variables_and_no_other() {
         let host = |switch: &'static str, value: &'static str| {
             let rest = ["AWS_REGION", "GOOGLE_CLOUD_PROJECT", "CLOUD_ML_REGION", "AZURE_TENANT_ID"];
-            Stage::new(&[&[(switch, value)][..], &rest.map(|name| (name, "x"))].concat())
+            vendor(&[&[(switch, value)][..], &rest.map(|name| (name, "x"))].concat())
         };
         for (switch, auth, lent) in [
             ("CLAUDE_CODE_USE_BEDROCK", "Amazon Bedrock", &["AWS_REGION"][..]),
             ("CLAUDE_CODE_USE_VERTEX", "Google Vertex AI", &["GOOGLE_CLOUD_PROJECT", "CLOUD_ML_REGION"]),
             ("CLAUDE_CODE_USE_FOUNDRY", "Microsoft Foundry", &["AZURE_TENANT_ID"]),
         ] {
-            let launch = host(switch, "1").launch(false, 1);
-            assert_eq!(launch.auth, auth);
+            let launch = prepared(&host(switch, "1"));
+            assert_eq!(launch.invocation.auth, auth);
             let seen = ["AWS_REGION", "GOOGLE_CLOUD_PROJECT", "CLOUD_ML_REGION", "AZURE_TENANT_ID"]
                 .into_iter()
                 .filter(|name| variable(&launch, name).is_some());
@@ -429,39 +363,39 @@ mod tests {
         }
         for off in ["0", "false", "False", " ", ""] {
             let mut stage = host("CLAUDE_CODE_USE_BEDROCK", off);
-            assert_ne!(SignIn::at_the_vendor(&stage.host).name(), "Amazon Bedrock", "{off:?}");
+            assert_ne!(sign_in::at_vendor(&stage.host).name(), Some("Amazon Bedrock"), "{off:?}");
             stage.host.env.insert("ANTHROPIC_API_KEY".into(), "sk-test".into());
-            let launch = stage.launch(false, 1);
-            assert_eq!((launch.auth, variable(&launch, "AWS_REGION")), ("api key", None), "{off:?}");
+            let launch = prepared(&stage);
+            assert_eq!((launch.invocation.auth, variable(&launch, "AWS_REGION")), ("api key", None), "{off:?}");
             stage.host.env.insert("CLAUDE_CODE_USE_BEDROCK".into(), "true".into());
-            assert_eq!(stage.launch(false, 1).auth, "Amazon Bedrock", "a cloud goes before a key");
+            assert_eq!(prepared(&stage).invocation.auth, "Amazon Bedrock", "a cloud goes before a key");
         }
     }
 
     #[cfg(not(target_os = "macos"))]
     #[test]
     fn a_subscription_is_the_last_resort_and_needs_its_folder() {
-        let stage = Stage::new(&[]);
-        let folder = stage.dir.path().join("real/.claude");
-        let context = |stage: &Stage| SignIn::at_the_vendor(&stage.host);
+        let stage = vendor(&[]);
+        let folder = stage.bare().outside("real/.claude");
+        let context = |stage: &Rehearsal| sign_in::at_vendor(&stage.host);
         assert_eq!(context(&stage), SignIn::None);
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(".credentials.json"), "{}").unwrap();
-        assert_eq!(context(&stage), SignIn::Subscription);
-        let launch = stage.launch(false, 1);
-        assert_eq!(launch.auth, "subscription");
+        assert_eq!(context(&stage), SignIn::Subscription(folder.join(".credentials.json")));
+        let launch = prepared(&stage);
+        assert_eq!(launch.invocation.auth, "subscription");
         assert_eq!(variable(&launch, "CLAUDE_CONFIG_DIR"), folder.to_str());
         assert_eq!(option(&launch, "--setting-sources"), Some(""));
     }
 
     #[test]
     fn the_users_settings_are_seen_where_they_lie_and_cannot_lead_away_from_the_script() {
-        let mut stage = Stage::scripted();
+        let mut stage = scripted();
         stage.setup.setting_sources = vec![SettingSource::User, SettingSource::Project];
-        let real = stage.dir.path().join("real");
+        let real = stage.bare().outside("real");
         std::fs::create_dir_all(&real).unwrap();
         std::fs::write(real.join(".claude.json"), r#"{"mcpServers": {"db": {"command": "db"}}}"#).unwrap();
-        let launch = stage.launch(false, 1);
+        let launch = prepared(&stage);
         assert_eq!(option(&launch, "--setting-sources"), Some("user,project"));
         assert_eq!(variable(&launch, "CLAUDE_CONFIG_DIR"), real.join(".claude").to_str());
         assert_eq!(option(&launch, "--mcp-config"), real.join(".claude.json").to_str());
@@ -470,31 +404,34 @@ mod tests {
         assert_eq!(variable(&launch, "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS"), None);
 
         stage.setup.closed_tools = Some(vec!["Read".into()]);
-        let closed = stage.launch(false, 1);
+        let closed = prepared(&stage);
         assert_eq!(option(&closed, "--mcp-config"), None);
-        assert!(closed.args.contains(&"--strict-mcp-config".to_owned()));
+        assert!(closed.invocation.args.contains(&"--strict-mcp-config".to_owned()));
     }
 
     #[test]
     fn a_closed_list_is_all_there_is_but_for_the_line_to_the_user() {
-        let mut stage = Stage::scripted();
+        let mut stage = scripted();
         stage.setup.approved_tools = vec!["Grep".into()];
         stage.setup.closed_tools = Some(vec!["Read".into(), "Bash(git *)".into()]);
-        let launch = stage.launch(true, 1);
+        stage.case.user_responses = vec![response("colour", "red")];
+        let launch = prepared(&stage);
         assert_eq!(option(&launch, "--tools"), Some("Read,Bash,AskUserQuestion"));
         assert_eq!(option(&launch, "--allowedTools"), Some("Read,Bash(git *)"));
         assert_eq!(option(&launch, "--permission-mode"), Some("default"));
         assert!(launch.initialize["request"]["hooks"]["PreToolUse"].is_array());
 
         stage.setup.closed_tools = Some(vec!["Read".into()]);
-        let launch = stage.launch(false, 1);
+        stage.case.user_responses.clear();
+        let launch = prepared(&stage);
         assert_eq!(option(&launch, "--tools"), Some("Read"));
         assert_eq!(option(&launch, "--permission-mode"), Some("bypassPermissions"));
 
         stage.setup.closed_tools = Some(Vec::new());
-        assert_eq!(option(&stage.launch(false, 1), "--tools"), Some(""));
+        assert_eq!(option(&prepared(&stage), "--tools"), Some(""));
         stage.setup.closed_tools = None;
-        let open = stage.launch(true, 2);
+        stage.case.messages.push(UserMessage::text("again"));
+        let open = prepared(&stage);
         assert_eq!((option(&open, "--tools"), option(&open, "--allowedTools")), (None, Some("Grep")));
         assert!(open.initialize["request"]["hooks"]["PostToolBatch"].is_array());
     }

@@ -9,7 +9,6 @@ mod event;
 mod exposure;
 mod launch;
 mod meter;
-mod process;
 mod session;
 mod sign_in;
 mod skill_name;
@@ -20,9 +19,8 @@ use model::{Diagnostic, nearest};
 use sandbox::{BoxFuture, Breakage, Host};
 
 use self::closed_tools::ClosedTools;
-use self::launch::{Launch, LaunchContext};
-use self::session::Conversation;
-use self::sign_in::SignIn;
+use self::launch::Launch;
+use self::session::ClaudeCodeSession;
 use super::vendor::Vendor;
 use super::{Agent, CaseContext, Description, Program, Readiness, SessionContext};
 use crate::session::Session;
@@ -138,33 +136,13 @@ impl Agent for ClaudeCode {
     }
 
     fn ready<'a>(&'a self, host: &'a Host) -> BoxFuture<'a, Readiness> {
-        Box::pin(async move {
-            let sign_in = SignIn::at_the_vendor(host);
-            PROGRAM.readiness(host, (sign_in != SignIn::None).then(|| sign_in.name())).await
-        })
+        Box::pin(async move { PROGRAM.readiness(host, sign_in::at_vendor(host).name()).await })
     }
 
-    fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+    fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move {
-            let Some(sandbox) = session_context.sandbox else {
-                return Err(Breakage::harness("Claude Code was given no sandbox to work in"));
-            };
-            let program =
-                PROGRAM.find(&session_context.host).map_err(|because| Breakage::environment(because).for_good())?;
-            let context = LaunchContext {
-                host: &session_context.host,
-                setup: &session_context.setup,
-                endpoint: &session_context.endpoint,
-                home: sandbox.home(),
-                work: sandbox.work(),
-                installed: self.installed(&session_context.case),
-                answers: !session_context.case.user_responses.is_empty(),
-                messages: session_context.case.messages.len(),
-                counts: session_context.limits.are_kept_on_the_way(),
-            };
-            let launch = Launch::prepare(program, &context)?;
-            let conversation = Conversation::open(launch, sandbox, &session_context.setup)?;
-            Ok(Box::new(conversation) as Box<dyn Session>)
+            let launch = Launch::prepare(PROGRAM.find(&context)?, &context)?;
+            Ok(Box::new(ClaudeCodeSession::open(launch, &context)?) as Box<dyn Session>)
         })
     }
 }

@@ -10,229 +10,212 @@ use serde_json::Value;
 
 use super::closed_tools::ClosedTools;
 use super::control::{self, Ask, Request};
-use super::event::{Done, Heard};
+use super::event::{CliEvent, Done, Interpreter};
 use super::launch::{Launch, SCOPE_HOOK, TURNS_HOOK};
-use super::process::{Process, Said};
-use super::sign_in::SignIn;
 use super::transcripts::Transcripts;
-use crate::Setup;
-use crate::lines::Line;
+use crate::SessionContext;
+use crate::json::text;
+use crate::lines::{Line, Notices};
+use crate::process::{Output, Process};
 use crate::resolve::Resolver;
-use crate::session::{Reply, Session};
-use crate::turn::{Decision, Flow, Turn, WAITING_ON_PROVIDER};
+use crate::session::Session;
+use crate::turn::{Turn, WAITING_ON_PROVIDER, unless_stopped};
 
 /// Timeout for an interrupted CLI to report its usage.
 const TO_SETTLE: Duration = Duration::from_secs(2);
-/// Maximum number of stderr lines that are recorded as notices; further lines are only kept.
-const MOST_NOTICES: usize = 100;
 /// Notice that the CLI prints for every scripted model, because it does not know the model's name.
 const UNKNOWN_MODEL: &str = "[claude-code:unrecognized_model]";
 
 /// An open conversation.
-pub(super) struct Conversation {
+pub(super) struct ClaudeCodeSession {
     launch: Launch,
     sandbox: Arc<dyn Sandbox>,
     closed: Option<ClosedTools>,
     resolver: Resolver,
-    process: Option<Process>,
+    cli: Option<Cli>,
     session_id: Option<String>,
-    notices: usize,
+    notices: Notices,
     /// Transcripts, removed after the process has ended.
     transcripts: Option<Transcripts>,
     /// Exit code of the process when the conversation was closed.
     exit_code: Option<i32>,
 }
 
-/// Effect of a line on the conversation.
-enum LineEffect {
-    /// The agent continues.
-    On,
-    /// The agent must be stopped, with this ending.
-    Stop(Ending),
-    /// The agent has processed the message.
-    Done(Ending),
+/// A running CLI.
+struct Cli {
+    process: Process,
+    interpreter: Interpreter,
 }
 
-/// Result of sending a message to the CLI.
-enum Spoken {
-    /// The CLI produced output.
-    Heard(Ending),
-    /// The CLI ended without any output.
-    NotHeard(Ending),
+impl Cli {
+    /// Starts the CLI and opens the control protocol. `resume` is the id of a session to continue.
+    fn start(launch: &Launch, sandbox: &dyn Sandbox, resume: Option<&str>) -> Result<Self, String> {
+        let more = resume.map(|session| ["--resume", session]);
+        let process = launch.invocation.start(sandbox, more.as_ref().map_or(&[], |more| &more[..]))?;
+        let cli = Self { process, interpreter: Interpreter::new(launch.invocation.auth, launch.plugin.as_deref()) };
+        cli.say(&launch.initialize);
+        Ok(cli)
+    }
+
+    /// Sends a line.
+    fn say(&self, message: &Value) {
+        self.process.write(format!("{message}\n"));
+    }
 }
 
-impl Conversation {
+impl ClaudeCodeSession {
     /// Starts the CLI.
     ///
     /// # Errors
     /// Returns an error if it cannot be started.
-    pub(super) fn open(launch: Launch, sandbox: Arc<dyn Sandbox>, setup: &Setup) -> Result<Self, Breakage> {
-        let process = Process::start(&launch, sandbox.as_ref(), None)
-            .map_err(|error| Breakage::environment(format!("cannot start {}: {error}", launch.program.display())))?;
+    pub(super) fn open(launch: Launch, context: &SessionContext) -> Result<Self, Breakage> {
+        let sandbox = context.sandbox()?;
+        let cli = Cli::start(&launch, sandbox.as_ref(), None).map_err(Breakage::environment)?;
         let transcripts = launch.folder.as_deref().map(|folder| Transcripts::new(folder, sandbox.work()));
         let resolver = Resolver { work: Some(sandbox.work().to_owned()), home: Some(sandbox.home().to_owned()) };
         Ok(Self {
             launch,
             exit_code: None,
             sandbox,
-            closed: setup.closed_tools.as_deref().map(ClosedTools::read),
+            closed: context.setup.closed_tools.as_deref().map(ClosedTools::read),
             resolver,
-            process: Some(process),
+            cli: Some(cli),
             session_id: None,
-            notices: 0,
+            notices: Notices::default(),
             transcripts,
         })
     }
 
-    async fn converse(&mut self, text: &str, turn: &mut Turn) -> Ending {
+    async fn converse(&mut self, message: &str, turn: &mut Turn) -> Result<Ending, Ending> {
         if turn.turns_left() == 0 {
-            return turn.out_of_turns();
+            return Err(turn.out_of_turns());
         }
-        let mut process = match self.process().await {
-            Ok(process) => process,
-            Err(ending) => return ending,
-        };
-        let mut ending = self.speak(&mut process, text, turn).await;
-        if matches!(ending, Spoken::NotHeard(_)) && self.session_id.is_some() {
+        let mut cli = self.running().await?;
+        let (mut ending, has_output) = self.speak(&mut cli, message, turn).await;
+        if !has_output && self.session_id.is_some() {
             // The process was about to end when the message was sent.
-            self.process = Some(process);
-            process = match self.process().await {
-                Ok(process) => process,
-                Err(ending) => return ending,
-            };
-            ending = self.speak(&mut process, text, turn).await;
+            self.cli = Some(cli);
+            cli = self.running().await?;
+            (ending, _) = self.speak(&mut cli, message, turn).await;
         }
-        self.process = Some(process);
-        match ending {
-            Spoken::Heard(ending) | Spoken::NotHeard(ending) => ending,
-        }
+        self.cli = Some(cli);
+        Ok(ending)
     }
 
-    async fn speak(&mut self, process: &mut Process, text: &str, turn: &mut Turn) -> Spoken {
-        process.interpreter.asked(text);
-        process.say(&control::user(text));
+    /// Sends a message. Returns its ending, and `false` if the CLI ended without any output.
+    async fn speak(&mut self, cli: &mut Cli, message: &str, turn: &mut Turn) -> (Ending, bool) {
+        cli.interpreter.asked(message);
+        cli.say(&control::user(message));
         turn.waiting("model");
-        let spoken = self.follow(process, turn).await;
-        if let Some(session) = process.interpreter.session_id() {
+        let mut has_output = false;
+        let ending = match self.follow(cli, turn, &mut has_output).await {
+            Ok(ending) => ending,
+            Err(ending) => {
+                self.interrupt(cli, turn).await;
+                has_output = true;
+                ending
+            }
+        };
+        if let Some(session) = cli.interpreter.session_id() {
             self.session_id = Some(session.to_owned());
             if let Some(transcripts) = &mut self.transcripts {
                 transcripts.of_session(session);
             }
         }
-        spoken
+        (ending, has_output)
     }
 
-    /// Returns the running process, or a new one that resumes its session.
-    async fn process(&mut self) -> Result<Process, Ending> {
-        let lost = match self.process.take() {
-            Some(mut process) => {
-                if !process.is_gone().await {
-                    return Ok(process);
+    /// Returns the running CLI, or a new one that resumes its session.
+    async fn running(&mut self) -> Result<Cli, Ending> {
+        let lost = match self.cli.take() {
+            Some(mut cli) => {
+                if !cli.process.is_gone().await {
+                    return Ok(cli);
                 }
-                process.obituary().await
+                cli.process.describe_end().await
             }
             None => "it was ended".to_owned(),
         };
-        let Some(session) = &self.session_id else {
-            return Err(Ending::Aborted { because: format!("Claude Code ended before it was spoken to ({lost})") });
+        let started = match &self.session_id {
+            Some(session) => Cli::start(&self.launch, self.sandbox.as_ref(), Some(session)),
+            None => Err("there is no session to resume".to_owned()),
         };
-        Process::start(&self.launch, self.sandbox.as_ref(), Some(session)).map_err(|error| Ending::Aborted {
-            because: format!("Claude Code was gone ({lost}) and cannot be started again: {error}"),
-        })
+        started.map_err(|error| Ending::Aborted { because: format!("Claude Code had ended ({lost}): {error}") })
     }
 
     /// Reads the CLI's output until it has processed the message.
-    async fn follow(&mut self, process: &mut Process, turn: &mut Turn) -> Spoken {
-        let mut stopping = Box::pin(turn.stopping());
-        let mut heard = false;
+    ///
+    /// # Errors
+    /// Returns the ending if the CLI must be interrupted.
+    async fn follow(&mut self, cli: &mut Cli, turn: &mut Turn, has_output: &mut bool) -> Result<Ending, Ending> {
         loop {
-            let said = tokio::select! {
-                biased;
-                () = &mut stopping => {
-                    self.interrupt(process, turn).await;
-                    return Spoken::Heard(Ending::Cancelled);
-                }
-                said = process.listen() => said,
-            };
-            match said {
-                Said::Stderr(line) => self.notice(&line, turn),
-                Said::Stdout(line) => {
-                    heard = true;
-                    match self.hear(process, &line, turn) {
-                        LineEffect::On => {}
-                        LineEffect::Done(ending) => return Spoken::Heard(ending),
-                        LineEffect::Stop(ending) => {
-                            self.interrupt(process, turn).await;
-                            return Spoken::Heard(ending);
-                        }
+            match unless_stopped(turn.stopping(), cli.process.next_output()).await? {
+                Output::Stderr(line) => self.notice(&line, turn),
+                Output::Stdout(line) => {
+                    *has_output = true;
+                    if let Some(ending) = self.hear(cli, &line, turn)? {
+                        return Ok(ending);
                     }
                 }
-                Said::End => {
-                    let how = tokio::select! {
-                        how = process.obituary() => how,
-                        () = &mut stopping => {
-                            let _ = process.stop().await;
-                            return Spoken::Heard(Ending::Cancelled);
-                        }
+                Output::End => {
+                    let how = unless_stopped(turn.stopping(), cli.process.describe_end()).await;
+                    let Ok(how) = how else {
+                        *has_output = true;
+                        let _ = cli.process.stop().await;
+                        return Ok(Ending::Cancelled);
                     };
-                    turn.exited(process.exit_code());
-                    let ending =
-                        Ending::Aborted { because: format!("Claude Code ended without finishing its answer ({how})") };
-                    return if heard { Spoken::Heard(ending) } else { Spoken::NotHeard(ending) };
+                    turn.exited(cli.process.exit_code());
+                    let because = format!("Claude Code ended without finishing its answer ({how})");
+                    return Ok(Ending::Aborted { because });
                 }
             }
         }
     }
 
-    fn hear(&self, process: &mut Process, line: &Line, turn: &mut Turn) -> LineEffect {
+    /// Reads a line of stdout. Returns the ending if the CLI has processed the message.
+    ///
+    /// # Errors
+    /// Returns the ending if the CLI must be interrupted.
+    fn hear(&self, cli: &mut Cli, line: &Line, turn: &mut Turn) -> Result<Option<Ending>, Ending> {
         keep("stdout", line, turn);
-        if line.dropped > 0
-            && let Flow::Stop(ending) = turn.unreadable("Claude Code printed a line that is too long")
-        {
-            return LineEffect::Stop(ending);
+        if line.dropped > 0 {
+            turn.unreadable("Claude Code printed a line that is too long")?;
         }
-        let mut stop = None;
-        for heard in process.interpreter.read(&line.text) {
-            match heard {
-                Heard::Step(step) => {
+        let mut flow = Ok(());
+        for event in cli.interpreter.read(&line.text) {
+            match event {
+                CliEvent::Step(step) => {
                     match &step {
                         Step::ToolCall(_) => turn.waiting("tool"),
                         Step::ToolResult(_) | Step::Text { .. } | Step::Thinking { .. } => turn.waiting("model"),
                         Step::Retry { .. } => turn.waiting(WAITING_ON_PROVIDER),
                         _ => {}
                     }
-                    if let Flow::Stop(ending) = turn.record(step) {
-                        stop.get_or_insert(ending);
-                    }
+                    flow = flow.and(turn.record(step));
                 }
-                Heard::Asked(request) => {
-                    let answer = self.answer(process, &request, turn);
-                    process.say(&answer);
+                CliEvent::Asked(request) => {
+                    let answer = self.answer(cli, &request, turn);
+                    cli.say(&answer);
                 }
-                Heard::Refused { request, because } if request == "initialize" => {
-                    return LineEffect::Stop(Ending::Aborted {
-                        because: format!("Claude Code refused to be set up: {because}"),
-                    });
+                CliEvent::Refused { request, because } if request == "initialize" => {
+                    return Err(Ending::Aborted { because: format!("Claude Code refused to be set up: {because}") });
                 }
-                Heard::Refused { .. } => {}
+                CliEvent::Refused { .. } => {}
                 // The calls of this answer are still processed; the hook after them ends the agent's turn.
-                Heard::Used(tokens) => {
+                CliEvent::Used(tokens) => {
                     let _ = turn.uses(tokens);
                 }
-                Heard::Warning(warning) => turn.warn(warning),
-                Heard::Unreadable(what) => {
-                    let what = format!("Claude Code printed {what}");
-                    if let Flow::Stop(ending) = turn.unreadable(&what) {
-                        stop.get_or_insert(ending);
-                    }
+                CliEvent::Warning(warning) => turn.warn(warning),
+                CliEvent::Unreadable(what) => {
+                    flow = flow.and(turn.unreadable(&format!("Claude Code printed {what}")));
                 }
-                Heard::Done(done) => return LineEffect::Done(ending(done, stop, turn)),
+                CliEvent::Done(done) => return Ok(Some(ending(done, flow.err(), turn))),
             }
         }
-        stop.map_or(LineEffect::On, LineEffect::Stop)
+        flow.map(|()| None)
     }
 
-    fn answer(&self, process: &mut Process, request: &Request, turn: &mut Turn) -> Value {
+    fn answer(&self, cli: &mut Cli, request: &Request, turn: &mut Turn) -> Value {
         match &request.ask {
             Ask::Tool { name, input, call_id } if model::tool::effect(name) == Effect::Ask => {
                 let answers = control::questions(input)
@@ -246,22 +229,18 @@ impl Conversation {
             }
             Ask::Tool { name, input, call_id } => {
                 let id = call_id.clone().unwrap_or_default();
-                match turn.permit(&ToolCall::new(&id, name, input.clone(), "")) {
-                    Decision::Allow => request.allow(input),
-                    Decision::Deny(message) => {
-                        process.interpreter.refused(&id);
-                        request.deny(&message)
-                    }
-                }
+                let message = turn.deny(&ToolCall::new(&id, name, input.clone(), ""));
+                cli.interpreter.refused(&id);
+                request.deny(&message)
             }
             Ask::Hook { callback, input } if callback == SCOPE_HOOK => {
-                let text = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default();
+                let text = |key: &str| text(input, key).unwrap_or_default();
                 let call = input.get("tool_input").unwrap_or(&Value::Null);
                 let objection =
                     self.closed.as_ref().and_then(|closed| closed.objection(text("tool_name"), call, &self.resolver));
                 let Some(message) = objection else { return request.pass() };
                 let id = text("tool_use_id");
-                process.interpreter.refused(id);
+                cli.interpreter.refused(id);
                 let _ = turn.record(Step::PermissionDenied {
                     tool: text("tool_name").to_owned(),
                     call_id: (!id.is_empty()).then(|| id.to_owned()),
@@ -275,7 +254,7 @@ impl Conversation {
                     return request.pass();
                 }
                 if turn.is_over() {
-                    return request.end_turn("what this conversation may use is used up");
+                    return request.end_turn("the budget of this conversation is used up");
                 }
                 if turn.turns_left() > 0 {
                     return request.pass();
@@ -289,55 +268,51 @@ impl Conversation {
     }
 
     /// Interrupts the CLI and waits for it to report its usage.
-    async fn interrupt(&mut self, process: &mut Process, turn: &mut Turn) {
-        process.say(&control::interrupt());
-        process.hush();
+    async fn interrupt(&mut self, cli: &mut Cli, turn: &mut Turn) {
+        cli.say(&control::interrupt());
+        cli.process.close_stdin();
         let settle = async {
             loop {
-                match process.listen().await {
-                    Said::Stdout(line) => {
+                match cli.process.next_output().await {
+                    Output::Stdout(line) => {
                         keep("stdout", &line, turn);
-                        for heard in process.interpreter.read(&line.text) {
-                            match heard {
-                                Heard::Step(step @ (Step::ToolResult(_) | Step::Finished { .. })) => {
+                        for event in cli.interpreter.read(&line.text) {
+                            match event {
+                                CliEvent::Step(step @ (Step::ToolResult(_) | Step::Finished { .. })) => {
                                     let _ = turn.record(step);
                                 }
-                                Heard::Done(_) => return,
+                                CliEvent::Done(_) => return,
                                 _ => {}
                             }
                         }
                     }
-                    Said::Stderr(line) => keep("stderr", &line, turn),
-                    Said::End => return,
+                    Output::Stderr(line) => keep("stderr", &line, turn),
+                    Output::End => return,
                 }
             }
         };
         let _ = tokio::time::timeout(TO_SETTLE, settle).await;
-        let _ = process.stop().await;
+        let _ = cli.process.stop().await;
     }
 
     fn notice(&mut self, line: &Line, turn: &mut Turn) {
         keep("stderr", line, turn);
-        let text = line.text.trim_end();
-        let about_the_script = self.launch.auth == SignIn::Scripted.name() && text.starts_with(UNKNOWN_MODEL);
-        if text.is_empty() || about_the_script || self.notices == MOST_NOTICES {
-            return;
+        let is_scripted = matches!(self.launch.invocation.auth, "scripted");
+        if !(is_scripted && line.text.starts_with(UNKNOWN_MODEL)) {
+            let _ = self.notices.record("stderr", &line.text, turn);
         }
-        self.notices += 1;
-        let text = model::text::shortened(text, 2000);
-        let _ = turn.record(Step::Notice { from: "stderr".into(), text });
     }
 }
 
-impl Session for Conversation {
-    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
-        Box::pin(async move { Reply::ended(self.converse(&message.text, turn).await) })
+impl Session for ClaudeCodeSession {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
+        Box::pin(async move { self.converse(&message.text, turn).await.unwrap_or_else(|ending| ending) })
     }
 
     fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            if let Some(mut process) = self.process.take() {
-                self.exit_code = process.end().await.ok().and_then(|status| status.code());
+            if let Some(mut cli) = self.cli.take() {
+                self.exit_code = cli.process.end().await.ok().and_then(|status| status.code());
             }
         })
     }
@@ -350,13 +325,8 @@ impl Session for Conversation {
 /// Keeps a line unchanged, except for control protocol answers, which contain data of the user's account, and for
 /// partial model answers, which are also reported as a whole.
 fn keep(stream: &str, line: &Line, turn: &mut Turn) {
-    if line.dropped > 0 {
-        turn.warn(format!(
-            "a line of the agent's {stream} was too long to be understood and was not kept ({} bytes)",
-            line.text.len() + line.dropped
-        ));
-    } else if !line.text.contains("\"control_response\"") && !line.text.contains("\"stream_event\"") {
-        turn.raw(stream, &line.text);
+    if line.dropped > 0 || !line.text.contains("\"control_response\"") && !line.text.contains("\"stream_event\"") {
+        line.keep(stream, turn);
     }
 }
 
@@ -367,16 +337,14 @@ fn ending(done: Done, stop: Option<Ending>, turn: &mut Turn) -> Ending {
         Done::OutOfTurns if turn.has_turn_limit() => turn.out_of_turns(),
         done => stop.unwrap_or_else(|| match done {
             Done::GaveUp(because) => Ending::GaveUp { because },
-            Done::Interrupted(because) => Ending::Aborted { because: format!("somebody interrupted it: {because}") },
+            Done::Interrupted(because) => Ending::Aborted { because: format!("it was interrupted: {because}") },
             Done::Broken(because) => Ending::Aborted { because: format!("Claude Code ended with an error: {because}") },
             // Not a limit of trialrun, so the agent has not exceeded one.
             Done::OutOfMoney => Ending::Aborted {
-                because: "Claude Code stopped at a limit of money that its own settings have (`error_max_budget_usd`)"
-                    .to_owned(),
+                because: "Claude Code reached the cost limit in its own settings (`error_max_budget_usd`)".to_owned(),
             },
             Done::OutOfTurns => Ending::Aborted {
-                because: "Claude Code stopped at a limit of turns that its own settings have (`error_max_turns`)"
-                    .to_owned(),
+                because: "Claude Code reached the turn limit in its own settings (`error_max_turns`)".to_owned(),
             },
             Done::Answered | Done::ProviderFailed(_) => Ending::Finished,
         }),

@@ -6,19 +6,7 @@ use model::SettingSource;
 use sandbox::Host;
 
 use crate::Endpoint;
-
-/// Sign-in of the CLI.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum SignIn {
-    /// The trial's own token, at the gateway.
-    Scripted,
-    /// A key or a token from the environment; with its name.
-    Lent(&'static str),
-    /// Credentials in the user's configuration folder. The folder is used in place, never copied or linked.
-    Subscription,
-    /// No sign-in.
-    None,
-}
+use crate::sign_in::SignIn;
 
 /// Variables that hold credentials, in the order in which the CLI reads them, with the names of the sign-ins.
 const SECRETS: [(&str, &str); 3] = [
@@ -63,37 +51,20 @@ pub(super) fn is_lent(host: &Host, name: &str) -> bool {
     name.starts_with("ANTHROPIC_") || name.starts_with("CLAUDE_") || CLOUDS.iter().any(of_cloud)
 }
 
-impl SignIn {
-    /// Returns the sign-in for `endpoint`.
-    pub(super) fn of(host: &Host, endpoint: &Endpoint) -> Self {
-        match endpoint {
-            Endpoint::Gateway { .. } | Endpoint::Script(_) | Endpoint::Provider(_) => Self::Scripted,
-            Endpoint::Vendor { .. } => Self::at_the_vendor(host),
-        }
-    }
+/// Returns the sign-in for `endpoint`.
+pub(super) fn of(host: &Host, endpoint: &Endpoint) -> SignIn {
+    SignIn::of(endpoint, || at_vendor(host))
+}
 
-    /// Returns the sign-in for a vendor's model.
-    pub(super) fn at_the_vendor(host: &Host) -> Self {
-        // The CLI uses an enabled cloud provider before it looks for keys.
-        let cloud = CLOUDS.iter().find(|cloud| cloud.is_on(host)).map(|cloud| cloud.called);
-        let key = || SECRETS.iter().find(|(name, _)| host.var(name).is_some()).map(|(_, called)| *called);
-        if let Some(called) = cloud.or_else(key) {
-            return Self::Lent(called);
-        }
-        // On macOS the credentials are in the keychain, which only the CLI itself reads.
-        let stored = config_folder(host).is_some_and(|folder| folder.join(".credentials.json").is_file());
-        if stored || cfg!(target_os = "macos") { Self::Subscription } else { Self::None }
-    }
-
-    /// Returns the name of the sign-in, without secrets.
-    pub(super) fn name(&self) -> &'static str {
-        match self {
-            Self::Scripted => "scripted",
-            Self::Lent(called) => called,
-            Self::Subscription => "subscription",
-            Self::None => "not signed in",
-        }
-    }
+/// Returns the sign-in for a vendor's model.
+pub(super) fn at_vendor(host: &Host) -> SignIn {
+    // The CLI uses an enabled cloud provider before it looks for keys.
+    let cloud = CLOUDS.iter().find(|cloud| cloud.is_on(host));
+    let cloud = cloud.map(|cloud| SignIn::Lent { variable: cloud.switch, called: cloud.called });
+    // On macOS the credentials are in the keychain, which only the CLI itself reads.
+    let stored = || config_folder(host).map(|folder| folder.join(".credentials.json"));
+    let stored = || stored().filter(|file| file.is_file() || cfg!(target_os = "macos")).map(SignIn::Subscription);
+    cloud.or_else(|| SignIn::lent(host, &SECRETS)).or_else(stored).unwrap_or(SignIn::None)
 }
 
 /// Returns the user's own configuration folder.
@@ -104,7 +75,7 @@ pub(super) fn config_folder(host: &Host) -> Option<PathBuf> {
 
 /// Returns the configuration folder for the agent, if it is not the sandbox's own.
 pub(super) fn visible_folder(host: &Host, sign_in: &SignIn, sources: &[SettingSource]) -> Option<PathBuf> {
-    let wanted = *sign_in == SignIn::Subscription || sources.contains(&SettingSource::User);
+    let wanted = matches!(sign_in, SignIn::Subscription(_)) || sources.contains(&SettingSource::User);
     if wanted { config_folder(host) } else { None }
 }
 
@@ -119,8 +90,6 @@ pub(super) fn server_file(host: &Host, sources: &[SettingSource]) -> Option<Path
 }
 
 fn names_servers(file: &Path) -> bool {
-    let read = std::fs::read(file).ok().and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
-    read.is_some_and(|config| {
-        config.get("mcpServers").and_then(serde_json::Value::as_object).is_some_and(|servers| !servers.is_empty())
-    })
+    let config = std::fs::read(file).ok().and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
+    config.is_some_and(|config| config["mcpServers"].as_object().is_some_and(|servers| !servers.is_empty()))
 }

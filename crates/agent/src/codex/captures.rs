@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use model::{Step, Tokens, Trace};
 use serde_json::{Value, json};
 
-use super::change;
 use super::item;
-use super::rollout::{Noted, Rollout};
-use super::stream::{Done, Stream, Told};
+use super::rollout::{Rollout, ThreadEvent};
+use super::stream::{Done, Stream, StreamEvent};
+use crate::apply_patch;
 
 /// Expected content of a capture.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -122,8 +122,8 @@ impl Expected {
 /// Returns the calls expected for a tool of a script, if stdout reports it.
 fn calls(tool: &Value) -> Vec<(String, Value)> {
     let (name, namespace) = (tool["name"].as_str().unwrap_or_default(), tool["namespace"].as_str());
-    if name == change::APPLY_PATCH {
-        let mut changes = change::asked(tool["input"].as_str().unwrap_or_default(), Some("/SANDBOX/work"));
+    if name == apply_patch::APPLY_PATCH {
+        let mut changes = apply_patch::parse(tool["input"].as_str().unwrap_or_default(), Some("/SANDBOX/work"));
         changes.sort_by(|one, other| one.path.cmp(&other.path));
         changes.iter_mut().for_each(|change| change.text = None);
         return changes.iter().map(|change| change.call("c", "m")).map(|call| (call.name, call.input)).collect();
@@ -144,13 +144,13 @@ pub(crate) fn steps(stdout: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     for told in stdout.lines().flat_map(|line| stream.read(line)) {
         match told {
-            Told::Act(step) | Told::Aside(step) => {
+            StreamEvent::Step(step) | StreamEvent::StdoutOnly(step) => {
                 if let Step::Text { text, .. } = &step {
                     answer = Some(text.clone());
                 }
                 steps.push(step);
             }
-            Told::Done(Done::Answered { tokens }) => steps.push(Step::Finished {
+            StreamEvent::Done(Done::Answered { tokens }) => steps.push(Step::Finished {
                 subtype: "completed".into(),
                 is_error: false,
                 usage: model::Usage { tokens, cost_usd: None },
@@ -169,9 +169,9 @@ fn actual(stdout: &str) -> Expected {
     let mut done = None;
     for told in stdout.lines().flat_map(|line| stream.read(line)) {
         match told {
-            Told::Act(step) | Told::Aside(step) => trace.push(&step),
-            Told::Done(how) => done = Some(how),
-            Told::Thread(_) | Told::Begun | Told::Damaged => {}
+            StreamEvent::Step(step) | StreamEvent::StdoutOnly(step) => trace.push(&step),
+            StreamEvent::Done(how) => done = Some(how),
+            StreamEvent::Thread(_) | StreamEvent::TurnStarted | StreamEvent::Damaged => {}
         }
     }
     let texts = |text: fn(&model::TracedTurn) -> &String| {
@@ -245,7 +245,7 @@ fn what_tools_answered_is_read_too_and_retries_are_told() {
         let mut stream = Stream::default();
         let told = text.lines().flat_map(|line| stream.read(line));
         told.filter_map(|told| match told {
-            Told::Act(step) | Told::Aside(step) => Some(step),
+            StreamEvent::Step(step) | StreamEvent::StdoutOnly(step) => Some(step),
             _ => None,
         })
         .collect()
@@ -299,19 +299,19 @@ impl Thread {
 
     fn file(&mut self, path: &Path, mut rollout: Rollout, spawned: &mut BTreeMap<String, String>) {
         let text = std::fs::read_to_string(path).unwrap();
-        let mut noted: Vec<Noted> = text.lines().flat_map(|line| rollout.read(line)).collect();
+        let mut noted: Vec<ThreadEvent> = text.lines().flat_map(|line| rollout.read(line)).collect();
         noted.extend(rollout.settle());
         for noted in noted {
             match noted {
-                Noted::Act(step) => self.trace.push(&step),
-                Noted::Model(model) => self.model = Some(model),
-                Noted::Version(version) => self.version = Some(version),
-                Noted::Used(tokens) => self.used += tokens,
-                Noted::Spawned { thread, call } => {
+                ThreadEvent::Step(step) => self.trace.push(&step),
+                ThreadEvent::Model(model) => self.model = Some(model),
+                ThreadEvent::Version(version) => self.version = Some(version),
+                ThreadEvent::Used(tokens) => self.used += tokens,
+                ThreadEvent::Spawned { thread, call } => {
                     spawned.insert(thread, call);
                 }
-                Noted::Answered => self.answered += 1,
-                Noted::Damaged => panic!("a line of {} cannot be read", path.display()),
+                ThreadEvent::Answered => self.answered += 1,
+                ThreadEvent::Damaged => panic!("a line of {} cannot be read", path.display()),
             }
         }
     }
@@ -441,7 +441,7 @@ fn a_resumed_thread_goes_on_in_its_file_and_a_named_skill_is_a_call() {
     for part in ["stdout-1.jsonl", "stdout-2.jsonl"] {
         let text = std::fs::read_to_string(root().join("codex-0.169.0-threads/resumed").join(part)).unwrap();
         each.extend(text.lines().flat_map(|line| stream.read(line)).filter_map(|told| match told {
-            Told::Done(Done::Answered { tokens: Some(tokens) }) => {
+            StreamEvent::Done(Done::Answered { tokens: Some(tokens) }) => {
                 Some((tokens.input, tokens.cache_read, tokens.output))
             }
             _ => None,

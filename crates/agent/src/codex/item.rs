@@ -1,9 +1,10 @@
 //! Maps Codex's own tools to the canonical ones.
 
 use model::ToolCall;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::command;
+use crate::json::{arguments, text};
 
 /// Tools that run a command, in the known versions.
 const SHELLS: [&str; 5] = ["exec_command", "shell", "shell_command", "local_shell", "container.exec"];
@@ -50,10 +51,9 @@ pub(super) fn command(id: &str, line: &str, message: &str) -> ToolCall {
 
 /// Converts a call of an MCP server's tool.
 pub(super) fn of_server(id: &str, item: &Value, message: &str) -> ToolCall {
-    let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default();
-    let input = item.get("arguments").filter(|input| !input.is_null()).cloned();
+    let text = |key: &str| text(item, key).unwrap_or_default();
     let name = format!("mcp__{}__{}", text("server"), text("tool"));
-    ToolCall::new(id, name, input.unwrap_or_else(|| Value::Object(Map::new())), message)
+    ToolCall::new(id, name, arguments(item, "arguments"), message)
 }
 
 /// Returns the answer of an MCP server's tool, and `true` if it is an error. The answer is the texts, or all of it as

@@ -2,16 +2,17 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::{PermissionMode, SettingSource, SideEffectLevel};
-use sandbox::{Breakage, Host};
+use sandbox::Breakage;
 use serde_json::{Value, json};
 
-use super::sign_in::{self, AUTH_FILE, SignIn};
-use crate::{Endpoint, Setup};
+use super::sign_in::{self, AUTH_FILE};
+use crate::program::{Invocation, link};
+use crate::sign_in::SignIn;
+use crate::{Endpoint, SessionContext, Setup};
 
 /// Name of the model provider in Codex's settings, if it is not Codex's default.
 const PROVIDER: &str = "trialrun";
@@ -35,29 +36,10 @@ const HERMETIC: [(&str, bool); 2] = [("features.plugins", false), ("skills.bundl
 /// Data for starting the CLI for a message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Launch {
-    /// Path of the CLI.
-    pub(super) program: PathBuf,
-    /// Arguments, without those that resume a thread and name the source of the message.
-    pub(super) args: Vec<String>,
-    /// Variables added to the sandbox's environment.
-    pub(super) env: Vec<(String, String)>,
+    /// The CLI, without the arguments that resume a thread and name the source of the message.
+    pub(super) invocation: Invocation,
     /// Home of the CLI, where it stores its threads.
     pub(super) home: PathBuf,
-    /// Name of the sign-in.
-    pub(super) auth: &'static str,
-}
-
-/// Inputs of a launch.
-pub(super) struct LaunchContext<'a> {
-    pub(super) host: &'a Host,
-    pub(super) setup: &'a Setup,
-    pub(super) endpoint: &'a Endpoint,
-    pub(super) home: &'a Path,
-    pub(super) work: &'a Path,
-    /// Address from which the repository in `work` was cloned.
-    pub(super) remote: Option<&'a str>,
-    /// Side effects that the case declares.
-    pub(super) level: Option<SideEffectLevel>,
 }
 
 impl Launch {
@@ -65,42 +47,46 @@ impl Launch {
     ///
     /// # Errors
     /// Returns an error if there is no sign-in, or if the sandbox cannot be written to.
-    pub(super) fn prepare(program: PathBuf, on: &LaunchContext<'_>) -> Result<Self, Breakage> {
-        let sign_in = SignIn::of(on.host, on.endpoint);
+    pub(super) fn prepare(program: PathBuf, on: &SessionContext) -> Result<Self, Breakage> {
+        let sandbox = on.sandbox()?;
+        let sign_in = SignIn::of(&on.endpoint, || sign_in::at_vendor(&on.host));
         // A user's own server may need no key.
         let own_server = matches!(on.endpoint, Endpoint::Vendor { base_url: Some(_) });
         if sign_in == SignIn::None && !own_server {
             return Err(Breakage::environment(format!("Codex is not signed in: {}", super::PROGRAM.sign_in)));
         }
-        let visible = sign_in::visible_home(on.host, &on.setup.setting_sources);
-        let home = visible.clone().unwrap_or_else(|| on.home.join(".codex"));
+        let visible = sign_in::visible_home(&on.host, &on.setup.setting_sources);
+        let home = visible.clone().unwrap_or_else(|| sandbox.home().join(".codex"));
         if visible.is_none() {
             make_home(&home, &sign_in)
                 .map_err(|error| Breakage::environment(format!("cannot make a home for Codex: {error}")))?;
         }
-        let env = environment(on, &sign_in, &home);
-        Ok(Self { program, args: arguments(on, &sign_in), env, home, auth: sign_in.name() })
+        let invocation = Invocation {
+            program,
+            args: arguments(on, &sign_in, sandbox.work()),
+            env: environment(on, &sign_in, &home),
+            auth: sign_in.name().unwrap_or("not signed in"),
+        };
+        Ok(Self { invocation, home })
     }
 }
 
 /// Creates an empty home that contains only the sign-in.
 fn make_home(home: &Path, sign_in: &SignIn) -> io::Result<()> {
-    fs::create_dir_all(home)?;
-    let SignIn::Subscription(file) = sign_in else { return Ok(()) };
-    match symlink(file, home.join(AUTH_FILE)) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made,
+    match sign_in {
+        SignIn::Subscription(file) => link(file, &home.join(AUTH_FILE)),
+        _ => fs::create_dir_all(home),
     }
 }
 
-fn arguments(on: &LaunchContext<'_>, sign_in: &SignIn) -> Vec<String> {
-    let setup = on.setup;
+fn arguments(on: &SessionContext, sign_in: &SignIn, work: &Path) -> Vec<String> {
+    let setup = &on.setup;
     let mut args: Vec<String> = ["exec", "--json", "--skip-git-repo-check"].map(str::to_owned).into();
-    for (key, value) in settings(on, sign_in) {
+    for (key, value) in settings(on, sign_in, work) {
         args.extend(["-c".to_owned(), format!("{key}={}", toml(&value))]);
     }
     args.extend(permissions(setup.permission_mode).iter().map(|arg| (*arg).to_owned()));
-    if let Some(model) = model_name(setup, on.endpoint) {
+    if let Some(model) = model_name(setup, &on.endpoint) {
         args.extend(["-m".to_owned(), model]);
     }
     args
@@ -123,14 +109,14 @@ fn model_name(setup: &Setup, endpoint: &Endpoint) -> Option<String> {
 }
 
 /// Returns the settings that take precedence over those in files.
-fn settings(on: &LaunchContext<'_>, sign_in: &SignIn) -> Vec<(&'static str, Value)> {
-    let setup = on.setup;
+fn settings(on: &SessionContext, sign_in: &SignIn, work: &Path) -> Vec<(&'static str, Value)> {
+    let setup = &on.setup;
     let reads = |source: SettingSource| setup.setting_sources.contains(&source);
     let mut settings: Vec<(&'static str, Value)> = QUIET.iter().map(|(key, value)| (*key, json!(value))).collect();
     if !reads(SettingSource::User) {
         settings.extend(HERMETIC.iter().map(|(key, value)| (*key, json!(value))));
     }
-    let work = on.work.to_string_lossy();
+    let work = work.to_string_lossy();
     if reads(SettingSource::Project) {
         // `--trust` would write it into the home, which may be the user's.
         settings.push(("projects", json!({work.as_ref(): {"trust_level": "trusted"}})));
@@ -145,13 +131,13 @@ fn settings(on: &LaunchContext<'_>, sign_in: &SignIn) -> Vec<(&'static str, Valu
     }
     if matches!(setup.permission_mode, PermissionMode::AcceptEdits | PermissionMode::Default) {
         // Otherwise it could write files but not commit them.
-        let roots = std::iter::once(format!("{work}/.git")).chain(on.remote.and_then(local_remote));
+        let roots = std::iter::once(format!("{work}/.git")).chain(on.source_repo.as_deref().and_then(local_remote));
         settings.push(("sandbox_workspace_write.writable_roots", json!(roots.collect::<Vec<_>>())));
         if reaches_out(on) {
             settings.push(("sandbox_workspace_write.network_access", json!(true)));
         }
     }
-    let secret = match (on.endpoint, sign_in) {
+    let secret = match (&on.endpoint, sign_in) {
         (Endpoint::Gateway { .. }, _) => Some(TOKEN),
         (_, SignIn::Lent { variable, .. }) => Some(*variable),
         _ => None,
@@ -174,14 +160,14 @@ fn local_remote(remote: &str) -> Option<String> {
 
 /// Returns `true` if commands may use the network: the case declares that it uses services, or its repository has a
 /// remote elsewhere that it may push to.
-fn reaches_out(on: &LaunchContext<'_>) -> bool {
-    on.level.is_some_and(|level| level >= SideEffectLevel::LiveSafe)
-        || on.remote.is_some_and(|remote| local_remote(remote).is_none())
+fn reaches_out(on: &SessionContext) -> bool {
+    on.case.skill_eval.as_ref().is_some_and(|eval| eval.side_effect_level >= SideEffectLevel::LiveSafe)
+        || on.source_repo.as_deref().is_some_and(|remote| local_remote(remote).is_none())
 }
 
 /// Returns the settings of the model provider, unless it is Codex's default.
-fn provider(on: &LaunchContext<'_>, sign_in: &SignIn, secret: Option<&str>) -> Option<Value> {
-    let (base_url, scripted) = match on.endpoint {
+fn provider(on: &SessionContext, sign_in: &SignIn, secret: Option<&str>) -> Option<Value> {
+    let (base_url, scripted) = match &on.endpoint {
         Endpoint::Gateway { base_url, .. } => (format!("{base_url}/v1"), true),
         Endpoint::Vendor { base_url: Some(base_url) } => (base_url.trim_end_matches('/').to_owned(), false),
         Endpoint::Vendor { base_url: None } | Endpoint::Script(_) | Endpoint::Provider(_) => return None,
@@ -203,9 +189,9 @@ fn provider(on: &LaunchContext<'_>, sign_in: &SignIn, secret: Option<&str>) -> O
     Some(provider)
 }
 
-fn environment(on: &LaunchContext<'_>, sign_in: &SignIn, home: &Path) -> Vec<(String, String)> {
+fn environment(on: &SessionContext, sign_in: &SignIn, home: &Path) -> Vec<(String, String)> {
     let mut env = vec![("CODEX_HOME".to_owned(), home.to_string_lossy().into_owned())];
-    match on.endpoint {
+    match &on.endpoint {
         Endpoint::Gateway { token, .. } => {
             env.push((TOKEN.to_owned(), token.clone()));
             // Requests to the gateway must not go through a proxy.
@@ -215,7 +201,7 @@ fn environment(on: &LaunchContext<'_>, sign_in: &SignIn, home: &Path) -> Vec<(St
             }));
         }
         Endpoint::Vendor { .. } => {
-            env.extend(sign_in::lent_beside(on.host));
+            env.extend(sign_in::lent_beside(&on.host));
             if let SignIn::Lent { variable, .. } = sign_in {
                 env.extend(on.host.var(variable).map(|value| ((*variable).to_owned(), value.to_owned())));
             }
@@ -263,87 +249,52 @@ impl ProviderTimeouts {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use model::SkillEval;
+    use sandbox::Sandbox;
 
     use super::*;
-    use sandbox::supervise::Supervisor;
+    use crate::rehearsal::Rehearsal;
 
-    struct Stage {
-        dir: tempfile::TempDir,
-        host: Host,
-        setup: Setup,
-        endpoint: Endpoint,
-        remote: Option<String>,
-        level: Option<SideEffectLevel>,
+    fn vendor(env: &[(&str, &str)]) -> Rehearsal {
+        Rehearsal::of_program(env, "gpt-x", Endpoint::Vendor { base_url: None })
     }
 
-    impl Stage {
-        fn new(env: &[(&str, &str)]) -> Self {
-            let dir = tempfile::tempdir().unwrap();
-            let env: BTreeMap<_, _> = env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-            let supervisor = Supervisor::new("/bin/true").unwrap();
-            let home = Some(dir.path().join("real"));
-            Self {
-                host: Host { env, home, temp: dir.path().to_owned(), supervisor },
-                dir,
-                setup: Setup {
-                    model: Some("gpt-x".into()),
-                    system_prompt: None,
-                    permission_mode: PermissionMode::BypassPermissions,
-                    closed_tools: None,
-                    approved_tools: Vec::new(),
-                    setting_sources: Vec::new(),
-                    reasoning_effort: None,
-                    max_turns: Some(7),
-                    timeout_ms: 600_000,
-                },
-                endpoint: Endpoint::Vendor { base_url: None },
-                remote: None,
-                level: None,
-            }
-        }
+    fn scripted() -> Rehearsal {
+        let host = [("OPENAI_API_KEY", "sk-test"), ("OPENAI_BASE_URL", "http://x"), ("CODEX_HOME", "/elsewhere")];
+        Rehearsal::of_program(&host, "gpt-x", Rehearsal::gateway())
+    }
 
-        fn scripted() -> Self {
-            let endpoint = Endpoint::Gateway { base_url: "http://127.0.0.1:1".into(), token: "trialrun-test".into() };
-            let host = [("OPENAI_API_KEY", "sk-test"), ("OPENAI_BASE_URL", "http://x"), ("CODEX_HOME", "/elsewhere")];
-            Self { endpoint, ..Self::new(&host) }
-        }
+    fn prepare(rehearsal: &Rehearsal) -> Result<Launch, Breakage> {
+        Launch::prepare("/bin/codex".into(), &rehearsal.session_context())
+    }
 
-        fn prepare(&self) -> Result<Launch, Breakage> {
-            let (home, work) = (self.dir.path().join("home"), Path::new("/w x"));
-            let (host, setup, endpoint) = (&self.host, &self.setup, &self.endpoint);
-            let remote = self.remote.as_deref();
-            let context = LaunchContext { host, setup, endpoint, home: &home, work, remote, level: self.level };
-            Launch::prepare("/bin/codex".into(), &context)
-        }
+    fn prepared(rehearsal: &Rehearsal) -> Launch {
+        prepare(rehearsal).unwrap()
+    }
 
-        fn launch(&self) -> Launch {
-            self.prepare().unwrap()
-        }
-
-        fn sign_in(&self) -> PathBuf {
-            let file = self.dir.path().join("real/.codex/auth.json");
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(&file, "{}").unwrap();
-            file
-        }
+    /// Stores a sign-in in the user's home.
+    fn stored(rehearsal: &Rehearsal) -> PathBuf {
+        let file = rehearsal.bare().outside("real/.codex/auth.json");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "{}").unwrap();
+        file
     }
 
     fn setting<'a>(launch: &'a Launch, key: &str) -> Option<&'a str> {
-        launch.args.iter().find_map(|arg| arg.strip_prefix(key)?.strip_prefix('='))
+        launch.invocation.args.iter().find_map(|arg| arg.strip_prefix(key)?.strip_prefix('='))
     }
 
     fn variable<'a>(launch: &'a Launch, name: &str) -> Option<&'a str> {
-        launch.env.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        launch.invocation.env.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     #[test]
     fn a_scripted_model_is_reached_by_the_trials_own_token_and_nothing_else_is_lent() {
-        let stage = Stage::scripted();
-        let launch = stage.launch();
-        assert_eq!(launch.auth, "scripted");
-        let home = stage.dir.path().join("home/.codex");
-        let names: Vec<_> = launch.env.iter().map(|(name, _)| name.as_str()).collect();
+        let stage = scripted();
+        let launch = prepared(&stage);
+        assert_eq!(launch.invocation.auth, "scripted");
+        let home = stage.bare().home().join(".codex");
+        let names: Vec<_> = launch.invocation.env.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["CODEX_HOME", "TRIALRUN_CODEX_TOKEN", "NO_PROXY", "no_proxy"]);
         assert_eq!(variable(&launch, "CODEX_HOME"), home.to_str());
         assert_eq!(variable(&launch, "TRIALRUN_CODEX_TOKEN"), Some("trialrun-test"));
@@ -355,7 +306,7 @@ mod tests {
         assert_eq!(setting(&launch, "shell_environment_policy.exclude"), Some(r#"["TRIALRUN_CODEX_TOKEN"]"#));
         assert_eq!(setting(&launch, "features.plugins"), Some("false"));
         assert_eq!(setting(&launch, "project_doc_max_bytes"), Some("0"));
-        assert_eq!(&launch.args[launch.args.len() - 2..], ["-m", "gpt-5.5"]);
+        assert_eq!(&launch.invocation.args[launch.invocation.args.len() - 2..], ["-m", "gpt-5.5"]);
     }
 
     #[test]
@@ -365,17 +316,17 @@ mod tests {
         {
             let host =
                 [(name, "sk-test"), ("OPENAI_PROJECT", "p"), ("CODEX_THREAD_ID", "x"), ("ANTHROPIC_API_KEY", "y")];
-            let mut stage = Stage::new(&host);
-            let launch = stage.launch();
-            assert_eq!((launch.auth, variable(&launch, name)), (auth, Some("sk-test")));
+            let mut stage = vendor(&host);
+            let launch = prepared(&stage);
+            assert_eq!((launch.invocation.auth, variable(&launch, name)), (auth, Some("sk-test")));
             assert_eq!(variable(&launch, "OPENAI_PROJECT"), Some("p"));
             assert_eq!((variable(&launch, "CODEX_THREAD_ID"), variable(&launch, "ANTHROPIC_API_KEY")), (None, None));
             assert_eq!(setting(&launch, "shell_environment_policy.exclude"), Some(format!(r#"["{name}"]"#).as_str()));
             assert_eq!(setting(&launch, "model_provider"), None);
-            assert_eq!(&launch.args[launch.args.len() - 2..], ["-m", "gpt-x"]);
+            assert_eq!(&launch.invocation.args[launch.invocation.args.len() - 2..], ["-m", "gpt-x"]);
 
             stage.endpoint = Endpoint::Vendor { base_url: Some("http://127.0.0.1:2/v1/".into()) };
-            let launch = stage.launch();
+            let launch = prepared(&stage);
             let provider = setting(&launch, "model_providers.trialrun").unwrap();
             assert!(provider.contains(r#""base_url"="http://127.0.0.1:2/v1""#), "{provider}");
             assert!(provider.contains(&format!(r#""env_key"="{name}""#)), "{provider}");
@@ -384,49 +335,52 @@ mod tests {
 
     #[test]
     fn a_subscription_is_a_link_in_a_home_of_its_own() {
-        let mut stage = Stage::new(&[]);
-        assert!(stage.prepare().is_err());
-        let file = stage.sign_in();
-        let launch = stage.launch();
-        assert_eq!((launch.auth, &stage.launch()), ("subscription", &launch));
+        let mut stage = vendor(&[]);
+        assert!(prepare(&stage).is_err());
+        let file = stored(&stage);
+        let launch = prepared(&stage);
+        assert_eq!((launch.invocation.auth, &prepared(&stage)), ("subscription", &launch));
         assert_eq!(fs::read_link(launch.home.join("auth.json")).unwrap(), file);
-        assert_eq!(launch.home, stage.dir.path().join("home/.codex"));
+        assert_eq!(launch.home, stage.bare().home().join(".codex"));
         stage.endpoint = Endpoint::Vendor { base_url: Some("http://127.0.0.1:2".into()) };
-        let provider = stage.launch();
+        let provider = prepared(&stage);
         let provider = setting(&provider, "model_providers.trialrun").unwrap();
         assert!(provider.contains(r#""requires_openai_auth"=true"#), "{provider}");
     }
 
     #[test]
     fn a_server_of_the_users_own_needs_no_sign_in() {
-        let mut stage = Stage::new(&[]);
+        let mut stage = vendor(&[]);
         stage.endpoint = Endpoint::Vendor { base_url: Some("http://127.0.0.1:2".into()) };
-        let launch = stage.launch();
-        assert_eq!(launch.auth, "not signed in");
+        let launch = prepared(&stage);
+        assert_eq!(launch.invocation.auth, "not signed in");
         assert!(!setting(&launch, "model_providers.trialrun").unwrap().contains("env_key"));
     }
 
     #[test]
     fn the_users_settings_are_seen_where_they_lie() {
-        let mut stage = Stage::new(&[]);
-        stage.sign_in();
+        let mut stage = vendor(&[]);
+        stored(&stage);
         stage.setup.setting_sources = vec![SettingSource::User, SettingSource::Project];
-        let launch = stage.launch();
-        assert_eq!(launch.home, stage.dir.path().join("real/.codex"));
-        assert_eq!(setting(&launch, "projects"), Some(r#"{"/w x"={"trust_level"="trusted"}}"#));
+        let launch = prepared(&stage);
+        assert_eq!(launch.home, stage.bare().outside("real/.codex"));
+        assert_eq!(
+            setting(&launch, "projects"),
+            Some(format!(r#"{{"{}"={{"trust_level"="trusted"}}}}"#, stage.bare().work().display()).as_str())
+        );
         assert_eq!((setting(&launch, "features.plugins"), setting(&launch, "project_doc_max_bytes")), (None, None));
         assert_eq!(setting(&launch, "analytics.enabled"), Some("false"));
     }
 
     #[test]
     fn permissions_are_what_the_mode_says() {
-        let mut stage = Stage::scripted();
+        let mut stage = scripted();
         let mut with = |mode: PermissionMode| {
             stage.setup.permission_mode = mode;
-            let launch = stage.launch();
-            let at = launch.args.iter().position(|arg| arg == "--sandbox");
+            let launch = prepared(&stage);
+            let at = launch.invocation.args.iter().position(|arg| arg == "--sandbox");
             (
-                at.map(|at| launch.args[at + 1].clone()),
+                at.map(|at| launch.invocation.args[at + 1].clone()),
                 setting(&launch, "sandbox_workspace_write.writable_roots").is_some(),
             )
         };
@@ -441,12 +395,18 @@ mod tests {
         let remote = tempfile::tempdir().unwrap();
         let here = remote.path().canonicalize().unwrap().to_string_lossy().into_owned();
         let with = |remote: Option<&str>, level: Option<SideEffectLevel>| {
-            let mut stage = Stage::scripted();
+            let mut stage = scripted();
             stage.setup.permission_mode = PermissionMode::AcceptEdits;
-            (stage.remote, stage.level) = (remote.map(str::to_owned), level);
-            let launch = stage.launch();
-            let roots = setting(&launch, "sandbox_workspace_write.writable_roots").unwrap().to_owned();
-            (roots, setting(&launch, "sandbox_workspace_write.network_access").map(str::to_owned))
+            stage.source_repo = remote.map(str::to_owned);
+            stage.case.skill_eval = level.map(|side_effect_level| {
+                SkillEval { should_trigger: true, invocation: None, side_effect_level, contract: None }.into()
+            });
+            let launch = prepared(&stage);
+            let roots = setting(&launch, "sandbox_workspace_write.writable_roots").unwrap();
+            (
+                roots.replace(&*stage.bare().work().to_string_lossy(), "/w x"),
+                setting(&launch, "sandbox_workspace_write.network_access").map(str::to_owned),
+            )
         };
         let (own, both) = (r#"["/w x/.git"]"#.to_owned(), format!(r#"["/w x/.git","{here}"]"#));
         let open = Some("true".to_owned());
@@ -462,10 +422,10 @@ mod tests {
 
     #[test]
     fn values_are_toml_on_one_line() {
-        let mut stage = Stage::scripted();
+        let mut stage = scripted();
         stage.setup.system_prompt = Some("Say \"hi\"\n\\ \u{7f}é\t".into());
         stage.setup.reasoning_effort = Some("low".into());
-        let launch = stage.launch();
+        let launch = prepared(&stage);
         assert_eq!(setting(&launch, "developer_instructions"), Some(r#""Say \"hi\"\n\\ \u007Fé\t""#));
         assert_eq!(setting(&launch, "model_reasoning_effort"), Some(r#""low""#));
         assert_eq!(toml(&json!({"a": [1, true], "b c": {}})), r#"{"a"=[1,true],"b c"={}}"#);

@@ -3,7 +3,6 @@
 
 #[cfg(test)]
 pub(super) mod captures;
-mod change;
 mod command;
 mod follower;
 mod item;
@@ -17,9 +16,8 @@ mod stream;
 use model::{Diagnostic, PermissionMode};
 use sandbox::{BoxFuture, Breakage, Host};
 
-use self::launch::{Launch, LaunchContext};
-use self::session::Conversation;
-use self::sign_in::SignIn;
+use self::launch::Launch;
+use self::session::CodexSession;
 use super::vendor::Vendor;
 use super::{Agent, CaseContext, Description, Program, Readiness, SessionContext};
 use crate::session::Session;
@@ -65,39 +63,22 @@ impl Agent for Codex {
             problems.push(Diagnostic::warning(format!("Codex {what}")).at(context.case.source.clone()));
         };
         if context.case.runner.allowed_tools_override.is_some() {
-            warn("cannot be kept to a list of tools, so `allowed_tools_override` is passed over");
+            warn("cannot be limited to a list of tools, so `allowed_tools_override` is ignored");
         }
         if !context.case.user_responses.is_empty() {
-            warn("cannot ask its user anything here, so `user_responses` are not needed");
+            warn("cannot ask its user questions here, so `user_responses` is ignored");
         }
         problems
     }
 
     fn ready<'a>(&'a self, host: &'a Host) -> BoxFuture<'a, Readiness> {
-        Box::pin(async move {
-            let sign_in = SignIn::at_the_vendor(host);
-            PROGRAM.readiness(host, (sign_in != SignIn::None).then(|| sign_in.name())).await
-        })
+        Box::pin(async move { PROGRAM.readiness(host, sign_in::at_vendor(host).name()).await })
     }
 
-    fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+    fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move {
-            let Some(sandbox) = session_context.sandbox else {
-                return Err(Breakage::harness("Codex was given no sandbox to work in"));
-            };
-            let program =
-                PROGRAM.find(&session_context.host).map_err(|because| Breakage::environment(because).for_good())?;
-            let context = LaunchContext {
-                host: &session_context.host,
-                setup: &session_context.setup,
-                endpoint: &session_context.endpoint,
-                home: sandbox.home(),
-                work: sandbox.work(),
-                remote: session_context.source_repo.as_deref(),
-                level: session_context.case.skill_eval.as_ref().map(|eval| eval.side_effect_level),
-            };
-            let launch = Launch::prepare(program, &context)?;
-            Ok(Box::new(Conversation::new(launch, sandbox)) as Box<dyn Session>)
+            let launch = Launch::prepare(PROGRAM.find(&context)?, &context)?;
+            Ok(Box::new(CodexSession::new(launch, context.sandbox()?)) as Box<dyn Session>)
         })
     }
 }

@@ -7,15 +7,16 @@ use std::collections::HashMap;
 use model::{Step, Tokens, ToolCall, ToolResult};
 use serde_json::{Map, Value, json};
 
-use super::change::{self, APPLY_PATCH, Change, Kind};
 use super::{item, meter};
+use crate::apply_patch::{self, APPLY_PATCH, Change, Kind};
+use crate::json::{items, text};
 use crate::lines::Content;
 
 /// Meaning of a line.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Noted {
+pub(super) enum ThreadEvent {
     /// A step of the agent.
-    Act(Step),
+    Step(Step),
     /// Name of the model.
     Model(String),
     /// Version of the agent.
@@ -47,7 +48,7 @@ pub(super) struct Rollout {
     /// The agent's working directory.
     work: Option<String>,
     /// Calls that are not fully recorded yet.
-    open: HashMap<String, Open>,
+    open: HashMap<String, OpenCall>,
     /// Number of calls of the last answer that have no result yet.
     unanswered: usize,
     /// Number of skills that were added to the conversation.
@@ -56,15 +57,15 @@ pub(super) struct Rollout {
 
 /// A call that is not fully recorded yet.
 #[derive(Debug)]
-struct Open {
+struct OpenCall {
     message: String,
-    kind: What,
+    kind: CallKind,
     /// True if its result was recorded.
     told: bool,
 }
 
 #[derive(Debug)]
-enum What {
+enum CallKind {
     /// A command. If it continues in the background, its output up to then.
     Shell { so_far: Option<String> },
     /// A patch, which is recorded when its effect is known.
@@ -82,20 +83,20 @@ impl Rollout {
     }
 
     /// Interprets `line`; returns nothing for an unknown entry, or a line that is not an entry.
-    pub(super) fn read(&mut self, line: &str) -> Vec<Noted> {
+    pub(super) fn read(&mut self, line: &str) -> Vec<ThreadEvent> {
         let line = match Content::of(line) {
             Content::Event(line) => line,
             Content::Other => return Vec::new(),
-            Content::Damaged => return vec![Noted::Damaged],
+            Content::Damaged => return vec![ThreadEvent::Damaged],
         };
         let payload = line.get("payload").unwrap_or(&Value::Null);
         match text(&line, "type").unwrap_or_default() {
-            "session_meta" => named(payload, "cli_version", Noted::Version),
+            "session_meta" => named(payload, "cli_version", ThreadEvent::Version),
             "turn_context" => {
                 if let Some(work) = text(payload, "cwd") {
                     self.work = Some(work.to_owned());
                 }
-                named(payload, "model", Noted::Model)
+                named(payload, "model", ThreadEvent::Model)
             }
             "response_item" => self.item(payload),
             "event_msg" => match text(payload, "type") {
@@ -105,7 +106,7 @@ impl Rollout {
             },
             "token_usage_record" => {
                 self.goes_on = false;
-                payload.get("usage").and_then(meter::tokens).map(Noted::Used).into_iter().collect()
+                payload.get("usage").and_then(meter::tokens).map(ThreadEvent::Used).into_iter().collect()
             }
             _ => Vec::new(),
         }
@@ -113,30 +114,33 @@ impl Rollout {
 
     /// Returns what is left when the file has ended: results of commands that were left running, and patches and
     /// scripts whose effect was never reported.
-    pub(super) fn settle(&mut self) -> Vec<Noted> {
-        let mut left: Vec<(String, Open)> = self.open.drain().filter(|(_, open)| !open.told).collect();
+    pub(super) fn settle(&mut self) -> Vec<ThreadEvent> {
+        let mut left: Vec<(String, OpenCall)> = self.open.drain().filter(|(_, open)| !open.told).collect();
         left.sort_by(|one, other| one.0.cmp(&other.0));
         self.unanswered = 0;
-        let mut noted = Vec::new();
+        let mut events = Vec::new();
         for (id, open) in left {
             match open.kind {
-                What::Shell { so_far: Some(content) } => noted.push(result(id, content, false)),
-                What::Patch(patch) => noted.extend(self.asked(&id, &patch, &open.message).into_iter().map(call)),
-                What::Script { input, acted: false } => noted.push(call(self.script(&id, input, &open.message))),
-                What::Shell { so_far: None } | What::Script { .. } | What::Other => {}
+                CallKind::Shell { so_far: Some(content) } => events.push(result(id, content, false)),
+                CallKind::Patch(patch) => events.extend(self.asked(&id, &patch, &open.message).into_iter().map(call)),
+                CallKind::Script { input, acted: false } => events.push(call(self.script(&id, input, &open.message))),
+                CallKind::Shell { so_far: None } | CallKind::Script { .. } | CallKind::Other => {}
             }
         }
-        noted
+        events
     }
 
     /// Reads an item of the conversation.
-    fn item(&mut self, item: &Value) -> Vec<Noted> {
+    fn item(&mut self, item: &Value) -> Vec<ThreadEvent> {
         match text(item, "type").unwrap_or_default() {
             "message" if text(item, "role") == Some("assistant") => {
                 let message = self.message();
                 let said: String = parts(item, "content");
                 let parent = self.parent.clone();
-                (!said.is_empty()).then(|| Noted::Act(Step::Text { message, text: said, parent })).into_iter().collect()
+                (!said.is_empty())
+                    .then(|| ThreadEvent::Step(Step::Text { message, text: said, parent }))
+                    .into_iter()
+                    .collect()
             }
             "message" if text(item, "role") == Some("user") => self.skill(&parts(item, "content")),
             "reasoning" => {
@@ -144,7 +148,9 @@ impl Rollout {
                 let thoughts = summary(item);
                 let parent = self.parent.clone();
                 let told = !thoughts.is_empty();
-                told.then(|| Noted::Act(Step::Thinking { message, text: thoughts, parent })).into_iter().collect()
+                told.then(|| ThreadEvent::Step(Step::Thinking { message, text: thoughts, parent }))
+                    .into_iter()
+                    .collect()
             }
             "function_call" => {
                 let input = arguments(text(item, "arguments").unwrap_or_default());
@@ -170,154 +176,154 @@ impl Rollout {
     }
 
     /// Reads a call of a function.
-    fn call(&mut self, item: &Value, name: &str, input: Value) -> Vec<Noted> {
+    fn call(&mut self, item: &Value, name: &str, input: Value) -> Vec<ThreadEvent> {
         let message = self.message();
         let id = text(item, "call_id").or(text(item, "id")).unwrap_or(&message).to_owned();
-        let kind = if item::is_shell(name) { What::Shell { so_far: None } } else { What::Other };
+        let kind = if item::is_shell(name) { CallKind::Shell { so_far: None } } else { CallKind::Other };
         self.open(&id, kind, &message);
         vec![self.told(item::call(&id, text(item, "namespace"), name, input, &message))]
     }
 
     /// Reads a call of a tool that takes text.
-    fn custom(&mut self, item: &Value) -> Vec<Noted> {
+    fn custom(&mut self, item: &Value) -> Vec<ThreadEvent> {
         let message = self.message();
         let id = text(item, "call_id").unwrap_or(&message).to_owned();
         let input = text(item, "input").unwrap_or_default();
         match text(item, "name").unwrap_or_default() {
             APPLY_PATCH => {
-                self.open(&id, What::Patch(input.to_owned()), &message);
+                self.open(&id, CallKind::Patch(input.to_owned()), &message);
                 Vec::new()
             }
             "exec" => {
-                self.open(&id, What::Script { input: json!({"code": input}), acted: false }, &message);
+                self.open(&id, CallKind::Script { input: json!({"code": input}), acted: false }, &message);
                 Vec::new()
             }
             name => {
-                self.open(&id, What::Other, &message);
+                self.open(&id, CallKind::Other, &message);
                 vec![self.told(item::call(&id, text(item, "namespace"), name, json!({"input": input}), &message))]
             }
         }
     }
 
     /// Reads an effect of a call, as reported by Codex itself.
-    fn effect(&mut self, item: &Value) -> Vec<Noted> {
+    fn effect(&mut self, item: &Value) -> Vec<ThreadEvent> {
         let id = text(item, "id").unwrap_or_default();
-        let by_script = self.has_script();
         match text(item, "type").unwrap_or_default() {
             "CommandExecution" => {
                 let content = text(item, "aggregated_output").unwrap_or_default().to_owned();
                 let failed = text(item, "status") != Some("completed");
-                match self.open.get_mut(id) {
-                    Some(open) if open.told => Vec::new(),
-                    Some(open) => {
-                        open.told = true;
-                        vec![result(id.to_owned(), content, failed)]
-                    }
-                    None if by_script => {
-                        let words = item.get("command").and_then(Value::as_array).into_iter().flatten();
-                        let words: Vec<&str> = words.filter_map(Value::as_str).collect();
-                        let message = self.script_acts();
-                        let made = item::call(id, None, "exec_command", json!({"command": words}), &message);
-                        vec![self.told(made), result(id.to_owned(), content, failed)]
-                    }
-                    None => Vec::new(),
-                }
+                self.answered(id, content, failed, |message| {
+                    let words: Vec<&str> = items(item, "command").iter().filter_map(Value::as_str).collect();
+                    item::call(id, None, "exec_command", json!({"command": words}), message)
+                })
             }
             "FileChange" => self.changed(id, item),
             "McpToolCall" => {
                 let (content, is_error) = item::server_answer(item);
-                match self.open.get_mut(id) {
-                    Some(open) if open.told => Vec::new(),
-                    Some(open) => {
-                        open.told = true;
-                        vec![result(id.to_owned(), content, is_error)]
-                    }
-                    None if by_script => {
-                        let message = self.script_acts();
-                        vec![self.told(item::of_server(id, item, &message)), result(id.to_owned(), content, is_error)]
-                    }
-                    None => Vec::new(),
-                }
+                self.answered(id, content, is_error, |message| item::of_server(id, item, message))
             }
             "CollabAgentToolCall" if text(item, "tool") == Some("spawn_agent") => {
-                let threads = item.get("receiver_thread_ids").and_then(Value::as_array).into_iter().flatten();
-                let spawned = |thread: &str| Noted::Spawned { thread: thread.to_owned(), call: id.to_owned() };
+                let threads = items(item, "receiver_thread_ids").iter();
+                let spawned = |thread: &str| ThreadEvent::Spawned { thread: thread.to_owned(), call: id.to_owned() };
                 threads.filter_map(Value::as_str).map(spawned).collect()
             }
             _ => Vec::new(),
         }
     }
 
+    /// Reads the effect of the call `id`. A script may have made the call, and then `made` returns it.
+    fn answered(
+        &mut self,
+        id: &str,
+        content: String,
+        is_error: bool,
+        made: impl FnOnce(&str) -> ToolCall,
+    ) -> Vec<ThreadEvent> {
+        let by_script = self.open.values().any(|open| matches!(open.kind, CallKind::Script { .. }));
+        match self.open.get_mut(id) {
+            Some(open) if open.told => Vec::new(),
+            Some(open) => {
+                open.told = true;
+                vec![result(id.to_owned(), content, is_error)]
+            }
+            None if by_script => {
+                let message = self.script_acts();
+                vec![self.told(made(&message)), result(id.to_owned(), content, is_error)]
+            }
+            None => Vec::new(),
+        }
+    }
+
     /// Reads a change of files: by a patch, by a command that applies one, or by a script.
-    fn changed(&mut self, id: &str, item: &Value) -> Vec<Noted> {
+    fn changed(&mut self, id: &str, item: &Value) -> Vec<ThreadEvent> {
         let is_error = text(item, "status") != Some("completed");
         let entries = item.get("changes").and_then(Value::as_object).into_iter().flatten();
         let mut changes: Vec<Change> = entries.filter_map(|(path, change)| made(path, change)).collect();
         changes.sort_by(|one, other| one.path.cmp(&other.path));
-        let mut noted = Vec::new();
+        let mut events = Vec::new();
         let message = match self.open.get_mut(id) {
             Some(open) => {
                 open.told = true;
-                if matches!(open.kind, What::Shell { .. }) {
+                if matches!(open.kind, CallKind::Shell { .. }) {
                     let said: String = ["stdout", "stderr"].iter().filter_map(|key| text(item, key)).collect();
-                    noted.push(result(id.to_owned(), said, is_error));
+                    events.push(result(id.to_owned(), said, is_error));
                 }
                 open.message.clone()
             }
             None => self.script_acts(),
         };
         for change in &changes {
-            noted.push(self.told(change.call(id, &message)));
-            noted.push(result(change.id(id), change.done(), is_error));
+            events.push(self.told(change.call(id, &message)));
+            events.push(result(change.id(id), change.done(), is_error));
         }
-        noted
+        events
     }
 
     /// Reads the result of a call as the model gets it.
-    fn output(&mut self, id: &str, content: String) -> Vec<Noted> {
+    fn output(&mut self, id: &str, content: String) -> Vec<ThreadEvent> {
         self.goes_on = false;
-        let mut noted = Vec::new();
+        let mut events = Vec::new();
         if let Some(mut open) = self.open.remove(id) {
             self.unanswered = self.unanswered.saturating_sub(1);
             if !open.told {
                 let message = open.message.clone();
                 match &mut open.kind {
-                    What::Shell { so_far } => match ran(&content) {
-                        Ran::On(said) => {
+                    CallKind::Shell { so_far } => match outcome(&content) {
+                        CommandOutcome::Running(said) => {
                             *so_far = Some(said);
                             self.open.insert(id.to_owned(), open);
                         }
-                        Ran::Through { said, failed } => noted.push(result(id.to_owned(), said, failed)),
-                        Ran::Never => noted.push(result(id.to_owned(), content, true)),
+                        CommandOutcome::Ended { said, failed } => events.push(result(id.to_owned(), said, failed)),
+                        CommandOutcome::NotRun => events.push(result(id.to_owned(), content, true)),
                     },
-                    What::Patch(patch) => {
+                    CallKind::Patch(patch) => {
                         let is_error = !(content.starts_with("Exit code: 0") || content.starts_with("Success"));
                         for made in self.asked(id, patch, &message) {
                             let of = made.id.clone();
-                            noted.extend([call(made), result(of, content.clone(), is_error)]);
+                            events.extend([call(made), result(of, content.clone(), is_error)]);
                         }
                     }
-                    What::Script { acted: true, .. } => {}
-                    What::Script { input, .. } => {
+                    CallKind::Script { acted: true, .. } => {}
+                    CallKind::Script { input, .. } => {
                         let is_error = !content.starts_with("Script ") || content.starts_with("Script failed");
-                        noted.push(call(self.script(id, std::mem::take(input), &message)));
-                        noted.push(result(id.to_owned(), content, is_error));
+                        events.push(call(self.script(id, std::mem::take(input), &message)));
+                        events.push(result(id.to_owned(), content, is_error));
                     }
-                    What::Other => {
+                    CallKind::Other => {
                         let is_error = is_refusal(&content);
-                        noted.push(result(id.to_owned(), content, is_error));
+                        events.push(result(id.to_owned(), content, is_error));
                     }
                 }
             }
         }
         if self.unanswered == 0 {
-            noted.push(Noted::Answered);
+            events.push(ThreadEvent::Answered);
         }
-        noted
+        events
     }
 
     /// Reads a skill that was added to the conversation because the user named it with `$`.
-    fn skill(&mut self, said: &str) -> Vec<Noted> {
+    fn skill(&mut self, said: &str) -> Vec<ThreadEvent> {
         let Some(rest) = said.strip_prefix("<skill>\n<name>") else { return Vec::new() };
         let Some((name, rest)) = rest.split_once("</name>\n<path>") else { return Vec::new() };
         let Some((path, body)) = rest.split_once("</path>\n") else { return Vec::new() };
@@ -333,7 +339,7 @@ impl Rollout {
     /// Returns the requested changes of a patch as calls. A patch without changes is still a call.
     fn asked(&self, id: &str, patch: &str, message: &str) -> Vec<ToolCall> {
         let mut calls: Vec<ToolCall> =
-            change::asked(patch, self.work.as_deref()).iter().map(|change| change.call(id, message)).collect();
+            apply_patch::parse(patch, self.work.as_deref()).iter().map(|change| change.call(id, message)).collect();
         if calls.is_empty() {
             calls.push(ToolCall::new(id, APPLY_PATCH, json!({"patch": patch}), message));
         }
@@ -347,25 +353,21 @@ impl Rollout {
         call
     }
 
-    fn told(&self, mut made: ToolCall) -> Noted {
+    fn told(&self, mut made: ToolCall) -> ThreadEvent {
         made.parent.clone_from(&self.parent);
         call(made)
     }
 
-    fn open(&mut self, id: &str, kind: What, message: &str) {
+    fn open(&mut self, id: &str, kind: CallKind, message: &str) {
         self.unanswered += 1;
-        self.open.insert(id.to_owned(), Open { message: message.to_owned(), kind, told: false });
-    }
-
-    fn has_script(&self) -> bool {
-        self.open.values().any(|open| matches!(open.kind, What::Script { .. }))
+        self.open.insert(id.to_owned(), OpenCall { message: message.to_owned(), kind, told: false });
     }
 
     /// Returns the message of the script that has just acted, and marks that script.
     fn script_acts(&mut self) -> String {
         let mut of = None;
         for open in self.open.values_mut() {
-            if let What::Script { acted, .. } = &mut open.kind {
+            if let CallKind::Script { acted, .. } = &mut open.kind {
                 *acted = true;
                 of = Some(open.message.clone());
             }
@@ -388,16 +390,16 @@ impl Rollout {
 }
 
 /// Outcome of a command, as the model gets it.
-enum Ran {
+enum CommandOutcome {
     /// It is still running and has printed this so far.
-    On(String),
+    Running(String),
     /// It has ended.
-    Through { said: String, failed: bool },
+    Ended { said: String, failed: bool },
     /// It did not run.
-    Never,
+    NotRun,
 }
 
-fn ran(content: &str) -> Ran {
+fn outcome(content: &str) -> CommandOutcome {
     let (head, said) = match content.split_once("\nOutput:\n") {
         Some((head, said)) => (head, said.to_owned()),
         None => (content, String::new()),
@@ -407,11 +409,11 @@ fn ran(content: &str) -> Ran {
         line.trim().parse::<i64>().ok()
     });
     match code {
-        Some(code) => Ran::Through { said, failed: code != 0 },
-        None if head.contains("Process running with session ID") => Ran::On(said),
+        Some(code) => CommandOutcome::Ended { said, failed: code != 0 },
+        None if head.contains("Process running with session ID") => CommandOutcome::Running(said),
         // Output of another tool that ran instead.
-        None if head.starts_with("Wall time: ") && !said.is_empty() => ran(&said),
-        None => Ran::Never,
+        None if head.starts_with("Wall time: ") && !said.is_empty() => outcome(&said),
+        None => CommandOutcome::NotRun,
     }
 }
 
@@ -426,7 +428,7 @@ fn is_refusal(content: &str) -> bool {
 
 /// Reads a completed change.
 fn made(path: &str, change: &Value) -> Option<Change> {
-    let kind = Kind::read(text(change, "type")?)?;
+    let kind = Kind::parse(text(change, "type")?)?;
     let key = if kind == Kind::Update { "unified_diff" } else { "content" };
     let text = text(change, key).filter(|_| kind != Kind::Delete).map(str::to_owned);
     Some(Change { path: path.to_owned(), kind, text })
@@ -454,32 +456,28 @@ fn output(output: &Value) -> String {
 
 /// Returns the texts of a message.
 fn parts(item: &Value, key: &str) -> String {
-    let parts = item.get(key).and_then(Value::as_array).into_iter().flatten();
+    let parts = items(item, key).iter();
     parts.filter_map(|part| text(part, "text").or(text(part, "refusal"))).collect()
 }
 
 /// Returns the visible part of the model's reasoning.
 fn summary(item: &Value) -> String {
     let thoughts = |key: &str| -> Vec<&str> {
-        let parts = item.get(key).and_then(Value::as_array).into_iter().flatten();
+        let parts = items(item, key).iter();
         parts.filter_map(|part| text(part, "text")).collect()
     };
     let summary = thoughts("summary");
     if summary.is_empty() { thoughts("content").join("\n") } else { summary.join("\n") }
 }
 
-fn named(payload: &Value, key: &str, noted: fn(String) -> Noted) -> Vec<Noted> {
-    text(payload, key).map(|name| noted(name.to_owned())).into_iter().collect()
+fn named(payload: &Value, key: &str, event: fn(String) -> ThreadEvent) -> Vec<ThreadEvent> {
+    text(payload, key).map(|name| event(name.to_owned())).into_iter().collect()
 }
 
-fn call(call: ToolCall) -> Noted {
-    Noted::Act(Step::ToolCall(call))
+fn call(call: ToolCall) -> ThreadEvent {
+    ThreadEvent::Step(Step::ToolCall(call))
 }
 
-fn result(id: String, content: String, is_error: bool) -> Noted {
-    Noted::Act(Step::ToolResult(ToolResult { id, content, is_error }))
-}
-
-fn text<'a>(from: &'a Value, key: &str) -> Option<&'a str> {
-    from.get(key).and_then(Value::as_str)
+fn result(id: String, content: String, is_error: bool) -> ThreadEvent {
+    ThreadEvent::Step(Step::ToolResult(ToolResult { id, content, is_error }))
 }

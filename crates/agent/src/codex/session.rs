@@ -1,7 +1,6 @@
 //! A conversation with the CLI: one process for each user message. Each process continues the thread of the previous
 //! one.
 
-use std::ffi::OsStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,25 +9,23 @@ use sandbox::{BoxFuture, Sandbox};
 
 use super::follower::Follower;
 use super::launch::Launch;
-use super::rollout::{Noted, Rollout};
-use super::stream::{Done, Stream, Told};
-use crate::lines::Line;
-use crate::process::{Process, Said};
-use crate::session::{Reply, Session};
-use crate::turn::{Flow, Turn, WAITING_ON_PROVIDER};
+use super::rollout::{Rollout, ThreadEvent};
+use super::stream::{Done, Stream, StreamEvent};
+use crate::lines::{Line, Notices};
+use crate::process::{Output, Process};
+use crate::session::Session;
+use crate::turn::{Turn, WAITING_ON_PROVIDER, unless_stopped};
 
 /// Interval for reading the thread's file while stdout is silent. The agent may exceed its limits until the file shows
 /// it.
 const LOOK: Duration = Duration::from_millis(20);
-/// Maximum number of stderr lines that are recorded as notices; further lines are only kept.
-const MOST_NOTICES: usize = 100;
 /// Notice that the CLI prints for every message on stdin.
 const READING: &str = "Reading ";
 /// Notice about calls that were refused. They are in the thread's file.
 const REFUSED: &str = "codex_core::tools::router: error=";
 
 /// An open conversation.
-pub(super) struct Conversation {
+pub(super) struct CodexSession {
     launch: Launch,
     sandbox: Arc<dyn Sandbox>,
     stream: Stream,
@@ -42,7 +39,7 @@ pub(super) struct Conversation {
     is_told: bool,
     /// True once an event on stdout could not be read.
     is_damaged: bool,
-    notices: usize,
+    notices: Notices,
 }
 
 /// File of a thread.
@@ -76,7 +73,16 @@ struct Progress {
     stop: Option<Ending>,
 }
 
-impl Conversation {
+impl Progress {
+    /// Takes the ending of the first step with which the agent must stop.
+    fn stops(&mut self, recorded: Result<(), Ending>) {
+        if self.stop.is_none() {
+            self.stop = recorded.err();
+        }
+    }
+}
+
+impl CodexSession {
     /// Creates a conversation that is ready for the first message.
     pub(super) fn new(launch: Launch, sandbox: Arc<dyn Sandbox>) -> Self {
         Self {
@@ -90,7 +96,7 @@ impl Conversation {
             version: None,
             is_told: false,
             is_damaged: false,
-            notices: 0,
+            notices: Notices::default(),
         }
     }
 
@@ -100,98 +106,96 @@ impl Conversation {
         }
         let mut process = match self.start() {
             Ok(process) => process,
-            Err(error) => {
-                let program = self.launch.program.display();
-                return Ending::Aborted { because: format!("cannot start {program}: {error}") };
-            }
+            Err(because) => return Ending::Aborted { because },
         };
         // The message goes to stdin, so that it cannot be too long for a command line or look like an option.
-        process.say(text.to_owned());
-        process.hush();
+        process.write(text.to_owned());
+        process.close_stdin();
         turn.waiting("model");
         let mut progress = Progress::default();
         self.follow(&mut process, turn, &mut progress).await
     }
 
-    fn start(&self) -> std::io::Result<Process> {
-        let mut args: Vec<&OsStr> = self.launch.args.iter().map(OsStr::new).collect();
-        if let Some(thread) = &self.thread_id {
-            args.extend([OsStr::new("resume"), OsStr::new(thread)]);
-        }
-        args.push(OsStr::new("-"));
-        Process::start(self.sandbox.command(self.launch.program.as_os_str(), &args, &self.launch.env))
+    fn start(&self) -> Result<Process, String> {
+        let resumed = self.thread_id.as_deref().map(|thread| ["resume", thread, "-"]);
+        self.launch.invocation.start(self.sandbox.as_ref(), resumed.as_ref().map_or(&["-"], |more| &more[..]))
     }
 
     /// Reads the output of the CLI until it has processed the message and ended.
     async fn follow(&mut self, process: &mut Process, turn: &mut Turn, progress: &mut Progress) -> Ending {
-        let mut stopping = Box::pin(turn.stopping());
+        let ending = match self.read_output(process, turn, progress).await {
+            Ok(ending) => return ending,
+            Err(ending) => ending,
+        };
+        let _ = process.stop().await;
+        // From here on only results and usage are recorded.
+        progress.stop.get_or_insert(Ending::Cancelled);
+        self.look(turn, progress);
+        self.finish("interrupted", None, turn, progress);
+        ending
+    }
+
+    /// Reads the output of the CLI until it has processed the message and ended.
+    ///
+    /// # Errors
+    /// Returns the ending if the CLI must be stopped.
+    async fn read_output(
+        &mut self,
+        process: &mut Process,
+        turn: &mut Turn,
+        progress: &mut Progress,
+    ) -> Result<Ending, Ending> {
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut is_at_end = false;
         loop {
-            let said = tokio::select! {
+            let output = tokio::select! {
                 biased;
-                () = &mut stopping => {
-                    self.interrupt(process, turn, progress).await;
-                    return Ending::Cancelled;
-                }
-                said = process.listen() => Some(said),
+                () = turn.stopping() => return Err(Ending::Cancelled),
+                output = process.next_output() => Some(output),
                 _ = look.tick() => None,
             };
-            match said {
+            match output {
                 None => self.look(turn, progress),
-                Some(Said::Stderr(line)) => self.notice(&line, turn),
-                Some(Said::Stdout(line)) => self.hear(&line, turn, progress),
-                Some(Said::End) if progress.done.is_none() => {
-                    let how = tokio::select! {
-                        how = process.obituary() => how,
-                        () = &mut stopping => {
-                            self.interrupt(process, turn, progress).await;
-                            return Ending::Cancelled;
-                        }
-                    };
+                Some(Output::Stderr(line)) => self.notice(&line, turn),
+                Some(Output::Stdout(line)) => self.hear(&line, turn, progress),
+                Some(Output::End) if progress.done.is_none() => {
+                    let how = unless_stopped(turn.stopping(), process.describe_end()).await?;
                     self.look(turn, progress);
                     turn.exited(process.exit_code());
                     self.finish("aborted", None, turn, progress);
                     let because = format!("Codex ended without finishing its answer ({how})");
-                    return progress.stop.take().unwrap_or(Ending::Aborted { because });
+                    return Ok(progress.stop.take().unwrap_or(Ending::Aborted { because }));
                 }
-                Some(Said::End) => is_at_end = true,
+                Some(Output::End) => is_at_end = true,
             }
             // It may start another turn after the first, so it is read until it closes its output.
             if (is_at_end || progress.stop.is_some())
                 && let Some(done) = progress.done.take()
             {
-                let ended = tokio::select! {
-                    ended = process.end() => ended,
-                    () = &mut stopping => {
-                        self.interrupt(process, turn, progress).await;
-                        return Ending::Cancelled;
-                    }
-                };
+                let ended = unless_stopped(turn.stopping(), process.end()).await?;
                 turn.exited(ended.as_ref().ok().and_then(|status| status.code()));
                 if matches!(&ended, Ok(status) if !status.success()) && matches!(done, Done::Answered { .. }) {
                     turn.warn("Codex answered, and ended with an error after that");
                 }
-                for line in process.take_dregs() {
+                for line in process.take_late_stderr() {
                     self.notice(&line, turn);
                 }
                 self.look(turn, progress);
-                return self.done(done, turn, progress);
+                return Ok(self.done(done, turn, progress));
             }
             if let Some(ending) = progress.stop.clone() {
-                self.interrupt(process, turn, progress).await;
-                return ending;
+                return Err(ending);
             }
         }
     }
 
     /// Reads a line of stdout.
     fn hear(&mut self, line: &Line, turn: &mut Turn, progress: &mut Progress) {
-        keep("stdout", line, turn);
+        line.keep("stdout", turn);
         self.is_damaged |= line.dropped > 0;
-        let told = self.stream.read(&line.text);
-        if let [Told::Thread(id)] = &told[..] {
+        let events = self.stream.read(&line.text);
+        if let [StreamEvent::Thread(id)] = &events[..] {
             self.thread_id.get_or_insert_with(|| id.clone());
             if self.threads.is_empty() {
                 self.threads.push(Thread {
@@ -202,11 +206,11 @@ impl Conversation {
             }
         }
         self.look(turn, progress);
-        for told in told {
-            match told {
-                Told::Thread(_) => {}
-                Told::Aside(step) => self.act(step, turn, progress),
-                Told::Act(step) => {
+        for event in events {
+            match event {
+                StreamEvent::Thread(_) => {}
+                StreamEvent::StdoutOnly(step) => self.act(step, turn, progress),
+                StreamEvent::Step(step) => {
                     if self.source.is_none() {
                         self.source = Some(Source::Stdout);
                         turn.warn(
@@ -218,14 +222,14 @@ impl Conversation {
                         self.act(step, turn, progress);
                     }
                 }
-                Told::Begun => progress.done = None,
-                Told::Done(how) => {
+                StreamEvent::TurnStarted => progress.done = None,
+                StreamEvent::Done(how) => {
                     if let Done::Answered { tokens: Some(tokens) } = &how {
                         *progress.reported.get_or_insert_default() += *tokens;
                     }
                     progress.done = Some(how);
                 }
-                Told::Damaged => self.is_damaged = true,
+                StreamEvent::Damaged => self.is_damaged = true,
             }
         }
     }
@@ -241,43 +245,39 @@ impl Conversation {
             if !lines.is_empty() {
                 self.source = Some(Source::Files);
             }
-            let noted: Vec<Noted> = lines.iter().flat_map(|line| thread.rollout.read(line)).collect();
-            for noted in noted {
-                self.note(noted, at == 0, turn, progress);
+            let events: Vec<ThreadEvent> = lines.iter().flat_map(|line| thread.rollout.read(line)).collect();
+            for event in events {
+                self.note(event, at == 0, turn, progress);
             }
             at += 1;
         }
     }
 
-    fn note(&mut self, noted: Noted, is_own: bool, turn: &mut Turn, progress: &mut Progress) {
-        match noted {
-            Noted::Act(step) => self.act(step, turn, progress),
-            Noted::Model(name) => {
+    fn note(&mut self, event: ThreadEvent, is_own: bool, turn: &mut Turn, progress: &mut Progress) {
+        match event {
+            ThreadEvent::Step(step) => self.act(step, turn, progress),
+            ThreadEvent::Model(name) => {
                 self.model.get_or_insert(name);
             }
-            Noted::Version(version) => {
+            ThreadEvent::Version(version) => {
                 self.version.get_or_insert(version);
             }
             // An answer in progress when a limit is reached is not counted: its arrival would depend on chance.
-            Noted::Used(_) if matches!(progress.stop, Some(Ending::OutOfBudget { .. })) => {}
-            Noted::Used(tokens) => {
+            ThreadEvent::Used(_) if matches!(progress.stop, Some(Ending::OutOfBudget { .. })) => {}
+            ThreadEvent::Used(tokens) => {
                 *progress.used.get_or_insert_default() += tokens;
-                if let Flow::Stop(ending) = turn.uses(tokens) {
-                    progress.stop.get_or_insert(ending);
-                }
+                progress.stops(turn.uses(tokens));
             }
-            Noted::Spawned { thread, call } => {
+            ThreadEvent::Spawned { thread, call } => {
                 if self.threads.iter().all(|known| known.id != thread) {
                     let follower = Follower::of(&self.launch.home, &thread);
                     self.threads.push(Thread { id: thread, follower, rollout: Rollout::of_subagent(&call) });
                 }
             }
-            Noted::Damaged => {
-                if let Flow::Stop(ending) = turn.unreadable("an entry in the file of Codex's thread cannot be read") {
-                    progress.stop.get_or_insert(ending);
-                }
+            ThreadEvent::Damaged => {
+                progress.stops(turn.unreadable("an entry in the file of Codex's thread cannot be read"));
             }
-            Noted::Answered => {
+            ThreadEvent::Answered => {
                 if is_own && progress.stop.is_none() && turn.turns_left() == 0 {
                     progress.stop = Some(turn.out_of_turns());
                 }
@@ -303,9 +303,7 @@ impl Conversation {
             Step::Retry { .. } => turn.waiting(WAITING_ON_PROVIDER),
             _ => {}
         }
-        if let Flow::Stop(ending) = turn.record(step) {
-            progress.stop.get_or_insert(ending);
-        }
+        progress.stops(turn.record(step));
     }
 
     /// Records the session once, when everything about it is known.
@@ -318,17 +316,14 @@ impl Conversation {
             model: self.model.clone(),
             agent_version: self.version.clone(),
             tools: Vec::new(),
-            auth: Some(self.launch.auth.to_owned()),
+            auth: Some(self.launch.invocation.auth.to_owned()),
         });
     }
 
     fn done(&mut self, done: Done, turn: &mut Turn, progress: &mut Progress) -> Ending {
         // The file of the thread, if there is one, contains everything again.
-        if self.is_damaged
-            && self.source != Some(Source::Files)
-            && let Flow::Stop(ending) = turn.unreadable("Codex printed an event that is not valid JSON")
-        {
-            progress.stop.get_or_insert(ending);
+        if self.is_damaged && self.source != Some(Source::Files) {
+            progress.stops(turn.unreadable("Codex printed an event that is not valid JSON"));
         }
         match done {
             Done::Answered { .. } => {
@@ -352,67 +347,35 @@ impl Conversation {
     /// without sub-agents.
     fn finish(&mut self, subtype: &str, tokens: Option<Tokens>, turn: &mut Turn, progress: &mut Progress) {
         if self.source == Some(Source::Files) {
-            let left: Vec<Noted> = self.threads.iter_mut().flat_map(|thread| thread.rollout.settle()).collect();
-            for noted in left {
-                self.note(noted, false, turn, progress);
+            let left: Vec<ThreadEvent> = self.threads.iter_mut().flat_map(|thread| thread.rollout.settle()).collect();
+            for event in left {
+                self.note(event, false, turn, progress);
             }
         }
         self.tell_session(turn);
         let tokens = progress.used.or(tokens);
-        let flow = turn.record(Step::Finished {
+        progress.stops(turn.record(Step::Finished {
             subtype: subtype.to_owned(),
             is_error: subtype != "completed",
             usage: Usage { tokens, cost_usd: None },
             text: progress.answer.clone().filter(|_| subtype == "completed"),
             result: None,
-        });
-        if let Flow::Stop(ending) = flow {
-            progress.stop.get_or_insert(ending);
-        }
-    }
-
-    /// Ends the CLI and all processes it started, and records the usage so far.
-    async fn interrupt(&mut self, process: &mut Process, turn: &mut Turn, progress: &mut Progress) {
-        let _ = process.stop().await;
-        // From here on only results and usage are recorded.
-        progress.stop.get_or_insert(Ending::Cancelled);
-        self.look(turn, progress);
-        self.finish("interrupted", None, turn, progress);
+        }));
     }
 
     fn notice(&mut self, line: &Line, turn: &mut Turn) {
-        keep("stderr", line, turn);
+        line.keep("stderr", turn);
         let text = line.text.trim_end();
         let is_about_stdin = text.starts_with(READING) && text.ends_with("from stdin...");
         let is_recorded = self.source == Some(Source::Files) && text.contains(REFUSED);
-        if text.is_empty() || is_about_stdin || is_recorded || self.notices == MOST_NOTICES {
-            return;
+        if !is_about_stdin && !is_recorded {
+            let _ = self.notices.record("stderr", text, turn);
         }
-        self.notices += 1;
-        let text = model::text::shortened(text, 2000);
-        let _ = turn.record(Step::Notice { from: "stderr".into(), text });
     }
 }
 
-impl Session for Conversation {
-    fn send<'a>(&'a mut self, message: &'a model::UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
-        Box::pin(async move { Reply::ended(self.converse(&message.text, turn).await) })
-    }
-
-    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
-        // No process outlives its message.
-        Box::pin(std::future::ready(()))
-    }
-}
-
-/// Keeps a line unchanged.
-fn keep(stream: &str, line: &Line, turn: &mut Turn) {
-    if line.dropped > 0 {
-        turn.warn(format!(
-            "a line of the agent's {stream} was too long to be understood and was not kept ({} bytes)",
-            line.text.len() + line.dropped
-        ));
-    } else {
-        turn.raw(stream, &line.text);
+impl Session for CodexSession {
+    fn send<'a>(&'a mut self, message: &'a model::UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
+        Box::pin(async move { self.converse(&message.text, turn).await })
     }
 }

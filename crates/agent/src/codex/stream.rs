@@ -9,22 +9,23 @@ use std::collections::HashSet;
 use model::{Step, Tokens, ToolResult};
 use serde_json::Value;
 
-use super::change::{Change, Kind};
 use super::item;
 use super::meter::Meter;
+use crate::apply_patch::{Change, Kind};
+use crate::json::{items, text};
 use crate::lines::Content;
 
 /// Meaning of a line.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Told {
+pub(super) enum StreamEvent {
     /// Id of the thread, new or resumed.
     Thread(String),
     /// A step of the agent.
-    Act(Step),
+    Step(Step),
     /// Another event that no other source reports.
-    Aside(Step),
+    StdoutOnly(Step),
     /// A turn begins.
-    Begun,
+    TurnStarted,
     /// A turn has ended.
     Done(Done),
     /// A line that should be an event but cannot be read.
@@ -63,35 +64,35 @@ pub(super) struct Stream {
 
 impl Stream {
     /// Interprets `line`; returns nothing for an unknown event or other output.
-    pub(super) fn read(&mut self, line: &str) -> Vec<Told> {
+    pub(super) fn read(&mut self, line: &str) -> Vec<StreamEvent> {
         let line = match Content::of(line) {
             Content::Event(line) => line,
             Content::Other => return Vec::new(),
-            Content::Damaged => return vec![Told::Damaged],
+            Content::Damaged => return vec![StreamEvent::Damaged],
         };
         let item = line.get("item").unwrap_or(&Value::Null);
         match text(&line, "type").unwrap_or_default() {
             "thread.started" => {
                 self.process += 1;
-                text(&line, "thread_id").map(|id| Told::Thread(id.to_owned())).into_iter().collect()
+                text(&line, "thread_id").map(|id| StreamEvent::Thread(id.to_owned())).into_iter().collect()
             }
             "turn.started" => {
                 self.goes_on = false;
-                vec![Told::Begun]
+                vec![StreamEvent::TurnStarted]
             }
             "item.started" => self.started(item),
             "item.completed" => self.completed(item),
-            "error" => text(&line, "message").and_then(retry).map(Told::Aside).into_iter().collect(),
+            "error" => text(&line, "message").and_then(retry).map(StreamEvent::StdoutOnly).into_iter().collect(),
             "turn.completed" => {
                 let tokens = self.meter.read(line.get("usage").unwrap_or(&Value::Null));
-                vec![Told::Done(Done::Answered { tokens })]
+                vec![StreamEvent::Done(Done::Answered { tokens })]
             }
-            "turn.failed" => vec![Told::Done(failure(line.pointer("/error/message").and_then(Value::as_str)))],
+            "turn.failed" => vec![StreamEvent::Done(failure(line.pointer("/error/message").and_then(Value::as_str)))],
             _ => Vec::new(),
         }
     }
 
-    fn started(&mut self, item: &Value) -> Vec<Told> {
+    fn started(&mut self, item: &Value) -> Vec<StreamEvent> {
         let id = self.id(item);
         let message = match text(item, "type") {
             Some("command_execution" | "mcp_tool_call" | "collab_tool_call") => self.calls(),
@@ -103,24 +104,24 @@ impl Stream {
             _ => item::call(&id, None, text(item, "tool").unwrap_or_default(), with_prompt(item), &message),
         };
         self.begun.insert(id);
-        vec![Told::Act(Step::ToolCall(call))]
+        vec![StreamEvent::Step(Step::ToolCall(call))]
     }
 
-    fn completed(&mut self, item: &Value) -> Vec<Told> {
+    fn completed(&mut self, item: &Value) -> Vec<StreamEvent> {
         let id = self.id(item);
         let failed = text(item, "status").is_some_and(|status| status != "completed");
         match text(item, "type").unwrap_or_default() {
             "agent_message" => {
                 let message = self.speaks();
                 let said = text(item, "text").filter(|text| !text.is_empty());
-                said.map(|said| Told::Act(Step::Text { message, text: said.to_owned(), parent: None }))
+                said.map(|said| StreamEvent::Step(Step::Text { message, text: said.to_owned(), parent: None }))
                     .into_iter()
                     .collect()
             }
             "reasoning" => {
                 let message = self.speaks();
                 let text = text(item, "text").unwrap_or_default().to_owned();
-                vec![Told::Act(Step::Thinking { message, text, parent: None })]
+                vec![StreamEvent::Step(Step::Thinking { message, text, parent: None })]
             }
             "command_execution" => {
                 let content = text(item, "aggregated_output").unwrap_or_default().to_owned();
@@ -141,36 +142,35 @@ impl Stream {
                 let query = serde_json::json!({"query": text(item, "query").unwrap_or_default()});
                 let call = item::call(&id, None, "web_search", query, &self.calls());
                 self.goes_on = false;
-                vec![Told::Act(Step::ToolCall(call))]
+                vec![StreamEvent::Step(Step::ToolCall(call))]
             }
             // Only a warning: the agent continues.
             "error" => {
                 let text = text(item, "message").unwrap_or_default().to_owned();
-                vec![Told::Aside(Step::Notice { from: "agent".into(), text })]
+                vec![StreamEvent::StdoutOnly(Step::Notice { from: "agent".into(), text })]
             }
             _ => Vec::new(),
         }
     }
 
     /// Reads a completed call. If its start was not reported, the call is recorded now.
-    fn answered(&mut self, item: &Value, id: String, content: String, is_error: bool) -> Vec<Told> {
+    fn answered(&mut self, item: &Value, id: String, content: String, is_error: bool) -> Vec<StreamEvent> {
         let mut told = if self.begun.contains(&id) { Vec::new() } else { self.started(item) };
         self.goes_on = false;
-        told.push(Told::Act(Step::ToolResult(ToolResult { id, content, is_error })));
+        told.push(StreamEvent::Step(Step::ToolResult(ToolResult { id, content, is_error })));
         told
     }
 
-    fn changed(&mut self, item: &Value, id: &str, is_error: bool) -> Vec<Told> {
+    fn changed(&mut self, item: &Value, id: &str, is_error: bool) -> Vec<StreamEvent> {
         let message = self.calls();
         self.goes_on = false;
-        let mut changes: Vec<Change> =
-            item.get("changes").and_then(Value::as_array).into_iter().flatten().filter_map(change).collect();
+        let mut changes: Vec<Change> = items(item, "changes").iter().filter_map(change).collect();
         changes.sort_by(|one, other| one.path.cmp(&other.path));
         let acts = changes.iter().flat_map(|change| {
             let result = ToolResult { id: change.id(id), content: change.done(), is_error };
             [Step::ToolCall(change.call(id, &message)), Step::ToolResult(result)]
         });
-        acts.map(Told::Act).collect()
+        acts.map(StreamEvent::Step).collect()
     }
 
     fn id(&self, item: &Value) -> String {
@@ -206,7 +206,7 @@ impl Stream {
 }
 
 fn change(change: &Value) -> Option<Change> {
-    Some(Change { path: text(change, "path")?.to_owned(), kind: Kind::read(text(change, "kind")?)?, text: None })
+    Some(Change { path: text(change, "path")?.to_owned(), kind: Kind::parse(text(change, "kind")?)?, text: None })
 }
 
 /// Returns the known arguments of a call between agents.
@@ -253,83 +253,4 @@ fn failure(message: Option<&str>) -> Done {
         .and_then(|error| Some(error.pointer("/error/message")?.as_str()?.to_owned()))
         .unwrap_or_else(|| message.to_owned());
     if OWN.iter().any(|own| message.contains(own)) { Done::GaveUp(because) } else { Done::ProviderFailed(because) }
-}
-
-fn text<'a>(from: &'a Value, key: &str) -> Option<&'a str> {
-    from.get(key).and_then(Value::as_str)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn read(lines: &[Value]) -> Vec<Told> {
-        let mut stream = Stream::default();
-        lines.iter().flat_map(|line| stream.read(&line.to_string())).collect()
-    }
-
-    #[test]
-    fn a_retry_tells_its_count_its_status_and_why() {
-        let retry = |message: &str| match retry(message) {
-            Some(Step::Retry { attempt, status, error, .. }) => Some((attempt, status, error)),
-            _ => None,
-        };
-        assert_eq!(
-            retry("Reconnecting... 2/5 (unexpected status 404 Not Found: no (such) route)"),
-            Some((2, Some(404), "unexpected status 404 Not Found: no (such) route".into()))
-        );
-        assert_eq!(
-            retry("Reconnecting... 1/1 (exceeded retry limit, last status: 429 Too Many Requests)").map(|told| told.1),
-            Some(Some(429))
-        );
-        assert_eq!(
-            retry("Reconnecting... waiting for network (Connection failed)"),
-            Some((0, None, "Connection failed".into()))
-        );
-        assert_eq!(retry("stream disconnected"), None);
-    }
-
-    #[test]
-    fn a_failure_is_the_providers_unless_the_conversation_has_outgrown_its_model() {
-        let failed = |message: &str| read(&[json!({"type": "turn.failed", "error": {"message": message}})]).pop();
-        assert_eq!(
-            failed(r#"{"error": {"message": "no such model", "type": "invalid_request_error"}}"#),
-            Some(Told::Done(Done::ProviderFailed("no such model".into())))
-        );
-        let full = "Codex ran out of room in the model's context window. Start a new thread.";
-        assert_eq!(failed(full), Some(Told::Done(Done::GaveUp(full.into()))));
-        assert_eq!(
-            read(&[json!({"type": "turn.failed"})]),
-            [Told::Done(Done::ProviderFailed("no reason given".into()))]
-        );
-    }
-
-    #[test]
-    fn a_call_whose_beginning_nobody_heard_is_not_lost() {
-        let done = json!({"type": "item.completed", "item": {"id": "item_0", "type": "command_execution",
-            "command": "bash -lc ls", "aggregated_output": "a\n", "exit_code": 0, "status": "completed"}});
-        let told = read(&[done]);
-        assert!(matches!(&told[0], Told::Act(Step::ToolCall(call)) if call.input == json!({"command": "ls"})));
-        assert!(matches!(&told[1], Told::Act(Step::ToolResult(result)) if !result.is_error));
-    }
-
-    #[test]
-    fn what_is_not_known_is_ignored() {
-        let mut stream = Stream::default();
-        for line in [
-            "",
-            "not json",
-            "[]",
-            "null",
-            r#"{"type":"new.event"}"#,
-            r#"{"type":"item.completed"}"#,
-            r#"{"type":"item.completed","item":{"type":"todo_list","items":[]}}"#,
-            r#"{"type":"item.started","item":{"id":"item_1","type":"file_change","changes":[]}}"#,
-            r#"{"type":"thread.started"}"#,
-        ] {
-            assert_eq!(stream.read(line), [], "{line}");
-        }
-        assert_eq!(stream.read(r#"{"type":"item.comple"#), [Told::Damaged]);
-    }
 }

@@ -66,7 +66,7 @@ fn odd_keys(map: &Map<String, Json>) -> impl Iterator<Item = String> {
     let others = map.keys().filter(|key| !KEYS.contains(&key.as_str()));
     others.filter_map(move |key| {
         let meant = nearest(key, unused()).or((is_silent && TEXTS.contains(&key.as_str())).then_some("output"))?;
-        Some(format!("`{key}` has no meaning of its own there; did you mean `{meant}`?"))
+        Some(format!("`{key}` is not a known key; did you mean `{meant}`?"))
     })
 }
 

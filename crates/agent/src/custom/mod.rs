@@ -2,19 +2,19 @@
 //! called with the user's message, or an *adapter* that passes messages: `connect`, `send`, `reset` and `disconnect`,
 //! of which only `send` is required.
 
-mod conversation;
 mod export;
 mod given;
 mod loaded;
 mod module;
+mod session;
 
 use std::path::Path;
 
 use model::{Diagnostic, Node};
 use sandbox::{BoxFuture, Breakage};
 
-use self::conversation::Conversation;
 use self::module::Module;
+use self::session::CustomSession;
 use super::{Agent, CaseContext, Description, SessionContext};
 use crate::session::Session;
 
@@ -29,7 +29,7 @@ static DESCRIPTION: Description = Description {
     takes_config: true,
     ..Description::new(
         "custom",
-        "a module of yours, `custom:FILE`, that exports `execute({script, args, options})` or an adapter with `send`",
+        "your module, `custom:FILE`, which exports `execute({script, args, options})` or an adapter with `send`",
     )
 };
 
@@ -63,7 +63,7 @@ impl Agent for Custom {
 
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move {
-            let session = Conversation::open(&context).await?;
+            let session = CustomSession::open(&context).await?;
             Ok(Box::new(session) as Box<dyn Session>)
         })
     }

@@ -119,9 +119,7 @@ async fn a_key_that_looks_like_one_that_counts_is_told() {
         played.turn.into_parts().2
     };
     let odd = |key: &str, meant: &str| {
-        vec![format!(
-            "what `execute` returned is odd: `{key}` has no meaning of its own there; did you mean `{meant}`?"
-        )]
+        vec![format!("unexpected value from `execute`: `{key}` is not a known key; did you mean `{meant}`?")]
     };
     assert_eq!(warnings("{ ouput: 'x' }").await, odd("ouput", "output"));
     assert_eq!(warnings("{ output: 'x', mesages: [] }").await, odd("mesages", "messages"));
@@ -305,13 +303,13 @@ async fn of_a_flood_on_the_console_the_beginning_is_recorded_and_what_is_left_ou
         played("export default () => { for (let n = 0; n < 5000; n++) console.log('line'); return 'x' }").await;
     let lines = notices(&mut many);
     assert_eq!((lines.len(), lines[999].1.as_str()), (1_001, "line"));
-    assert_eq!(lines[1_000].1, "(the console had more, which is left out: 4000 lines, 16000 bytes)");
+    assert_eq!(lines[1_000].1, "(left out of the console output: 4000 lines, 16000 bytes)");
     assert_eq!(many.answer(), Some("x"));
     let long =
         "export default () => { console.log('a'); console.log('b'.repeat(2 ** 21)); console.log('c'); return 'x' }";
     let lines = notices(&mut played(long).await);
     assert_eq!(lines[0].1, "a");
-    assert_eq!(lines[1].1, "(the console had more, which is left out: 2 lines, 2097153 bytes)");
+    assert_eq!(lines[1].1, "(left out of the console output: 2 lines, 2097153 bytes)");
 }
 
 #[tokio::test]
@@ -528,7 +526,7 @@ async fn a_module_asks_the_hosts_that_are_granted_and_no_other() {
     let before = server.asked().len();
     for hosts in [json!(["127.0.0.1:1"]), json!(["example.com", "27.0.0.1"])] {
         let played = asks(&server.url, hosts.clone()).await.unwrap();
-        let because = "`send` threw TypeError: `127.0.0.1` is not granted: the agent's `network` names";
+        let because = "`send` threw TypeError: `127.0.0.1` is not allowed: the agent's `network` lists";
         let Some(Ending::GaveUp { because: said }) = played.endings.first() else { panic!("{hosts}") };
         assert!(said.starts_with(because), "{said}");
     }

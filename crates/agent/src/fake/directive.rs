@@ -59,17 +59,19 @@ const fn kind(
 
 /// All directives.
 pub static DIRECTIVES: &[DirectiveKind] = &[
-    kind("say", "TEXT", "Says TEXT, even if it begins with `!`", say),
-    kind("think", "TEXT", "Thinks TEXT", think),
+    kind("say", "TEXT", "Says TEXT, even if it begins with `!`", |rest| Ok(Directive::Say(rest.to_owned()))),
+    kind("think", "TEXT", "Thinks TEXT", |rest| Ok(Directive::Think(rest.to_owned()))),
     kind(
         "call",
         "NAME {JSON} [=> RESULT]",
         "Records a tool call with RESULT (default `ok`) without running the tool",
-        call,
+        |rest| call(rest, false),
     ),
-    kind("fail", "NAME {JSON} [=> RESULT]", "Records a tool call that failed with RESULT (default `error`)", fail),
-    kind("ask", "QUESTION [| LABEL]…", "Asks the user to choose one", ask),
-    kind("ask-many", "QUESTION [| LABEL]…", "Asks the user to choose any number", ask_many),
+    kind("fail", "NAME {JSON} [=> RESULT]", "Records a tool call that failed with RESULT (default `error`)", |rest| {
+        call(rest, true)
+    }),
+    kind("ask", "QUESTION [| LABEL]…", "Asks the user to choose one", |rest| ask(rest, false)),
+    kind("ask-many", "QUESTION [| LABEL]…", "Asks the user to choose any number", |rest| ask(rest, true)),
     kind(
         "write",
         "PATH [TEXT]",
@@ -81,9 +83,11 @@ pub static DIRECTIVES: &[DirectiveKind] = &[
     kind("sleep", "DURATION", "Waits, for example `200ms`", sleep),
     kind("tokens", "INPUT OUTPUT [CACHE_READ [CACHE_WRITE]]", "Reports this token usage", tokens),
     kind("cost", "DOLLARS", "Reports this cost", cost),
-    kind("error", "[TEXT]", "Gives up with an error", give_up),
-    kind("provider-error", "[TEXT]", "Ends as if the model provider had failed", fail_provider),
-    kind("abort", "[TEXT]", "Ends as if its process had died", abort),
+    kind("error", "[TEXT]", "Gives up with an error", |rest| Ok(Directive::GiveUp(or(rest, "it was told to")))),
+    kind("provider-error", "[TEXT]", "Ends as if the model provider had failed", |rest| {
+        Ok(Directive::FailProvider(or(rest, "as told")))
+    }),
+    kind("abort", "[TEXT]", "Ends as if its process had died", |rest| Ok(Directive::Abort(or(rest, "as told")))),
 ];
 
 /// Parses the actions in `text`, in order. Consecutive lines that are not directives are said together.
@@ -127,27 +131,13 @@ fn directive(line: &str) -> Option<Directive> {
         }));
     }
     let near = nearest(name, DIRECTIVES.iter().map(|kind| kind.name))?;
-    let mistake = Diagnostic::error(format!("`fake` knows no directive `!{name}`"));
-    Some(Directive::Invalid(mistake.suggest(Some(&format!("!{near}"))).help("`!say` says a line that begins with `!`")))
+    let mistake = Diagnostic::error(format!("`!{name}` is not a directive of `fake`"));
+    Some(Directive::Invalid(
+        mistake.suggest(Some(&format!("!{near}"))).help("to say a line that begins with `!`, write `!say` before it"),
+    ))
 }
 
-fn say(rest: &str) -> Result<Directive, String> {
-    Ok(Directive::Say(rest.to_owned()))
-}
-
-fn think(rest: &str) -> Result<Directive, String> {
-    Ok(Directive::Think(rest.to_owned()))
-}
-
-fn call(rest: &str) -> Result<Directive, String> {
-    any_call(rest, false)
-}
-
-fn fail(rest: &str) -> Result<Directive, String> {
-    any_call(rest, true)
-}
-
-fn any_call(rest: &str, is_error: bool) -> Result<Directive, String> {
+fn call(rest: &str, is_error: bool) -> Result<Directive, String> {
     let (name, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     if name.is_empty() || name.starts_with('{') {
         return Err("the name of a tool is missing".to_owned());
@@ -157,7 +147,7 @@ fn any_call(rest: &str, is_error: bool) -> Result<Directive, String> {
         let mut values = Deserializer::from_str(rest).into_iter::<Value>();
         let input = match values.next() {
             Some(Ok(input)) => input,
-            Some(Err(error)) => return Err(format!("the arguments are no JSON: {error}")),
+            Some(Err(error)) => return Err(format!("the arguments are not valid JSON: {error}")),
             None => Value::Null,
         };
         (input, rest[values.byte_offset()..].trim())
@@ -178,15 +168,7 @@ fn any_call(rest: &str, is_error: bool) -> Result<Directive, String> {
     Ok(Directive::Call { name: name.to_owned(), input, result: result.to_owned(), is_error })
 }
 
-fn ask(rest: &str) -> Result<Directive, String> {
-    any_question(rest, false)
-}
-
-fn ask_many(rest: &str) -> Result<Directive, String> {
-    any_question(rest, true)
-}
-
-fn any_question(rest: &str, multi_select: bool) -> Result<Directive, String> {
+fn ask(rest: &str, multi_select: bool) -> Result<Directive, String> {
     let mut parts = rest.split('|').map(|part| part.trim().to_owned());
     let question = parts.next().filter(|question| !question.is_empty()).ok_or("the question is missing")?;
     Ok(Directive::Ask { question, options: parts.filter(|label| !label.is_empty()).collect(), multi_select })
@@ -212,19 +194,19 @@ fn with_skill(rest: &str) -> Result<Directive, String> {
     match directive(rest) {
         Some(Directive::Invalid(problem)) => Err(problem.message),
         Some(directive) => Ok(Directive::WithSkill(Box::new(directive))),
-        None => Err(format!("`{rest}` is no directive")),
+        None => Err(format!("`{rest}` is not a directive")),
     }
 }
 
 fn sleep(rest: &str) -> Result<Directive, String> {
-    let ms = parse_duration_ms(rest).ok_or_else(|| format!("`{rest}` is no length of time"))?;
+    let ms = parse_duration_ms(rest).ok_or_else(|| format!("`{rest}` is not a duration such as `200ms`"))?;
     Ok(Directive::Sleep(Duration::from_millis(ms)))
 }
 
 fn tokens(rest: &str) -> Result<Directive, String> {
     let counts: Vec<u64> = rest
         .split_whitespace()
-        .map(|word| word.parse().map_err(|_| format!("`{word}` is no number of tokens")))
+        .map(|word| word.parse().map_err(|_| format!("`{word}` is not a number of tokens")))
         .collect::<Result<_, _>>()?;
     if !(2..=4).contains(&counts.len()) {
         return Err(format!("two to four numbers are needed, not {}", counts.len()));
@@ -240,20 +222,8 @@ fn cost(rest: &str) -> Result<Directive, String> {
         Ok(dollars) if dollars.is_finite() && dollars >= 0.0 => {
             Ok(Directive::Use(Usage { tokens: None, cost_usd: Some(dollars) }))
         }
-        _ => Err(format!("`{rest}` is no amount of dollars")),
+        _ => Err(format!("`{rest}` is not an amount of dollars")),
     }
-}
-
-fn give_up(rest: &str) -> Result<Directive, String> {
-    Ok(Directive::GiveUp(or(rest, "it was told to")))
-}
-
-fn fail_provider(rest: &str) -> Result<Directive, String> {
-    Ok(Directive::FailProvider(or(rest, "as told")))
-}
-
-fn abort(rest: &str) -> Result<Directive, String> {
-    Ok(Directive::Abort(or(rest, "as told")))
 }
 
 fn or(text: &str, default: &str) -> String {
@@ -300,16 +270,16 @@ mod tests {
         for (text, part) in [
             ("!call", "name of a tool is missing"),
             ("!call Bash ls", "must be a JSON object"),
-            ("!call Bash {\"a\":", "no JSON"),
+            ("!call Bash {\"a\":", "not valid JSON"),
             ("!ask | a", "question is missing"),
-            ("!sleep soon", "no length of time"),
+            ("!sleep soon", "not a duration"),
             ("!tokens 5", "two to four numbers"),
-            ("!tokens 5 x", "`x` is no number"),
-            ("!cost -1", "no amount"),
+            ("!tokens 5 x", "`x` is not a number"),
+            ("!cost -1", "not an amount"),
             ("!write", "path is missing"),
             ("!skill", "skill's name is missing"),
-            ("!with-skill hello", "`hello` is no directive"),
-            ("!with-skill !cost -1", "no amount"),
+            ("!with-skill hello", "`hello` is not a directive"),
+            ("!with-skill !cost -1", "not an amount"),
         ] {
             let [Directive::Invalid(problem)] = &parse(text)[..] else { panic!("{text} was accepted") };
             assert!(problem.message.contains(part), "{text}: {}", problem.message);

@@ -7,7 +7,7 @@
 
 mod directive;
 
-use model::{Diagnostic, Ending, Step, Usage, UserMessage};
+use model::{Diagnostic, Ending, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use serde_json::json;
 
@@ -15,8 +15,8 @@ use self::directive::{Directive, parse};
 use super::chat::Reach;
 use super::performer::Performer;
 use super::{Agent, CaseContext, Description, SessionContext};
-use crate::session::{Reply, Session};
-use crate::turn::Turn;
+use crate::session::Session;
+use crate::turn::{Turn, finished, unless_stopped};
 
 pub use self::directive::{DIRECTIVES, DirectiveKind};
 
@@ -59,21 +59,24 @@ impl Agent for Fake {
 
     fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         let reach = session_context.sandbox.as_deref().map(Reach::of);
-        let session: Box<dyn Session> =
-            Box::new(Echo { session_id: session_context.session_id("fake"), reach, performer: Performer::default() });
+        let session: Box<dyn Session> = Box::new(FakeSession {
+            session_id: session_context.session_id("fake"),
+            reach,
+            performer: Performer::default(),
+        });
         Box::pin(std::future::ready(Ok(session)))
     }
 }
 
 /// A conversation with the fake agent.
-struct Echo {
+struct FakeSession {
     session_id: String,
     reach: Option<Reach>,
     performer: Performer,
 }
 
-impl Session for Echo {
-    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+impl Session for FakeSession {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
             let mut said = Vec::new();
             let mut usage = Usage::default();
@@ -85,28 +88,18 @@ impl Session for Echo {
             // Like a real agent, it reports its usage unless it is interrupted.
             if matches!(ending, Ending::Finished | Ending::GaveUp { .. } | Ending::OutOfBudget { .. }) {
                 let is_error = ending != Ending::Finished;
-                let finished = Step::Finished {
-                    subtype: if is_error { "error" } else { "success" }.to_owned(),
-                    is_error,
-                    usage,
-                    text: (!said.is_empty()).then(|| said.join("\n")),
-                    result: None,
-                };
-                let recorded = turn.record(finished).go();
+                let text = (!said.is_empty()).then(|| said.join("\n"));
+                let recorded = turn.record(finished(is_error, usage, text, None));
                 if let (Err(stopped), false) = (recorded, is_error) {
-                    return Reply::ended(stopped);
+                    return stopped;
                 }
             }
-            Reply { ending }
+            ending
         })
-    }
-
-    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
-        Box::pin(std::future::ready(()))
     }
 }
 
-impl Echo {
+impl FakeSession {
     fn begin(&mut self, turn: &mut Turn) -> Result<(), Ending> {
         self.performer.next_turn();
         self.performer.begin(turn, &self.session_id)
@@ -173,11 +166,7 @@ impl Echo {
             }
             Directive::Sleep(duration) => {
                 turn.waiting("sleep");
-                let stopping = turn.stopping();
-                tokio::select! {
-                    () = tokio::time::sleep(duration) => {}
-                    () = stopping => return Err(Ending::Cancelled),
-                }
+                unless_stopped(turn.stopping(), tokio::time::sleep(duration)).await?;
             }
             Directive::Use(used) => *usage += used,
             Directive::GiveUp(because) => return Err(Ending::GaveUp { because }),
@@ -334,7 +323,7 @@ mod tests {
         assert_eq!(
             told,
             [
-                "case.yaml:1:1: `fake` knows no directive `!slep`",
+                "case.yaml:1:1: `!slep` is not a directive of `fake`",
                 "case.yaml:1:1: in the directive `!call`: the name of a tool is missing",
             ]
         );

@@ -154,8 +154,10 @@ fn check(text: &str, at: &Node, problems: &mut Problems) {
     };
     let used = template.iter().flat_map(Template::names);
     for name in used.filter(|name| !NAMES.contains(&name.value.as_str())) {
-        let problem = at.error(format!("a body has no `{}`", name.value)).suggest(nearest(&name.value, NAMES));
-        problems.push(problem.help(format!("it may name {}; a case's own values are in `vars`", NAMES.join(", "))));
+        let problem =
+            at.error(format!("`{}` is not a variable of a body", name.value)).suggest(nearest(&name.value, NAMES));
+        problems
+            .push(problem.help(format!("the variables are {}; a case's own values are in `vars`", NAMES.join(", "))));
     }
 }
 
@@ -240,7 +242,7 @@ mod tests {
         let node = Node::from_json(&json!({"q": ["{{ mesage }}", "{{ x "]}), &Source::new("project.yaml", ""));
         let mut problems = Problems::new();
         Body::template(&node, &mut problems);
-        assert_eq!(problems[0].message, "a body has no `mesage`");
+        assert_eq!(problems[0].message, "`mesage` is not a variable of a body");
         assert_eq!(problems[0].help[0], "did you mean `message`?");
         Body::template(&Node::from_json(&json!(3), &Source::new("f", "")), &mut problems);
         assert!(problems.last().unwrap().message.starts_with("`body_template` must be text"));

@@ -162,7 +162,7 @@ impl Exchange<'_> {
             let Some(wait) = self.pause(&fault, tried) else { return Err(fault) };
             let status = if let Kind::Status(status) = fault.kind { Some(status) } else { None };
             let delay_ms = Some(millis(wait));
-            turn.record(Step::Retry { attempt: tried, status, error: fault.because, delay_ms }).go()?;
+            turn.record(Step::Retry { attempt: tried, status, error: fault.because, delay_ms })?;
             tokio::time::sleep(wait).await;
         }
     }
@@ -226,7 +226,7 @@ impl Exchange<'_> {
         // Responses that could not be parsed are reported with these words.
         match told.contains("invalid") || told.contains("parse") {
             true => {
-                let fault = Fault::new(Kind::Spoilt, format!("{to}: what came back is not HTTP: {told}"));
+                let fault = Fault::new(Kind::Spoilt, format!("{to}: the response is not HTTP: {told}"));
                 Fault { received: "(not HTTP)".to_owned(), ..fault }
             }
             false => {
@@ -254,7 +254,7 @@ impl Exchange<'_> {
         let because = match location {
             Some(location) => {
                 format!(
-                    "{to}, which points to {location}; redirects are not followed, so let `url` be the right address"
+                    "{to}, which redirects to {location}; redirects are not followed, so set `url` to the new address"
                 )
             }
             None if body.is_empty() => to,
@@ -370,7 +370,7 @@ impl<'a> Arriving<'a> {
             let is_cut = ["error reading a body", "unexpected end", "unexpected EOF", "closed"]
                 .iter()
                 .any(|sign| told.contains(sign));
-            let what = if is_cut { "the answer was cut" } else { "the answer cannot be read" };
+            let what = if is_cut { "the answer was cut off" } else { "the answer cannot be read" };
             Fault::new(Kind::Spoilt, format!("{what}: {told}"))
         })?;
         let most = self.settings.largest;
@@ -380,7 +380,7 @@ impl<'a> Arriving<'a> {
             came.seen
         };
         if seen > most {
-            let because = format!("the answer has more than {most} bytes, which is the most (`max_response_bytes`)");
+            let because = format!("the answer is larger than {most} bytes, the limit (`max_response_bytes`)");
             return Err(Fault::new(Kind::Spoilt, because));
         }
         Ok(bytes)
@@ -406,7 +406,7 @@ fn spoilt(trouble: &Trouble) -> Fault {
     let because = match trouble {
         Trouble::Reported(what) => format!("the stream reports an error: {}", one_line(what)),
         Trouble::Unreadable(what) => format!("the answer is unreadable: {}", one_line(what)),
-        Trouble::Cut => "the stream was cut: it ended before it said that it is complete".to_owned(),
+        Trouble::Cut => "the stream was cut off: it ended without its end marker".to_owned(),
     };
     Fault::new(Kind::Spoilt, because)
 }

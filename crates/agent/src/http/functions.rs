@@ -83,7 +83,7 @@ pub(super) fn check(settings: &Settings, config: &Node, directory: &Path) -> Vec
     };
     let references = settings.functions().into_iter().flatten();
     let missing = references.zip(listed(value)).filter(|(_, found)| found.is_none());
-    missing.map(|(reference, _)| config.error(format!("`{reference}` leads to no function"))).collect()
+    missing.map(|(reference, _)| config.error(format!("`{reference}` is not a function"))).collect()
 }
 
 fn listed(value: Value) -> std::vec::IntoIter<Option<Function>> {

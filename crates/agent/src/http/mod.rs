@@ -2,11 +2,10 @@
 //! project.
 
 mod body;
-mod conversation;
 mod exchange;
 mod functions;
-mod network;
 mod path;
+mod session;
 mod settings;
 mod stream;
 mod words;
@@ -18,8 +17,7 @@ use model::{Case, Diagnostic, Excerpt, Node};
 use sandbox::{BoxFuture, Breakage};
 
 use self::body::{Body, Talk};
-use self::conversation::Conversation;
-pub(super) use self::network::client;
+use self::session::HttpSession;
 use self::settings::Settings;
 use super::{Agent, CaseContext, Configured, Description, SessionContext};
 use crate::session::Session;
@@ -78,7 +76,7 @@ impl Agent for Http {
             let mut wrong = Vec::new();
             settings.body.make(&talk, settings.stream, &mut wrong);
             let because =
-                |problem: Diagnostic| problem.help(format!("the body is made for the case `{}`", context.case.id));
+                |problem: Diagnostic| problem.help(format!("the body was built for the case `{}`", context.case.id));
             problems.extend(wrong.into_iter().map(because));
         }
         problems
@@ -93,7 +91,7 @@ impl Agent for Http {
                 let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
                 return Err(Breakage::environment(format!("the agent is not configured: {}", told.join("; "))));
             };
-            Ok(Box::new(Conversation::open(&session_context, settings).await?) as Box<dyn Session>)
+            Ok(Box::new(HttpSession::open(&session_context, settings).await?) as Box<dyn Session>)
         })
     }
 }
@@ -117,7 +115,7 @@ fn written_url(argument: &str) -> String {
 fn untold_skill(case: &Case) -> Option<Diagnostic> {
     let skill = case.subject.installed().filter(|skill| skill.directory.is_some())?;
     let message =
-        format!("the skill `{}` does not reach an agent behind HTTP, so this tests the agent without it", skill.name);
+        format!("the skill `{}` is not passed to an agent behind HTTP, so this tests the agent without it", skill.name);
     let problem = Diagnostic::warning(message).at(Excerpt::of_file(Arc::clone(&case.source.file)));
     Some(problem.help("run the suite with an agent that reads skills"))
 }
@@ -131,10 +129,10 @@ fn unreached(context: &CaseContext<'_>, body: &Body) -> Vec<Diagnostic> {
     ];
     let lost = brought.into_iter().filter(|(name, is_there)| *is_there && !body.reaches(name));
     let problem = |(name, _): (&str, bool)| {
-        let message = format!("the case has `{name}`, which the agent would not be told");
+        let message = format!("the case has `{name}`, which no request would contain");
         Diagnostic::error(message)
             .at(context.case.source.clone())
-            .help(format!("a `body_template` says it with `{{{{ {name} }}}}`"))
+            .help(format!("write it into `body_template` as `{{{{ {name} }}}}`"))
     };
     lost.map(problem).collect()
 }

@@ -32,7 +32,7 @@ impl Path {
             Some(after) if after.is_empty() || after.starts_with(['.', '[']) => after,
             _ if rest.starts_with('[') => rest,
             _ => {
-                let (step, after) = name(rest).ok_or_else(|| wrong("a name should stand at the beginning"))?;
+                let (step, after) = name(rest).ok_or_else(|| wrong("a path must begin with a name"))?;
                 steps.push(step);
                 after
             }
@@ -42,7 +42,7 @@ impl Path {
                 Some(after) if after.starts_with('.') => return Err(wrong("`..` is not supported")),
                 Some(after) => match after.strip_prefix('*') {
                     Some(after) => (Step::All, after),
-                    None => name(after).ok_or_else(|| wrong("a name should follow `.`"))?,
+                    None => name(after).ok_or_else(|| wrong("`.` must be followed by a name"))?,
                 },
                 None => bracketed(rest).ok_or_else(|| wrong(&format!("`{rest}` is not understood")))?,
             };

@@ -132,7 +132,7 @@ impl Settings {
 fn address(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| {
         let help = if text.contains("://") { "" } else { "; an address begins with `http://` or `https://`" };
-        format!("this is no address: {error}{help}")
+        format!("this is not a valid address: {error}{help}")
     })?;
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
@@ -145,7 +145,9 @@ fn method(node: &Node, problems: &mut Problems) -> Method {
     let found = written.and_then(|written| METHODS.into_iter().find(|(name, _)| *name == written));
     if found.is_none() {
         let problem = node.error("`method` must be one of `POST`, `PUT`, `PATCH`");
-        problems.push(problem.help("the message is sent in the request's body, which other methods have none of"));
+        problems.push(
+            problem.help("the message is sent in the body of the request, and requests of other methods have no body"),
+        );
     }
     found.map_or(Method::POST, |(_, method)| method)
 }
@@ -160,7 +162,7 @@ fn headers(node: &Node, problems: &mut Problems) -> HeaderMap {
     for (key, value) in entries {
         let at = |message: String| Diagnostic::error(message).at(node.source.excerpt(key.span));
         let Ok(name) = HeaderName::try_from(&key.value) else {
-            problems.push(at(format!("`{}` is no name of a header", key.value)));
+            problems.push(at(format!("`{}` is not a valid name of a header", key.value)));
             continue;
         };
         if matches!(name.as_str(), "content-length" | "transfer-encoding" | "connection" | "host") {
@@ -170,7 +172,7 @@ fn headers(node: &Node, problems: &mut Problems) -> HeaderMap {
         let Some(text) = decode::any_text(value, &format!("the header `{}`", key.value), problems) else { continue };
         let Ok(mut content) = HeaderValue::try_from(text.trim()) else {
             // The value itself is not shown, because it may be a secret.
-            problems.push(at(format!("the value of `{}` has characters that no header has", key.value)));
+            problems.push(at(format!("the value of `{}` has characters that a header cannot have", key.value)));
             continue;
         };
         content.set_sensitive(secret::is_of_header(name.as_str()));
@@ -184,7 +186,7 @@ fn body(fields: &mut Fields<'_>, problems: &mut Problems) -> Body {
     let format = fields.get("request_format");
     let template = fields.get("body_template");
     if let (Some(format), Some(_)) = (format, template) {
-        problems.push(format.error("`body_template` says what is sent, so `request_format` has no meaning"));
+        problems.push(format.error("`request_format` has no effect together with `body_template`"));
     }
     if let Some(node) = template {
         return match function(node) {
@@ -241,7 +243,7 @@ fn retry_on(node: &Node, problems: &mut Problems) -> RetryOn {
 /// Reports a `timeout` as an error: the agent's own limit could not be distinguished from the trial's.
 fn refuse_timeout(fields: &mut Fields<'_>, problems: &mut Problems) {
     if let Some(node) = fields.get("timeout") {
-        let problem = node.error("an agent has no `timeout` of its own: the trial's is in force");
+        let problem = node.error("an agent cannot have its own `timeout`: the trial's timeout applies");
         problems.push(problem.help("set `eval.defaultTimeout` of the project, or `timeout` of a case or of the run"));
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use model::{Step, Tokens, Trace};
 use serde_json::{Value, json};
 
-use super::event::{About, Done, Heard, Interpreter};
+use super::event::{Done, Interpreter, OpenCodeEvent, SessionInfo};
 
 /// Expected content of a capture.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -126,14 +126,14 @@ impl Expected {
 
 /// Reads a capture as a session does.
 fn read(stdout: &str) -> (Vec<Step>, Done) {
-    let mut interpreter = Interpreter::new(About::default(), None);
+    let mut interpreter = Interpreter::new(SessionInfo::default(), None);
     let heard = stdout.lines().flat_map(|line| interpreter.read(line)).collect::<Vec<_>>();
     let mut steps: Vec<Step> = heard
         .into_iter()
         .filter_map(|heard| match heard {
-            Heard::Step(step) => Some(step),
-            Heard::Begun | Heard::Complete { .. } => None,
-            Heard::Unreadable(_) => None,
+            OpenCodeEvent::Step(step) => Some(step),
+            OpenCodeEvent::Started | OpenCodeEvent::Complete { .. } => None,
+            OpenCodeEvent::Unreadable(_) => None,
         })
         .collect();
     let (rest, done) = interpreter.end();

@@ -10,7 +10,7 @@ use crate::lines::Content;
 
 /// Data of a session that OpenCode does not report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct About {
+pub(super) struct SessionInfo {
     /// Requested model.
     pub(super) model: Option<String>,
     /// Version of OpenCode.
@@ -21,11 +21,11 @@ pub(super) struct About {
 
 /// Meaning of a line.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Heard {
+pub(super) enum OpenCodeEvent {
     /// A step of the agent.
     Step(Step),
     /// A message of the model begins.
-    Begun,
+    Started,
     /// A message of the model is complete.
     Complete {
         /// True if another one follows, because the model called tools.
@@ -62,7 +62,7 @@ pub(super) enum Done {
 /// Interprets the events of one user message.
 #[derive(Debug, Default)]
 pub(super) struct Interpreter {
-    about: About,
+    info: SessionInfo,
     /// Session that was already recorded.
     session_id: Option<String>,
     message: Option<Message>,
@@ -88,8 +88,8 @@ struct Message {
 
 impl Interpreter {
     /// Creates an interpreter for a user message. `session_id` is the session that is continued.
-    pub(super) fn new(about: About, session_id: Option<String>) -> Self {
-        Self { about, session_id, ..Self::default() }
+    pub(super) fn new(info: SessionInfo, session_id: Option<String>) -> Self {
+        Self { info, session_id, ..Self::default() }
     }
 
     /// Returns the id of the session, once it is known.
@@ -98,18 +98,18 @@ impl Interpreter {
     }
 
     /// Interprets `line`; returns nothing for an unknown event or other output.
-    pub(super) fn read(&mut self, line: &str) -> Vec<Heard> {
+    pub(super) fn read(&mut self, line: &str) -> Vec<OpenCodeEvent> {
         let line = match Content::of(line) {
             Content::Event(line) => line,
             Content::Other => return Vec::new(),
-            Content::Damaged => return vec![Heard::Unreadable("an event that is not valid JSON")],
+            Content::Damaged => return vec![OpenCodeEvent::Unreadable("an event that is not valid JSON")],
         };
-        let mut heard: Vec<Heard> = self.session(&line).into_iter().collect();
+        let mut heard: Vec<OpenCodeEvent> = self.session(&line).into_iter().collect();
         let part = line.get("part").unwrap_or(&Value::Null);
         match text(&line, "type") {
             "step_start" => heard.extend(self.begin(text(part, "messageID"))),
             "tool_use" if text(part, "callID").is_empty() || text(part, "tool").is_empty() => {
-                heard.push(Heard::Unreadable("a tool call without an id or a name"));
+                heard.push(OpenCodeEvent::Unreadable("a tool call without an id or a name"));
             }
             "text" | "reasoning" | "tool_use" => self.add(part),
             "step_finish" => heard.extend(self.complete(part)),
@@ -159,43 +159,43 @@ impl Interpreter {
     }
 
     /// Returns the step that records the session, once.
-    fn session(&mut self, line: &Value) -> Option<Heard> {
+    fn session(&mut self, line: &Value) -> Option<OpenCodeEvent> {
         let id = text(line, "sessionID");
         if id.is_empty() || self.session_id.is_some() {
             return None;
         }
         self.session_id = Some(id.to_owned());
-        Some(Heard::Step(Step::Session {
+        Some(OpenCodeEvent::Step(Step::Session {
             session_id: Some(id.to_owned()),
-            model: self.about.model.clone(),
-            agent_version: self.about.version.clone(),
+            model: self.info.model.clone(),
+            agent_version: self.info.version.clone(),
             tools: Vec::new(),
-            auth: Some(self.about.auth.clone()),
+            auth: Some(self.info.auth.clone()),
         }))
     }
 
     /// Begins a message. A message begins again under the same id when the request for it is retried.
-    fn begin(&mut self, id: &str) -> Vec<Heard> {
+    fn begin(&mut self, id: &str) -> Vec<OpenCodeEvent> {
         if self.message.as_ref().is_some_and(|message| message.id == id) {
             return Vec::new();
         }
-        let mut heard: Vec<Heard> = self.flush().into_iter().map(Heard::Step).collect();
+        let mut heard: Vec<OpenCodeEvent> = self.flush().into_iter().map(OpenCodeEvent::Step).collect();
         self.said.clear();
         self.refusal = None;
         self.message = Some(Message { id: id.to_owned(), parts: Vec::new() });
-        heard.push(Heard::Begun);
+        heard.push(OpenCodeEvent::Started);
         heard
     }
 
-    fn complete(&mut self, part: &Value) -> Vec<Heard> {
-        let heard = self.flush().into_iter().map(Heard::Step);
+    fn complete(&mut self, part: &Value) -> Vec<OpenCodeEvent> {
+        let heard = self.flush().into_iter().map(OpenCodeEvent::Step);
         let tokens = self.meter(part);
         let reason = text(part, "reason").to_owned();
         let goes_on = reason == "tool-calls";
         self.reason = Some(reason);
         // An earlier error was overcome.
         self.fault = None;
-        heard.chain([Heard::Complete { goes_on, tokens }]).collect()
+        heard.chain([OpenCodeEvent::Complete { goes_on, tokens }]).collect()
     }
 
     /// Counts the usage of a message. No kind of tokens includes another, and output does not include reasoning.
@@ -251,7 +251,7 @@ impl Interpreter {
             (Some("tool-calls"), Some(refusal)) => {
                 Done::GaveUp(format!("it stopped because a call was not permitted ({refusal})"))
             }
-            (Some("tool-calls"), None) => Done::Unfinished("it had called tools and did not go on".to_owned()),
+            (Some("tool-calls"), None) => Done::Unfinished("it had called tools and did not continue".to_owned()),
             (Some("length"), _) => Done::GaveUp("its answer is longer than the model's limit".to_owned()),
             (Some("content-filter"), _) => Done::GaveUp("the model refused to answer".to_owned()),
             (Some("error"), _) => Done::ProviderFailed("the model's answer ended with an error".to_owned()),
@@ -310,7 +310,7 @@ fn fault(error: &Value) -> Done {
         "ContextOverflowError" | "MessageOutputLengthError" | "ContentFilterError" | "StructuredOutputError" => {
             Done::GaveUp(said)
         }
-        "MessageAbortedError" => Done::Unfinished(format!("somebody interrupted it: {said}")),
+        "MessageAbortedError" => Done::Unfinished(format!("it was interrupted: {said}")),
         // A failure of OpenCode itself, without details.
         "UnknownError" if data.get("ref").is_some() => Done::Unfinished(said),
         _ => Done::ProviderFailed(said),
@@ -345,7 +345,7 @@ mod tests {
     }
 
     fn ended(lines: &[String]) -> (Vec<Step>, Done) {
-        let mut interpreter = Interpreter::new(About::default(), Some("ses_1".into()));
+        let mut interpreter = Interpreter::new(SessionInfo::default(), Some("ses_1".into()));
         for line in lines {
             interpreter.read(line);
         }
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn what_a_message_does_is_told_in_the_order_in_which_it_was_written() {
-        let mut interpreter = Interpreter::new(About::default(), None);
+        let mut interpreter = Interpreter::new(SessionInfo::default(), None);
         let call = |id: &str| {
             part(
                 "tool_use",
@@ -365,7 +365,7 @@ mod tests {
         };
         assert!(matches!(
             interpreter.read(&part("step_start", "p0", "m1", &json!({})))[..],
-            [Heard::Step(_), Heard::Begun]
+            [OpenCodeEvent::Step(_), OpenCodeEvent::Started]
         ));
         for line in [call("p3"), call("p2"), part("text", "p1", "m1", &json!({"text": "Look:"}))] {
             assert_eq!(interpreter.read(&line), []);
@@ -374,14 +374,14 @@ mod tests {
         let order: Vec<&str> = heard
             .iter()
             .filter_map(|heard| match heard {
-                Heard::Step(Step::Text { text, .. }) => Some(text.as_str()),
-                Heard::Step(Step::ToolCall(call)) => Some(call.id.as_str()),
+                OpenCodeEvent::Step(Step::Text { text, .. }) => Some(text.as_str()),
+                OpenCodeEvent::Step(Step::ToolCall(call)) => Some(call.id.as_str()),
                 _ => None,
             })
             .collect();
         assert_eq!(order, ["Look:", "p2", "p3"]);
         let tokens = Tokens { input: 80, cache_read: 20, cache_write: 4, output: 10, reasoning: Some(3) };
-        assert_eq!(heard.last(), Some(&Heard::Complete { goes_on: true, tokens }));
+        assert_eq!(heard.last(), Some(&OpenCodeEvent::Complete { goes_on: true, tokens }));
     }
 
     #[test]
@@ -441,7 +441,7 @@ mod tests {
 
     #[test]
     fn what_a_sub_agent_did_is_read_from_its_session_and_counted() {
-        let mut interpreter = Interpreter::new(About::default(), Some("ses_1".into()));
+        let mut interpreter = Interpreter::new(SessionInfo::default(), Some("ses_1".into()));
         let state = json!({"status": "completed", "input": {}, "metadata": {"sessionId": "ses_2"}});
         interpreter.read(&part("tool_use", "p1", "m1", &json!({"tool": "task", "callID": "c1", "state": state})));
         interpreter.read(&finish("m1", "stop"));
@@ -476,11 +476,11 @@ mod tests {
             assert_eq!(interpreter.read(line), [], "{line}");
         }
         for line in ["{\"type\":\"tool_use\"}", "{\"type\":\"tool_u"] {
-            assert!(matches!(interpreter.read(line)[..], [Heard::Unreadable(_)]), "{line}");
+            assert!(matches!(interpreter.read(line)[..], [OpenCodeEvent::Unreadable(_)]), "{line}");
         }
         assert!(matches!(
             interpreter.read("{\"type\":\"step_finish\"}").last(),
-            Some(Heard::Complete { goes_on: false, .. })
+            Some(OpenCodeEvent::Complete { goes_on: false, .. })
         ));
     }
 }

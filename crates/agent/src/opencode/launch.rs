@@ -1,16 +1,16 @@
 //! Start of OpenCode: program, arguments, environment and configuration.
 
 use std::io;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use model::{Definition, PermissionMode, SettingSource, Skill};
-use sandbox::{Breakage, Host};
+use sandbox::{Breakage, Host, Sandbox};
 use serde_json::{Value, json};
 
-use super::permission::{self, Places};
+use super::permission;
 use super::provider::Provider;
-use crate::{Endpoint, Setup};
+use crate::program::{Invocation, link, variables};
+use crate::{Endpoint, SessionContext, Setup};
 
 /// Folder of OpenCode's skills, below its working directory.
 pub(super) const SKILLS: &str = ".opencode/skills";
@@ -45,26 +45,10 @@ const WITHOUT_PROJECT: [(&str, &str); 3] = [
 /// Data for starting OpenCode, used for each message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Launch {
-    /// Path of the program.
-    pub(super) program: PathBuf,
-    /// Arguments, without those that continue a session.
-    pub(super) args: Vec<String>,
-    /// Variables added to the sandbox's environment.
-    pub(super) env: Vec<(String, String)>,
+    /// OpenCode, without the arguments that continue a session.
+    pub(super) invocation: Invocation,
     /// `provider/model`, if a model was requested.
     pub(super) model: Option<String>,
-    /// Name of the sign-in.
-    pub(super) auth: &'static str,
-}
-
-/// Inputs of a launch.
-pub(super) struct LaunchContext<'a> {
-    pub(super) host: &'a Host,
-    pub(super) setup: &'a Setup,
-    pub(super) endpoint: &'a Endpoint,
-    pub(super) places: Places<'a>,
-    /// Skill or sub-agent under test, installed below the working directory.
-    pub(super) installed: Option<(Definition, &'a Skill)>,
 }
 
 impl Launch {
@@ -72,9 +56,10 @@ impl Launch {
     ///
     /// # Errors
     /// Returns an error if there is no sign-in, or if the sandbox cannot be written to.
-    pub(super) fn prepare(program: PathBuf, on: &LaunchContext<'_>) -> Result<Self, Breakage> {
+    pub(super) fn prepare(program: PathBuf, on: &SessionContext) -> Result<Self, Breakage> {
+        let sandbox = on.sandbox()?;
         let provider =
-            Provider::of(on.host, on.endpoint, on.setup.model.as_deref(), provider_timeout_ms(on.setup.timeout_ms));
+            Provider::of(&on.host, &on.endpoint, on.setup.model.as_deref(), provider_timeout_ms(on.setup.timeout_ms));
         let is_user = on.setup.setting_sources.contains(&SettingSource::User);
         // A provider that the user has configured, or one at an address of the user's, may need no sign-in.
         let needs_none = is_user
@@ -87,15 +72,15 @@ impl Launch {
                 super::PROGRAM.sign_in
             )));
         }
-        lay_out(on, &provider)
+        lay_out(on, sandbox.home(), &provider)
             .map_err(|error| Breakage::environment(format!("cannot prepare OpenCode's home: {error}")))?;
-        Ok(Self {
+        let invocation = Invocation {
             program,
-            args: arguments(on.setup),
-            env: environment(on, &provider),
+            args: arguments(&on.setup),
+            env: environment(on, sandbox.as_ref(), &provider),
             auth: provider.auth.unwrap_or("none"),
-            model: provider.model,
-        })
+        };
+        Ok(Self { invocation, model: provider.model })
     }
 }
 
@@ -119,33 +104,32 @@ fn arguments(setup: &Setup) -> Vec<String> {
     args
 }
 
-fn environment(on: &LaunchContext<'_>, provider: &Provider) -> Vec<(String, String)> {
-    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    let mut env: Vec<(String, String)> = QUIET.iter().map(owned).collect();
+fn environment(on: &SessionContext, sandbox: &dyn Sandbox, provider: &Provider) -> Vec<(String, String)> {
+    let mut env: Vec<(String, String)> = variables(&QUIET).collect();
     if provider.sign_in.is_none() {
-        env.push(owned(&NO_PLUGINS));
+        env.extend(variables(&[NO_PLUGINS]));
     }
-    if !reads_project(on.setup) {
-        env.extend(WITHOUT_PROJECT.iter().map(owned));
+    if !reads_project(&on.setup) {
+        env.extend(variables(&WITHOUT_PROJECT));
     }
     if on.setup.setting_sources.contains(&SettingSource::User)
-        && let Some(folder) = config_folder(on.host)
+        && let Some(folder) = config_folder(&on.host)
     {
         env.push(("OPENCODE_CONFIG_DIR".to_owned(), folder.to_string_lossy().into_owned()));
     }
     env.extend(provider.env.iter().cloned());
-    env.push(("OPENCODE_CONFIG_CONTENT".to_owned(), configuration(on, provider).to_string()));
+    env.push(("OPENCODE_CONFIG_CONTENT".to_owned(), configuration(on, sandbox, provider).to_string()));
     env
 }
 
 /// Returns the configuration, which takes precedence over every configuration file.
-fn configuration(on: &LaunchContext<'_>, provider: &Provider) -> Value {
+fn configuration(on: &SessionContext, sandbox: &dyn Sandbox, provider: &Provider) -> Value {
     let mut config = json!({
         "$schema": "https://opencode.ai/config.json",
         "autoupdate": false,
         "share": "disabled",
         "snapshot": false,
-        "permission": permission::of(on.setup, &on.places),
+        "permission": permission::of(&on.setup, sandbox),
         // A call without approval is answered to the model, like one that a rule denies.
         "experimental": {"continue_loop_on_deny": true},
     });
@@ -158,14 +142,15 @@ fn configuration(on: &LaunchContext<'_>, provider: &Provider) -> Value {
         config["provider"] = json!({id: about});
     }
     if on.setup.system_prompt.is_some() {
-        config["instructions"] = json!([on.places.home.join(INSTRUCTIONS)]);
+        config["instructions"] = json!([sandbox.home().join(INSTRUCTIONS)]);
     }
-    match on.installed.filter(|_| !reads_project(on.setup)) {
-        Some((Definition::Skill, skill)) => {
-            config["skills"] = json!({"paths": [on.places.work.join(SKILLS).join(&skill.name)]});
+    if let Some(installed) = on.case.subject.installed().filter(|_| !reads_project(&on.setup)) {
+        match on.case.definition {
+            Definition::Skill => {
+                config["skills"] = json!({"paths": [sandbox.work().join(SKILLS).join(&installed.name)]});
+            }
+            Definition::SubAgent => config["agent"] = json!({&installed.name: sub_agent(installed)}),
         }
-        Some((Definition::SubAgent, agent)) => config["agent"] = json!({&agent.name: sub_agent(agent)}),
-        None => {}
     }
     config
 }
@@ -198,93 +183,43 @@ fn config_folder(host: &Host) -> Option<PathBuf> {
 }
 
 /// Writes the addition to the system prompt, and links the user's sign-ins, which are read and renewed in place.
-fn lay_out(on: &LaunchContext<'_>, provider: &Provider) -> io::Result<()> {
+fn lay_out(on: &SessionContext, home: &Path, provider: &Provider) -> io::Result<()> {
     if let Some(prompt) = &on.setup.system_prompt {
-        let file = on.places.home.join(INSTRUCTIONS);
-        make_room(&file)?;
+        let file = home.join(INSTRUCTIONS);
+        file.parent().map_or(Ok(()), std::fs::create_dir_all)?;
         std::fs::write(file, prompt)?;
     }
-    if let Some(sign_ins) = &provider.sign_in {
-        let file = on.places.home.join(SIGN_INS);
-        make_room(&file)?;
-        match symlink(sign_ins, file) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made?,
-        }
-    }
-    Ok(())
-}
-
-fn make_room(file: &Path) -> io::Result<()> {
-    file.parent().map_or(Ok(()), std::fs::create_dir_all)
+    provider.sign_in.as_ref().map_or(Ok(()), |sign_ins| link(sign_ins, &home.join(SIGN_INS)))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use model::{Case, Subject};
 
     use super::*;
-    use sandbox::supervise::Supervisor;
+    use crate::rehearsal::Rehearsal;
 
-    struct Stage {
-        dir: tempfile::TempDir,
-        host: Host,
-        setup: Setup,
-        endpoint: Endpoint,
+    fn scripted(env: &[(&str, &str)]) -> Rehearsal {
+        Rehearsal::of_program(env, "scripted:a.yaml", Rehearsal::gateway())
     }
 
-    impl Stage {
-        fn new(env: &[(&str, &str)]) -> Self {
-            let dir = tempfile::tempdir().unwrap();
-            let env: BTreeMap<_, _> = env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-            let supervisor = Supervisor::new("/bin/true").unwrap();
-            let home = Some(dir.path().join("real"));
-            Self {
-                host: Host { env, home, temp: dir.path().to_owned(), supervisor },
-                dir,
-                setup: Setup {
-                    model: Some("scripted:a.yaml".into()),
-                    system_prompt: None,
-                    permission_mode: PermissionMode::BypassPermissions,
-                    closed_tools: None,
-                    approved_tools: Vec::new(),
-                    setting_sources: Vec::new(),
-                    reasoning_effort: None,
-                    max_turns: Some(7),
-                    timeout_ms: 600_000,
-                },
-                endpoint: Endpoint::Gateway { base_url: "http://127.0.0.1:1".into(), token: "trialrun-test".into() },
-            }
-        }
+    fn vendor(env: &[(&str, &str)], model: &str) -> Rehearsal {
+        Rehearsal::of_program(env, model, Endpoint::Vendor { base_url: None })
+    }
 
-        fn vendor(env: &[(&str, &str)], model: &str) -> Self {
-            let mut stage = Self { endpoint: Endpoint::Vendor { base_url: None }, ..Self::new(env) };
-            stage.setup.model = Some(model.into());
-            stage
-        }
+    fn prepare(rehearsal: &Rehearsal) -> Result<Launch, Breakage> {
+        Launch::prepare("/bin/opencode".into(), &rehearsal.session_context())
+    }
 
-        fn home(&self) -> PathBuf {
-            self.dir.path().join("home")
-        }
-
-        fn prepare(&self, skill: Option<&str>) -> Result<Launch, Breakage> {
-            let [work, tmp] = ["work", "tmp"].map(|name| self.dir.path().join(name));
-            let home = self.home();
-            let places = Places { work: &work, home: &home, tmp: &tmp };
-            let skill = skill.map(|name| sub_agent_of(name, ""));
-            let installed = skill.as_ref().map(|skill| (Definition::Skill, skill));
-            let context =
-                LaunchContext { host: &self.host, setup: &self.setup, endpoint: &self.endpoint, places, installed };
-            Launch::prepare("/bin/opencode".into(), &context)
-        }
-
-        fn launch(&self) -> Launch {
-            self.prepare(Some("greet")).unwrap()
-        }
+    fn prepared(rehearsal: &Rehearsal) -> Launch {
+        let mut context = rehearsal.session_context();
+        let case = Case { subject: Subject::Installed(sub_agent_of("greet", "").into()), ..(*context.case).clone() };
+        context.case = case.into();
+        Launch::prepare("/bin/opencode".into(), &context).unwrap()
     }
 
     fn variable<'a>(launch: &'a Launch, name: &str) -> Option<&'a str> {
-        launch.env.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        launch.invocation.env.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     fn config(launch: &Launch) -> Value {
@@ -294,9 +229,9 @@ mod tests {
     #[test]
     fn nothing_of_the_user_or_the_project_gets_in() {
         let stage =
-            Stage::new(&[("OPENAI_API_KEY", "sk-test"), ("OPENCODE_CONFIG", "/etc/x"), ("XDG_CONFIG_HOME", "/x")]);
-        let launch = stage.launch();
-        let names: Vec<&str> = launch.env.iter().map(|(name, _)| name.as_str()).collect();
+            scripted(&[("OPENAI_API_KEY", "sk-test"), ("OPENCODE_CONFIG", "/etc/x"), ("XDG_CONFIG_HOME", "/x")]);
+        let launch = prepared(&stage);
+        let names: Vec<&str> = launch.invocation.env.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
             names,
             [
@@ -314,8 +249,8 @@ mod tests {
         let config = config(&launch);
         assert_eq!((&config["model"], &config["small_model"]), (&json!("scripted/a.yaml"), &json!("scripted/a.yaml")));
         assert_eq!(config["enabled_providers"], json!(["scripted"]));
-        assert_eq!(config["skills"]["paths"], json!([stage.dir.path().join("work/.opencode/skills/greet")]));
-        assert_eq!(launch.auth, "scripted");
+        assert_eq!(config["skills"]["paths"], json!([stage.bare().work().join(".opencode/skills/greet")]));
+        assert_eq!(launch.invocation.auth, "scripted");
     }
 
     /// Returns a definition with these keys in its frontmatter.
@@ -348,37 +283,37 @@ mod tests {
 
     #[test]
     fn a_session_is_named_so_that_no_model_is_asked_for_a_name() {
-        let mut stage = Stage::new(&[]);
+        let mut stage = scripted(&[]);
         assert_eq!(
-            stage.launch().args.join(" "),
+            prepared(&stage).invocation.args.join(" "),
             "run --format json --thinking --print-logs --log-level ERROR --title trialrun --auto"
         );
         stage.setup.permission_mode = PermissionMode::Default;
         stage.setup.reasoning_effort = Some("high".into());
-        assert!(stage.launch().args.join(" ").ends_with("--title trialrun --variant high"));
+        assert!(prepared(&stage).invocation.args.join(" ").ends_with("--title trialrun --variant high"));
     }
 
     #[test]
     fn the_system_prompt_is_a_file_of_instructions() {
-        let mut stage = Stage::new(&[]);
-        assert!(config(&stage.launch()).get("instructions").is_none());
+        let mut stage = scripted(&[]);
+        assert!(config(&prepared(&stage)).get("instructions").is_none());
         stage.setup.system_prompt = Some("Be kind.".into());
-        let file = stage.home().join(INSTRUCTIONS);
-        assert_eq!(config(&stage.launch())["instructions"], json!([file]));
+        let file = stage.bare().home().join(INSTRUCTIONS);
+        assert_eq!(config(&prepared(&stage))["instructions"], json!([file]));
         assert_eq!(std::fs::read_to_string(file).unwrap(), "Be kind.");
     }
 
     #[test]
     fn sources_of_settings_open_their_own_doors_only() {
-        let mut stage = Stage::new(&[]);
-        let real = stage.dir.path().join("real/.config/opencode");
+        let mut stage = scripted(&[]);
+        let real = stage.bare().outside("real/.config/opencode");
         std::fs::create_dir_all(&real).unwrap();
         stage.setup.setting_sources = vec![SettingSource::User];
-        let launch = stage.launch();
+        let launch = prepared(&stage);
         assert_eq!(variable(&launch, "OPENCODE_CONFIG_DIR"), real.to_str());
         assert_eq!(variable(&launch, "OPENCODE_DISABLE_PROJECT_CONFIG"), Some("1"));
         stage.setup.setting_sources = vec![SettingSource::Project];
-        let launch = stage.launch();
+        let launch = prepared(&stage);
         assert_eq!(variable(&launch, "OPENCODE_CONFIG_DIR"), None);
         assert_eq!(variable(&launch, "OPENCODE_DISABLE_PROJECT_CONFIG"), None);
         assert!(config(&launch).get("skills").is_none(), "it is found where it is installed");
@@ -386,24 +321,29 @@ mod tests {
 
     #[test]
     fn a_stored_sign_in_is_linked_and_keeps_its_plug_ins() {
-        let stage = Stage::vendor(&[], "anthropic/x");
-        let problem = stage.prepare(None).unwrap_err().to_string();
+        let stage = vendor(&[], "anthropic/x");
+        let problem = prepare(&stage).unwrap_err().to_string();
         assert!(problem.starts_with("OpenCode is not signed in at `anthropic`: "), "{problem}");
-        let stored = stage.dir.path().join("real/.local/share/opencode/auth.json");
+        let stored = stage.bare().outside("real/.local/share/opencode/auth.json");
         std::fs::create_dir_all(stored.parent().unwrap()).unwrap();
         std::fs::write(&stored, r#"{"anthropic": {"type": "oauth"}}"#).unwrap();
-        let launch = stage.launch();
-        assert_eq!((launch.auth, variable(&launch, "OPENCODE_DISABLE_DEFAULT_PLUGINS")), ("stored sign-in", None));
-        assert_eq!(std::fs::read_link(stage.home().join(SIGN_INS)).unwrap(), stored);
-        stage.launch();
+        let launch = prepared(&stage);
+        assert_eq!(
+            (launch.invocation.auth, variable(&launch, "OPENCODE_DISABLE_DEFAULT_PLUGINS")),
+            ("stored sign-in", None)
+        );
+        assert_eq!(std::fs::read_link(stage.bare().home().join(SIGN_INS)).unwrap(), stored);
+        prepared(&stage);
     }
 
     #[test]
     fn a_key_is_lent_as_a_variable_and_is_not_in_the_configuration() {
-        let stage =
-            Stage::vendor(&[("ANTHROPIC_API_KEY", "sk-test-secret"), ("OPENAI_API_KEY", "sk-other")], "anthropic/x");
-        let launch = stage.launch();
-        assert_eq!((launch.auth, variable(&launch, "ANTHROPIC_API_KEY")), ("api key", Some("sk-test-secret")));
+        let stage = vendor(&[("ANTHROPIC_API_KEY", "sk-test-secret"), ("OPENAI_API_KEY", "sk-other")], "anthropic/x");
+        let launch = prepared(&stage);
+        assert_eq!(
+            (launch.invocation.auth, variable(&launch, "ANTHROPIC_API_KEY")),
+            ("api key", Some("sk-test-secret"))
+        );
         assert_eq!(variable(&launch, "OPENAI_API_KEY"), None);
         assert!(!config(&launch).to_string().contains("sk-test-secret"));
     }

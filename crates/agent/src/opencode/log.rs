@@ -3,7 +3,7 @@
 
 /// Meaning of a line on stderr.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Said {
+pub(super) enum LogLine {
     /// A request failed for this reason; it may be retried.
     Failed(String),
     /// A log line without information about the conversation.
@@ -12,7 +12,7 @@ pub(super) enum Said {
     Plain(String),
 }
 
-impl Said {
+impl LogLine {
     /// Reads a line.
     pub(super) fn read(line: &str) -> Self {
         let line = without_colours(line);
@@ -69,16 +69,19 @@ mod tests {
         let line = "timestamp=2026-11-22T07:57:13.588Z level=ERROR run=a87042bd message=\"stream error\" providerID=scripted \
                     modelID=m1 session.id=ses_x small=false agent=build mode=primary \
                     error.error=\"AI_APICallError: \\\"scripted\\\" 500\"";
-        assert_eq!(Said::read(line), Said::Failed("AI_APICallError: \"scripted\" 500".into()));
-        assert_eq!(Said::read("timestamp=2026-11-22T07:57:13Z level=ERROR message=process"), Said::Log);
-        let cut = Said::read("timestamp=x message=\"stream error\" error.error=\"cut");
-        assert_eq!(cut, Said::Failed("cut".into()));
+        assert_eq!(LogLine::read(line), LogLine::Failed("AI_APICallError: \"scripted\" 500".into()));
+        assert_eq!(LogLine::read("timestamp=2026-11-22T07:57:13Z level=ERROR message=process"), LogLine::Log);
+        let cut = LogLine::read("timestamp=x message=\"stream error\" error.error=\"cut");
+        assert_eq!(cut, LogLine::Failed("cut".into()));
     }
 
     #[test]
     fn a_line_for_people_has_no_colours() {
         let line = "\u{1b}[93m\u{1b}[1m! \u{1b}[0mpermission requested: bash (git log); auto-rejecting";
-        assert_eq!(Said::read(line), Said::Plain("! permission requested: bash (git log); auto-rejecting".into()));
-        assert_eq!(Said::read("\u{1b}"), Said::Plain(String::new()));
+        assert_eq!(
+            LogLine::read(line),
+            LogLine::Plain("! permission requested: bash (git log); auto-rejecting".into())
+        );
+        assert_eq!(LogLine::read("\u{1b}"), LogLine::Plain(String::new()));
     }
 }

@@ -6,7 +6,6 @@ pub(super) mod captures;
 mod event;
 mod launch;
 mod log;
-mod patch;
 mod permission;
 mod provider;
 mod session;
@@ -15,10 +14,9 @@ pub(super) mod tool;
 use model::{Diagnostic, nearest};
 use sandbox::{BoxFuture, Breakage, Host};
 
-use self::launch::{Launch, LaunchContext};
-use self::permission::Places;
+use self::launch::Launch;
 use self::provider::Provider;
-use self::session::Conversation;
+use self::session::OpenCodeSession;
 use super::{Agent, CaseContext, Description, Endpoint, Program, Readiness, SessionContext};
 use crate::session::Session;
 
@@ -53,7 +51,8 @@ impl Agent for OpenCode {
     }
 
     fn refuses_model(&self, name: &str, base_url: Option<&str>, _providers: &llm::Providers) -> Option<String> {
-        (base_url.is_none() && !name.contains('/')).then(|| format!("OpenCode does not know whose model `{name}` is"))
+        (base_url.is_none() && !name.contains('/'))
+            .then(|| format!("`{name}` does not name its provider, as in `anthropic/{name}`"))
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
@@ -62,7 +61,7 @@ impl Agent for OpenCode {
         let warn = |message: String| Diagnostic::warning(message).at(case.source.clone());
         if context.base_url.is_some() && context.arm.model.is_none() {
             problems.push(
-                Diagnostic::error("a base URL needs a model, so that OpenCode knows what to ask there")
+                Diagnostic::error("a base URL needs a model, so that OpenCode knows which model to request")
                     .help("set `model`"),
             );
         }
@@ -70,7 +69,7 @@ impl Agent for OpenCode {
         for tool in permission::names(closed).iter().filter(|tool| is_unknown(tool)) {
             problems.push(
                 warn(format!("OpenCode has no tool `{tool}` (in `allowed_tools_override`)"))
-                    .suggest(nearest(tool, tool::CANONICAL.iter().copied())),
+                    .suggest(nearest(tool, tool::canonical())),
             );
         }
         for tool in permission::cannot_be_limited(closed) {
@@ -79,9 +78,7 @@ impl Agent for OpenCode {
             )));
         }
         if !case.user_responses.is_empty() {
-            problems.push(warn(
-                "OpenCode asks its user nothing when it runs by itself: `user_responses` is for nothing".into(),
-            ));
+            problems.push(warn("OpenCode cannot ask its user questions here, so `user_responses` is ignored".into()));
         }
         problems
     }
@@ -91,34 +88,20 @@ impl Agent for OpenCode {
             let auth = Provider::of(host, &Endpoint::Vendor { base_url: None }, None, 0).auth;
             let mut readiness = PROGRAM.readiness(host, auth).await;
             if readiness.ready && host.find_program("rg").is_none() {
-                let hint = "no `rg` (ripgrep) on the PATH: its tools `glob`, `grep` and `skill` may fail without it";
+                let hint =
+                    "`rg` (ripgrep) is not on the PATH: the tools `glob`, `grep` and `skill` may fail without it";
                 readiness.hints.insert(0, hint.to_owned());
             }
             readiness
         })
     }
 
-    fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+    fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move {
-            let Some(sandbox) = session_context.sandbox else {
-                return Err(Breakage::harness("OpenCode was given no sandbox to work in"));
-            };
-            let program =
-                PROGRAM.find(&session_context.host).map_err(|because| Breakage::environment(because).for_good())?;
-            let context = LaunchContext {
-                host: &session_context.host,
-                setup: &session_context.setup,
-                endpoint: &session_context.endpoint,
-                places: Places { work: sandbox.work(), home: sandbox.home(), tmp: sandbox.tmp() },
-                installed: session_context
-                    .case
-                    .subject
-                    .installed()
-                    .map(|skill| (session_context.case.definition, &**skill)),
-            };
-            let version = PROGRAM.known_version(&session_context.host, &program).await;
+            let program = PROGRAM.find(&context)?;
+            let version = PROGRAM.known_version(&context.host, &program).await;
             let launch = Launch::prepare(program, &context)?;
-            Ok(Box::new(Conversation::new(launch, sandbox, version)) as Box<dyn Session>)
+            Ok(Box::new(OpenCodeSession::new(launch, context.sandbox()?, version)) as Box<dyn Session>)
         })
     }
 }
@@ -126,5 +109,5 @@ impl Agent for OpenCode {
 /// Returns `true` if a canonical tool does not exist in OpenCode. Names that are not canonical may be tools of MCP
 /// servers.
 fn is_unknown(tool: &str) -> bool {
-    !tool::CANONICAL.contains(&tool) && model::tool::find(tool).is_some()
+    tool::canonical().all(|known| known != tool) && model::tool::find(tool).is_some()
 }

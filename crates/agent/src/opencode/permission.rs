@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use model::PermissionMode;
+use sandbox::Sandbox;
 use serde_json::{Map, Value, json};
 
 use super::tool;
@@ -26,18 +27,11 @@ const SCOPED: [(&str, Patterns); 6] = [
     ("webfetch", |scope, _| vec![scope.to_owned()]),
 ];
 
-/// Directories of a sandbox.
-pub(super) struct Places<'a> {
-    pub(super) work: &'a Path,
-    pub(super) home: &'a Path,
-    pub(super) tmp: &'a Path,
-}
-
 /// Returns the permissions for `setup`.
-pub(super) fn of(setup: &Setup, places: &Places<'_>) -> Value {
+pub(super) fn of(setup: &Setup, sandbox: &dyn Sandbox) -> Value {
     let mut rules = Map::new();
     let bypass = setup.permission_mode == PermissionMode::BypassPermissions;
-    let outside = if bypass { json!("allow") } else { outside(places) };
+    let outside = if bypass { json!("allow") } else { outside(sandbox) };
     let mut rule = |permission: &str, what: Value| {
         rules.insert(permission.to_owned(), what);
     };
@@ -67,7 +61,7 @@ pub(super) fn of(setup: &Setup, places: &Places<'_>) -> Value {
     for ToolRule { tool, scopes } in entries {
         let permission = tool::permission(&tool);
         let known = rules.get(permission);
-        if let Some(what) = allowed(permission, &scopes, known, setup.closed_tools.is_some(), places.work) {
+        if let Some(what) = allowed(permission, &scopes, known, setup.closed_tools.is_some(), sandbox.work()) {
             rules.insert(permission.to_owned(), what);
         }
     }
@@ -137,10 +131,10 @@ fn paths(scope: &str, work: &Path) -> Vec<String> {
 
 /// Returns the rules for paths outside of the working directory: denied, except for the sandbox's temporary files and
 /// OpenCode's own stored tool output.
-fn outside(places: &Places<'_>) -> Value {
+fn outside(sandbox: &dyn Sandbox) -> Value {
     let below = |path: &Path| format!("{}/*", path.to_string_lossy());
     let mut rules = Map::from_iter([("*".to_owned(), json!("deny"))]);
-    for path in [below(places.tmp), below(&places.home.join(".local/share/opencode/tool-output"))] {
+    for path in [below(sandbox.tmp()), below(&sandbox.home().join(".local/share/opencode/tool-output"))] {
         rules.insert(path, json!("allow"));
     }
     Value::Object(rules)
@@ -161,6 +155,7 @@ fn hide_bundled_skill(rules: &mut Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rehearsal::Bare;
 
     fn permissions(mode: PermissionMode, closed: Option<&[&str]>, approved: &[&str]) -> Value {
         let owned = |list: &[&str]| list.iter().map(|item| (*item).to_owned()).collect::<Vec<_>>();
@@ -175,8 +170,11 @@ mod tests {
             max_turns: Some(1),
             timeout_ms: 1,
         };
-        let [work, home, tmp] = ["/b/work", "/b/home", "/b/tmp"].map(Path::new);
-        of(&setup, &Places { work, home, tmp })
+        let sandbox = Bare::new();
+        let rules = of(&setup, sandbox.as_ref()).to_string();
+        let folder = sandbox.outside("");
+        let folder = folder.to_string_lossy();
+        serde_json::from_str(&rules.replace(folder.trim_matches('/'), "b")).unwrap()
     }
 
     fn outside() -> Value {

@@ -6,6 +6,7 @@ use sandbox::Host;
 use serde_json::{Value, json};
 
 use crate::Endpoint;
+use crate::program::script_name;
 
 /// Name of the provider of a scripted model.
 const SCRIPTED: &str = "scripted";
@@ -40,12 +41,12 @@ pub(super) struct Provider {
 }
 
 impl Provider {
-    /// Determines the provider of the model `name`. A request fails if it has no answer within `patience_ms`.
-    pub(super) fn of(host: &Host, endpoint: &Endpoint, name: Option<&str>, patience_ms: u64) -> Self {
+    /// Determines the provider of the model `name`. A request fails if it has no answer within `timeout_ms`.
+    pub(super) fn of(host: &Host, endpoint: &Endpoint, name: Option<&str>, timeout_ms: u64) -> Self {
         match endpoint {
-            Endpoint::Gateway { base_url, token } => Self::scripted(base_url, token, name, patience_ms),
-            Endpoint::Vendor { base_url } => Self::vendor(host, base_url.as_deref(), name, patience_ms),
-            Endpoint::Script(_) | Endpoint::Provider(_) => Self::vendor(host, None, None, patience_ms),
+            Endpoint::Gateway { base_url, token } => Self::scripted(base_url, token, name, timeout_ms),
+            Endpoint::Vendor { base_url } => Self::vendor(host, base_url.as_deref(), name, timeout_ms),
+            Endpoint::Script(_) | Endpoint::Provider(_) => Self::vendor(host, None, None, timeout_ms),
         }
     }
 
@@ -55,12 +56,10 @@ impl Provider {
     }
 
     /// Returns the provider of a scripted model, whose name is that of its file.
-    fn scripted(base_url: &str, token: &str, name: Option<&str>, patience_ms: u64) -> Self {
-        let file = name.unwrap_or_default().rsplit(['/', ':']).next().unwrap_or_default();
-        let allowed = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-        let model: String = file.chars().map(allowed).collect();
+    fn scripted(base_url: &str, token: &str, name: Option<&str>, timeout_ms: u64) -> Self {
+        let model = script_name(name.unwrap_or_default());
         let limit = json!({"context": 200_000, "output": 32_000});
-        let options = json!({"baseURL": format!("{base_url}/v1"), "apiKey": token, "timeout": patience_ms});
+        let options = json!({"baseURL": format!("{base_url}/v1"), "apiKey": token, "timeout": timeout_ms});
         let about = json!({"name": model, "tool_call": true, "reasoning": true, "limit": limit});
         Self {
             model: Some(format!("{SCRIPTED}/{model}")),
@@ -71,7 +70,7 @@ impl Provider {
         }
     }
 
-    fn vendor(host: &Host, base_url: Option<&str>, name: Option<&str>, patience_ms: u64) -> Self {
+    fn vendor(host: &Host, base_url: Option<&str>, name: Option<&str>, timeout_ms: u64) -> Self {
         let Some(name) = name else {
             let env: Vec<_> = USUAL.iter().flat_map(|id| lent(host, id)).collect();
             let sign_in = sign_in(host, None);
@@ -79,7 +78,7 @@ impl Provider {
             return Self { model: None, config: None, env, sign_in, auth };
         };
         let (id, model) = name.split_once('/').unwrap_or((CUSTOM, name));
-        let mut options = json!({"timeout": patience_ms});
+        let mut options = json!({"timeout": timeout_ms});
         if let Some(base_url) = base_url {
             options["baseURL"] = json!(address(id, base_url));
         }

@@ -3,7 +3,8 @@
 use model::{ToolCall, ToolResult};
 use serde_json::{Map, Value, json};
 
-use super::patch;
+use crate::apply_patch::{self, APPLY_PATCH};
+use crate::json::{arguments, owned, text};
 
 /// Name that replaces a call that OpenCode could not make: an unknown tool, or invalid arguments.
 const INVALID: &str = "invalid";
@@ -57,23 +58,10 @@ const OWN: &[Own] = &[
     own("question", "AskUserQuestion", "question", &[]),
 ];
 
-/// Canonical names of OpenCode's tools, in display order.
-pub(super) const CANONICAL: &[&str] = &[
-    "AskUserQuestion",
-    "Bash",
-    "Edit",
-    "Glob",
-    "Grep",
-    "LS",
-    "MultiEdit",
-    "Read",
-    "Skill",
-    "Task",
-    "TodoWrite",
-    "WebFetch",
-    "WebSearch",
-    "Write",
-];
+/// Returns the canonical names of OpenCode's tools.
+pub(super) fn canonical() -> impl Iterator<Item = &'static str> {
+    OWN.iter().map(|own| own.canonical)
+}
 
 /// The tools: OpenCode's name, the canonical name, and the arguments with another name.
 pub(crate) fn table() -> impl Iterator<Item = (&'static str, &'static str, &'static [(&'static str, &'static str)])> {
@@ -87,10 +75,9 @@ pub(super) fn permission(canonical: &str) -> &str {
 
 /// Reads a finished call with its answer. A patch becomes one call for each file that it changes.
 pub(super) fn read(part: &Value, message: &str) -> Vec<(ToolCall, ToolResult)> {
-    let text = |key: &str| part.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (id, tool) = (text("callID"), text("tool"));
+    let (id, tool) = (text(part, "callID").unwrap_or_default(), text(part, "tool").unwrap_or_default());
     let state = part.get("state").unwrap_or(&Value::Null);
-    let input = state.get("input").filter(|input| !input.is_null()).cloned().unwrap_or_else(|| json!({}));
+    let input = arguments(state, "input");
     let (content, is_error) = answer(tool, state);
     let told = |call: ToolCall| {
         let result = ToolResult { id: call.id.clone(), content: content.clone(), is_error };
@@ -98,11 +85,11 @@ pub(super) fn read(part: &Value, message: &str) -> Vec<(ToolCall, ToolResult)> {
     };
     if tool == INVALID {
         // The arguments are not reported.
-        let meant = input.get("tool").and_then(Value::as_str).unwrap_or(INVALID);
+        let meant = text(&input, "tool").unwrap_or(INVALID);
         return vec![told(call(id, meant, json!({}), message))];
     }
-    let patch = (tool == patch::TOOL).then(|| input.get("patchText").and_then(Value::as_str)).flatten();
-    let changes = patch.map(patch::changes).unwrap_or_default();
+    let patch = text(&input, "patchText").filter(|_| tool == APPLY_PATCH);
+    let changes = patch.map(|patch| apply_patch::parse(patch, None)).unwrap_or_default();
     if changes.is_empty() {
         return vec![told(call(id, tool, input, message))];
     }
@@ -136,11 +123,10 @@ fn renamed(input: Value, arguments: &[(&str, &str)]) -> Value {
 
 /// Returns a tool's answer, and `true` if it is an error. A command's status is `completed` for any exit code.
 fn answer(tool: &str, state: &Value) -> (String, bool) {
-    let text = |key: &str| state.get(key).and_then(Value::as_str).map(str::to_owned);
-    if state.get("status").and_then(Value::as_str) == Some("error") {
-        return (text("error").unwrap_or_default(), true);
+    if text(state, "status") == Some("error") {
+        return (owned(state, "error").unwrap_or_default(), true);
     }
-    let output = text("output").unwrap_or_default();
+    let output = owned(state, "output").unwrap_or_default();
     // `null` is the code of a command that was killed, for example after a timeout.
     let failed = state.pointer("/metadata/exit").is_some_and(|code| code.as_i64() != Some(0));
     (output, tool == INVALID || failed)
@@ -227,7 +213,7 @@ mod tests {
     #[test]
     fn every_canonical_name_is_one_that_the_model_knows() {
         for own in OWN {
-            assert!(CANONICAL.contains(&own.canonical) && model::tool::find(own.canonical).is_some(), "{}", own.name);
+            assert!(model::tool::find(own.canonical).is_some(), "{}", own.name);
         }
         assert_eq!(permission("Write"), "edit");
         assert_eq!(permission("db_query"), "db_query");

@@ -76,13 +76,12 @@ impl Answer {
     }
 
     /// Returns the name of the ending in the trace.
-    pub(super) fn subtype(&self) -> String {
-        let word = match &self.ending {
+    pub(super) fn subtype(&self) -> &'static str {
+        match &self.ending {
             EndingGiven::Finished => "success",
             EndingGiven::OutOfTurns => "error_max_turns",
             EndingGiven::Other(_) => "error",
-        };
-        word.to_owned()
+        }
     }
 }
 

@@ -225,7 +225,7 @@ mod tests {
                 "answers.jsonl:3:1: a line must be a JSON object, not a list",
                 "answers.jsonl:4:2: `tool_calls[0]` must have a `name`, a text",
                 "answers.jsonl:5:2: `ending` must be one of `finished`, `gave_up`, `out_of_turns`, `timed_out`, `provider_failed`, `aborted`, `cancelled`, not `gaveup`",
-                "answers.jsonl:6:2: `ouput` has no meaning of its own in an answer",
+                "answers.jsonl:6:2: `ouput` is not a known key of an answer",
             ]
         );
         assert_eq!(answers.problems[4].help, ["did you mean `gave_up`?"]);

@@ -60,7 +60,7 @@ impl Line<'_> {
                 let what = text.split(" at line ").next().unwrap_or(&text);
                 let span = Span::new(self.start + column, self.start + column + 1);
                 let (message, help) = if what.starts_with("recursion limit") {
-                    ("this line is nested too deeply to be read".to_owned(), "127 levels are the most")
+                    ("this line is nested too deeply to be read".to_owned(), "the limit is 127 levels")
                 } else {
                     (format!("this line is not JSON: {what}"), "each line is one JSON object")
                 };
@@ -91,7 +91,7 @@ impl Line<'_> {
                 && near.is_some()
             {
                 let at = self.place(key);
-                let odd = Diagnostic::warning(format!("`{key}` has no meaning of its own in an answer")).at(at);
+                let odd = Diagnostic::warning(format!("`{key}` is not a known key of an answer")).at(at);
                 self.problems.push(odd.suggest(near));
             }
         }

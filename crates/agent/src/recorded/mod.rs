@@ -12,15 +12,14 @@ use std::time::SystemTime;
 
 use model::{Diagnostic, Ending, Step, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
-use serde_json::Value;
 
 use self::answer::Answer;
 use self::answers::Answers;
 use super::performer::Performer;
 use super::transcript::{TurnGiven, perform};
 use super::{Agent, CaseContext, Description, SessionContext};
-use crate::session::{Reply, Session};
-use crate::turn::Turn;
+use crate::session::Session;
+use crate::turn::{Turn, finished};
 
 /// Maximum size of a file of answers, in bytes.
 const LARGEST: u64 = 1 << 30;
@@ -135,12 +134,12 @@ impl Recorded {
         let known = if is_open { usize::MAX } else { case.messages.len().saturating_sub(1) };
         let last_message = answer.last_message.min(known);
         let name = format!("`{file}` for the case `{}`", case.id);
-        Ok(Box::new(Replay { answers, line, name, last_message, sent: 0, performer: Performer::default() }))
+        Ok(Box::new(RecordedSession { answers, line, name, last_message, sent: 0, performer: Performer::default() }))
     }
 }
 
 /// A conversation with a recorded answer.
-struct Replay {
+struct RecordedSession {
     answers: Arc<Answers>,
     /// Index of the answer.
     line: usize,
@@ -153,17 +152,13 @@ struct Replay {
     performer: Performer,
 }
 
-impl Session for Replay {
-    fn send<'a>(&'a mut self, _message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
-        Box::pin(async move { Reply { ending: self.replay(turn).await.err().unwrap_or(Ending::Finished) } })
-    }
-
-    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
-        Box::pin(std::future::ready(()))
+impl Session for RecordedSession {
+    fn send<'a>(&'a mut self, _message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
+        Box::pin(async move { self.replay(turn).await.err().unwrap_or(Ending::Finished) })
     }
 }
 
-impl Replay {
+impl RecordedSession {
     /// Plays the part that belongs to the next user message, or everything that is left if it is the last one of the
     /// recording.
     async fn replay(&mut self, turn: &mut Turn) -> Result<(), Ending> {
@@ -179,7 +174,7 @@ impl Replay {
             let (there, asked) = (self.last_message + 1, at + 1);
             let s = if there == 1 { "" } else { "s" };
             let because =
-                format!("the answer in {} is to {there} message{s}, and has none to message {asked}", self.name);
+                format!("the answer in {} is for {there} message{s}, but message {asked} was sent", self.name);
             return Err(Ending::InvalidTest { because });
         }
         let is_last = at == self.last_message;
@@ -187,7 +182,7 @@ impl Replay {
         let given: Vec<&TurnGiven> = answer.turns.iter().filter(is_next).collect();
         let said = perform(given, &mut self.performer, turn).await?.map(str::to_owned);
         if !is_last {
-            return finish(turn, "success", false, Usage::default(), said, None);
+            return turn.record(finished(false, Usage::default(), said, None));
         }
         for question in &answer.questions {
             let _ = turn.ask(None, &question.question, &question.options, question.multi_select);
@@ -195,8 +190,9 @@ impl Replay {
         let ending = answer.ending(turn);
         let is_error = ending != Ending::Finished;
         let text = answer.output.clone().or(said);
-        let finished = finish(turn, &answer.subtype(), is_error, answer.usage, text, answer.result.clone());
-        if is_error { Err(ending) } else { finished }
+        let (subtype, result) = (answer.subtype().to_owned(), answer.result.clone());
+        let recorded = turn.record(Step::Finished { subtype, is_error, usage: answer.usage, text, result });
+        if is_error { Err(ending) } else { recorded }
     }
 
     /// Records the session, if the answer has one.
@@ -211,19 +207,7 @@ impl Replay {
             tools: Vec::new(),
             auth: None,
         })
-        .go()
     }
-}
-
-fn finish(
-    turn: &mut Turn,
-    subtype: &str,
-    is_error: bool,
-    usage: Usage,
-    text: Option<String>,
-    result: Option<Value>,
-) -> Result<(), Ending> {
-    turn.record(Step::Finished { subtype: subtype.to_owned(), is_error, usage, text, result }).go()
 }
 
 #[cfg(test)]
@@ -309,7 +293,7 @@ mod tests {
     async fn a_message_that_nothing_was_recorded_for_is_not_the_agents_failure() {
         let (_dir, path) = file("{\"case\":\"a\",\"output\":\"one\"}");
         let played = rehearsal(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
-        let because = format!("the answer in `{path}` for the case `a` is to 1 message, and has none to message 2");
+        let because = format!("the answer in `{path}` for the case `a` is for 1 message, but message 2 was sent");
         assert_eq!(played.endings, [Ending::Finished, Ending::InvalidTest { because }]);
         let record = json!({
             "id": "a", "suite": "s", "case": "a", "arm": "x", "repetition": 1, "outcome": "passed", "answer": "both",
@@ -396,7 +380,7 @@ mod tests {
         ));
         let ending =
             async |id: &str| rehearsal(&path, case(id, &["go"])).play(&RECORDED).await.unwrap().endings.remove(0);
-        let because = "it gave a value of more than 100 levels, which no record can hold".to_owned();
+        let because = "it sent a value with more than 100 levels, which a record cannot hold".to_owned();
         assert_eq!(ending("a").await, Ending::Finished);
         assert_eq!(ending("b").await, Ending::GaveUp { because: because.clone() });
         assert_eq!(ending("c").await, Ending::GaveUp { because });
@@ -404,7 +388,7 @@ mod tests {
 
     #[tokio::test]
     async fn turns_are_only_counted_where_somebody_set_a_cap() {
-        let messages: Vec<Value> =
+        let messages: Vec<serde_json::Value> =
             (0..90).map(|at| json!({"role": "assistant", "content": format!("m{at}")})).collect();
         let (_dir, path) = file(&json!({"case": "a", "messages": messages}).to_string());
         let mut free = rehearsal(&path, case("a", &["go"]));

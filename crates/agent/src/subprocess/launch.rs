@@ -84,7 +84,7 @@ impl Launch {
         let failed = |error: io::Error| {
             let hint = match error.kind() {
                 io::ErrorKind::ArgumentListTooLong | io::ErrorKind::InvalidInput => {
-                    "; this message is none for an argument: write `input: stdin`"
+                    "; this message cannot be an argument: write `input: stdin`"
                 }
                 _ => "",
             };

@@ -85,7 +85,7 @@ impl Manner {
         if !is_once {
             for key in ["input", "output"] {
                 if fields.key_span(key).is_some() {
-                    let help = "lines of JSON go both ways otherwise";
+                    let help = "without it, messages and answers are lines of JSON";
                     wrong(key, format!("`{key}` is for `mode: oneshot`"), help.to_owned());
                 }
             }
@@ -119,7 +119,7 @@ fn command(node: &Node, problems: &mut Problems) -> Option<Vec<String>> {
         }
     };
     if found.as_ref().is_some_and(Vec::is_empty) {
-        problems.push(node.error("`command` names no program"));
+        problems.push(node.error("`command` is empty"));
     }
     found
 }

@@ -19,7 +19,7 @@ use sandbox::{BoxFuture, Breakage};
 
 use self::launch::Launch;
 use self::manner::{Manner, Mode};
-use self::session::Conversation;
+use self::session::SubprocessSession;
 use super::performer::Performer;
 use super::{Agent, CaseContext, Description, SessionContext};
 use crate::session::Session;
@@ -38,7 +38,7 @@ static DESCRIPTION: Description = Description {
     takes_config: true,
     ..Description::new(
         "subprocess",
-        "a program of yours in the sandbox, `subprocess:COMMAND`, that speaks JSON lines or is run for each message",
+        "your program in the sandbox, `subprocess:COMMAND`, which exchanges JSON lines or is run for each message",
     )
 };
 
@@ -66,7 +66,7 @@ impl Agent for Subprocess {
     }
 }
 
-fn open(context: SessionContext) -> Result<Conversation, Breakage> {
+fn open(context: SessionContext) -> Result<SubprocessSession, Breakage> {
     let manner = match &context.config {
         Some(config) => {
             let mut problems = Problems::new();
@@ -74,18 +74,18 @@ fn open(context: SessionContext) -> Result<Conversation, Breakage> {
         }
         None => Manner::of_argument(context.argument.as_deref()).map_err(|problem| told(&[*problem]))?,
     };
-    let sandbox = context.sandbox.ok_or_else(|| Breakage::harness("the agent `subprocess` was given no sandbox"))?;
     let id = format!("trialrun-{}", uuid::Uuid::now_v7().simple());
     let here = Path::new(".").canonicalize().unwrap_or_default();
     let project = context.config.as_ref().map_or(here.as_path(), |config| config.directory.as_path());
-    let launch = Launch::prepare(&manner, project, sandbox, &id)?;
+    let launch = Launch::prepare(&manner, project, context.sandbox()?, &id)?;
     let process = match manner.mode {
         Mode::Lines => Some(launch.start(None).map_err(Breakage::environment)?),
         Mode::Once { .. } => None,
     };
     let mode = manner.mode;
     let performer = Performer::default();
-    Ok(Conversation { launch, mode, id, process, performer, notices: [0; 2], sent: 0, is_told: false, is_over: false })
+    let notices = Default::default();
+    Ok(SubprocessSession { launch, mode, id, process, performer, notices, sent: 0, is_told: false, is_over: false })
 }
 
 fn told(problems: &[Diagnostic]) -> Breakage {

@@ -1,25 +1,21 @@
 //! A conversation with a program: one process for the whole conversation, or one for each message.
 
 use model::text::shortened;
-use model::{Ending, Step, Usage, UserMessage};
+use model::{Ending, Usage, UserMessage};
 use sandbox::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use super::launch::Launch;
 use super::manner::Mode;
 use crate::answer::Reported;
-use crate::lines::Line;
+use crate::lines::{Line, Notices};
 use crate::performer::Performer;
-use crate::process::{Process, Said};
-use crate::session::{Reply, Session};
+use crate::process::{Output, Process};
+use crate::session::Session;
 use crate::transcript::perform;
-use crate::turn::Turn;
+use crate::turn::{Turn, finished, unless_stopped};
 
-/// Maximum number of lines of each stream that are recorded as notices; further lines are only kept.
-const MOST_NOTICES: usize = 100;
-/// Maximum length of a line in a notice, in characters.
-const LONGEST_NOTICE: usize = 2000;
-/// The most characters of something unreadable that are repeated.
+/// Maximum length of unreadable text in a message, in characters.
 const SHOWN: usize = 300;
 /// Maximum size of stdout for one message, in bytes.
 const MOST_OUTPUT: usize = 64 << 20;
@@ -27,15 +23,15 @@ const MOST_OUTPUT: usize = 64 << 20;
 const LONGEST_TEXT: usize = 16 << 20;
 
 /// An open conversation.
-pub(super) struct Conversation {
+pub(super) struct SubprocessSession {
     pub(super) launch: Launch,
     pub(super) mode: Mode,
     pub(super) id: String,
     /// Process of a conversation in lines.
     pub(super) process: Option<Process>,
     pub(super) performer: Performer,
-    /// Numbers of notices from stdout and from stderr.
-    pub(super) notices: [usize; 2],
+    /// Notices from stdout and from stderr.
+    pub(super) notices: [Notices; 2],
     /// Number of messages sent.
     pub(super) sent: usize,
     /// True if the end of the reply to the last message was recorded.
@@ -44,30 +40,7 @@ pub(super) struct Conversation {
     pub(super) is_over: bool,
 }
 
-/// Meaning of a line on stdout.
-enum Heard {
-    Nothing,
-    /// A line that is not an answer.
-    Noise,
-    /// A line that begins like an answer but cannot be read; with the reason.
-    Unreadable(String),
-    /// A JSON object.
-    Map(Map<String, Value>),
-}
-
-impl Heard {
-    fn of(line: &str) -> Self {
-        let line = line.trim();
-        match line.starts_with('{').then(|| serde_json::from_str(line)) {
-            _ if line.is_empty() => Self::Nothing,
-            Some(Ok(Value::Object(map))) => Self::Map(map),
-            Some(Err(error)) => Self::Unreadable(error.to_string()),
-            _ => Self::Noise,
-        }
-    }
-}
-
-impl Conversation {
+impl SubprocessSession {
     async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
         self.performer.begin(turn, &self.id)?;
         self.sent += 1;
@@ -81,33 +54,32 @@ impl Conversation {
 
     /// Records an answer.
     async fn take_in(&mut self, answer: Reported, turn: &mut Turn) -> Result<(), Ending> {
-        answer.doubts.iter().for_each(|doubt| turn.warn(format!("the agent's answer is odd: {doubt}")));
+        answer.doubts.iter().for_each(|doubt| turn.warn(format!("unexpected content in the agent's answer: {doubt}")));
         perform(&answer.turns, &mut self.performer, turn).await?;
-        let is_error = answer.error.is_some();
-        let subtype = if is_error { "error" } else { "success" }.to_owned();
-        let finished =
-            Step::Finished { subtype, is_error, usage: answer.usage, text: answer.text, result: answer.result };
         self.is_told = true;
-        turn.record(finished).go()?;
+        turn.record(finished(answer.error.is_some(), answer.usage, answer.text, answer.result))?;
         answer.error.map_or(Ok(()), |because| Err(Ending::GaveUp { because }))
     }
 
     /// Sends a line and reads the process's output until its answer.
     async fn exchange(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<Reported, Ending> {
         let Some(mut process) = self.process.take() else {
-            return Err(Ending::GaveUp { because: "its process is gone".to_owned() });
+            return Err(Ending::GaveUp { because: "its process has ended".to_owned() });
         };
-        let heard = match self.leftovers(&mut process, turn).await {
+        let answer = match self.leftovers(&mut process, turn).await {
             Ok(()) => {
-                process.say(format!("{}\n", self.request(message)));
+                process.write(format!("{}\n", self.request(message)));
                 turn.waiting("agent");
-                let heard = self.follow(&mut process, turn).await;
-                self.overhear(&mut process, turn).await.and(heard)
+                let answer = self.follow(&mut process, turn).await;
+                if answer == Err(Ending::Cancelled) {
+                    let _ = process.stop().await;
+                }
+                self.record_stderr(&mut process, turn).await.and(answer)
             }
             Err(ending) => Err(ending),
         };
         self.process = Some(process);
-        let map = heard?;
+        let map = answer?;
         let shown = shortened(&Value::Object(map.clone()).to_string(), SHOWN);
         Reported::read(map).ok_or_else(|| Ending::GaveUp {
             because: format!("its answer has no `message`, `text`, `content` or `response`: {shown}"),
@@ -115,12 +87,12 @@ impl Conversation {
     }
 
     /// Records the stderr lines that the process wrote with its answer.
-    async fn overhear(&mut self, process: &mut Process, turn: &mut Turn) -> Result<(), Ending> {
-        for line in process.take_dregs() {
+    async fn record_stderr(&mut self, process: &mut Process, turn: &mut Turn) -> Result<(), Ending> {
+        for line in process.take_late_stderr() {
             self.hear_stderr(&line, turn)?;
         }
-        for _ in 0..MOST_NOTICES {
-            let Some(line) = process.overheard().await else { break };
+        for _ in 0..Notices::MOST {
+            let Some(line) = process.ready_stderr().await else { break };
             self.hear_stderr(&line, turn)?;
         }
         Ok(())
@@ -128,66 +100,49 @@ impl Conversation {
 
     /// Records output since the last answer, which belongs to no message.
     async fn leftovers(&mut self, process: &mut Process, turn: &mut Turn) -> Result<(), Ending> {
-        for _ in 0..MOST_NOTICES {
+        for _ in 0..Notices::MOST {
             let said = tokio::select! {
                 biased;
-                said = process.listen() => said,
+                said = process.next_output() => said,
                 () = std::future::ready(()) => return Ok(()),
             };
             match said {
-                Said::Stdout(line) => {
-                    keep("stdout", &line, turn);
+                Output::Stdout(line) => {
+                    line.keep("stdout", turn);
                     if !line.text.trim().is_empty() {
-                        turn.warn("the agent wrote more to stdout after it had answered; that is passed over");
+                        turn.warn("the agent wrote to stdout after its answer; that output is ignored");
                         self.notice("agent", &line, turn)?;
                     }
                 }
-                Said::Stderr(line) => self.hear_stderr(&line, turn)?,
-                Said::End => return Ok(()),
+                Output::Stderr(line) => self.hear_stderr(&line, turn)?,
+                Output::End => return Ok(()),
             }
         }
         Ok(())
     }
 
     async fn follow(&mut self, process: &mut Process, turn: &mut Turn) -> Result<Map<String, Value>, Ending> {
-        let mut stopping = std::pin::pin!(turn.stopping());
         let mut written = 0;
         loop {
-            let said = tokio::select! {
-                biased;
-                () = &mut stopping => {
-                    let _ = process.stop().await;
-                    return Err(Ending::Cancelled);
-                }
-                said = process.listen() => said,
-            };
-            match said {
-                Said::Stderr(line) => self.hear_stderr(&line, turn)?,
-                Said::Stdout(line) => {
+            match unless_stopped(turn.stopping(), process.next_output()).await? {
+                Output::Stderr(line) => self.hear_stderr(&line, turn)?,
+                Output::Stdout(line) => {
                     written += line.text.len();
-                    keep("stdout", &line, turn);
+                    line.keep("stdout", turn);
                     within_bounds(&line, written, MOST_OUTPUT)?;
-                    match Heard::of(&line.text) {
-                        Heard::Nothing => {}
-                        Heard::Map(map) => return Ok(map),
-                        Heard::Noise => self.notice("agent", &line, turn)?,
-                        Heard::Unreadable(error) => {
-                            self.notice("agent", &line, turn)?;
-                            turn.warn(format!(
-                                "a line on stdout begins like an answer and is not valid JSON ({error}): {}",
-                                shortened(&line.text, SHOWN)
-                            ));
-                        }
+                    let is_object = line.text.trim_start().starts_with('{');
+                    match serde_json::from_str(&line.text) {
+                        Ok(Value::Object(map)) => return Ok(map),
+                        Err(error) if is_object => turn.warn(format!(
+                            "a line on stdout begins like an answer and is not valid JSON ({error}): {}",
+                            shortened(&line.text, SHOWN)
+                        )),
+                        _ => {}
                     }
+                    self.notice("agent", &line, turn)?;
                 }
-                Said::End => {
-                    let how = tokio::select! {
-                        how = process.obituary() => how,
-                        () = &mut stopping => {
-                            let _ = process.stop().await;
-                            return Err(Ending::Cancelled);
-                        }
-                    };
+                Output::End => {
+                    let how = unless_stopped(turn.stopping(), process.describe_end()).await?;
                     return Err(self.gone(process, &how));
                 }
             }
@@ -196,8 +151,8 @@ impl Conversation {
 
     /// Returns the ending for a process that ended before it answered.
     fn gone(&self, process: &Process, how: &str) -> Ending {
-        if let Some(trouble) = process.trouble() {
-            return Ending::Unreachable { because: trouble.to_owned() };
+        if let Some(error) = process.start_error() {
+            return Ending::Unreachable { because: error.to_owned() };
         }
         let hint = match self.sent > 1 && how == "exit code 0" {
             true => "; a program that ends with each answer needs `mode: oneshot`",
@@ -216,9 +171,9 @@ impl Conversation {
     ) -> Result<Reported, Ending> {
         let mut process = self.launch.start(Some(&message.text)).map_err(|because| Ending::Unreachable { because })?;
         if stdin {
-            process.say(message.text.clone());
+            process.write(message.text.clone());
         }
-        process.hush();
+        process.close_stdin();
         turn.waiting("agent");
         let output = match self.output(&mut process, turn).await {
             Ok(output) => output,
@@ -227,23 +182,18 @@ impl Conversation {
                 return Err(ending);
             }
         };
-        let mut stopping = std::pin::pin!(turn.stopping());
-        let ended = tokio::select! {
-            biased;
-            () = &mut stopping => {
-                let _ = process.stop().await;
-                return Err(Ending::Cancelled);
-            }
-            ended = process.end() => ended,
+        let Ok(ended) = unless_stopped(turn.stopping(), process.end()).await else {
+            let _ = process.stop().await;
+            return Err(Ending::Cancelled);
         };
         turn.exited(ended.as_ref().ok().and_then(|status| status.code()));
-        self.overhear(&mut process, turn).await?;
+        self.record_stderr(&mut process, turn).await?;
         if ended.is_ok_and(|status| status.success()) {
             return if json { of_json(&output) } else { Ok(Reported::of_text(output)) };
         }
-        let how = process.obituary().await;
-        if let Some(trouble) = process.trouble() {
-            return Err(Ending::Unreachable { because: trouble.to_owned() });
+        let how = process.describe_end().await;
+        if let Some(error) = process.start_error() {
+            return Err(Ending::Unreachable { because: error.to_owned() });
         }
         if !output.is_empty() {
             // Its output may explain the failure.
@@ -255,18 +205,12 @@ impl Conversation {
 
     /// Returns all of the process's stdout, without the line end of its last line.
     async fn output(&mut self, process: &mut Process, turn: &mut Turn) -> Result<String, Ending> {
-        let mut stopping = std::pin::pin!(turn.stopping());
         let mut output: Option<String> = None;
         loop {
-            let said = tokio::select! {
-                biased;
-                () = &mut stopping => return Err(Ending::Cancelled),
-                said = process.listen() => said,
-            };
-            match said {
-                Said::Stderr(line) => self.hear_stderr(&line, turn)?,
-                Said::Stdout(line) => {
-                    keep("stdout", &line, turn);
+            match unless_stopped(turn.stopping(), process.next_output()).await? {
+                Output::Stderr(line) => self.hear_stderr(&line, turn)?,
+                Output::Stdout(line) => {
+                    line.keep("stdout", turn);
                     match &mut output {
                         Some(output) => {
                             output.push('\n');
@@ -276,7 +220,7 @@ impl Conversation {
                     }
                     within_bounds(&line, output.as_ref().map_or(0, String::len), LONGEST_TEXT)?;
                 }
-                Said::End => return Ok(output.unwrap_or_default()),
+                Output::End => return Ok(output.unwrap_or_default()),
             }
         }
     }
@@ -300,20 +244,14 @@ impl Conversation {
     }
 
     fn hear_stderr(&mut self, line: &Line, turn: &mut Turn) -> Result<(), Ending> {
-        keep("stderr", line, turn);
+        line.keep("stderr", turn);
         self.notice("stderr", line, turn)
     }
 
     /// Records a line that is not an answer as a notice.
     fn notice(&mut self, from: &str, line: &Line, turn: &mut Turn) -> Result<(), Ending> {
         let [stdout, stderr] = &mut self.notices;
-        let count = if from == "stderr" { stderr } else { stdout };
-        let text = line.text.trim_end();
-        if text.is_empty() || *count == MOST_NOTICES {
-            return Ok(());
-        }
-        *count += 1;
-        turn.record(Step::Notice { from: from.to_owned(), text: shortened(text, LONGEST_NOTICE) }).go()
+        if from == "stderr" { stderr } else { stdout }.record(from, &line.text, turn)
     }
 }
 
@@ -332,15 +270,6 @@ fn of_json(output: &str) -> Result<Reported, Ending> {
     })
 }
 
-/// Keeps a line unchanged.
-fn keep(stream: &str, line: &Line, turn: &mut Turn) {
-    if line.dropped == 0 {
-        turn.raw(stream, &line.text);
-    } else {
-        turn.warn(format!("a line of the agent's {stream} was too long to be kept"));
-    }
-}
-
 /// Checks the limits for a line and for all output so far.
 fn within_bounds(line: &Line, written: usize, most: usize) -> Result<(), Ending> {
     let because = match () {
@@ -351,21 +280,15 @@ fn within_bounds(line: &Line, written: usize, most: usize) -> Result<(), Ending>
     Err(Ending::GaveUp { because })
 }
 
-impl Session for Conversation {
-    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+impl Session for SubprocessSession {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
             let ending = self.act(message, turn).await.err().unwrap_or(Ending::Finished);
             self.is_over = ending != Ending::Finished;
             if matches!(ending, Ending::GaveUp { .. }) && !self.is_told {
-                let _ = turn.record(Step::Finished {
-                    subtype: "error".to_owned(),
-                    is_error: true,
-                    usage: Usage::default(),
-                    text: None,
-                    result: None,
-                });
+                let _ = turn.record(finished(true, Usage::default(), None, None));
             }
-            Reply { ending }
+            ending
         })
     }
 

@@ -105,7 +105,7 @@ async fn what_comes_after_an_answer_is_not_the_next_one() {
     let played = played(&script(text), &["one", "two"]).await;
     assert_eq!(played.answer(), Some("2"));
     let (_, _, warnings) = played.turn.into_parts();
-    assert_eq!(warnings, ["the agent wrote more to stdout after it had answered; that is passed over"]);
+    assert_eq!(warnings, ["the agent wrote to stdout after its answer; that output is ignored"]);
 }
 
 #[tokio::test]
@@ -265,7 +265,7 @@ async fn a_command_line_is_enough() {
         Subprocess.check_argument(argument).iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(told(None), ["`subprocess` needs a command"]);
-    assert_eq!(told(Some("a | b")), ["`subprocess`: `|` would need a shell, and none reads the command"]);
+    assert_eq!(told(Some("a | b")), ["`subprocess`: `|` needs a shell, but the command is not run by a shell"]);
     assert_eq!(told(Some("python3 agent.py")), [""; 0]);
 }
 
@@ -288,13 +288,13 @@ fn a_configuration_is_read_strictly_and_everything_wrong_is_told_at_once() {
     let jsonl = json!({"type": "subprocess", "command": [], "args": ["{message}"], "input": "stdin"});
     assert_eq!(
         problems(&jsonl),
-        ["agent.yaml:1:1: `command` names no program", "agent.yaml:1:1: `input` is for `mode: oneshot`",]
+        ["agent.yaml:1:1: `command` is empty", "agent.yaml:1:1: `input` is for `mode: oneshot`",]
     );
     let input = json!({"type": "subprocess", "command": "a 'b", "mode": "oneshot", "input": "argument"});
     assert_eq!(
         problems(&input),
         [
-            "agent.yaml:1:1: `command`: a `'` is never closed",
+            "agent.yaml:1:1: `command`: a `'` is not closed",
             "agent.yaml:1:1: `input: argument` needs `{message}` in `args`",
         ]
     );

@@ -18,7 +18,7 @@ pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
             '"' => quoted(&mut letters, '"', word.get_or_insert_default())?,
             '\\' => word.get_or_insert_default().extend(letters.next()),
             other if OF_A_SHELL.contains(&other) => {
-                return Err(format!("`{other}` would need a shell, and none reads the command"));
+                return Err(format!("`{other}` needs a shell, but the command is not run by a shell"));
             }
             other => word.get_or_insert_default().push(other),
         }
@@ -42,7 +42,7 @@ fn quoted(letters: &mut std::str::Chars<'_>, quote: char, word: &mut String) -> 
             _ => word.push(letter),
         }
     }
-    Err(format!("a `{quote}` is never closed"))
+    Err(format!("a `{quote}` is not closed"))
 }
 
 #[cfg(test)]
@@ -64,9 +64,9 @@ mod tests {
 
     #[test]
     fn what_only_a_shell_understands_is_refused() {
-        assert_eq!(words("cat x | sh").unwrap_err(), "`|` would need a shell, and none reads the command");
-        assert_eq!(words("run $HOME").unwrap_err(), "`$` would need a shell, and none reads the command");
-        assert_eq!(words("say 'hi").unwrap_err(), "a `'` is never closed");
-        assert_eq!(words("say \"hi\\").unwrap_err(), "a `\"` is never closed");
+        assert_eq!(words("cat x | sh").unwrap_err(), "`|` needs a shell, but the command is not run by a shell");
+        assert_eq!(words("run $HOME").unwrap_err(), "`$` needs a shell, but the command is not run by a shell");
+        assert_eq!(words("say 'hi").unwrap_err(), "a `'` is not closed");
+        assert_eq!(words("say \"hi\\").unwrap_err(), "a `\"` is not closed");
     }
 }

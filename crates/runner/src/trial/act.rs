@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent::{Activity, Flow, Pricing, Resolver, Session, SessionContext, Turn};
+use agent::{Activity, Pricing, Resolver, Session, SessionContext, Turn};
 use grade::Responder;
 use model::{About, Code, Ending, ReplyProbes, SimulatedUser, Step, UserMessage};
 use sandbox::{Breakage, Sandbox};
@@ -174,7 +174,7 @@ impl Attempt<'_> {
         let messages = &self.planned.case.messages;
         for (at, message) in messages.iter().enumerate() {
             let said = Step::UserMessage { index: at + 1, of: messages.len(), text: message.text.clone() };
-            if let Flow::Stop(ending) = turn.record(said) {
+            if let Err(ending) = turn.record(said) {
                 return ending;
             }
             let ending = self.send(session, message, turn, clock).await;
@@ -208,8 +208,7 @@ impl Attempt<'_> {
         let (began, waited) = (Instant::now(), self.events.waited());
         turn.message_begins();
         let ending = match clock.watch(session.send(message, turn)).await {
-            Watched::Done(reply) => reply.ending,
-            Watched::Ended(ending) => ending,
+            Watched::Done(ending) | Watched::Ended(ending) => ending,
         };
         if !self.planned.agent.description().answers_at_once {
             let first_token_ms = turn.first_token().map(|at| model::millis(at.saturating_duration_since(began)));

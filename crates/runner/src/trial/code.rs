@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent::{Flow, Session, Turn};
+use agent::{Session, Turn};
 use model::{Aside, Collected, Ending, Excerpt, SimulatedUser, Step, UserMessage};
 use sandbox::{Breakage, Sandbox};
 use script::{ScriptError, Value};
@@ -274,7 +274,7 @@ impl<'s> RunningScenario<'s> {
         let number = self.turn.trace().user_messages.len() + 1;
         let said = Step::UserMessage { index: number, of: number, text: message.text.clone() };
         let ending = match self.turn.record(said) {
-            Flow::Go => {
+            Ok(()) => {
                 let other = conversation.and_then(|name| self.others.find(name));
                 let session: &mut dyn Session = match other {
                     Some(other) => other.as_mut(),
@@ -282,7 +282,7 @@ impl<'s> RunningScenario<'s> {
                 };
                 self.attempt.send(session, message, self.turn, self.clock).await
             }
-            Flow::Stop(ending) => ending,
+            Err(ending) => ending,
         };
         if ending.goes_on() {
             return Ok(Some(number));

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
-use agent::{Flow, Session, Turn};
+use agent::{Session, Turn};
 use model::{Ending, SimulatedUser, Step, UserMessage};
 use sandbox::Breakage;
 
@@ -57,8 +57,8 @@ impl Attempt<'_> {
                 Watched::Done(Ok(Move::Leave(reason))) => {
                     let leaves = Step::Notice { from: "user".to_owned(), text: format!("leaves: {reason}") };
                     return match turn.record(leaves) {
-                        Flow::Go => Ending::Finished,
-                        Flow::Stop(ending) => ending,
+                        Ok(()) => Ending::Finished,
+                        Err(ending) => ending,
                     };
                 }
                 Watched::Done(Err(no_move)) => return no_move.ending(),
@@ -69,8 +69,8 @@ impl Attempt<'_> {
             let message = UserMessage { persona: player.persona().clone(), tools, ..UserMessage::text(text) };
             let said = Step::UserMessage { index, of: index, text: message.text.clone() };
             let ending = match turn.record(said) {
-                Flow::Go => self.send(session, &message, turn, clock).await,
-                Flow::Stop(ending) => ending,
+                Ok(()) => self.send(session, &message, turn, clock).await,
+                Err(ending) => ending,
             };
             if !ending.goes_on() {
                 return ending;

@@ -9,13 +9,13 @@ use super::super::*;
 
 /// A model that gives prepared answers and reports steps on the way.
 struct Distant {
-    answers: Mutex<Vec<Result<Said, llm::ProviderError>>>,
+    answers: Mutex<Vec<Result<Reply, llm::ProviderError>>>,
     steps: Mutex<Vec<Step>>,
     stirred: tokio::sync::Notify,
 }
 
 impl Distant {
-    fn endpoint(answers: Vec<Result<Said, llm::ProviderError>>) -> Endpoint {
+    fn endpoint(answers: Vec<Result<Reply, llm::ProviderError>>) -> Endpoint {
         let retry = Step::Retry { attempt: 1, status: Some(429), error: "slow down".into(), delay_ms: Some(0) };
         let model =
             Self { answers: Mutex::new(answers), steps: Mutex::new(vec![retry]), stirred: tokio::sync::Notify::new() };
@@ -24,7 +24,7 @@ impl Distant {
 }
 
 impl Model for Distant {
-    fn respond<'a>(&'a self, _request: &'a Request) -> llm::BoxFuture<'a, Result<Said, llm::ProviderError>> {
+    fn respond<'a>(&'a self, _request: &'a Request) -> llm::BoxFuture<'a, Result<Reply, llm::ProviderError>> {
         Box::pin(async move {
             self.stirred.notify_one();
             tokio::task::yield_now().await;
@@ -41,16 +41,16 @@ impl Model for Distant {
     }
 }
 
-fn distant(answers: Vec<Result<Said, llm::ProviderError>>) -> Rehearsal {
+fn distant(answers: Vec<Result<Reply, llm::ProviderError>>) -> Rehearsal {
     let mut rehearsal = Rehearsal::scripted("go", &json!([]));
     rehearsal.endpoint = Distant::endpoint(answers);
     rehearsal.setup.model = Some("openai:m1".into());
     rehearsal
 }
 
-fn said(content: Vec<Block>, cost_usd: Option<f64>) -> Said {
+fn said(content: Vec<Block>, cost_usd: Option<f64>) -> Reply {
     let tokens = Some(model::Tokens { input: 10, output: 5, ..model::Tokens::default() });
-    Said { message_id: "r".into(), content, tokens, cost_usd, ..Said::default() }
+    Reply { message_id: "r".into(), content, tokens, cost_usd, ..Reply::default() }
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn a_distant_model_is_followed_and_its_cost_is_told() {
 #[tokio::test]
 async fn usage_that_a_provider_did_not_tell_is_unknown() {
     let text = Block::Text { text: "done".into() };
-    let rehearsal = distant(vec![Ok(Said { tokens: None, ..said(vec![text], None) })]);
+    let rehearsal = distant(vec![Ok(Reply { tokens: None, ..said(vec![text], None) })]);
     let played = rehearsal.play(&Chat).await.unwrap();
     assert_eq!((played.answer(), played.tokens()), (Some("done"), None));
 }
@@ -95,7 +95,7 @@ async fn a_missing_key_is_the_environments_fault() {
     assert_eq!(breakage.fault, model::Fault::Environment);
     assert!(breakage.because.contains("OPENAI_API_KEY is not set"), "{breakage}");
     let told = rehearsal.check(&Chat);
-    assert_eq!(told, ["`openai:m1` cannot be asked: `openai` needs a key: OPENAI_API_KEY is not set"]);
+    assert_eq!(told, ["the model `openai:m1` cannot be used: `openai` needs a key: OPENAI_API_KEY is not set"]);
 }
 
 /// Plays a scripted model over the network, through the provider `name` and its wire format.

@@ -19,7 +19,7 @@ const KEPT: usize = 4 * MOST;
 pub(super) const TOOL: Tool = Tool {
     name: "Bash",
     description: "Runs a shell command in the working directory and gives its output. Each call is a shell of its own; \
-                  what it leaves running in the background is ended with it.",
+                  processes that it leaves in the background are ended with it.",
     schema,
     run: Run::OnBench(|arguments, call| Box::pin(bash(arguments, call))),
 };
@@ -29,8 +29,8 @@ fn schema() -> Value {
         "type": "object",
         "properties": {
             "command": {"type": "string", "description": "The command"},
-            "timeout": {"type": "integer", "minimum": 1, "description": "How long it may take, in milliseconds (120000)"},
-            "description": {"type": "string", "description": "What it is for, in a few words"},
+            "timeout": {"type": "integer", "minimum": 1, "description": "Time limit in milliseconds; 120000 if absent"},
+            "description": {"type": "string", "description": "Purpose of the command, in a few words"},
         },
         "required": ["command"],
         "additionalProperties": false,
@@ -56,7 +56,7 @@ async fn bash(mut arguments: Arguments, call: Call<'_>) -> Said {
     text.push_str(&output.stderr.text());
     let text = clip::middle(text.trim_end().to_owned(), MOST);
     if output.timed_out {
-        return Err(join(&format!("The command was ended after {} s, its time limit.", seconds(timeout)), &text));
+        return Err(join(&format!("The command was stopped after its time limit of {} s.", seconds(timeout)), &text));
     }
     match output.status.code() {
         Some(0) if text.is_empty() => Ok("(no output)".to_owned()),

@@ -43,10 +43,10 @@ fn glob(arguments: &mut Arguments, files: &Files) -> Said {
     let matcher = GlobBuilder::new(&pattern[front.len()..])
         .literal_separator(true)
         .build()
-        .map_err(|error| format!("`pattern` is no glob pattern: {error}"))?
+        .map_err(|error| format!("`pattern` is not a valid glob pattern: {error}"))?
         .compile_matcher();
     if !root.is_dir() {
-        return Err(format!("{} is no directory", files.reach.shown(&root)));
+        return Err(format!("{} is not a directory", files.reach.shown(&root)));
     }
     let mut found = Vec::new();
     for path in walk(&root, false) {
@@ -116,6 +116,6 @@ mod tests {
             assert!(refused.contains("outside the sandbox"), "{input}: {refused}");
         }
         assert_eq!(place.on_files(&TOOL, json!({"pattern": "**/passwd"})), Ok("No files found.".into()));
-        assert!(place.on_files(&TOOL, json!({"pattern": "a{"})).unwrap_err().contains("no glob pattern"));
+        assert!(place.on_files(&TOOL, json!({"pattern": "a{"})).unwrap_err().contains("not a valid glob pattern"));
     }
 }

@@ -58,7 +58,7 @@ fn grep(arguments: &mut Arguments, files: &Files) -> Said {
     let regex = RegexBuilder::new(&pattern)
         .case_insensitive(ignore_case)
         .build()
-        .map_err(|error| format!("`pattern` is no regular expression: {error}"))?;
+        .map_err(|error| format!("`pattern` is not a valid regular expression: {error}"))?;
     let only = only.as_deref().map(file_filter).transpose()?;
     let root = files.reach.locate(&path)?;
     if !root.exists() {
@@ -118,7 +118,7 @@ fn search(regex: &Regex, text: &str, name: &str, mode: &str, found: &mut Vec<Str
 /// Compiles `glob`, which matches a file name at any depth, or a path below the searched directory.
 fn file_filter(glob: &str) -> Result<GlobMatcher, String> {
     let anywhere = if glob.contains('/') { glob.to_owned() } else { format!("**/{glob}") };
-    let compiled = Glob::new(&anywhere).map_err(|error| format!("`glob` is no glob pattern: {error}"))?;
+    let compiled = Glob::new(&anywhere).map_err(|error| format!("`glob` is not a valid glob pattern: {error}"))?;
     Ok(compiled.compile_matcher())
 }
 
@@ -160,8 +160,8 @@ mod tests {
     fn mistakes_are_named_and_nothing_outside_is_searched() {
         let place = tree();
         let grep = |input: Value| place.on_files(&TOOL, input).unwrap_err();
-        assert!(grep(json!({"pattern": "("})).starts_with("`pattern` is no regular expression"));
-        assert!(grep(json!({"pattern": "a", "glob": "a{"})).starts_with("`glob` is no glob pattern"));
+        assert!(grep(json!({"pattern": "("})).starts_with("`pattern` is not a valid regular expression"));
+        assert!(grep(json!({"pattern": "a", "glob": "a{"})).starts_with("`glob` is not a valid glob pattern"));
         assert!(grep(json!({"pattern": "a", "output_mode": "lines"})).contains("must be one of files_with_matches"));
         assert_eq!(grep(json!({"pattern": "a", "path": "none"})), "none does not exist");
         assert!(grep(json!({"pattern": "root", "path": "/etc"})).contains("outside the sandbox"));

@@ -46,7 +46,7 @@ async fn a_request_that_the_agent_does_not_understand_is_a_mistake_of_the_tests(
 async fn a_redirect_is_not_followed_and_names_where_it_leads() {
     let bot = Bot::open(|_| reply(302, &[("location", "/other?token=secret")], &[])).await;
     let played = played(&json!({"url": bot.url("/chat")}), &["go"]).await;
-    let to = format!("answered 302 Found, which points to {};", bot.url("/other"));
+    let to = format!("answered 302 Found, which redirects to {};", bot.url("/other"));
     assert!(because(&played).contains(&to), "{}", because(&played));
     assert!(!because(&played).contains("secret") && bot.seen().len() == 1);
 }
@@ -57,11 +57,11 @@ async fn answers_that_cannot_be_read_are_the_agents_failure() {
     let json = "content-type: application/json\r\n";
     for (answer, told) in [
         (ok("content-length: 0\r\n", b""), "the answer is empty"),
-        (ok(&format!("{json}content-length: 5\r\n"), b"{\"a\":"), "the answer is unreadable: it is no valid JSON"),
+        (ok(&format!("{json}content-length: 5\r\n"), b"{\"a\":"), "the answer is unreadable: it is not valid JSON"),
         (ok(&format!("{json}content-length: 2\r\n"), b"\xff\xfe"), "the answer is not UTF-8, at byte 0"),
         (ok("content-type: text/event-stream\r\n", b"data: \xff\xfe\n\n"), "the answer is unreadable: it is not UTF-8"),
         (ok("content-type: text/plain\r\n", b"a\xff"), "the answer is unreadable: it is not UTF-8"),
-        (ok(&format!("{json}content-length: 99\r\n"), b"{\"message\": \"I am s"), "the answer was cut: "),
+        (ok(&format!("{json}content-length: 99\r\n"), b"{\"message\": \"I am s"), "the answer was cut off: "),
         (ok(&format!("{json}content-encoding: gzip\r\ncontent-length: 4\r\n"), b"none"), "the answer cannot be read: "),
         (b"\x16\x03\x01 this is no HTTP\r\n\r\n".to_vec(), "POST http"),
         (Vec::new(), "POST http"),
@@ -77,7 +77,7 @@ async fn answers_that_cannot_be_read_are_the_agents_failure() {
         assert!(because(&played).starts_with(told), "{} instead of {told}", because(&played));
         match told {
             "POST http" if answer.is_empty() => assert!(because(&played).contains("closed before there was an answer")),
-            "POST http" => assert!(because(&played).contains("what came back is not HTTP"), "{}", because(&played)),
+            "POST http" => assert!(because(&played).contains("the response is not HTTP"), "{}", because(&played)),
             _ => {}
         }
     }
@@ -91,7 +91,7 @@ async fn an_answer_may_be_so_large_and_no_larger() {
     let with = |most: usize| json!({"url": bot.url("/"), "maxResponseBytes": most});
     assert_eq!(played(&with(length), &["go"]).await.endings, [Ending::Finished]);
     let large = played(&with(length - 1), &["go"]).await;
-    assert!(because(&large).starts_with("the answer has more than 1011 bytes"), "{}", because(&large));
+    assert!(because(&large).starts_with("the answer is larger than 1011 bytes"), "{}", because(&large));
     let endless = Bot::open(|_| {
         let piece = vec![b'x'; 1 << 20];
         reply(200, &[("content-type", "text/plain")], &[piece.as_slice(); 12])
@@ -138,7 +138,7 @@ async fn nobody_at_an_address_is_nobodys_failure() {
         assert_eq!(again, retries, "{url}");
         let told = steps.iter().find_map(|step| if let Step::Notice { text, .. } = step { Some(text) } else { None });
         let told = told.unwrap();
-        assert!(told.starts_with("sent: nothing, for want of a connection; it was to be\nPOST "), "{told}");
+        assert!(told.starts_with("sent: nothing, because there was no connection; the request was\nPOST "), "{told}");
         assert!(told.ends_with("received: nothing"), "{told}");
     }
 }

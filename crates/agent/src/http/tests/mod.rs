@@ -241,10 +241,7 @@ async fn functions_make_the_body_and_read_the_answer() {
     assert_eq!(problems(&config("bodyTemplate", "plain")), [""; 0]);
     assert_eq!(
         problems(&config("prefix", "none")),
-        [
-            format!("`{}` leads to no function", function("prefix")),
-            format!("`{}` leads to no function", function("none")),
-        ]
+        [format!("`{}` is not a function", function("prefix")), format!("`{}` is not a function", function("none")),]
     );
 }
 

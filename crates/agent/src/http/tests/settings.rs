@@ -18,9 +18,9 @@ fn everything_that_is_wrong_is_told_at_once() {
     let expected = [
         "an address begins with `http://` or `https://`, not `localhost:`",
         "`method` must be one of `POST`, `PUT`, `PATCH`",
-        "`a b` is no name of a header",
+        "`a b` is not a valid name of a header",
         "the header `ok` must be a string, not a number",
-        "the value of `bad` has characters that no header has",
+        "the value of `bad` has characters that a header cannot have",
         "`Host` is set by the connection itself",
         "`request_format` must be one of `legacy`, `messages`, not `mesages`; did you mean `messages`?",
         "`..` is not supported",
@@ -29,7 +29,7 @@ fn everything_that_is_wrong_is_told_at_once() {
         "`retry` must be at most 10, not 99",
         "`retry_on` lists statuses from 400 to 599, and `closed`",
         "`retry_on` lists statuses from 400 to 599, and `closed`",
-        "an agent has no `timeout` of its own",
+        "an agent cannot have its own `timeout`",
         "unknown key `boddyTemplate` in an `http` agent; did you mean `body_template`?",
     ];
     assert_eq!(told.len(), expected.len(), "{told:#?}");
@@ -37,12 +37,12 @@ fn everything_that_is_wrong_is_told_at_once() {
         assert!(told.starts_with(expected), "{told}\n{expected}");
     }
     assert_eq!(problems(&json!({}))[0], "an `http` agent has no `url`; ");
-    assert!(problems(&json!({"url": "http://"}))[0].starts_with("this is no address: "));
+    assert!(problems(&json!({"url": "http://"}))[0].starts_with("this is not a valid address: "));
     assert!(problems(&json!({"url": "chat.example"}))[0].contains("an address begins with"));
     let both = json!({"url": "http://a", "bodyTemplate": "{{ message }", "requestFormat": "legacy"});
     assert_eq!(problems(&both).len(), 1, "{:?}", problems(&both));
     let misspelt = json!({"url": "http://a", "bodyTemplate": {"q": "{{ mesage }}", "x": "{{ vars.y | nofilter }}"}});
-    assert!(problems(&misspelt)[0].starts_with("a body has no `mesage`; did you mean `message`?"));
+    assert!(problems(&misspelt)[0].starts_with("`mesage` is not a variable of a body; did you mean `message`?"));
     assert_eq!(
         problems(&json!({"url": "https://user:pass@a/b?c=d", "body_template": "{{ message }}", "retry": 0})),
         [""; 0]
@@ -80,7 +80,7 @@ fn a_skill_that_the_agent_never_gets_is_warned_of() {
         rehearsal(case, &json!({"url": "http://a"})).check(&Http)
     };
     let told = check(Some("/skills/greet"));
-    assert!(told.len() == 1 && told[0].contains("the skill `greet` does not reach"), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("the skill `greet` is not passed"), "{told:?}");
     assert_eq!(check(None), [""; 0], "a prompt that the suite brings itself");
 }
 
@@ -93,8 +93,8 @@ fn what_a_case_brings_must_be_in_what_is_sent() {
     assert_eq!(
         check(json!({"url": "http://a"})),
         [
-            "case.yaml:1:1: the case has `script`, which the agent would not be told",
-            "case.yaml:1:1: the case has `tools`, which the agent would not be told",
+            "case.yaml:1:1: the case has `script`, which no request would contain",
+            "case.yaml:1:1: the case has `tools`, which no request would contain",
         ]
     );
     let template = json!({"url": "http://a", "bodyTemplate": {"{{ script }}": "{{ tools | tojson }}"}});

@@ -171,7 +171,7 @@ async fn a_stream_that_is_cut_is_a_failure_wherever_it_is_cut() {
             match played.endings.as_slice() {
                 // The end marker has arrived, but not the end of its line.
                 [Ending::Finished] => is_whole(name, &played),
-                [Ending::GaveUp { because }] => assert!(because.starts_with("the answer was cut: "), "{because}"),
+                [Ending::GaveUp { because }] => assert!(because.starts_with("the answer was cut off: "), "{because}"),
                 other => panic!("{name} cut after {at}: {other:?}"),
             }
         }
@@ -216,7 +216,7 @@ async fn what_was_said_before_a_stream_broke_is_kept() {
         (
             "text/event-stream",
             "data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\n",
-            "the stream was cut: it ended before it said that it is complete",
+            "the stream was cut off: it ended without its end marker",
         ),
         (
             "text/event-stream",

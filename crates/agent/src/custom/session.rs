@@ -1,6 +1,6 @@
 //! A conversation with the module.
 
-use model::{Ending, Step, Usage, UserMessage};
+use model::{Ending, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use script::{ScriptError, Value};
 use serde_json::{Map, Value as Json, json};
@@ -13,12 +13,12 @@ use crate::SessionContext;
 use crate::answer::Reported;
 use crate::network::Network;
 use crate::performer::Performer;
-use crate::session::{Reply, Session};
+use crate::session::Session;
 use crate::transcript::{as_text, perform};
-use crate::turn::Turn;
+use crate::turn::{Turn, finished};
 
 /// A conversation with the module.
-pub(super) struct Conversation {
+pub(super) struct CustomSession {
     session_id: String,
     /// Missing after a call that was given up, and after the one call of a shared engine.
     loaded: Option<Loaded>,
@@ -31,7 +31,7 @@ pub(super) struct Conversation {
     given: Vec<Json>,
 }
 
-impl Conversation {
+impl CustomSession {
     /// Loads the module, and connects if it is an adapter.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl Conversation {
     async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
         self.performer.begin(turn, &self.session_id)?;
         turn.waiting("agent");
-        let gone = || Ending::GaveUp { because: "an earlier call was given up".to_owned() };
+        let gone = || Ending::GaveUp { because: "an earlier call was abandoned".to_owned() };
         let mut loaded = self.loaded.take().ok_or_else(gone)?;
         match &loaded.export {
             Export::Execute(execute) => {
@@ -153,24 +153,24 @@ impl Conversation {
     }
 
     async fn take_in(&mut self, message: &UserMessage, given: Given, turn: &mut Turn) -> Result<(), Ending> {
-        given.doubts.iter().for_each(|doubt| turn.warn(format!("what `execute` returned is odd: {doubt}")));
+        given.doubts.iter().for_each(|doubt| turn.warn(format!("unexpected value from `execute`: {doubt}")));
         if given.is_empty {
             return Err(Ending::GaveUp { because: "`execute` returned no `output`".to_owned() });
         }
         let said = perform(&given.turns, &mut self.performer, turn).await?;
         let text = given.text.clone().or_else(|| said.map(str::to_owned));
         self.remember(message, text.as_deref());
-        finish(turn, given.usage, text, Some(given.result))
+        turn.record(finished(false, given.usage, text, Some(given.result)))
     }
 
     async fn take_in_answer(&mut self, message: &UserMessage, answer: Reported, turn: &mut Turn) -> Result<(), Ending> {
-        answer.doubts.iter().for_each(|doubt| turn.warn(format!("what `send` returned is odd: {doubt}")));
+        answer.doubts.iter().for_each(|doubt| turn.warn(format!("unexpected value from `send`: {doubt}")));
         perform(&answer.turns, &mut self.performer, turn).await?;
         if let Some(because) = answer.error {
             return Err(Ending::GaveUp { because });
         }
         self.remember(message, answer.text.as_deref());
-        finish(turn, answer.usage, answer.text, answer.result)
+        turn.record(finished(false, answer.usage, answer.text, answer.result))
     }
 
     fn remember(&mut self, message: &UserMessage, answer: Option<&str>) {
@@ -215,21 +215,14 @@ fn because(name: &str, error: &ScriptError) -> String {
     format!("`{name}`{verb} {error}")
 }
 
-impl Session for Conversation {
-    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+impl Session for CustomSession {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
             let ending = self.act(message, turn).await.err().unwrap_or(Ending::Finished);
             if matches!(ending, Ending::GaveUp { .. }) {
-                let finished = Step::Finished {
-                    subtype: "error".to_owned(),
-                    is_error: true,
-                    usage: Usage::default(),
-                    text: None,
-                    result: None,
-                };
-                let _ = turn.record(finished);
+                let _ = turn.record(finished(true, Usage::default(), None, None));
             }
-            Reply { ending }
+            ending
         })
     }
 
@@ -243,8 +236,4 @@ impl Session for Conversation {
             }
         })
     }
-}
-
-fn finish(turn: &mut Turn, usage: Usage, text: Option<String>, result: Option<Json>) -> Result<(), Ending> {
-    turn.record(Step::Finished { subtype: "success".to_owned(), is_error: false, usage, text, result }).go()
 }

@@ -15,26 +15,18 @@ use super::super::transcript::as_text;
 use super::body::{Body, Talk};
 use super::exchange::{Content, Exchange, Fault, Heard, Kind, Letter};
 use super::functions::{Functions, Which};
-use super::network;
 use super::settings::{Parser, Settings};
 use super::words::{clipped, one_line};
 use crate::SessionContext;
-use crate::session::{Reply, Session};
-use crate::turn::Turn;
+use crate::http_client::client;
+use crate::session::Session;
+use crate::turn::{Turn, finished, unless_stopped};
 
 /// Maximum size of the request and of the response in an error message, in bytes.
 const TOLD: usize = 2000;
 
-/// Request in an error message.
-enum Sent<'s> {
-    /// It was sent.
-    Whole(&'s str),
-    /// It was not sent, because there was no connection.
-    Nothing(&'s str),
-}
-
 /// A conversation.
-pub(super) struct Conversation {
+pub(super) struct HttpSession {
     id: String,
     settings: Arc<Settings>,
     client: Client,
@@ -44,10 +36,10 @@ pub(super) struct Conversation {
     history: Vec<Value>,
 }
 
-impl Conversation {
+impl HttpSession {
     pub(super) async fn open(session_context: &SessionContext, settings: Settings) -> Result<Self, Breakage> {
-        let client = network::client(settings.url.scheme() == "https", &session_context.host);
-        let client = client.map_err(|error| Breakage::environment(format!("there is no HTTP client: {error}")))?;
+        let made = client(settings.url.scheme() == "https", &session_context.host);
+        let client = made.map_err(|error| Breakage::environment(format!("cannot create an HTTP client: {error}")))?;
         let directory = session_context.config.as_ref().map_or(&*session_context.directory, |config| &config.directory);
         let functions = Functions::load(&settings, directory, session_context.setup.timeout_ms).await?;
         Ok(Self {
@@ -68,15 +60,9 @@ impl Conversation {
         let heard = Heard::default();
         let exchange = Exchange { client: &self.client, settings: &settings, heard: &heard };
         let sent = exchange.sent(&letter);
-        let stopping = turn.stopping();
-        let received = tokio::select! {
-            biased;
-            () = stopping => None,
-            received = exchange.run(&letter, turn) => Some(received),
-        };
-        let Some(received) = received else {
+        let Ok(received) = unless_stopped(turn.stopping(), exchange.run(&letter, turn)).await else {
             // After a timeout, users want to see what the agent was asked and what it had sent.
-            let _ = turn.record(self.exchanged(&Sent::Whole(&sent), &heard.told()));
+            let _ = turn.record(exchanged(&sent, true, &heard.told()));
             return Err(Ending::Cancelled);
         };
         let read = match received {
@@ -177,13 +163,13 @@ impl Conversation {
         self.history.push(json!({"role": "assistant", "content": text.as_deref().unwrap_or_default()}));
         let result = whole(answer, text.as_deref());
         let usage = answer.count.usage();
-        turn.record(Step::Finished { subtype: "success".to_owned(), is_error: false, usage, text, result }).go()
+        turn.record(finished(false, usage, text, result))
     }
 
     /// Records the turns and calls of an answer.
     async fn perform(&mut self, answer: &Answer, turn: &mut Turn) -> Result<(), Ending> {
         for doubt in &answer.doubts {
-            turn.warn(format!("the agent's answer is odd: {doubt}"));
+            turn.warn(format!("unexpected content in the agent's answer: {doubt}"));
         }
         self.performer.next_turn();
         for piece in answer.pieces() {
@@ -191,7 +177,7 @@ impl Conversation {
                 Piece::Turn => self.performer.next_turn(),
                 Piece::Text(text) => self.performer.say(turn, text)?,
                 Piece::Call(call) if call.name.is_empty() => {
-                    turn.warn(format!("the agent's answer is odd: {NAMELESS}"));
+                    turn.warn(format!("unexpected content in the agent's answer: {NAMELESS}"));
                 }
                 Piece::Call(call) => {
                     // Yields now and then, so that the trial's timeout is checked even during long answers.
@@ -207,29 +193,13 @@ impl Conversation {
         Ok(())
     }
 
-    /// Returns a step with the request and the response, for a message without an answer.
-    fn exchanged(&self, sent: &Sent<'_>, received: &str) -> Step {
-        let sent = match sent {
-            Sent::Whole(sent) => format!("sent:\n{}", clipped(sent, TOLD)),
-            Sent::Nothing(sent) => {
-                format!("sent: nothing, for want of a connection; it was to be\n{}", clipped(sent, TOLD))
-            }
-        };
-        let received = match received {
-            "" => "received: nothing".to_owned(),
-            received => format!("received:\n{}", clipped(received, TOLD)),
-        };
-        Step::Notice { from: "harness".to_owned(), text: format!("{sent}\n\n{received}") }
-    }
-
     /// Records the request and the response of a failed message and returns its ending.
     async fn failed(&mut self, fault: Fault, sent: &str, turn: &mut Turn) -> Ending {
         let Fault { kind, because, received, answer, .. } = fault;
         if let Kind::Stopped(ending) = kind {
             return ending;
         }
-        let sent = if kind == Kind::Unreachable { Sent::Nothing(sent) } else { Sent::Whole(sent) };
-        let notice = self.exchanged(&sent, &received);
+        let notice = exchanged(sent, kind != Kind::Unreachable, &received);
         let mut usage = Usage::default();
         if let Some(answer) = answer {
             usage = answer.count.usage();
@@ -237,8 +207,7 @@ impl Conversation {
                 return ending;
             }
         }
-        let finished = Step::Finished { subtype: "error".to_owned(), is_error: true, usage, text: None, result: None };
-        if let Err(ending) = turn.record(notice).go().and_then(|()| turn.record(finished).go()) {
+        if let Err(ending) = turn.record(notice).and_then(|()| turn.record(finished(true, usage, None, None))) {
             return ending;
         }
         match kind {
@@ -254,6 +223,17 @@ impl Conversation {
     }
 }
 
+/// Returns a step with the request and the response, for a message without an answer.
+fn exchanged(request: &str, is_sent: bool, received: &str) -> Step {
+    let sent = if is_sent { "sent:" } else { "sent: nothing, because there was no connection; the request was" };
+    let received = match received {
+        "" => "received: nothing".to_owned(),
+        received => format!("received:\n{}", clipped(received, TOLD)),
+    };
+    let text = format!("{sent}\n{}\n\n{received}", clipped(request, TOLD));
+    Step::Notice { from: "harness".to_owned(), text }
+}
+
 /// Formats an error of a user's function with its location.
 fn placed(error: &ScriptError) -> String {
     match error.place() {
@@ -262,14 +242,9 @@ fn placed(error: &ScriptError) -> String {
     }
 }
 
-impl Session for Conversation {
-    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
-        Box::pin(async move { Reply { ending: self.act(message, turn).await.err().unwrap_or(Ending::Finished) } })
-    }
-
-    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
-        // Connections stay open for other conversations.
-        Box::pin(std::future::ready(()))
+impl Session for HttpSession {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
+        Box::pin(async move { self.act(message, turn).await.err().unwrap_or(Ending::Finished) })
     }
 }
 
@@ -282,7 +257,7 @@ fn parsed(text: &str, says_json: bool) -> Result<Option<Value>, Fault> {
     match serde_json::from_str(trimmed) {
         Ok(value) => Ok(Some(value)),
         Err(error) if says_json && trimmed.starts_with(['{', '[']) => {
-            let because = format!("the answer is unreadable: it is no valid JSON ({error}): {}", one_line(trimmed));
+            let because = format!("the answer is unreadable: it is not valid JSON ({error}): {}", one_line(trimmed));
             Err(Fault::new(Kind::Spoilt, because))
         }
         Err(_) => Ok(None),

@@ -1,55 +1,53 @@
-//! Changes of files: parses patches and converts changes to calls.
+//! Patches of several files, which some models write with the tool `apply_patch`, and the equivalent calls.
 
 use model::ToolCall;
 use serde_json::{Map, Value, json};
 
 use crate::command_line::quoted;
 
-/// Name of the tool that changes files.
-pub(super) const APPLY_PATCH: &str = "apply_patch";
+/// Name of the tool.
+pub(crate) const APPLY_PATCH: &str = "apply_patch";
 
 /// A change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Change {
+pub(crate) struct Change {
     /// Path of the file.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// Kind of the change.
-    pub(super) kind: Kind,
+    pub(crate) kind: Kind,
     /// Content of a new file or the diff of an existing one; `None` if unknown.
-    pub(super) text: Option<String>,
+    pub(crate) text: Option<String>,
 }
 
 /// Kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Add,
     Update,
     Delete,
 }
 
+/// Lines with which the changes of a patch begin.
+const HEADS: [(&str, Kind); 3] =
+    [("*** Add File: ", Kind::Add), ("*** Update File: ", Kind::Update), ("*** Delete File: ", Kind::Delete)];
+
+/// Names of the kinds in Codex's events.
+const KINDS: [(&str, Kind); 3] = [("add", Kind::Add), ("update", Kind::Update), ("delete", Kind::Delete)];
+
 impl Kind {
     /// Parses Codex's name of the kind.
-    pub(super) fn read(word: &str) -> Option<Self> {
-        Some(match word {
-            "add" => Self::Add,
-            "update" => Self::Update,
-            "delete" => Self::Delete,
-            _ => return None,
-        })
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        KINDS.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
     }
 
-    fn word(self) -> &'static str {
-        match self {
-            Self::Add => "add",
-            Self::Update => "update",
-            Self::Delete => "delete",
-        }
+    fn name(self) -> &'static str {
+        KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 }
 
 impl Change {
-    /// Returns the canonical call for the change. `id` is Codex's id.
-    pub(super) fn call(&self, id: &str, message: &str) -> ToolCall {
+    /// Returns the canonical call for the change. `id` is the id of the call with the patch.
+    pub(crate) fn call(&self, id: &str, message: &str) -> ToolCall {
         let mut input = Map::new();
         let name = match self.kind {
             Kind::Delete => {
@@ -69,38 +67,32 @@ impl Change {
     }
 
     /// Returns the id of that call.
-    pub(super) fn id(&self, id: &str) -> String {
+    pub(crate) fn id(&self, id: &str) -> String {
         format!("{id}:{}", self.path)
     }
 
     /// Returns a description of the completed change.
-    pub(super) fn done(&self) -> String {
-        format!("{} {}", self.kind.word(), self.path)
+    pub(crate) fn done(&self) -> String {
+        format!("{} {}", self.kind.name(), self.path)
     }
 }
 
 /// Returns the changes that `patch` requests, one per file. Relative paths start at `work`.
-pub(super) fn asked(patch: &str, work: Option<&str>) -> Vec<Change> {
+pub(crate) fn parse(patch: &str, work: Option<&str>) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     for line in patch.lines() {
-        let head = |start: &str| line.strip_prefix(start).map(str::trim);
-        let begun =
-            [("*** Add File: ", Kind::Add), ("*** Update File: ", Kind::Update), ("*** Delete File: ", Kind::Delete)]
-                .into_iter()
-                .find_map(|(start, kind)| Some((head(start)?, kind)));
-        if let Some((path, kind)) = begun {
-            let text = (kind != Kind::Delete).then(String::new);
-            changes.push(Change { path: below(work, path), kind, text });
-            continue;
+        let head = HEADS.iter().find_map(|(head, kind)| Some((line.strip_prefix(head)?.trim(), *kind)));
+        match (head, changes.last_mut()) {
+            (Some((path, kind)), _) => {
+                let text = (kind != Kind::Delete).then(String::new);
+                changes.push(Change { path: below(work, path), kind, text });
+            }
+            (None, Some(Change { kind, text: Some(text), .. })) if line != "*** End Patch" => {
+                text.push_str(if *kind == Kind::Add { line.strip_prefix('+').unwrap_or(line) } else { line });
+                text.push('\n');
+            }
+            (None, _) => {}
         }
-        let Some(Change { kind, text: Some(text), .. }) = changes.last_mut() else { continue };
-        let line = match (*kind, line) {
-            (_, "*** End Patch") => continue,
-            (Kind::Add, line) => line.strip_prefix('+').unwrap_or(line),
-            (_, line) => line,
-        };
-        text.push_str(line);
-        text.push('\n');
     }
     changes
 }
@@ -122,7 +114,7 @@ mod tests {
     fn a_patch_is_a_call_for_each_file() {
         let patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n+\n*** Update File: /w/b.txt\n*** Move to: c.txt\n@@\n-x\n+y\n\
                      *** Delete File: ./d e.txt\n*** End Patch\n";
-        let calls: Vec<_> = asked(patch, Some("/w")).iter().map(|change| change.call("c1", "m")).collect();
+        let calls: Vec<_> = parse(patch, Some("/w")).iter().map(|change| change.call("c1", "m")).collect();
         let told: Vec<_> =
             calls.iter().map(|call| (call.id.as_str(), call.name.as_str(), call.input.clone())).collect();
         assert_eq!(
@@ -134,7 +126,7 @@ mod tests {
             ]
         );
         assert!(calls.iter().all(|call| call.raw_name == "apply_patch"));
-        assert_eq!(asked("nonsense", None), []);
-        assert_eq!(asked("*** Add File: x", None)[0].path, "x");
+        assert_eq!(parse("nonsense", None), []);
+        assert_eq!(parse("*** Add File: x", None)[0].path, "x");
     }
 }

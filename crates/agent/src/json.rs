@@ -1,0 +1,23 @@
+//! Access to JSON whose shape is not certain.
+
+use serde_json::Value;
+
+/// Returns the text under `key`.
+pub(crate) fn text<'a>(from: &'a Value, key: &str) -> Option<&'a str> {
+    from.get(key).and_then(Value::as_str)
+}
+
+/// Returns a copy of the text under `key`.
+pub(crate) fn owned(from: &Value, key: &str) -> Option<String> {
+    text(from, key).map(str::to_owned)
+}
+
+/// Returns the items of the list under `key`; empty if there is no list.
+pub(crate) fn items<'a>(from: &'a Value, key: &str) -> &'a [Value] {
+    from.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Returns the arguments of a call; `null` and a missing value are an empty object.
+pub(crate) fn arguments(from: &Value, key: &str) -> Value {
+    from.get(key).filter(|input| !input.is_null()).cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()))
+}

@@ -1,0 +1,52 @@
+//! Sign-in of an agent's program at its model.
+
+use std::path::PathBuf;
+
+use sandbox::Host;
+
+use crate::Endpoint;
+
+/// Sign-in of an agent's program at its model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SignIn {
+    /// The trial's own token, at the gateway.
+    Scripted,
+    /// A key or a token from the environment.
+    Lent {
+        /// Name of the variable.
+        variable: &'static str,
+        /// Name of the sign-in.
+        called: &'static str,
+    },
+    /// Credentials of the user in this file. The program uses the file itself and never a copy: it renews the
+    /// credentials, and renewing a copy would invalidate the user's own session.
+    Subscription(PathBuf),
+    /// No sign-in.
+    None,
+}
+
+impl SignIn {
+    /// Returns the sign-in for `endpoint`, which is `at_vendor` for a vendor's model.
+    pub(crate) fn of(endpoint: &Endpoint, at_vendor: impl FnOnce() -> Self) -> Self {
+        match endpoint {
+            Endpoint::Gateway { .. } | Endpoint::Script(_) | Endpoint::Provider(_) => Self::Scripted,
+            Endpoint::Vendor { .. } => at_vendor(),
+        }
+    }
+
+    /// Returns the sign-in of the first variable in `secrets` that is set. Each has the name of its sign-in.
+    pub(crate) fn lent(host: &Host, secrets: &[(&'static str, &'static str)]) -> Option<Self> {
+        let (variable, called) = secrets.iter().find(|(name, _)| host.var(name).is_some())?;
+        Some(Self::Lent { variable, called })
+    }
+
+    /// Returns the name of the sign-in, without secrets; `None` if there is none.
+    pub(crate) fn name(&self) -> Option<&'static str> {
+        match self {
+            Self::Scripted => Some("scripted"),
+            Self::Lent { called, .. } => Some(called),
+            Self::Subscription(_) => Some("subscription"),
+            Self::None => None,
+        }
+    }
+}

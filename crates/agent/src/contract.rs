@@ -63,8 +63,8 @@ async fn what_a_stage_sets_up_is_nothing_that_a_check_refuses() {
         let set = stage.set(&[say("hello")]);
         let rehearsal = &set.rehearsal;
         let problems = match &rehearsal.config {
-            Some(config) => stage.agent().check_config(&config.node, &config.directory),
-            None => stage.agent().check_argument(rehearsal.argument.as_deref()),
+            Some(config) => stage.agent().check_config(&config.node, &config.directory, &script::Library::default()),
+            None => stage.agent().check_argument(rehearsal.argument.as_deref(), &script::Library::default()),
         };
         assert!(problems.is_empty(), "{}: {problems:?}", stage.name());
     }

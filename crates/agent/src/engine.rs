@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::{Ending, Step};
@@ -28,19 +28,6 @@ const MOST_BYTES: usize = 1 << 20;
 /// File name of a program, used for its imports and errors. The file does not exist.
 const PROGRAM: &str = ".trialrun-program.mjs";
 
-/// Module sources read for a plan, to be used by its run.
-static LIBRARY: LazyLock<Mutex<Library>> = LazyLock::new(Mutex::default);
-
-/// Makes later loads use the sources in `modules`, and adds newly read ones to it.
-pub fn use_modules(modules: &Library) {
-    *lock(&LIBRARY) = modules.clone();
-}
-
-/// Returns the module sources read so far.
-pub fn library() -> Library {
-    lock(&LIBRARY).clone()
-}
-
 /// Program of an engine.
 #[derive(Debug, Clone)]
 pub(super) struct Program {
@@ -52,6 +39,8 @@ pub(super) struct Program {
     pub(super) text: String,
     /// Hosts to which its calls may send requests; without it there is no `fetch`.
     pub(super) network: Option<Network>,
+    /// Module sources that are already known. Newly read ones are added.
+    pub(super) library: Library,
     /// `true` if its engine may be [shared](Engine::share).
     pub(super) is_shared: bool,
 }
@@ -66,7 +55,7 @@ impl Program {
         let mut options = Options::new(&self.directory);
         options.memory = MEMORY;
         options.console = console;
-        options.library = library();
+        options.library = self.library.clone();
         if let Ok(here) = std::path::absolute(".") {
             options.shown_from = here;
         }
@@ -98,17 +87,17 @@ impl Program {
 struct Job {
     function: Function,
     arguments: Vec<Value>,
-    reply: oneshot::Sender<Called>,
+    reply: oneshot::Sender<CallResult>,
 }
 
 /// Result of a call.
-struct Called {
+struct CallResult {
     result: Result<Value, ScriptError>,
     /// `true` if it left nothing behind.
     is_at_rest: bool,
 }
 
-impl Called {
+impl CallResult {
     /// The thread ended in the middle of it.
     fn lost() -> Self {
         Self { result: Err(ended()), is_at_rest: false }
@@ -116,7 +105,7 @@ impl Called {
 }
 
 /// Message to an engine's thread during a call.
-enum Heard {
+enum WorkerMessage {
     /// Answer to a request.
     Answer(u64, Result<Value, String>),
     /// The call was abandoned.
@@ -124,11 +113,11 @@ enum Heard {
 }
 
 /// Guard of an engine. Dropping it tells the thread that its call was abandoned.
-struct Alive(Sender<Heard>);
+struct Alive(Sender<WorkerMessage>);
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        let _ = self.0.send(Heard::Gone);
+        let _ = self.0.send(WorkerMessage::Gone);
     }
 }
 
@@ -214,7 +203,7 @@ impl Engine {
             tokio::select! {
                 biased;
                 Some(line) = self.lines.recv() => self.early.push(line),
-                called = &mut answer => return self.take_in(called.unwrap_or_else(|_| Called::lost())),
+                called = &mut answer => return self.take_in(called.unwrap_or_else(|_| CallResult::lost())),
             }
         }
     }
@@ -242,7 +231,7 @@ impl Engine {
                 biased;
                 () = &mut stopping => return Err(Ending::Cancelled),
                 Some(line) = self.lines.recv() => record(line, turn)?,
-                called = &mut answer => break self.take_in(called.unwrap_or_else(|_| Called::lost())),
+                called = &mut answer => break self.take_in(called.unwrap_or_else(|_| CallResult::lost())),
             }
         };
         while let Ok(line) = self.lines.try_recv() {
@@ -258,7 +247,7 @@ impl Engine {
         Ok(called)
     }
 
-    fn take_in(&mut self, called: Called) -> Result<Value, ScriptError> {
+    fn take_in(&mut self, called: CallResult) -> Result<Value, ScriptError> {
         self.is_at_rest = called.is_at_rest && called.result.is_ok();
         called.result
     }
@@ -330,8 +319,8 @@ struct Worker {
     budget: Duration,
     network: Option<Network>,
     is_shared: bool,
-    hearing: Sender<Heard>,
-    heard: Receiver<Heard>,
+    hearing: Sender<WorkerMessage>,
+    heard: Receiver<WorkerMessage>,
     /// Pending network requests. They end with the thread.
     requests: JoinSet<()>,
 }
@@ -341,7 +330,7 @@ impl Worker {
         while let Ok(Job { function, arguments, reply }) = queue.recv() {
             let result = self.call(&function, &arguments);
             let is_at_rest = self.is_shared && self.runtime.renew();
-            let _ = reply.send(Called { result, is_at_rest });
+            let _ = reply.send(CallResult { result, is_at_rest });
         }
     }
 
@@ -365,9 +354,9 @@ impl Worker {
             None => self.heard.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match heard {
-            Ok(Heard::Answer(request, answer)) => self.runtime.answer(request, &answer),
+            Ok(WorkerMessage::Answer(request, answer)) => self.runtime.answer(request, &answer),
             Err(RecvTimeoutError::Timeout) => Ok(()),
-            Ok(Heard::Gone) | Err(RecvTimeoutError::Disconnected) => {
+            Ok(WorkerMessage::Gone) | Err(RecvTimeoutError::Disconnected) => {
                 Err(ScriptError::Failed("the call was abandoned".to_owned()))
             }
         }
@@ -384,7 +373,7 @@ impl Worker {
         let sending = async move {
             let sent = request.arguments.first().unwrap_or(&Value::Undefined);
             let answer = network.fetch(sent).await;
-            let _ = hearing.send(Heard::Answer(request.id, answer));
+            let _ = hearing.send(WorkerMessage::Answer(request.id, answer));
         };
         self.requests.spawn_on(sending, &runtime);
         Ok(())

@@ -54,12 +54,12 @@ use std::sync::Arc;
 
 use model::{Arm, Case, Diagnostic, Limits, Node, PermissionMode, SettingSource, TrialId, nearest};
 use sandbox::{BoxFuture, Breakage, Host, Sandbox};
+use script::Library;
 
 pub use crate::session::Session;
 
 pub use activity::Activity;
 pub use description::Description;
-pub use engine::{library, use_modules};
 pub use event_sink::EventSink;
 pub use executor::Executor;
 pub use pricing::{Bill, Pricing};
@@ -110,16 +110,17 @@ pub trait Agent: Send + Sync {
     }
 
     /// Returns the problems of the argument after the name (`recorded:FILE`) that do not depend on the case. It is
-    /// called once for each argument, so a file that is used by all cases is read here.
-    fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
+    /// called once for each argument, so a file that is used by all cases is read here. `modules` has the module sources
+    /// that are already known.
+    fn check_argument(&self, argument: Option<&str>, _modules: &Library) -> Vec<Diagnostic> {
         let problem =
             |argument| Diagnostic::error(format!("`{}` takes no argument, but was given `{argument}`", self.name()));
         argument.map(problem).into_iter().collect()
     }
 
     /// Returns the problems of a project's configuration. It is called once for each configuration. Relative paths in
-    /// it start at `directory`.
-    fn check_config(&self, _config: &Node, _directory: &Path) -> Vec<Diagnostic> {
+    /// it start at `directory`. `modules` has the module sources that are already known.
+    fn check_config(&self, _config: &Node, _directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
         Vec::new()
     }
 
@@ -152,6 +153,8 @@ pub struct CaseContext<'a> {
     pub base_url: Option<&'a str>,
     /// Providers that open models.
     pub providers: &'a llm::Providers,
+    /// Module sources that are already known.
+    pub modules: &'a Library,
 }
 
 /// An agent that is configured by a project.
@@ -237,6 +240,8 @@ pub struct SessionContext {
     pub endpoint: Endpoint,
     /// Providers that open models.
     pub providers: llm::Providers,
+    /// Module sources that were read for the plan. A module is the same for all trials of a run, even if its file changes.
+    pub modules: Library,
 }
 
 impl SessionContext {

@@ -5,7 +5,7 @@ use std::path::Path;
 use llm::ToolSpec;
 use model::{Case, Diagnostic, Ending, nearest};
 use sandbox::Breakage;
-use script::{Function, Reference, Value};
+use script::{Function, Library, Reference, Value};
 use serde_json::{Map, Value as Json, json};
 
 use super::SessionContext;
@@ -73,7 +73,7 @@ pub(super) struct OwnTools {
 }
 
 /// Returns the problems of the tools of `case`.
-pub(super) fn check(case: &Case, directory: &Path, owner: Owner) -> Vec<Diagnostic> {
+pub(super) fn check(case: &Case, directory: &Path, modules: &Library, owner: Owner) -> Vec<Diagnostic> {
     let at_case = |problem: Diagnostic| match problem.source {
         Some(_) => problem,
         None => problem.at(case.source.clone()),
@@ -83,7 +83,7 @@ pub(super) fn check(case: &Case, directory: &Path, owner: Owner) -> Vec<Diagnost
         Ok(wanted) => wanted,
         Err(problems) => return problems.into_iter().map(at_case).collect(),
     };
-    let problems = match program(&wanted, directory).check() {
+    let problems = match program(&wanted, directory, modules).check() {
         Ok(value) => read(&wanted, &value, owner).err().unwrap_or_default(),
         Err(error) if is_of_the_program(&error) => vec![Diagnostic::error(error.to_string())],
         Err(error) => vec![error.diagnostic()],
@@ -101,7 +101,7 @@ impl OwnTools {
         if wanted.is_empty() {
             return Ok(Self::default());
         }
-        let program = program(&wanted, &context.directory);
+        let program = program(&wanted, &context.directory, &context.modules);
         let started = Engine::start(program, context.setup.timeout_ms).await;
         let (engine, value) = started.map_err(|error| broken(error.to_string()))?;
         Ok(Self { engine: Some(engine), tools: read(&wanted, &value, owner).map_err(told)? })
@@ -226,23 +226,24 @@ fn reference(text: &str) -> Result<Reference, Problem> {
 }
 
 /// Returns the program that loads the tools in `wanted`.
-fn program(wanted: &[Wanted], directory: &Path) -> Program {
-    let mut modules: Vec<String> = Vec::new();
+fn program(wanted: &[Wanted], directory: &Path, modules: &Library) -> Program {
+    let mut specifiers: Vec<String> = Vec::new();
     let mut list = Vec::new();
     for tool in wanted {
         let specifier = tool.reference.specifier();
-        let at = modules.iter().position(|known| known == specifier).unwrap_or_else(|| {
-            modules.push(specifier.to_owned());
-            modules.len() - 1
+        let at = specifiers.iter().position(|known| known == specifier).unwrap_or_else(|| {
+            specifiers.push(specifier.to_owned());
+            specifiers.len() - 1
         });
         list.push(json!([at, tool.keys(), tool.reference.inferred_name(), tool.described]));
     }
     let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     Program {
         directory,
-        modules,
+        modules: specifiers,
         text: format!("const wanted = {};\n{FIND}", Json::Array(list)),
         network: None,
+        library: modules.clone(),
         is_shared: false,
     }
 }
@@ -444,7 +445,7 @@ export default [{ tools: [{ execute: () => undefined }] }];
             let mut case = case("a", &["go"]);
             let Json::Array(tools) = tools else { panic!("a list") };
             case.messages[0].tools = tools;
-            check(&case, dir.path(), OWNER).iter().map(ToString::to_string).collect()
+            check(&case, dir.path(), &Library::default(), OWNER).iter().map(ToString::to_string).collect()
         };
         assert_eq!(told(json!(["Bash", "./weather.js#forecast", "./weather.js#forecast"])), [""; 0]);
         assert_eq!(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use grade::Responder;
 use model::{
@@ -123,6 +123,9 @@ impl Sandbox for Bare {
     }
 }
 
+/// Module sources of all rehearsals, as if they were trials of one run.
+static MODULES: LazyLock<script::Library> = LazyLock::new(script::Library::default);
+
 /// One agent, one case, and the events of their conversation.
 pub(super) struct Rehearsal {
     pub(super) case: Case,
@@ -135,6 +138,7 @@ pub(super) struct Rehearsal {
     pub(super) sandbox: Option<Arc<Bare>>,
     pub(super) endpoint: Endpoint,
     pub(super) providers: llm::Providers,
+    pub(super) modules: script::Library,
     pub(super) setup: Setup,
     pub(super) limits: Limits,
     pub(super) host: Host,
@@ -164,6 +168,7 @@ impl Rehearsal {
             sandbox: None,
             endpoint: Endpoint::Vendor { base_url: None },
             providers: llm::Providers::default(),
+            modules: MODULES.clone(),
             setup: Setup {
                 model: None,
                 system_prompt: None,
@@ -236,6 +241,7 @@ impl Rehearsal {
             directory: &self.directory,
             base_url: None,
             providers: &self.providers,
+            modules: &self.modules,
         };
         agent.check(&context).iter().map(ToString::to_string).collect()
     }
@@ -263,6 +269,7 @@ impl Rehearsal {
             source_repo: self.source_repo.clone(),
             endpoint: self.endpoint.clone(),
             providers: self.providers.clone(),
+            modules: self.modules.clone(),
         }
     }
 

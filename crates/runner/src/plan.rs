@@ -50,7 +50,6 @@ pub struct Plan {
 
 /// Plans a run. The plan is complete only if no diagnostic is an error.
 pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
-    agent::use_modules(&request.modules);
     let cases_loaded = request.suites.iter().map(|suite| suite.cases.len()).sum();
     let (mut trials, mut problems) = Planner::new(request).run();
     order::interleave(&mut trials, request.settings.arms.seed);

@@ -20,6 +20,7 @@ use std::path::Path;
 use model::decode::Problems;
 use model::{Diagnostic, Node};
 use sandbox::{BoxFuture, Breakage};
+use script::Library;
 
 use self::responses::Responses;
 use self::setting::{Api, Setting};
@@ -47,18 +48,18 @@ impl Agent for Assistant {
         &DESCRIPTION
     }
 
-    fn check_argument(&self, _argument: Option<&str>) -> Vec<Diagnostic> {
+    fn check_argument(&self, _argument: Option<&str>, _modules: &Library) -> Vec<Diagnostic> {
         vec![unconfigured()]
     }
 
-    fn check_config(&self, config: &Node, _directory: &Path) -> Vec<Diagnostic> {
+    fn check_config(&self, config: &Node, _directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
         let mut problems = Problems::new();
         Setting::read(config, &mut problems);
         problems
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
-        let mut problems = own_tools::check(context.case, context.directory, OWNER);
+        let mut problems = own_tools::check(context.case, context.directory, context.modules, OWNER);
         let Some(config) = context.config else { return problems };
         // Errors in the configuration itself are reported separately, once.
         let Some(setting) = Setting::read(&config.node, &mut Problems::new()) else { return problems };

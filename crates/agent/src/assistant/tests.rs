@@ -274,7 +274,11 @@ async fn who_cannot_be_reached_breaks_the_trial() {
 
 fn problems(config: &Value) -> Vec<String> {
     let config = configured(config, Path::new("/none"));
-    Assistant.check_config(&config.node, &config.directory).iter().map(ToString::to_string).collect()
+    Assistant
+        .check_config(&config.node, &config.directory, &script::Library::default())
+        .iter()
+        .map(ToString::to_string)
+        .collect()
 }
 
 #[test]
@@ -305,7 +309,10 @@ fn a_configuration_is_read_strictly_and_everything_wrong_is_told_at_once() {
         problems(&json!({"type": "assistant", "api": "assistants"})),
         ["agent.yaml:1:1: `api: assistants` needs an `assistant_id`"]
     );
-    assert_eq!(Assistant.check_argument(None)[0].to_string(), "`assistant` needs a configuration");
+    assert_eq!(
+        Assistant.check_argument(None, &script::Library::default())[0].to_string(),
+        "`assistant` needs a configuration"
+    );
 }
 
 #[test]

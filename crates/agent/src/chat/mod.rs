@@ -16,6 +16,7 @@ use std::time::Duration;
 use llm::{Block, Conversation, Message, Model, Reply, Request, Role, StopReason, ToolSpec};
 use model::{Diagnostic, Ending, Step, ToolCall, ToolResult, UserMessage, nearest};
 use sandbox::{BoxFuture, Breakage, Host, Sandbox};
+use script::Library;
 use serde_json::Map;
 
 use self::permission::{Permissions, Verdict};
@@ -47,7 +48,7 @@ impl Agent for Chat {
         &DESCRIPTION
     }
 
-    fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
+    fn check_argument(&self, argument: Option<&str>, _modules: &Library) -> Vec<Diagnostic> {
         let problem = |argument| {
             Diagnostic::error(format!("`chat` takes no argument, but was given `{argument}`"))
                 .help("set the model with `model`")
@@ -59,7 +60,7 @@ impl Agent for Chat {
         let case = context.case;
         let mut problems: Vec<Diagnostic> = check_model(context).into_iter().collect();
         problems.extend(prompt_file::prompts(case, context.directory).err().unwrap_or_default());
-        problems.extend(own_tools::check(case, context.directory, OWNER));
+        problems.extend(own_tools::check(case, context.directory, context.modules, OWNER));
         let brings_tools = case.all_tools().next().is_some();
         for written in case.runner.allowed_tools_override.iter().flatten() {
             let name = crate::tool_rule::ToolRule::parse(written).tool;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use script::{Function, ScriptError, Value};
+use script::{Function, Library, ScriptError, Value};
 
 use crate::engine::Program;
 use crate::network::Network;
@@ -64,7 +64,7 @@ impl Export {
 }
 
 /// Returns the program that loads the module in `file`, which may send requests to the hosts of `network`.
-pub(super) fn program(file: &Path, network: Option<Network>) -> Result<Program, ScriptError> {
+pub(super) fn program(file: &Path, network: Option<Network>, modules: &Library) -> Result<Program, ScriptError> {
     let file =
         std::path::absolute(file).map_err(|error| ScriptError::Failed(format!("{}: {error}", file.display())))?;
     let directory = file.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
@@ -73,6 +73,7 @@ pub(super) fn program(file: &Path, network: Option<Network>) -> Result<Program, 
         modules: vec![file.to_string_lossy().into_owned()],
         text: FIND.to_owned(),
         network,
+        library: modules.clone(),
         is_shared: false,
     })
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use script::{Library, ScriptError};
 
 use super::export::Export;
-use crate::engine::{Engine, Program, library};
+use crate::engine::{Engine, Program};
 
 /// Maximum number of idle shared engines. Each has a thread.
 const IDLE: usize = 32;
@@ -48,7 +48,7 @@ impl Loaded {
         timeout_ms: u64,
         may_be_shared: bool,
     ) -> Result<Option<Self>, ScriptError> {
-        let key = Key { modules: program.modules.clone(), library: library(), timeout_ms };
+        let key = Key { modules: program.modules.clone(), library: program.library.clone(), timeout_ms };
         if may_be_shared && let Some(mut known) = take(&key) {
             known.uses += 1;
             return Ok(Some(known));

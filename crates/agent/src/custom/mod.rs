@@ -12,6 +12,7 @@ use std::path::Path;
 
 use model::{Diagnostic, Node};
 use sandbox::{BoxFuture, Breakage};
+use script::Library;
 
 use self::module::Module;
 use self::session::CustomSession;
@@ -38,17 +39,17 @@ impl Agent for Custom {
         &DESCRIPTION
     }
 
-    fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
+    fn check_argument(&self, argument: Option<&str>, modules: &Library) -> Vec<Diagnostic> {
         match Module::of_argument(argument) {
-            Ok(module) => module.check(),
+            Ok(module) => module.check(modules),
             Err(problem) => vec![*problem],
         }
     }
 
-    fn check_config(&self, config: &Node, directory: &Path) -> Vec<Diagnostic> {
+    fn check_config(&self, config: &Node, directory: &Path, modules: &Library) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
         if let Some((module, place)) = Module::read(config, directory, &mut problems) {
-            let found = module.check().into_iter();
+            let found = module.check(modules).into_iter();
             problems.extend(found.map(|problem| match problem.source {
                 Some(_) => problem,
                 None => problem.at(place.excerpt()),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use model::decode::{Fields, Problems};
 use model::{Diagnostic, Excerpt, Node, NodeKind};
+use script::Library;
 use serde_json::{Map, Value as Json};
 
 use super::export::{self, Export};
@@ -70,13 +71,13 @@ impl Module {
     }
 
     /// Returns the problems of the module.
-    pub(super) fn check(&self) -> Vec<Diagnostic> {
+    pub(super) fn check(&self, modules: &Library) -> Vec<Diagnostic> {
         let file = &self.file;
         if let Err(error) = std::fs::metadata(&self.path) {
             return vec![Diagnostic::error(format!("cannot read the module `{file}`: {error}"))];
         }
         let at_start = |problem: Diagnostic| problem.at(Excerpt::of_file(file.as_str()));
-        match export::program(&self.path, Network::to(&self.hosts, None)).and_then(|program| program.check()) {
+        match export::program(&self.path, Network::to(&self.hosts, None), modules).and_then(|program| program.check()) {
             Ok(value) if Export::read(&value).is_some() => Vec::new(),
             Ok(_) => {
                 let problem = Diagnostic::error(format!("`{file}` exports neither `execute` nor `send`"));

@@ -43,8 +43,8 @@ impl CustomSession {
             .map_err(|problems| problems.first().map_or_else(|| Breakage::harness("`custom` has no module"), told))?;
         let Module { file, path, options, hosts } = module;
         let broken = |error: &ScriptError| Breakage::environment(format!("`{file}` cannot be loaded: {error}"));
-        let program =
-            export::program(&path, Network::to(&hosts, Some(&session_context.host))).map_err(|error| broken(&error))?;
+        let network = Network::to(&hosts, Some(&session_context.host));
+        let program = export::program(&path, network, &session_context.modules).map_err(|error| broken(&error))?;
         let case = &session_context.case;
         let is_long = case.messages.len() > 1 || case.code.is_some() || case.user.is_some();
         // Variables of a module are a natural place for the state of a conversation, and what asks a network is not slowed

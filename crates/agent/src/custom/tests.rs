@@ -35,7 +35,7 @@ fn notices(played: &mut Played) -> Vec<(String, String)> {
 }
 
 fn problems(file: &str) -> Vec<String> {
-    Custom.check_argument(Some(file)).iter().map(ToString::to_string).collect()
+    Custom.check_argument(Some(file), &script::Library::default()).iter().map(ToString::to_string).collect()
 }
 
 #[tokio::test]
@@ -367,7 +367,7 @@ async fn it_keeps_to_the_limits() {
 
 #[test]
 fn a_module_that_cannot_be_used_is_found_before_anything_runs() {
-    assert_eq!(Custom.check_argument(None)[0].to_string(), "`custom` needs a module");
+    assert_eq!(Custom.check_argument(None, &script::Library::default())[0].to_string(), "`custom` needs a module");
     assert!(problems("/none.js")[0].starts_with("cannot read the module `/none.js`"));
     let (_dir, file) = module("agent.js", "export const excute = () => 1;");
     assert_eq!(problems(&file), [format!("{file}:1:1: `{file}` exports neither `execute` nor `send`")]);
@@ -469,7 +469,11 @@ fn a_configuration_is_read_strictly() {
     std::fs::write(dir.path().join("odd.js"), "export const sent = 1;").unwrap();
     let told = |config: Json| -> Vec<String> {
         let config = configured(&config, dir.path());
-        Custom.check_config(&config.node, &config.directory).iter().map(ToString::to_string).collect()
+        Custom
+            .check_config(&config.node, &config.directory, &script::Library::default())
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     };
     assert_eq!(told(json!({"type": "custom", "module": "fine.js", "options": {"a": 1}})), [""; 0]);
     assert_eq!(
@@ -506,7 +510,7 @@ async fn asks(address: &str, hosts: Json) -> Result<Played, sandbox::Breakage> {
     let (dir, _file) = module("agent.js", ASKING);
     let config = json!({"type": "custom", "module": "agent.js", "options": {"address": address}, "network": hosts});
     let config = configured(&config, dir.path());
-    assert_eq!(Custom.check_config(&config.node, dir.path()), []);
+    assert_eq!(Custom.check_config(&config.node, dir.path(), &script::Library::default()), []);
     Rehearsal { config: Some(config), ..Rehearsal::of(case("a", &["hi"])) }.play(&Custom).await
 }
 
@@ -553,7 +557,7 @@ fn hosts_are_names_and_ports() {
     let (dir, _file) = module("agent.js", "export const send = async () => (await fetch('http://h/')).text();");
     let told = |hosts: Json| {
         let config = json!({"type": "custom", "module": "agent.js", "network": hosts});
-        Custom.check_config(&configured(&config, dir.path()).node, dir.path()).len()
+        Custom.check_config(&configured(&config, dir.path()).node, dir.path(), &script::Library::default()).len()
     };
     assert_eq!(told(json!(["api.example.com", "localhost:3000", "[::1]:80"])), 0);
     assert_eq!(told(json!(["https://api.example.com", "h/path", "u@h", "", 5])), 5);

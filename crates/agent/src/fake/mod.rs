@@ -328,7 +328,7 @@ mod tests {
             ]
         );
         assert!(problems(&["!sleep 2s"]).is_empty());
-        let argument = Fake.check_argument(Some("x"));
+        let argument = Fake.check_argument(Some("x"), &script::Library::default());
         assert_eq!(argument[0].to_string(), "`fake` takes no argument, but was given `x`");
     }
 }

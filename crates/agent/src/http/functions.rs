@@ -4,11 +4,12 @@ use std::path::Path;
 
 use model::{Diagnostic, Ending, Node};
 use sandbox::Breakage;
-use script::{Function, ScriptError, Value};
+use script::{Function, Library, ScriptError, Value};
 use serde_json::Value as Json;
 
 use super::super::engine::{Engine, Program, is_of_the_program};
 use super::settings::Settings;
+use crate::SessionContext;
 use crate::turn::Turn;
 
 /// Resolves each path, in the module or in its default export. A function keeps its `this`.
@@ -31,18 +32,19 @@ pub(super) struct Functions {
     found: [Option<Function>; 2],
 }
 
-/// Selects a function.
+/// Role of a function.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Which {
+pub(super) enum Role {
     Body,
     Parser,
 }
 
 impl Functions {
     /// Loads the functions that `settings` name; returns `None` if they name none.
-    pub(super) async fn load(settings: &Settings, directory: &Path, timeout_ms: u64) -> Result<Option<Self>, Breakage> {
-        let Some(program) = program(settings, directory) else { return Ok(None) };
-        let loaded = Engine::start(program, timeout_ms).await;
+    pub(super) async fn load(settings: &Settings, context: &SessionContext) -> Result<Option<Self>, Breakage> {
+        let directory = context.config.as_ref().map_or(&*context.directory, |config| &config.directory);
+        let Some(program) = program(settings, directory, &context.modules) else { return Ok(None) };
+        let loaded = Engine::start(program, context.setup.timeout_ms).await;
         let (engine, value) = loaded.map_err(|error| {
             Breakage::environment(format!("the functions of the agent's configuration cannot be loaded: {error}"))
         })?;
@@ -57,11 +59,11 @@ impl Functions {
     /// Returns the ending if the trial is to stop.
     pub(super) async fn call(
         &mut self,
-        which: Which,
+        role: Role,
         arguments: Vec<Json>,
         turn: &mut Turn,
     ) -> Result<Result<Json, ScriptError>, Ending> {
-        let Some(function) = &self.found[which as usize] else {
+        let Some(function) = &self.found[role as usize] else {
             return Ok(Err(ScriptError::Failed("it is not exported".to_owned())));
         };
         let arguments = arguments.into_iter().map(Value::from).collect();
@@ -71,8 +73,8 @@ impl Functions {
 }
 
 /// Returns the problems of the functions that `settings` name. `config` is the node that names them.
-pub(super) fn check(settings: &Settings, config: &Node, directory: &Path) -> Vec<Diagnostic> {
-    let Some(program) = program(settings, directory) else { return Vec::new() };
+pub(super) fn check(settings: &Settings, config: &Node, directory: &Path, modules: &Library) -> Vec<Diagnostic> {
+    let Some(program) = program(settings, directory, modules) else { return Vec::new() };
     let value = match program.check() {
         Ok(value) => value,
         Err(error) => {
@@ -92,7 +94,7 @@ fn listed(value: Value) -> std::vec::IntoIter<Option<Function>> {
     items.into_iter().map(function).collect::<Vec<_>>().into_iter()
 }
 
-fn program(settings: &Settings, directory: &Path) -> Option<Program> {
+fn program(settings: &Settings, directory: &Path, library: &Library) -> Option<Program> {
     let references = settings.functions().into_iter().flatten();
     let split = |reference: &str| {
         let (module, path) = reference.rsplit_once('#').unwrap_or((reference, ""));
@@ -106,6 +108,7 @@ fn program(settings: &Settings, directory: &Path) -> Option<Program> {
         modules,
         text,
         network: None,
+        library: library.clone(),
         is_shared: false,
     })
 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use model::{Case, Diagnostic, Excerpt, Node};
 use sandbox::{BoxFuture, Breakage};
+use script::Library;
 
 use self::body::{Body, Talk};
 use self::session::HttpSession;
@@ -42,7 +43,7 @@ impl Agent for Http {
         &DESCRIPTION
     }
 
-    fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
+    fn check_argument(&self, argument: Option<&str>, _modules: &Library) -> Vec<Diagnostic> {
         let Some(url) = argument.filter(|url| !url.is_empty()) else {
             let problem = Diagnostic::error("`http` needs an address");
             return vec![
@@ -53,11 +54,11 @@ impl Agent for Http {
         problem.into_iter().map(|problem| Diagnostic::error(format!("`http:{url}`: {problem}"))).collect()
     }
 
-    fn check_config(&self, config: &Node, directory: &Path) -> Vec<Diagnostic> {
+    fn check_config(&self, config: &Node, directory: &Path, modules: &Library) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
         let settings = Settings::read(config, &mut problems);
         if let Some(settings) = settings {
-            problems.extend(functions::check(&settings, config, directory));
+            problems.extend(functions::check(&settings, config, directory, modules));
         }
         problems
     }

@@ -14,7 +14,7 @@ use super::super::performer::Performer;
 use super::super::transcript::as_text;
 use super::body::{Body, Talk};
 use super::exchange::{Content, Exchange, Fault, Heard, Kind, Letter};
-use super::functions::{Functions, Which};
+use super::functions::{Functions, Role};
 use super::settings::{Parser, Settings};
 use super::words::{clipped, one_line};
 use crate::SessionContext;
@@ -40,8 +40,7 @@ impl HttpSession {
     pub(super) async fn open(session_context: &SessionContext, settings: Settings) -> Result<Self, Breakage> {
         let made = client(settings.url.scheme() == "https", &session_context.host);
         let client = made.map_err(|error| Breakage::environment(format!("cannot create an HTTP client: {error}")))?;
-        let directory = session_context.config.as_ref().map_or(&*session_context.directory, |config| &config.directory);
-        let functions = Functions::load(&settings, directory, session_context.setup.timeout_ms).await?;
+        let functions = Functions::load(&settings, session_context).await?;
         Ok(Self {
             id: uuid::Uuid::now_v7().to_string(),
             settings: Arc::new(settings),
@@ -86,7 +85,7 @@ impl HttpSession {
             let mut context = talk.context();
             context.insert("conversationId".to_owned(), json!(self.id));
             let arguments = vec![json!(message.text), Value::Object(context)];
-            let called = functions.call(Which::Body, arguments, turn).await?;
+            let called = functions.call(Role::Body, arguments, turn).await?;
             return match called {
                 Ok(Value::Null) => Err(unmade(format!("the body's function `{name}` returned nothing"))),
                 Ok(body) => Ok(body),
@@ -146,7 +145,7 @@ impl HttpSession {
         let Some(functions) = &mut self.functions else {
             return Err(Fault::new(Kind::Spoilt, format!("the answer is unreadable: {at}: it is not loaded")));
         };
-        let because = match functions.call(Which::Parser, vec![given], turn).await? {
+        let because = match functions.call(Role::Parser, vec![given], turn).await? {
             Ok(value @ (Value::String(_) | Value::Object(_) | Value::Array(_))) => return Ok(value),
             Ok(Value::Null) => format!("{at}, returned nothing; return the text or an object"),
             Ok(other) => format!("{at}, returned `{other}`; return the text or an object"),

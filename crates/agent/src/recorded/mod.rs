@@ -12,6 +12,7 @@ use std::time::SystemTime;
 
 use model::{Diagnostic, Ending, Step, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
+use script::Library;
 
 use self::answer::Answer;
 use self::answers::Answers;
@@ -83,7 +84,7 @@ impl Agent for Recorded {
         &DESCRIPTION
     }
 
-    fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
+    fn check_argument(&self, argument: Option<&str>, _modules: &Library) -> Vec<Diagnostic> {
         let Some(file) = argument.filter(|file| !file.is_empty()) else {
             return vec![
                 Diagnostic::error("`recorded` needs a file of answers").help("write `recorded:answers.jsonl`"),
@@ -401,7 +402,7 @@ mod tests {
     #[test]
     fn problems_are_found_before_anything_runs() {
         let about = |argument: Option<&str>| -> Vec<String> {
-            RECORDED.check_argument(argument).iter().map(ToString::to_string).collect()
+            RECORDED.check_argument(argument, &script::Library::default()).iter().map(ToString::to_string).collect()
         };
         let check = |path: &str, id: &str| rehearsal(path, case(id, &["go"])).check(&RECORDED);
         assert_eq!(about(None), ["`recorded` needs a file of answers"]);
@@ -428,6 +429,7 @@ mod tests {
             directory: &alpha.directory,
             base_url: None,
             providers: &llm::Providers::default(),
+            modules: &script::Library::default(),
         };
         let helped = (0..100).filter(|_| RECORDED.check(&context)[0].help == ["did you mean `alhpa`?"]).count();
         assert_eq!(helped, 20);

@@ -16,6 +16,7 @@ use std::path::Path;
 use model::decode::Problems;
 use model::{Diagnostic, Node};
 use sandbox::{BoxFuture, Breakage};
+use script::Library;
 
 use self::launch::Launch;
 use self::manner::{Manner, Mode};
@@ -47,11 +48,11 @@ impl Agent for Subprocess {
         &DESCRIPTION
     }
 
-    fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
+    fn check_argument(&self, argument: Option<&str>, _modules: &Library) -> Vec<Diagnostic> {
         Manner::of_argument(argument).err().into_iter().map(|problem| *problem).collect()
     }
 
-    fn check_config(&self, config: &Node, _directory: &Path) -> Vec<Diagnostic> {
+    fn check_config(&self, config: &Node, _directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
         let mut problems = Problems::new();
         Manner::read(config, &mut problems);
         problems

@@ -50,7 +50,11 @@ fn notices(played: &mut Played) -> Vec<(String, String)> {
 
 fn problems(config: &Value) -> Vec<String> {
     let config = configured(config, Path::new("/none"));
-    Subprocess.check_config(&config.node, &config.directory).iter().map(ToString::to_string).collect()
+    Subprocess
+        .check_config(&config.node, &config.directory, &script::Library::default())
+        .iter()
+        .map(ToString::to_string)
+        .collect()
 }
 
 #[tokio::test]
@@ -207,7 +211,11 @@ async fn a_program_may_run_in_the_project() {
         [("{project}", true), ("{project}/../up", false), ("{project}up", true), ("/{project}", false)]
     {
         let config = json!({"type": "subprocess", "command": "cat", "cwd": cwd});
-        let problems = Subprocess.check_config(&configured(&config, folder.path()).node, folder.path());
+        let problems = Subprocess.check_config(
+            &configured(&config, folder.path()).node,
+            folder.path(),
+            &script::Library::default(),
+        );
         assert_eq!(problems.is_empty(), is_allowed, "{cwd}: {problems:?}");
     }
 }
@@ -262,7 +270,11 @@ async fn a_command_line_is_enough() {
     rehearsal.argument = Some("sed -u 's/.*/{\"text\":\"hello\"}/'".into());
     assert_eq!(rehearsal.play(&Subprocess).await.unwrap().answer(), Some("hello"));
     let told = |argument: Option<&str>| {
-        Subprocess.check_argument(argument).iter().map(ToString::to_string).collect::<Vec<_>>()
+        Subprocess
+            .check_argument(argument, &script::Library::default())
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
     };
     assert_eq!(told(None), ["`subprocess` needs a command"]);
     assert_eq!(told(Some("a | b")), ["`subprocess`: `|` needs a shell, but the command is not run by a shell"]);
@@ -302,6 +314,6 @@ fn a_configuration_is_read_strictly_and_everything_wrong_is_told_at_once() {
     if let model::NodeKind::Map(entries) = &mut Arc::make_mut(&mut function).node.kind {
         entries[1].1.tag = Some("!function".into());
     }
-    let told = Subprocess.check_config(&function.node, &function.directory);
+    let told = Subprocess.check_config(&function.node, &function.directory, &script::Library::default());
     assert_eq!(told[0].to_string(), "agent.yaml:1:1: `subprocess` cannot be configured with a function");
 }

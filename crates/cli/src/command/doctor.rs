@@ -128,7 +128,9 @@ async fn containment(host: &Host) -> Finding {
 fn own_agents(resolved: &Resolved) -> Vec<Finding> {
     let looked_at = |config: &agent::Configured| {
         let problems = match config.agent() {
-            Ok(agent) if config.is_filled => agent.check_config(&config.node, &config.directory),
+            Ok(agent) if config.is_filled => {
+                agent.check_config(&config.node, &config.directory, &script::Library::default())
+            }
             Ok(_) => vec![Diagnostic::error("an environment variable that it uses is not set")],
             Err(problem) => vec![*problem],
         };

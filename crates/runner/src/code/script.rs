@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use model::Code;
-use script::{Asks, Console, Options, Progress, Request, Runtime, ScriptError, Tests, Value};
+use script::{Asks, Console, Library, Options, Progress, Request, Runtime, ScriptError, Tests, Value};
 use tokio::sync::mpsc;
 
 use super::ScenarioRequest;
@@ -68,16 +68,17 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// Starts a scenario, which gets `about` as what it can know of the agent.
+    /// Starts a scenario, which gets `about` as what it can know of the agent. `modules` has the module sources that are
+    /// already known.
     ///
     /// # Errors
     /// When no thread can be started.
-    pub(crate) fn start(code: &Code, about: Value) -> std::io::Result<Self> {
+    pub(crate) fn start(code: &Code, about: Value, modules: Library) -> std::io::Result<Self> {
         let (telling, words) = mpsc::channel(WAITING);
         let (answers, hearing) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let play =
-            ScriptThread { code: code.clone(), about, stop: Arc::clone(&stop), words: telling, answers: hearing };
+            ScriptThread { code: code.clone(), about, modules, stop: Arc::clone(&stop), words: telling, answers: hearing };
         script::thread::spawn(move || play.run())?;
         Ok(Self { words, heard: None, answers: Some(answers), stop })
     }
@@ -146,6 +147,7 @@ type Answer = (u64, Result<Value, String>);
 struct ScriptThread {
     code: Code,
     about: Value,
+    modules: Library,
     stop: Arc<AtomicBool>,
     words: mpsc::Sender<ScriptEvent>,
     answers: Receiver<Answer>,
@@ -166,7 +168,7 @@ impl ScriptThread {
     fn engine(&self) -> Result<Runtime, ScriptError> {
         let mut options = Options::new(self.directory());
         options.memory = MEMORY;
-        options.library = agent::library();
+        options.library = self.modules.clone();
         options.console = Some(console(self.words.clone()));
         options.stop = Some(Arc::clone(&self.stop));
         if let Some(here) = &*HERE {

@@ -46,7 +46,7 @@ impl Planner<'_> {
         let unused = self.request.settings.configured.iter().filter(|config| config.is_filled);
         for config in unused.filter(|config| !self.checked_agents.contains(&config.name)) {
             let problems = match config.agent() {
-                Ok(agent) => agent.check_config(&config.node, &config.directory),
+                Ok(agent) => agent.check_config(&config.node, &config.directory, &self.request.modules),
                 Err(problem) => vec![*problem],
             };
             let help = format!("no selected case uses the agent `{}`", config.name);
@@ -76,8 +76,8 @@ impl Planner<'_> {
         if self.checked_agents.insert(written.to_owned()) {
             let own = case.runner.agent.as_ref().filter(|(own, _)| own == written).map(|(_, source)| source);
             let problems = match case_context.config {
-                Some(config) => agent.check_config(&config.node, &config.directory),
-                None => agent.check_argument(case_context.argument),
+                Some(config) => agent.check_config(&config.node, &config.directory, &self.request.modules),
+                None => agent.check_argument(case_context.argument, &self.request.modules),
             };
             self.problems.extend(problems.into_iter().map(|problem| match own {
                 Some(source) if problem.source.is_none() => problem.at(source.clone()),

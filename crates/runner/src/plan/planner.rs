@@ -174,6 +174,7 @@ impl<'a> Planner<'a> {
                     directory: &directory,
                     base_url: settings.arms.base_url.as_deref(),
                     providers: &settings.providers,
+                    modules: &self.request.modules,
                 };
                 self.check_agent(agent, written, &context);
             }
@@ -198,6 +199,7 @@ impl<'a> Planner<'a> {
                 setup: Arc::new(setup),
                 recorded_settings: Arc::default(),
                 checks: if case.skip.is_some() { Arc::default() } else { checks },
+                modules: self.request.modules.clone(),
             });
         }
         if compiled.is_none() {

@@ -51,6 +51,8 @@ pub struct PlannedTrial {
     pub limits: Arc<Limits>,
     /// The compiled assertions; empty for a case that is not to be run.
     pub checks: Arc<Vec<Check>>,
+    /// Module sources that were read for the plan.
+    pub modules: script::Library,
 }
 
 impl PlannedTrial {

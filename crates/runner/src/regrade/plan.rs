@@ -93,7 +93,6 @@ fn id_of(old: &TrialRecord) -> TrialId {
 /// Plans to grade again. The plan is complete only if no diagnostic is an error.
 pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
     let RegradeRequest { today, records } = request;
-    agent::use_modules(&today.modules);
     let mut planner = Planner {
         today: &today,
         engine: Scripts::new(today.cwd),
@@ -180,6 +179,7 @@ impl Planner<'_> {
             file: suite.path.as_path().into(),
             directory: directory_of(suite).into(),
             position: at,
+            modules: self.today.modules.clone(),
             arm: Arc::new(Arm { agent: old.agent.clone(), model: old.model.clone(), variant: old.variant.clone() }),
             // The agent is never called.
             agent: agent.unwrap_or(&agent::fake::Fake),

@@ -144,6 +144,7 @@ impl Attempt<'_> {
             source_repo: self.shared.settings.sandbox.source_repo.clone(),
             endpoint: model.endpoint.clone(),
             providers: self.shared.settings.providers.clone(),
+            modules: planned.modules.clone(),
         }
     }
 
@@ -157,7 +158,7 @@ impl Attempt<'_> {
     fn script(&self, code: &Code) -> Result<Script, Breakage> {
         let model = self.planned.arm.model.as_deref().map_or(script::Value::Undefined, script::Value::from);
         let about = vec![("name".to_owned(), self.planned.arm.agent.as_str().into()), ("model".to_owned(), model)];
-        Script::start(code, script::Value::Map(about))
+        Script::start(code, script::Value::Map(about), self.planned.modules.clone())
             .map_err(|error| Breakage::environment(format!("cannot start a thread: {error}")))
     }
 

@@ -236,7 +236,10 @@ async fn functions_make_the_body_and_read_the_answer() {
 
     let config = |body: &str, parser: &str| with(body, parser).config.unwrap();
     let problems = |config: &Configured| -> Vec<String> {
-        Http.check_config(&config.node, &config.directory).iter().map(|problem| problem.message.clone()).collect()
+        Http.check_config(&config.node, &config.directory, &script::Library::default())
+            .iter()
+            .map(|problem| problem.message.clone())
+            .collect()
     };
     assert_eq!(problems(&config("bodyTemplate", "plain")), [""; 0]);
     assert_eq!(

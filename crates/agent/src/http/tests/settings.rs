@@ -5,7 +5,7 @@ use super::*;
 fn problems(keys: &Value) -> Vec<String> {
     let config = configured_at(Path::new("."), keys);
     let told = |problem: Diagnostic| format!("{}; {}", problem.message, problem.help.join("; "));
-    Http.check_config(&config.node, &config.directory).into_iter().map(told).collect()
+    Http.check_config(&config.node, &config.directory, &script::Library::default()).into_iter().map(told).collect()
 }
 
 #[test]
@@ -51,8 +51,12 @@ fn everything_that_is_wrong_is_told_at_once() {
 
 #[test]
 fn an_argument_must_be_an_address() {
-    let told =
-        |argument| Http.check_argument(argument).iter().map(|problem| problem.message.clone()).collect::<Vec<_>>();
+    let told = |argument| {
+        Http.check_argument(argument, &script::Library::default())
+            .iter()
+            .map(|problem| problem.message.clone())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(told(None), ["`http` needs an address"]);
     assert_eq!(told(Some("http://127.0.0.1:1/chat")), [""; 0]);
     assert_eq!(told(Some("//127.0.0.1:1/chat")), [""; 0]);

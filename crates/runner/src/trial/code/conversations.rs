@@ -48,7 +48,10 @@ impl Conversations {
                     "`agents.{name}` needs a sandbox, and the scenario has none; give it `fixtures: {{}}`"
                 )));
             }
-            if let Some(problem) = agent.check_config(&config.node, &config.directory).iter().find(|one| one.is_error())
+            if let Some(problem) = agent
+                .check_config(&config.node, &config.directory, &self.context.modules)
+                .iter()
+                .find(|one| one.is_error())
             {
                 return Err(told(problem));
             }

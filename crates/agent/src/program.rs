@@ -5,17 +5,22 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use model::decode::{Fields, Problems};
+use model::{Diagnostic, Node};
 use sandbox::{Breakage, Host, Sandbox, supervise};
 use tokio::process::Command;
 
 use crate::process::Process;
-use crate::{Readiness, SessionContext};
+use crate::{Configured, Readiness, SessionContext};
 
 /// Time limit for `--version`.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Key of a project's configuration that names the program.
+const KEY: &str = "program";
 
 /// Program of an agent.
 #[derive(Debug)]
@@ -67,6 +72,23 @@ impl Invocation {
     }
 }
 
+/// Returns the problems of the configuration of an agent that runs a program.
+pub(crate) fn check_config(config: &Node, directory: &Path) -> Vec<Diagnostic> {
+    let mut problems = Problems::new();
+    configured(config, directory, &mut problems);
+    problems
+}
+
+/// Returns the program that a project configures. A path starts at `directory`; a name without a slash is searched on
+/// the `PATH`.
+fn configured(config: &Node, directory: &Path, problems: &mut Problems) -> Option<PathBuf> {
+    let mut fields = Fields::of(config, "an agent that runs a program", problems)?;
+    fields.get("type");
+    let named = fields.text(KEY, problems);
+    fields.finish(problems);
+    named.map(|named| if named.contains('/') { directory.join(named) } else { named.into() })
+}
+
 /// Copies variables that have fixed values.
 pub(crate) fn variables(fixed: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
     fixed.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -88,12 +110,21 @@ pub(crate) fn link(target: &Path, link: &Path) -> io::Result<()> {
 }
 
 impl Program {
-    /// Path of the program for a session.
+    /// Path of the program for a session: the program that the project configures, else the one that the variable names,
+    /// else the one on the `PATH`.
     ///
     /// # Errors
     /// Returns where it was looked for and how to install it.
     pub(crate) fn find(&self, context: &SessionContext) -> Result<PathBuf, Breakage> {
-        self.locate(&context.host).map_err(|because| Breakage::environment(because).for_good())
+        let configured = |config: &Arc<Configured>| configured(&config.node, &config.directory, &mut Problems::new());
+        let found = match context.config.as_ref().and_then(configured) {
+            Some(named) => {
+                let missing = || format!("`{KEY}` is `{}`, which is not a program", named.display());
+                context.host.find_program(&named.to_string_lossy()).ok_or_else(missing)
+            }
+            None => self.locate(&context.host),
+        };
+        found.map_err(|because| Breakage::environment(because).for_good())
     }
 
     fn locate(&self, host: &Host) -> Result<PathBuf, String> {
@@ -179,7 +210,49 @@ fn numbers(version: &str) -> Option<[u64; 3]> {
 
 #[cfg(test)]
 mod tests {
-    use super::numbers;
+    use std::os::unix::fs::PermissionsExt;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::claude_code::PROGRAM;
+    use crate::rehearsal::{Rehearsal, configured};
+
+    #[test]
+    fn a_configured_program_takes_precedence_over_the_variable_and_the_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = |name: &str| {
+            let file = folder.path().join(name);
+            std::fs::write(&file, "").unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            file
+        };
+        let [on_path, named, own] = ["claude", "named", "own"].map(program);
+        let mut rehearsal = Rehearsal::scripted("hello", &json!([]));
+        let found =
+            |rehearsal: &Rehearsal| PROGRAM.find(&rehearsal.session_context()).map_err(|error| error.to_string());
+        rehearsal.host.env.insert("PATH".into(), folder.path().to_string_lossy().into_owned());
+        assert_eq!(found(&rehearsal), Ok(on_path));
+        rehearsal.host.env.insert("TRIALRUN_CLAUDE".into(), named.to_string_lossy().into_owned());
+        assert_eq!(found(&rehearsal), Ok(named));
+        for (written, file) in [("./own", &own), ("own", &own)] {
+            rehearsal.config = Some(configured(&json!({"type": "claude-code", "program": written}), folder.path()));
+            assert_eq!(found(&rehearsal).unwrap().canonicalize().unwrap(), file.canonicalize().unwrap());
+        }
+        rehearsal.config = Some(configured(&json!({"type": "claude-code", "program": "./none"}), folder.path()));
+        assert!(found(&rehearsal).unwrap_err().contains("`program` is `"), "{:?}", found(&rehearsal));
+    }
+
+    #[test]
+    fn other_keys_of_a_configured_program_are_errors() {
+        let problems = |config: serde_json::Value| {
+            let config = configured(&config, Path::new("/"));
+            check_config(&config.node, &config.directory).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert!(problems(json!({"type": "codex"})).is_empty());
+        let wrong = problems(json!({"type": "codex", "program": ["codex"], "url": "x"}));
+        assert_eq!(wrong.len(), 2, "{wrong:?}");
+    }
 
     #[test]
     fn a_version_is_three_numbers() {

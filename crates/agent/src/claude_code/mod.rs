@@ -15,14 +15,18 @@ mod skill_name;
 mod slash;
 mod transcripts;
 
-use model::{Diagnostic, nearest};
+use std::path::Path;
+
+use model::{Diagnostic, Node, nearest};
 use sandbox::{BoxFuture, Breakage, Host};
+use script::Library;
 
 use self::closed_tools::ClosedTools;
 use self::launch::Launch;
 use self::session::ClaudeCodeSession;
 use super::vendor::Vendor;
 use super::{Agent, CaseContext, Description, Program, Readiness, SessionContext};
+use crate::program::check_config;
 use crate::session::Session;
 
 /// Reasoning efforts that `--effort` accepts.
@@ -85,7 +89,7 @@ fn is_openrouter(address: &str) -> bool {
     host.is_some_and(|host| host == HOST || host.strip_suffix(HOST).is_some_and(|front| front.ends_with('.')))
 }
 
-static PROGRAM: Program = Program {
+pub(crate) static PROGRAM: Program = Program {
     command: "claude",
     variable: "TRIALRUN_CLAUDE",
     install: "npm install -g @anthropic-ai/claude-code",
@@ -97,6 +101,7 @@ static PROGRAM: Program = Program {
 
 pub(crate) static DESCRIPTION: Description = Description {
     program: Some(&PROGRAM),
+    takes_config: true,
     aliases: &["claude"],
     tools: Some(TOOLS),
     default_model: Some("claude-sonnet-4-6"),
@@ -120,6 +125,10 @@ impl Agent for ClaudeCode {
 
     fn is_billed_by_openrouter(&self, host: &Host, base_url: Option<&str>) -> bool {
         base_url.or_else(|| host.var("ANTHROPIC_BASE_URL")).is_some_and(is_openrouter)
+    }
+
+    fn check_config(&self, config: &Node, directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
+        check_config(config, directory)
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {

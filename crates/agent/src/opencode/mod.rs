@@ -11,13 +11,17 @@ mod provider;
 mod session;
 pub(super) mod tool;
 
-use model::{Diagnostic, nearest};
+use std::path::Path;
+
+use model::{Diagnostic, Node, nearest};
 use sandbox::{BoxFuture, Breakage, Host};
+use script::Library;
 
 use self::launch::Launch;
 use self::provider::Provider;
 use self::session::OpenCodeSession;
 use super::{Agent, CaseContext, Description, Endpoint, Program, Readiness, SessionContext};
+use crate::program::check_config;
 use crate::session::Session;
 
 /// Reasoning efforts that can be requested. Only OpenCode knows which of them a model supports.
@@ -38,6 +42,7 @@ static PROGRAM: Program = Program {
 
 static DESCRIPTION: Description = Description {
     program: Some(&PROGRAM),
+    takes_config: true,
     efforts: Some(EFFORTS),
     skills_folder: Some(launch::SKILLS),
     sub_agents_folder: Some(launch::SUB_AGENTS),
@@ -53,6 +58,10 @@ impl Agent for OpenCode {
     fn refuses_model(&self, name: &str, base_url: Option<&str>, _providers: &llm::Providers) -> Option<String> {
         (base_url.is_none() && !name.contains('/'))
             .then(|| format!("`{name}` does not name its provider, as in `anthropic/{name}`"))
+    }
+
+    fn check_config(&self, config: &Node, directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
+        check_config(config, directory)
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {

@@ -127,7 +127,7 @@ pub(super) struct Engine {
     /// Console output from outside of turns.
     early: Vec<(Level, String)>,
     lines: mpsc::Receiver<(Level, String)>,
-    room: Arc<Mutex<Room>>,
+    room: Arc<Mutex<ConsoleBudget>>,
     freezer: Option<Function>,
     /// `true` if the last call went well and left nothing behind.
     is_at_rest: bool,
@@ -144,7 +144,7 @@ impl Engine {
         let (hearing, heard) = channel();
         let alive = Alive(hearing.clone());
         let (lines_in, mut lines) = mpsc::channel(MOST_LINES);
-        let room = Arc::<Mutex<Room>>::default();
+        let room = Arc::<Mutex<ConsoleBudget>>::default();
         let of_thread = Arc::clone(&room);
         let (loaded, mut loading) = oneshot::channel();
         let budget = CALL.min(Duration::from_millis(timeout_ms).saturating_add(MARGIN));
@@ -186,7 +186,7 @@ impl Engine {
     /// Makes it ready for another trial; `false` if it is not to be used again, because its last call failed or left
     /// something behind.
     pub(super) fn renew(&mut self) -> bool {
-        *lock(&self.room) = Room::default();
+        *lock(&self.room) = ConsoleBudget::default();
         self.is_at_rest
     }
 
@@ -255,20 +255,20 @@ impl Engine {
 
 /// Remaining room for console output, and the amount that did not fit.
 #[derive(Debug)]
-struct Room {
+struct ConsoleBudget {
     /// Lines and bytes; `None` after the first line that did not fit.
     left: Option<(usize, usize)>,
     lines_left_out: usize,
     bytes_left_out: usize,
 }
 
-impl Default for Room {
+impl Default for ConsoleBudget {
     fn default() -> Self {
         Self { left: Some((MOST_LINES, MOST_BYTES)), lines_left_out: 0, bytes_left_out: 0 }
     }
 }
 
-impl Room {
+impl ConsoleBudget {
     /// `true` if `line` is recorded.
     fn take(&mut self, line: &str) -> bool {
         self.left = self.left.and_then(|(lines, bytes)| Some((lines.checked_sub(1)?, bytes.checked_sub(line.len())?)));
@@ -292,7 +292,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Sends console output to `lines` up to the limits, and counts the rest.
-fn console(lines: mpsc::Sender<(Level, String)>, room: Arc<Mutex<Room>>) -> Console {
+fn console(lines: mpsc::Sender<(Level, String)>, room: Arc<Mutex<ConsoleBudget>>) -> Console {
     Box::new(move |level, line: &str| {
         let is_recorded = lock(&room).take(line);
         if is_recorded {

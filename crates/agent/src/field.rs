@@ -1,27 +1,10 @@
 //! Code shared by the configurations of several agents.
 
-use model::decode::{Fields, Problems};
+use model::decode::Problems;
 use model::{Node, NodeKind};
 
 /// YAML tag of a text that refers to a function.
 const FUNCTION: &str = "!function";
-
-/// Returns the value under either spelling of a key, because configurations are written in YAML and in TypeScript,
-/// which use different conventions. Both spellings at once are an error.
-pub(super) fn either<'a>(
-    fields: &mut Fields<'a>,
-    snake: &'static str,
-    camel: &'static str,
-    problems: &mut Problems,
-) -> Option<&'a Node> {
-    match (fields.get(snake), fields.get(camel)) {
-        (Some(_), Some(camel_node)) => {
-            problems.push(camel_node.error(format!("`{camel}` and `{snake}` are the same; write one of them")));
-            None
-        }
-        (found, None) | (None, found) => found,
-    }
-}
 
 /// Reports functions anywhere in `node` as errors, for an agent that does not support them.
 pub(super) fn without_functions(node: &Node, agent: &str, problems: &mut Problems) {

@@ -3,6 +3,16 @@
 //!
 //! An [`Agent`] opens a [`Session`] for each trial. The session records each step with a [`Turn`], which counts it
 //! against the limits, computes its cost, and sends it to an [`EventSink`].
+//!
+//! ```
+//! let (agent, argument) = trialrun_agent::find("recorded:answers.jsonl").expect("a known agent");
+//! assert_eq!((agent.name(), argument), ("recorded", Some("answers.jsonl")));
+//! assert!(!agent.description().needs_sandbox);
+//!
+//! // A program that embeds this library can be the agent.
+//! let bot = trialrun_agent::Executor::new("bot", |message| async move { Ok(format!("You said: {message}")) });
+//! assert_eq!(trialrun_agent::Agent::name(bot), "bot");
+//! ```
 
 mod activity;
 mod answer;
@@ -12,8 +22,6 @@ mod chat;
 mod claude_code;
 mod codex;
 mod command_line;
-#[cfg(test)]
-mod contract;
 mod custom;
 mod description;
 mod engine;
@@ -25,8 +33,7 @@ mod http;
 mod http_client;
 mod json;
 mod lines;
-#[cfg(test)]
-mod loopback;
+mod model_request;
 mod network;
 mod opencode;
 mod own_tools;
@@ -36,17 +43,16 @@ mod process;
 mod program;
 mod recorded;
 mod reference;
-#[cfg(test)]
-mod rehearsal;
 mod resolve;
 mod session;
 mod sign_in;
 mod subprocess;
+#[cfg(test)]
+mod tests;
 mod tool_rule;
 mod transcript;
 mod turn;
-#[cfg(test)]
-mod vectors;
+mod usage_sum;
 mod vendor;
 
 use std::path::{Path, PathBuf};
@@ -80,6 +86,8 @@ pub static AGENTS: &[&dyn Agent] = &[
     &assistant::Assistant,
     &recorded::RECORDED,
     &fake::Fake,
+    #[cfg(test)]
+    &tests::sample::Sample,
 ];
 
 /// An agent under test.
@@ -300,6 +308,11 @@ pub enum Endpoint {
     Script(Arc<llm::Playback>),
     /// A model that this process opened itself, or the error of opening it.
     Provider(Result<Arc<dyn llm::Model>, llm::OpenError>),
+}
+
+/// Returns several problems as one line.
+pub(crate) fn joined(problems: &[Diagnostic]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Splits `name[:argument]` and finds the agent by its name or an alias.

@@ -8,8 +8,8 @@ use sandbox::Breakage;
 use script::{Function, Library, Reference, Value};
 use serde_json::{Map, Value as Json, json};
 
-use super::SessionContext;
 use super::engine::{Engine, Program, is_of_the_program};
+use super::{SessionContext, joined};
 use crate::turn::Turn;
 
 /// Finds each tool in its module: the export is the tool, or a function that is the whole tool.
@@ -34,7 +34,7 @@ const FORM: &str = "a tool is an object `{name, description, parameters, execute
 const LONGEST_NAME: usize = 64;
 
 /// Result of a tool: its answer, or its error.
-pub(super) type Said = Result<String, String>;
+pub(super) type ToolOutput = Result<String, String>;
 
 /// Agent that uses the tools.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +53,7 @@ fn wrong<T>(message: impl Into<String>, help: &str) -> Result<T, Problem> {
 }
 
 /// A tool as the case refers to it.
-struct Wanted {
+struct ToolReference {
     reference: Reference,
     /// Description of the tool, without its function, if the case contains one.
     described: Option<Map<String, Json>>,
@@ -95,8 +95,7 @@ impl OwnTools {
     /// Loads the tools of the trial's case.
     pub(super) async fn open(context: &SessionContext, owner: Owner) -> Result<Self, Breakage> {
         let broken = |because: String| Breakage::environment(format!("the case's tools cannot be loaded: {because}"));
-        let told =
-            |problems: Vec<Diagnostic>| broken(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+        let told = |problems: Vec<Diagnostic>| broken(joined(&problems));
         let wanted = wanted(&context.case, owner).map_err(told)?;
         if wanted.is_empty() {
             return Ok(Self::default());
@@ -121,7 +120,12 @@ impl OwnTools {
     ///
     /// # Errors
     /// Returns the ending if the trial ends for another reason.
-    pub(super) async fn answer(&mut self, at: usize, input: &Json, turn: &mut Turn) -> Result<Option<Said>, Ending> {
+    pub(super) async fn answer(
+        &mut self,
+        at: usize,
+        input: &Json,
+        turn: &mut Turn,
+    ) -> Result<Option<ToolOutput>, Ending> {
         let (Some(engine), Some(tool)) = (&mut self.engine, self.tools.get(at)) else { return Ok(None) };
         turn.waiting("tool");
         match engine.call(&tool.execute, vec![Value::from(input)], turn).await {
@@ -136,7 +140,7 @@ impl OwnTools {
 }
 
 /// Returns the tools that `case` refers to, each once. Names of the agent's own tools are skipped.
-fn wanted(case: &Case, owner: Owner) -> Result<Vec<Wanted>, Vec<Diagnostic>> {
+fn wanted(case: &Case, owner: Owner) -> Result<Vec<ToolReference>, Vec<Diagnostic>> {
     let mut seen: Vec<&Json> = Vec::new();
     let mut wanted = Vec::new();
     let mut problems = Vec::new();
@@ -145,7 +149,7 @@ fn wanted(case: &Case, owner: Owner) -> Result<Vec<Wanted>, Vec<Diagnostic>> {
             continue;
         }
         seen.push(written);
-        match Wanted::read(written, owner) {
+        match ToolReference::read(written, owner) {
             Ok(tool) => wanted.extend(tool),
             Err(problem) => problems.push(*problem),
         }
@@ -153,7 +157,7 @@ fn wanted(case: &Case, owner: Owner) -> Result<Vec<Wanted>, Vec<Diagnostic>> {
     if problems.is_empty() { Ok(wanted) } else { Err(problems) }
 }
 
-impl Wanted {
+impl ToolReference {
     fn read(written: &Json, owner: Owner) -> Result<Option<Self>, Problem> {
         match written {
             Json::String(name) if owner.tools.contains(&name.as_str()) => Ok(None),
@@ -226,7 +230,7 @@ fn reference(text: &str) -> Result<Reference, Problem> {
 }
 
 /// Returns the program that loads the tools in `wanted`.
-fn program(wanted: &[Wanted], directory: &Path, modules: &Library) -> Program {
+fn program(wanted: &[ToolReference], directory: &Path, modules: &Library) -> Program {
     let mut specifiers: Vec<String> = Vec::new();
     let mut list = Vec::new();
     for tool in wanted {
@@ -249,7 +253,7 @@ fn program(wanted: &[Wanted], directory: &Path, modules: &Library) -> Program {
 }
 
 /// Reads the loaded tools, in the order of `wanted`.
-fn read(wanted: &[Wanted], found: &Value, owner: Owner) -> Result<Vec<OwnTool>, Vec<Diagnostic>> {
+fn read(wanted: &[ToolReference], found: &Value, owner: Owner) -> Result<Vec<OwnTool>, Vec<Diagnostic>> {
     let Value::List(found) = found else { return Err(vec![Diagnostic::error("no tool was found")]) };
     let mut tools: Vec<OwnTool> = Vec::new();
     let mut problems = Vec::new();
@@ -266,7 +270,7 @@ fn read(wanted: &[Wanted], found: &Value, owner: Owner) -> Result<Vec<OwnTool>, 
 }
 
 impl OwnTool {
-    fn read(wanted: &Wanted, found: &Value, owner: Owner) -> Result<Self, Problem> {
+    fn read(wanted: &ToolReference, found: &Value, owner: Owner) -> Result<Self, Problem> {
         let Some(Value::Function(execute)) = found.get("execute") else {
             return wrong(format!("`{}` is not a tool", wanted.text()), FORM);
         };
@@ -318,7 +322,7 @@ mod tests {
 
     use super::*;
     use crate::chat::{Chat, OWNER};
-    use crate::rehearsal::{Played, Rehearsal, case};
+    use crate::tests::rehearsal::{Played, Rehearsal, case};
 
     const WEATHER: &str = "import { unit } from './unit.ts';
 export const forecast = {

@@ -216,7 +216,7 @@ mod tests {
 
     use super::*;
     use crate::claude_code::PROGRAM;
-    use crate::rehearsal::{Rehearsal, configured};
+    use crate::tests::rehearsal::{Rehearsal, configured};
 
     #[test]
     fn a_configured_program_takes_precedence_over_the_variable_and_the_path() {

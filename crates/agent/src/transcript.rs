@@ -11,16 +11,16 @@ use crate::turn::Turn;
 
 /// One turn of the model.
 #[derive(Debug, Default)]
-pub(super) struct TurnGiven {
+pub(super) struct ReportedTurn {
     /// User message that it belongs to, from 0.
     pub(super) message: usize,
     pub(super) text: String,
-    pub(super) calls: Vec<CallGiven>,
+    pub(super) calls: Vec<ReportedCall>,
 }
 
 /// A tool call.
 #[derive(Debug)]
-pub(super) struct CallGiven {
+pub(super) struct ReportedCall {
     /// Id by which results refer to it.
     pub(super) id: Option<String>,
     pub(super) name: String,
@@ -31,7 +31,7 @@ pub(super) struct CallGiven {
     pub(super) turn: Option<usize>,
 }
 
-impl CallGiven {
+impl ReportedCall {
     /// Reads a call in any of the common forms; returns `None` if it has no name.
     pub(super) fn read(call: &Map<String, Value>) -> Option<Self> {
         let function = call.get("function").and_then(Value::as_object).unwrap_or(call);
@@ -64,7 +64,7 @@ fn arguments(written: &Value) -> Value {
 
 /// Distributes calls and an output over turns: one turn for each call and one for the output, unless the record says
 /// otherwise.
-pub(super) fn spread(calls: Vec<CallGiven>, output: Option<&str>, turns: Option<usize>) -> Vec<TurnGiven> {
+pub(super) fn spread(calls: Vec<ReportedCall>, output: Option<&str>, turns: Option<usize>) -> Vec<ReportedTurn> {
     let natural = calls.iter().enumerate().map(|(at, call)| call.turn.unwrap_or(at) + 1).max().unwrap_or(0);
     let count = turns.unwrap_or(natural + usize::from(output.is_some()));
     if count == 0 {
@@ -72,8 +72,8 @@ pub(super) fn spread(calls: Vec<CallGiven>, output: Option<&str>, turns: Option<
     }
     // The output is the last turn; calls beyond the number of turns share the turns before it.
     let last_call = if output.is_some() { count.saturating_sub(2) } else { count - 1 };
-    let mut turns: Vec<TurnGiven> = Vec::new();
-    turns.resize_with(count, TurnGiven::default);
+    let mut turns: Vec<ReportedTurn> = Vec::new();
+    turns.resize_with(count, ReportedTurn::default);
     for (at, call) in calls.into_iter().enumerate() {
         turns[call.turn.unwrap_or(at).min(last_call)].calls.push(call);
     }
@@ -85,7 +85,7 @@ pub(super) fn spread(calls: Vec<CallGiven>, output: Option<&str>, turns: Option<
 
 /// Records `turns` as if they were happening now. Returns the last text.
 pub(super) async fn perform<'a>(
-    turns: impl IntoIterator<Item = &'a TurnGiven>,
+    turns: impl IntoIterator<Item = &'a ReportedTurn>,
     performer: &mut Performer,
     turn: &mut Turn,
 ) -> Result<Option<&'a str>, Ending> {
@@ -110,7 +110,7 @@ pub(super) async fn perform<'a>(
 }
 
 /// Returns the model's turns in `messages`, and warnings about irregularities.
-pub(super) fn turns(messages: &Value) -> (Vec<TurnGiven>, Vec<String>) {
+pub(super) fn turns(messages: &Value) -> (Vec<ReportedTurn>, Vec<String>) {
     let mut reader = Reader::default();
     match messages {
         Value::Null => {}
@@ -124,7 +124,7 @@ pub(super) fn turns(messages: &Value) -> (Vec<TurnGiven>, Vec<String>) {
 
 #[derive(Default)]
 struct Reader {
-    turns: Vec<TurnGiven>,
+    turns: Vec<ReportedTurn>,
     /// Turn and index of calls without a result, the oldest first: by the name of the tool, and by the id that results
     /// refer to.
     by_name: HashMap<String, BTreeSet<(usize, usize)>>,
@@ -158,10 +158,10 @@ impl Reader {
                 self.by_id.entry(id.clone()).or_default().insert((turn, at));
             }
         }
-        self.turns.push(TurnGiven { message: self.users.saturating_sub(1), text, calls });
+        self.turns.push(ReportedTurn { message: self.users.saturating_sub(1), text, calls });
     }
 
-    fn calls(&mut self, message: &Map<String, Value>, key: &str, at: usize) -> Vec<CallGiven> {
+    fn calls(&mut self, message: &Map<String, Value>, key: &str, at: usize) -> Vec<ReportedCall> {
         let written = match given(message, key) {
             None => return Vec::new(),
             Some(Value::Array(calls)) => calls,
@@ -172,7 +172,7 @@ impl Reader {
         };
         let mut calls = Vec::with_capacity(written.len());
         for (nth, call) in written.iter().enumerate() {
-            match call.as_object().and_then(CallGiven::read) {
+            match call.as_object().and_then(ReportedCall::read) {
                 Some(call) => calls.push(call),
                 None => self.doubt(format!("`messages[{at}].{key}[{nth}]` has no `name`")),
             }
@@ -183,7 +183,7 @@ impl Reader {
     /// Reads a message of tools: results of earlier calls, and calls that were not mentioned before.
     fn results(&mut self, message: &Map<String, Value>, at: usize) {
         for call in self.calls(message, "tools", at) {
-            let is_it = |open: &CallGiven| call.has_no_input() || open.input == call.input;
+            let is_it = |open: &ReportedCall| call.has_no_input() || open.input == call.input;
             let named = self.by_name.get(&call.name).into_iter().flatten();
             let at = named.copied().find(|(turn, at)| is_it(&self.turns[*turn].calls[*at]));
             match at.and_then(|at| self.take_unanswered(at)) {
@@ -199,7 +199,7 @@ impl Reader {
     }
 
     /// Marks the call at this turn and index as answered, and returns it.
-    fn take_unanswered(&mut self, at: (usize, usize)) -> Option<&mut CallGiven> {
+    fn take_unanswered(&mut self, at: (usize, usize)) -> Option<&mut ReportedCall> {
         let open = self.turns.get_mut(at.0)?.calls.get_mut(at.1)?;
         if let Some(named) = self.by_name.get_mut(&open.name) {
             named.remove(&at);
@@ -210,9 +210,9 @@ impl Reader {
         Some(open)
     }
 
-    fn add(&mut self, call: CallGiven) {
+    fn add(&mut self, call: ReportedCall) {
         if self.turns.is_empty() {
-            self.turns.push(TurnGiven { message: self.users.saturating_sub(1), ..TurnGiven::default() });
+            self.turns.push(ReportedTurn { message: self.users.saturating_sub(1), ..ReportedTurn::default() });
         }
         if let Some(turn) = self.turns.last_mut() {
             turn.calls.push(call);
@@ -262,7 +262,7 @@ mod tests {
     /// Returns every turn's calls as `name(input) = result`, and the warnings.
     fn read(messages: &str) -> (Vec<Vec<String>>, Vec<String>) {
         let (turns, doubts) = turns(&serde_json::from_str(messages).unwrap());
-        let call = |call: &CallGiven| {
+        let call = |call: &ReportedCall| {
             let result = call.result.as_deref().unwrap_or("-");
             format!("{}({}) = {}{}", call.name, call.input, result, if call.is_error { "!" } else { "" })
         };

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 pub(super) use self::reported::Reported;
 use self::usage::Count;
-use super::transcript::{CallGiven, as_text};
+use super::transcript::{ReportedCall, as_text};
 
 /// Warning about a call without a name.
 pub(super) const NAMELESS: &str = "a call has no name";
@@ -76,7 +76,7 @@ impl Call {
     }
 }
 
-impl From<Call> for CallGiven {
+impl From<Call> for ReportedCall {
     fn from(call: Call) -> Self {
         let input = call.input();
         let Call { id, name, result, is_error, .. } = call;
@@ -84,9 +84,9 @@ impl From<Call> for CallGiven {
     }
 }
 
-impl From<CallGiven> for Call {
-    fn from(given: CallGiven) -> Self {
-        let CallGiven { id, name, input, result, is_error, .. } = given;
+impl From<ReportedCall> for Call {
+    fn from(given: ReportedCall) -> Self {
+        let ReportedCall { id, name, input, result, is_error, .. } = given;
         Self { id, name, input: Some(input), result, is_error, ..Self::default() }
     }
 }
@@ -159,7 +159,7 @@ impl Answer {
             return self.doubt(format!("`{place}` is not a list"));
         };
         for (at, written) in calls.iter().enumerate() {
-            match written.as_object().and_then(|call| CallGiven::read(&usual(call))) {
+            match written.as_object().and_then(|call| ReportedCall::read(&usual(call))) {
                 Some(given) => {
                     let id = given.id.clone();
                     self.call(id.as_deref(), given.into());

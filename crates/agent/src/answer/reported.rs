@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::document::{CALLS, TEXTS};
 use super::usage::PLACES;
 use super::{Answer, NAMELESS, Piece, document};
-use crate::transcript::{CallGiven, TurnGiven, given, spread};
+use crate::transcript::{ReportedCall, ReportedTurn, given, spread};
 
 /// Further name of the text field.
 const OUTPUT: &str = "output";
@@ -20,7 +20,7 @@ const BESIDE: [&str; 5] = ["conversation_id", "conversationId", "error", "latenc
 pub(crate) struct Reported {
     pub(crate) text: Option<String>,
     /// The calls and the text.
-    pub(crate) turns: Vec<TurnGiven>,
+    pub(crate) turns: Vec<ReportedTurn>,
     pub(crate) usage: Usage,
     /// Error that the agent reports.
     pub(crate) error: Option<String>,
@@ -84,7 +84,7 @@ fn whole(mut map: Map<String, Value>, text: Option<&str>) -> Option<Value> {
 }
 
 /// Takes the calls of an answer and warns about those without a name.
-fn calls(answer: &mut Answer) -> Vec<CallGiven> {
+fn calls(answer: &mut Answer) -> Vec<ReportedCall> {
     let mut calls = Vec::new();
     for piece in std::mem::take(&mut answer.pieces) {
         match piece {

@@ -8,8 +8,8 @@
 //! an answer that is *incomplete* because it reached its token limit or a filter cut it, a call of a tool that does not
 //! exist here. A run that was *cancelled* from outside counts as aborted.
 
+mod config;
 mod responses;
-mod setting;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -22,11 +22,11 @@ use model::{Diagnostic, Node};
 use sandbox::{BoxFuture, Breakage};
 use script::Library;
 
+use self::config::{Api, AssistantConfig};
 use self::responses::Responses;
-use self::setting::{Api, Setting};
 use self::threads::Thread;
 use super::own_tools::{self, Owner};
-use super::{Agent, CaseContext, Description, SessionContext};
+use super::{Agent, CaseContext, Description, SessionContext, joined};
 use crate::session::Session;
 
 /// An assistant hosted by OpenAI; see the module documentation.
@@ -54,7 +54,7 @@ impl Agent for Assistant {
 
     fn check_config(&self, config: &Node, _directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
         let mut problems = Problems::new();
-        Setting::read(config, &mut problems);
+        AssistantConfig::read(config, &mut problems);
         problems
     }
 
@@ -62,12 +62,12 @@ impl Agent for Assistant {
         let mut problems = own_tools::check(context.case, context.directory, context.modules, OWNER);
         let Some(config) = context.config else { return problems };
         // Errors in the configuration itself are reported separately, once.
-        let Some(setting) = Setting::read(&config.node, &mut Problems::new()) else { return problems };
+        let Some(setting) = AssistantConfig::read(&config.node, &mut Problems::new()) else { return problems };
         let providers = setting.providers(context.providers);
         let base_url = setting.base_url(context.base_url);
         let opened = match (&setting.api, setting.model(context.arm.model.as_deref())) {
             (Api::Responses, None) => {
-                problems.push(Setting::without_model(&config.node));
+                problems.push(AssistantConfig::without_model(&config.node));
                 return problems;
             }
             (Api::Responses, Some(model)) => responses::open(&providers, model, base_url).map(|_| ()),
@@ -100,9 +100,8 @@ fn unconfigured() -> Diagnostic {
         .help("in the project: `{type: assistant, model: gpt-5}` or `{type: assistant, assistant_id: asst_…}`")
 }
 
-fn setting(session_context: &SessionContext) -> Result<Setting, Breakage> {
+fn setting(session_context: &SessionContext) -> Result<AssistantConfig, Breakage> {
     let Some(config) = &session_context.config else { return Err(Breakage::environment(unconfigured().to_string())) };
     let mut problems = Problems::new();
-    Setting::read(&config.node, &mut problems)
-        .ok_or_else(|| Breakage::environment(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))
+    AssistantConfig::read(&config.node, &mut problems).ok_or_else(|| Breakage::environment(joined(&problems)))
 }

@@ -7,11 +7,13 @@ use model::{Ending, Step, ToolCall, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use serde_json::json;
 
-use super::setting::Setting;
-use super::shared::{Spent, answer, begin, finish, tell, tools};
+use super::config::AssistantConfig;
+use super::shared::{answer, begin, finish, tools};
+use crate::model_request::respond;
 use crate::own_tools::OwnTools;
 use crate::session::Session;
 use crate::turn::Turn;
+use crate::usage_sum::UsageSum;
 use crate::{Endpoint, SessionContext};
 
 /// An open conversation.
@@ -40,7 +42,7 @@ pub(super) fn open(
 
 impl Responses {
     /// Opens a conversation without sending a request.
-    pub(super) async fn open(context: &SessionContext, setting: Setting) -> Result<Self, Breakage> {
+    pub(super) async fn open(context: &SessionContext, setting: AssistantConfig) -> Result<Self, Breakage> {
         let named = setting.model(context.setup.model.as_deref()).map(str::to_owned);
         let model: Arc<dyn Model> = match (&context.endpoint, &named) {
             (Endpoint::Script(playback), _) => Arc::clone(playback) as Arc<dyn Model>,
@@ -69,7 +71,7 @@ impl Responses {
     }
 
     /// Runs the conversation from a user message to the answer.
-    async fn follow(&mut self, text: &str, turn: &mut Turn, spent: &mut Spent) -> Result<Option<String>, Ending> {
+    async fn follow(&mut self, text: &str, turn: &mut Turn, used: &mut UsageSum) -> Result<Option<String>, Ending> {
         if !std::mem::replace(&mut self.opened, true) {
             begin(turn, &self.id, Some(self.request.model.as_str()).filter(|name| !name.is_empty()), &self.tools)?;
         }
@@ -78,8 +80,8 @@ impl Responses {
             if turn.turns_left() == 0 {
                 return Err(turn.out_of_turns());
             }
-            let said = self.ask(turn).await?;
-            spent.add_reply(&said);
+            let said = respond(self.model.as_ref(), &self.request, "agent", turn).await?;
+            used.add(said.tokens, said.cost_usd);
             self.request.extra.insert("previous_response_id".to_owned(), json!(said.message_id));
             let calls = take_in(&said, turn)?;
             if calls.is_empty() {
@@ -92,24 +94,6 @@ impl Responses {
                 results.push(Block::ToolResult { id: result.id, content, is_error: result.is_error });
             }
             self.request.messages = vec![Message { role: Role::User, content: results }];
-        }
-    }
-
-    async fn ask(&self, turn: &mut Turn) -> Result<Reply, Ending> {
-        turn.waiting("agent");
-        let mut stopping = std::pin::pin!(turn.stopping());
-        let mut respond = self.model.respond(&self.request);
-        loop {
-            let said = tokio::select! {
-                biased;
-                () = &mut stopping => return Err(Ending::Cancelled),
-                said = &mut respond => Some(said),
-                () = self.model.stirs() => None,
-            };
-            tell(self.model.take_steps(), turn)?;
-            if let Some(said) = said {
-                return said.map_err(|error| Ending::ProviderFailed { because: error.to_string() });
-            }
         }
     }
 }
@@ -152,9 +136,9 @@ fn answer_of(said: &Reply) -> Result<Option<String>, Ending> {
 impl Session for Responses {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
-            let mut spent = Spent::nothing();
-            let answered = self.follow(&message.text, turn, &mut spent).await;
-            finish(answered, &spent, turn)
+            let mut used = UsageSum::default();
+            let answered = self.follow(&message.text, turn, &mut used).await;
+            finish(answered, &used, turn)
         })
     }
 }

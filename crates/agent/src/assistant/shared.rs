@@ -1,40 +1,13 @@
 //! Code shared by both APIs.
 
-use llm::Reply;
-use model::{Ending, Step, Tokens, ToolCall, ToolResult, Usage};
+use model::{Ending, Step, ToolCall, ToolResult};
 use sandbox::Breakage;
 
 use super::OWNER;
 use crate::SessionContext;
 use crate::own_tools::OwnTools;
-use crate::turn::{Turn, WAITING_ON_PROVIDER, finished};
-
-/// Usage of answering one message. A sum with an unknown part is unknown.
-pub(super) struct Spent(Option<Usage>);
-
-impl Spent {
-    pub(super) fn nothing() -> Self {
-        Self(None)
-    }
-
-    pub(super) fn add(&mut self, tokens: Option<Tokens>, cost_usd: Option<f64>) {
-        let mut all = self.0.unwrap_or(Usage { tokens: Some(Tokens::default()), cost_usd: Some(0.0) });
-        all.tokens = all.tokens.zip(tokens).map(|(mut sum, tokens)| {
-            sum += tokens;
-            sum
-        });
-        all.cost_usd = all.cost_usd.zip(cost_usd).map(|(sum, cost)| sum + cost);
-        self.0 = Some(all);
-    }
-
-    pub(super) fn add_reply(&mut self, reply: &Reply) {
-        self.add(reply.tokens, reply.cost_usd);
-    }
-
-    pub(super) fn usage(&self) -> Usage {
-        self.0.unwrap_or_default()
-    }
-}
+use crate::turn::{Turn, finished};
+use crate::usage_sum::UsageSum;
 
 /// Opens the tools of the case.
 pub(super) async fn tools(context: &SessionContext) -> Result<OwnTools, Breakage> {
@@ -50,15 +23,6 @@ pub(super) fn begin(turn: &mut Turn, id: &str, model: Option<&str>, tools: &OwnT
         tools: tools.specs().map(|spec| spec.name.clone()).collect(),
         auth: None,
     })
-}
-
-/// Records the steps of repeated requests.
-pub(super) fn tell(steps: Vec<Step>, turn: &mut Turn) -> Result<(), Ending> {
-    for step in steps {
-        turn.waiting(WAITING_ON_PROVIDER);
-        turn.record(step)?;
-    }
-    Ok(())
 }
 
 /// Records `call` and the answer of the case's tool with that name. Calling a tool that does not exist is the agent's
@@ -85,13 +49,13 @@ pub(super) async fn answer(call: ToolCall, tools: &mut OwnTools, turn: &mut Turn
 }
 
 /// Records the ending and the usage of answering one message.
-pub(super) fn finish(answered: Result<Option<String>, Ending>, spent: &Spent, turn: &mut Turn) -> Ending {
+pub(super) fn finish(answered: Result<Option<String>, Ending>, used: &UsageSum, turn: &mut Turn) -> Ending {
     let (text, ending) = match answered {
         Ok(text) => (text, Ending::Finished),
         Err(ending) => (None, ending),
     };
     // Usage is reported even after a stop, and may itself exceed a limit.
-    match turn.record(finished(ending != Ending::Finished, spent.usage(), text, None)) {
+    match turn.record(finished(ending != Ending::Finished, used.total().unwrap_or_default(), text, None)) {
         Err(stopped) if ending == Ending::Finished => stopped,
         _ => ending,
     }

@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use model::{Ending, Fault};
 use serde_json::{Value, json};
 
-use super::super::loopback::{Answered, Asked, Loopback, nobody};
-use super::super::rehearsal::{Played, Rehearsal, case, configured};
 use super::*;
+use crate::tests::loopback::{CannedResponse, Loopback, ReceivedRequest, nobody};
+use crate::tests::rehearsal::{Played, Rehearsal, case, configured};
 
 const KEY: &str = "canary-key-of-the-assistant";
 
@@ -32,9 +32,9 @@ fn adding(rehearsal: &mut Rehearsal) -> tempfile::TempDir {
     folder
 }
 
-fn response(id: &str, output: &Value) -> Answered {
+fn response(id: &str, output: &Value) -> CannedResponse {
     let usage = json!({"input_tokens": 3, "output_tokens": 2, "total_tokens": 5});
-    Answered::Json(200, json!({"id": id, "status": "completed", "model": "m", "output": output, "usage": usage}))
+    CannedResponse::Json(200, json!({"id": id, "status": "completed", "model": "m", "output": output, "usage": usage}))
 }
 
 fn said(text: &str) -> Value {
@@ -46,7 +46,7 @@ fn called(name: &str, arguments: &str) -> Value {
 }
 
 /// A service with the Responses API whose behaviour depends on the user's text.
-fn responding(asked: &Asked) -> Answered {
+fn responding(asked: &ReceivedRequest) -> CannedResponse {
     let input = &asked.body["input"][0];
     let text = input.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default();
     let previous = asked.body["previous_response_id"].as_str().unwrap_or("none").to_owned();
@@ -55,19 +55,19 @@ fn responding(asked: &Asked) -> Answered {
         "same" => response("resp_add", &json!([called("add", "{\"a\":1,\"b\":1}")])),
         "unknown" => response("resp_x", &json!([called("fly", "{}")])),
         "refuse" => response("r", &json!([{"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}])),
-        "cut" => Answered::Json(
+        "cut" => CannedResponse::Json(
             200,
             json!({"id": "r", "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [said("So")]}),
         ),
         "failed" => {
-            Answered::Json(200, json!({"id": "r", "status": "failed", "error": {"code": "x", "message": "oops"}}))
+            CannedResponse::Json(200, json!({"id": "r", "status": "failed", "error": {"code": "x", "message": "oops"}}))
         }
-        "wrong" => Answered::Json(400, json!({"error": {"message": format!("bad request, {KEY}")}})),
-        "denied" => Answered::Json(401, json!({"error": {"message": "no such key", "code": "invalid_api_key"}})),
-        "down" => Answered::Json(500, json!({"error": {"message": "down"}})),
-        "page" => Answered::Text(200, "<html>".to_owned()),
-        "cut off" => Answered::Close,
-        "wait" => Answered::Silence,
+        "wrong" => CannedResponse::Json(400, json!({"error": {"message": format!("bad request, {KEY}")}})),
+        "denied" => CannedResponse::Json(401, json!({"error": {"message": "no such key", "code": "invalid_api_key"}})),
+        "down" => CannedResponse::Json(500, json!({"error": {"message": "down"}})),
+        "page" => CannedResponse::Text(200, "<html>".to_owned()),
+        "cut off" => CannedResponse::Close,
+        "wait" => CannedResponse::Silence,
         "" => response("resp_done", &json!([said(&format!("{} after {previous}", input["output"]))])),
         text => response(&format!("resp_{text}"), &json!([said(&format!("{text} after {previous}"))])),
     }
@@ -126,30 +126,30 @@ async fn what_the_agent_decides_is_its_own_and_what_the_service_does_is_not() {
 }
 
 /// A service with the Assistants API. The text of the last message decides the result of a run.
-fn threads() -> impl Fn(&Asked) -> Answered + Send + Sync + 'static {
+fn threads() -> impl Fn(&ReceivedRequest) -> CannedResponse + Send + Sync + 'static {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
-    move |asked: &Asked| {
+    move |asked: &ReceivedRequest| {
         let mut said = said.lock().unwrap();
         let path = asked.path.split('?').next().unwrap_or_default();
         let last = said.last().cloned().unwrap_or_default();
         let run = |status: &str, more: Value| {
             let mut run = json!({"id": format!("run_{}", said.len()), "status": status});
             run.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
-            Answered::Json(200, run)
+            CannedResponse::Json(200, run)
         };
         let used = json!({"usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}});
         let parts: Vec<&str> = path.trim_start_matches("/v1").split('/').skip(1).collect();
         match (asked.method.as_str(), &parts[..]) {
-            ("POST", ["threads"]) => Answered::Json(200, json!({"id": "thread_1", "object": "thread"})),
+            ("POST", ["threads"]) => CannedResponse::Json(200, json!({"id": "thread_1", "object": "thread"})),
             ("POST", ["threads", "thread_1", "messages"]) => {
                 said.push(asked.body["content"].as_str().unwrap_or_default().to_owned());
-                Answered::Json(200, json!({"id": "msg_1"}))
+                CannedResponse::Json(200, json!({"id": "msg_1"}))
             }
             ("POST", ["threads", "thread_1", "runs"]) => run("queued", json!({})),
             ("POST", ["threads", "thread_1", "runs", _, "cancel"]) => run("cancelling", json!({})),
             ("POST", ["threads", "thread_1", "runs", _, "submit_tool_outputs"]) => {
                 said.push(format!("got {}", asked.body["tool_outputs"][0]["output"]));
-                Answered::Json(200, json!({"id": "run_1", "status": "in_progress"}))
+                CannedResponse::Json(200, json!({"id": "run_1", "status": "in_progress"}))
             }
             ("GET", ["threads", "thread_1", "runs", _]) => match last.as_str() {
                 "add" | "fly" => {
@@ -166,7 +166,7 @@ fn threads() -> impl Fn(&Asked) -> Answered + Send + Sync + 'static {
                 "expired" | "cancelled" => run(&last, json!({})),
                 "incomplete" => run("incomplete", json!({"incomplete_details": {"reason": "max_completion_tokens"}})),
                 "odd" => run("resting", json!({})),
-                "denied" => Answered::Json(401, json!({"error": {"message": KEY}})),
+                "denied" => CannedResponse::Json(401, json!({"error": {"message": KEY}})),
                 "wait" => run("in_progress", json!({})),
                 _ => run("completed", used),
             },
@@ -174,9 +174,9 @@ fn threads() -> impl Fn(&Asked) -> Answered + Send + Sync + 'static {
                 let content = json!([{"type": "text", "text": {"value": format!("{} of {}", said.join(), said.len()), "annotations": []}}]);
                 let own = json!({"id": "msg_2", "role": "assistant", "run_id": asked.path.split(['=', '&']).nth(1), "content": content});
                 let other = json!({"id": "msg_0", "role": "assistant", "run_id": "run_0", "content": content});
-                Answered::Json(200, json!({"data": [other, {"role": "user", "content": []}, own]}))
+                CannedResponse::Json(200, json!({"data": [other, {"role": "user", "content": []}, own]}))
             }
-            _ => Answered::Json(404, json!({"error": {"message": format!("nothing at {path}")}})),
+            _ => CannedResponse::Json(404, json!({"error": {"message": format!("nothing at {path}")}})),
         }
     }
 }
@@ -297,7 +297,7 @@ fn a_configuration_is_read_strictly_and_everything_wrong_is_told_at_once() {
         [
             "agent.yaml:1:1: `api` must be one of `responses`, `assistants`, not `threads`",
             "agent.yaml:1:1: `model` must be a string, not a number",
-            "agent.yaml:1:1: `apiKey` and `api_key` are the same; write one of them",
+            "agent.yaml:1:1: `apiKey` is given twice, first as `api_key`",
             "agent.yaml:1:1: unknown key `modle` in an `assistant` agent",
         ]
     );

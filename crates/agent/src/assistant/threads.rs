@@ -7,13 +7,15 @@ use model::{Ending, Step, ToolCall, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use serde_json::{Map, Value, json};
 
-use super::setting::{Api, Setting};
-use super::shared::{Spent, answer, begin, finish, tell, tools};
+use super::config::{Api, AssistantConfig};
+use super::shared::{answer, begin, finish, tools};
 use crate::answer::usage::usage;
 use crate::json::{owned, text};
+use crate::model_request::record_steps;
 use crate::own_tools::OwnTools;
 use crate::session::Session;
 use crate::turn::{Turn, unless_stopped};
+use crate::usage_sum::UsageSum;
 use crate::{Endpoint, SessionContext};
 
 /// Delay before a run is polled for the first time. Each further delay is half as long again.
@@ -40,24 +42,24 @@ pub(super) struct Thread {
 }
 
 /// Reason why a run was not followed to its end.
-enum Cut {
+enum RunError {
     Ended(Ending),
     Failed(Box<Failure>),
 }
 
-impl From<Ending> for Cut {
+impl From<Ending> for RunError {
     fn from(ending: Ending) -> Self {
         Self::Ended(ending)
     }
 }
 
-impl From<Failure> for Cut {
+impl From<Failure> for RunError {
     fn from(failure: Failure) -> Self {
         Self::Failed(Box::new(failure))
     }
 }
 
-impl Cut {
+impl RunError {
     fn ending(self) -> Ending {
         match self {
             Self::Ended(ending) => ending,
@@ -71,7 +73,7 @@ impl Thread {
     ///
     /// # Errors
     /// Returns an error if it cannot be created.
-    pub(super) async fn open(context: &SessionContext, setting: Setting) -> Result<Self, Breakage> {
+    pub(super) async fn open(context: &SessionContext, setting: AssistantConfig) -> Result<Self, Breakage> {
         let given = match &context.endpoint {
             Endpoint::Vendor { base_url } => base_url.as_deref(),
             _ => return Err(Breakage::environment("the Assistants API has no scripted models; use `api: responses`")),
@@ -109,7 +111,7 @@ impl Thread {
     }
 
     /// Adds a message to the thread and follows a run to the answer.
-    async fn follow(&mut self, text: &str, turn: &mut Turn, spent: &mut Spent) -> Result<Option<String>, Cut> {
+    async fn follow(&mut self, text: &str, turn: &mut Turn, used: &mut UsageSum) -> Result<Option<String>, RunError> {
         if !std::mem::replace(&mut self.opened, true) {
             begin(turn, &self.id, self.model.as_deref(), &self.tools)?;
         }
@@ -142,14 +144,14 @@ impl Thread {
             }
         }
         self.running = None;
-        let used = run.get("usage").and_then(Value::as_object).map(usage).unwrap_or_default();
-        spent.add(used.tokens, used.cost_usd);
+        let usage = run.get("usage").and_then(Value::as_object).map(usage).unwrap_or_default();
+        used.add(usage.tokens, usage.cost_usd);
         judged(&run)?;
         Ok(Some(self.answer(&id, turn).await?))
     }
 
     /// Answers the calls of a run with the case's tools.
-    async fn act(&mut self, run: &Value, message: &str, turn: &mut Turn) -> Result<Value, Cut> {
+    async fn act(&mut self, run: &Value, message: &str, turn: &mut Turn) -> Result<Value, RunError> {
         if turn.turns_left() == 0 {
             return Err(turn.out_of_turns().into());
         }
@@ -175,7 +177,7 @@ impl Thread {
     }
 
     /// Returns the text that the run has added to the thread.
-    async fn answer(&self, run: &str, turn: &mut Turn) -> Result<String, Cut> {
+    async fn answer(&self, run: &str, turn: &mut Turn) -> Result<String, RunError> {
         let path = format!("/threads/{}/messages?run_id={run}&order=asc&limit=100", self.id);
         let listed = self.get(&path, turn).await?;
         let Some(messages) = listed.get("data").and_then(Value::as_array) else {
@@ -195,18 +197,22 @@ impl Thread {
         Ok(texts.join("\n"))
     }
 
-    async fn get(&self, path: &str, turn: &mut Turn) -> Result<Value, Cut> {
+    async fn get(&self, path: &str, turn: &mut Turn) -> Result<Value, RunError> {
         self.told(self.documents.get(path), turn).await
     }
 
-    async fn post(&self, path: &str, body: &Value, turn: &mut Turn) -> Result<Value, Cut> {
+    async fn post(&self, path: &str, body: &Value, turn: &mut Turn) -> Result<Value, RunError> {
         self.told(self.documents.post(path, body), turn).await
     }
 
     /// Waits for a response, unless the trial is to stop, and records repeated requests.
-    async fn told(&self, asking: impl Future<Output = Result<Value, Failure>>, turn: &mut Turn) -> Result<Value, Cut> {
+    async fn told(
+        &self,
+        asking: impl Future<Output = Result<Value, Failure>>,
+        turn: &mut Turn,
+    ) -> Result<Value, RunError> {
         let asked = unless_stopped(turn.stopping(), asking).await?;
-        tell(self.documents.take_steps(), turn)?;
+        record_steps(self.documents.take_steps(), turn)?;
         turn.waiting("agent");
         Ok(asked?)
     }
@@ -279,11 +285,10 @@ fn unreadable(what: &str, document: &Value) -> String {
 impl Session for Thread {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
-            let mut spent = Spent::nothing();
-            let answered =
-                self.follow(&message.text, turn, &mut spent).await.map_err(|cut| self.scrubbed(cut.ending()));
+            let mut used = UsageSum::default();
+            let answered = self.follow(&message.text, turn, &mut used).await.map_err(|cut| self.scrubbed(cut.ending()));
             self.cancel().await;
-            finish(answered, &spent, turn)
+            finish(answered, &used, turn)
         })
     }
 

@@ -1,32 +1,32 @@
 //! The agent `chat`: a model with the usual coding tools, run inside this process. It needs no program except a shell,
 //! and works with every model that [`llm`] can open.
 
+mod access;
 mod clip;
 mod permission;
 mod prompt;
 mod prompt_file;
-mod reach;
 mod skills;
-mod spent;
 pub(super) mod tool;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use llm::{Block, Conversation, Message, Model, Reply, Request, Role, StopReason, ToolSpec};
-use model::{Diagnostic, Ending, Step, ToolCall, ToolResult, UserMessage, nearest};
+use model::{Diagnostic, Ending, Step, Tokens, ToolCall, ToolResult, Usage, UserMessage, nearest};
 use sandbox::{BoxFuture, Breakage, Host, Sandbox};
 use script::Library;
 use serde_json::Map;
 
+pub(super) use self::access::FileAccess;
 use self::permission::{Permissions, Verdict};
-pub(super) use self::reach::Reach;
 use self::skills::InstalledSkill;
-use self::spent::Spent;
 use super::own_tools::{self, OwnTools, Owner};
-use super::{Agent, CaseContext, Description, Endpoint, Readiness, SessionContext};
+use super::{Agent, CaseContext, Description, Endpoint, Readiness, SessionContext, joined};
+use crate::model_request::respond;
 use crate::session::Session;
-use crate::turn::{Turn, WAITING_ON_PROVIDER};
+use crate::turn::Turn;
+use crate::usage_sum::UsageSum;
 
 /// The embedded agent.
 pub struct Chat;
@@ -98,7 +98,7 @@ fn check_model(context: &CaseContext<'_>) -> Option<Diagnostic> {
         Some(written) if llm::provider_of(written).is_some() => out_of_reach(context, written)?,
         Some(written) => {
             let name = written.split(':').next().unwrap_or(written);
-            Diagnostic::error(format!("`chat` cannot reach the model `{written}`"))
+            Diagnostic::error(format!("`chat` cannot access the model `{written}`"))
                 .suggest(nearest(name, llm::PROVIDERS.iter().map(|provider| provider.name)))
                 .help(known())
         }
@@ -125,9 +125,9 @@ fn out_of_reach(context: &CaseContext<'_>, written: &str) -> Option<Diagnostic> 
 }
 
 /// Context of the tools.
-struct Bench {
+struct ToolContext {
     sandbox: Arc<dyn Sandbox>,
-    reach: Arc<Reach>,
+    access: Arc<FileAccess>,
     skills: Vec<InstalledSkill>,
     /// The trial's wall clock limit, which also limits each command.
     time: Duration,
@@ -139,7 +139,7 @@ struct ChatSession {
     model: Arc<dyn Model>,
     request: Request,
     permissions: Permissions,
-    bench: Bench,
+    tool_context: ToolContext,
     own_tools: OwnTools,
     opened: bool,
 }
@@ -156,11 +156,10 @@ impl ChatSession {
         let session_id = session_context.session_id("chat");
         let sandbox = session_context.sandbox()?;
         let (model, name) = reached(session_context.endpoint, session_context.setup.model.as_deref())?;
-        let prompts = prompt_file::prompts(&session_context.case, &session_context.directory).map_err(|problems| {
-            Breakage::environment(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-        })?;
-        let reach = Arc::new(Reach::of(sandbox.as_ref()));
-        let skills = InstalledSkill::all(&reach);
+        let prompts = prompt_file::prompts(&session_context.case, &session_context.directory)
+            .map_err(|problems| Breakage::environment(joined(&problems)))?;
+        let access = Arc::new(FileAccess::of(sandbox.as_ref()));
+        let skills = InstalledSkill::all(&access);
         let permissions = Permissions::of(&session_context.setup);
         let tools = tool::TOOLS.iter().filter(|tool| permissions.has(tool.name)).map(|tool| ToolSpec {
             name: tool.name.to_owned(),
@@ -175,7 +174,7 @@ impl ChatSession {
             model: name,
             effort: session_context.setup.reasoning_effort.clone(),
             system: prompt::system(
-                Some(reach.work()),
+                Some(access.work()),
                 told,
                 session_context.setup.system_prompt.clone().into_iter().chain(prompts),
             ),
@@ -189,7 +188,7 @@ impl ChatSession {
             model,
             request,
             permissions,
-            bench: Bench { sandbox, reach, skills, time },
+            tool_context: ToolContext { sandbox, access, skills, time },
             own_tools,
             opened: false,
         })
@@ -209,13 +208,13 @@ impl ChatSession {
     }
 
     /// Lets the model answer and runs its calls until it has finished. Returns its answer.
-    async fn follow(&mut self, turn: &mut Turn, spent: &mut Spent) -> Result<Option<String>, Ending> {
+    async fn follow(&mut self, turn: &mut Turn, used: &mut UsageSum) -> Result<Option<String>, Ending> {
         loop {
             if turn.turns_left() == 0 {
                 return Err(turn.out_of_turns());
             }
-            let said = self.ask_model(turn).await?;
-            spent.add(&said);
+            let said = respond(self.model.as_ref(), &self.request, "model", turn).await?;
+            used.add(said.tokens, said.cost_usd);
             let calls = self.take_in(&said, turn)?;
             for call in &calls {
                 let said = self.answer(call, turn).await?;
@@ -234,31 +233,6 @@ impl ChatSession {
                 return answer_of(&said);
             }
         }
-    }
-
-    async fn ask_model(&self, turn: &mut Turn) -> Result<Reply, Ending> {
-        turn.waiting("model");
-        let mut stopping = std::pin::pin!(turn.stopping());
-        let mut respond = self.model.respond(&self.request);
-        let said = loop {
-            let said = tokio::select! {
-                biased;
-                () = &mut stopping => return Err(Ending::Cancelled),
-                said = &mut respond => Some(said),
-                () = self.model.stirs() => None,
-            };
-            for step in self.model.take_steps() {
-                if matches!(step, Step::Retry { .. }) {
-                    turn.waiting(WAITING_ON_PROVIDER);
-                }
-                turn.record(step)?;
-            }
-            if let Some(said) = said {
-                break said;
-            }
-        };
-        turn.waiting("agent");
-        said.map_err(|error| Ending::ProviderFailed { because: error.to_string() })
     }
 
     /// Records a message of the model and keeps it for the next request. Returns its calls, which must still be
@@ -290,9 +264,9 @@ impl ChatSession {
     }
 
     /// Returns the result of `call`; `None` if the trial is to stop.
-    async fn answer(&mut self, call: &ToolCall, turn: &mut Turn) -> Result<Option<tool::Said>, Ending> {
+    async fn answer(&mut self, call: &ToolCall, turn: &mut Turn) -> Result<Option<tool::ToolOutput>, Ending> {
         let said = match self.permitted(call, turn)? {
-            Ok(Chosen::BuiltIn(tool)) => tool.answer(&call.id, &call.input, &self.bench, turn).await,
+            Ok(Chosen::BuiltIn(tool)) => tool.answer(&call.id, &call.input, &self.tool_context, turn).await,
             Ok(Chosen::Own(at)) => self.own_tools.answer(at, &call.input, turn).await?,
             Err(refused) => Some(Err(refused)),
         };
@@ -310,7 +284,7 @@ impl ChatSession {
             let known = self.request.tool_names().collect::<Vec<_>>().join(", ");
             return Ok(Err(format!("No such tool: `{}`.{hint} The tools are: {known}.", call.name)));
         };
-        Ok(match self.permissions.verdict(call, &self.bench.reach) {
+        Ok(match self.permissions.verdict(call, &self.tool_context.access) {
             Verdict::Allowed => Ok(chosen),
             Verdict::Asks => Err(turn.deny(call)),
             Verdict::Forbidden(because) => {
@@ -325,7 +299,7 @@ impl ChatSession {
     }
 
     /// Records the result of a call and keeps it for the next request. The results for one message are sent together.
-    fn give_back(&mut self, call: &ToolCall, said: tool::Said, turn: &mut Turn) -> Result<(), Ending> {
+    fn give_back(&mut self, call: &ToolCall, said: tool::ToolOutput, turn: &mut Turn) -> Result<(), Ending> {
         let is_error = said.is_err();
         let (Ok(content) | Err(content)) = said;
         let text = Block::Text { text: content.clone() };
@@ -348,7 +322,7 @@ fn reached(endpoint: Endpoint, named: Option<&str>) -> Result<(Arc<dyn Model>, S
         Endpoint::Provider(Ok(model)) => Ok((model, named.unwrap_or_default().to_owned())),
         Endpoint::Provider(Err(error)) => Err(Breakage::environment(error.to_string())),
         Endpoint::Vendor { .. } | Endpoint::Gateway { .. } => {
-            Err(Breakage::harness("the embedded agent was given a model that it cannot reach"))
+            Err(Breakage::harness("the embedded agent was given a model that it cannot access"))
         }
     }
 }
@@ -371,9 +345,9 @@ impl Session for ChatSession {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
             self.request.messages.push(Message::text(Role::User, &message.text));
-            let mut spent = Spent::default();
+            let mut used = UsageSum::default();
             let followed = match self.begin(turn) {
-                Ok(()) => self.follow(turn, &mut spent).await,
+                Ok(()) => self.follow(turn, &mut used).await,
                 Err(stopped) => Err(stopped),
             };
             let (text, ending) = match followed {
@@ -383,7 +357,7 @@ impl Session for ChatSession {
             let finished = Step::Finished {
                 subtype: subtype(&ending).to_owned(),
                 is_error: ending != Ending::Finished,
-                usage: spent.usage(),
+                usage: used.total().unwrap_or(Usage { tokens: Some(Tokens::default()), cost_usd: None }),
                 text,
                 result: None,
             };

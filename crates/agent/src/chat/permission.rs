@@ -2,7 +2,7 @@
 
 use model::{Effect, PermissionMode, ToolCall};
 
-use super::reach::Reach;
+use super::access::FileAccess;
 use crate::Setup;
 use crate::command_line::CommandLine;
 use crate::tool_rule::ToolRule;
@@ -16,14 +16,14 @@ pub(super) struct Permissions {
 }
 
 /// True if `rule` allows `call`.
-fn allows(rule: &ToolRule, call: &ToolCall, reach: &Reach) -> bool {
+fn allows(rule: &ToolRule, call: &ToolCall, access: &FileAccess) -> bool {
     if rule.tool != call.name {
         return false;
     }
     if rule.scopes.is_empty() {
         return true;
     }
-    match (call.effect, subject(call, reach)) {
+    match (call.effect, subject(call, access)) {
         (_, None) => false,
         // Each command of a line needs a scope: `git *` does not allow `git log; rm -rf .`. A line that runs commands
         // in places that are not looked into is not allowed at all.
@@ -61,16 +61,16 @@ impl Permissions {
     }
 
     /// Decides whether `call` is allowed.
-    pub(super) fn verdict(&self, call: &ToolCall, reach: &Reach) -> Verdict {
+    pub(super) fn verdict(&self, call: &ToolCall, access: &FileAccess) -> Verdict {
         if let Some(rules) = &self.closed
-            && !rules.iter().any(|rule| allows(rule, call, reach))
+            && !rules.iter().any(|rule| allows(rule, call, access))
         {
             let scopes: Vec<_> =
                 rules.iter().filter(|rule| rule.tool == call.name).flat_map(|rule| &rule.scopes).cloned().collect();
             return Verdict::Forbidden(format!("{} is limited to: {}", call.name, scopes.join(", ")));
         }
         let changes = matches!(call.effect, Effect::Shell | Effect::Write);
-        let approved = || self.approved.iter().any(|rule| allows(rule, call, reach));
+        let approved = || self.approved.iter().any(|rule| allows(rule, call, access));
         match self.mode {
             _ if !changes => Verdict::Allowed,
             PermissionMode::BypassPermissions => Verdict::Allowed,
@@ -87,7 +87,7 @@ impl Permissions {
 
 /// Returns the text that scopes are matched against: the command, the path below the working directory, or the skill's
 /// name.
-fn subject(call: &ToolCall, reach: &Reach) -> Option<String> {
+fn subject(call: &ToolCall, access: &FileAccess) -> Option<String> {
     let tool = model::tool::find(&call.name)?;
     let (argument, is_path) = match tool.paths.first() {
         Some((path, _)) => (*path, true),
@@ -100,7 +100,7 @@ fn subject(call: &ToolCall, reach: &Reach) -> Option<String> {
         None => return None,
     };
     if is_path {
-        return reach.locate(written).ok().map(|path| reach.shown(&path));
+        return access.locate(written).ok().map(|path| access.shown(&path));
     }
     Some(written.to_owned())
 }
@@ -118,8 +118,8 @@ mod tests {
 
     fn verdict(permissions: &Permissions, tool: &str, input: Value) -> Verdict {
         let dir = tempfile::tempdir().unwrap();
-        let reach = Reach::new(dir.path(), dir.path(), dir.path());
-        permissions.verdict(&ToolCall::new("c", tool, input, "m"), &reach)
+        let access = FileAccess::new(dir.path(), dir.path(), dir.path());
+        permissions.verdict(&ToolCall::new("c", tool, input, "m"), &access)
     }
 
     fn bash(permissions: &Permissions, command: &str) -> bool {

@@ -1,6 +1,6 @@
 //! Skills installed in the sandbox.
 
-use super::reach::Reach;
+use super::access::FileAccess;
 
 /// Folder of the skills, relative to the working directory.
 pub(super) const FOLDER: &str = ".claude/skills";
@@ -18,8 +18,8 @@ pub(super) struct InstalledSkill {
 
 impl InstalledSkill {
     /// Returns all installed skills, sorted by name.
-    pub(super) fn all(reach: &Reach) -> Vec<Self> {
-        let Ok(entries) = reach.locate(FOLDER).and_then(|path| path.read_dir().map_err(|error| error.to_string()))
+    pub(super) fn all(access: &FileAccess) -> Vec<Self> {
+        let Ok(entries) = access.locate(FOLDER).and_then(|path| path.read_dir().map_err(|error| error.to_string()))
         else {
             return Vec::new();
         };
@@ -28,7 +28,7 @@ impl InstalledSkill {
             .filter_map(|entry| {
                 let name = entry.file_name().into_string().ok()?;
                 let folder = format!("{FOLDER}/{name}");
-                let text = reach.read(&format!("{folder}/SKILL.md")).ok()?;
+                let text = access.read(&format!("{folder}/SKILL.md")).ok()?;
                 let description = description(&String::from_utf8_lossy(&text));
                 Some(Self { name, description, folder })
             })
@@ -38,8 +38,8 @@ impl InstalledSkill {
     }
 
     /// Reads the current text after the frontmatter.
-    pub(super) fn body(&self, reach: &Reach) -> Result<String, String> {
-        let text = reach.read(&format!("{}/SKILL.md", self.folder))?;
+    pub(super) fn body(&self, access: &FileAccess) -> Result<String, String> {
+        let text = access.read(&format!("{}/SKILL.md", self.folder))?;
         let text = String::from_utf8_lossy(&text);
         Ok(split(&text).1.trim().to_owned())
     }
@@ -78,25 +78,25 @@ mod tests {
     #[test]
     fn skills_are_found_with_what_they_are_for() {
         let dir = tempfile::tempdir().unwrap();
-        let reach = Reach::new(dir.path(), dir.path(), dir.path());
-        reach
+        let access = FileAccess::new(dir.path(), dir.path(), dir.path());
+        access
             .write(".claude/skills/b/SKILL.md", b"---\nname: b\ndescription: \"Commits: well\"\n---\n\nBody.\n")
             .unwrap();
-        reach
+        access
             .write(".claude/skills/a/SKILL.md", b"---\r\ndescription: >\r\n  Two\r\n  lines\r\nx: y\r\n---\r\nDo it.")
             .unwrap();
-        reach.write(".claude/skills/c/other.md", b"").unwrap();
-        reach.write(".claude/skills/d/SKILL.md", b"No frontmatter").unwrap();
-        let skills = InstalledSkill::all(&reach);
+        access.write(".claude/skills/c/other.md", b"").unwrap();
+        access.write(".claude/skills/d/SKILL.md", b"No frontmatter").unwrap();
+        let skills = InstalledSkill::all(&access);
         let told: Vec<_> = skills.iter().map(|skill| (skill.name.as_str(), skill.description.as_str())).collect();
         assert_eq!(told, [("a", "Two lines"), ("b", "Commits: well"), ("d", "")]);
-        let bodies: Vec<_> = skills.iter().map(|skill| skill.body(&reach).unwrap()).collect();
+        let bodies: Vec<_> = skills.iter().map(|skill| skill.body(&access).unwrap()).collect();
         assert_eq!(bodies, ["Do it.", "Body.", "No frontmatter"]);
     }
 
     #[test]
     fn without_a_folder_there_are_no_skills() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(InstalledSkill::all(&Reach::new(dir.path(), dir.path(), dir.path())).is_empty());
+        assert!(InstalledSkill::all(&FileAccess::new(dir.path(), dir.path(), dir.path())).is_empty());
     }
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use model::{Budget, Case, PermissionMode};
 use serde_json::{Value, json};
 
-use super::super::rehearsal::{Played, Rehearsal, case, response};
 use super::*;
 use crate::Setup;
+use crate::tests::rehearsal::{Played, Rehearsal, case, response};
 
 /// Runs the script `steps` for the message `go`.
 async fn played(steps: Value) -> Played {
@@ -365,9 +365,9 @@ fn a_model_that_cannot_be_reached_is_found_before_anything_runs() {
     let mut own = case("a", &["go"]);
     assert!(check(Some("scripted:a.yaml"), &own).is_empty());
     assert_eq!(check(None, &own), ["case.yaml:1:1: `chat` needs a model"]);
-    assert_eq!(check(Some("model-5"), &own), ["`chat` cannot reach the model `model-5`"]);
+    assert_eq!(check(Some("model-5"), &own), ["`chat` cannot access the model `model-5`"]);
     Arc::make_mut(&mut own.runner).model = Some("script:a.yaml".into());
-    assert_eq!(check(Some("script:a.yaml"), &own), ["case.yaml:1:1: `chat` cannot reach the model `script:a.yaml`"]);
+    assert_eq!(check(Some("script:a.yaml"), &own), ["case.yaml:1:1: `chat` cannot access the model `script:a.yaml`"]);
     Arc::make_mut(&mut own.runner).allowed_tools_override = Some(vec!["Bash(ls)".into(), "Reed".into()]);
     assert_eq!(check(Some("scripted:a.yaml"), &own), ["case.yaml:1:1: `chat` has no tool `Reed`"]);
 }

@@ -12,12 +12,12 @@ pub(super) struct Request {
     /// Id that the answer must repeat.
     pub(super) id: String,
     /// Content of the request.
-    pub(super) ask: Ask,
+    pub(super) kind: RequestKind,
 }
 
 /// Content of a request of the CLI to its host.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Ask {
+pub(super) enum RequestKind {
     /// Asks whether a tool may run. For AskUserQuestion: asks for the user's answers.
     Tool {
         /// Name of the tool.
@@ -49,14 +49,16 @@ impl Request {
         let text = |key: &str| request.get(key).and_then(Value::as_str).map(str::to_owned);
         let input = || request.get("input").cloned().unwrap_or(Value::Null);
         let subtype = text("subtype").unwrap_or_default();
-        let ask = match subtype.as_str() {
-            "can_use_tool" => {
-                Ask::Tool { name: text("tool_name").unwrap_or_default(), input: input(), call_id: text("tool_use_id") }
-            }
-            "hook_callback" => Ask::Hook { callback: text("callback_id").unwrap_or_default(), input: input() },
-            _ => Ask::Unknown { subtype },
+        let kind = match subtype.as_str() {
+            "can_use_tool" => RequestKind::Tool {
+                name: text("tool_name").unwrap_or_default(),
+                input: input(),
+                call_id: text("tool_use_id"),
+            },
+            "hook_callback" => RequestKind::Hook { callback: text("callback_id").unwrap_or_default(), input: input() },
+            _ => RequestKind::Unknown { subtype },
         };
-        Some(Self { id, ask })
+        Some(Self { id, kind })
     }
 
     /// Returns the answer that allows the call with these arguments.
@@ -129,19 +131,19 @@ pub(super) fn interrupt() -> Value {
 
 /// One question of an AskUserQuestion call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct ToolQuestion {
     pub(super) question: String,
     pub(super) options: Vec<String>,
     pub(super) multi_select: bool,
 }
 
 /// Returns the questions in the arguments of an AskUserQuestion call. Questions without a text are skipped.
-pub(super) fn questions(input: &Value) -> Vec<Asked> {
+pub(super) fn questions(input: &Value) -> Vec<ToolQuestion> {
     let ask = |from: &Value| {
         let question = from.get("question")?.as_str().filter(|text| !text.is_empty())?.to_owned();
         let options = from.get("options").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let label = |option: &Value| option.get("label").unwrap_or(option).as_str().map(str::to_owned);
-        Some(Asked {
+        Some(ToolQuestion {
             question,
             options: options.iter().filter_map(label).collect(),
             multi_select: from.get("multiSelect").and_then(Value::as_bool).unwrap_or(false),
@@ -190,7 +192,7 @@ mod tests {
         let request = request(&json!({
             "subtype": "can_use_tool", "tool_name": "AskUserQuestion", "input": input, "tool_use_id": "t1",
         }));
-        let Ask::Tool { name, input, call_id } = request.ask.clone() else { panic!("not a tool") };
+        let RequestKind::Tool { name, input, call_id } = request.kind.clone() else { panic!("not a tool") };
         assert_eq!((name.as_str(), call_id.as_deref()), ("AskUserQuestion", Some("t1")));
         let answers = vec![("Which color?".to_owned(), Some("Blue".to_owned())), ("Which sizes?".to_owned(), None)];
         let reply = request.allow(&answered(input.clone(), answers));
@@ -221,7 +223,7 @@ mod tests {
     #[test]
     fn an_unknown_request_is_answered_with_an_error() {
         let request = request(&json!({"subtype": "mcp_message"}));
-        assert_eq!(request.ask, Ask::Unknown { subtype: "mcp_message".into() });
+        assert_eq!(request.kind, RequestKind::Unknown { subtype: "mcp_message".into() });
         let reply = request.fail("not supported");
         assert_eq!(reply["response"], json!({"subtype": "error", "request_id": "r1", "error": "not supported"}));
     }

@@ -22,7 +22,7 @@ pub(super) enum CliEvent {
     /// A step of the agent.
     Step(Step),
     /// The CLI asks its host and waits for the answer.
-    Asked(Request),
+    Request(Request),
     /// The CLI rejected a request of its host.
     Refused {
         /// Id of the request.
@@ -117,7 +117,7 @@ impl Interpreter {
             "result" => self.result(&line),
             "stream_event" => self.meter(&line),
             "control_request" => {
-                vec![Request::read(&line).map_or(CliEvent::Unreadable("a request without an id"), CliEvent::Asked)]
+                vec![Request::read(&line).map_or(CliEvent::Unreadable("a request without an id"), CliEvent::Request)]
             }
             "control_response" => refusal(&line).into_iter().collect(),
             _ => Vec::new(),

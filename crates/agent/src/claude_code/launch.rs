@@ -277,7 +277,7 @@ mod tests {
     use model::{SettingSource, UserMessage};
 
     use super::*;
-    use crate::rehearsal::{Rehearsal, response};
+    use crate::tests::rehearsal::{Rehearsal, response};
 
     fn vendor(env: &[(&str, &str)]) -> Rehearsal {
         Rehearsal::of_program(env, "claude-x", Endpoint::Vendor { base_url: None })

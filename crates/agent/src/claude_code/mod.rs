@@ -1,8 +1,6 @@
 //! The agent `claude-code`: Claude Code itself, driven in the same way as by its own SDK, with JSON lines that contain
 //! a control protocol. Experiments and reasons: `docs/design/claude-code.md`.
 
-#[cfg(test)]
-pub(super) mod captures;
 mod closed_tools;
 mod control;
 mod event;
@@ -13,6 +11,8 @@ mod session;
 mod sign_in;
 mod skill_name;
 mod slash;
+#[cfg(test)]
+pub(super) mod tests;
 mod transcripts;
 
 use std::path::Path;
@@ -153,27 +153,5 @@ impl Agent for ClaudeCode {
             let launch = Launch::prepare(PROGRAM.find(&context)?, &context)?;
             Ok(Box::new(ClaudeCodeSession::open(launch, &context)?) as Box<dyn Session>)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_openrouter;
-
-    #[test]
-    fn openrouter_is_a_host_and_not_a_word() {
-        for address in ["https://openrouter.ai/api", "HTTPS://OpenRouter.AI", "https://eu.openrouter.ai:443/v1"] {
-            assert!(is_openrouter(address), "{address}");
-        }
-        for address in [
-            "https://openrouter.ai.example.com",
-            "https://notopenrouter.ai",
-            "https://example.com/openrouter.ai",
-            "https://openrouter.ai@example.com/",
-            "openrouter.ai",
-            "",
-        ] {
-            assert!(!is_openrouter(address), "{address}");
-        }
     }
 }

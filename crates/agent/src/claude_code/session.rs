@@ -9,7 +9,7 @@ use sandbox::{BoxFuture, Breakage, Sandbox};
 use serde_json::Value;
 
 use super::closed_tools::ClosedTools;
-use super::control::{self, Ask, Request};
+use super::control::{self, Request, RequestKind};
 use super::event::{CliEvent, Done, Interpreter};
 use super::launch::{Launch, SCOPE_HOOK, TURNS_HOOK};
 use super::transcripts::Transcripts;
@@ -193,7 +193,7 @@ impl ClaudeCodeSession {
                     }
                     flow = flow.and(turn.record(step));
                 }
-                CliEvent::Asked(request) => {
+                CliEvent::Request(request) => {
                     let answer = self.answer(cli, &request, turn);
                     cli.say(&answer);
                 }
@@ -216,8 +216,8 @@ impl ClaudeCodeSession {
     }
 
     fn answer(&self, cli: &mut Cli, request: &Request, turn: &mut Turn) -> Value {
-        match &request.ask {
-            Ask::Tool { name, input, call_id } if model::tool::effect(name) == Effect::Ask => {
+        match &request.kind {
+            RequestKind::Tool { name, input, call_id } if model::tool::effect(name) == Effect::Ask => {
                 let answers = control::questions(input)
                     .into_iter()
                     .map(|asked| {
@@ -227,13 +227,13 @@ impl ClaudeCodeSession {
                     .collect();
                 request.allow(&control::answered(input.clone(), answers))
             }
-            Ask::Tool { name, input, call_id } => {
+            RequestKind::Tool { name, input, call_id } => {
                 let id = call_id.clone().unwrap_or_default();
                 let message = turn.deny(&ToolCall::new(&id, name, input.clone(), ""));
                 cli.interpreter.refused(&id);
                 request.deny(&message)
             }
-            Ask::Hook { callback, input } if callback == SCOPE_HOOK => {
+            RequestKind::Hook { callback, input } if callback == SCOPE_HOOK => {
                 let text = |key: &str| text(input, key).unwrap_or_default();
                 let call = input.get("tool_input").unwrap_or(&Value::Null);
                 let objection =
@@ -248,7 +248,7 @@ impl ClaudeCodeSession {
                 });
                 request.forbid(&message)
             }
-            Ask::Hook { callback, input } if callback == TURNS_HOOK => {
+            RequestKind::Hook { callback, input } if callback == TURNS_HOOK => {
                 // A sub-agent has its own turns.
                 if input.get("agent_id").is_some_and(|id| !id.is_null()) {
                     return request.pass();
@@ -262,8 +262,8 @@ impl ClaudeCodeSession {
                 let _ = turn.out_of_turns();
                 request.end_turn("the turns of this conversation are used up")
             }
-            Ask::Hook { .. } => request.pass(),
-            Ask::Unknown { subtype } => request.fail(&format!("`{subtype}` is not supported here")),
+            RequestKind::Hook { .. } => request.pass(),
+            RequestKind::Unknown { subtype } => request.fail(&format!("`{subtype}` is not supported here")),
         }
     }
 

@@ -253,7 +253,7 @@ mod tests {
     use sandbox::Sandbox;
 
     use super::*;
-    use crate::rehearsal::Rehearsal;
+    use crate::tests::rehearsal::Rehearsal;
 
     fn vendor(env: &[(&str, &str)]) -> Rehearsal {
         Rehearsal::of_program(env, "gpt-x", Endpoint::Vendor { base_url: None })

@@ -1,8 +1,6 @@
 //! The agent `codex`: Codex itself, run by `codex exec` for each user message. Experiments and reasons:
 //! `docs/design/codex.md`.
 
-#[cfg(test)]
-pub(super) mod captures;
 mod command;
 mod follower;
 mod item;
@@ -12,6 +10,8 @@ mod rollout;
 mod session;
 mod sign_in;
 mod stream;
+#[cfg(test)]
+pub(super) mod tests;
 
 use std::path::Path;
 

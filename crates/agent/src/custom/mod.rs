@@ -3,9 +3,9 @@
 //! of which only `send` is required.
 
 mod export;
-mod given;
 mod loaded;
 mod module;
+mod return_value;
 mod session;
 
 use std::path::Path;

@@ -6,9 +6,9 @@ use script::{ScriptError, Value};
 use serde_json::{Map, Value as Json, json};
 
 use super::export::{self, Export};
-use super::given::Given;
 use super::loaded::Loaded;
 use super::module::Module;
+use super::return_value::ReturnValue;
 use crate::SessionContext;
 use crate::answer::Reported;
 use crate::network::Network;
@@ -99,7 +99,7 @@ impl CustomSession {
                 }
                 self.loaded = loaded.done();
                 let value = called.map_err(|error| threw("execute", &error))?;
-                let given = Given::read(&value, &mut self.given).ok_or_else(|| nothing("execute"))?;
+                let given = ReturnValue::read(&value, &mut self.given).ok_or_else(|| nothing("execute"))?;
                 self.take_in(message, given, turn).await
             }
             Export::Adapter(adapter) => {
@@ -152,7 +152,7 @@ impl CustomSession {
         options
     }
 
-    async fn take_in(&mut self, message: &UserMessage, given: Given, turn: &mut Turn) -> Result<(), Ending> {
+    async fn take_in(&mut self, message: &UserMessage, given: ReturnValue, turn: &mut Turn) -> Result<(), Ending> {
         given.doubts.iter().for_each(|doubt| turn.warn(format!("unexpected value from `execute`: {doubt}")));
         if given.is_empty {
             return Err(Ending::GaveUp { because: "`execute` returned no `output`".to_owned() });

@@ -1,9 +1,9 @@
 use model::{Budget, Case, Ending, Fault, Step};
 use serde_json::{Map, Value as Json, json};
 
-use super::super::loopback::{Answered, Loopback};
-use super::super::rehearsal::{Played, Rehearsal, case, configured};
 use super::*;
+use crate::tests::loopback::{CannedResponse, Loopback};
+use crate::tests::rehearsal::{Played, Rehearsal, case, configured};
 
 /// Creates a module with this text in a new directory, and returns the argument that names it.
 fn module(name: &str, text: &str) -> (tempfile::TempDir, String) {
@@ -517,8 +517,8 @@ async fn asks(address: &str, hosts: Json) -> Result<Played, sandbox::Breakage> {
 #[tokio::test]
 async fn a_module_asks_the_hosts_that_are_granted_and_no_other() {
     let server = Loopback::serve(|asked| match asked.path.ends_with('1') {
-        true => Answered::Json(200, json!({"message": asked.body["message"].clone()})),
-        false => Answered::Text(302, "gone".into()),
+        true => CannedResponse::Json(200, json!({"message": asked.body["message"].clone()})),
+        false => CannedResponse::Text(302, "gone".into()),
     })
     .await;
     let host = server.url.strip_prefix("http://").unwrap();
@@ -546,7 +546,7 @@ async fn a_module_that_sends_requests_without_a_grant_is_a_mistake_of_the_config
 
 #[tokio::test]
 async fn a_request_without_an_answer_ends_with_the_trial() {
-    let server = Loopback::serve(|_| Answered::Silence).await;
+    let server = Loopback::serve(|_| CannedResponse::Silence).await;
     let hosts = json!(["127.0.0.1"]);
     let ended = tokio::time::timeout(std::time::Duration::from_millis(300), asks(&server.url, hosts)).await;
     assert!(ended.is_err(), "the call waits for its request");

@@ -12,7 +12,7 @@ use sandbox::{BoxFuture, Breakage};
 use serde_json::json;
 
 use self::directive::{Directive, parse};
-use super::chat::Reach;
+use super::chat::FileAccess;
 use super::performer::Performer;
 use super::{Agent, CaseContext, Description, SessionContext};
 use crate::session::Session;
@@ -58,10 +58,10 @@ impl Agent for Fake {
     }
 
     fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
-        let reach = session_context.sandbox.as_deref().map(Reach::of);
+        let access = session_context.sandbox.as_deref().map(FileAccess::of);
         let session: Box<dyn Session> = Box::new(FakeSession {
             session_id: session_context.session_id("fake"),
-            reach,
+            access,
             performer: Performer::default(),
         });
         Box::pin(std::future::ready(Ok(session)))
@@ -71,7 +71,7 @@ impl Agent for Fake {
 /// A conversation with the fake agent.
 struct FakeSession {
     session_id: String,
-    reach: Option<Reach>,
+    access: Option<FileAccess>,
     performer: Performer,
 }
 
@@ -145,7 +145,7 @@ impl FakeSession {
             Directive::Skill(name) => {
                 let id = self.performer.call(turn, "Skill", json!({ "skill": name }))?;
                 let file = format!("{SKILLS}/{name}/SKILL.md");
-                let loaded = self.reach.as_ref().and_then(|reach| reach.read(&file).ok());
+                let loaded = self.access.as_ref().and_then(|access| access.read(&file).ok());
                 let text = loaded.as_deref().map(String::from_utf8_lossy);
                 self.result(turn, &id, text.as_deref().unwrap_or("no such skill"), text.is_none())?;
             }
@@ -156,8 +156,8 @@ impl FakeSession {
             }
             Directive::Write { path, content } => {
                 let id = self.performer.call(turn, "Write", json!({ "file_path": path, "content": content }))?;
-                let written = match &self.reach {
-                    Some(reach) => reach.write(&path, content.as_bytes()).map(|_| format!("wrote {path}")),
+                let written = match &self.access {
+                    Some(access) => access.write(&path, content.as_bytes()).map(|_| format!("wrote {path}")),
                     None => Err("there is no sandbox to write in".to_owned()),
                 };
                 let is_error = written.is_err();
@@ -180,7 +180,7 @@ impl FakeSession {
     /// Returns `true` if any skill or definition of a sub-agent is installed.
     fn has_skills(&self) -> bool {
         let has_some = |folder: &str| {
-            let folder = self.reach.as_ref().and_then(|reach| reach.locate(folder).ok());
+            let folder = self.access.as_ref().and_then(|access| access.locate(folder).ok());
             folder.and_then(|folder| folder.read_dir().ok()).is_some_and(|mut entries| entries.next().is_some())
         };
         has_some(SKILLS) || has_some(SUB_AGENTS)
@@ -199,8 +199,8 @@ mod tests {
 
     use model::Budget;
 
-    use super::super::rehearsal::{Bare, Played, Rehearsal, case, response};
     use super::*;
+    use crate::tests::rehearsal::{Bare, Played, Rehearsal, case, response};
     use sandbox::Sandbox;
 
     async fn played(messages: &[&str]) -> Played {

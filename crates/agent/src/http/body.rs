@@ -27,16 +27,16 @@ pub(super) enum Body {
 
 /// Data for sending a message.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Talk<'a> {
+pub(super) struct MessageContext<'a> {
     pub(super) conversation_id: &'a str,
     /// Earlier messages of both sides.
     pub(super) history: &'a [Value],
     pub(super) message: &'a UserMessage,
 }
 
-impl Talk<'_> {
+impl MessageContext<'_> {
     /// Returns all variables of templates.
-    pub(super) fn context(&self) -> Map<String, Value> {
+    pub(super) fn variables(&self) -> Map<String, Value> {
         let UserMessage { text, input, script, tools, vars, persona, .. } = self.message;
         let value = json!({
             "message": text,
@@ -97,17 +97,17 @@ impl Body {
     }
 
     /// Builds the body, unless a function does so. Errors are added to `problems`.
-    pub(super) fn make(&self, talk: &Talk<'_>, stream: bool, problems: &mut Problems) -> Value {
+    pub(super) fn make(&self, context: &MessageContext<'_>, stream: bool, problems: &mut Problems) -> Value {
         let mut body = match self {
-            Self::Legacy => json!({"message": talk.message.text, "conversation_id": talk.conversation_id}),
-            Self::Messages => json!({"messages": talk.messages()}),
+            Self::Legacy => json!({"message": context.message.text, "conversation_id": context.conversation_id}),
+            Self::Messages => json!({"messages": context.messages()}),
             Self::Function(_) => return Value::Null,
             Self::Template(node) => {
                 let origin = Source::new("the message", "");
-                let variables = talk.context().iter().fold(Variables::new(), |variables, (name, value)| {
+                let variables = context.variables().iter().fold(Variables::new(), |variables, (name, value)| {
                     variables.with(name, Node::from_json(&literal(value), &origin))
                 });
-                return template::resolve(node, &variables.ambient(talk.ambient()), problems).to_json();
+                return template::resolve(node, &variables.ambient(context.ambient()), problems).to_json();
             }
         };
         if let Some(map) = body.as_object_mut().filter(|_| stream) {
@@ -201,8 +201,8 @@ mod tests {
         let mut message = UserMessage::text(text);
         message.vars = Map::from_iter([("n".to_owned(), json!(3))]);
         let history = [json!({"role": "user", "content": "a"}), json!({"role": "assistant", "content": "b"})];
-        let talk = Talk { conversation_id: "id", history: &history, message: &message };
-        let made = body.make(&talk, false, &mut problems);
+        let context = MessageContext { conversation_id: "id", history: &history, message: &message };
+        let made = body.make(&context, false, &mut problems);
         (made, problems.iter().map(|problem| problem.message.clone()).collect())
     }
 

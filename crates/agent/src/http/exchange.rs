@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::settings::{Parser, Settings};
-use super::stream::{Finder, Framing, Read, Reader, Trouble};
+use super::stream::{Finder, Framing, Reader, StreamContent, StreamError};
 use super::words::{clipped, one_line};
 use crate::answer::Answer;
 use crate::turn::Turn;
@@ -28,12 +28,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Content of a request.
 #[derive(Debug)]
-pub(super) struct Letter {
+pub(super) struct RequestBody {
     pub(super) text: String,
     pub(super) is_json: bool,
 }
 
-impl Letter {
+impl RequestBody {
     /// Converts `body` to the text of a request: a string stays as it is, anything else becomes JSON.
     pub(super) fn of(body: Value) -> Self {
         match body {
@@ -45,17 +45,17 @@ impl Letter {
 
 /// Content of a response.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum ResponseContent {
     /// A complete document, and `true` if its content type is JSON.
     Document(String, bool),
     /// A stream.
-    Stream(Box<Read>),
+    Stream(Box<StreamContent>),
 }
 
 /// Failure of a request.
 #[derive(Debug)]
 pub(super) struct Fault {
-    pub(super) kind: Kind,
+    pub(super) kind: FaultKind,
     /// Description in one line.
     pub(super) because: String,
     /// Received part of the response.
@@ -66,9 +66,9 @@ pub(super) struct Fault {
     retry_after: Option<Duration>,
 }
 
-/// Kind of a failure, which determines whose fault it is.
+/// FaultKind of a failure, which determines whose fault it is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum FaultKind {
     /// There was no connection, so nothing was sent.
     Unreachable,
     /// The connection closed before a response had begun.
@@ -84,7 +84,7 @@ pub(super) enum Kind {
 }
 
 impl Fault {
-    pub(super) fn new(kind: Kind, because: impl Into<String>) -> Self {
+    pub(super) fn new(kind: FaultKind, because: impl Into<String>) -> Self {
         Self { kind, because: because.into(), received: String::new(), answer: None, retry_after: None }
     }
 
@@ -101,17 +101,17 @@ impl Fault {
 
 impl From<Ending> for Fault {
     fn from(ending: Ending) -> Self {
-        Self::new(Kind::Stopped(ending), "")
+        Self::new(FaultKind::Stopped(ending), "")
     }
 }
 
 /// Received part of a response. It is also readable after the request was abandoned.
 #[derive(Debug, Default)]
-pub(super) struct Heard(Mutex<Came>);
+pub(super) struct Received(Mutex<ReceivedData>);
 
 /// Received part of a response.
 #[derive(Debug, Default)]
-struct Came {
+struct ReceivedData {
     /// Status and content type of the response.
     head: String,
     /// Number of received bytes.
@@ -120,22 +120,22 @@ struct Came {
     kept: Vec<u8>,
 }
 
-impl Heard {
-    fn came(&self) -> MutexGuard<'_, Came> {
+impl Received {
+    fn lock(&self) -> MutexGuard<'_, ReceivedData> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Formats the response for users; empty if nothing was received.
     pub(super) fn told(&self) -> String {
-        let came = self.came();
-        if came.head.is_empty() {
+        let data = self.lock();
+        if data.head.is_empty() {
             return String::new();
         }
-        let body = String::from_utf8_lossy(&came.kept);
-        let more = came.seen.saturating_sub(came.kept.len());
+        let body = String::from_utf8_lossy(&data.kept);
+        let more = data.seen.saturating_sub(data.kept.len());
         let more = if more > 0 { format!("\n[… {more} bytes more]") } else { String::new() };
-        let body = if came.seen == 0 { "(no body)".into() } else { body };
-        format!("{}\n\n{body}{more}", came.head)
+        let body = if data.seen == 0 { "(no body)".into() } else { body };
+        format!("{}\n\n{body}{more}", data.head)
     }
 }
 
@@ -145,22 +145,22 @@ pub(super) struct Exchange<'a> {
     pub(super) client: &'a Client,
     pub(super) settings: &'a Settings,
     /// Part of the last response that was received.
-    pub(super) heard: &'a Heard,
+    pub(super) received_data: &'a Received,
 }
 
 impl Exchange<'_> {
-    /// Sends `letter` until there is a response, or retrying does not help.
-    pub(super) async fn run(&self, letter: &Letter, turn: &mut Turn) -> Result<Content, Fault> {
-        turn.raw("http", &clipped(&self.sent(letter), KEPT));
+    /// Sends `request_body` until there is a response, or retrying does not help.
+    pub(super) async fn run(&self, request_body: &RequestBody, turn: &mut Turn) -> Result<ResponseContent, Fault> {
+        turn.raw("http", &clipped(&self.sent(request_body), KEPT));
         let mut tried = 0;
         loop {
             tried += 1;
-            let fault = match self.once(letter, turn).await {
+            let fault = match self.once(request_body, turn).await {
                 Ok(content) => return Ok(content),
                 Err(fault) => fault,
             };
             let Some(wait) = self.pause(&fault, tried) else { return Err(fault) };
-            let status = if let Kind::Status(status) = fault.kind { Some(status) } else { None };
+            let status = if let FaultKind::Status(status) = fault.kind { Some(status) } else { None };
             let delay_ms = Some(millis(wait));
             turn.record(Step::Retry { attempt: tried, status, error: fault.because, delay_ms })?;
             tokio::time::sleep(wait).await;
@@ -168,34 +168,34 @@ impl Exchange<'_> {
     }
 
     /// Formats the request for users.
-    pub(super) fn sent(&self, letter: &Letter) -> String {
+    pub(super) fn sent(&self, request_body: &RequestBody) -> String {
         let mut told = format!("{} {}\n", self.settings.method, self.settings.shown_url());
         for (name, value) in &self.settings.headers {
             let value = if value.is_sensitive() { "[masked]" } else { value.to_str().unwrap_or("[not text]") };
             let _ = writeln!(told, "{name}: {value}");
         }
-        let _ = write!(told, "\n{}", letter.text);
+        let _ = write!(told, "\n{}", request_body.text);
         told
     }
 
-    /// Returns the delay before `letter` is sent again; `None` if it is not.
+    /// Returns the delay before `request_body` is sent again; `None` if it is not.
     fn pause(&self, fault: &Fault, tried: u64) -> Option<Duration> {
         let Settings { retries, retry_on, .. } = self.settings;
         let again = match fault.kind {
-            Kind::Unreachable => true,
-            Kind::Closed => retry_on.closed,
-            Kind::Status(status) => retry_on.statuses.contains(&status),
-            Kind::Spoilt | Kind::Test | Kind::Stopped(_) => false,
+            FaultKind::Unreachable => true,
+            FaultKind::Closed => retry_on.closed,
+            FaultKind::Status(status) => retry_on.statuses.contains(&status),
+            FaultKind::Spoilt | FaultKind::Test | FaultKind::Stopped(_) => false,
         };
         let exponent = u32::try_from(tried.saturating_sub(1)).unwrap_or(u32::MAX);
         let usual = PAUSE.saturating_mul(4_u32.saturating_pow(exponent));
         (again && tried <= *retries).then(|| fault.retry_after.unwrap_or(usual).min(LONGEST_PAUSE))
     }
 
-    async fn once(&self, letter: &Letter, turn: &mut Turn) -> Result<Content, Fault> {
+    async fn once(&self, request_body: &RequestBody, turn: &mut Turn) -> Result<ResponseContent, Fault> {
         let Settings { url, method, headers, stream, .. } = self.settings;
-        *self.heard.came() = Came::default();
-        let kind = if letter.is_json { "application/json" } else { "text/plain; charset=utf-8" };
+        *self.received_data.lock() = ReceivedData::default();
+        let kind = if request_body.is_json { "application/json" } else { "text/plain; charset=utf-8" };
         let accept = if *stream {
             "text/event-stream, application/json;q=0.9, */*;q=0.8"
         } else {
@@ -207,7 +207,7 @@ impl Exchange<'_> {
                 request = request.header(name, HeaderValue::from_static(value));
             }
         }
-        let response = request.headers(headers.clone()).body(letter.text.clone()).send().await;
+        let response = request.headers(headers.clone()).body(request_body.text.clone()).send().await;
         let response = response.map_err(|error| self.lost(error))?;
         if !response.status().is_success() {
             return Err(self.refused(response, turn).await);
@@ -221,16 +221,16 @@ impl Exchange<'_> {
         let told = llm::error_chain(&error.without_url());
         let to = format!("{} {}", self.settings.method, self.settings.shown_url());
         if is_connect {
-            return Fault::new(Kind::Unreachable, format!("{to}: no connection: {told}"));
+            return Fault::new(FaultKind::Unreachable, format!("{to}: no connection: {told}"));
         }
         // Responses that could not be parsed are reported with these words.
         match told.contains("invalid") || told.contains("parse") {
             true => {
-                let fault = Fault::new(Kind::Spoilt, format!("{to}: the response is not HTTP: {told}"));
+                let fault = Fault::new(FaultKind::Spoilt, format!("{to}: the response is not HTTP: {told}"));
                 Fault { received: "(not HTTP)".to_owned(), ..fault }
             }
             false => {
-                Fault::new(Kind::Closed, format!("{to}: the connection closed before there was an answer: {told}"))
+                Fault::new(FaultKind::Closed, format!("{to}: the connection closed before there was an answer: {told}"))
             }
         }
     }
@@ -249,7 +249,7 @@ impl Exchange<'_> {
         let received = arriving.received();
         turn.raw("http", &received);
         let to = format!("{} {} answered {}", self.settings.method, self.settings.shown_url(), shown_status(status));
-        let body = String::from_utf8_lossy(&self.heard.came().kept).into_owned();
+        let body = String::from_utf8_lossy(&self.received_data.lock().kept).into_owned();
         let body = one_line(&body);
         let because = match location {
             Some(location) => {
@@ -261,7 +261,7 @@ impl Exchange<'_> {
             None => format!("{to}: {body}"),
         };
         let retry_after = seconds.map(Duration::from_secs);
-        Fault { received, retry_after, ..Fault::new(Kind::Status(status.as_u16()), because) }
+        Fault { received, retry_after, ..Fault::new(FaultKind::Status(status.as_u16()), because) }
     }
 
     /// Returns the target of a redirect without its query and fragment, which may contain secrets.
@@ -275,21 +275,21 @@ impl Exchange<'_> {
 struct Arriving<'a> {
     response: Response,
     settings: &'a Settings,
-    heard: &'a Heard,
+    received_data: &'a Received,
 }
 
 impl<'a> Arriving<'a> {
     fn of(response: Response, exchange: &Exchange<'a>) -> Self {
-        let Exchange { settings, heard, .. } = *exchange;
+        let Exchange { settings, received_data, .. } = *exchange;
         let mut head = shown_status(response.status());
         if let Some(kind) = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()) {
             let _ = write!(head, "\ncontent-type: {kind}");
         }
-        heard.came().head = head;
-        Self { response, settings, heard }
+        received_data.lock().head = head;
+        Self { response, settings, received_data }
     }
 
-    async fn read(mut self, turn: &mut Turn) -> Result<Content, Fault> {
+    async fn read(mut self, turn: &mut Turn) -> Result<ResponseContent, Fault> {
         let read = match self.framing() {
             None => self.document().await,
             Some(framing) => self.stream(framing, turn).await,
@@ -316,7 +316,7 @@ impl<'a> Arriving<'a> {
         kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
     }
 
-    async fn document(&mut self) -> Result<Content, Fault> {
+    async fn document(&mut self) -> Result<ResponseContent, Fault> {
         let mut body = Vec::new();
         while let Some(bytes) = self.next().await? {
             self.keep(&bytes);
@@ -324,12 +324,12 @@ impl<'a> Arriving<'a> {
         }
         let text = String::from_utf8(body).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
-            Fault::new(Kind::Spoilt, format!("the answer is not UTF-8, at byte {at}"))
+            Fault::new(FaultKind::Spoilt, format!("the answer is not UTF-8, at byte {at}"))
         })?;
-        Ok(Content::Document(text, true))
+        Ok(ResponseContent::Document(text, true))
     }
 
-    async fn stream(&mut self, framing: Framing, turn: &mut Turn) -> Result<Content, Fault> {
+    async fn stream(&mut self, framing: Framing, turn: &mut Turn) -> Result<ResponseContent, Fault> {
         let finder = match &self.settings.parser {
             Parser::Usual => Finder::Usual,
             Parser::Path(path) => Finder::Path(path.clone()),
@@ -344,8 +344,8 @@ impl<'a> Arriving<'a> {
                 Err(fault) => return Err(fault.after(reader.so_far())),
             };
             self.keep(&bytes);
-            if let Err(trouble) = reader.take(&bytes) {
-                return Err(spoilt(&trouble).after(reader.so_far()));
+            if let Err(error) = reader.take(&bytes) {
+                return Err(spoilt(&error).after(reader.so_far()));
             }
             if comes_in_pieces && reader.speaks() {
                 turn.speaks();
@@ -357,9 +357,9 @@ impl<'a> Arriving<'a> {
             }
         }
         match reader.finish() {
-            Ok(Read { plain: Some(text), .. }) => Ok(Content::Document(text, false)),
-            Ok(read) => Ok(Content::Stream(Box::new(read))),
-            Err((trouble, answer)) => Err(spoilt(&trouble).after(answer)),
+            Ok(StreamContent { plain: Some(text), .. }) => Ok(ResponseContent::Document(text, false)),
+            Ok(read) => Ok(ResponseContent::Stream(Box::new(read))),
+            Err((error, answer)) => Err(spoilt(&error).after(answer)),
         }
     }
 
@@ -371,30 +371,30 @@ impl<'a> Arriving<'a> {
                 .iter()
                 .any(|sign| told.contains(sign));
             let what = if is_cut { "the answer was cut off" } else { "the answer cannot be read" };
-            Fault::new(Kind::Spoilt, format!("{what}: {told}"))
+            Fault::new(FaultKind::Spoilt, format!("{what}: {told}"))
         })?;
         let most = self.settings.largest;
         let seen = {
-            let mut came = self.heard.came();
-            came.seen += bytes.as_ref().map_or(0, bytes::Bytes::len);
-            came.seen
+            let mut data = self.received_data.lock();
+            data.seen += bytes.as_ref().map_or(0, bytes::Bytes::len);
+            data.seen
         };
         if seen > most {
             let because = format!("the answer is larger than {most} bytes, the limit (`max_response_bytes`)");
-            return Err(Fault::new(Kind::Spoilt, because));
+            return Err(Fault::new(FaultKind::Spoilt, because));
         }
         Ok(bytes)
     }
 
     fn keep(&self, bytes: &[u8]) {
-        let mut came = self.heard.came();
-        let room = KEPT.saturating_sub(came.kept.len()).min(bytes.len());
-        came.kept.extend_from_slice(&bytes[..room]);
+        let mut data = self.received_data.lock();
+        let room = KEPT.saturating_sub(data.kept.len()).min(bytes.len());
+        data.kept.extend_from_slice(&bytes[..room]);
     }
 
     /// Formats the received part for users.
     fn received(&self) -> String {
-        self.heard.told()
+        self.received_data.told()
     }
 }
 
@@ -402,13 +402,13 @@ fn is_json(kind: &str) -> bool {
     kind == "application/json" || kind == "text/json" || kind.ends_with("+json")
 }
 
-fn spoilt(trouble: &Trouble) -> Fault {
-    let because = match trouble {
-        Trouble::Reported(what) => format!("the stream reports an error: {}", one_line(what)),
-        Trouble::Unreadable(what) => format!("the answer is unreadable: {}", one_line(what)),
-        Trouble::Cut => "the stream was cut off: it ended without its end marker".to_owned(),
+fn spoilt(error: &StreamError) -> Fault {
+    let because = match error {
+        StreamError::Reported(what) => format!("the stream reports an error: {}", one_line(what)),
+        StreamError::Unreadable(what) => format!("the answer is unreadable: {}", one_line(what)),
+        StreamError::Cut => "the stream was cut off: it ended without its end marker".to_owned(),
     };
-    Fault::new(Kind::Spoilt, because)
+    Fault::new(FaultKind::Spoilt, because)
 }
 
 fn shown_status(status: StatusCode) -> String {

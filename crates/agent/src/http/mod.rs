@@ -17,10 +17,10 @@ use model::{Case, Diagnostic, Excerpt, Node};
 use sandbox::{BoxFuture, Breakage};
 use script::Library;
 
-use self::body::{Body, Talk};
+use self::body::{Body, MessageContext};
 use self::session::HttpSession;
 use self::settings::Settings;
-use super::{Agent, CaseContext, Configured, Description, SessionContext};
+use super::{Agent, CaseContext, Configured, Description, SessionContext, joined};
 use crate::session::Session;
 
 /// An agent behind HTTP; see the module documentation.
@@ -73,9 +73,9 @@ impl Agent for Http {
         problems.extend(untold_skill(context.case));
         // Later messages may depend on the agent's answers.
         if let Some(message) = context.case.messages.first() {
-            let talk = Talk { conversation_id: NO_CONVERSATION, history: &[], message };
+            let message_context = MessageContext { conversation_id: NO_CONVERSATION, history: &[], message };
             let mut wrong = Vec::new();
-            settings.body.make(&talk, settings.stream, &mut wrong);
+            settings.body.make(&message_context, settings.stream, &mut wrong);
             let because =
                 |problem: Diagnostic| problem.help(format!("the body was built for the case `{}`", context.case.id));
             problems.extend(wrong.into_iter().map(because));
@@ -89,8 +89,7 @@ impl Agent for Http {
             let settings =
                 settings(session_context.config.as_deref(), session_context.argument.as_deref(), &mut problems);
             let Some(settings) = settings.filter(|_| problems.is_empty()) else {
-                let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-                return Err(Breakage::environment(format!("the agent is not configured: {}", told.join("; "))));
+                return Err(Breakage::environment(format!("the agent is not configured: {}", joined(&problems))));
             };
             Ok(Box::new(HttpSession::open(&session_context, settings).await?) as Box<dyn Session>)
         })

@@ -1,4 +1,4 @@
-//! Path to an answer's text: the subset of JSONPath without searches and filters.
+//! JsonPath to an answer's text: the subset of JSONPath without searches and filters.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 /// A path such as `$.choices[0].message.content`.
 #[derive(Debug, Clone)]
-pub(super) struct Path {
+pub(super) struct JsonPath {
     text: String,
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Step {
+enum PathStep {
     Name(String),
     /// Index, counted from the end if it is negative.
     At(i64),
@@ -22,7 +22,7 @@ enum Step {
 
 const FORMS: &str = "paths are written like `$.data.reply`, `choices[0].text`, `[-1]['a key']`, `content[*].text`";
 
-impl Path {
+impl JsonPath {
     /// Parses `text`; returns an error message if it is invalid.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let wrong = |what: &str| format!("{what}; {FORMS}");
@@ -41,7 +41,7 @@ impl Path {
             let (step, after) = match rest.strip_prefix('.') {
                 Some(after) if after.starts_with('.') => return Err(wrong("`..` is not supported")),
                 Some(after) => match after.strip_prefix('*') {
-                    Some(after) => (Step::All, after),
+                    Some(after) => (PathStep::All, after),
                     None => name(after).ok_or_else(|| wrong("`.` must be followed by a name"))?,
                 },
                 None => bracketed(rest).ok_or_else(|| wrong(&format!("`{rest}` is not understood")))?,
@@ -63,13 +63,13 @@ impl Path {
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for JsonPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl Step {
+impl PathStep {
     fn from<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
         match (self, value) {
             (Self::Name(name), _) => value.get(name).into_iter().collect(),
@@ -85,26 +85,26 @@ impl Step {
 }
 
 /// Parses a name without brackets, and returns the rest of the text.
-fn name(text: &str) -> Option<(Step, &str)> {
+fn name(text: &str) -> Option<(PathStep, &str)> {
     let end = text.find(['.', '[']).unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
     let is_name = !name.is_empty()
         && name.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '$' | '@'))
         && !name.starts_with('@');
-    is_name.then(|| (Step::Name(name.to_owned()), rest))
+    is_name.then(|| (PathStep::Name(name.to_owned()), rest))
 }
 
 /// Parses a step in brackets, and returns the rest of the text.
-fn bracketed(text: &str) -> Option<(Step, &str)> {
+fn bracketed(text: &str) -> Option<(PathStep, &str)> {
     let inside = text.strip_prefix('[')?;
     if let Some(quote) = inside.chars().next().filter(|first| matches!(first, '\'' | '"')) {
         let (name, rest) = inside.get(1..)?.split_once(quote)?;
-        return Some((Step::Name(name.to_owned()), rest.strip_prefix(']')?));
+        return Some((PathStep::Name(name.to_owned()), rest.strip_prefix(']')?));
     }
     let (written, rest) = inside.split_once(']')?;
     let step = match written.trim() {
-        "*" => Step::All,
-        number => Step::At(number.parse().ok()?),
+        "*" => PathStep::All,
+        number => PathStep::At(number.parse().ok()?),
     };
     Some((step, rest))
 }
@@ -128,15 +128,15 @@ mod tests {
             ("$.n", vec![]),
             ("$", vec![value.clone()]),
         ] {
-            assert_eq!(Path::parse(path).unwrap().find(&value), found.iter().collect::<Vec<_>>(), "{path}");
+            assert_eq!(JsonPath::parse(path).unwrap().find(&value), found.iter().collect::<Vec<_>>(), "{path}");
         }
-        assert_eq!(Path::parse("[0]").unwrap().find(&json!([7])), [&json!(7)]);
+        assert_eq!(JsonPath::parse("[0]").unwrap().find(&json!([7])), [&json!(7)]);
     }
 
     #[test]
     fn what_is_no_such_path_is_refused() {
         for path in ["", "$..a", "$.", "a b", "$[?(@.x)]", "a[", "a['b]", "a[1:2]", "a[x]", "$.a[0]b", "json=>json.x"] {
-            assert!(Path::parse(path).is_err(), "{path}");
+            assert!(JsonPath::parse(path).is_err(), "{path}");
         }
     }
 }

@@ -12,8 +12,8 @@ use super::super::answer::document::{self, TEXTS};
 use super::super::answer::{Answer, NAMELESS, Piece};
 use super::super::performer::Performer;
 use super::super::transcript::as_text;
-use super::body::{Body, Talk};
-use super::exchange::{Content, Exchange, Fault, Heard, Kind, Letter};
+use super::body::{Body, MessageContext};
+use super::exchange::{Exchange, Fault, FaultKind, Received, RequestBody, ResponseContent};
 use super::functions::{Functions, Role};
 use super::settings::{Parser, Settings};
 use super::words::{clipped, one_line};
@@ -53,21 +53,21 @@ impl HttpSession {
 
     async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
         self.performer.begin(turn, &self.id)?;
-        let letter = Letter::of(self.body(message, turn).await?);
+        let request_body = RequestBody::of(self.body(message, turn).await?);
         turn.waiting("agent");
         let settings = Arc::clone(&self.settings);
-        let heard = Heard::default();
-        let exchange = Exchange { client: &self.client, settings: &settings, heard: &heard };
-        let sent = exchange.sent(&letter);
-        let Ok(received) = unless_stopped(turn.stopping(), exchange.run(&letter, turn)).await else {
+        let received_data = Received::default();
+        let exchange = Exchange { client: &self.client, settings: &settings, received_data: &received_data };
+        let sent = exchange.sent(&request_body);
+        let Ok(received) = unless_stopped(turn.stopping(), exchange.run(&request_body, turn)).await else {
             // After a timeout, users want to see what the agent was asked and what it had sent.
-            let _ = turn.record(exchanged(&sent, true, &heard.told()));
+            let _ = turn.record(exchanged(&sent, true, &received_data.told()));
             return Err(Ending::Cancelled);
         };
         let read = match received {
             Ok(content) => {
                 let read = self.read(content, turn).await;
-                read.map_err(|fault| fault.of(heard.told()))
+                read.map_err(|fault| fault.of(received_data.told()))
             }
             Err(fault) => Err(fault),
         };
@@ -79,12 +79,12 @@ impl HttpSession {
 
     /// Builds the request for a message.
     async fn body(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<Value, Ending> {
-        let talk = Talk { conversation_id: &self.id, history: &self.history, message };
+        let context = MessageContext { conversation_id: &self.id, history: &self.history, message };
         let unmade = |because: String| Ending::InvalidTest { because };
         if let (Body::Function(name), Some(functions)) = (&self.settings.body, &mut self.functions) {
-            let mut context = talk.context();
-            context.insert("conversationId".to_owned(), json!(self.id));
-            let arguments = vec![json!(message.text), Value::Object(context)];
+            let mut variables = context.variables();
+            variables.insert("conversationId".to_owned(), json!(self.id));
+            let arguments = vec![json!(message.text), Value::Object(variables)];
             let called = functions.call(Role::Body, arguments, turn).await?;
             return match called {
                 Ok(Value::Null) => Err(unmade(format!("the body's function `{name}` returned nothing"))),
@@ -93,7 +93,7 @@ impl HttpSession {
             };
         }
         let mut problems = Vec::new();
-        let body = self.settings.body.make(&talk, self.settings.stream, &mut problems);
+        let body = self.settings.body.make(&context, self.settings.stream, &mut problems);
         match problems.first() {
             Some(problem) => Err(unmade(format!("`body_template`: {problem}"))),
             None => Ok(body),
@@ -101,10 +101,10 @@ impl HttpSession {
     }
 
     /// Reads a response.
-    async fn read(&mut self, content: Content, turn: &mut Turn) -> Result<Answer, Fault> {
+    async fn read(&mut self, content: ResponseContent, turn: &mut Turn) -> Result<Answer, Fault> {
         let settings = Arc::clone(&self.settings);
         let (given, mut answer) = match content {
-            Content::Document(text, says_json) => {
+            ResponseContent::Document(text, says_json) => {
                 let value = parsed(&text, says_json)?;
                 if matches!(settings.parser, Parser::Usual) {
                     return usual(&text, value);
@@ -116,7 +116,7 @@ impl HttpSession {
                 answer.raw.clone_from(&value);
                 (value.unwrap_or(Value::String(text)), answer)
             }
-            Content::Stream(read) => (Value::Array(read.pieces), read.answer),
+            ResponseContent::Stream(read) => (Value::Array(read.pieces), read.answer),
         };
         let is_wanting = matches!(settings.parser, Parser::Path(_)) && !(given.is_string() || given == json!([]));
         match &settings.parser {
@@ -136,14 +136,14 @@ impl HttpSession {
             _ => "the stream ended without an answer".to_owned(),
         };
         // A path that finds nothing in valid JSON is a mistake in the user's test.
-        Err(Fault::new(if is_wanting { Kind::Test } else { Kind::Spoilt }, because).after(answer))
+        Err(Fault::new(if is_wanting { FaultKind::Test } else { FaultKind::Spoilt }, because).after(answer))
     }
 
     /// Calls the parser's function with `given`.
     async fn parse(&mut self, name: &str, given: Value, turn: &mut Turn) -> Result<Value, Fault> {
         let at = format!("`response_parser`, `{name}`");
         let Some(functions) = &mut self.functions else {
-            return Err(Fault::new(Kind::Spoilt, format!("the answer is unreadable: {at}: it is not loaded")));
+            return Err(Fault::new(FaultKind::Spoilt, format!("the answer is unreadable: {at}: it is not loaded")));
         };
         let because = match functions.call(Role::Parser, vec![given], turn).await? {
             Ok(value @ (Value::String(_) | Value::Object(_) | Value::Array(_))) => return Ok(value),
@@ -151,7 +151,7 @@ impl HttpSession {
             Ok(other) => format!("{at}, returned `{other}`; return the text or an object"),
             Err(error) => format!("{at}: {}", placed(&error)),
         };
-        Err(Fault::new(Kind::Test, because))
+        Err(Fault::new(FaultKind::Test, because))
     }
 
     /// Records an answer.
@@ -195,10 +195,10 @@ impl HttpSession {
     /// Records the request and the response of a failed message and returns its ending.
     async fn failed(&mut self, fault: Fault, sent: &str, turn: &mut Turn) -> Ending {
         let Fault { kind, because, received, answer, .. } = fault;
-        if let Kind::Stopped(ending) = kind {
+        if let FaultKind::Stopped(ending) = kind {
             return ending;
         }
-        let notice = exchanged(sent, kind != Kind::Unreachable, &received);
+        let notice = exchanged(sent, kind != FaultKind::Unreachable, &received);
         let mut usage = Usage::default();
         if let Some(answer) = answer {
             usage = answer.count.usage();
@@ -210,10 +210,10 @@ impl HttpSession {
             return ending;
         }
         match kind {
-            Kind::Unreachable => Ending::Unreachable { because },
-            Kind::Test => Ending::InvalidTest { because },
+            FaultKind::Unreachable => Ending::Unreachable { because },
+            FaultKind::Test => Ending::InvalidTest { because },
             // The agent rejects requests of this form, whatever the user's message is.
-            Kind::Status(405 | 415 | 422) => {
+            FaultKind::Status(405 | 415 | 422) => {
                 let help = "`method`, `headers`, `request_format` and `body_template` say what is sent";
                 Ending::InvalidTest { because: format!("{because}; {help}") }
             }
@@ -251,13 +251,13 @@ impl Session for HttpSession {
 fn parsed(text: &str, says_json: bool) -> Result<Option<Value>, Fault> {
     let trimmed = text.trim_start_matches('\u{feff}').trim();
     if trimmed.is_empty() {
-        return Err(Fault::new(Kind::Spoilt, "the answer is empty"));
+        return Err(Fault::new(FaultKind::Spoilt, "the answer is empty"));
     }
     match serde_json::from_str(trimmed) {
         Ok(value) => Ok(Some(value)),
         Err(error) if says_json && trimmed.starts_with(['{', '[']) => {
             let because = format!("the answer is unreadable: it is not valid JSON ({error}): {}", one_line(trimmed));
-            Err(Fault::new(Kind::Spoilt, because))
+            Err(Fault::new(FaultKind::Spoilt, because))
         }
         Err(_) => Ok(None),
     }
@@ -276,7 +276,7 @@ fn usual(text: &str, value: Option<Value>) -> Result<Answer, Fault> {
         Some(value) => {
             if !document::read(&value, &mut answer) && !answer.has_calls() {
                 if let Some(error) = value.as_object().and_then(document::error) {
-                    return Err(Fault::new(Kind::Spoilt, format!("the answer is an error: {}", one_line(&error))));
+                    return Err(Fault::new(FaultKind::Spoilt, format!("the answer is an error: {}", one_line(&error))));
                 }
                 answer.say(text.trim());
                 // A large value is not kept twice.

@@ -7,7 +7,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 
 use super::body::Body;
-use super::path::Path;
+use super::path::JsonPath;
 
 /// Default limit for the size of an answer, in bytes.
 const LARGEST: usize = 10 << 20;
@@ -41,7 +41,7 @@ pub(super) struct Settings {
 pub(super) enum Parser {
     /// From the usual fields.
     Usual,
-    Path(Path),
+    Path(JsonPath),
     /// Reference to a function.
     Function(String),
 }
@@ -203,7 +203,7 @@ fn parser(node: &Node, problems: &mut Problems) -> Parser {
         return Parser::Function(reference);
     }
     let Some(text) = decode::text(node, "`response_parser`", problems) else { return Parser::Usual };
-    match Path::parse(&text) {
+    match JsonPath::parse(&text) {
         Ok(path) => Parser::Path(path),
         Err(problem) => {
             problems.push(node.error(problem));

@@ -197,7 +197,7 @@ mod tests {
     use model::{Case, Subject};
 
     use super::*;
-    use crate::rehearsal::Rehearsal;
+    use crate::tests::rehearsal::Rehearsal;
 
     fn scripted(env: &[(&str, &str)]) -> Rehearsal {
         Rehearsal::of_program(env, "scripted:a.yaml", Rehearsal::gateway())

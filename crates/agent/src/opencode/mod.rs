@@ -1,14 +1,14 @@
 //! The agent `opencode`: OpenCode, started for each user message, with its events as JSON lines. Experiments and
 //! reasons: `docs/design/opencode.md`.
 
-#[cfg(test)]
-pub(super) mod captures;
 mod event;
 mod launch;
 mod log;
 mod permission;
 mod provider;
 mod session;
+#[cfg(test)]
+pub(super) mod tests;
 pub(super) mod tool;
 
 use std::path::Path;

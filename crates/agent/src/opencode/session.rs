@@ -72,7 +72,10 @@ impl OpenCodeSession {
             }
         };
         let (steps, done) = interpreter.end();
-        let recorded = steps.into_iter().fold(Ok(()), |recorded, step| recorded.and(turn.record(step)));
+        let mut recorded = Ok(());
+        for step in steps {
+            recorded = recorded.and(turn.record(step));
+        }
         turn.exited(ended.as_ref().ok().and_then(|status| status.as_ref()?.code()));
         match ended {
             Err(ending) => ending,

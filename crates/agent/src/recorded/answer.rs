@@ -3,17 +3,17 @@
 use model::{Ending, Usage};
 use serde_json::{Map, Value};
 
-use super::super::transcript::TurnGiven;
+use super::super::transcript::ReportedTurn;
 use crate::turn::Turn;
 
 /// One recorded answer.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct RecordedAnswer {
     /// Case that it answers.
     pub(super) case: Option<String>,
     /// Position in its file of the case that it answers.
     pub(super) index: Option<usize>,
-    pub(super) turns: Vec<TurnGiven>,
+    pub(super) turns: Vec<ReportedTurn>,
     /// True if it is a trial of the report, which does not assign its steps to user messages.
     pub(super) is_record: bool,
     /// User message, from 0, that the last turn belongs to.
@@ -21,8 +21,8 @@ pub(super) struct Answer {
     pub(super) output: Option<String>,
     /// The whole answer, if text is not sufficient.
     pub(super) result: Option<Value>,
-    pub(super) questions: Vec<QuestionGiven>,
-    pub(super) ending: EndingGiven,
+    pub(super) questions: Vec<RecordedQuestion>,
+    pub(super) ending: RecordedEnding,
     pub(super) usage: Usage,
     pub(super) error: Option<String>,
     pub(super) session_id: Option<String>,
@@ -31,7 +31,7 @@ pub(super) struct Answer {
 
 /// A question to the user.
 #[derive(Debug)]
-pub(super) struct QuestionGiven {
+pub(super) struct RecordedQuestion {
     pub(super) question: String,
     pub(super) options: Vec<String>,
     pub(super) multi_select: bool,
@@ -39,7 +39,7 @@ pub(super) struct QuestionGiven {
 
 /// Recorded ending.
 #[derive(Debug, Default)]
-pub(super) enum EndingGiven {
+pub(super) enum RecordedEnding {
     #[default]
     Finished,
     OutOfTurns,
@@ -65,22 +65,22 @@ const OF_THE_HARNESS: &[&str] = &[
 /// Keys that all trials of the report have, and no other line has all of them.
 const OF_A_RECORD: &[&str] = &["id", "suite", "case", "arm", "repetition", "outcome"];
 
-impl Answer {
+impl RecordedAnswer {
     /// Returns the ending.
     pub(super) fn ending(&self, turn: &mut Turn) -> Ending {
         match &self.ending {
-            EndingGiven::Finished => Ending::Finished,
-            EndingGiven::OutOfTurns => turn.out_of_turns(),
-            EndingGiven::Other(ending) => ending.clone(),
+            RecordedEnding::Finished => Ending::Finished,
+            RecordedEnding::OutOfTurns => turn.out_of_turns(),
+            RecordedEnding::Other(ending) => ending.clone(),
         }
     }
 
     /// Returns the name of the ending in the trace.
     pub(super) fn subtype(&self) -> &'static str {
         match &self.ending {
-            EndingGiven::Finished => "success",
-            EndingGiven::OutOfTurns => "error_max_turns",
-            EndingGiven::Other(_) => "error",
+            RecordedEnding::Finished => "success",
+            RecordedEnding::OutOfTurns => "error_max_turns",
+            RecordedEnding::Other(_) => "error",
         }
     }
 }

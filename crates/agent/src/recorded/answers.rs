@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::{Diagnostic, Source, Span, nearest};
 
-use super::answer::Answer;
-use super::line::Line;
+use super::answer::RecordedAnswer;
+use super::line::LineReader;
 
 /// Content of a file of answers.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     /// The answers, one per line; blank lines are not counted.
-    pub(super) lines: Vec<Answer>,
+    pub(super) lines: Vec<RecordedAnswer>,
     /// Problems of the file.
     pub(super) problems: Vec<Diagnostic>,
     /// True if a line could not be read.
@@ -41,7 +41,7 @@ impl Answers {
         let mut start = source.text.len() - marked.unwrap_or(&source.text).len();
         for text in source.text[start..].split_inclusive('\n') {
             let mut line =
-                Line { source: &source, start, text, problems: &mut answers.problems, odd_keys: &mut odd_keys };
+                LineReader { source: &source, start, text, problems: &mut answers.problems, odd_keys: &mut odd_keys };
             start += text.len();
             if text.trim().is_empty() {
                 continue;
@@ -92,14 +92,14 @@ mod tests {
     use model::Ending;
     use serde_json::json;
 
-    use super::super::answer::EndingGiven;
+    use super::super::answer::RecordedEnding;
     use super::*;
 
     fn parse(text: &str) -> Answers {
         Answers::parse("answers.jsonl", text.to_owned())
     }
 
-    fn shape(answer: &Answer) -> Vec<(usize, &str)> {
+    fn shape(answer: &RecordedAnswer) -> Vec<(usize, &str)> {
         answer.turns.iter().map(|turn| (turn.calls.len(), turn.text.as_str())).collect()
     }
 
@@ -264,10 +264,10 @@ mod tests {
         let text = "{\"ending\":{\"kind\":\"gave_up\",\"because\":\"no\"}}\n{\"ending\":\"provider_failed\",\"because\":\"503\"}\n{\"ending\":{\"kind\":\"finished\"}}";
         let answers = parse(text);
         assert!(answers.problems.is_empty(), "{:?}", answers.problems);
-        let EndingGiven::Other(ending) = &answers.lines[0].ending else { panic!("finished") };
+        let RecordedEnding::Other(ending) = &answers.lines[0].ending else { panic!("finished") };
         assert_eq!(*ending, Ending::GaveUp { because: "no".into() });
-        let EndingGiven::Other(ending) = &answers.lines[1].ending else { panic!("finished") };
+        let RecordedEnding::Other(ending) = &answers.lines[1].ending else { panic!("finished") };
         assert_eq!(*ending, Ending::ProviderFailed { because: "503".into() });
-        assert!(matches!(answers.lines[2].ending, EndingGiven::Finished));
+        assert!(matches!(answers.lines[2].ending, RecordedEnding::Finished));
     }
 }

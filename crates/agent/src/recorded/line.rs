@@ -6,8 +6,8 @@ use std::sync::Arc;
 use model::{Diagnostic, Ending, Source, Span, Usage, nearest};
 use serde_json::{Map, Value};
 
-use super::super::transcript::{self, CallGiven, TurnGiven, as_text, given, kind, spread};
-use super::answer::{Answer, EndingGiven, QuestionGiven, is_record, result};
+use super::super::transcript::{self, ReportedCall, ReportedTurn, as_text, given, kind, spread};
+use super::answer::{RecordedAnswer, RecordedEnding, RecordedQuestion, is_record, result};
 use crate::answer::usage;
 
 /// Known keys, including those of a trial of the report that resemble one of them.
@@ -39,7 +39,7 @@ const ENDINGS: &[&str] =
     &["finished", "gave_up", "out_of_turns", "timed_out", "provider_failed", "aborted", "cancelled"];
 
 /// A line being parsed.
-pub(super) struct Line<'a> {
+pub(super) struct LineReader<'a> {
     pub(super) source: &'a Arc<Source>,
     /// Position of its first byte in the file.
     pub(super) start: usize,
@@ -49,9 +49,9 @@ pub(super) struct Line<'a> {
     pub(super) odd_keys: &'a mut HashSet<String>,
 }
 
-impl Line<'_> {
+impl LineReader<'_> {
     /// Parses the line. Its errors are added to the problems.
-    pub(super) fn answer(&mut self) -> Answer {
+    pub(super) fn answer(&mut self) -> RecordedAnswer {
         let value: Value = match serde_json::from_str(self.text.trim_end()) {
             Ok(value) => value,
             Err(error) => {
@@ -65,12 +65,12 @@ impl Line<'_> {
                     (format!("this line is not JSON: {what}"), "each line is one JSON object")
                 };
                 self.problems.push(Diagnostic::error(message).at(self.source.excerpt(span)).help(help));
-                return Answer::default();
+                return RecordedAnswer::default();
             }
         };
         let Value::Object(mut map) = value else {
             self.problem("", format!("a line must be a JSON object, not {}", kind(&value)));
-            return Answer::default();
+            return RecordedAnswer::default();
         };
         let is_record = is_record(&map);
         if !is_record {
@@ -98,8 +98,8 @@ impl Line<'_> {
     }
 
     /// Reads everything except the result.
-    fn read(&mut self, map: &Map<String, Value>) -> Answer {
-        let mut answer = Answer {
+    fn read(&mut self, map: &Map<String, Value>) -> RecordedAnswer {
+        let mut answer = RecordedAnswer {
             case: match map.get("case") {
                 Some(Value::Number(number)) => Some(number.to_string()),
                 _ => self.text(map, "case"),
@@ -112,7 +112,7 @@ impl Line<'_> {
             questions: self.questions(map),
             ending: self.ending(map),
             usage: self.usage(map),
-            ..Answer::default()
+            ..RecordedAnswer::default()
         };
         let calls = self.calls(map);
         let turns = self.turns(map, "turns").or_else(|| self.turns(map, "turn_count"));
@@ -130,7 +130,7 @@ impl Line<'_> {
     }
 
     /// Reads the model's turns from the messages. Irregularities in them are the agent's own, so they are not errors.
-    fn messages(&mut self, map: &Map<String, Value>) -> Vec<TurnGiven> {
+    fn messages(&mut self, map: &Map<String, Value>) -> Vec<ReportedTurn> {
         let Some(messages) = map.get("messages") else { return Vec::new() };
         let (turns, doubts) = transcript::turns(messages);
         for doubt in doubts {
@@ -140,11 +140,11 @@ impl Line<'_> {
         turns
     }
 
-    fn calls(&mut self, map: &Map<String, Value>) -> Vec<CallGiven> {
+    fn calls(&mut self, map: &Map<String, Value>) -> Vec<ReportedCall> {
         let mut calls = Vec::new();
         for (at, call) in self.list(map, "tool_calls").iter().enumerate() {
             let Some(object) = self.object(call, "tool_calls", at) else { continue };
-            let Some(mut read) = CallGiven::read(object) else {
+            let Some(mut read) = ReportedCall::read(object) else {
                 self.problem("tool_calls", format!("`tool_calls[{at}]` must have a `name`, a text"));
                 continue;
             };
@@ -154,12 +154,12 @@ impl Line<'_> {
         calls
     }
 
-    fn questions(&mut self, map: &Map<String, Value>) -> Vec<QuestionGiven> {
+    fn questions(&mut self, map: &Map<String, Value>) -> Vec<RecordedQuestion> {
         let mut questions = Vec::new();
         for (at, question) in self.list(map, "questions").iter().enumerate() {
             if let Value::String(question) = question {
                 let question = question.clone();
-                questions.push(QuestionGiven { question, options: Vec::new(), multi_select: false });
+                questions.push(RecordedQuestion { question, options: Vec::new(), multi_select: false });
                 continue;
             }
             let Some(object) = self.object(question, "questions", at) else { continue };
@@ -168,7 +168,7 @@ impl Line<'_> {
                 continue;
             };
             let options = object.get("options").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-            questions.push(QuestionGiven {
+            questions.push(RecordedQuestion {
                 question: question.to_owned(),
                 options: options.iter().map(label).collect(),
                 multi_select: object.get("multi_select").and_then(Value::as_bool).unwrap_or(false),
@@ -177,13 +177,13 @@ impl Line<'_> {
         questions
     }
 
-    fn ending(&mut self, map: &Map<String, Value>) -> EndingGiven {
+    fn ending(&mut self, map: &Map<String, Value>) -> RecordedEnding {
         let because = || map.get("because").and_then(Value::as_str).unwrap_or("as recorded").to_owned();
         let ending = match given(map, "ending") {
-            None => return EndingGiven::Finished,
+            None => return RecordedEnding::Finished,
             Some(Value::String(name)) => match name.as_str() {
-                "finished" => return EndingGiven::Finished,
-                "out_of_turns" => return EndingGiven::OutOfTurns,
+                "finished" => return RecordedEnding::Finished,
+                "out_of_turns" => return RecordedEnding::OutOfTurns,
                 "gave_up" => Ending::GaveUp { because: because() },
                 "timed_out" => Ending::TimedOut {
                     setting: "as recorded".to_owned(),
@@ -197,18 +197,18 @@ impl Line<'_> {
                     let wrong = Diagnostic::error(format!("`ending` must be one of {known}, not `{name}`"));
                     let wrong = wrong.at(self.place("ending"));
                     self.problems.push(wrong.suggest(nearest(name, ENDINGS.iter().copied())));
-                    return EndingGiven::Finished;
+                    return RecordedEnding::Finished;
                 }
             },
             Some(object) => match serde_json::from_value::<Ending>(object.clone()) {
                 Ok(ending) => ending,
                 Err(error) => {
                     self.problem("ending", format!("`ending` cannot be read: {error}"));
-                    return EndingGiven::Finished;
+                    return RecordedEnding::Finished;
                 }
             },
         };
-        if ending == Ending::Finished { EndingGiven::Finished } else { EndingGiven::Other(ending) }
+        if ending == Ending::Finished { RecordedEnding::Finished } else { RecordedEnding::Other(ending) }
     }
 
     fn usage(&mut self, map: &Map<String, Value>) -> Usage {

@@ -14,10 +14,10 @@ use model::{Diagnostic, Ending, Step, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use script::Library;
 
-use self::answer::Answer;
+use self::answer::RecordedAnswer;
 use self::answers::Answers;
 use super::performer::Performer;
-use super::transcript::{TurnGiven, perform};
+use super::transcript::{ReportedTurn, perform};
 use super::{Agent, CaseContext, Description, SessionContext};
 use crate::session::Session;
 use crate::turn::{Turn, finished};
@@ -179,8 +179,8 @@ impl RecordedSession {
             return Err(Ending::InvalidTest { because });
         }
         let is_last = at == self.last_message;
-        let is_next = |given: &&TurnGiven| given.message == at || (is_last && given.message > at);
-        let given: Vec<&TurnGiven> = answer.turns.iter().filter(is_next).collect();
+        let is_next = |given: &&ReportedTurn| given.message == at || (is_last && given.message > at);
+        let given: Vec<&ReportedTurn> = answer.turns.iter().filter(is_next).collect();
         let said = perform(given, &mut self.performer, turn).await?.map(str::to_owned);
         if !is_last {
             return turn.record(finished(false, Usage::default(), said, None));
@@ -197,7 +197,7 @@ impl RecordedSession {
     }
 
     /// Records the session, if the answer has one.
-    fn begin(&mut self, answer: &Answer, turn: &mut Turn) -> Result<(), Ending> {
+    fn begin(&mut self, answer: &RecordedAnswer, turn: &mut Turn) -> Result<(), Ending> {
         if answer.session_id.is_none() && answer.model.is_none() {
             return Ok(());
         }
@@ -216,8 +216,8 @@ mod tests {
     use model::{Arm, Budget, Case};
     use serde_json::json;
 
-    use super::super::rehearsal::{Rehearsal, case, response};
     use super::*;
+    use crate::tests::rehearsal::{Rehearsal, case, response};
 
     fn file(text: &str) -> (tempfile::TempDir, String) {
         let dir = tempfile::tempdir().unwrap();

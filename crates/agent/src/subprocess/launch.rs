@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use sandbox::{Breakage, Sandbox};
 
-use super::manner::{MESSAGE, Manner, PROJECT};
+use super::config::{MESSAGE, PROJECT, ProgramConfig};
 use crate::process::Process;
 
 /// Variable that holds the id of the conversation.
@@ -33,12 +33,12 @@ impl Launch {
     /// # Errors
     /// Returns an error if the machine or the sandbox does not have the program or the folder.
     pub(super) fn prepare(
-        manner: &Manner,
+        config: &ProgramConfig,
         project: &Path,
         sandbox: Arc<dyn Sandbox>,
         conversation: &str,
     ) -> Result<Self, Breakage> {
-        let written = manner.cwd.as_deref().unwrap_or_default();
+        let written = config.cwd.as_deref().unwrap_or_default();
         let (place, cwd) =
             match written.strip_prefix(PROJECT).filter(|below| below.is_empty() || below.starts_with('/')) {
                 Some(below) => ("project", project.join(below.trim_start_matches('/'))),
@@ -49,16 +49,16 @@ impl Launch {
             let because = format!("the {place} has no folder `{written}` to run in (`cwd`){hint}");
             return Err(Breakage::environment(because));
         }
-        let places = Places { cwd: &cwd, project };
-        let mut words: Vec<String> = manner.words.iter().map(|word| places.resolved(word)).collect();
-        if let (Some(program), Some(written)) = (words.first_mut(), manner.words.first()) {
+        let files = FileResolver { cwd: &cwd, project };
+        let mut words: Vec<String> = config.words.iter().map(|word| files.resolved(word)).collect();
+        if let (Some(program), Some(written)) = (words.first_mut(), config.words.first()) {
             // A name without a slash is searched on the `PATH`, even if the folder has such a file.
             if !written.contains('/') {
                 program.clone_from(written);
             }
         }
         let mut env: Vec<(String, String)> =
-            manner.env.iter().map(|(name, value)| (name.clone(), places.named(value))).collect();
+            config.env.iter().map(|(name, value)| (name.clone(), files.named(value))).collect();
         env.push((CONVERSATION.to_owned(), conversation.to_owned()));
         env.push((WORK.to_owned(), sandbox.work().to_string_lossy().into_owned()));
         let launch = Self { sandbox, words, cwd, env };
@@ -126,12 +126,12 @@ fn is_executable(file: &Path) -> bool {
 }
 
 /// Folders that the files in a command are relative to.
-struct Places<'a> {
+struct FileResolver<'a> {
     cwd: &'a Path,
     project: &'a Path,
 }
 
-impl Places<'_> {
+impl FileResolver<'_> {
     /// Makes `word` absolute if it names a file that exists in the project but not in the sandbox.
     fn resolved(&self, word: &str) -> String {
         let word = self.named(word);

@@ -4,8 +4,8 @@
 //! A program that is missing or cannot be executed is a failure of the environment. A program fails if it exits before
 //! it has answered, exits with an error, answers in another format or prints too much.
 
+mod config;
 mod launch;
-mod manner;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -18,11 +18,11 @@ use model::{Diagnostic, Node};
 use sandbox::{BoxFuture, Breakage};
 use script::Library;
 
+use self::config::{Mode, ProgramConfig};
 use self::launch::Launch;
-use self::manner::{Manner, Mode};
 use self::session::SubprocessSession;
 use super::performer::Performer;
-use super::{Agent, CaseContext, Description, SessionContext};
+use super::{Agent, CaseContext, Description, SessionContext, joined};
 use crate::session::Session;
 
 /// Folder of its skills, relative to the working directory: the folder that agents share.
@@ -49,12 +49,12 @@ impl Agent for Subprocess {
     }
 
     fn check_argument(&self, argument: Option<&str>, _modules: &Library) -> Vec<Diagnostic> {
-        Manner::of_argument(argument).err().into_iter().map(|problem| *problem).collect()
+        ProgramConfig::of_argument(argument).err().into_iter().map(|problem| *problem).collect()
     }
 
     fn check_config(&self, config: &Node, _directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
         let mut problems = Problems::new();
-        Manner::read(config, &mut problems);
+        ProgramConfig::read(config, &mut problems);
         problems
     }
 
@@ -63,32 +63,29 @@ impl Agent for Subprocess {
     }
 
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
-        Box::pin(async move { Ok(Box::new(open(context)?) as Box<dyn Session>) })
+        Box::pin(async move { Ok(Box::new(open(&context)?) as Box<dyn Session>) })
     }
 }
 
-fn open(context: SessionContext) -> Result<SubprocessSession, Breakage> {
-    let manner = match &context.config {
+fn open(context: &SessionContext) -> Result<SubprocessSession, Breakage> {
+    let config = match &context.config {
         Some(config) => {
             let mut problems = Problems::new();
-            Manner::read(&config.node, &mut problems).ok_or_else(|| told(&problems))?
+            ProgramConfig::read(&config.node, &mut problems).ok_or_else(|| Breakage::environment(joined(&problems)))?
         }
-        None => Manner::of_argument(context.argument.as_deref()).map_err(|problem| told(&[*problem]))?,
+        None => ProgramConfig::of_argument(context.argument.as_deref())
+            .map_err(|problem| Breakage::environment(problem.to_string()))?,
     };
     let id = format!("trialrun-{}", uuid::Uuid::now_v7().simple());
     let here = Path::new(".").canonicalize().unwrap_or_default();
     let project = context.config.as_ref().map_or(here.as_path(), |config| config.directory.as_path());
-    let launch = Launch::prepare(&manner, project, context.sandbox()?, &id)?;
-    let process = match manner.mode {
+    let launch = Launch::prepare(&config, project, context.sandbox()?, &id)?;
+    let process = match config.mode {
         Mode::Lines => Some(launch.start(None).map_err(Breakage::environment)?),
         Mode::Once { .. } => None,
     };
-    let mode = manner.mode;
+    let mode = config.mode;
     let performer = Performer::default();
     let notices = Default::default();
     Ok(SubprocessSession { launch, mode, id, process, performer, notices, sent: 0, is_told: false, is_over: false })
-}
-
-fn told(problems: &[Diagnostic]) -> Breakage {
-    Breakage::environment(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }

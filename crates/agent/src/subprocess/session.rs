@@ -5,8 +5,8 @@ use model::{Ending, Usage, UserMessage};
 use sandbox::BoxFuture;
 use serde_json::{Map, Value, json};
 
+use super::config::Mode;
 use super::launch::Launch;
-use super::manner::Mode;
 use crate::answer::Reported;
 use crate::lines::{Line, Notices};
 use crate::performer::Performer;

@@ -4,8 +4,8 @@ use model::{Case, Ending, Step};
 use sandbox::Sandbox;
 use serde_json::{Value, json};
 
-use super::super::rehearsal::{Bare, Played, Rehearsal, case, configured};
 use super::*;
+use crate::tests::rehearsal::{Bare, Played, Rehearsal, case, configured};
 
 fn rehearsal(config: &Value, case: Case) -> Rehearsal {
     Rehearsal {

@@ -4,8 +4,8 @@ use std::sync::Mutex;
 
 use serde_json::json;
 
-use super::super::super::rehearsal::Rehearsal;
 use super::super::*;
+use crate::tests::rehearsal::Rehearsal;
 
 /// A model that gives prepared answers and reports steps on the way.
 struct Distant {

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Arguments, Run, Said, Tool};
+use super::{Arguments, Run, Tool, ToolOutput};
 use crate::turn::Turn;
 
 pub(super) const TOOL: Tool = Tool {
     name: "AskUserQuestion",
     description: "Asks the user one or more questions, each with labels to choose from, and gives the answers.",
     schema,
-    run: Run::OnBench(|arguments, call| Box::pin(std::future::ready(ask(arguments, call.id, call.turn)))),
+    run: Run::InContext(|arguments, call| Box::pin(std::future::ready(ask(arguments, call.id, call.turn)))),
 };
 
 fn schema() -> Value {
@@ -50,7 +50,7 @@ struct Question {
     multi_select: bool,
 }
 
-fn ask(mut arguments: Arguments, id: &str, turn: &mut Turn) -> Said {
+fn ask(mut arguments: Arguments, id: &str, turn: &mut Turn) -> ToolOutput {
     let given = arguments.value("questions").unwrap_or_default();
     let Value::Array(given) = given else {
         return Err("Invalid arguments: `questions` must be a list".to_owned());

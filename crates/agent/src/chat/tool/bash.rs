@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::super::clip;
-use super::{Arguments, Call, Run, Said, Tool};
+use super::{Arguments, Call, Run, Tool, ToolOutput};
 use sandbox::supervise::{self, MARK, TROUBLE};
 
 /// Timeout of a command if the model does not set one.
@@ -21,7 +21,7 @@ pub(super) const TOOL: Tool = Tool {
     description: "Runs a shell command in the working directory and gives its output. Each call is a shell of its own; \
                   processes that it leaves in the background are ended with it.",
     schema,
-    run: Run::OnBench(|arguments, call| Box::pin(bash(arguments, call))),
+    run: Run::InContext(|arguments, call| Box::pin(bash(arguments, call))),
 };
 
 fn schema() -> Value {
@@ -37,10 +37,10 @@ fn schema() -> Value {
     })
 }
 
-async fn bash(mut arguments: Arguments, call: Call<'_>) -> Said {
+async fn bash(mut arguments: Arguments, call: Call<'_>) -> ToolOutput {
     let command = arguments.required("command")?;
     arguments.text("description")?;
-    let timeout = arguments.count("timeout", 1)?.map_or(TIMEOUT, Duration::from_millis).min(call.bench.time);
+    let timeout = arguments.count("timeout", 1)?.map_or(TIMEOUT, Duration::from_millis).min(call.tool_context.time);
     if command.contains('\0') {
         return Err("Invalid arguments: `command` has a NUL character in it".to_owned());
     }
@@ -48,7 +48,7 @@ async fn bash(mut arguments: Arguments, call: Call<'_>) -> Said {
     // Both streams are merged, so that their lines stay in order. The redirection is on the command's first line, so
     // that the shell's line numbers match the model's.
     let script = format!("exec 2>&1; {command}");
-    let process = call.bench.sandbox.command(shell.as_ref(), &["-c".as_ref(), script.as_ref()], &[]);
+    let process = call.tool_context.sandbox.command(shell.as_ref(), &["-c".as_ref(), script.as_ref()], &[]);
     let output = supervise::run(process, timeout, KEPT)
         .await
         .map_err(|error| format!("the command could not be started: {error}"))?;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::write::plural;
-use super::{Arguments, Files, Run, Said, Tool};
+use super::{Arguments, Files, Run, Tool, ToolOutput};
 
 pub(super) const TOOL: Tool = Tool {
     name: "Edit",
@@ -27,7 +27,7 @@ fn schema() -> Value {
     })
 }
 
-fn edit(arguments: &mut Arguments, files: &Files) -> Said {
+fn edit(arguments: &mut Arguments, files: &Files) -> ToolOutput {
     let path = arguments.required("file_path")?;
     let old = arguments.required("old_string")?;
     let new = arguments.required("new_string")?;
@@ -38,7 +38,7 @@ fn edit(arguments: &mut Arguments, files: &Files) -> Said {
     if old == new {
         return Err("`old_string` and `new_string` are the same".to_owned());
     }
-    let text = String::from_utf8(files.reach.read(&path)?).map_err(|_| format!("{path} is not UTF-8 text"))?;
+    let text = String::from_utf8(files.access.read(&path)?).map_err(|_| format!("{path} is not UTF-8 text"))?;
     let count = text.matches(&old).count();
     match count {
         0 => return Err(format!("`old_string` is not in {path}{}", almost(&text, &old))),
@@ -50,7 +50,7 @@ fn edit(arguments: &mut Arguments, files: &Files) -> Said {
             ));
         }
     }
-    files.reach.write(&path, text.replace(&old, &new).as_bytes())?;
+    files.access.write(&path, text.replace(&old, &new).as_bytes())?;
     Ok(format!("Edited {path} ({count} {}).", plural(count, "replacement")))
 }
 
@@ -63,12 +63,12 @@ fn almost(text: &str, old: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::place;
+    use super::super::tests::test_folders;
     use super::*;
 
     #[test]
     fn a_text_that_is_there_once_is_replaced() {
-        let place = place();
+        let place = test_folders();
         place.file("a.rs", "let ä = 1;\nlet b = 1;\n");
         let input = json!({"file_path": "a.rs", "old_string": "ä = 1", "new_string": "ä = 2"});
         assert_eq!(place.on_files(&TOOL, input), Ok("Edited a.rs (1 replacement).".into()));
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_text_that_is_there_twice_needs_replace_all() {
-        let place = place();
+        let place = test_folders();
         place.file("a.rs", "x x");
         let mut input = json!({"file_path": "a.rs", "old_string": "x", "new_string": "y"});
         let refused = place.on_files(&TOOL, input.clone()).unwrap_err();
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_replaced_is_told() {
-        let place = place();
+        let place = test_folders();
         place.file("a.rs", "fn  a() {\n}");
         let edit = |file: &str, old: &str, new: &str| {
             let input = json!({"file_path": file, "old_string": old, "new_string": new});

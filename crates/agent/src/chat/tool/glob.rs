@@ -6,7 +6,7 @@ use globset::GlobBuilder;
 use ignore::WalkBuilder;
 use serde_json::{Value, json};
 
-use super::{Arguments, Files, Run, Said, Tool};
+use super::{Arguments, Files, Run, Tool, ToolOutput};
 use crate::resolve::fixed_part;
 
 /// Maximum number of paths listed.
@@ -31,7 +31,7 @@ fn schema() -> Value {
     })
 }
 
-fn glob(arguments: &mut Arguments, files: &Files) -> Said {
+fn glob(arguments: &mut Arguments, files: &Files) -> ToolOutput {
     let pattern = arguments.required("pattern")?;
     let base = arguments.text("path")?.unwrap_or_else(|| ".".to_owned());
     // The part of the pattern before its first special character is a directory that may be anywhere, so it is checked
@@ -39,14 +39,14 @@ fn glob(arguments: &mut Arguments, files: &Files) -> Said {
     let front = fixed_part(&pattern);
     let front = front.rfind('/').map_or("", |slash| &front[..=slash]);
     let place = if front.starts_with(['/', '~']) { front.to_owned() } else { format!("{base}/{front}") };
-    let root = files.reach.locate(&place)?;
+    let root = files.access.locate(&place)?;
     let matcher = GlobBuilder::new(&pattern[front.len()..])
         .literal_separator(true)
         .build()
         .map_err(|error| format!("`pattern` is not a valid glob pattern: {error}"))?
         .compile_matcher();
     if !root.is_dir() {
-        return Err(format!("{} is not a directory", files.reach.shown(&root)));
+        return Err(format!("{} is not a directory", files.access.shown(&root)));
     }
     let mut found = Vec::new();
     for path in walk(&root, false) {
@@ -54,7 +54,7 @@ fn glob(arguments: &mut Arguments, files: &Files) -> Said {
             return Err("stopped".to_owned());
         }
         if path.strip_prefix(&root).is_ok_and(|below| matcher.is_match(below)) {
-            found.push(files.reach.shown(&path));
+            found.push(files.access.shown(&path));
         }
     }
     if found.is_empty() {
@@ -86,12 +86,12 @@ pub(super) fn walk(root: &Path, ignoring: bool) -> impl Iterator<Item = PathBuf>
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::place;
+    use super::super::tests::test_folders;
     use super::*;
 
     #[test]
     fn files_are_listed_by_path() {
-        let place = place();
+        let place = test_folders();
         for name in ["b.rs", "a/z.rs", "a/b/c.rs", "a/b/c.txt", ".hidden/h.rs", ".git/x.rs", ".gitignore"] {
             place.file(name, "a/z.rs");
         }
@@ -103,14 +103,14 @@ mod tests {
         assert_eq!(glob("./a/*.rs"), "a/z.rs");
         assert_eq!(glob("*.none"), "No files found.");
         assert_eq!(place.on_files(&TOOL, json!({"pattern": "**/*", "path": "a/b"})), Ok("a/b/c.rs\na/b/c.txt".into()));
-        let absolute = place.reach.work().join("a/*.rs");
+        let absolute = place.access.work().join("a/*.rs");
         assert_eq!(place.on_files(&TOOL, json!({ "pattern": absolute })), Ok("a/z.rs".into()));
     }
 
     #[test]
     fn a_pattern_that_leads_out_is_refused_and_links_are_not_entered() {
-        let place = place();
-        std::os::unix::fs::symlink("/etc", place.reach.work().join("etc")).unwrap();
+        let place = test_folders();
+        std::os::unix::fs::symlink("/etc", place.access.work().join("etc")).unwrap();
         for input in [json!({"pattern": "/etc/*"}), json!({"pattern": "../*"}), json!({"pattern": "etc/*"})] {
             let refused = place.on_files(&TOOL, input.clone()).unwrap_err();
             assert!(refused.contains("outside the sandbox"), "{input}: {refused}");

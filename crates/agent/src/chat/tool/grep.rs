@@ -7,10 +7,10 @@ use globset::{Glob, GlobMatcher};
 use regex::{Regex, RegexBuilder};
 use serde_json::{Value, json};
 
-use super::super::{clip, reach};
+use super::super::{access, clip};
 use super::glob::walk;
 use super::read::is_binary;
-use super::{Arguments, Files, Run, Said, Tool};
+use super::{Arguments, Files, Run, Tool, ToolOutput};
 
 /// Default number of entries shown.
 const ENTRIES: u64 = 250;
@@ -47,7 +47,7 @@ fn schema() -> Value {
     })
 }
 
-fn grep(arguments: &mut Arguments, files: &Files) -> Said {
+fn grep(arguments: &mut Arguments, files: &Files) -> ToolOutput {
     let pattern = arguments.required("pattern")?;
     let path = arguments.text("path")?.unwrap_or_else(|| ".".to_owned());
     let only = arguments.text("glob")?;
@@ -60,7 +60,7 @@ fn grep(arguments: &mut Arguments, files: &Files) -> Said {
         .build()
         .map_err(|error| format!("`pattern` is not a valid regular expression: {error}"))?;
     let only = only.as_deref().map(file_filter).transpose()?;
-    let root = files.reach.locate(&path)?;
+    let root = files.access.locate(&path)?;
     if !root.exists() {
         return Err(format!("{path} does not exist"));
     }
@@ -77,9 +77,9 @@ fn grep(arguments: &mut Arguments, files: &Files) -> Said {
             continue;
         }
         // A link that leads outside, or an unreadable file, is skipped.
-        let Ok(content) = reach::read_file(&file) else { continue };
+        let Ok(content) = access::read_file(&file) else { continue };
         if !is_binary(&content) {
-            search(&regex, &String::from_utf8_lossy(&content), &files.reach.shown(&file), mode, &mut found);
+            search(&regex, &String::from_utf8_lossy(&content), &files.access.shown(&file), mode, &mut found);
         }
     }
     if found.is_empty() {
@@ -124,16 +124,16 @@ fn file_filter(glob: &str) -> Result<GlobMatcher, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::{Place, place};
+    use super::super::tests::{TestFolders, test_folders};
     use super::*;
 
-    fn tree() -> Place {
-        let place = place();
+    fn tree() -> TestFolders {
+        let place = test_folders();
         place.file("src/a.rs", "fn one() {}\nfn two() {}\n");
         place.file("src/b.md", "Fn one\n");
         place.file("built/c.rs", "fn one() {}\n");
         place.file(".gitignore", "built/\n");
-        std::fs::write(place.reach.work().join("bin"), b"fn one\0").unwrap();
+        std::fs::write(place.access.work().join("bin"), b"fn one\0").unwrap();
         place
     }
 
@@ -165,7 +165,7 @@ mod tests {
         assert!(grep(json!({"pattern": "a", "output_mode": "lines"})).contains("must be one of files_with_matches"));
         assert_eq!(grep(json!({"pattern": "a", "path": "none"})), "none does not exist");
         assert!(grep(json!({"pattern": "root", "path": "/etc"})).contains("outside the sandbox"));
-        std::os::unix::fs::symlink("/etc/passwd", place.reach.work().join("passwd")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", place.access.work().join("passwd")).unwrap();
         assert_eq!(place.on_files(&TOOL, json!({"pattern": "root"})), Ok("No matches found.".into()));
     }
 }

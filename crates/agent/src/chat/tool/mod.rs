@@ -7,10 +7,10 @@ mod bash;
 mod edit;
 mod glob;
 mod grep;
-#[cfg(test)]
-mod place;
 mod read;
 mod skill;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use sandbox::BoxFuture;
 use serde_json::Value;
 
 use self::argument::Arguments;
-use super::Bench;
-use super::reach::Reach;
+use super::ToolContext;
+use super::access::FileAccess;
 use crate::turn::Turn;
 
 /// Result of a tool for the model: the output, or an error message.
-pub(super) type Said = Result<String, String>;
+pub(super) type ToolOutput = Result<String, String>;
 
 /// A tool of the embedded agent.
 pub(crate) struct Tool {
@@ -41,9 +41,9 @@ pub(crate) struct Tool {
 /// Function that runs a tool.
 enum Run {
     /// Works on files only, on a separate thread.
-    OnFiles(fn(&mut Arguments, &Files) -> Said),
+    OnFiles(fn(&mut Arguments, &Files) -> ToolOutput),
     /// Uses the whole context of the agent.
-    OnBench(for<'a> fn(Arguments, Call<'a>) -> BoxFuture<'a, Said>),
+    InContext(for<'a> fn(Arguments, Call<'a>) -> BoxFuture<'a, ToolOutput>),
 }
 
 /// All tools, in the order in which the model sees them.
@@ -55,7 +55,7 @@ pub(super) const NAMES: &[&str] = &["Bash", "Read", "Write", "Edit", "Glob", "Gr
 
 /// Context of tools that work on files only.
 struct Files {
-    reach: Arc<Reach>,
+    access: Arc<FileAccess>,
     stopped: Stopped,
 }
 
@@ -81,7 +81,7 @@ impl Drop for Waiting {
 /// A call in progress.
 struct Call<'a> {
     id: &'a str,
-    bench: &'a Bench,
+    tool_context: &'a ToolContext,
     turn: &'a mut Turn,
 }
 
@@ -93,7 +93,13 @@ pub(super) fn find(name: &str) -> Option<&'static Tool> {
 impl Tool {
     /// Answers the call `id` with `input`. Returns `None` if the trial is to stop; then all processes of the call have
     /// ended.
-    pub(super) async fn answer(&self, id: &str, input: &Value, bench: &Bench, turn: &mut Turn) -> Option<Said> {
+    pub(super) async fn answer(
+        &self,
+        id: &str,
+        input: &Value,
+        tool_context: &ToolContext,
+        turn: &mut Turn,
+    ) -> Option<ToolOutput> {
         let mut arguments = match Arguments::of(input.clone(), &(self.schema)()) {
             Ok(arguments) => arguments,
             Err(wrong) => return Some(Err(wrong)),
@@ -102,10 +108,10 @@ impl Tool {
         let stopping = turn.stopping();
         let answering = async {
             match self.run {
-                Run::OnBench(run) => run(arguments, Call { id, bench, turn }).await,
+                Run::InContext(run) => run(arguments, Call { id, tool_context, turn }).await,
                 Run::OnFiles(run) => {
                     let waiting = Waiting(Stopped::default());
-                    let files = Files { reach: Arc::clone(&bench.reach), stopped: waiting.0.clone() };
+                    let files = Files { access: Arc::clone(&tool_context.access), stopped: waiting.0.clone() };
                     let done = tokio::task::spawn_blocking(move || run(&mut arguments, &files)).await;
                     done.unwrap_or_else(|_| Err("the tool failed; this is a bug of trialrun".to_owned()))
                 }
@@ -115,28 +121,6 @@ impl Tool {
             biased;
             () = stopping => None,
             said = answering => Some(said),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_tool_is_canonical_and_says_what_it_takes() {
-        assert_eq!(TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>(), NAMES);
-        for tool in TOOLS {
-            let canonical = model::tool::find(tool.name).unwrap();
-            let schema = (tool.schema)();
-            let properties = schema["properties"].as_object().unwrap();
-            for (path, _) in canonical.paths {
-                assert!(properties.contains_key(*path), "{}.{path}", tool.name);
-            }
-            for required in schema["required"].as_array().unwrap() {
-                assert!(properties.contains_key(required.as_str().unwrap()), "{}", tool.name);
-            }
-            assert!(properties.values().all(|property| property["description"].is_string()), "{}", tool.name);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::super::clip;
-use super::{Arguments, Files, Run, Said, Tool};
+use super::{Arguments, Files, Run, Tool, ToolOutput};
 
 /// Default number of lines shown.
 const LINES: u64 = 2_000;
@@ -37,12 +37,12 @@ fn schema() -> Value {
     })
 }
 
-fn read(arguments: &mut Arguments, files: &Files) -> Said {
+fn read(arguments: &mut Arguments, files: &Files) -> ToolOutput {
     let path = arguments.required("file_path")?;
     // Some models count lines from 0.
     let offset = arguments.count("offset", 0)?.unwrap_or(1).max(1);
     let limit = arguments.count("limit", 1)?.unwrap_or(LINES);
-    let content = files.reach.read(&path)?;
+    let content = files.access.read(&path)?;
     if is_binary(&content) {
         return Ok(format!("{path} is a binary file of {} bytes; it is not shown.", content.len()));
     }
@@ -78,16 +78,16 @@ pub(super) fn is_binary(content: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::{Place, place};
+    use super::super::tests::{TestFolders, test_folders};
     use super::*;
 
-    fn read(place: &Place, input: Value) -> Said {
+    fn read(place: &TestFolders, input: Value) -> ToolOutput {
         place.on_files(&TOOL, input)
     }
 
     #[test]
     fn lines_are_numbered_and_may_be_chosen() {
-        let place = place();
+        let place = test_folders();
         place.file("a.txt", "one\ntwo\r\nthree");
         assert_eq!(read(&place, json!({"file_path": "a.txt"})), Ok("     1\tone\n     2\ttwo\n     3\tthree\n".into()));
         let part = read(&place, json!({"file_path": "a.txt", "offset": 2, "limit": 1})).unwrap();
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn long_files_and_lines_are_cut_and_say_so() {
-        let place = place();
+        let place = test_folders();
         place.file("long.txt", &"ü".repeat(3_000));
         let shown = read(&place, json!({"file_path": "long.txt"})).unwrap();
         assert!(shown.ends_with("ü [… line cut …]\n") && shown.chars().count() < 2_100);
@@ -112,9 +112,9 @@ mod tests {
 
     #[test]
     fn what_is_no_text_is_told() {
-        let place = place();
-        std::fs::write(place.reach.work().join("b"), b"a\0b").unwrap();
-        std::fs::write(place.reach.work().join("latin"), b"caf\xe9\n").unwrap();
+        let place = test_folders();
+        std::fs::write(place.access.work().join("b"), b"a\0b").unwrap();
+        std::fs::write(place.access.work().join("latin"), b"caf\xe9\n").unwrap();
         place.file("empty", "");
         assert_eq!(
             read(&place, json!({"file_path": "b"})),

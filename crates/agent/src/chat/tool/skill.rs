@@ -3,14 +3,14 @@
 use model::nearest;
 use serde_json::{Value, json};
 
-use super::{Arguments, Call, Run, Said, Tool};
+use super::{Arguments, Call, Run, Tool, ToolOutput};
 
 pub(super) const TOOL: Tool = Tool {
     name: "Skill",
     description: "Loads an installed skill: instructions for a kind of task. Do this before starting on a task that an \
                   installed skill is for.",
     schema,
-    run: Run::OnBench(|arguments, call| Box::pin(std::future::ready(load(arguments, &call)))),
+    run: Run::InContext(|arguments, call| Box::pin(std::future::ready(load(arguments, &call)))),
 };
 
 fn schema() -> Value {
@@ -25,10 +25,10 @@ fn schema() -> Value {
     })
 }
 
-fn load(mut arguments: Arguments, call: &Call<'_>) -> Said {
+fn load(mut arguments: Arguments, call: &Call<'_>) -> ToolOutput {
     let name = arguments.required("skill")?;
     let args = arguments.text("args")?;
-    let skills = &call.bench.skills;
+    let skills = &call.tool_context.skills;
     let Some(skill) = skills.iter().find(|skill| skill.name == name) else {
         let names: Vec<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
         let known = match &names[..] {
@@ -39,7 +39,7 @@ fn load(mut arguments: Arguments, call: &Call<'_>) -> Said {
         return Err(format!("There is no skill `{name}`; {known}.{hint}"));
     };
     let mut text = format!("The files of this skill are in {}/.\n\n", skill.folder);
-    let body = skill.body(&call.bench.reach)?;
+    let body = skill.body(&call.tool_context.access)?;
     match args {
         Some(args) if body.contains("$ARGUMENTS") => text.push_str(&body.replace("$ARGUMENTS", &args)),
         Some(args) if !args.is_empty() => text.push_str(&format!("{body}\n\nArguments: {args}")),

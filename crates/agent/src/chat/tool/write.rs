@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Arguments, Files, Run, Said, Tool};
+use super::{Arguments, Files, Run, Tool, ToolOutput};
 
 pub(super) const TOOL: Tool = Tool {
     name: "Write",
@@ -23,10 +23,10 @@ fn schema() -> Value {
     })
 }
 
-fn write(arguments: &mut Arguments, files: &Files) -> Said {
+fn write(arguments: &mut Arguments, files: &Files) -> ToolOutput {
     let path = arguments.required("file_path")?;
     let content = arguments.required("content")?;
-    let is_new = files.reach.write(&path, content.as_bytes())?;
+    let is_new = files.access.write(&path, content.as_bytes())?;
     let lines = content.lines().count();
     Ok(format!("{} {path} ({lines} {}).", if is_new { "Created" } else { "Replaced" }, plural(lines, "line")))
 }
@@ -38,12 +38,12 @@ pub(super) fn plural(count: usize, word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::place;
+    use super::super::tests::test_folders;
     use super::*;
 
     #[test]
     fn a_file_is_created_with_its_directories_or_replaced() {
-        let place = place();
+        let place = test_folders();
         let write = |content: &str| place.on_files(&TOOL, json!({"file_path": "a/b/c.txt", "content": content}));
         assert_eq!(write("one\ntwo\n"), Ok("Created a/b/c.txt (2 lines).".into()));
         assert_eq!(write("one"), Ok("Replaced a/b/c.txt (1 line).".into()));
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn nothing_is_written_outside() {
-        let place = place();
+        let place = test_folders();
         let outside = place.dir.path().join("outside.txt");
         let said = place.on_files(&TOOL, json!({"file_path": outside, "content": "x"}));
         assert!(said.unwrap_err().contains("outside the sandbox"));

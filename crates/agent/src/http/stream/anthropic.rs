@@ -2,51 +2,51 @@
 
 use serde_json::{Map, Value};
 
-use super::{End, Told};
+use super::{End, StreamState};
 use crate::answer::document;
 
 pub(super) fn is_one(kind: &str) -> bool {
     kind == "ping" || kind.starts_with("message_") || kind.starts_with("content_block_")
 }
 
-pub(super) fn read(kind: &str, map: &Map<String, Value>, told: &mut Told) {
+pub(super) fn read(kind: &str, map: &Map<String, Value>, state: &mut StreamState) {
     let key = || format!("block {}", map.get("index").and_then(Value::as_u64).unwrap_or(0));
     let delta = map.get("delta");
     let text = |name: &str| delta.and_then(|delta| delta.get(name)).and_then(Value::as_str);
     match kind {
         "message_start" => {
-            told.owes_an_end();
+            state.owes_an_end();
             if let Some(message) = map.get("message").and_then(Value::as_object) {
-                told.answer.count.look(message);
+                state.answer.count.look(message);
             }
         }
         "content_block_start" => {
-            told.owes_an_end();
+            state.owes_an_end();
             if let Some(block) = map.get("content_block").and_then(Value::as_object) {
-                start(&key(), block, told);
+                start(&key(), block, state);
             }
         }
         "content_block_delta" => match (text("text"), text("partial_json")) {
-            (Some(more), _) => told.answer.hear(more),
+            (Some(more), _) => state.answer.hear(more),
             (None, Some(more)) => {
-                if let Some(call) = told.answer.called(&key()) {
+                if let Some(call) = state.answer.called(&key()) {
                     call.write(more);
                 }
             }
             (None, None) => {}
         },
-        "message_delta" => told.answer.count.look(map),
-        "message_stop" => told.end = End::Over,
+        "message_delta" => state.answer.count.look(map),
+        "message_stop" => state.end = End::Over,
         _ => {}
     }
 }
 
-fn start(key: &str, block: &Map<String, Value>, told: &mut Told) {
+fn start(key: &str, block: &Map<String, Value>, state: &mut StreamState) {
     if block.get("type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("tool_use")) {
-        let before = told.answer.pieces().len();
-        document::block(block, &mut told.answer);
-        told.answer.name(key, before);
-        if let Some(call) = told.answer.called(key) {
+        let before = state.answer.pieces().len();
+        document::block(block, &mut state.answer);
+        state.answer.name(key, before);
+        if let Some(call) = state.answer.called(key) {
             // An empty input is filled by the following pieces.
             call.input = call.input.take().filter(|input| input.as_object().is_none_or(|input| !input.is_empty()));
         }
@@ -54,6 +54,6 @@ fn start(key: &str, block: &Map<String, Value>, told: &mut Told) {
     }
     let is_empty = block.get("text").and_then(Value::as_str) == Some("");
     if !is_empty {
-        document::block(block, &mut told.answer);
+        document::block(block, &mut state.answer);
     }
 }

@@ -2,49 +2,49 @@
 
 use serde_json::{Map, Value};
 
-use super::{End, Told};
+use super::{End, StreamState};
 use crate::answer::Call;
 use crate::answer::document;
 
-pub(super) fn read(map: &Map<String, Value>, told: &mut Told) {
-    told.owes_an_end();
-    told.answer.count.look(map);
+pub(super) fn read(map: &Map<String, Value>, state: &mut StreamState) {
+    state.owes_an_end();
+    state.answer.count.look(map);
     let Some(choice) = map.get("choices").and_then(|choices| choices.get(0)) else { return };
     if let Some(delta) = choice.get("delta").and_then(Value::as_object) {
-        self::delta(delta, told);
+        self::delta(delta, state);
     } else if choice.get("message").is_some() {
-        document::read(&Value::Object(map.clone()), &mut told.answer);
+        document::read(&Value::Object(map.clone()), &mut state.answer);
     }
     if choice.get("finish_reason").is_some_and(|reason| !reason.is_null()) {
         // Usage and a final marker may follow, but both are optional.
-        told.end = End::Reached;
+        state.end = End::Reached;
     }
 }
 
-fn delta(delta: &Map<String, Value>, told: &mut Told) {
+fn delta(delta: &Map<String, Value>, state: &mut StreamState) {
     if let Some(text) = delta.get("content").or_else(|| delta.get("refusal")).and_then(Value::as_str) {
-        told.answer.hear(text);
+        state.answer.hear(text);
     }
     let calls = delta.get("tool_calls").and_then(Value::as_array);
     for (at, piece) in calls.into_iter().flatten().enumerate() {
         let at = piece.get("index").and_then(Value::as_u64).unwrap_or(at as u64);
-        call(&format!("index {at}"), piece, told);
+        call(&format!("index {at}"), piece, state);
     }
 }
 
-fn call(key: &str, piece: &Value, told: &mut Told) {
+fn call(key: &str, piece: &Value, state: &mut StreamState) {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
     let function = piece.get("function");
     let id = text(piece.get("id"));
     let name = text(function.and_then(|function| function.get("name")));
-    let known = told.answer.called(key);
+    let known = state.answer.called(key);
     // Some servers give every call the same index, and distinguish calls only by their ids.
     let is_new = known.is_none_or(|call| id.is_some() && name.is_some() && call.id != id);
     if is_new {
-        told.answer.call(Some(key), Call::new(id, name.unwrap_or_default()));
+        state.answer.call(Some(key), Call::new(id, name.unwrap_or_default()));
     }
     let arguments = function.and_then(|function| function.get("arguments"));
-    let Some(call) = told.answer.called(key) else { return };
+    let Some(call) = state.answer.called(key) else { return };
     match arguments {
         Some(Value::String(more)) => call.write(more),
         Some(whole @ Value::Object(_)) => call.input = Some(whole.clone()),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{End, Told, Trouble};
+use super::{End, StreamError, StreamState};
 use crate::answer::Call;
 use crate::answer::usage::Count;
 
@@ -19,42 +19,42 @@ pub(super) fn parse(line: &str) -> Option<(char, Value)> {
     Some((code.chars().next()?, serde_json::from_str(value).ok()?))
 }
 
-pub(super) fn read(code: char, value: &Value, told: &mut Told) -> Result<(), Trouble> {
+pub(super) fn read(code: char, value: &Value, state: &mut StreamState) -> Result<(), StreamError> {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let id = text("toolCallId");
     match code {
-        '0' => told.answer.hear(value.as_str().unwrap_or_default()),
+        '0' => state.answer.hear(value.as_str().unwrap_or_default()),
         '3' => {
-            return Err(Trouble::Reported(value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
+            return Err(StreamError::Reported(value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
         }
         'b' | '9' => {
-            if told.answer.called(id).is_none() {
+            if state.answer.called(id).is_none() {
                 let call = Call::new(Some(id.to_owned()), text("toolName"));
-                told.answer.call(Some(id), call);
+                state.answer.call(Some(id), call);
             }
-            if let Some(call) = told.answer.called(id).filter(|_| code == '9') {
+            if let Some(call) = state.answer.called(id).filter(|_| code == '9') {
                 call.input = value.get("args").cloned();
             }
         }
         'c' => {
-            if let Some(call) = told.answer.called(id) {
+            if let Some(call) = state.answer.called(id) {
                 call.write(text("argsTextDelta"));
             }
         }
-        'a' => told.answer.result(id, value.get("result").unwrap_or(&Value::Null), false),
+        'a' => state.answer.result(id, value.get("result").unwrap_or(&Value::Null), false),
         'f' => {
-            told.owes_an_end();
-            told.answer.next_turn();
+            state.owes_an_end();
+            state.answer.next_turn();
         }
         'e' => {
             let mut step = Count::default();
             value.as_object().into_iter().for_each(|value| step.look(value));
-            told.steps.add(&step);
-            told.owes_an_end();
+            state.steps.add(&step);
+            state.owes_an_end();
         }
         'd' => {
-            value.as_object().into_iter().for_each(|value| told.answer.count.look(value));
-            told.end = End::Over;
+            value.as_object().into_iter().for_each(|value| state.answer.count.look(value));
+            state.end = End::Over;
         }
         // Data, sources, files and reasoning.
         _ => {}

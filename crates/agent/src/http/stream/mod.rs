@@ -8,7 +8,7 @@ mod ui;
 
 use serde_json::{Map, Value};
 
-use super::path::Path;
+use super::path::JsonPath;
 use llm::event_stream::{Event, Events, Lines};
 
 use crate::answer::Answer;
@@ -33,7 +33,7 @@ pub(super) enum Framing {
 
 /// Reason why a stream is not an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum StreamError {
     /// The stream reports an error.
     Reported(String),
     /// The stream does not have its declared form.
@@ -58,7 +58,7 @@ enum End {
 
 /// Content of a stream so far.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct StreamState {
     pub(super) answer: Answer,
     end: End,
     /// Usage of the agent's steps. A total at the end takes precedence over their sum.
@@ -67,7 +67,7 @@ pub(super) struct Told {
     streamed: usize,
 }
 
-impl Told {
+impl StreamState {
     /// Records that an end marker must follow.
     fn owes_an_end(&mut self) {
         if self.end == End::Open {
@@ -83,7 +83,7 @@ pub(super) enum Finder {
     #[default]
     Usual,
     /// By a path into every piece.
-    Path(Path),
+    Path(JsonPath),
     /// By a function that gets all pieces at the end.
     Later,
 }
@@ -95,7 +95,7 @@ pub(super) struct Reader {
     finder: Finder,
     lines: Lines,
     events: Events,
-    told: Told,
+    state: StreamState,
     /// Bytes of a stream that may be plain text.
     plain: Vec<u8>,
     /// Number of bytes searched for the end of the first line; `None` once the stream is known to be plain text.
@@ -108,7 +108,7 @@ pub(super) struct Reader {
 
 /// A stream that has ended.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct StreamContent {
     pub(super) answer: Answer,
     /// The pieces, if a function needs them.
     pub(super) pieces: Vec<Value>,
@@ -124,7 +124,7 @@ impl Reader {
             finder,
             lines: Lines::default(),
             events: Events::default(),
-            told: Told { answer, ..Told::default() },
+            state: StreamState { answer, ..StreamState::default() },
             plain: Vec::new(),
             searched: Some(0),
             blank: 0,
@@ -133,7 +133,7 @@ impl Reader {
     }
 
     /// Adds the next bytes.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(), StreamError> {
         if self.framing == Framing::Open {
             self.plain.extend_from_slice(bytes);
             return self.settle(false);
@@ -146,7 +146,7 @@ impl Reader {
 
     /// Returns `true` if the agent's answer has begun.
     pub(super) fn speaks(&mut self) -> bool {
-        let answer = &self.told.answer;
+        let answer = &self.state.answer;
         let rest = &self.plain[self.blank.min(self.plain.len())..];
         let text = rest.iter().position(|byte| !byte.is_ascii_whitespace());
         self.blank += text.unwrap_or(rest.len());
@@ -159,29 +159,29 @@ impl Reader {
 
     /// Returns `true` if nothing more will follow.
     pub(super) fn is_over(&self) -> bool {
-        self.told.end == End::Over
+        self.state.end == End::Over
     }
 
     /// Returns the content at the end of the stream.
-    pub(super) fn finish(mut self) -> Result<Read, (Trouble, Box<Answer>)> {
+    pub(super) fn finish(mut self) -> Result<StreamContent, (StreamError, Box<Answer>)> {
         match self.end() {
             Ok(plain) => {
-                let mut answer = self.told.answer;
+                let mut answer = self.state.answer;
                 if answer.count.is_empty() {
-                    answer.count = self.told.steps;
+                    answer.count = self.state.steps;
                 }
-                Ok(Read { answer, pieces: self.pieces, plain })
+                Ok(StreamContent { answer, pieces: self.pieces, plain })
             }
-            Err(trouble) => Err((trouble, Box::new(self.told.answer))),
+            Err(error) => Err((error, Box::new(self.state.answer))),
         }
     }
 
     /// Returns the content until the stream was interrupted.
     pub(super) fn so_far(self) -> Answer {
-        self.told.answer
+        self.state.answer
     }
 
-    fn end(&mut self) -> Result<Option<String>, Trouble> {
+    fn end(&mut self) -> Result<Option<String>, StreamError> {
         self.settle(true)?;
         if self.framing == Framing::Open {
             let text = String::from_utf8(std::mem::take(&mut self.plain)).map_err(|_| not_text())?;
@@ -193,11 +193,11 @@ impl Reader {
         let line = self.lines.rest();
         let last = self.last(&line);
         // Unreadable content at the end was cut off there.
-        last.map_err(|trouble| if matches!(trouble, Trouble::Unreadable(_)) { Trouble::Cut } else { trouble })?;
-        if self.told.end == End::Owed { Err(Trouble::Cut) } else { Ok(None) }
+        last.map_err(|error| if matches!(error, StreamError::Unreadable(_)) { StreamError::Cut } else { error })?;
+        if self.state.end == End::Owed { Err(StreamError::Cut) } else { Ok(None) }
     }
 
-    fn last(&mut self, line: &[u8]) -> Result<(), Trouble> {
+    fn last(&mut self, line: &[u8]) -> Result<(), StreamError> {
         if !line.is_empty() {
             self.line(line)?;
         }
@@ -206,14 +206,14 @@ impl Reader {
         }
         match self.events.finish() {
             // Text without a line end may be incomplete.
-            Some(event) if !line.is_empty() && !is_marked(event.data.trim()) => Err(Trouble::Cut),
+            Some(event) if !line.is_empty() && !is_marked(event.data.trim()) => Err(StreamError::Cut),
             Some(event) => self.event(&event),
             None => Ok(()),
         }
     }
 
     /// Determines the form of an open stream from its beginning, as soon as possible.
-    fn settle(&mut self, is_all: bool) -> Result<(), Trouble> {
+    fn settle(&mut self, is_all: bool) -> Result<(), StreamError> {
         if self.framing != Framing::Open {
             return Ok(());
         }
@@ -236,7 +236,7 @@ impl Reader {
         self.take(&bytes)
     }
 
-    fn line(&mut self, line: &[u8]) -> Result<(), Trouble> {
+    fn line(&mut self, line: &[u8]) -> Result<(), StreamError> {
         let line = std::str::from_utf8(line).map_err(|_| not_text())?;
         if self.framing == Framing::Events {
             return match self.events.take(line) {
@@ -250,56 +250,56 @@ impl Reader {
         if data_line::is_one(line) {
             let (code, value) = data_line::parse(line).ok_or_else(|| unreadable(line))?;
             self.keep(|| serde_json::json!({"type": code.to_string(), "value": value}));
-            return data_line::read(code, &value, &mut self.told);
+            return data_line::read(code, &value, &mut self.state);
         }
         let piece = serde_json::from_str(line).map_err(|_| unreadable(line))?;
         self.piece(piece, "")
     }
 
-    fn event(&mut self, event: &Event) -> Result<(), Trouble> {
+    fn event(&mut self, event: &Event) -> Result<(), StreamError> {
         let data = event.data.trim();
         if event.data.is_empty() {
             return Ok(());
         }
         if data == END {
-            self.told.end = End::Over;
+            self.state.end = End::Over;
             return Ok(());
         }
         match serde_json::from_str(data) {
             Ok(piece @ (Value::Object(_) | Value::String(_))) => self.piece(piece, &event.name),
             _ if is_marked(data) => Err(unreadable(data)),
-            _ if event.name == "error" => Err(Trouble::Reported(event.data.clone())),
+            _ if event.name == "error" => Err(StreamError::Reported(event.data.clone())),
             // Plain text.
             _ => {
-                self.told.answer.hear(&event.data);
+                self.state.answer.hear(&event.data);
                 self.keep(|| Value::from(event.data.as_str()));
                 Ok(())
             }
         }
     }
 
-    fn piece(&mut self, piece: Value, name: &str) -> Result<(), Trouble> {
+    fn piece(&mut self, piece: Value, name: &str) -> Result<(), StreamError> {
         match &piece {
             Value::Object(map) => self.object(map, name)?,
-            Value::String(text) => self.told.answer.hear(text),
+            Value::String(text) => self.state.answer.hear(text),
             _ => {}
         }
         self.keep(|| piece);
         Ok(())
     }
 
-    fn object(&mut self, map: &Map<String, Value>, name: &str) -> Result<(), Trouble> {
-        let told = &mut self.told;
+    fn object(&mut self, map: &Map<String, Value>, name: &str) -> Result<(), StreamError> {
+        let state = &mut self.state;
         let kind = map.get("type").and_then(Value::as_str).unwrap_or_default();
         if let Some(error) = reported(map, kind, name) {
-            return Err(Trouble::Reported(error));
+            return Err(StreamError::Reported(error));
         }
         match kind {
-            _ if map.contains_key("choices") => chunk::read(map, told),
-            _ if kind.starts_with("response.") => responses::read(kind, map, told),
-            _ if anthropic::is_one(kind) => anthropic::read(kind, map, told),
-            _ if ui::is_one(kind) => ui::read(kind, map, told),
-            _ => other(map, told),
+            _ if map.contains_key("choices") => chunk::read(map, state),
+            _ if kind.starts_with("response.") => responses::read(kind, map, state),
+            _ if anthropic::is_one(kind) => anthropic::read(kind, map, state),
+            _ if ui::is_one(kind) => ui::read(kind, map, state),
+            _ => other(map, state),
         }
         Ok(())
     }
@@ -312,7 +312,7 @@ impl Reader {
             Finder::Path(path) => {
                 let piece = piece();
                 for found in path.find(&piece) {
-                    self.told.answer.say(&super::super::transcript::as_text(found));
+                    self.state.answer.say(&super::super::transcript::as_text(found));
                 }
             }
         }
@@ -346,29 +346,29 @@ fn reported(map: &Map<String, Value>, kind: &str, name: &str) -> Option<String> 
 }
 
 /// Reads a piece of an unknown form that has text in a usual field.
-fn other(map: &Map<String, Value>, told: &mut Told) {
+fn other(map: &Map<String, Value>, state: &mut StreamState) {
     const MORE: [&str; 3] = ["delta", "token", "chunk"];
     if let Some(text) = document::TEXTS.iter().chain(&MORE).find_map(|place| map.get(*place)?.as_str()) {
-        told.answer.hear(text);
-        told.answer.count.look(map);
+        state.answer.hear(text);
+        state.answer.count.look(map);
         if let Some(calls) = map.get("tool_calls").filter(|calls| !calls.is_null()) {
-            told.answer.listed(calls, "tool_calls");
+            state.answer.listed(calls, "tool_calls");
         }
     } else {
-        document::read(&Value::Object(map.clone()), &mut told.answer);
+        document::read(&Value::Object(map.clone()), &mut state.answer);
     }
     match map.get("done").and_then(Value::as_bool) {
-        Some(true) => told.end = End::Over,
-        Some(false) => told.owes_an_end(),
+        Some(true) => state.end = End::Over,
+        Some(false) => state.owes_an_end(),
         None => {}
     }
 }
 
-fn not_text() -> Trouble {
-    Trouble::Unreadable("it is not UTF-8".to_owned())
+fn not_text() -> StreamError {
+    StreamError::Unreadable("it is not UTF-8".to_owned())
 }
 
-fn unreadable(what: &str) -> Trouble {
+fn unreadable(what: &str) -> StreamError {
     let shown = model::text::shortened(what, SHOWN);
-    Trouble::Unreadable(format!("a piece of the stream is not valid JSON: {shown}"))
+    StreamError::Unreadable(format!("a piece of the stream is not valid JSON: {shown}"))
 }

@@ -9,8 +9,8 @@ use model::{Case, Ending, Source, Step, UserMessage};
 use serde_json::{Map, Value, json};
 
 use self::bot::{Bot, json_reply, reply};
-use super::super::rehearsal::{Played, Rehearsal, case};
 use super::*;
+use crate::tests::rehearsal::{Played, Rehearsal, case};
 
 /// Returns a configuration with these keys in addition to `type`, for a project at `directory`.
 fn configured_at(directory: &Path, keys: &Value) -> Configured {

@@ -1,6 +1,6 @@
 //! Tests streamed answers.
 
-use super::super::stream::{Finder, Framing, Reader, Trouble};
+use super::super::stream::{Finder, Framing, Reader, StreamError};
 use super::bot::raw;
 use super::*;
 
@@ -150,7 +150,7 @@ fn a_stream_is_known_to_be_cut_wherever_it_is_cut() {
                     assert!(!read.answer.count.is_empty() && at + 20 > text.len(), "{name}, {at}");
                 }
                 Ok(read) => assert!(!read.answer.has_calls(), "{name}, {at}"),
-                Err((trouble, _)) => assert_eq!(trouble, Trouble::Cut, "{name}, {at}"),
+                Err((trouble, _)) => assert_eq!(trouble, StreamError::Cut, "{name}, {at}"),
             }
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::stage::{Act, Set, Stage, with_config};
-use crate::rehearsal::{Bare, Rehearsal};
+use crate::tests::rehearsal::{Bare, Rehearsal};
 use crate::{Agent, subprocess};
 
 /// Script that reads messages from lines.
@@ -49,7 +49,7 @@ fn absent(mode: &str) -> Option<Set> {
 }
 
 /// One process for each conversation.
-pub(super) struct Lines;
+pub(crate) struct Lines;
 
 impl Stage for Lines {
     fn name(&self) -> &'static str {
@@ -70,7 +70,7 @@ impl Stage for Lines {
 }
 
 /// One process for each message.
-pub(super) struct Once;
+pub(crate) struct Once;
 
 impl Stage for Once {
     fn name(&self) -> &'static str {

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::rehearsal::{Rehearsal, case, configured};
+use crate::tests::rehearsal::{Rehearsal, case, configured};
 use crate::{Agent, fake, recorded};
 
 /// Length of a huge answer, in bytes.
-pub(super) const HUGE: usize = 1_000_000;
+pub(crate) const HUGE: usize = 1_000_000;
 
 /// Behaviour of an agent for a message. Every answer reports 3 input tokens and 4 output tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Act {
+pub(crate) enum Act {
     /// Answers this text.
     Say(String),
     /// Answers the number of messages received so far.
@@ -32,7 +32,7 @@ pub(super) enum Act {
 
 impl Act {
     /// Returns the user's message that requests the act.
-    pub(super) fn word(&self) -> String {
+    pub(crate) fn word(&self) -> String {
         match self {
             Self::Say(text) => format!("say {text}"),
             Self::Count => "count".to_owned(),
@@ -45,7 +45,7 @@ impl Act {
     }
 
     /// Returns the act that the message `word` requests.
-    pub(super) fn of(word: &str) -> Self {
+    pub(crate) fn of(word: &str) -> Self {
         match word {
             "count" => Self::Count,
             "call" => Self::Call,
@@ -60,20 +60,20 @@ impl Act {
 
 /// Part of the system that is blamed for an unreadable answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Blame {
+pub(crate) enum Blame {
     Agent,
     Provider,
 }
 
 /// A rehearsal that is ready to run.
-pub(super) struct Set {
-    pub(super) rehearsal: Rehearsal,
+pub(crate) struct Set {
+    pub(crate) rehearsal: Rehearsal,
     /// Resources that must live as long as the rehearsal runs.
-    pub(super) _kept: Option<Box<dyn Any + Send>>,
+    pub(crate) _kept: Option<Box<dyn Any + Send>>,
 }
 
 /// One variant of an agent.
-pub(super) trait Stage: Send + Sync {
+pub(crate) trait Stage: Send + Sync {
     fn name(&self) -> &'static str;
 
     fn agent(&self) -> &'static dyn Agent;
@@ -94,18 +94,18 @@ pub(super) trait Stage: Send + Sync {
 }
 
 /// Creates a case in which the user requests `acts`.
-pub(super) fn rehearsal(acts: &[Act]) -> Rehearsal {
+pub(crate) fn rehearsal(acts: &[Act]) -> Rehearsal {
     let words: Vec<String> = acts.iter().map(Act::word).collect();
     Rehearsal::of(case("a", &words.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
 /// Same as [`rehearsal`], with a configuration of the agent.
-pub(super) fn with_config(acts: &[Act], config: &Value) -> Rehearsal {
+pub(crate) fn with_config(acts: &[Act], config: &Value) -> Rehearsal {
     Rehearsal { config: Some(configured(config, Path::new("/none"))), ..rehearsal(acts) }
 }
 
 /// The agent `fake`, whose messages are directives.
-pub(super) struct Directives;
+pub(crate) struct Directives;
 
 impl Stage for Directives {
     fn name(&self) -> &'static str {
@@ -141,7 +141,7 @@ impl Stage for Directives {
 }
 
 /// The agent `recorded`, whose answers are in a file.
-pub(super) struct Answers;
+pub(crate) struct Answers;
 
 impl Answers {
     /// Returns the recorded conversation, up to its end.

@@ -15,7 +15,7 @@ pub(super) const PROJECT: &str = "{project}";
 
 /// Configuration of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Manner {
+pub(super) struct ProgramConfig {
     /// The program and its arguments; never empty.
     pub(super) words: Vec<String>,
     /// Working directory, relative to the agent's, or below [`PROJECT`].
@@ -39,7 +39,7 @@ pub(super) enum Mode {
     },
 }
 
-impl Manner {
+impl ProgramConfig {
     /// Returns the configuration for a command line: `subprocess:COMMAND`.
     ///
     /// # Errors

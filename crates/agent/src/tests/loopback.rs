@@ -11,25 +11,25 @@ use tokio::task::JoinHandle;
 
 /// A received request.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
-    pub(super) method: String,
+pub(crate) struct ReceivedRequest {
+    pub(crate) method: String,
     /// Path with its query.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// Headers, with names in lower case.
-    pub(super) headers: Vec<(String, String)>,
+    pub(crate) headers: Vec<(String, String)>,
     /// Body; `null` if there is none or it is not JSON.
-    pub(super) body: Value,
+    pub(crate) body: Value,
 }
 
-impl Asked {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+impl ReceivedRequest {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
 /// Answer to a request.
 #[derive(Debug, Clone)]
-pub(super) enum Answered {
+pub(crate) enum CannedResponse {
     /// A status and a body.
     Json(u16, Value),
     /// A status and a body that is not JSON.
@@ -42,23 +42,23 @@ pub(super) enum Answered {
     Close,
 }
 
-type Answer = dyn Fn(Asked) -> Pin<Box<dyn Future<Output = Answered> + Send>> + Send + Sync;
+type Answer = dyn Fn(ReceivedRequest) -> Pin<Box<dyn Future<Output = CannedResponse> + Send>> + Send + Sync;
 
 /// A loopback server.
-pub(super) struct Loopback {
-    pub(super) url: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+pub(crate) struct Loopback {
+    pub(crate) url: String,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
     task: JoinHandle<()>,
 }
 
 impl Loopback {
     /// Starts a server that answers with the result of `answer`.
-    pub(super) async fn serve(answer: impl Fn(&Asked) -> Answered + Send + Sync + 'static) -> Self {
+    pub(crate) async fn serve(answer: impl Fn(&ReceivedRequest) -> CannedResponse + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
         let kept = Arc::clone(&asked);
-        let answer: Arc<Answer> = Arc::new(move |request: Asked| {
+        let answer: Arc<Answer> = Arc::new(move |request: ReceivedRequest| {
             let answered = answer(&request);
             kept.lock().unwrap().push(request);
             Box::pin(std::future::ready(answered))
@@ -74,7 +74,7 @@ impl Loopback {
     }
 
     /// Returns the requests received so far.
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -86,7 +86,7 @@ impl Drop for Loopback {
 }
 
 /// Returns an address at which no server listens.
-pub(super) async fn nobody() -> String {
+pub(crate) async fn nobody() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     format!("http://{}", listener.local_addr().unwrap())
 }
@@ -95,11 +95,11 @@ async fn talk(stream: TcpStream, answer: Arc<Answer>) {
     let mut stream = BufReader::new(stream);
     while let Some(request) = read(&mut stream).await {
         let (status, kind, body) = match answer(request).await {
-            Answered::Json(status, body) => (status, "application/json", body.to_string()),
-            Answered::Text(status, body) => (status, "text/plain", body),
-            Answered::Broken => (200, "application/json", "{\"text\": \"".to_owned()),
-            Answered::Silence => std::future::pending().await,
-            Answered::Close => return,
+            CannedResponse::Json(status, body) => (status, "application/json", body.to_string()),
+            CannedResponse::Text(status, body) => (status, "text/plain", body),
+            CannedResponse::Broken => (200, "application/json", "{\"text\": \"".to_owned()),
+            CannedResponse::Silence => std::future::pending().await,
+            CannedResponse::Close => return,
         };
         let head = format!("HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n", body.len());
         if stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).await.is_err() {
@@ -108,7 +108,7 @@ async fn talk(stream: TcpStream, answer: Arc<Answer>) {
     }
 }
 
-async fn read(stream: &mut BufReader<TcpStream>) -> Option<Asked> {
+async fn read(stream: &mut BufReader<TcpStream>) -> Option<ReceivedRequest> {
     let line = async |stream: &mut BufReader<TcpStream>| {
         let mut line = String::new();
         let count = stream.read_line(&mut line).await.ok()?;
@@ -126,5 +126,5 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Asked> {
     let length = headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body).await.ok()?;
-    Some(Asked { method, path, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
+    Some(ReceivedRequest { method, path, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
 }

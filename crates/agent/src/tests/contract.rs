@@ -4,14 +4,14 @@
 mod modules;
 mod programs;
 mod services;
-mod stage;
+pub(crate) mod stage;
 
 use model::Ending;
 use tokio::task::JoinSet;
 
 use self::stage::{Act, Blame, Stage};
-use super::AGENTS;
-use super::rehearsal::Played;
+use crate::AGENTS;
+use crate::tests::rehearsal::Played;
 
 /// Number of concurrent conversations.
 const AT_ONCE: usize = 50;
@@ -25,6 +25,7 @@ async fn stages() -> Vec<Box<dyn Stage>> {
         Box::new(modules::Adapter),
         Box::new(stage::Directives),
         Box::new(stage::Answers),
+        Box::new(super::sample::Repeats),
     ];
     stages.extend(services::stages().await);
     stages

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::stage::{Act, Blame, HUGE, Set, Stage, rehearsal, with_config};
-use crate::loopback::{Answered, Asked, Loopback, nobody};
-use crate::rehearsal::{Bare, Rehearsal};
+use crate::tests::loopback::{CannedResponse, Loopback, ReceivedRequest, nobody};
+use crate::tests::rehearsal::{Bare, Rehearsal};
 use crate::{Agent, Endpoint, assistant, chat, http};
 
 /// A tool of the case, for agents whose calls are answered by this program.
@@ -59,7 +59,7 @@ impl Stage for Service {
 }
 
 /// Returns the stages of all agents behind HTTP.
-pub(super) async fn stages() -> Vec<Box<dyn Stage>> {
+pub(crate) async fn stages() -> Vec<Box<dyn Stage>> {
     let server = Arc::new(Loopback::serve(serve(Known::default())).await);
     let nobody = nobody().await;
     let service = |name, agent, blames, calls_here, rehearsal: fn(&[Act], &str) -> Rehearsal| -> Box<dyn Stage> {
@@ -98,8 +98,8 @@ fn providers() -> llm::Providers {
     llm::Providers::new(llm::Credentials::default(), llm::Prices::default(), policy)
 }
 
-fn serve(known: Known) -> impl Fn(&Asked) -> Answered + Send + Sync + 'static {
-    move |asked: &Asked| {
+fn serve(known: Known) -> impl Fn(&ReceivedRequest) -> CannedResponse + Send + Sync + 'static {
+    move |asked: &ReceivedRequest| {
         let path = asked.path.split('?').next().unwrap_or_default().to_owned();
         let parts: Vec<&str> = path.trim_start_matches("/v1").split('/').skip(1).collect();
         let mut known = known.lock().unwrap();
@@ -108,7 +108,7 @@ fn serve(known: Known) -> impl Fn(&Asked) -> Answered + Send + Sync + 'static {
             ["responses"] => responses(asked, &mut known),
             ["chat", "completions"] => completions(asked),
             ["threads", rest @ ..] => threads(asked, rest, &mut known),
-            _ => Answered::Json(404, json!({"error": {"message": format!("nothing at {path}")}})),
+            _ => CannedResponse::Json(404, json!({"error": {"message": format!("nothing at {path}")}})),
         }
     }
 }
@@ -130,7 +130,7 @@ fn count(known: &mut HashMap<String, Vec<String>>, conversation: &str, text: &st
     messages.len()
 }
 
-fn bot(asked: &Asked, known: &mut HashMap<String, Vec<String>>) -> Answered {
+fn bot(asked: &ReceivedRequest, known: &mut HashMap<String, Vec<String>>) -> CannedResponse {
     let body = &asked.body;
     let users =
         body["messages"].as_array().map(|all| all.iter().filter(|one| one["role"] == "user").collect::<Vec<_>>());
@@ -143,18 +143,18 @@ fn bot(asked: &Asked, known: &mut HashMap<String, Vec<String>>) -> Answered {
     };
     let used = json!({"input": 3, "output": 4});
     match Act::of(text) {
-        Act::Hang => Answered::Silence,
-        Act::Fail => Answered::Json(500, json!({"error": "as told"})),
-        Act::Garbage => Answered::Broken,
+        Act::Hang => CannedResponse::Silence,
+        Act::Fail => CannedResponse::Json(500, json!({"error": "as told"})),
+        Act::Garbage => CannedResponse::Broken,
         Act::Call => {
             let calls = json!([{"name": "find", "arguments": {"q": 1}, "result": "found"}]);
-            Answered::Json(200, json!({"message": "done", "tool_calls": calls, "usage": used}))
+            CannedResponse::Json(200, json!({"message": "done", "tool_calls": calls, "usage": used}))
         }
-        act => Answered::Json(200, json!({"message": text_of(&act, count), "usage": used})),
+        act => CannedResponse::Json(200, json!({"message": text_of(&act, count), "usage": used})),
     }
 }
 
-fn responses(asked: &Asked, known: &mut HashMap<String, Vec<String>>) -> Answered {
+fn responses(asked: &ReceivedRequest, known: &mut HashMap<String, Vec<String>>) -> CannedResponse {
     let input = &asked.body["input"][0];
     let text = input.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default();
     let mut before =
@@ -164,17 +164,17 @@ fn responses(asked: &Asked, known: &mut HashMap<String, Vec<String>>) -> Answere
     let (id, count) = (format!("resp_{}", known.len()), before.len());
     known.insert(id.clone(), before);
     let item = match &act {
-        Act::Hang => return Answered::Silence,
-        Act::Garbage => return Answered::Broken,
+        Act::Hang => return CannedResponse::Silence,
+        Act::Garbage => return CannedResponse::Broken,
         Act::Call => json!({"type": "function_call", "call_id": "c1", "name": "find", "arguments": "{\"q\":1}"}),
         Act::Fail => json!({"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}),
         act => json!({"type": "message", "content": [{"type": "output_text", "text": text_of(act, count)}]}),
     };
     let used = json!({"input_tokens": 3, "output_tokens": 4});
-    Answered::Json(200, json!({"id": id, "status": "completed", "output": [item], "usage": used}))
+    CannedResponse::Json(200, json!({"id": id, "status": "completed", "output": [item], "usage": used}))
 }
 
-fn completions(asked: &Asked) -> Answered {
+fn completions(asked: &ReceivedRequest) -> CannedResponse {
     let messages = asked.body["messages"].as_array().cloned().unwrap_or_default();
     let users: Vec<&Value> = messages.iter().filter(|message| message["role"] == "user").collect();
     let last = messages.last().unwrap_or(&Value::Null);
@@ -184,8 +184,8 @@ fn completions(asked: &Asked) -> Answered {
     };
     let act = if last["role"] == "tool" { Act::Say("done".to_owned()) } else { Act::of(&text(last)) };
     let (message, reason) = match &act {
-        Act::Hang => return Answered::Silence,
-        Act::Garbage => return Answered::Broken,
+        Act::Hang => return CannedResponse::Silence,
+        Act::Garbage => return CannedResponse::Broken,
         Act::Call => {
             let function = json!({"name": "find", "arguments": "{\"q\":1}"});
             (
@@ -198,34 +198,34 @@ fn completions(asked: &Asked) -> Answered {
     };
     let used = json!({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7});
     let choice = json!({"index": 0, "message": message, "finish_reason": reason});
-    Answered::Json(
+    CannedResponse::Json(
         200,
         json!({"id": format!("chat-{}", messages.len()), "model": "m", "choices": [choice], "usage": used}),
     )
 }
 
-fn threads(asked: &Asked, rest: &[&str], known: &mut HashMap<String, Vec<String>>) -> Answered {
+fn threads(asked: &ReceivedRequest, rest: &[&str], known: &mut HashMap<String, Vec<String>>) -> CannedResponse {
     let run = |status: &str, more: Value| {
         let mut run = json!({"id": "run_1", "status": status, "usage": {"prompt_tokens": 3, "completion_tokens": 4}});
         run.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
-        Answered::Json(200, run)
+        CannedResponse::Json(200, run)
     };
     let messages = |thread: &str| known.get(thread).cloned().unwrap_or_default();
     match (asked.method.as_str(), rest) {
         ("POST", []) => {
             let id = format!("thread_{}", known.len());
             known.insert(id.clone(), Vec::new());
-            Answered::Json(200, json!({ "id": id }))
+            CannedResponse::Json(200, json!({ "id": id }))
         }
         ("POST", [thread, "messages"]) => {
             count(known, thread, asked.body["content"].as_str().unwrap_or_default());
-            Answered::Json(200, json!({"id": "msg_1"}))
+            CannedResponse::Json(200, json!({"id": "msg_1"}))
         }
         ("POST", [_, "runs", _, "submit_tool_outputs"]) => run("completed", json!({})),
         ("POST", [_, "runs", _, "cancel"]) => run("cancelling", json!({})),
         ("POST", [thread, "runs"]) => match messages(thread).last().map(|text| Act::of(text)) {
             Some(Act::Hang) => run("queued", json!({})),
-            Some(Act::Garbage) => Answered::Broken,
+            Some(Act::Garbage) => CannedResponse::Broken,
             Some(Act::Fail) => run("incomplete", json!({"incomplete_details": {"reason": "content_filter"}})),
             Some(Act::Call) => {
                 let function = json!({"name": "find", "arguments": "{\"q\":1}"});
@@ -240,7 +240,7 @@ fn threads(asked: &Asked, rest: &[&str], known: &mut HashMap<String, Vec<String>
             let act = Act::of(messages.last().map_or("", String::as_str));
             let content = json!([{"type": "text", "text": {"value": text_of(&act, messages.len())}}]);
             let id = format!("msg_{}", messages.len());
-            Answered::Json(
+            CannedResponse::Json(
                 200,
                 json!({"data": [{"id": id, "role": "assistant", "run_id": "run_1", "content": content}]}),
             )

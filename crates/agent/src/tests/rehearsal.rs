@@ -13,15 +13,15 @@ use model::{
 use sandbox::{BoxFuture, Breakage, Host, Sandbox, SandboxCopy, SandboxError};
 use tokio::sync::watch;
 
-use super::{Agent, CaseContext, Configured, Endpoint, SessionContext, Setup};
 use crate::activity::Activity;
 use crate::event_sink::EventSink;
 use crate::resolve::Resolver;
 use crate::turn::Turn;
+use crate::{Agent, CaseContext, Configured, Endpoint, SessionContext, Setup};
 use sandbox::supervise::Supervisor;
 
 /// Creates a case `id` with the user messages `messages`.
-pub(super) fn case(id: &str, messages: &[&str]) -> Case {
+pub(crate) fn case(id: &str, messages: &[&str]) -> Case {
     Case {
         messages: messages.iter().map(|text| UserMessage::text(*text)).collect(),
         ..Case::new(id, Excerpt::of_file("case.yaml"))
@@ -29,13 +29,13 @@ pub(super) fn case(id: &str, messages: &[&str]) -> Case {
 }
 
 /// Creates a configured agent of a project in `directory`.
-pub(super) fn configured(config: &serde_json::Value, directory: &Path) -> Arc<Configured> {
+pub(crate) fn configured(config: &serde_json::Value, directory: &Path) -> Arc<Configured> {
     let node = model::Node::from_json(config, &Source::new("agent.yaml", ""));
     Arc::new(Configured { name: "own".into(), node, directory: directory.to_owned(), is_filled: true })
 }
 
 /// Creates a prepared answer.
-pub(super) fn response(pattern: &str, choose: &str) -> UserResponse {
+pub(crate) fn response(pattern: &str, choose: &str) -> UserResponse {
     UserResponse {
         match_question: Spanned::new(pattern.to_owned(), Span::default()),
         choose: choose.to_owned(),
@@ -51,7 +51,7 @@ fn script(script: &serde_json::Value) -> Endpoint {
 }
 
 /// Directories like a sandbox's, without supervision of commands.
-pub(super) struct Bare {
+pub(crate) struct Bare {
     dir: tempfile::TempDir,
     work: PathBuf,
     home: PathBuf,
@@ -59,7 +59,7 @@ pub(super) struct Bare {
 }
 
 impl Bare {
-    pub(super) fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         let make = |name: &str| {
@@ -71,11 +71,11 @@ impl Bare {
     }
 
     /// Returns a path beside the sandbox's own directories.
-    pub(super) fn outside(&self, name: &str) -> PathBuf {
+    pub(crate) fn outside(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    pub(super) fn content(&self, path: &str) -> String {
+    pub(crate) fn content(&self, path: &str) -> String {
         std::fs::read_to_string(self.work.join(path)).unwrap()
     }
 }
@@ -127,37 +127,37 @@ impl Sandbox for Bare {
 static MODULES: LazyLock<script::Library> = LazyLock::new(script::Library::default);
 
 /// One agent, one case, and the events of their conversation.
-pub(super) struct Rehearsal {
-    pub(super) case: Case,
-    pub(super) argument: Option<String>,
-    pub(super) config: Option<Arc<Configured>>,
+pub(crate) struct Rehearsal {
+    pub(crate) case: Case,
+    pub(crate) argument: Option<String>,
+    pub(crate) config: Option<Arc<Configured>>,
     /// Folder of the suite.
-    pub(super) directory: Arc<Path>,
-    pub(super) position: usize,
-    pub(super) repetition: u64,
-    pub(super) sandbox: Option<Arc<Bare>>,
-    pub(super) endpoint: Endpoint,
-    pub(super) providers: llm::Providers,
-    pub(super) modules: script::Library,
-    pub(super) setup: Setup,
-    pub(super) limits: Limits,
-    pub(super) host: Host,
+    pub(crate) directory: Arc<Path>,
+    pub(crate) position: usize,
+    pub(crate) repetition: u64,
+    pub(crate) sandbox: Option<Arc<Bare>>,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) providers: llm::Providers,
+    pub(crate) modules: script::Library,
+    pub(crate) setup: Setup,
+    pub(crate) limits: Limits,
+    pub(crate) host: Host,
     /// Address from which the sandbox's repository was cloned.
-    pub(super) source_repo: Option<String>,
+    pub(crate) source_repo: Option<String>,
     /// Stops the trial when it is set to `true`.
-    pub(super) stop: watch::Sender<bool>,
+    pub(crate) stop: watch::Sender<bool>,
 }
 
 /// Result of a rehearsal.
-pub(super) struct Played {
-    pub(super) turn: Turn,
+pub(crate) struct Played {
+    pub(crate) turn: Turn,
     /// Ending of each message that was sent.
-    pub(super) endings: Vec<Ending>,
-    heard: Heard,
+    pub(crate) endings: Vec<Ending>,
+    heard: KeptEvents,
 }
 
 impl Rehearsal {
-    pub(super) fn of(case: Case) -> Self {
+    pub(crate) fn of(case: Case) -> Self {
         Self {
             case,
             argument: None,
@@ -193,7 +193,7 @@ impl Rehearsal {
     }
 
     /// Creates a rehearsal of an agent's program with the variables `env` and the model `model`.
-    pub(super) fn of_program(env: &[(&str, &str)], model: &str, endpoint: Endpoint) -> Self {
+    pub(crate) fn of_program(env: &[(&str, &str)], model: &str, endpoint: Endpoint) -> Self {
         let sandbox = Bare::new();
         let mut rehearsal = Self { endpoint, ..Self::of(case("case", &["hello"])) };
         rehearsal.host.env = env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
@@ -204,12 +204,12 @@ impl Rehearsal {
     }
 
     /// Returns the endpoint of a scripted model at the gateway.
-    pub(super) fn gateway() -> Endpoint {
+    pub(crate) fn gateway() -> Endpoint {
         Endpoint::Gateway { base_url: "http://127.0.0.1:1".into(), token: "trialrun-test".into() }
     }
 
     /// Creates a rehearsal with a scripted model, a sandbox and the message `message`.
-    pub(super) fn scripted(message: &str, steps: &serde_json::Value) -> Self {
+    pub(crate) fn scripted(message: &str, steps: &serde_json::Value) -> Self {
         Self {
             sandbox: Some(Bare::new()),
             endpoint: script(&match steps.as_array().map(Vec::as_slice) {
@@ -222,16 +222,16 @@ impl Rehearsal {
     }
 
     /// Stops the agent after this number of turns.
-    pub(super) fn stop_after(&mut self, turns: u64) {
+    pub(crate) fn stop_after(&mut self, turns: u64) {
         (self.limits.max_turns, self.limits.max_turns_set) = (turns, true);
     }
 
-    pub(super) fn bare(&self) -> Arc<Bare> {
+    pub(crate) fn bare(&self) -> Arc<Bare> {
         Arc::clone(self.sandbox.as_ref().unwrap())
     }
 
     /// Returns the problems that the agent finds before anything runs.
-    pub(super) fn check(&self, agent: &dyn Agent) -> Vec<String> {
+    pub(crate) fn check(&self, agent: &dyn Agent) -> Vec<String> {
         let arm = Arm { agent: "agent".into(), model: self.setup.model.clone(), variant: None };
         let context = CaseContext {
             case: &self.case,
@@ -246,7 +246,7 @@ impl Rehearsal {
         agent.check(&context).iter().map(ToString::to_string).collect()
     }
 
-    pub(super) fn session_context(&self) -> SessionContext {
+    pub(crate) fn session_context(&self) -> SessionContext {
         let arm = Arm { agent: "agent".into(), model: None, variant: None };
         SessionContext {
             conversation: None,
@@ -274,8 +274,8 @@ impl Rehearsal {
     }
 
     /// Plays the whole conversation.
-    pub(super) async fn play(&self, agent: &dyn Agent) -> Result<Played, Breakage> {
-        let heard = Heard::default();
+    pub(crate) async fn play(&self, agent: &dyn Agent) -> Result<Played, Breakage> {
+        let heard = KeptEvents::default();
         let (responder, problems) = Responder::compile(&self.case.user_responses);
         assert!(problems.is_empty());
         let place = |path: fn(&Bare) -> &PathBuf| self.sandbox.as_deref().map(|sandbox| path(sandbox).clone());
@@ -305,16 +305,16 @@ impl Rehearsal {
 
 /// Sink that keeps the events.
 #[derive(Clone, Default)]
-pub(super) struct Heard(Arc<Mutex<Vec<Event>>>);
+pub(crate) struct KeptEvents(Arc<Mutex<Vec<Event>>>);
 
-impl Heard {
+impl KeptEvents {
     /// Takes the events so far.
-    pub(super) fn take(&self) -> Vec<Event> {
+    pub(crate) fn take(&self) -> Vec<Event> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 }
 
-impl EventSink for Heard {
+impl EventSink for KeptEvents {
     fn send(&self, event: Event) {
         self.0.lock().unwrap().push(event);
     }
@@ -322,7 +322,7 @@ impl EventSink for Heard {
 
 impl Played {
     /// Returns all recorded steps.
-    pub(super) fn steps(&mut self) -> Vec<Step> {
+    pub(crate) fn steps(&mut self) -> Vec<Step> {
         self.heard
             .take()
             .into_iter()
@@ -334,12 +334,12 @@ impl Played {
     }
 
     /// Returns all events as text, including the agent's own output.
-    pub(super) fn told(&mut self) -> String {
+    pub(crate) fn told(&mut self) -> String {
         self.heard.take().iter().map(|event| format!("{event:?}\n")).collect()
     }
 
     /// Returns each call as its name, its result and `true` if that is an error.
-    pub(super) fn calls(&self) -> Vec<(&str, &str, bool)> {
+    pub(crate) fn calls(&self) -> Vec<(&str, &str, bool)> {
         self.turn
             .trace()
             .calls
@@ -351,11 +351,11 @@ impl Played {
             .collect()
     }
 
-    pub(super) fn answer(&self) -> Option<&str> {
+    pub(crate) fn answer(&self) -> Option<&str> {
         self.turn.trace().answer.as_deref()
     }
 
-    pub(super) fn tokens(&self) -> Option<u64> {
+    pub(crate) fn tokens(&self) -> Option<u64> {
         self.turn.trace().usage.tokens.map(|tokens| tokens.total())
     }
 }

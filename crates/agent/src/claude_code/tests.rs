@@ -10,6 +10,7 @@ use model::{Step, Tokens, Trace};
 use serde_json::{Value, json};
 
 use super::event::{CliEvent, Done, Interpreter};
+use super::is_openrouter;
 
 /// Expected content of a capture.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -169,7 +170,7 @@ fn read(stdout: &str) -> (Trace, Option<Done>) {
         match heard {
             CliEvent::Step(step) => trace.push(&step),
             CliEvent::Done(how) => done = Some(how),
-            CliEvent::Asked(_)
+            CliEvent::Request(_)
             | CliEvent::Refused { .. }
             | CliEvent::Used(_)
             | CliEvent::Warning(_)
@@ -345,5 +346,22 @@ fn a_skill_that_the_user_asks_for_is_a_call_though_no_event_tells_of_it() {
         assert!(grade::triggered(&Trace::of(&steps(&loaded)), "greet"), "{version}");
         let unknown = std::fs::read_to_string(root.join(version).join("g_skill_unknown/stdout.jsonl")).unwrap();
         assert!(!grade::triggered(&Trace::of(&steps(&unknown)), "greet"), "{version}");
+    }
+}
+
+#[test]
+fn openrouter_is_a_host_and_not_a_word() {
+    for address in ["https://openrouter.ai/api", "HTTPS://OpenRouter.AI", "https://eu.openrouter.ai:443/v1"] {
+        assert!(is_openrouter(address), "{address}");
+    }
+    for address in [
+        "https://openrouter.ai.example.com",
+        "https://notopenrouter.ai",
+        "https://example.com/openrouter.ai",
+        "https://openrouter.ai@example.com/",
+        "openrouter.ai",
+        "",
+    ] {
+        assert!(!is_openrouter(address), "{address}");
     }
 }

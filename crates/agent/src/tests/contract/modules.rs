@@ -1,7 +1,7 @@
 //! Stages of the agent `custom`: modules.
 
 use super::stage::{Act, Set, Stage, rehearsal};
-use crate::rehearsal::Rehearsal;
+use crate::tests::rehearsal::Rehearsal;
 use crate::{Agent, custom};
 
 /// Behaviour of a module, by text.
@@ -35,7 +35,7 @@ fn absent() -> Option<Set> {
 }
 
 /// A module with a function.
-pub(super) struct Execute;
+pub(crate) struct Execute;
 
 impl Stage for Execute {
     fn name(&self) -> &'static str {
@@ -60,7 +60,7 @@ impl Stage for Execute {
 }
 
 /// A module with an adapter.
-pub(super) struct Adapter;
+pub(crate) struct Adapter;
 
 impl Stage for Adapter {
     fn name(&self) -> &'static str {

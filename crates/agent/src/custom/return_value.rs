@@ -4,7 +4,7 @@ use model::{Usage, nearest};
 use script::Value;
 use serde_json::{Map, Value as Json};
 
-use super::super::transcript::{self, CallGiven, TurnGiven, as_text, given, spread};
+use super::super::transcript::{self, ReportedCall, ReportedTurn, as_text, given, spread};
 use crate::answer::document::TEXTS;
 use crate::answer::usage::usage;
 
@@ -12,9 +12,9 @@ use crate::answer::usage::usage;
 const KEYS: [&str; 5] = ["output", "messages", "tools", "tool_calls", "usage"];
 
 /// A parsed return value of a module.
-pub(super) struct Given {
+pub(super) struct ReturnValue {
     /// Turns reported by the module.
-    pub(super) turns: Vec<TurnGiven>,
+    pub(super) turns: Vec<ReportedTurn>,
     /// Answer of the agent.
     pub(super) text: Option<String>,
     /// The whole return value.
@@ -26,7 +26,7 @@ pub(super) struct Given {
     pub(super) is_empty: bool,
 }
 
-impl Given {
+impl ReturnValue {
     /// Reads `value`; returns `None` if it is null. `known` holds the messages returned before and is replaced by the
     /// current ones, so that a module that returns the whole conversation each time does not repeat its steps.
     pub(super) fn read(value: &Value, known: &mut Vec<Json>) -> Option<Self> {
@@ -71,9 +71,9 @@ fn odd_keys(map: &Map<String, Json>) -> impl Iterator<Item = String> {
 }
 
 /// Returns the calls that are listed beside the answer instead of in messages.
-fn calls(map: &Map<String, Json>) -> Vec<CallGiven> {
+fn calls(map: &Map<String, Json>) -> Vec<ReportedCall> {
     let listed = ["tools", "tool_calls"].into_iter().filter_map(|key| map.get(key)?.as_array()).flatten();
-    listed.filter_map(|call| CallGiven::read(call.as_object()?)).collect()
+    listed.filter_map(|call| ReportedCall::read(call.as_object()?)).collect()
 }
 
 /// Returns all of `map`. Without messages and calls, `messages` is null: the module did not report what happened before

@@ -16,14 +16,14 @@ const LARGEST_FILE: u64 = 32 * 1024 * 1024;
 
 /// Directories that an agent's file tools may use.
 #[derive(Debug, Clone)]
-pub(crate) struct Reach {
+pub(crate) struct FileAccess {
     work: PathBuf,
     /// The accessible directories, the working directory first.
     roots: Vec<PathBuf>,
     resolver: Resolver,
 }
 
-impl Reach {
+impl FileAccess {
     /// Allows the directories of `sandbox`: the working directory, the home and the directory for temporary files.
     pub(crate) fn of(sandbox: &dyn Sandbox) -> Self {
         Self::new(sandbox.work(), sandbox.home(), sandbox.tmp())
@@ -131,62 +131,62 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn sandbox() -> (tempfile::TempDir, Reach) {
+    fn sandbox() -> (tempfile::TempDir, FileAccess) {
         let dir = tempfile::tempdir().unwrap();
         for name in ["work", "home", "tmp", "elsewhere"] {
             std::fs::create_dir(dir.path().join(name)).unwrap();
         }
-        let reach = Reach::new(&dir.path().join("work"), &dir.path().join("home"), &dir.path().join("tmp"));
-        (dir, reach)
+        let access = FileAccess::new(&dir.path().join("work"), &dir.path().join("home"), &dir.path().join("tmp"));
+        (dir, access)
     }
 
     #[test]
     fn nothing_outside_is_within_reach_however_it_is_written() {
-        let (dir, reach) = sandbox();
-        symlink("/etc", reach.work().join("etc")).unwrap();
-        symlink("../elsewhere/new", reach.work().join("dangling")).unwrap();
+        let (dir, access) = sandbox();
+        symlink("/etc", access.work().join("etc")).unwrap();
+        symlink("../elsewhere/new", access.work().join("dangling")).unwrap();
         let beside = dir.path().join("work-2");
         for written in ["/etc/passwd", "etc/passwd", "../elsewhere/x", "~/../x", "dangling", &beside.to_string_lossy()]
         {
-            let refused = reach.locate(written).unwrap_err();
+            let refused = access.locate(written).unwrap_err();
             assert!(refused.contains("outside the sandbox"), "{written}");
-            assert!(reach.write(written, b"x").is_err(), "{written}");
-            assert!(reach.read(written).is_err(), "{written}");
+            assert!(access.write(written, b"x").is_err(), "{written}");
+            assert!(access.read(written).is_err(), "{written}");
         }
         assert!(!dir.path().join("elsewhere/new").exists());
     }
 
     #[test]
     fn a_link_within_the_sandbox_is_followed_and_home_is_the_sandboxs() {
-        let (dir, reach) = sandbox();
-        std::fs::write(reach.work().join("real"), "old").unwrap();
-        symlink("real", reach.work().join("link")).unwrap();
-        assert_eq!(reach.write("link", b"new"), Ok(false));
-        assert_eq!(std::fs::read_to_string(reach.work().join("real")).unwrap(), "new");
-        assert_eq!(reach.write("~/a/b", b"x"), Ok(true));
+        let (dir, access) = sandbox();
+        std::fs::write(access.work().join("real"), "old").unwrap();
+        symlink("real", access.work().join("link")).unwrap();
+        assert_eq!(access.write("link", b"new"), Ok(false));
+        assert_eq!(std::fs::read_to_string(access.work().join("real")).unwrap(), "new");
+        assert_eq!(access.write("~/a/b", b"x"), Ok(true));
         assert!(dir.path().join("home/a/b").exists());
     }
 
     #[test]
     fn what_is_no_file_is_told_and_a_pipe_blocks_nobody() {
-        let (_dir, reach) = sandbox();
-        std::fs::create_dir(reach.work().join("d")).unwrap();
-        nix::unistd::mkfifo(&reach.work().join("pipe"), nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
-        assert_eq!(reach.read("d").unwrap_err(), "d is a directory");
-        assert_eq!(reach.write("d", b"").unwrap_err(), "d is a directory");
-        assert_eq!(reach.read("none").unwrap_err(), "none does not exist");
-        assert_eq!(reach.read("pipe").unwrap_err(), "pipe is not a regular file");
-        assert!(reach.write("pipe", b"x").is_err());
+        let (_dir, access) = sandbox();
+        std::fs::create_dir(access.work().join("d")).unwrap();
+        nix::unistd::mkfifo(&access.work().join("pipe"), nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
+        assert_eq!(access.read("d").unwrap_err(), "d is a directory");
+        assert_eq!(access.write("d", b"").unwrap_err(), "d is a directory");
+        assert_eq!(access.read("none").unwrap_err(), "none does not exist");
+        assert_eq!(access.read("pipe").unwrap_err(), "pipe is not a regular file");
+        assert!(access.write("pipe", b"x").is_err());
     }
 
     #[test]
     fn a_files_mode_survives_writing() {
         use std::os::unix::fs::PermissionsExt;
-        let (_dir, reach) = sandbox();
-        let script = reach.work().join("run.sh");
+        let (_dir, access) = sandbox();
+        let script = access.work().join("run.sh");
         std::fs::write(&script, "a longer text").unwrap();
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(reach.write("run.sh", b"short"), Ok(false));
+        assert_eq!(access.write("run.sh", b"short"), Ok(false));
         assert_eq!(std::fs::read_to_string(&script).unwrap(), "short");
         assert_eq!(script.metadata().unwrap().permissions().mode() & 0o777, 0o755);
     }

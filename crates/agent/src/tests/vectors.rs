@@ -9,16 +9,16 @@ use model::{Node, PermissionMode, Source, Step, Trace, Usage};
 use sandbox::Host;
 use serde_json::{Value, json};
 
-use super::{Agent, claude_code, codex, find, opencode};
 use crate::pricing::Pricing;
+use crate::{Agent, claude_code, codex, find, opencode};
 use sandbox::supervise::Supervisor;
 
-const PARSE_OUTPUT: &str = include_str!("../tests/vectors/agent-skill-eval/parse_output.jsonl");
-const BUILD_COMMAND: &str = include_str!("../tests/vectors/agent-skill-eval/build_command.jsonl");
-const RECONCILE: &str = include_str!("../tests/vectors/agent-skill-eval/openrouter_reconcile.jsonl");
-const SLUGS: &str = include_str!("../tests/vectors/agent-skill-eval/slug_candidates.jsonl");
-const PRICING: &str = include_str!("../tests/vectors/agent-skill-eval/pricing.json");
-const DIFFERENCES: &str = include_str!("../tests/vectors/agent-skill-eval/differences.json");
+const PARSE_OUTPUT: &str = include_str!("../../tests/vectors/agent-skill-eval/parse_output.jsonl");
+const BUILD_COMMAND: &str = include_str!("../../tests/vectors/agent-skill-eval/build_command.jsonl");
+const RECONCILE: &str = include_str!("../../tests/vectors/agent-skill-eval/openrouter_reconcile.jsonl");
+const SLUGS: &str = include_str!("../../tests/vectors/agent-skill-eval/slug_candidates.jsonl");
+const PRICING: &str = include_str!("../../tests/vectors/agent-skill-eval/pricing.json");
+const DIFFERENCES: &str = include_str!("../../tests/vectors/agent-skill-eval/differences.json");
 
 /// Name, recorded value and current value.
 type Vector = (String, Value, Value);
@@ -54,10 +54,10 @@ fn steps(agent: &str, stdout: &str) -> Vec<Step> {
                 line["type"] = json!("result");
                 line.to_string()
             });
-            claude_code::captures::steps(line.as_deref().unwrap_or(stdout))
+            claude_code::tests::steps(line.as_deref().unwrap_or(stdout))
         }
-        "codex" => codex::captures::steps(stdout),
-        _ => opencode::captures::steps(&stdout.lines().map(whole).collect::<Vec<_>>().join("\n")),
+        "codex" => codex::tests::steps(stdout),
+        _ => opencode::tests::steps(&stdout.lines().map(whole).collect::<Vec<_>>().join("\n")),
     }
 }
 

@@ -1,15 +1,15 @@
 //! Configuration of an assistant.
 
-use model::decode::{self, Fields, Problems};
+use model::decode::{Fields, Problems};
 use model::{Diagnostic, Node};
 
-use crate::field::{either, without_functions};
+use crate::field::without_functions;
 
 /// Variable that holds the key of this agent.
 pub(super) const KEY: &str = "OPENAI_API_KEY";
 
 /// Configuration of an assistant. Its values are never shown, because it may hold a key.
-pub(super) struct Setting {
+pub(super) struct AssistantConfig {
     pub(super) api: Api,
     pub(super) model: Option<String>,
     pub(super) instructions: Option<String>,
@@ -26,24 +26,20 @@ pub(super) enum Api {
     Assistants(String),
 }
 
-impl Setting {
+impl AssistantConfig {
     /// Reads a configuration. Returns `None` if it has errors, which are added to `problems`.
     pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<Self> {
         let before = problems.len();
         without_functions(node, "assistant", problems);
-        let mut fields = Fields::of(node, "an `assistant` agent", problems)?;
+        let mut fields = Fields::of(node, "an `assistant` agent", problems)?.in_either_case();
         fields.get("type");
         let api = fields.choice("api", &[("responses", false), ("assistants", true)], problems);
-        let text = |fields: &mut Fields<'_>, snake: &'static str, camel: &'static str, problems: &mut Problems| {
-            let found = if snake == camel { fields.get(snake) } else { either(fields, snake, camel, problems) };
-            found.and_then(|node| decode::text(node, &format!("`{snake}`"), problems))
-        };
-        let id_node = node.get("assistant_id").or_else(|| node.get("assistantId"));
-        let id = text(&mut fields, "assistant_id", "assistantId", problems);
-        let model = text(&mut fields, "model", "model", problems);
-        let instructions = text(&mut fields, "instructions", "instructions", problems);
-        let base_url = text(&mut fields, "base_url", "baseUrl", problems);
-        let key = text(&mut fields, "api_key", "apiKey", problems);
+        let id_node = fields.get("assistant_id");
+        let id = fields.text("assistant_id", problems);
+        let model = fields.text("model", problems);
+        let instructions = fields.text("instructions", problems);
+        let base_url = fields.text("base_url", problems);
+        let key = fields.text("api_key", problems);
         fields.finish(problems);
         let api = match (api, id, id_node) {
             (Some(true) | None, Some(id), _) => Api::Assistants(id),

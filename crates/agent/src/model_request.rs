@@ -1,0 +1,45 @@
+//! Requests to a model that this process has opened.
+
+use llm::{Model, Reply, Request};
+use model::{Ending, Step};
+
+use crate::turn::{Turn, WAITING_ON_PROVIDER};
+
+/// Sends `request` and records the steps of the model, such as retries. Meanwhile the trial waits for `on`.
+///
+/// # Errors
+/// Returns the ending if the model does not answer or the trial is to stop.
+pub(super) async fn respond(
+    model: &dyn Model,
+    request: &Request,
+    on: &'static str,
+    turn: &mut Turn,
+) -> Result<Reply, Ending> {
+    turn.waiting(on);
+    let mut stopping = std::pin::pin!(turn.stopping());
+    let mut respond = model.respond(request);
+    let reply = loop {
+        let reply = tokio::select! {
+            biased;
+            () = &mut stopping => return Err(Ending::Cancelled),
+            reply = &mut respond => Some(reply),
+            () = model.stirs() => None,
+        };
+        record_steps(model.take_steps(), turn)?;
+        if let Some(reply) = reply {
+            break reply;
+        }
+    };
+    turn.waiting("agent");
+    reply.map_err(|error| Ending::ProviderFailed { because: error.to_string() })
+}
+
+/// Records steps of requests to a model.
+pub(super) fn record_steps(steps: Vec<Step>, turn: &mut Turn) -> Result<(), Ending> {
+    steps.into_iter().try_for_each(|step| {
+        if matches!(step, Step::Retry { .. }) {
+            turn.waiting(WAITING_ON_PROVIDER);
+        }
+        turn.record(step)
+    })
+}

@@ -1,0 +1,102 @@
+//! A small agent, which shows all that an agent needs: this folder and a line in [`AGENTS`](crate::AGENTS). It repeats
+//! each message.
+
+use model::{Diagnostic, Ending, Tokens, Usage, UserMessage};
+use sandbox::{BoxFuture, Breakage};
+
+use crate::performer::Performer;
+use crate::session::Session;
+use crate::tests::contract::stage::{Act, Set, Stage, rehearsal};
+use crate::tests::rehearsal::{Rehearsal, case};
+use crate::turn::{Turn, finished};
+use crate::{AGENTS, Agent, CaseContext, Description, SessionContext, find};
+
+/// The agent `sample`; see the module documentation.
+pub(crate) struct Sample;
+
+static DESCRIPTION: Description = Description {
+    efforts: Some(&[]),
+    needs_sandbox: false,
+    ..Description::new("sample", "repeats the message; an example of an agent")
+};
+
+impl Agent for Sample {
+    fn description(&self) -> &Description {
+        &DESCRIPTION
+    }
+
+    fn check(&self, _context: &CaseContext<'_>) -> Vec<Diagnostic> {
+        Vec::new()
+    }
+
+    fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+        let session = SampleSession { id: context.session_id("sample"), performer: Performer::default() };
+        Box::pin(std::future::ready(Ok(Box::new(session) as Box<dyn Session>)))
+    }
+}
+
+/// A conversation with the agent.
+struct SampleSession {
+    id: String,
+    performer: Performer,
+}
+
+impl SampleSession {
+    fn answer(&mut self, message: &str, turn: &mut Turn) -> Result<(), Ending> {
+        self.performer.begin(turn, &self.id)?;
+        self.performer.next_turn();
+        self.performer.say(turn, message)?;
+        let tokens = Some(Tokens { input: 3, output: 4, ..Tokens::default() });
+        turn.record(finished(false, Usage { tokens, cost_usd: None }, Some(message.to_owned()), None))
+    }
+}
+
+impl Session for SampleSession {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
+        Box::pin(async move { self.answer(&message.text, turn).err().unwrap_or(Ending::Finished) })
+    }
+}
+
+/// Makes the agent behave as the tests of all agents need.
+pub(crate) struct Repeats;
+
+impl Stage for Repeats {
+    fn name(&self) -> &'static str {
+        "sample"
+    }
+
+    fn agent(&self) -> &'static dyn Agent {
+        &Sample
+    }
+
+    fn can(&self, act: &Act) -> bool {
+        matches!(act, Act::Say(_))
+    }
+
+    fn set(&self, acts: &[Act]) -> Set {
+        let mut rehearsal = rehearsal(acts);
+        for (message, act) in rehearsal.case.messages.iter_mut().zip(acts) {
+            if let Act::Say(text) = act {
+                message.text.clone_from(text);
+            }
+        }
+        Set { rehearsal, _kept: None }
+    }
+
+    fn absent(&self) -> Option<Set> {
+        None
+    }
+}
+
+#[tokio::test]
+async fn an_agent_is_a_folder_and_a_line() {
+    let (agent, argument) = find("sample").unwrap();
+    assert_eq!((agent.name(), argument), ("sample", None));
+    let played = Rehearsal::of(case("a", &["hello"])).play(agent).await.unwrap();
+    assert_eq!((&played.endings[..], played.answer()), (&[Ending::Finished][..], Some("hello")));
+
+    let line = "    &tests::sample::Sample,";
+    let sources = include_str!("../../lib.rs");
+    assert_eq!(sources.lines().filter(|written| written.contains("sample")).collect::<Vec<_>>(), [line]);
+    assert_eq!(AGENTS.last().map(|agent| agent.name()), Some("sample"));
+}

@@ -77,8 +77,14 @@ impl Script {
         let (telling, words) = mpsc::channel(WAITING);
         let (answers, hearing) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let play =
-            ScriptThread { code: code.clone(), about, modules, stop: Arc::clone(&stop), words: telling, answers: hearing };
+        let play = ScriptThread {
+            code: code.clone(),
+            about,
+            modules,
+            stop: Arc::clone(&stop),
+            words: telling,
+            answers: hearing,
+        };
         script::thread::spawn(move || play.run())?;
         Ok(Self { words, heard: None, answers: Some(answers), stop })
     }

@@ -3,6 +3,7 @@
 //! all its child processes.
 
 mod bot;
+mod circles;
 mod claude_code;
 mod code;
 mod codex;

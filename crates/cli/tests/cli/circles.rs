@@ -1,0 +1,229 @@
+//! The modules of a crate form no circles. A module may name its own children, as a table names its leaves, and children
+//! may use their parents; nothing else that is used may lead back to its user.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use syn::visit::Visit;
+
+/// The path of a module in its crate, such as `["plan", "order"]`. The root of a crate has the empty path.
+type ModulePath = Vec<String>;
+
+#[derive(Default)]
+struct Module {
+    /// Every path that the module uses, as it is written.
+    used: Vec<Vec<String>>,
+    /// The names that `use` makes known in the module, with the paths they stand for.
+    imported: BTreeMap<String, Vec<String>>,
+}
+
+struct Reader<'a> {
+    path: ModulePath,
+    /// The folder in which the files of child modules are.
+    folder: PathBuf,
+    modules: &'a mut BTreeMap<ModulePath, Module>,
+}
+
+fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute.parse_args::<syn::Ident>().is_ok_and(|condition| condition == "test")
+    })
+}
+
+impl Reader<'_> {
+    fn module(&mut self) -> &mut Module {
+        self.modules.entry(self.path.clone()).or_default()
+    }
+
+    fn import(&mut self, tree: &syn::UseTree, mut before: Vec<String>) {
+        match tree {
+            syn::UseTree::Path(path) => {
+                before.push(path.ident.to_string());
+                self.import(&path.tree, before);
+            }
+            syn::UseTree::Group(group) => {
+                for tree in &group.items {
+                    self.import(tree, before.clone());
+                }
+            }
+            syn::UseTree::Glob(_) => self.module().used.push(before),
+            syn::UseTree::Name(name) => {
+                let name = name.ident.to_string();
+                let known = if name == "self" { before.last().unwrap().clone() } else { name.clone() };
+                if name != "self" {
+                    before.push(name);
+                }
+                self.module().used.push(before.clone());
+                self.module().imported.insert(known, before);
+            }
+            syn::UseTree::Rename(rename) => {
+                before.push(rename.ident.to_string());
+                self.module().used.push(before.clone());
+                self.module().imported.insert(rename.rename.to_string(), before);
+            }
+        }
+    }
+
+    /// Reads a child module, from its file if it is not written here.
+    fn child(&mut self, item: &syn::ItemMod) {
+        let name = item.ident.to_string();
+        let mut path = self.path.clone();
+        path.push(name.clone());
+        let folder = self.folder.join(&name);
+        if let Some((_, items)) = &item.content {
+            let mut reader = Reader { path, folder, modules: self.modules };
+            reader.module();
+            items.iter().for_each(|item| reader.visit_item(item));
+        } else {
+            let file = self.folder.join(format!("{name}.rs"));
+            let file = if file.exists() { file } else { folder.join("mod.rs") };
+            read(&file, path, folder, self.modules);
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Reader<'_> {
+    fn visit_item(&mut self, item: &'ast syn::Item) {
+        let attributes: &[syn::Attribute] = match item {
+            syn::Item::Mod(item) => &item.attrs,
+            syn::Item::Use(item) => &item.attrs,
+            syn::Item::Fn(item) => &item.attrs,
+            syn::Item::Impl(item) => &item.attrs,
+            _ => &[],
+        };
+        if is_for_tests(attributes) {
+            return;
+        }
+        match item {
+            syn::Item::Mod(item) => self.child(item),
+            syn::Item::Use(item) => self.import(&item.tree, Vec::new()),
+            _ => syn::visit::visit_item(self, item),
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let names: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        if names.len() > 1 {
+            self.module().used.push(names);
+        }
+        syn::visit::visit_path(self, path);
+    }
+}
+
+fn read(file: &Path, path: ModulePath, folder: PathBuf, modules: &mut BTreeMap<ModulePath, Module>) {
+    let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let mut reader = Reader { path, folder, modules };
+    reader.module();
+    reader.visit_file(&parsed);
+}
+
+/// The module that a path leads to, seen from `from`. `None` for other crates, local names and the standard library.
+fn target(
+    modules: &BTreeMap<ModulePath, Module>,
+    from: &[String],
+    names: &[String],
+    depth: usize,
+) -> Option<ModulePath> {
+    if depth == 0 {
+        return None;
+    }
+    let (mut module, mut rest) = match names.first()?.as_str() {
+        "crate" => (Vec::new(), &names[1..]),
+        "self" => (from.to_vec(), &names[1..]),
+        "super" => (from[..from.len().checked_sub(1)?].to_vec(), &names[1..]),
+        name => {
+            let known =
+                modules[from].imported.contains_key(name) || modules.contains_key(&[from, &[name.to_owned()]].concat());
+            if !known {
+                return None;
+            }
+            (from.to_vec(), names)
+        }
+    };
+    while let Some(name) = rest.first() {
+        if name == "super" {
+            module.pop()?;
+        } else {
+            let child = [module.as_slice(), std::slice::from_ref(name)].concat();
+            if !modules.contains_key(&child) {
+                break;
+            }
+            module = child;
+        }
+        rest = &rest[1..];
+    }
+    // A name that the module only passes on belongs to where it comes from.
+    if let Some(origin) = rest.first().and_then(|name| modules[&module].imported.get(name))
+        && origin != names
+    {
+        let whole: Vec<String> = origin.iter().chain(&rest[1..]).cloned().collect();
+        return target(modules, &module, &whole, depth - 1);
+    }
+    Some(module)
+}
+
+/// What each module uses, without its own descendants.
+fn edges(modules: &BTreeMap<ModulePath, Module>) -> BTreeMap<ModulePath, BTreeSet<ModulePath>> {
+    let mut edges = BTreeMap::new();
+    for (path, module) in modules {
+        let targets = module.used.iter().filter_map(|names| target(modules, path, names, 8));
+        edges.insert(path.clone(), targets.filter(|target| !target.starts_with(path)).collect());
+    }
+    edges
+}
+
+/// The edges that are part of a circle, or lie between two.
+fn circles(mut edges: BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> Vec<String> {
+    loop {
+        let before = edges.len();
+        let used: BTreeSet<ModulePath> = edges.values().flatten().cloned().collect();
+        edges.retain(|module, targets| !targets.is_empty() && used.contains(module));
+        let left: BTreeSet<ModulePath> = edges.keys().cloned().collect();
+        edges.values_mut().for_each(|targets| targets.retain(|target| left.contains(target)));
+        if edges.len() == before {
+            break;
+        }
+    }
+    let line = |module: &ModulePath, targets: &BTreeSet<ModulePath>| {
+        let targets: Vec<String> = targets.iter().map(|target| target.join("::")).collect();
+        format!("{} uses {}", module.join("::"), targets.join(", "))
+    };
+    edges.iter().map(|(module, targets)| line(module, targets)).collect()
+}
+
+#[test]
+fn the_modules_of_a_crate_form_no_circles() {
+    let mut wrong = Vec::new();
+    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap() {
+        let source = entry.unwrap().path().join("src");
+        let root = ["lib.rs", "main.rs"].map(|name| source.join(name)).into_iter().find(|file| file.exists()).unwrap();
+        let mut modules = BTreeMap::new();
+        read(&root, Vec::new(), source.clone(), &mut modules);
+        let name = source.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+        wrong.extend(circles(edges(&modules)).into_iter().map(|line| format!("{name}: {line}")));
+    }
+    assert!(wrong.is_empty(), "circles between modules:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_circle_is_found_through_names_that_are_passed_on() {
+    let mut modules = BTreeMap::new();
+    let mut add = |path: &[&str], used: &[&[&str]], imported: &[(&str, &[&str])]| {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let module = Module {
+            used: used.iter().map(|names| owned(names)).collect(),
+            imported: imported.iter().map(|(name, names)| ((*name).to_owned(), owned(names))).collect(),
+        };
+        modules.insert(owned(path), module);
+    };
+    add(&[], &[&["table", "TABLE"]], &[("Case", &["case", "Case"])]);
+    add(&["table"], &[&["leaf", "LEAF"]], &[]);
+    add(&["table", "leaf"], &[&["super", "Row"]], &[]);
+    add(&["case"], &[&["crate", "load", "load"]], &[]);
+    add(&["load"], &[&["crate", "Case"]], &[]);
+    assert_eq!(circles(edges(&modules)), ["case uses load", "load uses case"]);
+}

@@ -292,10 +292,13 @@ fn files(what: FileEvent, segment: &Segment, rest: &mut Rest) -> Option<Says> {
     })
 }
 
-/// True if a path can only lead into the working directory.
+/// True if a path can only lead into the working directory. A path with alternatives in braces (`*.{md,txt}`) means several,
+/// and patterns of assertions have no braces.
 pub(super) fn is_inside(name: &str) -> bool {
     let has_drive = name.as_bytes().get(1) == Some(&b':');
-    !(name.starts_with(['/', '~', '\\']) || has_drive || name.contains(['\0', '\n']))
+    let has_choice =
+        name.split_once('{').and_then(|(_, rest)| rest.split_once('}')).is_some_and(|(of, _)| of.contains(','));
+    !(name.starts_with(['/', '~', '\\']) || has_drive || has_choice || name.contains(['\0', '\n']))
         && name.split(['/', '\\']).all(|part| part != "..")
         && !name.trim_matches(['.', '/']).is_empty()
 }

@@ -129,6 +129,8 @@ fn what_is_not_understood_whole_goes_to_a_judge() {
         "The file `C:\\x` exists",
         "The file exists",
         "The file exists: see the log",
+        "file exists: *.{md,txt}",
+        "The file `*.{md,txt}` exists",
         "The file was created: it explains the change",
         "The report was created.",
         "`feature` was created",

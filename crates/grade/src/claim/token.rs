@@ -169,6 +169,8 @@ fn raw(text: &str) -> Vec<Token> {
         let is_last = letters.get(at + 1).is_none_or(|next| next.is_whitespace() || "\"'`)”’".contains(*next));
         match letter {
             letter if letter.is_whitespace() => push_word(&mut tokens, &mut word),
+            // A comma between braces belongs to a pattern: `*.{md,txt}`.
+            ',' if word.contains('{') && !word.contains('}') => word.push(letter),
             ',' | ';' => {
                 push_word(&mut tokens, &mut word);
                 tokens.push(Token::Stop);

@@ -459,7 +459,7 @@ export default [{ tools: [{ execute: () => undefined }] }];
                 "case.yaml:1:1: the tool `x` has no `execute`",
                 "case.yaml:1:1: a tool has no `name`",
                 "case.yaml:1:1: a tool must be a reference to a module or an object, not 5",
-                "case.yaml:1:1: the tool `py://x/y`: `py://` is not understood",
+                "case.yaml:1:1: the tool `py://x/y`: `py://` is not supported",
             ]
         );
         assert_eq!(

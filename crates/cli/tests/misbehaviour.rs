@@ -74,7 +74,7 @@ fn a_flood_of_nonsense_before_the_answer_changes_nothing() {
     let trial = trial(&project, &[], 0);
     assert_eq!((&trial["outcome"], &trial["answer"]), (&"passed".into(), &"done".into()));
     let warnings = trial["warnings"].to_string();
-    assert!(warnings.contains("the first 16 MiB"), "it says that not everything was kept: {warnings}");
+    assert!(warnings.contains("its first 16 MiB"), "it says that not everything was kept: {warnings}");
     let record = fs::metadata(project.dir().join(".trialrun/runs.db")).unwrap().len();
     assert!(record < 64 << 20, "a record of {record} bytes");
     memory_is_bounded();
@@ -250,7 +250,7 @@ fn a_setup_command_that_fails_or_hangs_is_named() {
     };
     because(&run("echo no such table >&2; exit 7", &[]), &["exit 7", "exit code 7", "no such table"]);
     let hanging = run("trap '' TERM; while :; do sleep 1000; done", &["--setup-timeout", "1s"]);
-    because(&hanging, &["sleep 1000", "after 1 s", "setup_timeout"]);
+    because(&hanging, &["sleep 1000", "within 1 s", "setup_timeout"]);
 }
 
 // The record.

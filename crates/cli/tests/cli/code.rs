@@ -348,7 +348,7 @@ fn without_a_judge_it_is_said_before_the_first_trial_how_much_code_will_not_come
     let checked = project.run(&["check", "--agent", "fake", "tests"]).exits(0);
     assert!(checked.err.contains("2 assertions stay undecided: no judge"), "{}", checked.said());
     assert!(
-        checked.err.contains("judged.test.ts:2:") && checked.err.contains("counted as written"),
+        checked.err.contains("judged.test.ts:2:") && checked.err.contains("counted in the source"),
         "{}",
         checked.said()
     );

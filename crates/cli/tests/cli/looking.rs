@@ -105,7 +105,7 @@ fn a_copy_that_cannot_be_made_leaves_the_command_undecided() {
     let findings = &report["trials"][0]["findings"];
     assert_eq!((&findings[0]["status"], &findings[1]["status"]), (&"undecided".into(), &"met".into()), "{report:#}");
     let because = findings[0]["because"].as_str().unwrap();
-    assert!(because.contains("there is no copy of the sandbox to run it in"), "{because}");
+    assert!(because.contains("cannot copy the sandbox to run it in"), "{because}");
     assert_eq!(project.left_over(), [""; 0]);
 }
 

@@ -224,7 +224,7 @@ fn nothing_of_a_run_is_left_out_without_a_word() {
     );
     assert_eq!(outcome("bad").0, "broken");
     for note in [
-        "1 trial is skipped: its case is not in the suite",
+        "1 trial is skipped: its case is no longer in the suite",
         "1 trial is kept as it was: it was broken",
         "1 case is new, so the run has no trial of it: ",
     ] {

@@ -255,11 +255,11 @@ fn timeless(text: &str) -> String {
     let place = regex::Regex::new(r"/[^\s`]*/trialrun-([a-z-]+)-\d+-[0-9a-f]+\b").unwrap();
     let clock = regex::Regex::new(r"(?m)^ +(?:\d+ms|\d+\.\ds|\d+m\d\ds) ").unwrap();
     let time = regex::Regex::new(r"\b(?:\d+ms|\d+\.\ds|\d+m\d\ds)\b").unwrap();
-    let waited = regex::Regex::new(r"unanswered for \d+\.\d s").unwrap();
+    let waited = regex::Regex::new(r"a request for \d+\.\d s").unwrap();
     let text = text.replace(env!("CARGO_PKG_VERSION"), "VERSION");
     let text = id.replace_all(&text, "RUN");
     let text = place.replace_all(&text, "SANDBOX-$1");
-    let text = waited.replace_all(&text, "unanswered for TIME");
+    let text = waited.replace_all(&text, "a request for TIME");
     let text = clock.replace_all(&text, "   TIME ");
     time.replace_all(&text, "TIME").into_owned()
 }

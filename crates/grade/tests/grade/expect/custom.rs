@@ -125,7 +125,7 @@ fn a_reference_that_leads_to_no_function_is_refused() {
         ("./throws.js", "no way"),
         ("./endless.js", "stopped after"),
         ("no-such-package", "no-such-package"),
-        ("http://x/y.js", "is not understood"),
+        ("http://x/y.js", "is not supported"),
         ("", "must not be empty"),
     ] {
         let told =

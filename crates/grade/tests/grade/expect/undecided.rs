@@ -414,7 +414,7 @@ fn a_template_in_an_expression_is_doubted() {
         problems.iter().map(|problem| format!("{problem} {}", problem.help.join(" "))).collect::<Vec<_>>()
     };
     let [doubt] = <[String; 1]>::try_from(told(json!({"a": {"$expr": "actual > {{ n }}"}}))).unwrap();
-    assert!(doubt.contains("`$expr` is code") && doubt.ends_with("`data.n`"), "{doubt}");
+    assert!(doubt.contains("a template in `$expr` becomes part of the code") && doubt.ends_with("`data.n`"), "{doubt}");
     assert_eq!(told(json!({"a": {"$expr": "actual > data.n"}, "b": "{{ n }}"})), [""; 0]);
 }
 

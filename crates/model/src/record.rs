@@ -88,6 +88,12 @@ pub struct TrialRecord {
     pub variant: Option<String>,
     /// Number of the repetition, from 1.
     pub repetition: u64,
+    /// File in which the case is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<Arc<str>>,
+    /// Line of the case in that file, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
     /// Outcome.
     pub outcome: Outcome,
     /// True if it passed only after another attempt failed.

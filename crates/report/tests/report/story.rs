@@ -181,6 +181,8 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         model: Some("sonnet".into()),
         variant: None,
         repetition: trial.repetition,
+        file: Some("skills/commit/tests/commit.yaml".into()),
+        line: Some(21),
         outcome: Outcome::Passed,
         flaky: false,
         fault: None,

@@ -222,6 +222,9 @@ fn empty_record(planned: &PlannedTrial) -> TrialRecord {
         model: planned.arm.model.clone(),
         variant: planned.arm.variant.clone(),
         repetition: planned.id.repetition,
+        file: Some(Arc::clone(&planned.case.source.file)),
+        // An excerpt without a text is about the whole file.
+        line: (!planned.case.source.text.is_empty()).then_some(planned.case.source.line),
         outcome: Outcome::Cancelled,
         flaky: false,
         fault: None,

@@ -363,6 +363,8 @@ pub(crate) fn record(case: &str, outcome: Outcome) -> TrialRecord {
         model: Some("m".into()),
         variant: None,
         repetition: 1,
+        file: Some("a.yaml".into()),
+        line: Some(3),
         outcome,
         flaky: false,
         fault: None,

@@ -2,6 +2,7 @@
 //! the environment, prints and exits.
 
 mod args;
+mod ci;
 mod command;
 mod error;
 mod execution;

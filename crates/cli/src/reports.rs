@@ -1,18 +1,21 @@
 //! Reports of a run that are requested: their kinds, and their destinations.
 
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use model::Envelope;
 use report::{Opening, Report, Reporter, Style};
 
+use crate::ci;
 use crate::error::CliError;
 use crate::run_args::{OutputArgs, ReportArgs};
 use crate::terminal::Terminal;
 
 /// The report that is never a file.
 pub const TERMINAL: &str = "terminal";
+/// The report whose lines can stand between those of the terminal.
+pub const GITHUB: &str = "github";
 
 /// A report that is requested.
 pub struct RequestedReport {
@@ -31,7 +34,8 @@ pub fn requested(args: &ReportArgs) -> Result<Vec<RequestedReport>, CliError> {
         }
     }
     for (at, report) in reports.iter().enumerate() {
-        if reports[..at].iter().any(|other| other.file == report.file) {
+        let collides = |other: &RequestedReport| other.file == report.file && !report.can_share_with(other);
+        if reports[..at].iter().any(collides) {
             let place = report.file.as_ref().map_or("standard output".into(), |file| file.display().to_string());
             return Err(CliError::usage(format!("two reports go to {place}")).hint("write `--report FORMAT=PATH`"));
         }
@@ -104,12 +108,47 @@ pub fn with_directory(
     }
 }
 
+/// Returns the report for GitHub Actions, unless it is one of the requested `reports`. It goes to standard error, which
+/// GitHub reads too, so that a report on standard output is complete and nothing else. The report is not requested, so
+/// a summary that cannot be written is a warning.
+pub fn for_github(reports: &[RequestedReport], terminal: &Terminal) -> Option<Box<dyn Reporter>> {
+    let kind = report::find(GITHUB).filter(|_| reports.iter().all(|report| report.kind.name != GITHUB))?;
+    let mut opening = with_folder(Opening::new(Box::new(io::stderr()), terminal.err_style));
+    match ci::step_summary() {
+        Ok(summary) => opening.step_summary = summary,
+        Err(error) => terminal.err(&format!("warning: {error}\n")),
+    }
+    kind.to_stream(opening)
+}
+
+/// Returns the arguments for opening a report of that kind.
+///
+/// # Errors
+/// If the file for the step summary of GitHub Actions cannot be opened.
+pub fn opening(kind: &Report, out: Box<dyn Write + Send>, style: Style) -> Result<Opening, CliError> {
+    let mut opening = with_folder(Opening::new(out, style));
+    if kind.name == GITHUB {
+        opening.step_summary = ci::step_summary()?;
+    }
+    Ok(opening)
+}
+
+fn with_folder(opening: Opening) -> Opening {
+    Opening { folder: ci::folder_in_repository(), ..opening }
+}
+
 impl RequestedReport {
+    /// Returns `true` if both can go to standard output: GitHub removes the lines that are for it from the terminal's.
+    fn can_share_with(&self, other: &Self) -> bool {
+        let names = [self.kind.name, other.kind.name];
+        self.file.is_none() && names.contains(&TERMINAL) && names.contains(&GITHUB)
+    }
+
     /// Opens the report.
     pub fn open(self, terminal: &Terminal, args: &ReportArgs) -> Result<Box<dyn Reporter>, CliError> {
         let mut opening = match &self.file {
-            None => Opening::new(Box::new(io::stdout()), terminal.out_style),
-            Some(file) => Opening::new(Box::new(report_file(file)?), Style::plain()),
+            None => opening(self.kind, Box::new(io::stdout()), terminal.out_style)?,
+            Some(file) => opening(self.kind, Box::new(report_file(file)?), Style::plain())?,
         };
         if self.file.is_none() && terminal.out_style.interactive && terminal.err_style.interactive {
             opening.live = Some(Box::new(io::stderr()));

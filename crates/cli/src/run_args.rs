@@ -208,6 +208,11 @@ pub struct OutputArgs {
     pub workspace: Option<PathBuf>,
     #[command(flatten)]
     pub report: ReportArgs,
+    #[arg(long, overrides_with = "no_github")]
+    pub github: bool,
+    /// Write nothing for GitHub Actions, except with `--report github`
+    #[arg(long, overrides_with = "github")]
+    pub no_github: bool,
     /// Label of the run
     #[arg(long, short_alias = 'i', aliases = ["iteration", "version"], value_name = "TEXT", value_parser = parse_label)]
     pub label: Option<String>,

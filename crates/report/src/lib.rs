@@ -25,10 +25,15 @@ mod artifacts;
 pub mod columns;
 mod compare;
 mod counts;
+mod ctrf;
+mod finished;
 mod format;
+mod github;
+mod gitlab;
 mod history;
 mod json;
 mod jsonl;
+mod junit;
 mod markdown;
 mod names;
 mod plain;
@@ -36,6 +41,7 @@ mod reporter;
 mod score;
 mod show;
 mod status;
+mod tap;
 mod terminal;
 mod totals;
 mod trend;
@@ -124,6 +130,48 @@ pub const REPORTS: &[Report] = &[
         open: Open::Stream(jsonl::open),
     },
     Report {
+        name: "junit",
+        summary: "JUnit XML, for any reader",
+        extension: "junit.xml",
+        open: Open::Stream(junit::open),
+    },
+    Report {
+        name: "junit:gitlab",
+        summary: "JUnit XML as GitLab reads it",
+        extension: "junit-gitlab.xml",
+        open: Open::Stream(junit::open_gitlab),
+    },
+    Report {
+        name: "junit:jenkins",
+        summary: "JUnit XML with an element for each attempt, as Jenkins reads it",
+        extension: "junit-jenkins.xml",
+        open: Open::Stream(junit::open_jenkins),
+    },
+    Report {
+        name: "tap",
+        summary: "the Test Anything Protocol, version 14",
+        extension: "tap",
+        open: Open::Stream(tap::open),
+    },
+    Report {
+        name: "ctrf",
+        summary: "the Common Test Report Format, as JSON",
+        extension: "ctrf.json",
+        open: Open::Stream(ctrf::open),
+    },
+    Report {
+        name: "github",
+        summary: "annotations and the step summary of GitHub Actions",
+        extension: "github.txt",
+        open: Open::Stream(github::open),
+    },
+    Report {
+        name: "gitlab",
+        summary: "a code quality report for GitLab, as JSON",
+        extension: "gitlab.json",
+        open: Open::Stream(gitlab::open),
+    },
+    Report {
         name: "artifacts",
         summary: "a directory of files about the run and each trial",
         extension: "artifacts",
@@ -133,5 +181,6 @@ pub const REPORTS: &[Report] = &[
 
 /// Returns the report of that name.
 pub fn find(name: &str) -> Option<&'static Report> {
+    let name = if name == "junit:generic" { "junit" } else { name };
     REPORTS.iter().find(|report| report.name == name)
 }

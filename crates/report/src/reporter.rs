@@ -1,6 +1,7 @@
 //! The trait of reports.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use model::Envelope;
 
@@ -30,11 +31,25 @@ pub struct Opening {
     pub failures_only: bool,
     /// `true` to show evidence also of met findings.
     pub show_evidence: bool,
+    /// Folder of the current directory in its repository, for formats whose readers want paths from the repository's
+    /// root.
+    pub folder: PathBuf,
+    /// Destination of the summary of a step of GitHub Actions, if there is one.
+    pub step_summary: Option<Box<dyn Write + Send>>,
 }
 
 impl Opening {
     /// Creates an opening with all defaults: the whole report, nothing redrawn.
     pub fn new(out: Box<dyn Write + Send>, style: Style) -> Self {
-        Self { out, live: None, style, quiet: false, failures_only: false, show_evidence: false }
+        Self {
+            out,
+            live: None,
+            style,
+            quiet: false,
+            failures_only: false,
+            show_evidence: false,
+            folder: PathBuf::new(),
+            step_summary: None,
+        }
     }
 }

@@ -71,6 +71,7 @@ fn sections(definition: clap::Command) -> BTreeMap<String, String> {
         suite::reference(),
         command_line(definition),
         settings,
+        vec![("reports".to_owned(), reports())],
     ]
     .into_iter()
     .flatten()
@@ -92,6 +93,12 @@ fn fill(page: &str, unused: &mut BTreeMap<String, String>) -> Result<String, Str
         filled.push_str(&format!("\n{}\n\n{END}\n", text.trim_end()));
     }
     Ok(filled)
+}
+
+/// Table of the reports.
+fn reports() -> String {
+    let rows = report::REPORTS.iter().map(|report| format!("| `{}` | {}. |\n", report.name, report.summary));
+    format!("| report | |\n| --- | --- |\n{}", rows.collect::<String>())
 }
 
 /// Help and other names of every command, as sections called like the command.

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use report::{Opening, Style};
+use report::Style;
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::reports::{check_directory, find_report, only_while_running, report_file};
+use crate::reports::{check_directory, find_report, only_while_running, opening, report_file};
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 
@@ -22,8 +22,8 @@ pub struct ReportArgs {
     run_id: Option<String>,
     #[command(flatten)]
     place: WorkspaceArgs,
-    /// Report to write
-    #[arg(long, value_name = "FORMAT", default_value = "terminal")]
+    /// Report to write, to standard output or into a file
+    #[arg(long, alias = "report", value_name = "FORMAT[=PATH]", default_value = "terminal")]
     format: String,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
@@ -41,13 +41,18 @@ pub struct ReportArgs {
 
 /// Writes a report of a recorded run, with the reporters that live runs use.
 pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    args.output.as_deref().map_or(Ok(()), check_directory)?;
     // agent-skill-eval calls this format `table`.
-    let kind = find_report(if args.format == "table" { "terminal" } else { &args.format })?;
+    let (name, file) = match args.format.split_once('=') {
+        Some((name, file)) => (name, Some(PathBuf::from(file)).filter(|_| file != "-")),
+        None => (args.format.as_str(), None),
+    };
+    let kind = find_report(if name == "table" { "terminal" } else { name })?;
+    let file = args.output.clone().or(file);
+    file.as_deref().map_or(Ok(()), check_directory)?;
     let (store, run) = args.place.find(global, args.run_id.as_deref().or(args.run.as_deref()), "latest")?;
-    let mut opening = match &args.output {
-        Some(file) => Opening::new(Box::new(report_file(file)?), Style::plain()),
-        None => Opening::new(Box::new(std::io::stdout()), terminal.out_style),
+    let mut opening = match &file {
+        Some(file) => opening(kind, Box::new(report_file(file)?), Style::plain())?,
+        None => opening(kind, Box::new(std::io::stdout()), terminal.out_style)?,
     };
     opening.quiet = args.quiet;
     opening.failures_only = args.failures_only;
@@ -63,7 +68,7 @@ pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<Ex
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             return Err(CliError::environment(format!(
                 "cannot write the report{}: {error}",
-                args.output.as_ref().map_or(String::new(), |file| format!(" {}", file.display()))
+                file.as_ref().map_or(String::new(), |file| format!(" {}", file.display()))
             )));
         }
         _ => {}

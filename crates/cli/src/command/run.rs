@@ -56,10 +56,12 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
     let info = info(args, &resolved, &plan);
     let id = info.id.clone();
     let hook_timeout_ms = resolved.args.hooks.hook_timeout.unwrap_or(hooks::TIMEOUT_MS);
+    let github = resolved.args.output.github.then(|| reports::for_github(&reports, terminal)).flatten();
     let mut reporters = reports
         .into_iter()
         .map(|report| report.open(terminal, &args.output.report))
         .collect::<Result<Vec<Box<dyn Reporter>>, CliError>>()?;
+    reporters.extend(github);
     reporters.extend(hooks::set_up(args, hook_timeout_ms, &context, &mut plan, &info, &host, directory)?);
     let jobs = info.jobs;
     let ended =

@@ -9,7 +9,7 @@ use model::Diagnostic;
 use suite::{Project, ProviderLimits};
 
 use crate::project::{ProjectContext, shown};
-use crate::reports::TERMINAL;
+use crate::reports::{GITHUB, TERMINAL};
 use crate::run_args::RunArgs;
 
 /// Returns the agents that the project configures.
@@ -43,7 +43,7 @@ pub fn reports(args: &RunArgs, context: &ProjectContext) -> Vec<String> {
     };
     // Preparation has warned of unknown reports.
     let known = formats.iter().filter_map(|format| report::find(&format.value));
-    let report = |kind: &report::Report| match folder.filter(|_| kind.name != TERMINAL) {
+    let report = |kind: &report::Report| match folder.filter(|_| ![TERMINAL, GITHUB].contains(&kind.name)) {
         Some(folder) => format!("{}={}/report.{}", kind.name, folder.display(), kind.extension),
         None => kind.name.to_owned(),
     };

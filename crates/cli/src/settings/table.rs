@@ -115,7 +115,7 @@ impl Setting {
 }
 
 /// Every setting, in the order that `config` shows.
-pub static SETTINGS: [Setting; 46] = [
+pub static SETTINGS: [Setting; 47] = [
     Setting::new("agent", "Agent to run the cases with; several make several arms", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
@@ -355,6 +355,15 @@ pub static SETTINGS: [Setting; 46] = [
     .flag("--report", |args| !args.output.report.reports.is_empty())
     .key("report.formats", |used| project_formats(used.project()))
     .default("terminal"),
+    Setting::new("github", "Also write annotations and the step summary of GitHub Actions", |used| {
+        json!(used.args.output.github)
+    })
+    .flag("--github", |args| args.output.github || args.output.no_github)
+    .variables(&["TRIALRUN_GITHUB", "GITHUB_ACTIONS"], |args, text| {
+        args.output.github = parse_bool(text)?;
+        Ok(())
+    })
+    .default("where GITHUB_ACTIONS is true"),
     Setting::new("judge", "Model that judges and plays users, as `provider:model`; `\"\"` for no judge", |used| {
         json!(used.run.judge())
     })
@@ -419,6 +428,14 @@ fn listed(text: &str) -> Vec<String> {
 fn whole(text: &str, least: u64) -> Result<u64, String> {
     let value = text.parse().ok().filter(|value| *value >= least);
     value.ok_or_else(|| format!("a whole number of at least {least}"))
+}
+
+fn parse_bool(text: &str) -> Result<bool, String> {
+    match text {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err("`true` or `false`".to_owned()),
+    }
 }
 
 fn count(text: &str) -> Result<u32, String> {

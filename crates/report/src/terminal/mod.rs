@@ -26,7 +26,7 @@ use activity::waiting_for;
 pub(crate) use activity::{call, doing, shows_whole_input};
 pub(crate) use diagnostic::finding;
 pub(crate) use paint::Paint;
-pub(crate) use result::{fault_name, needs_reason};
+pub(crate) use result::{counts, fault_name, needs_reason};
 pub(crate) use summary::{RunSummary, cost, pass_rates};
 
 pub use diagnostic::{diagnostics, tally};

@@ -108,7 +108,7 @@ fn turned(record: &TrialRecord) -> Option<&'static str> {
 
 /// Returns `true` if a finding is a reason why the trial did not pass. An unmet finding is not one in a trial without a
 /// verdict, in one that passed by its score, and in one with `not`.
-fn counts(found: &Finding, record: &TrialRecord) -> bool {
+pub(crate) fn counts(found: &Finding, record: &TrialRecord) -> bool {
     let is_wanted = record.not && !found.implicit && found.status == Status::Unmet;
     found.status != Status::Met && matches!(record.outcome, Outcome::Failed | Outcome::Undecided) && !is_wanted
 }

@@ -9,6 +9,7 @@ extern crate trialrun_report as report;
 mod arms;
 mod documents;
 mod fixture;
+mod formats;
 mod judged;
 mod lists;
 mod screen;

@@ -190,7 +190,7 @@ fn the_record_and_the_reports_go_where_the_configuration_says() {
 fn every_variable_has_an_effect_and_is_named_as_the_origin() {
     let project = empty();
     project.write("trialrun.yaml", "eval: { retries: 2 }\n");
-    let variables: [(&str, &str, &str, Value); 20] = [
+    let variables: [(&str, &str, &str, Value); 21] = [
         ("TRIALRUN_AGENT", "fake", "agent", json!(["fake"])),
         ("TRIALRUN_MODEL", "m", "model", json!(["m"])),
         ("TRIALRUN_REASONING_EFFORT", "high", "reasoning_effort", json!("high")),
@@ -207,6 +207,7 @@ fn every_variable_has_an_effect_and_is_named_as_the_origin() {
         ("TRIALRUN_SETUP_TIMEOUT", "6s", "setup_timeout_ms", json!(6000)),
         ("TRIALRUN_HOOK_TIMEOUT", "5", "hook_timeout_ms", json!(5000)),
         ("TRIALRUN_SANDBOX", "local", "sandbox", json!("local")),
+        ("TRIALRUN_GITHUB", "true", "github", json!(true)),
         ("TRIALRUN_JUDGE", "ollama:j", "judge", json!("ollama:j")),
         ("TRIALRUN_JUDGE_BASE_URL", "http://127.0.0.1:8", "judge_base_url", json!("http://127.0.0.1:8")),
         ("TRIALRUN_JUDGES", "3", "judges", json!(3)),

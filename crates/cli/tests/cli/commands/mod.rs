@@ -7,6 +7,7 @@ mod assertions;
 mod check;
 mod configuration;
 mod evals;
+mod formats;
 mod generated;
 mod project;
 mod record;

@@ -1,0 +1,366 @@
+//! Finished trials in the order of the plan, which reports in the formats of other tools are written from when the run
+//! is over.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use model::{AttemptRecord, Envelope, Event, Excerpt, Finding, Outcome, RunInfo, Status, TrialRecord};
+
+use crate::terminal::{Style, counts, fault_name, result};
+use crate::{Opening, Reporter, format, plain};
+
+/// Maximum length of a reason, in columns.
+const REASON: usize = 1000;
+/// Maximum size of the text about a trial, in bytes. Readers of these files limit the size of the whole file.
+const TEXT: usize = 16 * 1024;
+
+/// Run that is over, with its finished trials.
+pub(crate) struct FinishedRun {
+    pub(crate) info: Box<RunInfo>,
+    /// Time of the last event.
+    pub(crate) ended_at: Timestamp,
+    /// Signal that stopped the run.
+    pub(crate) signal: Option<String>,
+    /// Number of planned trials that did not finish.
+    pub(crate) unfinished: usize,
+    /// Finished trials, in the order of the plan.
+    pub(crate) trials: Vec<FinishedTrial>,
+}
+
+/// Result of a trial in the terms that other test tools use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TestResult {
+    Passed,
+    /// An assertion does not hold.
+    Failed,
+    /// The trial is broken, and says nothing about the agent.
+    Error,
+    /// The trial does not count: it is undecided, skipped or cancelled, or belongs to the baseline and did not pass.
+    Skipped,
+}
+
+/// Finished trial, without the conversation.
+pub(crate) struct FinishedTrial {
+    /// Printed id: `suite::case@arm#1`.
+    pub(crate) id: Arc<str>,
+    pub(crate) suite: String,
+    pub(crate) case: String,
+    pub(crate) arm: String,
+    pub(crate) repetition: u64,
+    pub(crate) agent: String,
+    pub(crate) model: Option<String>,
+    pub(crate) is_baseline: bool,
+    pub(crate) outcome: Outcome,
+    pub(crate) result: TestResult,
+    pub(crate) flaky: bool,
+    /// Kind of a result other than a pass, in a word: a type of assertion, the component at fault, or the outcome.
+    pub(crate) kind: String,
+    /// Reason in one line; empty for a pass.
+    pub(crate) reason: String,
+    /// The trial as the terminal shows it; empty for a pass.
+    pub(crate) text: String,
+    /// Assertions that decide a failed trial, or leave another one undecided.
+    pub(crate) unmet: Vec<UnmetCheck>,
+    /// File in which the case is written, and its line.
+    pub(crate) place: Option<Place>,
+    /// Attempts before the last one.
+    pub(crate) earlier: Vec<EarlierAttempt>,
+    pub(crate) started_at: Timestamp,
+    pub(crate) duration_ms: u64,
+    pub(crate) score: Option<[f64; 2]>,
+    pub(crate) tokens: Option<u64>,
+    pub(crate) cost_usd: Option<f64>,
+}
+
+/// Assertion that does not hold or could not be decided.
+pub(crate) struct UnmetCheck {
+    pub(crate) id: String,
+    pub(crate) kind: String,
+    pub(crate) reason: String,
+    /// Place of the assertion, or else of the case.
+    pub(crate) place: Option<Place>,
+    pub(crate) is_critical: bool,
+}
+
+/// Attempt that another one followed.
+pub(crate) struct EarlierAttempt {
+    pub(crate) outcome: Outcome,
+    pub(crate) reason: String,
+    pub(crate) duration_ms: u64,
+}
+
+/// Place in a file of the user's repository.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    /// Path from the root of the repository.
+    pub(crate) file: String,
+    /// Line, from 1, if it is known.
+    pub(crate) line: Option<usize>,
+}
+
+impl FinishedRun {
+    /// Returns the duration in milliseconds.
+    pub(crate) fn duration_ms(&self) -> u64 {
+        format::between(self.info.started_at, self.ended_at)
+    }
+
+    /// Returns the trials of each suite, suites in the order of the plan.
+    pub(crate) fn suites(&self) -> Vec<(&str, Vec<&FinishedTrial>)> {
+        let mut suites: Vec<(&str, Vec<&FinishedTrial>)> = Vec::new();
+        let mut numbers: HashMap<&str, usize> = HashMap::new();
+        for trial in &self.trials {
+            let number = *numbers.entry(&trial.suite).or_insert(suites.len());
+            if number == suites.len() {
+                suites.push((&trial.suite, Vec::new()));
+            }
+            suites[number].1.push(trial);
+        }
+        suites
+    }
+}
+
+impl FinishedTrial {
+    fn of(record: &TrialRecord, folder: &Path) -> Self {
+        let place = record.file.as_ref().map(|file| Place { file: in_repository(folder, file), line: record.line });
+        let unmet: Vec<UnmetCheck> = unmet(record)
+            .map(|finding| UnmetCheck {
+                id: name(&finding.id),
+                kind: name(&finding.kind),
+                reason: one_line(&finding.because),
+                place: finding.source.as_ref().map(|source| Place::of(source, folder)).or_else(|| place.clone()),
+                is_critical: !finding.failed_critical.is_empty(),
+            })
+            .collect();
+        let result = TestResult::of(record);
+        let kind = match record.outcome {
+            _ if record.is_baseline() => "baseline",
+            Outcome::Failed => unmet.first().map_or("failed", |check| &check.kind),
+            Outcome::Broken => record.fault.map_or("broken", fault_name),
+            outcome => outcome.name(),
+        };
+        let attempts = record.attempts.split_last().map_or(&[][..], |(_, earlier)| earlier);
+        Self {
+            id: name(&record.id).into(),
+            suite: name(&record.suite),
+            case: name(&record.case),
+            arm: name(&record.arm),
+            repetition: record.repetition,
+            agent: name(&record.agent),
+            model: record.model.as_deref().map(name),
+            is_baseline: record.is_baseline(),
+            outcome: record.outcome,
+            result,
+            flaky: record.flaky,
+            kind: kind.to_owned(),
+            reason: if result == TestResult::Passed { String::new() } else { reason(record) },
+            text: if result == TestResult::Passed { String::new() } else { text(record) },
+            unmet,
+            place,
+            earlier: attempts.iter().map(EarlierAttempt::of).collect(),
+            started_at: record.started_at,
+            duration_ms: record.duration_ms,
+            score: record.score.zip(record.max_score).map(<[f64; 2]>::from),
+            tokens: record.usage.map(|tokens| tokens.total()),
+            cost_usd: record.cost_usd,
+        }
+    }
+
+    /// Returns the name within the suite, which is unique: `case@arm#1`.
+    pub(crate) fn name(&self) -> String {
+        format!("{}@{}#{}", self.case, self.arm, self.repetition)
+    }
+
+    /// Describes each attempt before the last one, a line each.
+    pub(crate) fn describe_attempts(&self) -> String {
+        let lines = self.earlier.iter().enumerate().map(|(at, attempt)| {
+            let because = if attempt.reason.is_empty() { String::new() } else { format!(": {}", attempt.reason) };
+            format!("attempt {} {}{because}\n", at + 1, attempt.outcome.name())
+        });
+        lines.collect()
+    }
+}
+
+impl TestResult {
+    fn of(record: &TrialRecord) -> Self {
+        match record.outcome {
+            Outcome::Passed => Self::Passed,
+            // The baseline is expected to fail without the skill.
+            _ if record.is_baseline() => Self::Skipped,
+            Outcome::Failed => Self::Failed,
+            Outcome::Broken => Self::Error,
+            Outcome::Undecided | Outcome::Skipped | Outcome::Cancelled => Self::Skipped,
+        }
+    }
+}
+
+impl EarlierAttempt {
+    fn of(attempt: &AttemptRecord) -> Self {
+        Self {
+            outcome: attempt.outcome,
+            reason: attempt.because.as_deref().map(one_line).unwrap_or_default(),
+            duration_ms: attempt.duration_ms,
+        }
+    }
+}
+
+impl Place {
+    pub(crate) fn of(source: &Excerpt, folder: &Path) -> Self {
+        // An excerpt without a text is about the whole file.
+        let line = (!source.text.is_empty()).then_some(source.line);
+        Self { file: in_repository(folder, &source.file), line }
+    }
+}
+
+/// Returns the path of `file` from the root of the repository, where `folder` is the current directory. An absolute
+/// path stays as it is.
+pub(crate) fn in_repository(folder: &Path, file: &str) -> String {
+    let mut path = PathBuf::new();
+    for part in folder.join(file).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if path.components().next_back().is_some_and(|last| last != Component::ParentDir) => {
+                path.pop();
+            }
+            part => path.push(part),
+        }
+    }
+    name(&path.to_string_lossy())
+}
+
+/// Returns the findings that decide a failed trial, or leave another one undecided.
+fn unmet(record: &TrialRecord) -> impl Iterator<Item = &Finding> {
+    let status = if record.outcome == Outcome::Failed { Status::Unmet } else { Status::Undecided };
+    record.findings.iter().filter(move |finding| finding.status == status && counts(finding, record))
+}
+
+/// Returns the reason in one line, with what makes the trial not count.
+fn reason(record: &TrialRecord) -> String {
+    let because = match (unmet(record).next(), &record.because) {
+        (Some(finding), _) if record.outcome == Outcome::Failed => format!("{}: {}", finding.id, finding.because),
+        (_, Some(because)) => because.clone(),
+        _ => String::new(),
+    };
+    let mut words = Vec::new();
+    if record.is_baseline() {
+        words.push("without the skill, for comparison only");
+    }
+    if record.is_baseline() || matches!(record.outcome, Outcome::Undecided | Outcome::Cancelled) {
+        words.push(record.outcome.name());
+    }
+    words.extend(Some(because.as_str()).filter(|because| !because.is_empty()));
+    one_line(&words.join(": "))
+}
+
+/// Returns the trial as the terminal shows it, cut to a size that every reader accepts.
+fn text(record: &TrialRecord) -> String {
+    let text = clean(&result(record, &Style::plain()));
+    let shown = &text[..text.floor_char_boundary(TEXT)];
+    if shown.len() < text.len() { format!("{shown}…\n") } else { text }
+}
+
+/// Removes what is not text or is a line end to some readers only: control characters, escape sequences, marks that
+/// change the direction of writing, and code points that XML forbids.
+pub(crate) fn clean(text: &str) -> String {
+    let replaced = |c: char| match c {
+        '\u{fffe}' | '\u{ffff}' => None,
+        '\u{2028}' | '\u{2029}' => Some('\n'),
+        c => Some(c),
+    };
+    plain::clean(text).chars().filter_map(replaced).collect::<String>().replace('\t', "    ")
+}
+
+/// Returns a name as one line.
+fn name(text: &str) -> String {
+    clean(text).replace('\n', " ")
+}
+
+fn one_line(text: &str) -> String {
+    plain::folded(&clean(text), REASON, "…")
+}
+
+/// Writes a finished run in the format of another tool.
+pub(crate) type Format = fn(&FinishedRun, &mut dyn Write) -> io::Result<()>;
+
+struct AtTheEnd {
+    out: Box<dyn Write + Send>,
+    format: Format,
+    folder: PathBuf,
+    failures_only: bool,
+    run: Option<FinishedRun>,
+    /// Place of each trial in the plan.
+    places: HashMap<Arc<str>, usize>,
+    trials: Vec<(usize, FinishedTrial)>,
+}
+
+/// Opens a report that is written in one piece when the run is over.
+pub(crate) fn open(opening: Opening, format: Format) -> Box<dyn Reporter> {
+    Box::new(AtTheEnd {
+        out: opening.out,
+        format,
+        folder: opening.folder,
+        failures_only: opening.failures_only,
+        run: None,
+        places: HashMap::new(),
+        trials: Vec::new(),
+    })
+}
+
+impl Reporter for AtTheEnd {
+    fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
+        if let Event::RunStarted(info) = &envelope.event {
+            self.places = info.trials.iter().enumerate().map(|(place, id)| (id.into(), place)).collect();
+            self.run = Some(FinishedRun {
+                info: info.clone(),
+                ended_at: envelope.at,
+                signal: None,
+                unfinished: info.trials.len(),
+                trials: Vec::new(),
+            });
+        }
+        let Some(run) = &mut self.run else { return Ok(()) };
+        run.ended_at = envelope.at;
+        match &envelope.event {
+            Event::TrialFinished(record) => {
+                run.unfinished = run.unfinished.saturating_sub(1);
+                if !self.failures_only || record.outcome != Outcome::Passed {
+                    let place = self.places.get(&record.id).copied().unwrap_or(usize::MAX);
+                    self.trials.push((place, FinishedTrial::of(record, &self.folder)));
+                }
+            }
+            Event::RunFinished { signal, .. } => run.signal.clone_from(signal),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        if let Some(mut run) = self.run.take() {
+            self.trials.sort_by_key(|(place, _)| *place);
+            run.trials.extend(self.trials.drain(..).map(|(_, trial)| trial));
+            (self.format)(&run, &mut self.out)?;
+        }
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_starts_at_the_root_of_the_repository() {
+        let path = |file| in_repository(Path::new("packages/bot"), file);
+        assert_eq!(path("tests/a.yaml"), "packages/bot/tests/a.yaml");
+        assert_eq!([path("./a.yaml"), path("../b.yaml")], ["packages/bot/a.yaml", "packages/b.yaml"]);
+        assert_eq!([path("../../../x.yaml"), path("/x/../y.yaml")], ["../x.yaml", "/y.yaml"]);
+        assert_eq!(in_repository(Path::new(""), "a.yaml"), "a.yaml");
+    }
+
+    #[test]
+    fn only_text_is_left() {
+        assert_eq!(clean("a\u{0}\u{1b}[31mb\u{fffe}\u{ffff}\u{202e}\tc\u{2028}d\u{85}é👍"), "ab    c\ndé👍");
+    }
+}

@@ -1,0 +1,104 @@
+//! GitLab's code quality report: assertions that do not hold, as issues at their lines.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use model::Outcome;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::finished::{self, FinishedRun, FinishedTrial, Place, TestResult, UnmetCheck};
+use crate::{Opening, Reporter};
+
+pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
+    finished::open(opening, write)
+}
+
+fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
+    let mut issues: Vec<Issue> = Vec::new();
+    let mut numbers: HashMap<String, usize> = HashMap::new();
+    for issue in run.trials.iter().flat_map(Issue::all_of) {
+        let number = *numbers.entry(issue.fingerprint.clone()).or_insert(issues.len());
+        match issues.get_mut(number) {
+            // The same assertion in another repetition.
+            Some(known) => known.trials += 1,
+            None => issues.push(issue),
+        }
+    }
+    let issues: Vec<Value> = issues.iter().map(Issue::to_json).collect();
+    serde_json::to_writer_pretty(&mut *out, &issues)?;
+    out.write_all(b"\n")
+}
+
+struct Issue {
+    description: String,
+    check_name: String,
+    fingerprint: String,
+    severity: &'static str,
+    place: Place,
+    /// Number of repetitions with the same issue.
+    trials: usize,
+}
+
+impl Issue {
+    /// Returns the issues of a trial that did not pass. One without a place cannot be shown.
+    fn all_of(trial: &FinishedTrial) -> Vec<Self> {
+        if trial.result == TestResult::Passed || trial.is_baseline {
+            return Vec::new();
+        }
+        match trial.outcome {
+            Outcome::Failed | Outcome::Undecided if !trial.unmet.is_empty() => {
+                trial.unmet.iter().filter_map(|check| Self::of_check(trial, check)).collect()
+            }
+            Outcome::Failed => Self::of_trial(trial, "major").into_iter().collect(),
+            Outcome::Broken => Self::of_trial(trial, "minor").into_iter().collect(),
+            Outcome::Undecided => Self::of_trial(trial, "info").into_iter().collect(),
+            Outcome::Passed | Outcome::Skipped | Outcome::Cancelled => Vec::new(),
+        }
+    }
+
+    fn of_check(trial: &FinishedTrial, check: &UnmetCheck) -> Option<Self> {
+        let severity = match trial.outcome {
+            Outcome::Undecided => "info",
+            _ if check.is_critical => "critical",
+            _ => "major",
+        };
+        Some(Self {
+            description: format!("{}::{}@{}: {}: {}", trial.suite, trial.case, trial.arm, check.id, check.reason),
+            check_name: check.kind.clone(),
+            fingerprint: fingerprint(trial, &check.id),
+            severity,
+            place: check.place.clone()?,
+            trials: 1,
+        })
+    }
+
+    fn of_trial(trial: &FinishedTrial, severity: &'static str) -> Option<Self> {
+        let outcome = trial.outcome.name();
+        Some(Self {
+            description: format!("{}::{}@{}: {outcome}: {}", trial.suite, trial.case, trial.arm, trial.reason),
+            check_name: trial.kind.clone(),
+            fingerprint: fingerprint(trial, outcome),
+            severity,
+            place: trial.place.clone()?,
+            trials: 1,
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        let times = if self.trials > 1 { format!(" (in {} trials)", self.trials) } else { String::new() };
+        json!({
+            "description": format!("{}{times}", self.description),
+            "check_name": self.check_name,
+            "fingerprint": self.fingerprint,
+            "severity": self.severity,
+            "location": { "path": self.place.file, "lines": { "begin": self.place.line.unwrap_or(1) } },
+        })
+    }
+}
+
+/// Returns what tells the issue from others, in every run. The line is not part of it, because other edits move it.
+fn fingerprint(trial: &FinishedTrial, check: &str) -> String {
+    let digest = Sha256::digest([&*trial.suite, &trial.case, &trial.arm, check].join("\0"));
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

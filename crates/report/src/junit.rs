@@ -1,0 +1,108 @@
+//! JUnit XML. Its readers differ in what they show, so there are three dialects of it.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use model::Outcome;
+use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
+
+use crate::finished::{self, EarlierAttempt, FinishedRun, FinishedTrial, TestResult};
+use crate::{Opening, Reporter};
+
+/// Readers of the file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    /// Any: properties, and earlier attempts as output.
+    Generic,
+    /// GitLab, which shows no properties.
+    GitLab,
+    /// Jenkins and nextest's readers: properties, and earlier attempts as elements of their own.
+    Jenkins,
+}
+
+pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
+    finished::open(opening, |run, out| write(run, Dialect::Generic, out))
+}
+
+pub(crate) fn open_gitlab(opening: Opening) -> Box<dyn Reporter> {
+    finished::open(opening, |run, out| write(run, Dialect::GitLab, out))
+}
+
+pub(crate) fn open_jenkins(opening: Opening) -> Box<dyn Reporter> {
+    finished::open(opening, |run, out| write(run, Dialect::Jenkins, out))
+}
+
+fn write(run: &FinishedRun, dialect: Dialect, out: &mut dyn Write) -> io::Result<()> {
+    let label = run.info.label.as_deref().map(finished::clean);
+    let mut report = Report::new(label.as_deref().unwrap_or("trialrun"));
+    report.set_time(Duration::from_millis(run.duration_ms()));
+    for (name, trials) in run.suites() {
+        let mut suite = TestSuite::new(name);
+        suite.set_time(Duration::from_millis(trials.iter().map(|trial| trial.duration_ms).sum()));
+        if let Some(start) = trials.iter().map(|trial| trial.started_at).min() {
+            suite.extra.insert("timestamp".into(), start.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into());
+        }
+        suite.add_test_cases(trials.into_iter().map(|trial| test_case(trial, dialect)));
+        report.add_test_suite(suite);
+    }
+    report.serialize(out).map_err(io::Error::other)
+}
+
+fn test_case(trial: &FinishedTrial, dialect: Dialect) -> TestCase {
+    let mut case = TestCase::new(trial.name(), status(trial, dialect));
+    case.set_classname(&trial.suite);
+    case.set_time(Duration::from_millis(trial.duration_ms));
+    if let Some(place) = &trial.place {
+        case.extra.insert("file".into(), (&place.file).into());
+        if let Some(line) = place.line {
+            case.extra.insert("line".into(), line.to_string().into());
+        }
+    }
+    if dialect != Dialect::GitLab {
+        case.add_properties(properties(trial));
+    }
+    if dialect != Dialect::Jenkins && !trial.earlier.is_empty() {
+        let flaky = if trial.flaky { "flaky: passed only after another attempt failed\n" } else { "" };
+        case.set_system_out(format!("{flaky}{}", trial.describe_attempts()));
+    }
+    case
+}
+
+fn status(trial: &FinishedTrial, dialect: Dialect) -> TestCaseStatus {
+    let mut status = match trial.result {
+        TestResult::Passed => TestCaseStatus::success(),
+        TestResult::Failed => TestCaseStatus::non_success(NonSuccessKind::Failure),
+        TestResult::Error => TestCaseStatus::non_success(NonSuccessKind::Error),
+        TestResult::Skipped => TestCaseStatus::skipped(),
+    };
+    status.set_message(&trial.reason).set_type(&trial.kind).set_description(&trial.text);
+    if dialect == Dialect::Jenkins {
+        status.add_reruns(trial.earlier.iter().map(rerun));
+    }
+    status
+}
+
+fn rerun(attempt: &EarlierAttempt) -> TestRerun {
+    let kind = if attempt.outcome == Outcome::Failed { NonSuccessKind::Failure } else { NonSuccessKind::Error };
+    let mut rerun = TestRerun::new(kind);
+    rerun.set_type(attempt.outcome.name()).set_message(&attempt.reason);
+    rerun.set_time(Duration::from_millis(attempt.duration_ms));
+    rerun
+}
+
+fn properties(trial: &FinishedTrial) -> Vec<Property> {
+    let mut properties = vec![Property::new("outcome", trial.outcome.name())];
+    if trial.outcome == Outcome::Undecided {
+        properties.push(Property::new("undecided", &trial.reason));
+    }
+    if trial.flaky {
+        properties.push(Property::new("flaky", "true"));
+    }
+    properties.push(Property::new("arm", &trial.arm));
+    properties.push(Property::new("repetition", trial.repetition.to_string()));
+    properties.push(Property::new("attempts", (trial.earlier.len() + 1).to_string()));
+    properties.extend(trial.score.map(|[score, most]| Property::new("score", format!("{score} of {most}"))));
+    properties.extend(trial.tokens.map(|tokens| Property::new("tokens", tokens.to_string())));
+    properties.extend(trial.cost_usd.map(|cost| Property::new("cost_usd", cost.to_string())));
+    properties
+}

@@ -1,0 +1,256 @@
+//! Reports in the formats of other tools, all of one run with every outcome.
+
+use std::path::PathBuf;
+
+use jiff::SignedDuration;
+use model::*;
+use quick_junit::{NonSuccessKind, TestCaseStatus};
+use serde_json::Value;
+
+use crate::documents::agree;
+use crate::story::{RUN, Story, begin, broken, failed, id, met, passed};
+use crate::{Paper, expect, reported};
+
+const FORMATS: [(&str, &str); 7] = [
+    ("junit", "junit.xml"),
+    ("junit:gitlab", "junit-gitlab.xml"),
+    ("junit:jenkins", "junit-jenkins.xml"),
+    ("tap", "tap"),
+    ("ctrf", "ctrf.json"),
+    ("github", "github.txt"),
+    ("gitlab", "gitlab.json"),
+];
+
+/// Text that every format has to escape.
+const HOSTILE: &str = "a\u{0}\u{1b}[31m<b> & \"q\" ]]> %\u{ffff}\r\n::error::x # SKIP \\ \u{202e}\u{2028}é👍";
+
+fn attempt(outcome: Outcome, because: Option<&str>, duration_ms: u64) -> AttemptRecord {
+    let because = because.map(str::to_owned);
+    AttemptRecord { outcome, because, answer: None, usage: None, cost_usd: None, duration_ms }
+}
+
+/// A run of every outcome, several arms and repetitions.
+fn every_outcome() -> Story {
+    let (haiku, sonnet) = ("claude-code:haiku", "claude-code:sonnet");
+    let trials = [
+        id("splits-in-two", haiku, 1),
+        id("splits-in-two", haiku, 2),
+        id("splits-in-two", sonnet, 1),
+        id("asks-before-push", haiku, 1),
+        id("asks-before-push", haiku, 2),
+        id("asks-before-push", "claude-code:haiku+without_skill", 1),
+        id("provider-down", sonnet, 1),
+        id("hard-to-tell", sonnet, 1),
+        id("later", sonnet, 1),
+        id("stopped", sonnet, 1),
+        TrialId { suite: "odd <suite>".into(), ..id(HOSTILE, sonnet, 1) },
+    ];
+    let mut records = vec![passed(&trials[0])];
+
+    let mut rerun = failed(&trials[1]);
+    rerun.attempts.insert(0, attempt(Outcome::Failed, Some("1 of 2 assertions does not hold"), 1200));
+    records.push(rerun);
+
+    let mut flaky = passed(&trials[2]);
+    flaky.flaky = true;
+    flaky.attempts.insert(0, attempt(Outcome::Failed, Some("1 of 2 assertions does not hold"), 1100));
+    flaky.attempts.insert(0, attempt(Outcome::Broken, Some("the model provider answered 529"), 900));
+    records.push(flaky);
+
+    records.extend(trials[3..5].iter().map(failed));
+
+    let mut baseline = failed(&trials[5]);
+    baseline.variant = Some(WITHOUT_SKILL.into());
+    records.push(baseline);
+
+    records.push(broken(&trials[6]));
+
+    let mut undecided = passed(&trials[7]);
+    undecided.outcome = Outcome::Undecided;
+    undecided.because = Some("the judge `gpt-5` did not answer".into());
+    undecided.findings[0] = Finding::undecided("is-polite", "llm_judge", 1.0, None, "the judge `gpt-5` did not answer");
+    records.push(undecided);
+
+    for (trial, outcome, because) in [
+        (&trials[8], Outcome::Skipped, "another case has `only: true`"),
+        (&trials[9], Outcome::Cancelled, "the run was stopped"),
+    ] {
+        let mut record = passed(trial);
+        (record.outcome, record.because, record.ending) = (outcome, Some(because.into()), None);
+        (record.findings, record.attempts) = (Vec::new(), Vec::new());
+        (record.score, record.max_score, record.usage, record.cost_usd, record.duration_ms) =
+            (None, None, None, None, 0);
+        records.push(record);
+    }
+
+    let mut hostile = failed(&trials[10]);
+    hostile.findings = vec![Finding {
+        status: Status::Unmet,
+        failed_critical: vec!["output".into()],
+        source: Some(Excerpt {
+            file: "../odd, dir:1/a.yaml".into(),
+            line: 7,
+            column: 1,
+            length: 1,
+            text: HOSTILE.into(),
+            skipped: 0,
+        }),
+        ..met(HOSTILE, "contains", HOSTILE)
+    }];
+    records.push(hostile);
+
+    let mut story = Story::new(trials.to_vec(), 2);
+    // They finish in another order than planned.
+    for (at, record) in records.into_iter().enumerate().rev() {
+        let started_at = begin() + SignedDuration::from_secs(i64::try_from(at).unwrap());
+        story.after(500).ends(TrialRecord { started_at, ..record });
+    }
+    story.over();
+    story
+}
+
+fn document(kind: &str) -> Value {
+    serde_json::from_str(&reported(kind, &every_outcome().events, |_| {})).unwrap()
+}
+
+#[test]
+fn every_format_has_every_outcome() {
+    let events = every_outcome().events;
+    for (kind, file) in FORMATS {
+        let text = reported(kind, &events, |opening| opening.folder = PathBuf::from("bots"));
+        assert!(!text.contains(['\u{0}', '\u{1b}', '\u{ffff}', '\u{202e}', '\u{2028}', '\r']), "{kind}: {text:?}");
+        expect(&format!("formats.{file}"), &text);
+    }
+}
+
+/// Returns the element of each test case in the order of the file, with its name.
+fn junit_elements(kind: &str) -> Vec<(String, String)> {
+    let text = reported(kind, &every_outcome().events, |_| {});
+    let report = quick_junit::Report::deserialize_from_str(&text).unwrap();
+    let cases = report.test_suites.iter().flat_map(|suite| &suite.test_cases);
+    cases
+        .map(|case| {
+            let element = match &case.status {
+                TestCaseStatus::Success { flaky_runs } if flaky_runs.is_empty() => "-".to_owned(),
+                TestCaseStatus::Success { flaky_runs } => format!("{} flaky", flaky_runs.len()),
+                TestCaseStatus::NonSuccess { kind, reruns, .. } => {
+                    let name = if *kind == NonSuccessKind::Failure { "failure" } else { "error" };
+                    if reruns.runs.is_empty() { name.into() } else { format!("{name}, {} rerun", reruns.runs.len()) }
+                }
+                TestCaseStatus::Skipped { .. } => "skipped".to_owned(),
+            };
+            (case.name.to_string(), element)
+        })
+        .collect()
+}
+
+#[test]
+fn all_formats_agree_on_the_outcome_of_each_trial() {
+    let tap = reported("tap", &every_outcome().events, |_| {});
+    let points: Vec<&str> = tap.lines().filter(|line| line.starts_with("ok ") || line.starts_with("not ok ")).collect();
+    let (generic, jenkins) = (junit_elements("junit"), junit_elements("junit:jenkins"));
+    let (ctrf, issues) = (document("ctrf"), document("gitlab"));
+    let annotations = reported("github", &every_outcome().events, |_| {});
+    let mut table = String::from("outcome | junit | jenkins | tap | ctrf | github | gitlab | trial\n");
+    let tests = ctrf["results"]["tests"].as_array().unwrap();
+    assert_eq!([points.len(), generic.len(), jenkins.len()], [tests.len(); 3]);
+    for (at, test) in tests.iter().enumerate() {
+        let (name, case) = (&generic[at].0, test["testId"].as_str().unwrap().split('@').next().unwrap());
+        assert_eq!([name, &jenkins[at].0], [test["name"].as_str().unwrap(); 2]);
+        let directive = points[at].split_once(" # ").map_or("", |(_, rest)| &rest[..4]);
+        let tap = format!("{} {directive}", points[at].split_once(" - ").unwrap().0);
+        // Trials are named below the message.
+        let named = test["testId"].as_str().unwrap().replace('%', "%25");
+        let github = annotations.lines().find(|line| line.contains(&named));
+        let github = github.map_or("-", |line| line[2..].split_once(' ').unwrap().0);
+        let arm = test["parameters"]["arm"].as_str().unwrap();
+        let about = format!("{case}@{arm}: ");
+        let is_about = |issue: &&Value| issue["description"].as_str().unwrap().starts_with(&about);
+        // An issue is about all repetitions.
+        let issue = issues.as_array().unwrap().iter().find(is_about).filter(|_| test["rawStatus"] != "passed");
+        let gitlab = issue.map_or("-", |issue| issue["severity"].as_str().unwrap());
+        table.push_str(&format!(
+            "{} | {} | {} | {} | {} | {github} | {gitlab} | {}\n",
+            test["rawStatus"].as_str().unwrap(),
+            generic[at].1,
+            jenkins[at].1,
+            tap.trim_end(),
+            test["status"].as_str().unwrap(),
+            name,
+        ));
+    }
+    expect("formats.outcomes.txt", &table);
+}
+
+#[test]
+fn names_are_unique_in_each_suite() {
+    let mut names: Vec<String> = junit_elements("junit:gitlab").into_iter().map(|(name, _)| name).collect();
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn ctrf_follows_its_schema() {
+    let schema: Value = serde_json::from_str(include_str!("../expected/ctrf.schema.json")).unwrap();
+    let document = document("ctrf");
+    agree(&document, &schema, &schema, "ctrf");
+    assert_eq!(document["reportId"], RUN);
+    let summary = &document["results"]["summary"];
+    let sum: u64 = ["passed", "failed", "skipped", "other"].iter().map(|name| summary[name].as_u64().unwrap()).sum();
+    assert_eq!(summary["tests"], sum);
+}
+
+#[test]
+fn the_step_summary_is_the_markdown_report() {
+    let events = every_outcome().events;
+    let summary = Paper::default();
+    reported("github", &events, |opening| opening.step_summary = Some(summary.writer()));
+    assert_eq!(summary.text(), reported("markdown", &events, |_| {}));
+}
+
+#[test]
+fn github_shows_ten_annotations_and_hears_of_the_rest() {
+    let trials: Vec<TrialId> = (1..=14).map(|number| id(&format!("case-{number}"), "claude-code", 1)).collect();
+    let mut story = Story::new(trials.clone(), 1);
+    trials.iter().for_each(|trial| {
+        story.ends(broken(trial));
+    });
+    let text = reported("github", &story.events, |_| {});
+    assert_eq!(text.lines().count(), 11);
+    assert!(text.contains("title=commit%3A%3Acase-10 is broken (provider)::"), "{text}");
+    assert!(text.ends_with("::notice title=trialrun::4 more trials did not pass; the summary lists them\n"), "{text}");
+}
+
+/// A run of three trials that was stopped after the first.
+fn stopped() -> Story {
+    let trials = ["a", "b", "c"].map(|case| id(case, "claude-code", 1));
+    let mut story = Story::new(trials.to_vec(), 1);
+    story.ends(passed(&trials[0]));
+    let summary = story.summary.clone();
+    story.tell(Event::RunFinished { summary, duration_ms: 1, signal: Some("SIGINT".into()) });
+    story
+}
+
+#[test]
+fn a_stopped_run_has_gaps_in_tap() {
+    let tap = reported("tap", &stopped().events, |_| {});
+    assert!(
+        tap.starts_with("TAP version 14\n1..3\nok 1 - ") && tap.ends_with("Bail out! stopped by SIGINT\n"),
+        "{tap}"
+    );
+}
+
+#[test]
+fn a_stopped_run_is_not_complete_in_ctrf() {
+    let ctrf: Value = serde_json::from_str(&reported("ctrf", &stopped().events, |_| {})).unwrap();
+    assert_eq!(ctrf["results"]["summary"]["extra"]["unfinished"], 2);
+}
+
+#[test]
+fn only_what_did_not_pass_is_left_if_it_is_asked_for() {
+    let events = every_outcome().events;
+    let text = reported("junit", &events, |opening| opening.failures_only = true);
+    assert!(!text.contains("splits-in-two@claude-code:haiku#1") && text.contains("splits-in-two@claude-code:haiku#2"));
+}

@@ -10,6 +10,7 @@ use runner::Plan;
 use serde::Serialize;
 use serde_json::json;
 
+use crate::ci::folder_in_repository;
 use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
@@ -55,6 +56,8 @@ enum Format {
     Text,
     /// A JSON document.
     Json,
+    /// A SARIF document, for code scanning.
+    Sarif,
 }
 
 /// Reads and compiles everything, and reports every problem.
@@ -72,6 +75,7 @@ pub fn run(global: &Global, args: &CheckArgs, terminal: &Terminal) -> Result<Exi
     };
     let output = match (args.format, args.verbose) {
         (Format::Json, _) => Output::Json,
+        (Format::Sarif, _) => Output::Sarif,
         (Format::Text, true) => Output::Verbose,
         (Format::Text, false) => Output::Brief,
     };
@@ -87,6 +91,8 @@ enum Output {
     Verbose,
     /// Everything as JSON.
     Json,
+    /// The problems as SARIF.
+    Sarif,
 }
 
 /// Checks what `run` would run with the same arguments.
@@ -101,7 +107,7 @@ fn check_as(
     output: Output,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
-    let as_json = output == Output::Json;
+    let is_text = matches!(output, Output::Brief | Output::Verbose);
     let prepared = preparation::prepare(global, args)?;
     let preparation::Prepared { plan, mut diagnostics, design, nearest, case_ids, .. } = prepared;
     diagnostics.extend(design.into_iter().filter(|_| strict));
@@ -115,11 +121,13 @@ fn check_as(
     let warnings = diagnostics.len() - errors;
     let invalid = errors > 0 || (strict && warnings > 0);
     let is_unknown = plan.trials.is_empty() && !args.selection.cases.is_empty() && errors == 0;
-    if is_unknown && !as_json {
+    if is_unknown && is_text {
         terminal.diagnostics(&diagnostics);
         return Err(nothing_selected(args, &plan, nearest.as_deref(), &case_ids));
     }
-    if as_json {
+    if output == Output::Sarif {
+        terminal.json(&report::sarif(&diagnostics, &folder_in_repository(), env!("CARGO_PKG_VERSION")));
+    } else if output == Output::Json {
         terminal.json(&json!({
             "schema": "trialrun.check/1",
             "valid": !invalid,

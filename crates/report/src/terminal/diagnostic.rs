@@ -53,7 +53,7 @@ pub fn tally(problems: &[Diagnostic], style: &Style) -> String {
 }
 
 /// Returns each problem once: a file that several suites read is reported by each of them.
-fn distinct(problems: &[Diagnostic]) -> Vec<&Diagnostic> {
+pub(crate) fn distinct(problems: &[Diagnostic]) -> Vec<&Diagnostic> {
     let mut distinct: Vec<&Diagnostic> = problems.iter().collect();
     distinct.sort_by(|a, b| place(a).cmp(&place(b)).then(b.severity.cmp(&a.severity)));
     let mut kept: Vec<&Diagnostic> = Vec::with_capacity(distinct.len());

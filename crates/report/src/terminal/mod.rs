@@ -24,7 +24,7 @@ use model::{Envelope, Event, RunInfo};
 
 use activity::waiting_for;
 pub(crate) use activity::{call, doing, shows_whole_input};
-pub(crate) use diagnostic::finding;
+pub(crate) use diagnostic::{distinct, finding};
 pub(crate) use paint::Paint;
 pub(crate) use result::{counts, fault_name, needs_reason};
 pub(crate) use summary::{RunSummary, cost, pass_rates};

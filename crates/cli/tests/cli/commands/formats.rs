@@ -116,3 +116,16 @@ fn an_annotation_starts_at_the_root_of_the_repository() {
     let ran = within(&project, "bots", &arguments).exits(1);
     assert!(ran.out.starts_with("::error file=bots/tests/odd name.yaml,line=7,"), "{}", ran.said());
 }
+
+#[test]
+fn code_scanning_gets_problems_with_rules() {
+    let project = repository(empty());
+    project.write("bots/tests/wrong name.yaml", "scenario: wrong\nsystem_prompt: x\ndescripton: typo\n");
+    let arguments = ["check", "tests/wrong name.yaml", "--format", "sarif"];
+    let checked = within(&project, "bots", &arguments).exits(2).json();
+    let result = &checked["runs"][0]["results"][0];
+    assert_eq!((&result["ruleId"], &result["level"]), (&"unknown-key-in-the-scenario".into(), &"error".into()));
+    let place = &result["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "bots/tests/wrong%20name.yaml");
+    assert_eq!(place["region"], serde_json::json!({ "startLine": 3, "startColumn": 1, "endColumn": 11 }));
+}

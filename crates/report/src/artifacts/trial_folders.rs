@@ -17,7 +17,7 @@ pub(super) struct TrialFolders {
     by_suite: bool,
 }
 
-/// FolderNames of folders, level by level. FolderNames that only some file systems distinguish are distinguished by a number.
+/// Names of folders, level by level. Names that only some file systems distinguish get a number.
 #[derive(Debug, Default)]
 struct FolderNames {
     given: HashMap<(PathBuf, String), String>,

@@ -13,10 +13,10 @@ use crate::host::Host;
 use crate::operator::OPERATORS;
 use crate::rules::{Rules, Strict};
 
-/// Between a value and its score.
+/// Separator between a value and its score.
 const SCORE: &str = "   scores ";
 
-/// An expectation, and values that match it or do not.
+/// An expectation, with values that match it and values that do not.
 #[derive(Debug, Default)]
 pub struct Example {
     /// Heading of its section.
@@ -29,7 +29,7 @@ pub struct Example {
     pub results: String,
 }
 
-/// The examples of an operator that do not come out as documented.
+/// Result of an operator's examples: those whose results differ from the documentation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelfTest {
     /// Name of the operator.
@@ -38,7 +38,7 @@ pub struct SelfTest {
     pub wrong: Vec<String>,
 }
 
-/// Runs the examples of every operator. Those of `$name` are in the section of `page` with this heading.
+/// Runs the examples of every operator. The examples of `$name` are in the section of `page` with this heading.
 pub fn self_test(page: &str, host: &Arc<dyn Host>) -> Vec<SelfTest> {
     let examples = Example::all(page);
     let test = |name| {
@@ -77,7 +77,7 @@ impl Example {
         examples
     }
 
-    /// The difference between the documented and the real results, if there is one.
+    /// Returns the difference between the documented and the actual results, if any.
     pub fn wrong(&self, rules: Rules, host: &Arc<dyn Host>) -> Option<String> {
         match self.run(rules, host) {
             Ok(results) if results == self.results => None,
@@ -115,7 +115,7 @@ impl Example {
     }
 }
 
-/// Adds the line of a value, and those of its failures. Writing to a string cannot fail.
+/// Adds a line for a value, and a line for each of its failures. Writing to a string cannot fail.
 fn show(value: &str, found: Found, results: &mut String) {
     let (mark, plain) = match found.pass {
         Pass::Yes => ('✓', 1.0),

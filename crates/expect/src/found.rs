@@ -72,7 +72,7 @@ pub struct Found {
     pub dimension: Option<String>,
     /// True if its failure fails the whole.
     pub critical: bool,
-    /// Source position, if it is an expectation of its own.
+    /// Source position, if it is a separate expectation.
     pub place: Option<Place>,
 }
 

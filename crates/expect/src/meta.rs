@@ -96,7 +96,7 @@ impl Meta {
         fields.any_text(name("description", "$description"), problems);
         let key = name("critical", "$critical");
         let written = fields.get(key).map(|node| value::truthy(&node.to_json()));
-        // A value that is not a boolean is reported. Its truthiness is used all the same.
+        // A value that is not a boolean is reported, but its truthiness is still used.
         *critical = fields.boolean(key, problems).or(written).or(*critical);
         if let Some(node) = fields.get(name("strategy", "$strategy")).filter(|node| node.as_str() != Some("")) {
             self.strategy = decode::choice(node, "a strategy", &Strategy::ALL, problems).or(self.strategy);

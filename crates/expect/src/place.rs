@@ -12,7 +12,8 @@ pub struct Place {
     span: Span,
 }
 
-/// The position is not part of the meaning, so all places have the same debug output, which digests of assertions contain.
+/// The position is not part of the meaning, so all places have the same debug output, which digests of assertions
+/// contain.
 impl fmt::Debug for Place {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Place")

@@ -35,7 +35,7 @@ pub struct Budget {
 /// Interpretation of a weight: as a share of 1, or as points of the maximum score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Shares {
-    /// Weights below 1 are shares, others are points. A weight of 1 is the whole if no other weight beside it is
+    /// Weights below 1 are shares, others are points. A weight of 1 is the whole if no other weight next to it is
     /// greater: the step from 0.99 to 1 must not be one from almost everything to almost nothing.
     #[default]
     Guessed,

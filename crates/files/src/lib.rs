@@ -1,8 +1,8 @@
 //! Reads files that this program did not write: files that an agent wrote, and files whose path a user typed.
 //!
-//! Only a regular file is opened, so a pipe or a device never blocks the caller, and never more is read than the caller
-//! asked for. A file below a folder is read only if no link leads out of that folder. [`parallel::map`] shares the work on many
-//! files among threads.
+//! Only a regular file is opened, so a pipe or a device never blocks the caller, and never more is read than the
+//! caller asked for. A file below a folder is read only if no link leads out of that folder. [`parallel::map`] shares
+//! the work on many files among threads.
 //!
 //! ```
 //! use std::path::Path;

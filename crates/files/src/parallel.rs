@@ -1,6 +1,7 @@
 //! The same work on many files, or parts of them, on several threads.
 //!
-//! Scoped threads rather than `rayon`: this is one function, and it needs neither a pool that lives on nor more crates.
+//! This uses scoped threads instead of `rayon`, because a single function needs neither a permanent thread pool nor
+//! more dependencies.
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 

@@ -54,7 +54,7 @@ fn declare_as<'js, 't>(
     // Positions are kept, because they distinguish the program's own stack frames from the user's.
     let code = module.write(WriteOptions { strip_source: true, ..WriteOptions::default() })?;
     let mut compiled = compiled();
-    // Another thread may have been faster.
+    // Another thread may have compiled it first.
     if compiled.get(name).is_none_or(|(of, _)| *of != hash) {
         let kept: &'static [Compiled] = vec![(&*name.to_owned().leak(), &*code.leak())].leak();
         compiled.insert(name.to_owned(), (hash, kept));

@@ -190,8 +190,8 @@ impl Runtime {
         }
     }
 
-    /// Returns warnings about unresolved imports of the module at `path`, whose text is `source`. The module was
-    /// loaded all the same, because the imports are not used.
+    /// Returns warnings about unresolved imports of the module at `path`, whose text is `source`. The module was still
+    /// loaded, because it does not use these imports.
     pub fn missing_imports(&self, path: &Path, source: &Source) -> Vec<Diagnostic> {
         let Some(language) = Language::of(path) else { return Vec::new() };
         let directory = path.parent().unwrap_or(path);

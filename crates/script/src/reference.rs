@@ -1,4 +1,4 @@
-//! References to what a module exports, as documents write them.
+//! References to the exports of modules, as written in documents.
 
 use std::fmt;
 use std::path::Path;
@@ -8,10 +8,11 @@ use crate::error::ScriptError;
 use crate::runtime::{Module, Runtime};
 use crate::value::{Key, Value};
 
-/// The endings that are no part of a module's name.
+/// File extensions that are not a part of a module's name.
 const EXTENSIONS: [&str; 8] = ["js", "ts", "mjs", "mts", "cjs", "cts", "jsx", "tsx"];
 
-/// A reference to an export: `./file.ts#name`, `js://../file.js`, `/abs/file.mjs`, `package#name`, `@scope/package/sub`.
+/// A reference to an export: `./file.ts#name`, `js://../file.js`, `/abs/file.mjs`, `package#name`,
+/// `@scope/package/sub`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reference {
     text: String,
@@ -30,7 +31,7 @@ pub struct ReferenceError {
 }
 
 impl Reference {
-    /// Reads a reference. Whether there is such a file is seen when it is imported.
+    /// Parses a reference. The file is only looked up when it is imported.
     ///
     /// # Errors
     /// If it is empty or begins with a protocol other than `js://`.
@@ -70,7 +71,7 @@ impl Reference {
         &self.specifier
     }
 
-    /// The export, if it is named.
+    /// Returns the export, if the reference names one.
     pub fn export(&self) -> Option<&str> {
         self.export.as_deref()
     }
@@ -80,8 +81,8 @@ impl Reference {
         self.specifier.starts_with("./") || self.specifier.starts_with("../") || self.specifier.starts_with('/')
     }
 
-    /// What it is called where nobody gives it a name: the export, or the file's name without its ending, with the parts
-    /// between `-`, `_`, `.` and blanks joined (`my-check.js` is `myCheck`).
+    /// Returns the default name of the export: the export's own name, or the file name without its extension, with the
+    /// parts between `-`, `_`, `.` and blanks joined (`my-check.js` becomes `myCheck`).
     pub fn inferred_name(&self) -> String {
         if let Some(export) = &self.export {
             return export.clone();
@@ -121,15 +122,15 @@ impl fmt::Display for Reference {
 pub struct Referred {
     /// The module.
     pub module: Module,
-    /// The name of the export that was taken.
+    /// Name of the export that was selected.
     pub export: String,
     /// Exported value.
     pub value: Value,
 }
 
 impl Runtime {
-    /// Imports what `reference` leads to, from the directory `base`. Where it names no export that is the default export
-    /// if it is a function, else the export called `name`, else the default export.
+    /// Imports the target of `reference`, relative to the directory `base`. A reference without an export selects the
+    /// default export if it is a function, otherwise the export called `name`, otherwise the default export.
     ///
     /// # Errors
     /// Returns the error of [`Runtime::import`], or that there is no such export.
@@ -161,7 +162,7 @@ impl Runtime {
 }
 
 impl Runtime {
-    /// The default export of an ECMAScript module that a compiler made into a CommonJS one.
+    /// Returns the default export of an ECMAScript module that was compiled to CommonJS.
     fn interop(&mut self, module: &Module) -> Result<Option<Value>, ScriptError> {
         let inside = |name: &str| [Key::from("default"), Key::from(name)];
         let is_compiled = self.at(module, &inside("__esModule"))?.is_some_and(|mark| mark.is_truthy());

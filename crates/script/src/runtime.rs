@@ -114,8 +114,8 @@ impl Runtime {
         self.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, _| shim::freeze(ctx))
     }
 
-    /// A function that makes what the language brings unchangeable. Modules that are loaded before it is called may add to
-    /// that; global variables of theirs can be changed after it, too.
+    /// Returns a function that freezes the built-in objects. Modules that are loaded before it is called may extend
+    /// these objects, and the modules' own global variables stay mutable.
     ///
     /// # Errors
     /// Returns an error if there is no memory left.
@@ -175,7 +175,7 @@ impl Runtime {
         self.import_named(&name, budget)
     }
 
-    /// Evaluates `text` as the module in the file `name`, which need not exist. It is TypeScript if the name says so.
+    /// Evaluates `text` as the module in the file `name`, which need not exist. The file extension selects TypeScript.
     ///
     /// # Errors
     /// Returns an error if something is missing, not valid, or throws.

@@ -52,7 +52,7 @@ pub(crate) fn freeze(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
     freezer(ctx, true).and_then(|freeze| freeze.call(()))
 }
 
-/// A function that makes everything that is there unchangeable, or all but the global variables made before it is called.
+/// Returns a function that freezes all objects, or all except global variables created before it is called.
 pub(crate) fn freezer<'js>(ctx: &Ctx<'js>, everything: bool) -> rquickjs::Result<Function<'js>> {
     eval(ctx, "freeze", include_str!("shim/freeze.js"))?.call((everything,))
 }

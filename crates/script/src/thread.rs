@@ -1,12 +1,12 @@
-//! A pool of threads for script engines. A thread is used again: on a new one, the memory of an engine costs as much as the
-//! engine.
+//! A pool of threads for script engines. Threads are reused, because on a new thread the memory of an engine costs as
+//! much time as the engine itself.
 
 use std::io;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
-/// Stack size of a thread in bytes; most of it is for the scripts.
+/// Stack size of a thread in bytes; scripts use most of it.
 const STACK: usize = 4 << 20;
 /// Maximum number of idle threads.
 const IDLE: usize = 32;
@@ -15,7 +15,7 @@ type Work = Box<dyn FnOnce() + Send>;
 
 static WAITING: Mutex<Vec<Sender<Work>>> = Mutex::new(Vec::new());
 
-/// Runs `work` on a thread that runs nothing else meanwhile.
+/// Runs `work` on a thread that does nothing else meanwhile.
 ///
 /// # Errors
 /// When no thread can be started.
@@ -30,7 +30,7 @@ pub fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     Builder::new().name("script".to_owned()).stack_size(STACK).spawn(move || serve(work)).map(drop)
 }
 
-/// Runs `work`, and whatever comes after it. A panic ends the thread, which is not offered again then.
+/// Runs `work` and then any further work. After a panic the thread ends and is not reused.
 fn serve(mut work: Work) {
     loop {
         work();

@@ -49,7 +49,7 @@ pub(crate) struct Given {
     pub(crate) named: Vec<(String, Value)>,
 }
 
-/// Creates an operation without arguments. An empty result means that the example's result is not always the same.
+/// Creates an operation without arguments. An empty result means that the example's result varies.
 pub(crate) const fn plain(
     name: &'static str,
     doc: &'static str,

@@ -1,5 +1,5 @@
-//! Replacement of an invalid expectation, which never matches. An expectation with errors must not be run, and if it
-//! is run all the same, it does not pass.
+//! Replacement of an invalid expectation, which never matches. An expectation with errors must not be evaluated; if it
+//! is evaluated anyway, it does not pass.
 
 use crate::prelude::*;
 

@@ -16,7 +16,7 @@ use super::vocabulary::{EXTENSIONS, PATTERN};
 use super::words::{kind_of, listed, shown};
 use crate::value::same;
 
-/// Returns the message of a value that does not fit.
+/// Returns the message for a value that violates the keyword.
 pub(super) type Check = Box<dyn Fn(&Value) -> Option<String> + Send + Sync>;
 
 /// Compiles `document`, with the keywords of this module added to those of the library.
@@ -58,7 +58,7 @@ impl<'i> Keyword<'i> for Checked {
     }
 }
 
-/// Reads `keyword` with its `value`; `beside` is the schema it stands in.
+/// Compiles `keyword` with its `value`; `beside` is the schema that contains it.
 pub(super) fn check(
     keyword: &str,
     value: &Value,
@@ -117,10 +117,10 @@ pub(super) fn check(
     })
 }
 
-/// The values of `typeof`; no JSON value is `undefined`, a function or a symbol.
+/// Allowed values of `typeof`. No JSON value is `undefined`, a function or a symbol.
 pub(super) const TYPES_OF: &[&str] = &["undefined", "string", "number", "object", "function", "boolean", "symbol"];
 
-/// The values of `instanceof`; JSON values are instances of `Object` and `Array` only.
+/// Allowed values of `instanceof`. JSON values are only instances of `Object` and `Array`.
 pub(super) const CLASSES: &[&str] =
     &["Object", "Array", "Function", "Number", "String", "Date", "RegExp", "Buffer", "Promise"];
 
@@ -136,7 +136,7 @@ fn of_text(check: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Ch
     Box::new(move |value| value.as_str().and_then(&check))
 }
 
-/// The mistake that a keyword has a value of a wrong kind.
+/// Returns the mistake that the value of a keyword has the wrong type.
 fn wrong(keyword: &str, needs: &str, value: &Value) -> Mistake {
     Mistake::new(format!("`{keyword}` must be {needs}, not {}", kind_of(value)))
 }
@@ -155,7 +155,7 @@ fn names(keyword: &str, value: &Value) -> Result<Vec<String>, Mistake> {
     }
 }
 
-/// One or several names out of `known`.
+/// Reads one name or several names, all of which must be in `known`.
 fn choices(keyword: &str, value: &Value, known: &[&'static str]) -> Result<Vec<String>, Mistake> {
     let items = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
     items
@@ -186,7 +186,7 @@ pub(super) fn valid_pattern(source: &str, flags: &str, patterns: &dyn Patterns) 
     ))
 }
 
-/// True if `text` matches; without an answer the validation is undecided.
+/// True if `text` matches. If that cannot be decided, the validation is undecided.
 fn is_match(patterns: &dyn Patterns, source: &str, flags: &str, text: &str) -> bool {
     patterns.is_match(source, flags, text).unwrap_or_else(|why| {
         give_up(why);
@@ -219,7 +219,7 @@ fn regexp(value: &Value, patterns: &Arc<dyn Patterns>) -> Result<Check, Mistake>
     if flags.contains('y') {
         return Err(Mistake::new("the flag `y` has no meaning in a schema").help("begin the expression with `^`"));
     }
-    // The flag `g` changes where the next search begins, and there is none.
+    // The flag `g` only affects repeated searches, and there is only one search.
     pattern(source, &flags.replace('g', ""), patterns)
 }
 
@@ -236,7 +236,7 @@ fn pattern_required(sources: &[String], patterns: &Arc<dyn Patterns>) -> Result<
 }
 
 fn format(name: &str, patterns: &Arc<dyn Patterns>) -> Check {
-    // An unknown format checks nothing; the document warns of it.
+    // An unknown format checks nothing; reading the document has already warned about it.
     let Some(format) = Format::named(name) else { return Box::new(|_| None) };
     let fits = format.test(patterns);
     let must = match name {
@@ -255,7 +255,7 @@ fn limit(keyword: &str, value: &Value, beside: &Map<String, Value>) -> Result<Ch
     let Some(name) = beside.get("format").and_then(Value::as_str) else {
         return Err(Mistake::new(format!("`{keyword}` needs `format` beside it")));
     };
-    // An unknown format is reported where it stands.
+    // An unknown format is reported where it is written.
     let Some(format) = Format::named(name) else { return Ok(Box::new(|_| None)) };
     let Some(moment) = format.moment() else {
         let problem = Mistake::new(format!("`{keyword}` cannot be used with the format `{name}`, which has no order"));
@@ -316,7 +316,7 @@ fn deep_required(pointers: Vec<String>) -> Result<Check, Mistake> {
     }))
 }
 
-/// The steps of a pointer that leads somewhere below.
+/// Returns the steps of a pointer, which must not point at the root.
 pub(super) fn steps(pointer: &str) -> Result<Vec<String>, Mistake> {
     if pointer.is_empty() || !is_json_pointer(pointer) {
         return Err(Mistake::new(format!("`{pointer}` is not a JSON pointer to a part of the value"))
@@ -343,7 +343,7 @@ fn unique_item_properties(names: Vec<String>) -> Check {
     })
 }
 
-/// `transform`: the texts are changed before the keywords that the document put under it are checked.
+/// `transform`: transforms texts before checking the keywords that the document moved into it.
 fn transformed(value: &Value, beside: &Map<String, Value>, patterns: &Arc<dyn Patterns>) -> Result<Check, Mistake> {
     let Some(schema) = value.get("schema") else {
         return Transform::read(value, beside.get("enum")).map(|_| -> Check { Box::new(|_| None) });

@@ -1,6 +1,6 @@
-//! A schema in the user's file, read into the document that the library compiles. The library knows every draft; the
-//! document differs from the file only where ajv reads a draft otherwise and in keywords of ajv-keywords that hold
-//! schemas. On the way every mistake is reported at its place.
+//! Reads a schema from the user's file and converts it to the document that the library compiles. The library knows
+//! every draft. The document differs from the file only where ajv interprets a draft differently, and for keywords of
+//! ajv-keywords that contain schemas. Every mistake is reported at its location.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) struct Document<'a> {
     patterns: &'a Arc<dyn Patterns>,
     depth: usize,
     ids: HashSet<&'a str>,
-    /// True if the schema is nested so deep that no more of it was read.
+    /// True if the schema is nested so deeply that the rest was not read.
     pub(super) is_too_deep: bool,
     /// The references in the schema.
     pub(super) references: Vec<&'a Node>,
@@ -90,7 +90,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Rewrites what ajv reads otherwise than the library.
+    /// Rewrites keywords that ajv interprets differently from the library.
     fn as_the_library_reads_it(&mut self, node: &'a Node, mut out: Map<String, Value>) -> Value {
         let mut all_of = Vec::new();
         let items = if self.draft == Draft::Draft202012 { "prefixItems" } else { "items" };
@@ -121,7 +121,7 @@ impl<'a> Document<'a> {
                 texts.iter().filter_map(|key| Some(((*key).to_owned(), out.shift_remove(*key)?))).collect();
             out.insert("transform".to_owned(), json!({"steps": steps, "schema": changed}));
         }
-        // Up to draft-07 the library ignores what stands beside a reference.
+        // Up to draft-07, the library ignores keywords next to a reference.
         if self.draft <= Draft::Draft7
             && out.len() > 1
             && let Some(reference) = out.shift_remove("$ref")
@@ -144,7 +144,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// Reports mistakes that the schema of schemas does not know of.
+    /// Reports mistakes that the metaschema does not detect.
     fn mistakes(&mut self, holder: &'a Node, key: &str, node: &'a Node) {
         match (key, &node.kind) {
             (reference, _) if REFERENCES.contains(&reference) => self.references.push(node),
@@ -213,7 +213,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Warns of keywords that are valid and check less than they seem to.
+    /// Warns about keywords that are valid but check less than they seem to.
     fn doubts(&mut self, holder: &Node, key: &Spanned<String>, node: &Node) {
         let alone = |other: &str| holder.get(other).is_none();
         let needs = match key.value.as_str() {
@@ -250,7 +250,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Warns of names that are all valid and none of them possible.
+    /// Warns if all names in a list are valid but none of them can ever match.
     fn impossible(&mut self, key: &Spanned<String>, node: &Node, known: &[&str], possible: &[&str]) {
         let items = if let NodeKind::List(items) = &node.kind { items.as_slice() } else { std::slice::from_ref(node) };
         let all = |names: &[&str]| items.iter().all(|item| item.as_str().is_some_and(|name| names.contains(&name)));
@@ -260,7 +260,8 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Reports an unknown key: an error if a keyword that could have such a value is near, else a warning.
+    /// Reports an unknown key: as an error if a keyword with a similar name accepts such a value, otherwise as a
+    /// warning.
     fn unknown(&mut self, key: &Spanned<String>, node: &Node) {
         let near = nearest_keyword(&key.value, self.draft);
         let holds_schemas = near.and_then(keyword).is_some_and(|near| near.under != Under::Nothing);

@@ -16,13 +16,13 @@ pub(super) struct Format {
 
 /// The test of a format.
 enum Test {
-    /// None: the format is a hint for people.
+    /// No check: the format is only a hint for readers.
     Hint,
     /// A test of texts.
     Text(fn(&str) -> bool),
-    /// A regular expression for texts, in which ASCII letters match in either case, and a condition on its captures.
+    /// A regular expression for texts, case-insensitive for ASCII letters, and a condition on its captures.
     Shape(&'static str, fn(&Captures<'_>) -> bool),
-    /// Texts must be moments. A later moment has a greater number, so that such a format can have limits.
+    /// Texts must be moments. A later moment has a greater number, which allows keywords that set limits.
     Moment(fn(&str) -> Option<f64>),
     /// A test of numbers.
     Number(fn(f64) -> bool),
@@ -42,7 +42,7 @@ const fn moment(name: &'static str, moment: fn(&str) -> Option<f64>) -> Format {
     format(name, Test::Moment(moment))
 }
 
-/// The rest of an address behind its scheme: a host in brackets or any path, then query and fragment.
+/// The part of a URI after its scheme: a host in brackets or any path, then query and fragment.
 macro_rules! behind_scheme {
     () => {
         concat!(
@@ -115,7 +115,7 @@ pub(super) const FORMATS: &[Format] = &[
     format("binary", Test::Hint),
 ];
 
-/// Formats of the standard and of OpenAPI that are near to others, but not meant to be them.
+/// Formats of the standard and of OpenAPI that are not checked, so that they are not taken for misspellings.
 const UNCHECKED: &str = "\
     cuid ulid urn idn-email idn-hostname iri iri-reference int8 int16 uint8 uint16 uint32 uint64 base64url \
     decimal float32 float64";
@@ -126,7 +126,7 @@ impl Format {
         FORMATS.iter().find(|format| format.name == name)
     }
 
-    /// The format that an unknown `name` is a misspelling of.
+    /// Returns the format that the unknown `name` is probably a misspelling of.
     pub(super) fn nearest(name: &str) -> Option<&'static str> {
         model::nearest(name, FORMATS.iter().map(|format| format.name))
             .filter(|_| !UNCHECKED.split(' ').any(|known| known == name))
@@ -160,7 +160,7 @@ impl Format {
     }
 }
 
-/// True if the text is `/name/0` or the like, or empty.
+/// True if the text is empty or a JSON pointer such as `/name/0`.
 pub(super) fn is_json_pointer(text: &str) -> bool {
     (text.is_empty() || text.starts_with('/')) && text.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']))
 }
@@ -169,7 +169,7 @@ fn has_valid_host(found: &Captures<'_>) -> bool {
     found.name("six").is_none_or(|host| host.as_str().parse::<Ipv6Addr>().is_ok())
 }
 
-/// True if there is something between the scheme and the query.
+/// True if the part between the scheme and the query is not empty.
 fn is_absolute(found: &Captures<'_>) -> bool {
     let rest = found[0].split_once(':').map_or("", |(_, rest)| rest);
     !rest.is_empty() && !rest.starts_with(['?', '#']) && has_valid_host(found)
@@ -182,7 +182,7 @@ fn is_public(host: &str) -> bool {
     (1..=223).contains(&first) && (1..=254).contains(&last) && !private
 }
 
-/// True if the expression has a `\Z`, which ECMAScript takes for a mere `Z` and nobody means as such.
+/// True if the expression contains `\Z`, which is the letter `Z` in ECMAScript and surely a mistake.
 fn ends_as_in_other_dialects(source: &str) -> bool {
     source.match_indices("\\Z").any(|(at, _)| at > 0 && !source[..at].ends_with('\\'))
 }

@@ -25,7 +25,7 @@ pub(super) fn draft_of(root: &Node) -> Result<Draft, Box<Diagnostic>> {
     })
 }
 
-/// Returns what the schema of all schemas does not allow in `root`.
+/// Returns the violations of the metaschema in `root`.
 pub(super) fn mistakes(draft: Draft, root: &Node) -> Vec<(Span, Diagnostic)> {
     let metaschema = match draft {
         Draft::Draft4 => jsonschema::draft4::meta::validator(),
@@ -40,7 +40,7 @@ pub(super) fn mistakes(draft: Draft, root: &Node) -> Vec<(Span, Diagnostic)> {
     for error in &errors {
         innermost(error, &mut found);
     }
-    // Regular expressions are checked as ECMAScript, of which the library knows less.
+    // Regular expressions are checked elsewhere, because the library supports less of ECMAScript.
     found.retain(|error| match error.kind() {
         ValidationErrorKind::Format { .. } => false,
         ValidationErrorKind::PropertyNames { error } => !matches!(error.kind(), ValidationErrorKind::Format { .. }),
@@ -49,7 +49,7 @@ pub(super) fn mistakes(draft: Draft, root: &Node) -> Vec<(Span, Diagnostic)> {
     found.into_iter().map(|error| problem(error, root, &schema)).collect()
 }
 
-/// Collects what is wrong with the alternatives that are of the right type, such as a list of schemas under `items`.
+/// Collects the errors of the alternatives whose type is right, such as a list of schemas under `items`.
 fn innermost<'e, 'v>(error: &'e ValidationError<'v>, found: &mut Vec<&'e ValidationError<'v>>) {
     let ValidationErrorKind::AnyOf { context } = error.kind() else { return found.push(error) };
     let is_of_type = |errors: &&Vec<ValidationError<'static>>| {
@@ -102,7 +102,7 @@ fn problem(error: &ValidationError<'_>, root: &Node, schema: &Value) -> (Span, D
     (node.span, problem.help(help))
 }
 
-/// Returns the last name in a path and the indices behind it: `required` and `[0]`.
+/// Returns the last name in a path and the indices after it: `required` and `[0]`.
 fn name(path: &Location) -> (String, String) {
     let (mut name, mut indices) = (String::new(), String::new());
     for segment in path {
@@ -131,7 +131,7 @@ fn find<'a>(root: &'a Node, path: &Location) -> &'a Node {
     node
 }
 
-/// Returns the reference that leads nowhere, with the problem, if that is why the schema does not compile.
+/// Returns the reference whose target does not exist and the problem, if that is why the schema does not compile.
 pub(super) fn unresolved<'a>(error: &ValidationError<'_>, references: &[&'a Node]) -> Option<(&'a Node, Diagnostic)> {
     let ValidationErrorKind::Referencing(reason) = error.kind() else { return None };
     let words = reason.to_string();
@@ -154,7 +154,7 @@ pub(super) fn unresolved<'a>(error: &ValidationError<'_>, references: &[&'a Node
     Some((node, problem))
 }
 
-/// Returns the references that lead back to themselves for the same value and never ends.
+/// Returns the references that lead back to themselves for the same value, so that validation would never end.
 pub(super) fn circles(root: &Node, references: &[&Node]) -> Vec<(Span, Diagnostic)> {
     let circular = references.iter().filter(|reference| is_circular(root, reference));
     let problem = |node: &&Node| {

@@ -31,7 +31,7 @@ pub(super) fn all(validator: &Validator, document: &Value, value: &Value) -> Vec
     found
 }
 
-/// Returns the keyword that is not met and what stands under it. A part with an `$id` is found by the end of its path.
+/// Returns the violated keyword and its value. A part with an `$id` is found by the end of its path.
 fn asked(error: &ValidationError<'_>, document: &Value) -> (String, Value) {
     if matches!(error.kind(), ValidationErrorKind::FalseSchema) {
         return (String::new(), Value::Bool(false));

@@ -1,8 +1,8 @@
 //! JSON Schema: compiles a schema in the user's file once, and then returns the errors of any number of values.
 //!
-//! A schema is read as ajv reads it: draft-07 unless `$schema` says otherwise, with the formats of ajv-formats and the
-//! keywords of ajv-keywords. Other than there, a schema that cannot be compiled is an error at its place. The library that
-//! validates knows the drafts and resolves references; here is what ajv has beyond them.
+//! A schema is interpreted as in ajv: draft-07 unless `$schema` names another draft, with the formats of ajv-formats
+//! and the keywords of ajv-keywords. Unlike in ajv, a schema that cannot be compiled is an error with a location. The
+//! library knows the drafts and resolves references; this module adds the features that only ajv has.
 
 mod check;
 mod document;
@@ -34,8 +34,8 @@ use vocabulary::REFERENCES;
 
 /// Provider of ECMAScript regular expressions.
 ///
-/// The flags are `u` for patterns and for `regexp` without flags of its own, empty for the format `regex`, and
-/// otherwise those of the user, without `g` and `y`. The source never begins with flags: `(?i)a` is an error.
+/// The flags are `u` for patterns and for `regexp` without its own flags, empty for the format `regex`, and otherwise
+/// those of the user, without `g` and `y`. The source never begins with flags: `(?i)a` is an error.
 pub trait Patterns: Send + Sync {
     /// Checks that `source` with `flags` is a valid expression.
     ///
@@ -110,8 +110,8 @@ impl Schema {
     }
 }
 
-/// Compiles `document`. Every reference that leads nowhere is an error: the library stops at the first one, so it is left
-/// out of the next attempt.
+/// Compiles `document`. Every reference that leads nowhere is an error: the library stops at the first one, so it is
+/// left out of the next attempt.
 fn build(
     draft: Draft,
     document: &Value,

@@ -1,15 +1,16 @@
-//! The keywords `deepProperties`, `select` and `selectCases` of ajv-keywords, in keywords of the standard: they hold
-//! schemas, which the library must compile. `items` is the keyword of the draft for schemas of items by position.
+//! Converts the keywords `deepProperties`, `select` and `selectCases` of ajv-keywords to standard keywords, because
+//! they contain schemas, which the library must compile. `items` is the draft's keyword for schemas of items by
+//! position.
 
 use serde_json::{Value, json};
 
 use super::check::steps;
 use super::mistake::Mistake;
 
-/// Maximum index that a pointer may reach after the first item.
+/// Maximum index of an item that a pointer may contain.
 const FARTHEST_ITEM: usize = 10_000;
 
-/// Schemas for what must, if there is anything, be at some pointers.
+/// Returns schemas for the values at some pointers, if these values exist.
 pub(super) fn deep_properties(pointers: &Value, items: &str) -> Result<Vec<Value>, Mistake> {
     let pointers = pointers
         .as_object()
@@ -28,7 +29,7 @@ pub(super) fn deep_properties(pointers: &Value, items: &str) -> Result<Vec<Value
     Ok(all_of)
 }
 
-/// Schemas that apply by the value at `by`, which is a value itself or says with `$data` where it is.
+/// Returns schemas that are selected by the value of `by`: a constant, or a reference written with `$data`.
 pub(super) fn select(
     by: &Value,
     cases: Option<&Value>,
@@ -65,7 +66,7 @@ pub(super) fn select(
     Ok(all_of)
 }
 
-/// The steps of a pointer that leads to an item which is not too far.
+/// Returns the steps of a pointer whose index is not too large.
 fn reachable(pointer: &str) -> Result<Vec<String>, Mistake> {
     let steps = steps(pointer)?;
     if steps.iter().filter_map(|step| item_index(step)).any(|index| index > FARTHEST_ITEM) {
@@ -78,21 +79,21 @@ fn item_index(step: &str) -> Option<usize> {
     step.bytes().all(|b| b.is_ascii_digit()).then(|| step.parse().unwrap_or(usize::MAX)).filter(|_| !step.is_empty())
 }
 
-/// Schemas of items of which only the one at `index` is restricted.
+/// Returns schemas of items that only restrict the one at `index`.
 fn nth(index: usize, inner: &Value) -> Vec<Value> {
     let mut items = vec![json!({}); index];
     items.push(inner.clone());
     items
 }
 
-/// A schema that matches only if there is something at `step` and it matches `inner`.
+/// Returns a schema that matches only if a value exists at `step` and matches `inner`.
 fn reach(step: &str, inner: &Value, items: &str) -> Value {
     let object = json!({"type": "object", "required": [step], "properties": {step: inner}});
     let Some(index) = item_index(step) else { return object };
     json!({"anyOf": [object, {"type": "array", "minItems": index + 1, items: nth(index, inner)}]})
 }
 
-/// The name of the case for a value.
+/// Returns the name of the case for a value.
 fn case_name(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -101,7 +102,7 @@ fn case_name(value: &Value) -> Option<String> {
     }
 }
 
-/// Every value whose case is called `name`.
+/// Returns every value whose case is called `name`.
 fn case_values(name: &str) -> Vec<Value> {
     let mut values = vec![Value::String(name.to_owned())];
     let other = serde_json::from_str::<Value>(name).ok().filter(|value| !value.is_string());

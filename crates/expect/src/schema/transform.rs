@@ -1,4 +1,4 @@
-//! The keyword `transform`: changes that a text goes through before the keywords beside it are checked.
+//! The keyword `transform`: changes a text before the other keywords of its schema are checked.
 
 use model::{Diagnostic, nearest};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::mistake::Mistake;
 use super::words::shown;
 
-/// The changes with the names of ajv-keywords.
+/// Transformations by their names in ajv-keywords.
 const STEPS: &[(&str, Step)] = &[
     ("trimStart", |text, _| text.trim_start().to_owned()),
     ("trimEnd", |text, _| text.trim_end().to_owned()),
@@ -21,10 +21,10 @@ const STEPS: &[(&str, Step)] = &[
     }),
 ];
 
-/// The change to the option that differs from the text by case only.
+/// Transformation that replaces the text with the option that differs from it only in case.
 const TO_ENUM_CASE: &str = "toEnumCase";
 
-/// A change of a text; the options are those of `enum`.
+/// Transformation of a text; the options are those of `enum`.
 type Step = fn(&str, &[String]) -> String;
 
 /// A list of changes.

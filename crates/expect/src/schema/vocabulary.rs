@@ -13,7 +13,7 @@ const DRAFTS: &[(Draft, &str, &str)] = &[
     (Draft202012, "draft 2020-12", "json-schema.org/draft/2020-12/schema"),
 ];
 
-/// The draft that `address` stands for; `http` and `https`, with and without `#`, are the same.
+/// Returns the draft that `address` identifies, with `http` or `https`, and with or without `#`.
 pub(super) fn draft(address: &str) -> Option<Draft> {
     let bare = address.trim_end_matches('#');
     let bare = bare.strip_prefix("https://").or_else(|| bare.strip_prefix("http://"))?;
@@ -54,11 +54,11 @@ pub(super) enum Role {
     Restricts,
     /// Names, references or stores a schema.
     Names,
-    /// It informs people, editors or generators of code.
+    /// Information for readers, editors or code generators.
     Informs,
 }
 
-/// Keywords that are alike, and the drafts that have them.
+/// Keywords with the same role, and the drafts that have them.
 pub(super) struct Keywords {
     /// Their names, separated by spaces.
     names: &'static str,
@@ -76,13 +76,12 @@ const fn some(role: Role, under: Under, since: Draft, until: Draft, names: &'sta
     Keywords { names, role, under, since, until }
 }
 
-/// The keywords of ajv-formats and ajv-keywords that hold no schemas and are checked here, separated by
-/// spaces.
+/// Keywords of ajv-formats and ajv-keywords that contain no schemas and are checked here, separated by spaces.
 pub(super) const EXTENSIONS: &str = "formatMinimum formatMaximum formatExclusiveMinimum formatExclusiveMaximum regexp range exclusiveRange \
      allRequired anyRequired oneRequired patternRequired prohibited deepRequired uniqueItemProperties typeof \
      instanceof";
 
-/// The name of `pattern` in documents for the library, whose own check of patterns knows less of ECMAScript.
+/// Name of `pattern` in documents for the library, whose own check supports less of ECMAScript.
 pub(super) const PATTERN: &str = "check:pattern";
 
 const KEYWORDS: &[Keywords] = &[
@@ -123,7 +122,7 @@ const KEYWORDS: &[Keywords] = &[
         "$comment $vocabulary title description default examples readOnly writeOnly deprecated contentMediaType \
          contentEncoding contentSchema",
     ),
-    // For OpenAPI, editors and generators of code
+    // For OpenAPI, editors and code generators
     all(
         Role::Informs,
         Under::Nothing,
@@ -133,18 +132,18 @@ const KEYWORDS: &[Keywords] = &[
     ),
 ];
 
-/// The keyword called `name`, in any draft.
+/// Returns the keyword called `name`, in any draft.
 pub(super) fn keyword(name: &str) -> Option<&'static Keywords> {
     KEYWORDS.iter().find(|keywords| keywords.names.split(' ').any(|known| known == name))
 }
 
-/// The keyword of `draft` that `written` most likely stands for.
+/// Returns the keyword of `draft` that `written` is probably a misspelling of.
 pub(super) fn nearest_keyword(written: &str, draft: Draft) -> Option<&'static str> {
     let known = KEYWORDS.iter().filter(|keywords| keywords.is_in(draft));
     nearest(written, known.flat_map(|keywords| keywords.names.split(' ')))
 }
 
-/// True if a key is a remark by its first letters.
+/// True if the first characters of a key mark it as a comment.
 pub(super) fn is_remark(key: &str) -> bool {
     key.starts_with('_') || key.starts_with("x-") || key.starts_with("//") || key.starts_with("$comment")
 }

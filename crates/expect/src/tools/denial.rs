@@ -1,12 +1,12 @@
-//! Expectations of a call that only say what it must not be. "Some call is not like this" is rarely intended, so they
-//! apply to all calls, none of which may be like this.
+//! Expectations that only say what a call must not be. "Some call is not like this" is rarely what the author means,
+//! so no call may match them.
 
 use model::{Node, NodeKind};
 
 use crate::compile::Compiler;
 use crate::meta::is_meta;
 
-/// True if `node` only says what must not be.
+/// True if `node` only contains negative conditions.
 pub fn is_denial(compiler: &Compiler<'_>, node: &Node) -> bool {
     if node.tag.is_some() {
         return false;

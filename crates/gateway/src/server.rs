@@ -74,7 +74,7 @@ async fn listen(listener: TcpListener, trials: Arc<AdmittedTrials>, largest_body
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
-                // Most likely there are no file descriptors left: other connections must end first.
+                // There are probably no file descriptors left, so other connections must end first.
                 Err(_) => {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     continue;
@@ -136,7 +136,7 @@ mod tests {
         let size = 30 * 1024 * 1024;
         let head = format!("POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: t\r\ncontent-length: {size}\r\n\r\n");
         client.write_all(head.as_bytes()).await.unwrap();
-        // Only the limit and what the system buffers is ever accepted.
+        // Only connections up to the limit, and those that the system buffers, are ever accepted.
         let mut written = 0;
         let chunk = vec![b' '; 64 * 1024];
         while written < size && client.write_all(&chunk).await.is_ok() {

@@ -60,8 +60,8 @@ pub(crate) fn all(evidence: &Evidence, wanted: &ResultKeys) -> Value {
         None => trace.answer.iter().map(|answer| ("output".to_owned(), Value::from(answer.as_str()))).collect(),
     };
     // A result without a conversation has no messages, and `messages: null` says that the conversation is not known.
-    // An empty list must not be made up for it, since that would say that no call was made.
-    // Calls that were reported with an earlier answer are known all the same.
+    // It must not be replaced by an empty list, which would mean that no call was made. Calls that were reported with
+    // an earlier answer are still known.
     let is_unknown = given.get("messages").is_some_and(Value::is_null) && trace.calls.is_empty();
     if given.get("messages").is_some_and(Value::is_null) {
         given.remove("messages");

@@ -1,7 +1,8 @@
-//! Patterns with wildcards, of names and of paths: `*` stands for any characters, `?` for one, `[a-z]` for one of those.
+//! Wildcard patterns for names and paths: `*` matches any characters, `?` matches one, `[a-z]` matches one of a class.
 //!
-//! They become regular expressions here instead of going through `globset`, which matches bytes (its `?` is not an `é`)
-//! and reads braces as a choice. File tools of agents do use `globset`: models expect its braces.
+//! Patterns are compiled to regular expressions instead of using `globset`, which matches bytes (`?` does not match
+//! `é`) and treats braces as alternatives. The agents' file tools do use `globset`, because models expect braces to
+//! work.
 
 use regex::{Regex, escape};
 
@@ -10,12 +11,12 @@ use regex::{Regex, escape};
 pub(crate) struct Glob(Option<Regex>);
 
 impl Glob {
-    /// A pattern of names, in which a `/` is a character like others.
+    /// Compiles a pattern for names, in which `/` is an ordinary character.
     pub(crate) fn name(pattern: &str) -> Self {
         Self::compile(&translate(pattern, "", "."))
     }
 
-    /// A pattern of paths, name by name: `*` does not reach over a `/`, and `**` stands for any directories, or for none.
+    /// Compiles a pattern for paths: `*` does not match `/`, and `**` matches any number of directories, or none.
     pub(crate) fn path(pattern: &str) -> Self {
         let names = pattern.split('/').filter(|name| !name.is_empty() && *name != ".");
         let name = |name| match name {
@@ -47,7 +48,7 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     Glob::name(pattern).is_match(name)
 }
 
-/// The regular expression of `pattern`, in which `any` is any character, and none in `never` is in a class that excludes.
+/// Returns the regular expression for `pattern`. `any` matches any character; negated classes also exclude `never`.
 fn translate(pattern: &str, never: &str, any: &str) -> String {
     let mut regex = String::new();
     let mut rest = pattern;
@@ -68,7 +69,7 @@ fn translate(pattern: &str, never: &str, any: &str) -> String {
     regex
 }
 
-/// The characters of a class from behind its `[`, whether they are excluded, and what is behind its `]`.
+/// Parses a class after its `[`. Returns true if it is negated, its characters, and the text after its `]`.
 fn class(text: &str) -> Option<(bool, String, &str)> {
     let members = text.strip_prefix(['!', '^']).unwrap_or(text);
     // A bracket in first position is literal.

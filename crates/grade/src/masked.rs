@@ -5,7 +5,7 @@ use serde_json::to_string;
 
 use crate::check::Check;
 
-/// EvidencePart of the evidence.
+/// Part of the evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EvidencePart {
     /// The agent's answers.

@@ -8,8 +8,8 @@ use model::{Evidence, Need};
 use crate::judge::Judged;
 use crate::verdict::Verdict;
 
-/// Result of judging evidence. The error is the verdict if judging ends early, for example because the evidence has
-/// not what is needed.
+/// Result of judging evidence. The error is the verdict if judging ends early, for example because something is
+/// missing from the evidence.
 pub(crate) type Judgement = Result<Verdict, Box<Verdict>>;
 
 /// Assertion with its arguments, ready to judge evidence.

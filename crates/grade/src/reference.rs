@@ -1,4 +1,4 @@
-//! Sections of the reference pages about assertions, operators and templates that follow from the code.
+//! Generated sections of the reference pages about assertions, operators and templates.
 
 use std::fmt::Write;
 
@@ -35,7 +35,7 @@ fn index(title: &str, rows: impl Iterator<Item = (&'static str, &'static str)>) 
 }
 
 fn template_row(entry: &template::Entry) -> String {
-    // A bar that is escaped already stays so.
+    // A bar that is already escaped stays as it is.
     let cell = |text: &str| text.replace("\\|", "|").replace('|', "\\|");
     let code = |text: &str| format!("`{}`", cell(&text.replace('\n', "\\n")));
     let becomes = entry.shows.filter(|shown| !shown.is_empty()).map(code).unwrap_or_default();

@@ -42,8 +42,8 @@ impl Responder {
     }
 
     /// Answers `question` with the first unused prepared answer whose pattern matches, and marks that answer as used.
-    /// Sets the question's `answer` and `response`, or leaves both empty. In that case `undecided` says which pattern
-    /// might have matched but could not be decided. Returns warnings for the user.
+    /// Either sets the question's `answer` and `response`, or leaves both empty; `undecided` then names the pattern
+    /// that might have matched but could not be decided. Returns warnings for the user.
     ///
     /// The answer is one of the question's labels, even if it is written with different case or spaces. For a question
     /// with several choices it may be several labels separated by commas. Anything else is given as free text, with a

@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(sections.len(), expect::OPERATORS.len() + 17, "{sections:?}");
     }
 
-    /// The cells of the table of the page with this head.
+    /// Returns the cells of the table of the page with this header.
     fn rows(head: &str) -> Vec<[String; 2]> {
         let rows = OPERATORS_PAGE.split(head).nth(1).unwrap().lines().skip(2).take_while(|line| !line.is_empty());
         let cells = |line: &str| {

@@ -11,7 +11,7 @@ use crate::{glob, paths};
 const SKILL_FILE: &str = "SKILL.md";
 
 /// Returns the first call by which the agent used `skill`: it invoked the skill, or read or ran one of its files. A
-/// failed call does not count, unless its output shows that the skill was read all the same.
+/// failed call does not count, unless its output shows that the skill was read anyway.
 pub(crate) fn first_use(trace: &Trace, skill: &str) -> Option<usize> {
     trace
         .calls

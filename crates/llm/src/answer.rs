@@ -21,7 +21,7 @@ pub trait Model: Send + Sync {
         Vec::new()
     }
 
-    /// Waits until [`Model::take_steps`] has steps in the middle of a request. May wait forever.
+    /// Waits until [`Model::take_steps`] has steps of a request in progress. May wait forever.
     fn stirs(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }

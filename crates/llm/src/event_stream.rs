@@ -1,4 +1,4 @@
-//! Lines and events of streams (`text/event-stream`), from bytes that come cut anywhere.
+//! Lines and events of streams (`text/event-stream`), from bytes that may be split anywhere.
 
 /// Assembles lines, which end with a line feed, a carriage return or both.
 #[derive(Debug, Default)]
@@ -9,7 +9,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Takes in the next bytes; gives the lines that are complete with them.
+    /// Adds the next bytes and returns the lines that they complete.
     pub fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
         let mut rest = bytes;
@@ -40,7 +40,7 @@ impl Lines {
 /// An event of `text/event-stream`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// The name; empty where it has none.
+    /// Name of the event; empty if it has none.
     pub name: String,
     /// The data, its lines joined.
     pub data: String,
@@ -55,7 +55,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Takes in a line; gives the event that is complete with it.
+    /// Adds a line and returns the event that it completes.
     pub fn take(&mut self, line: &str) -> Option<Event> {
         let is_first = !std::mem::replace(&mut self.has_begun, true);
         let line = if is_first { line.strip_prefix('\u{feff}').unwrap_or(line) } else { line };
@@ -78,7 +78,7 @@ impl Events {
         None
     }
 
-    /// The event that has begun, without the empty line behind it.
+    /// Event in progress, up to the empty line that ends it.
     pub fn finish(&mut self) -> Option<Event> {
         let event = std::mem::take(&mut self.event);
         std::mem::take(&mut self.has_data).then_some(event)

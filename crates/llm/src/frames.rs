@@ -16,7 +16,7 @@ impl Frames {
         Self { framing, lines: Lines::default(), events: Events::default() }
     }
 
-    /// Takes the next bytes; returns the data of every piece that they complete.
+    /// Adds the next bytes and returns the data of every piece that they complete.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         let lines = self.lines.take(bytes);
         lines.into_iter().filter_map(|line| self.piece(line)).collect()
@@ -30,7 +30,7 @@ impl Frames {
         last.into_iter().chain(self.events.finish().and_then(data)).collect()
     }
 
-    /// The piece that is complete with `line`. A line that is not UTF-8 is a piece that cannot be read.
+    /// Returns the piece that `line` completes. A line that is not UTF-8 is an unreadable piece.
     fn piece(&mut self, line: Vec<u8>) -> Option<Vec<u8>> {
         match std::str::from_utf8(&line) {
             Ok(line) if self.framing == Framing::Events => self.events.take(line).and_then(data),
@@ -39,7 +39,7 @@ impl Frames {
     }
 }
 
-/// Names of events say nothing that the data does not.
+/// The names of events add nothing to their data.
 fn data(event: Event) -> Option<Vec<u8>> {
     Some(event.data.into_bytes()).filter(|data| !data.is_empty())
 }

@@ -1,8 +1,7 @@
 //! Model providers behind one small trait, and the wire formats of their vendors.
 //!
 //! [`Request`] and [`Reply`] are independent of any vendor's format. [`PROVIDERS`] lists the providers; [`WIRES`]
-//! lists the formats that a gateway can serve. A provider is one file and one line in a table, and so is a wire
-//! format.
+//! lists the formats that a gateway can serve. Each provider and each wire format is one file and one line in a table.
 //!
 //! [`Providers`] opens the models of a run: it has the keys, the prices and the policies, and callers of the same
 //! account share its limits. This crate does not read the environment or files and does not know agents: keys,

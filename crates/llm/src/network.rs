@@ -1,5 +1,5 @@
-//! The clients for HTTP, of models and of agents behind HTTP. They are made when they are first needed: a run without a
-//! model needs none.
+//! HTTP clients, for models and for agents behind HTTP. They are created on first use, because a run without a model
+//! needs none.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -36,7 +36,7 @@ impl Network {
     }
 }
 
-/// The proxies that the environment names.
+/// Proxies from the environment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Proxies {
     http: Option<String>,
@@ -57,8 +57,8 @@ impl Proxies {
         }
     }
 
-    /// Makes a client for addresses that are secure or plain. `connect` is how long a connection may take to be opened,
-    /// and `idle` how long an unused one is kept.
+    /// Creates a client for secure or plain addresses. `connect` is the timeout for opening a connection, and `idle`
+    /// the time for which an unused one is kept.
     ///
     /// # Errors
     /// Returns a description of the problem.
@@ -67,7 +67,7 @@ impl Proxies {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = Client::builder()
             .user_agent(concat!("trialrun/", env!("CARGO_PKG_VERSION")))
-            // A redirect would carry keys to whoever it names.
+            // A redirect would send keys to the host that it names.
             .redirect(redirect::Policy::none())
             .connect_timeout(connect)
             .tcp_nodelay(true)
@@ -88,7 +88,7 @@ impl Proxies {
     }
 }
 
-/// Returns the text of `error` with those of everything behind it.
+/// Returns the message of `error` with those of its causes.
 pub fn error_chain(error: &dyn Error) -> String {
     let mut told = error.to_string();
     let mut behind = error.source();

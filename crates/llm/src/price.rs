@@ -131,8 +131,8 @@ fn amount(node: &Node, problems: &mut Problems) -> Option<f64> {
     value
 }
 
-/// The prices of one vendor that are known as of the same day. A model that is on no list has no price rather than a
-/// guessed one; neither has one whose price depends on the length of ordinary prompts.
+/// Prices of one vendor, as of the same day. A model that is not listed has no price instead of a guessed one, and
+/// models whose price depends on the length of ordinary prompts are not listed.
 #[derive(Debug, Deserialize)]
 pub struct PriceList {
     /// The vendor, as providers are called.

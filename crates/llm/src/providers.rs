@@ -22,7 +22,7 @@ pub struct Providers {
 /// Address of an account, and its key.
 type Sign = (String, Option<Key>);
 
-/// Models whose cost was computed from built-in prices, and as of when those are known.
+/// Models whose cost was computed from built-in prices, and the dates of these prices.
 pub(crate) type DatedPrices = Arc<Mutex<BTreeMap<String, Date>>>;
 
 #[derive(Clone, Default)]
@@ -73,7 +73,7 @@ impl Providers {
         &self.shared.prices
     }
 
-    /// Returns the models whose cost was computed from built-in prices so far, and as of when those are known.
+    /// Returns the models whose cost was computed from built-in prices so far, and the dates of these prices.
     pub fn dated_prices(&self) -> BTreeMap<String, Date> {
         self.shared.dated_prices.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

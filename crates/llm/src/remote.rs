@@ -103,7 +103,7 @@ impl Remote {
         reply
     }
 
-    /// The cost of `tokens`, if the model has a price. A price that may be out of date is noted.
+    /// Returns the cost of `tokens`, if the model has a price. Records a price that may be out of date.
     fn cost(&self, tokens: &Tokens) -> Option<f64> {
         let price = self.price?;
         if let Some(as_of) = price.as_of {

@@ -13,8 +13,8 @@ use super::{alternation, shape};
 const ELLIPSIS: &[u8] = "…".as_bytes();
 /// Minimum length of a partial secret that is masked, in bytes.
 const LEAST: usize = 6;
-/// Minimum length of a text that may have been cut without an ellipsis, in bytes. It is below that of the excerpts of long
-/// lines, which are the shortest ones.
+/// Minimum length of a text that may have been cut without an ellipsis, in bytes. It is below that of the excerpts of
+/// long lines, which are the shortest ones.
 const LONG: usize = 190;
 /// Maximum number of bytes between the shortened text and the ellipsis.
 const MOST_AROUND: usize = 4;

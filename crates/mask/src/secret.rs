@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::layers;
 
-/// Minimum length of a secret in bytes. Shorter values cannot be told apart from ordinary text.
+/// Minimum length of a secret in bytes. Shorter values cannot be distinguished from ordinary text.
 const SHORTEST: usize = 8;
 /// Length in bytes from which a user name without a password in a URL counts as a token.
 const SHORTEST_TOKEN: usize = 16;
@@ -317,7 +317,7 @@ fn forms(secret: &str) -> Vec<Vec<u8>> {
 /// without padding.
 fn base64_within(bytes: &[u8], before: usize) -> String {
     let all = [&[0; 2][..before], bytes].concat();
-    // As many digits as whole bytes fill: an unfinished one depends on what comes behind.
+    // Only complete digits are returned: the last, incomplete one depends on the bytes that follow.
     let whole = all.len() * 8 / 6;
     BASE64_STANDARD_NO_PAD.encode(&all).get((before * 8).div_ceil(6)..whole).unwrap_or_default().to_owned()
 }

@@ -213,7 +213,7 @@ pub(super) fn search(text: &[u8], mut found: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Length of the beginning of a key at the end of `text` whose rest was cut off.
+/// Returns the length of the partial key at the end of `text`, whose end was cut off.
 pub(super) fn begun(text: &[u8]) -> Option<usize> {
     let is_of_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'=' | b'~');
     let text = &text[text.len().saturating_sub(MOST_OF_A_KEY)..];
@@ -221,7 +221,7 @@ pub(super) fn begun(text: &[u8]) -> Option<usize> {
     let token = &text[start..];
     let named = SHAPES.iter().filter(|shape| shape.how != How::WithDigit).flat_map(|shape| shape.marks);
     let marks = named.filter(|mark| mark.len() >= 4 && mark.bytes().all(|byte| is_of_key(&byte)));
-    // A name may stand before the key: `GITHUB_TOKEN_ghp_…`.
+    // A name may precede the key: `GITHUB_TOKEN_ghp_…`.
     let starts = |at: usize| at == 0 || !token[at - 1].is_ascii_alphanumeric();
     let found = marks.filter_map(|mark| {
         let mark = mark.as_bytes();
@@ -231,8 +231,9 @@ pub(super) fn begun(text: &[u8]) -> Option<usize> {
     found.max()
 }
 
-/// Length of the end of a key at the beginning of `text` whose front was cut off, with the end of `Bearer ` before it.
-/// A word counts as such if it is long and has a letter and a digit; the shape of a key is in its front.
+/// Returns the length of the partial key at the start of `text`, whose beginning was cut off, including a partial
+/// `Bearer ` before it. A long word with a letter and a digit counts as one, because a key's characteristic prefix is
+/// missing.
 pub(super) fn ended(text: &[u8]) -> Option<usize> {
     const SCHEME: &[u8] = b"Bearer ";
     let is_of_key =
@@ -247,8 +248,8 @@ pub(super) fn ended(text: &[u8]) -> Option<usize> {
     (length >= SHORTEST_END && is_secret).then_some(start + length)
 }
 
-/// Length of the name and the password at the end of `text`, a URL that was cut off in or behind them. An `@` may be a
-/// part of the password, so everything counts as one.
+/// Returns the length of the user name and password at the end of `text`, a URL that was cut off in or after them. An
+/// `@` may be a part of the password, so everything counts.
 pub(super) fn begun_url(text: &[u8]) -> Option<usize> {
     let text = &text[text.len().saturating_sub(MOST_OF_A_URL)..];
     let at = text.windows(3).rposition(|part| part == b"://")? + 3;
@@ -260,7 +261,8 @@ pub(super) fn begun_url(text: &[u8]) -> Option<usize> {
     (!is_port && !is_whole).then_some(user_info.len())
 }
 
-/// Length of the rest of the name and the password at the beginning of `text`, a URL whose front was cut off.
+/// Returns the length of the rest of the user name and password at the start of `text`, a URL whose beginning was cut
+/// off.
 pub(super) fn ended_url(text: &[u8]) -> Option<usize> {
     let text = &text[..text.len().min(MOST_OF_A_URL)];
     let end = text.iter().position(|byte| ends_authority(*byte)).unwrap_or(text.len());

@@ -19,8 +19,8 @@ pub struct Evidence {
     pub limits: Arc<Limits>,
     /// Indices of the case's `user_responses` that were not used.
     pub unused_responses: Vec<usize>,
-    /// Working time of the agent in this attempt, in milliseconds, by the clock that its limits of time stop
-    /// it by; absent where it was not measured.
+    /// Working time of the agent in this attempt, in milliseconds, as measured for its time limits; absent if it was
+    /// not measured.
     pub agent_ms: Option<u64>,
 }
 
@@ -54,12 +54,13 @@ pub struct Limits {
     pub token_budget_from: Option<String>,
     /// Wall-clock timeout in milliseconds.
     pub timeout_ms: u64,
-    /// Origin of the timeout: the run's option or variable, `timeout` in the scenario or the project, or the built-in default.
+    /// Origin of the timeout: the run's option or variable, `timeout` in the scenario or the project, or the built-in
+    /// default.
     pub timeout_from: Option<String>,
     /// Further caps.
     #[serde(skip_serializing_if = "Budgets::is_empty")]
     pub budgets: Budgets,
-    /// What becomes of a trial that is out of one, or of the tokens that the run sets; not told where it fails.
+    /// Effect of a trial that exceeds a budget, or the token limit of the run; omitted if it fails the trial.
     #[serde(skip_serializing_if = "OnBudget::is_fail")]
     pub on_budget: OnBudget,
     /// Usage of earlier attempts that also counts against the budgets.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Ending, Finding, Node, NodeKind, OutcomeRule, Scoring, Status};
 
-/// Outcome of a trial. The component at fault for a broken trial is stored beside it.
+/// Outcome of a trial. The component at fault for a broken trial is stored separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

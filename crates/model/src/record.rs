@@ -202,8 +202,8 @@ pub struct TrialRecord {
     pub exit_code: Option<i32>,
     /// Time from provisioning to the outcome, in milliseconds, including all attempts and all work around the agent.
     pub duration_ms: u64,
-    /// Working time of the agent, in milliseconds, with earlier attempts that count: its own time, which budgets of time
-    /// limit and comparisons use. Absent where it did not run.
+    /// Working time of the agent, in milliseconds, with earlier attempts that count: its own time, which budgets of
+    /// time limit and comparisons use. Absent where it did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_ms: Option<u64>,
     /// Duration of each phase.

@@ -6,7 +6,8 @@ use model::{TrialId, TrialRecord, TrialRow, WITHOUT_SKILL};
 
 use crate::columns;
 
-/// Knows which cases are shown with their arm and their repetition: those that ran under several arms, or repeatedly.
+/// Set of the cases whose names include their arm and their repetition, because they ran under several arms or
+/// repeatedly.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
     /// Suite → case → parts that its name needs. Cases that need none are absent.

@@ -27,7 +27,7 @@ pub(crate) struct RunTotals {
     compares: bool,
 }
 
-/// Verdict on a run, in a word with the reasons for it.
+/// Verdict on a run, as one word and its reasons.
 pub(crate) struct Verdict {
     pub(crate) word: &'static str,
     /// Outcome that determines the colour.

@@ -62,7 +62,7 @@ fn point(run: &[&TrialRow], before: Option<Counts>, id: &str, paint: &Paint) -> 
         Some((least, _)) if least >= 1.0 => paint.green(&bar(1.0)),
         Some((least, most)) if least < most => paint.yellow(&bar(least)),
         Some((least, _)) => paint.red(&bar(least)),
-        // An empty bar would look like a rate of 0.
+        // An empty bar would be read as a rate of 0.
         None => " ".repeat(BAR),
     };
     let shown = format!("{} {:>4}", counts.describe(), counts.share());

@@ -1,7 +1,7 @@
-//! Runs as files: one compressed file for a run, to keep it or to move it to another machine.
+//! Export and import of runs: one compressed file per run, to keep it or to move it to another machine.
 //!
-//! The file is JSON lines, compressed with zstd: a header, the events of the run as they were stored, and an end with the
-//! number of events. The checksum of zstd covers all of it.
+//! The file is JSON lines, compressed with zstd: a header, the events of the run as they were stored, and an end with
+//! the number of events. The checksum of zstd covers all of it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
@@ -12,11 +12,11 @@ use crate::{RunFilter, Store, StoreError, StoredEvent};
 
 /// Version of the format.
 const VERSION: u32 = 1;
-/// Compression level: a run is exported once and kept for long.
+/// Compression level. It is high, because a run is exported once and kept for a long time.
 const LEVEL: i32 = 9;
-/// Number of events that are stored at a time.
+/// Number of events that are stored in one batch.
 const BATCH: usize = 512;
-/// Maximum length of a line, in bytes. No event comes near to it.
+/// Maximum length of a line, in bytes. No event is nearly as long.
 const LONGEST: u64 = 1 << 30;
 
 #[derive(Serialize, Deserialize)]
@@ -88,7 +88,8 @@ fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// Stores the run that [`export`] wrote to `from`. Of a file that turns out to be damaged nothing stays in the record.
+/// Stores the run that [`export`] wrote to `from`. If the file turns out to be damaged, nothing is added to the
+/// record.
 ///
 /// # Errors
 /// When `from` is not a complete exported run, when the record has the run already, or cannot be written.
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
     use crate::tests::contract::{RUN, Story};
 
-    /// A record with a run of two trials, of which one has no outcome.
+    /// Creates a record with a run of two trials, one of which has no outcome.
     fn recorded(folder: &tempfile::TempDir, name: &str) -> Box<dyn Store> {
         let mut store = empty(folder, name);
         let mut story = Story::of(RUN);
@@ -216,7 +217,7 @@ mod tests {
             let mut changed = file.clone();
             changed[at] ^= 0x20;
             for damaged in [&changed[..], &file[..at]] {
-                // A few bits, such as the size of the window, do not change what the file says.
+                // Some bits, such as the window size, do not affect the content of the file.
                 if import(&mut *to, damaged).is_ok() {
                     assert_eq!(events(&*to), events(&*from), "{at}");
                     to.remove(RUN).unwrap();

@@ -32,8 +32,9 @@ pub use record::{RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 pub use selector::{SelectError, select_run, select_trial};
 use sqlite::SqliteStore;
 
-/// Opens the record at `path` to write runs of the process `owner_pid`, and makes it if there is none. The folder must be
-/// there. A file that a newer program wrote, or that is not a record, is refused and left as it is, byte for byte.
+/// Opens the record at `path` to write runs of the process `owner_pid`, and creates it if it does not exist. The
+/// folder must exist. A file that a newer version wrote, or that is not a record, is rejected and left unchanged, byte
+/// for byte.
 ///
 /// # Errors
 /// When the file is not a record that this version can write.
@@ -41,8 +42,8 @@ pub fn open(path: &Path, owner_pid: u32) -> Result<Box<dyn Store>, StoreError> {
     Ok(Box::new(SqliteStore::open(path)?.owned_by(owner_pid)))
 }
 
-/// Opens the record at `path`; `None` if there is none. Makes no file. A record that this user may only read is opened
-/// to be read.
+/// Opens the record at `path`; `None` if it does not exist. Creates no file. A record that this user can only read is
+/// opened read-only.
 ///
 /// # Errors
 /// When the file is not a record that this version can read.

@@ -29,7 +29,8 @@ pub trait Store: Send {
         Ok(rows)
     }
 
-    /// Calls `take` with finished trials, in the order of [`trials`](Self::trials), until it returns `false`. Only one is in memory at a time.
+    /// Calls `take` with finished trials, in the order of [`trials`](Self::trials), until it returns `false`. Only one
+    /// is in memory at a time.
     fn each_trial(&self, filter: &TrialFilter, take: &mut dyn FnMut(TrialRow) -> bool) -> Result<(), StoreError>;
 
     /// Returns a finished trial, by the full ids of its run and its own.
@@ -64,8 +65,8 @@ pub trait Store: Send {
         Ok(unknown)
     }
 
-    /// Returns the run that `wanted` names: `latest`, `previous`, `latest~N`, a label (the newest run with that label) or the
-    /// prefix of an id.
+    /// Returns the run that `wanted` names: `latest`, `previous`, `latest~N`, a label (the newest run with that label)
+    /// or the prefix of an id.
     fn select(&self, wanted: &str) -> Result<RunRow, StoreError> {
         let mut rows = self.runs(&RunFilter::default())?;
         let found = select_run(&rows, wanted)?;

@@ -27,7 +27,7 @@ const TESTS_FOLDER: &str = "tests";
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// Suites in the order in which their first file was named. If there are errors among the diagnostics, they
-    /// contain what could be read: enough to find further problems, but not for running.
+    /// contain only the parts that could be read, which is enough to find further problems but not to run.
     pub suites: Vec<Suite>,
     /// All problems, grouped by file in the order of the suites, followed by skills and shared fixtures.
     pub diagnostics: Vec<Diagnostic>,

@@ -1,4 +1,4 @@
-//! Paths as the user would write them, and paths in a sandbox.
+//! Paths as users would write them, and paths in a sandbox.
 
 use std::path::{Component, Path, PathBuf};
 

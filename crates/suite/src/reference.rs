@@ -22,7 +22,7 @@ pub fn reference() -> Vec<(String, String)> {
     fields.chain([opening]).map(|(name, text)| (name.to_owned(), text)).collect()
 }
 
-/// A JSON Schema for scenario files, for editors. `assertion` is that of an entry of `assertions`.
+/// Returns the JSON Schema of scenario files, for editors. `assertion` is that of an entry of `assertions`.
 pub fn scenario_schema(assertion: Value) -> Value {
     let mut schema = schema::document("scenario");
     let only = |key: &str| json!({ "required": [key] });
@@ -33,7 +33,7 @@ pub fn scenario_schema(assertion: Value) -> Value {
     with_assertion(schema, assertion)
 }
 
-/// A JSON Schema for conversations, for editors. `assertion` is that of an entry of `assertions`.
+/// Returns the JSON Schema of conversations, for editors. `assertion` is that of an entry of `assertions`.
 pub fn conversation_schema(assertion: Value) -> Value {
     let mut schema = schema::document("conversation");
     schema.insert("anyOf".to_owned(), json!([{ "required": ["turns"] }, { "required": ["user"] }]));
@@ -45,7 +45,7 @@ fn with_assertion(mut schema: Map<String, Value>, assertion: Value) -> Value {
     Value::Object(schema)
 }
 
-/// A JSON Schema for `_fixtures.yaml`, for editors.
+/// Returns the JSON Schema of `_fixtures.yaml`, for editors.
 pub fn fixtures_schema() -> Value {
     json!({
         "$schema": DRAFT,
@@ -56,7 +56,7 @@ pub fn fixtures_schema() -> Value {
     })
 }
 
-/// A JSON Schema for fixtures files in YAML and JSON, for editors.
+/// Returns the JSON Schema of fixtures files in YAML and JSON, for editors.
 pub fn fixture_schema() -> Value {
     let case = ("fixtures case", FIELDS);
     json!({
@@ -73,7 +73,7 @@ pub fn fixture_schema() -> Value {
     })
 }
 
-/// A JSON Schema for the project's configuration, for editors.
+/// Returns the JSON Schema of the project's configuration, for editors.
 pub fn config_schema() -> Value {
     Value::Object(schema::document("configuration"))
 }

@@ -303,8 +303,7 @@ fn operators(node: &Node, host: &Arc<dyn Host>, rules: &mut Rules, problems: &mu
             Ok(function) => rules.operators.push((name, function)),
             Err(invalid) => {
                 problems.push(invalid.diagnostic(node));
-                // The name is registered all the same, so that each use of the operator is not reported as a second
-                // problem.
+                // The name is still registered, so that each use of the operator is not reported as a second problem.
                 rules.operators.push((name, expect::Function::missing()));
             }
         }

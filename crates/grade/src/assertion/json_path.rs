@@ -74,7 +74,7 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
     Some(Arc::new(AtPath { source: source?, path, place, is_wanted, equals }))
 }
 
-/// Reads the path, and where it is written.
+/// Reads the path and its location.
 fn read_path(reading: &mut Reading<'_>) -> Option<(JsonPath, Place)> {
     let (written, place) = reading.required_text("json_path")?;
     match JsonPath::parse(&written) {

@@ -125,8 +125,8 @@ impl Matcher for NoPathEscape {
             roots.iter().any(|root| paths::is_inside(root, &path))
         };
         let is_outside = |path: &str| !is_within(&roots, path);
-        // The directories of the system are full of links, and a user who allows one means it as it is written. A link
-        // that the agent may have created itself does not count.
+        // System directories are full of links, and a user who allows one means the path as written. A link that the
+        // agent may have created itself does not count.
         let is_allowed_as_written = |path: &str| is_within(&allowed, path) && !is_within(&inside, path);
 
         let (mut escapes, mut notes, mut first) = (Vec::new(), Vec::new(), None);

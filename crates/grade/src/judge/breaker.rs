@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Number of consecutive failures after which no further question is asked, if other questions might have succeeded.
 const FAILURES: u32 = 3;
-/// One in this number of questions is asked all the same, because a provider may come back.
+/// One in this number of questions is still asked, because a provider may recover.
 const PROBE_EVERY: u32 = 25;
 
 /// Circuit breaker for a judge that does not answer. The trials of a run share it, so that each of them does not wait

@@ -1,8 +1,8 @@
 //! All text of the prompts for judges. A change in this file changes verdicts, so [`VERSION`] must be increased with
 //! it. Cached answers to an earlier version are then not used.
 //!
-//! The prompts do not say which agent, model or arm is judged. A judge that knew would expect more of one than of the
-//! other.
+//! The prompts do not say which agent, model or arm is judged. A judge that knows this would expect more from one than
+//! from the other.
 //!
 //! Text from the user (criteria, rules, the reference text) is part of the instructions. Text from the agent never is:
 //! it is inside a fence, and the text around it does not depend on it.

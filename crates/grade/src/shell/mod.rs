@@ -1,4 +1,4 @@
-//! Parses shell command lines, as far as their text tells, into commands and words.
+//! Parses shell command lines, as far as their text shows, into commands and words.
 
 mod invocation;
 

@@ -1,4 +1,4 @@
-//! Finds the files that a command line reads or runs, as far as its text tells.
+//! Finds the files that a command line reads or runs, as far as its text shows.
 
 use crate::shell::{commands, invocations};
 

@@ -47,7 +47,7 @@ pub(crate) struct Key {
 pub(crate) enum Sign {
     /// As `Authorization: Bearer`.
     Bearer,
-    /// As a header of its own.
+    /// In a separate header.
     Header(&'static str),
 }
 

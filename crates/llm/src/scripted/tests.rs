@@ -1,4 +1,4 @@
-//! The reference page says what the reader of scripts knows.
+//! Compares the reference page with the keys that the reader of scripts knows.
 
 pub(super) mod specimen;
 
@@ -10,14 +10,14 @@ use crate::scripted::fault::KINDS;
 
 const PAGE: &str = include_str!("../../../../docs/reference/scripted-model.md");
 
-/// First cells of the rows of the table that follows `after`.
+/// Returns the first cells of the rows of the table after `after`.
 fn table(after: &str) -> Vec<String> {
     let rows = PAGE.split(after).nth(1).unwrap().lines().skip_while(|line| !line.starts_with("| ---")).skip(1);
     let first = |row: &str| row.split('`').nth(1).unwrap().to_owned();
     rows.take_while(|line| line.starts_with('|')).map(first).collect()
 }
 
-/// Keys that the reader knows where `text` has the key `zzzz`.
+/// Returns the keys that the reader accepts at the place where `text` has the key `zzzz`.
 fn keys_read(text: &str) -> Vec<String> {
     let problems = Script::from_node(&specimen::node("s.yaml", text)).unwrap_err();
     let unknown = problems.iter().find(|problem| problem.message.starts_with("unknown key `zzzz`"));

@@ -1,7 +1,8 @@
 //! The artefacts directory: files about a run and each of its trials, written while the run is in progress.
 //!
-//! A [`Tree`] is the directory; [`open`] makes the reporter that writes it from events alone. Who runs commands after grading hands it
-//! what a trial would come to, [`Tree::write_graded`], because they are to find its files before the trial has an outcome.
+//! A [`Tree`] is the directory. [`open`] creates the reporter that writes it from events alone. The caller that runs
+//! post-grade commands passes it the preliminary result of a trial with [`Tree::write_graded`], because these commands
+//! need the trial's files before it has an outcome.
 //!
 //! Each file is complete at any time: it is written under a temporary name and renamed. `progress.jsonl` and the
 //! agent's logs grow line by line.

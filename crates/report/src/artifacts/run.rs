@@ -372,7 +372,7 @@ fn figures(arm: &ArmStatistics) -> Value {
         "tokens": estimate(arm.tokens),
         "cost_usd": estimate(arm.cost_usd),
         "cost_runs": arm.trials_with_cost,
-        // In this file the rate of full passes has always ignored skipped assertions.
+        // In this file, the rate of full passes has never included skipped assertions.
         "full_pass_rate": arm.decided_pass_rate.map(|rate| rate.mean),
         "pass_at_k": at_k(&arm.pass_at_k),
         "pass_hat_k": at_k(&arm.pass_hat_k),

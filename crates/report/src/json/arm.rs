@@ -1,5 +1,5 @@
-//! Arms and the effect of the skill on them, in the form of the report: each figure under its own name, with the
-//! details beside it.
+//! Arms and the effect of the skill on them, in the form of the report: each figure under its own name, next to its
+//! details.
 
 use std::cmp::Ordering;
 

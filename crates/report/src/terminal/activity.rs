@@ -8,7 +8,7 @@ use crate::plain;
 /// Maximum width of a tool's argument.
 const ARGUMENT: usize = 80;
 
-/// Formats what an agent waits for: `the agent`, but `Bash`.
+/// Formats what an agent is waiting for: `the agent`, or a tool such as `Bash`.
 pub(super) fn waiting_for(on: &str) -> String {
     let is_tool = on.starts_with(char::is_uppercase) || on.contains("__");
     if is_tool { on.to_owned() } else { format!("the {on}") }

@@ -6,7 +6,7 @@ use std::path::Path;
 /// Content of a file's first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Header {
-    /// There is no file, or it is empty: a database may be made there.
+    /// The file does not exist or is empty, so a database can be created there.
     Absent,
     /// A database with this format number and application id.
     Database { version: u32, mark: u32 },
@@ -31,7 +31,7 @@ pub(super) fn header(path: &Path) -> std::io::Result<Header> {
     })
 }
 
-/// The steps that a database of format `found` lacks; `None` if it is newer than all of them.
+/// Returns the migration steps that a database of format `found` lacks; `None` if its format is newer than all steps.
 pub(super) fn pending(found: u32, steps: &'static [&'static str]) -> Option<&'static [&'static str]> {
     steps.get(usize::try_from(found).ok()?..)
 }

@@ -102,7 +102,8 @@ impl SqliteStore {
             let found = format(&connection)?;
             Ok::<_, rusqlite::Error>((connection, found))
         };
-        // Nobody writes where the index of the log cannot be made; what is in a log is missing then.
+        // Where the index of the log cannot be created, no process can write, so the file is immutable. With a log
+        // this is an error, because the events in the log would be missing.
         let (connection, found) = open("")
             .or_else(|error| match has_log(path) {
                 true => Err(error),
@@ -127,7 +128,7 @@ impl SqliteStore {
         connection.busy_timeout(TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(32);
         // A file that is being created has no data to lose: until its tables exist, nothing is synced to disk.
-        // Otherwise there would be half a dozen syncs before the first run may start.
+        // Otherwise there would be half a dozen syncs before the first run can start.
         let is_new = format(connection)? == 0;
         connection.execute_batch(if is_new { "PRAGMA synchronous = OFF" } else { SAFELY })?;
         connection.execute_batch("PRAGMA foreign_keys = ON")?;
@@ -226,11 +227,11 @@ fn judge(path: &Path) -> Result<(), StoreError> {
     if mark == schema::MARK && version > schema::STEPS.len() as u32 {
         return Err(newer(path, version));
     }
-    // The last commits may still be in the log beside the file.
+    // The last commits may still be in the write-ahead log.
     let (version, mark) = if has_log(path) {
         let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| no(&error))?;
         reader.busy_timeout(TIMEOUT).map_err(|error| no(&error))?;
-        // Both are of one moment, although somebody may be writing them.
+        // Reads both values at the same moment, even if another process is writing.
         reader.execute_batch("BEGIN").map_err(|error| no(&error))?;
         let mark = reader.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(|error| no(&error))?;
         (format(&reader).map_err(|error| no(&error))?, mark)
@@ -246,7 +247,7 @@ fn judge(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// True if the log beside the file is not empty.
+/// True if the write-ahead log is not empty.
 fn has_log(path: &Path) -> bool {
     let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
     log.metadata().is_ok_and(|log| log.len() > 0)
@@ -267,8 +268,8 @@ fn is_empty(path: &Path) -> rusqlite::Result<bool> {
     Ok(tables == 0 || marked == schema::MARK)
 }
 
-/// Turns the write-ahead log on. Two processes that make the same file at once can meet here, and SQLite does not wait
-/// for this one lock by itself.
+/// Turns on the write-ahead log. Two processes that create the same file may do this at the same time, and SQLite does
+/// not wait for this lock by itself.
 fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     let start = Instant::now();
     loop {
@@ -276,8 +277,8 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
         if mode == "wal" {
             return Ok(());
         }
-        // Only a file without tables accepts the first setting. As it is empty, its journal can be in memory: one in
-        // a file would be synced to disk eight times before the first run may start.
+        // Only a file without tables accepts the first setting. Its journal can be in memory, because the file is
+        // empty; a journal file would be synced to disk eight times before the first run can start.
         let turned = connection
             .execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = MEMORY")
             .and_then(|()| connection.pragma_update(None, "journal_mode", "wal"));

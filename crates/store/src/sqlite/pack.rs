@@ -8,10 +8,10 @@ use crate::{StoreError, StoredEvent};
 /// Compression level. Trials of one suite are similar, and the fastest level compresses them as well as slower ones.
 const LEVEL: i32 = 1;
 
-/// Compresses; keeps its tables, which cost more to make than a small trial costs to pack.
+/// Compressor that keeps its tables, because creating them costs more than packing a small trial.
 pub(super) struct Packer {
     compressor: zstd::bulk::Compressor<'static>,
-    /// Room for what comes together for the next pack; empty.
+    /// Reusable buffer for the content of the next pack; always empty.
     pub(super) room: Vec<u8>,
 }
 
@@ -34,7 +34,8 @@ pub(super) fn unpack_text(packed: &[u8]) -> Result<String, StoreError> {
     String::from_utf8(unpack(packed)?).map_err(|error| damaged(&error))
 }
 
-/// An event and its number. One that this version cannot read is kept as it is, as long as it says where it belongs.
+/// Parses an event and its number. An event that this version does not know is kept unchanged, provided that it names
+/// its run and trial.
 pub(super) fn event(line: &str) -> Result<(u64, StoredEvent), StoreError> {
     match serde_json::from_str::<Envelope>(line) {
         Ok(envelope) => Ok((envelope.seq, StoredEvent::Known(Box::new(envelope)))),

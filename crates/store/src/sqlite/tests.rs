@@ -9,7 +9,7 @@ use crate::tests::contract::{OWNER, RUN, Story, at, contract_tests, id, many_tri
 
 contract_tests!(keeps);
 
-/// Holds a store in a fresh file to a rule of the contract.
+/// Checks one rule of the contract on a store in a new file.
 fn keeps(rule: fn(crate::tests::contract::Open<'_>)) {
     let scratch = scratch();
     rule(&|| Box::new(scratch.store()));

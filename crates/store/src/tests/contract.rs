@@ -1,4 +1,4 @@
-//! The contract of a store: rules that every backend keeps, each a test that opens the record in the backend's own way.
+//! Contract tests that every store backend must pass. Each test opens the record in the way that the backend provides.
 //! A backend runs all of them with [`contract_tests`].
 
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use serde_json::json;
 use crate::{RunFilter, SelectError, Store, StoreError, StoredEvent, TrialFilter};
 
 pub(crate) const RUN: &str = "0193a000-0000-7000-8000-000000000001";
-/// The process that the stores under test write for.
+/// Process that owns the runs of the stores under test.
 pub(crate) const OWNER: u32 = 4711;
 
-/// Opens one and the same record, empty at first, for [`OWNER`].
+/// Opens the same record, empty at first, for [`OWNER`].
 pub(crate) type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
 
-/// Makes a test of each rule. `$run` calls a rule with a way to open a fresh record.
+/// Generates a test for each rule. `$run` calls a rule with a function that opens a new record.
 macro_rules! contract_tests {
     ($run:path) => {
         contract_tests! { $run:

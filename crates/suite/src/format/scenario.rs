@@ -48,7 +48,8 @@ impl Format for Scenario {
 
     fn resembles(&self, file: &SuiteFile<'_>) -> bool {
         let NodeKind::Map(entries) = &file.root.kind else { return false };
-        // Of these keys only `fixtures` contains a map. Others that do are a coincidence, such as names in a table.
+        // Of these keys only `fixtures` contains a map. A map under another of them is a coincidence, such as names in
+        // a table.
         let fits = |name: &str, value: &Node| !matches!(value.kind, NodeKind::Map(_)) || name == "fixtures";
         let entries = entries.iter().map(|(name, value)| (name.value.as_str(), value));
         let entries = entries.filter(|(name, value)| fits(name, value));

@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 use super::schema;
 use crate::format::{ASSERTION_KEYS, ASSERTION_TYPES, AssertionType};
 
-/// The draft that this format was always described in.
+/// Draft in which this format has always been described.
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// A JSON Schema for `evals.json`, for editors and checkers.
+/// Returns the JSON Schema of `evals.json`, for editors and other programs.
 pub fn evals_schema() -> Value {
     let mut schema = Value::Object(schema::document("evals"));
     at(&mut schema, "/definitions/case/properties/id", |id| {
@@ -51,7 +51,8 @@ fn at(schema: &mut Value, pointer: &str, change: impl FnOnce(&mut Map<String, Va
     }
 }
 
-/// That an assertion of this type has the keys it needs, and no other than it may have.
+/// Returns the condition that an assertion of this type has all the keys it needs, and no keys that it does not
+/// support.
 fn needed(one: &AssertionType) -> Value {
     let known = |key: &&str| ["type", "text"].contains(key) || one.needs.contains(key) || one.may.contains(key);
     let needless = ASSERTION_KEYS.iter().filter(|key| !known(key));

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::table::Table;
 use crate::fixture_settings::field::{Field, Kind, STRICT};
 
-/// The schema of a map with these keys, which the tables of `sections` describe.
+/// Returns the schema of a map with these keys, which the tables of `sections` describe.
 pub(super) fn map_schema(sections: &[(&str, &[Field])], is_open: bool) -> Value {
     let mut properties = Map::new();
     for (section, fields) in sections {

@@ -6,7 +6,7 @@ use super::fixtures::{duration, map_schema};
 use super::table::Table;
 use crate::fixture_settings::field::SECTION_FIELDS;
 
-/// The draft that editors understand best.
+/// Draft with the best support in editors.
 pub(super) const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 
 /// Format whose keys of several words can be written in snake case and in camel case.
@@ -122,7 +122,7 @@ impl Builder {
     }
 }
 
-/// A key in camel case if it is written in snake case, and the other way round; none if it is a single word.
+/// Converts a key from snake case to camel case or back; `None` for a single word.
 fn other_spelling(key: &str) -> Option<String> {
     let mut other = String::with_capacity(key.len() + 4);
     let mut letters = key.chars();

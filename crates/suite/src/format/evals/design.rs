@@ -1,8 +1,8 @@
-//! Warnings about gaps in a suite of a skill that is otherwise correct.
+//! Warnings about weaknesses of a skill's suite that is otherwise correct.
 
 use model::{AssertionSpec, Case, Diagnostic, SideEffectLevel, SkillEval, Suite};
 
-/// Returns warnings about what the suite of a skill cannot show, which `check --strict` reports. Suites of other
+/// Returns warnings about questions that a skill's suite cannot answer. `check --strict` reports them. Suites of other
 /// formats have none. `is_judged` returns `true` if deciding an assertion of a case needs a model.
 pub fn design_warnings(suite: &Suite, is_judged: &dyn Fn(&Case, &AssertionSpec) -> bool) -> Vec<Diagnostic> {
     let cases = || suite.cases.iter().filter_map(|case| Some((case.as_ref(), case.skill_eval.as_ref()?)));

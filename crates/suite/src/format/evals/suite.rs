@@ -1,4 +1,4 @@
-//! What the cases of one suite have in common.
+//! Properties that the cases of one suite share.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use model::{Definition, RunnerOptions, Skill};
 
 use crate::fixtures;
 
-/// Properties that the cases of one suite have in common.
+/// Properties that the cases of one suite share.
 pub(super) struct Suite<'a> {
     /// Name of the skill as written.
     pub(super) name: &'a str,

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Time of an agent's last output, and what the agent waits for.
+/// Time of an agent's last output, and what the agent is waiting for.
 #[derive(Debug)]
 pub struct Activity {
     state: Mutex<(Instant, &'static str)>,

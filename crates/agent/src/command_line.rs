@@ -1,13 +1,14 @@
-//! Lines that a shell runs, command by command.
+//! Splits shell command lines into their commands.
 
-/// The commands of a line, split where the shell starts another one outside of quotes, brackets and here-documents.
+/// Commands of a line, which is split where the shell starts another one outside of quotes, brackets and
+/// here-documents.
 ///
-/// This is the text of each command, to be held against scopes. `grade::shell` takes lines apart into words.
+/// The text of each command is compared with scopes. `grade::shell` splits lines into words.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CommandLine {
     pub(crate) commands: Vec<String>,
-    /// False if other commands may run in places that are not looked into (substitutions, groups, here-documents), or
-    /// if a quote is left open.
+    /// False if other commands may run in places that are not analysed (substitutions, groups, here-documents), or if
+    /// a quote is not closed.
     pub(crate) is_plain: bool,
 }
 
@@ -83,7 +84,7 @@ fn split(line: &str) -> (Vec<String>, bool) {
     (commands, is_plain && quote.is_none())
 }
 
-/// True if commands may run at `letter` that are not looked into.
+/// True if commands that are not analysed may run at `letter`.
 fn hides_commands(quote: Option<char>, letter: char, next: Option<char>) -> bool {
     match (quote, letter) {
         (Some('\''), _) => false,
@@ -93,7 +94,7 @@ fn hides_commands(quote: Option<char>, letter: char, next: Option<char>) -> bool
         (None, '<') => next == Some('<'),
         // In `$'…'` a quote can be escaped, unlike in `'…'`.
         (None, '$') => next == Some('\''),
-        // Not every shell reads `&>` as one sign.
+        // Not every shell treats `&>` as one operator.
         (None, '&') => next == Some('>'),
         _ => false,
     }
@@ -105,7 +106,7 @@ fn push(commands: &mut [String], letter: char) {
     }
 }
 
-/// The word that ends a here-document, read from after its `<<`.
+/// Returns the word that ends a here-document, read from after its `<<`.
 fn delimiter(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
     let mut word = String::new();
     while let Some(&letter) = letters.peek() {
@@ -129,7 +130,7 @@ fn skip_heredoc(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, delimite
     }
 }
 
-/// A word as a shell has to see it.
+/// Quotes a word for a shell, if needed.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

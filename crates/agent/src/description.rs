@@ -23,7 +23,8 @@ pub struct Description {
     pub efforts: Option<&'static [&'static str]>,
     /// Folder in which it looks for skills, relative to its working directory; `None` if it reads no skill files.
     pub skills_folder: Option<&'static str>,
-    /// Folder in which it looks for definitions of sub-agents, relative to its working directory; `None` if it reads none.
+    /// Folder in which it looks for definitions of sub-agents, relative to its working directory; `None` if it reads
+    /// none.
     pub sub_agents_folder: Option<&'static str>,
     /// Wire format that it speaks to its model, as the gateway names it; `None` if it calls no model over HTTP.
     pub wire: Option<&'static str>,

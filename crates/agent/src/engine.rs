@@ -62,7 +62,7 @@ impl Program {
         options
     }
 
-    /// Value that it makes, and the function that [freezes](Runtime::freezer) the engine if it is shared.
+    /// Value of the program, and the function that [freezes](Runtime::freezer) the engine if it is shared.
     fn load(&self, runtime: &mut Runtime) -> Result<(Value, Option<Function>), ScriptError> {
         let freezer = if self.is_shared { Some(runtime.freezer()?) } else { None };
         // A configuration with functions imports the configuration helpers.
@@ -173,7 +173,7 @@ impl Engine {
         Ok((Self { jobs, early, lines, room, freezer, is_at_rest: false, _alive: alive }, value))
     }
 
-    /// Has the engine serve trials one after the other: none can change what the language brings.
+    /// Prepares the engine to serve several trials, one after the other, by freezing the built-in objects.
     ///
     /// # Errors
     /// If there is no memory left, or its program was not loaded for it.
@@ -183,7 +183,7 @@ impl Engine {
         self.prepare(&freezer, Vec::new()).await.map(drop)
     }
 
-    /// Makes it ready for another trial; `false` if it is not to be used again, because its last call failed or left
+    /// Prepares the engine for another trial; `false` if it must not be reused, because its last call failed or left
     /// something behind.
     pub(super) fn renew(&mut self) -> bool {
         *lock(&self.room) = ConsoleBudget::default();
@@ -279,14 +279,14 @@ impl ConsoleBudget {
         self.left.is_some()
     }
 
-    /// A note of what is left out, once; nothing where nothing is left out.
+    /// Returns a note about omitted output, once; `None` if nothing was omitted.
     fn note(&mut self) -> Option<String> {
         let (lines, bytes) = (std::mem::take(&mut self.lines_left_out), std::mem::take(&mut self.bytes_left_out));
         (lines > 0).then(|| format!("(left out of the console output: {lines} lines, {bytes} bytes)"))
     }
 }
 
-/// Nothing that is locked here is left half changed by a panic.
+/// A panic never leaves the locked data half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -118,8 +118,8 @@ pub trait Agent: Send + Sync {
     }
 
     /// Returns the problems of the argument after the name (`recorded:FILE`) that do not depend on the case. It is
-    /// called once for each argument, so a file that is used by all cases is read here. `modules` has the module sources
-    /// that are already known.
+    /// called once for each argument, so a file that is used by all cases is read here. `modules` has the module
+    /// sources that are already known.
     fn check_argument(&self, argument: Option<&str>, _modules: &Library) -> Vec<Diagnostic> {
         let problem =
             |argument| Diagnostic::error(format!("`{}` takes no argument, but was given `{argument}`", self.name()));
@@ -248,7 +248,8 @@ pub struct SessionContext {
     pub endpoint: Endpoint,
     /// Providers that open models.
     pub providers: llm::Providers,
-    /// Module sources that were read for the plan. A module is the same for all trials of a run, even if its file changes.
+    /// Module sources that were read for the plan. A module is the same for all trials of a run, even if its file
+    /// changes.
     pub modules: Library,
 }
 

@@ -10,7 +10,7 @@ use crate::Agent;
 mod source {
     /// The agent, which is its vendor's program.
     pub(super) const CLI: &str = "cli";
-    /// Same, if its report is not what is billed, and no better source is available.
+    /// The same, if OpenRouter bills a different amount and no better source is available.
     pub(super) const UNRECONCILED: &str = "cli-unreconciled";
     /// Prices configured by the user.
     pub(super) const PRICING: &str = "pricing-config";
@@ -87,7 +87,7 @@ impl Pricing {
                 usage.cost_usd = Some(price.cost(&tokens));
                 self.bill.source = Some(source);
             }
-            // An agent may report a cost for answers of a script, which were free.
+            // Agents may report a cost for scripted answers, which are free.
             None if self.is_script => usage.cost_usd = None,
             None if said.is_some() => {
                 let unreconciled = self.list.is_some().then_some(source::UNRECONCILED);

@@ -110,8 +110,8 @@ pub(crate) fn link(target: &Path, link: &Path) -> io::Result<()> {
 }
 
 impl Program {
-    /// Path of the program for a session: the program that the project configures, else the one that the variable names,
-    /// else the one on the `PATH`.
+    /// Returns the path of the program for a session: the one that the project configures, otherwise the one that the
+    /// variable names, otherwise the one on the `PATH`.
     ///
     /// # Errors
     /// Returns where it was looked for and how to install it.
@@ -139,7 +139,7 @@ impl Program {
         })
     }
 
-    /// Version that the program at `path` reports, such as `0.169.0`.
+    /// Returns the version that the program at `path` reports, such as `0.169.0`.
     ///
     /// # Errors
     /// If it cannot be started, does not answer in time, or reports no version.
@@ -169,7 +169,7 @@ impl Program {
         }
     }
 
-    /// Version of the program at `path`, which is asked once in the life of this process; `None` if it reports none.
+    /// Returns the version of the program at `path`, which is queried once per process; `None` if it reports none.
     pub async fn known_version(&self, host: &Host, path: &Path) -> Option<String> {
         static KNOWN: Mutex<Option<HashMap<PathBuf, String>>> = Mutex::new(None);
         let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -181,7 +181,7 @@ impl Program {
         Some(version)
     }
 
-    /// Readiness of an agent that runs this program. `auth` is the way it is signed in, if it is.
+    /// Returns the readiness of an agent that runs this program. `auth` is its sign-in, if there is one.
     pub async fn readiness(&self, host: &Host, auth: Option<&str>) -> Readiness {
         let found = match self.locate(host) {
             Ok(path) => self.version(host, &path).await,
@@ -202,7 +202,7 @@ impl Program {
     }
 }
 
-/// The three numbers of a version.
+/// Parses the three numbers of a version.
 fn numbers(version: &str) -> Option<[u64; 3]> {
     let mut parts = version.split('.').map(|part| part.split(['-', '+']).next().unwrap_or(part).parse());
     Some([parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?])

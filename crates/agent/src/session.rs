@@ -8,9 +8,9 @@ use crate::turn::Turn;
 /// An open conversation with an agent in its sandbox.
 pub trait Session: Send {
     /// Sends one user message and follows the agent until it has answered. Texts, calls and usage are recorded with
-    /// `turn`. When [`Turn::record`] returns an error, or [`Turn::stopping`] resolves, the session asks the agent to end
-    /// and returns. The runner kills the remaining processes after a grace period. Returns the ending for this message;
-    /// the next message is sent only after [`Ending::Finished`].
+    /// `turn`. When [`Turn::record`] returns an error, or [`Turn::stopping`] resolves, the session asks the agent to
+    /// end and returns. The runner kills the remaining processes after a grace period. Returns the ending for this
+    /// message; the next message is sent only after [`Ending::Finished`].
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending>;
 
     /// Ends the conversation and everything that belongs to it. It is called in every case.

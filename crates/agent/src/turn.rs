@@ -21,11 +21,10 @@ use crate::resolve::Resolver;
 const MOST_OUTPUT: usize = 16 * 1024 * 1024;
 /// Size that is counted for each kept line in addition to its text, in bytes.
 const LINE: usize = 200;
-/// Maximum size of an agent's steps in an attempt, in bytes. No conversation with a model comes near to it.
+/// Maximum size of an agent's steps in an attempt, in bytes. No conversation with a model is nearly as large.
 const MOST_TOLD: usize = 64 * 1024 * 1024;
 
-/// Maximum nesting of a value from an agent. It is nested further in a record, which cannot be read if it has more than
-/// 127 levels.
+/// Maximum nesting depth of a value from an agent. A record adds levels, and cannot be read if it has more than 127.
 const MOST_LEVELS: usize = 100;
 
 /// Value of `Event::Waiting` while an agent retries its model after an error. If the trial's timeout then expires, the
@@ -230,8 +229,8 @@ impl Turn {
         answer
     }
 
-    /// Denies a call that the agent's own rules do not allow, because no user is there to approve it. Returns the message
-    /// for the agent.
+    /// Denies a call that the agent's own rules do not allow, because no user is there to approve it. Returns the
+    /// message for the agent.
     pub fn deny(&mut self, call: &ToolCall) -> String {
         let message = format!("{} is not allowed here, and no user can approve it", call.raw_name);
         let _ = self.record(Step::PermissionDenied {

@@ -1,8 +1,8 @@
 //! Credentials for the repository that sandboxes are cloned from, lent to the agent if the user allows it.
 //!
-//! The user's git makes the clone with the user's own credential helpers. The agent has neither the user's home nor
-//! these helpers, so their answer is put into its environment, with a helper that reads it there. Nothing is written to
-//! a file.
+//! The user's git clones the repository with the user's own credential helpers. The agent has neither the user's home
+//! nor these helpers, so their answer is put into its environment, with a helper that reads it there. Nothing is
+//! written to a file.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -150,7 +150,7 @@ fn missing_variables(context: &ProjectContext, plan: &Plan) -> Vec<Diagnostic> {
 }
 
 /// Returns the reason why the judge of the project cannot be used: a variable that is not set. Trials without a judge
-/// run all the same.
+/// still run.
 pub(crate) fn missing_judge(context: &ProjectContext, settings: &runner::Settings) -> Option<String> {
     let judge = &context.project.judge;
     let is_own = judge.model.as_ref().map(|model| &model.value) == settings.judge.model.as_ref();

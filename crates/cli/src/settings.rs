@@ -1,5 +1,5 @@
-//! Settings: the command line, then the environment, then the project, then what is built in. Each value knows where it
-//! comes from. What `config` shows is read from the settings that a run uses.
+//! Settings: the command line overrides the environment, then the project, then the built-in defaults. Each value
+//! records its source. `config` shows the same values that a run uses.
 
 mod configured;
 mod table;
@@ -102,7 +102,7 @@ impl Resolved {
     }
 }
 
-/// The layer that sets `setting`: the first of them that says something.
+/// Returns the strongest layer that sets `setting`.
 fn layer(setting: &Setting, line: &RunArgs, used: &Resolution<'_>) -> Layer {
     if (setting.is_typed)(line) {
         return Layer::CommandLine;
@@ -112,7 +112,7 @@ fn layer(setting: &Setting, line: &RunArgs, used: &Resolution<'_>) -> Layer {
     variable.or_else(|| (setting.below)(used)).unwrap_or(Layer::BuiltIn)
 }
 
-/// The name of the variable that sets `name`, or else of its option, for messages about what it stops.
+/// Returns the name of the variable or the option that sets `name`, for messages about a limit that stopped something.
 fn origin(name: &str, line: &RunArgs, context: &ProjectContext) -> &'static str {
     let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) else { return "" };
     let variable = variables::of(setting, &context.environment).filter(|_| !(setting.is_typed)(line));
@@ -233,7 +233,7 @@ fn source_repo(written: &str, cwd: &Path) -> String {
     folder.map_or_else(|| written.to_owned(), |folder| folder.to_string_lossy().into_owned())
 }
 
-/// A problem, if what stands before the `=` of a `--model` looks like a name and is not an agent's.
+/// Reports a `--model` whose text before the `=` looks like a name but is not that of an agent.
 fn unknown_agent(
     written: &str,
     is_agent: impl Fn(&str) -> bool,
@@ -250,7 +250,7 @@ fn unknown_agent(
     Some(problem.suggest(model::nearest(agent, names.iter().copied())).help(format!("agents: {}", names.join(", "))))
 }
 
-/// `agent=model` or `model`. A model's own name may hold `=` only after an agent's.
+/// Splits `agent=model`, or returns only the model. A model name with `=` must follow an agent's name.
 fn split_model(written: &str, is_agent: impl Fn(&str) -> bool) -> (Option<String>, String) {
     match written.split_once('=') {
         Some((agent, model)) if is_agent(agent) => (Some(agent.to_owned()), model.to_owned()),

@@ -87,7 +87,7 @@ async fn dispatch(
         halt: watch::channel(Halt::No).0,
         tasks: JoinSet::new(),
         running: HashMap::new(),
-        // A worker waits for nothing, and a command takes its time.
+        // Workers run only trials that never wait, and a post-grade command would make them wait.
         workers: shared.hook.as_ref().is_none_or(|hook| hook.commands(HookKind::PostGrade).is_empty()),
         shared: Arc::new(shared),
         stopped_by: None,
@@ -103,7 +103,7 @@ async fn dispatch(
             break;
         }
         tokio::select! {
-            // Controls come first: trials that end all the time must not delay Ctrl-C.
+            // Controls come first, so that frequently ending trials do not delay Ctrl-C.
             biased;
             Some(control) = controls.recv() => dispatcher.control(control),
             Some(ended) = dispatcher.tasks.join_next_with_id() => dispatcher.ended(ended),
@@ -151,8 +151,8 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
     })
 }
 
-/// Mask for the secrets of a run: those of the environment, of the configuration, and of each agent's with the
-/// environment filled in.
+/// Returns the mask for the secrets of a run: those of the environment, of the configuration, and of each agent's
+/// configuration with its variables filled in.
 fn mask_of(plan: &Plan, host: &Host) -> Mask {
     let mut secrets = plan.settings.secrets.clone();
     let mut last: Option<&Arc<Configured>> = None;
@@ -174,17 +174,17 @@ struct Dispatcher {
     queue: Arc<JobQueue>,
     shared: Arc<Shared>,
     halt: watch::Sender<Halt>,
-    /// Tasks that run; that of a worker returns no record.
+    /// Running tasks. The task of a worker returns no record.
     tasks: JoinSet<Option<TrialRecord>>,
     running: HashMap<tokio::task::Id, Running>,
-    /// False if workers must not or cannot be started.
+    /// False if workers must not be used or could not be started.
     workers: bool,
     stopped_by: Option<String>,
 }
 
 /// A task that runs.
 enum Running {
-    /// A job that has started and has no outcome.
+    /// A job that has started and has no outcome yet.
     Job(Job, EventSender),
     /// A worker, the trial it runs, and the task that waits for its end.
     Worker(Arc<Current>, AbortHandle),
@@ -197,7 +197,7 @@ impl Dispatcher {
         while self.stopped_by.is_none() && self.running.len() < jobs {
             let workers = self.workers;
             let Some(job) = self.queue.take(|job| !workers || !worker::suits(job)) else {
-                // The next job is for a worker, or there is none.
+                // The next job is one for a worker, or the queue is empty.
                 if !self.start_worker() {
                     return;
                 }
@@ -215,7 +215,7 @@ impl Dispatcher {
         }
     }
 
-    /// Starts a worker, if there are jobs left and there may be one more. Returns true if starting jobs can go on.
+    /// Starts a worker, if jobs are left and the maximum is not reached. Returns true if more jobs can be started.
     fn start_worker(&mut self) -> bool {
         let open = self.running.values().filter(|running| matches!(running, Running::Worker(..))).count();
         if open >= MAX_WORKERS || self.queue.is_empty() {
@@ -252,7 +252,8 @@ impl Dispatcher {
         events.finish(record.unwrap_or_else(|| job.panicked()));
     }
 
-    /// Runs the hooks that belong to no trial. Returns the one before the run that failed, so that the run must not start.
+    /// Runs the hooks that belong to no trial. Returns the one before the run that failed, so that the run must not
+    /// start.
     async fn around(
         &mut self,
         moment: HookKind,
@@ -291,7 +292,7 @@ impl Dispatcher {
         }
     }
 
-    /// Gives jobs that were never started an outcome: a report leaves nothing of the plan out.
+    /// Gives every job that was never started an outcome, so that a report covers the whole plan.
     fn cancel_the_rest(&mut self, because: &str) {
         while let Some(job) = self.queue.take(|_| true) {
             job.events(&self.bus, &self.shared).finish(job.cancelled(because));

@@ -1,9 +1,10 @@
-//! The event bus: the one way out of a run. Every event is masked, numbered and handed to the listener here, in that order,
+//! The event bus: the only output of a run. Every event is masked, numbered and passed to the listener, in that order,
 //! before the call that emits it returns.
 //!
-//! Senders call the bus directly instead of sending to the dispatcher's task over a channel. Grading has to know whether text
-//! of its trial was masked, the time that an attempt waits for the listener is not the agent's, and an agent that floods its
-//! output is slowed down to the speed of recording instead of filling memory. All three need an answer at the call.
+//! Senders call the bus directly instead of sending to the dispatcher's task over a channel, because three things need
+//! an immediate answer: grading must know whether text of its trial was masked, the time that an attempt waits for the
+//! listener does not count as the agent's, and an agent that floods its output must be slowed down to the speed of
+//! recording.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -13,7 +14,7 @@ use jiff::Timestamp;
 use mask::{KeyBlocks, Mask};
 use model::{EVENT_VERSION, Envelope, Event, Step, Summary, TrialRecord};
 
-/// A shorter wait is the cost of emitting an event at all, and is not counted as waiting.
+/// Maximum wait that is not counted as waiting, because emitting an event always takes some time.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// Receiver of the events of a run: one after the other, in the order of their numbers.
@@ -60,7 +61,7 @@ impl EventBus {
         self.state().summary.clone()
     }
 
-    /// Lets go of the listener. Later events are dropped.
+    /// Drops the listener. Later events are dropped.
     pub(crate) fn close(&self) {
         self.state().listener = None;
     }
@@ -116,7 +117,7 @@ pub(crate) struct EventSender {
     waited: Arc<AtomicU64>,
     /// Mask for the secrets of the trial.
     mask: Arc<Mask>,
-    /// Private keys whose last lines have not come yet.
+    /// Private keys whose last lines have not arrived yet.
     key_blocks: Arc<KeyBlocks>,
     /// True if text that assertions look at was masked.
     has_hidden: Arc<AtomicBool>,
@@ -173,8 +174,8 @@ impl EventSender {
         self.has_hidden.load(Ordering::Relaxed)
     }
 
-    /// Emits an event, unless the trial has its outcome already. Waits while the listener is behind; after the run the event
-    /// is dropped.
+    /// Emits an event, unless the trial has its outcome already. Waits while the listener is behind; after the run the
+    /// event is dropped.
     pub(crate) fn emit(&self, event: Event) {
         let event = self.masked(event);
         let free = self.bus.state.try_lock().ok();
@@ -218,7 +219,7 @@ impl agent::EventSink for EventSender {
     }
 }
 
-/// A listener that keeps up to some number of events; senders of more wait.
+/// A listener that keeps up to a number of events. Senders of further events wait.
 #[cfg(test)]
 pub(crate) struct EventLog {
     events: Mutex<Vec<Envelope>>,

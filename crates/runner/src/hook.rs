@@ -1,5 +1,5 @@
-//! Hooks: commands of the user's that run before a run, after each grading and after a run. This module decides when they run
-//! and what their results mean. An implementation of [`Hook`] decides what they get, and parses what they print.
+//! Hooks: the user's commands that run before a run, after each grading and after a run. This module decides when they
+//! run and how their results count. An implementation of [`Hook`] provides their input and parses their output.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,9 +34,9 @@ pub trait Hook: Send + Sync {
 pub struct Graded {
     /// The planned trial.
     pub planned: Arc<PlannedTrial>,
-    /// Record of the trial as it would be without the commands. Holds no secrets.
+    /// Record of the trial as it would be without the commands. Contains no secrets.
     pub record: TrialRecord,
-    /// Collected state of the sandbox. Holds no secrets.
+    /// Collected state of the sandbox. Contains no secrets.
     pub collected: Collected,
     /// Number of the attempt, from 1.
     pub attempt: u32,
@@ -53,7 +53,7 @@ pub struct Hooked {
 }
 
 impl Hooked {
-    /// Result of a command that was stopped: what it would have found is not known.
+    /// Returns the result of a command that was stopped, so that its findings are unknown.
     pub(crate) fn stopped(hook: HookKind, command: &str, began: Instant) -> Self {
         let record = HookRecord {
             hook,
@@ -89,9 +89,9 @@ pub fn succeeded(command: &str, status: Status, because: &str) -> Finding {
     found(&format!("post-grade hook succeeded: {command}"), status, because)
 }
 
-/// Runs the commands of a moment that belongs to no trial. A command that fails before a run
-/// is the last one, prevents the run, and is returned. A request to stop ends the command that runs; `obey` passes it on
-/// and returns how far the run is asked to stop now.
+/// Runs the commands of a hook that is not about a trial. If a command fails before a run, the later ones are skipped,
+/// the run is prevented, and the command is returned. A request to stop ends the running command; `obey` passes the
+/// request on and returns how far the run is asked to stop.
 pub(crate) async fn around(
     hook: &dyn Hook,
     moment: HookKind,

@@ -14,14 +14,14 @@ use crate::trial::{self, Grading, Shared};
 /// Work that leads to the outcome of one trial.
 #[derive(Clone)]
 pub(crate) enum Job {
-    /// A planned trial: an agent acts, and what it leaves is graded.
+    /// A planned trial: an agent runs, and its result is graded.
     Trial(Arc<PlannedTrial>),
-    /// A trial of an earlier run: what is recorded of it is graded again.
+    /// A trial of an earlier run, whose recorded evidence is graded again.
     Regrade(Arc<RecordedTrial>, Arc<dyn Archive>),
 }
 
 impl Job {
-    /// Returns the outcome of a trial that is not run at all.
+    /// Returns the outcome of a trial that does not have to be run.
     pub(crate) fn not_run(&self, shared: &Shared) -> Option<TrialRecord> {
         match self {
             Self::Trial(planned) => trial::not_run(planned, shared),
@@ -38,8 +38,8 @@ impl Job {
         EventSender::new(Arc::clone(bus), trial, mask)
     }
 
-    /// Emits the start of the trial, so that what is counted and what runs never differ. What is graded again starts as
-    /// soon as its record has been read.
+    /// Emits the start of the trial, so that the counted trials are always those that run. A regraded trial starts
+    /// once its record has been read.
     pub(crate) fn begin(&self, events: &EventSender) {
         if let Self::Trial(planned) = self {
             trial::begin(planned, events);
@@ -69,7 +69,7 @@ impl Job {
         }
     }
 
-    /// Outcome of a job that was not started, and why it was not.
+    /// Returns the outcome of a job that was not started, for the reason `because`.
     pub(crate) fn cancelled(&self, because: &str) -> TrialRecord {
         match self {
             Self::Trial(planned) => trial::cancelled(planned, because),
@@ -78,8 +78,8 @@ impl Job {
     }
 }
 
-/// Jobs that are not started yet, in order. A job leaves the queue when it starts: a plan is large, and its memory is
-/// freed as it is carried out.
+/// Jobs that are not started yet, in order. A job leaves the queue when it starts, so that the memory of a large plan
+/// is freed during the run.
 pub(crate) struct JobQueue(Mutex<std::vec::IntoIter<Job>>);
 
 impl JobQueue {

@@ -1,8 +1,8 @@
-//! PLAN and RUN: plans trials, puts agents into sandboxes, keeps the clock, and has the evidence graded.
+//! PLAN and RUN: plans trials, runs agents in sandboxes, enforces the time limits, and starts the grading.
 //!
 //! A run is planned from suites and settings ([`plan`]), then run ([`run`]). Each trial goes through the same five
 //! steps: provision, act, collect, grade, close. The only output is the stream of [`model::Event`]s through the event
-//! bus; this crate knows no file format, no store and no report.
+//! bus; this crate does not depend on file formats, the store or reports.
 //!
 //! ```
 //! use std::path::Path;

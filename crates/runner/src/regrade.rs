@@ -1,5 +1,5 @@
-//! Grading recorded evidence again: what a run left is judged by the suite as it is today, as a run of its own. No agent is
-//! started, and nothing that is gone is looked at.
+//! Grading recorded evidence again: the current suite grades the evidence of an earlier run, as a new run. No agent is
+//! started, and only recorded data is used.
 
 mod kept;
 mod plan;
@@ -20,11 +20,12 @@ use crate::trial::{self, Shared};
 
 /// Reads recorded trials.
 pub trait Archive: Send + Sync {
-    /// Returns what is recorded of the last attempt at the trial with that printed id, or why it cannot be read.
+    /// Returns the recorded evidence of the last attempt at the trial with that printed id, or the reason why it
+    /// cannot be read.
     fn read(&self, trial: &str) -> Result<RecordedEvidence, String>;
 }
 
-/// Grades a recorded trial again, with what `archive` has of it.
+/// Grades a recorded trial again, with the evidence in `archive`.
 pub(crate) async fn grade_again(
     recorded: &RecordedTrial,
     archive: Arc<dyn Archive>,
@@ -54,7 +55,7 @@ pub(crate) async fn grade_again(
     }
 }
 
-/// Emits the recorded events again, so that the new run can be shown, and graded again, like any other.
+/// Emits the recorded events again, so that the new run can be shown and graded again like any other run.
 fn replay(events: &EventSender, evidence: &RecordedEvidence, old: &TrialRecord) {
     events.emit(evidence.started.clone().unwrap_or_else(|| kept::begun(old)));
     evidence.steps.iter().for_each(|step| events.emit(Event::Step(step.clone())));

@@ -10,7 +10,7 @@ use script::Regex;
 pub struct Selection {
     /// Exact case ids, `case` or `suite::case`; any of them.
     pub cases: Vec<String>,
-    /// A regular expression over case ids.
+    /// Regular expression for case ids.
     pub filter: Option<String>,
     /// Text in a case's id or description, in the name of its suite or its file, or in one of its tags. Text with a `/`
     /// is searched for in the path of the file.

@@ -1,6 +1,6 @@
-//! Workers: threads for trials that wait for nothing. Grading such a trial is all the work there is, so that a task of its
-//! own, a grading thread and a message to the dispatcher would cost more than the trial. A worker runs one trial after the
-//! other, from beginning to end.
+//! Workers: threads for trials that never wait. Such a trial consists of little more than its grading, so a separate
+//! task, a grading thread and a message to the dispatcher would cost more than the trial itself. A worker runs one
+//! trial after the other, from beginning to end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -17,7 +17,7 @@ use crate::job::{Job, JobQueue};
 use crate::plan::PlannedTrial;
 use crate::trial::{self, Grading, Shared};
 
-/// True if a job waits for nothing, so that a worker can run it.
+/// True if a job never waits, so that a worker can run it.
 pub(crate) fn suits(job: &Job) -> bool {
     let Job::Trial(planned) = job else { return false };
     planned.agent.description().answers_at_once
@@ -35,12 +35,12 @@ pub(crate) struct Worker {
     pub(crate) current: Arc<Current>,
 }
 
-/// The trial that a worker runs, for the dispatcher when it cannot wait for the worker.
+/// Trial that a worker is running, in case the dispatcher has to give up on the worker.
 #[derive(Default)]
 pub(crate) struct Current(Mutex<Option<(Arc<PlannedTrial>, EventSender)>>);
 
 impl Current {
-    /// The trial that was started last.
+    /// Returns the trial that was started last.
     pub(crate) fn trial(&self) -> Option<(Arc<PlannedTrial>, EventSender)> {
         self.slot().clone()
     }
@@ -67,7 +67,7 @@ impl Worker {
         Ok(ended)
     }
 
-    /// Runs the next trial as long as it suits a worker.
+    /// Runs trials as long as the next one suits a worker.
     fn run(self, runtime: &Handle) {
         while *self.halt.borrow() == Halt::No
             && let Some(Job::Trial(planned)) = self.queue.take(suits)
@@ -79,7 +79,7 @@ impl Worker {
             }
             *self.current.slot() = Some((Arc::clone(&planned), events.clone()));
             trial::begin(&planned, &events);
-            // Pinned here: `block_on` would move a future that it gets by value, some kilobytes, more than once.
+            // Pinned here, because `block_on` would move a future of several kilobytes more than once.
             let run = pin!(trial::run(
                 Arc::clone(&planned),
                 Arc::clone(&self.shared),

@@ -202,7 +202,7 @@ impl SandboxFactory {
     }
 }
 
-/// Error of creating or inspecting a sandbox. Not the agent's fault, unless it ruined the sandbox.
+/// Error of creating or inspecting a sandbox. Not the agent's fault, unless the agent damaged the sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// There is no kind of this name.

@@ -42,8 +42,8 @@ use crate::BoxFuture;
 use crate::Host;
 use crate::supervise::{Output, Supervisor, run};
 
-/// Name of a sandbox's directory, the same for every case and arm: the agent sees the path and must not learn from it
-/// what is tested.
+/// Name of a sandbox's directory, the same for every case and arm: the agent sees the path, which must not reveal the
+/// test.
 const SANDBOX: &str = "sandbox";
 
 const WORK: &str = "work";

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Maximum number of attempts, because a process that is being ended may still write for a moment. The pauses between
-/// them grow from a millisecond to a quarter of a second.
+/// Maximum number of attempts, because a process that is being stopped may still write for a moment. The pauses
+/// between them grow from a millisecond to a quarter of a second.
 const ROUNDS: u32 = 12;
 
 /// Removes `path` and everything below it. Links are removed but not followed. Permissions of directories that prevent

@@ -1,6 +1,6 @@
-//! The agent `assistant`: an agent whose conversation is stored by OpenAI, or by a compatible server. It is accessed by
-//! the Responses API, where each response names the previous one, or by the Assistants API, where an assistant runs on
-//! a thread.
+//! The agent `assistant`: an agent whose conversation is stored by OpenAI, or by a compatible server. It is accessed
+//! through the Responses API, where each response names the previous one, or through the Assistants API, where an
+//! assistant runs on a thread.
 //!
 //! The service is between the agent and this program, so its failures are the provider's fault and break the trial: an
 //! unreachable address, any error status, a response or a run that *failed*, one that *expired* although it was not

@@ -26,7 +26,7 @@ fn allows(rule: &ToolRule, call: &ToolCall, access: &FileAccess) -> bool {
     match (call.effect, subject(call, access)) {
         (_, None) => false,
         // Each command of a line needs a scope: `git *` does not allow `git log; rm -rf .`. A line that runs commands
-        // in places that are not looked into is not allowed at all.
+        // in places that are not analysed is never allowed.
         (Effect::Shell, Some(line)) => {
             let CommandLine { commands, is_plain } = CommandLine::parse(&line);
             is_plain && !commands.is_empty() && commands.iter().all(|command| rule.covers(command))

@@ -64,7 +64,7 @@ fn models(result: &Value, key: &str) -> Option<Models> {
     Some(sum)
 }
 
-/// Reads a message's `usage`; returns `None` if it has no number.
+/// Reads a message's `usage`; returns `None` if it contains no number.
 pub(super) fn plain(usage: &Value) -> Option<Tokens> {
     const KINDS: [&str; 4] =
         ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];

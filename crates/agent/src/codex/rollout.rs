@@ -41,7 +41,7 @@ pub(super) enum ThreadEvent {
 pub(super) struct Rollout {
     /// Call that started this thread as a sub-agent; prefix of its messages' ids.
     parent: Option<String>,
-    /// Number of model answers that have begun.
+    /// Number of model answers that have started.
     answers: u64,
     /// True if the next item belongs to the last of them.
     goes_on: bool,

@@ -54,7 +54,7 @@ struct Thread {
 enum Source {
     /// The files of its threads.
     Files,
-    /// Its stdout, because there are no such files.
+    /// The stdout of its process, because there are no such files.
     Stdout,
 }
 

@@ -52,7 +52,7 @@ pub(super) struct Stream {
     meter: Meter,
     /// Number of processes so far; each numbers its items anew.
     process: usize,
-    /// Number of model messages that have begun.
+    /// Number of model messages that have started.
     messages: u64,
     /// True if the next event belongs to the last of them.
     goes_on: bool,

@@ -30,7 +30,7 @@ pub(super) const ADAPTER: &str = "or an object or a class with `send(message, co
 
 /// Callable part of a module.
 pub(super) enum Export {
-    /// A function that gets the whole case.
+    /// A function that receives the whole case.
     Execute(Function),
     /// An adapter that passes messages.
     Adapter(Adapter),

@@ -24,7 +24,7 @@ pub(super) struct Loaded {
     program: Program,
 }
 
-/// The module, as it was read, and the time of a trial, by which calls are stopped.
+/// Module sources, and the timeout of a trial, which also limits calls.
 struct Key {
     modules: Vec<String>,
     library: Library,
@@ -38,8 +38,8 @@ impl Key {
 }
 
 impl Loaded {
-    /// Loads `program`. If it `may_be_shared` and exports `execute`, the engine may be one that another trial is done with.
-    /// `None` if the module exports nothing that can be called.
+    /// Loads `program`. If it `may_be_shared` and exports `execute`, the engine may be one that another trial has
+    /// finished using. `None` if the module exports nothing that can be called.
     ///
     /// # Errors
     /// Returns the error of the program.
@@ -63,8 +63,8 @@ impl Loaded {
         Ok(Some(Self { engine, export, shared: is_shared.then_some(key), uses: 1, program }))
     }
 
-    /// The same module in an engine that no trial has used, if other trials have used this one. What they left in variables
-    /// of the module, such as memory that it collects, may be the reason of an error.
+    /// Loads the same module in an engine that no trial has used, if other trials have used this one. Values that
+    /// those trials left in the module's variables, such as a growing cache, may be the cause of an error.
     ///
     /// # Errors
     /// Returns the error of the program.
@@ -82,7 +82,7 @@ impl Loaded {
         let Some(key) = &self.shared else { return Some(self) };
         if self.uses < USES && self.engine.renew() {
             let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
-            // Those of another plan have modules as they were then.
+            // Drops the engines of other plans, whose modules may be out of date.
             pool.retain(|idle| idle.shared.as_ref().is_some_and(|idle| idle.library.is_same(&key.library)));
             if pool.len() == IDLE {
                 pool.remove(0);
@@ -93,7 +93,7 @@ impl Loaded {
     }
 }
 
-/// The engine that came back last, because its memory is warm.
+/// Takes the engine that was returned last, because its memory is still in the processor's caches.
 fn take(key: &Key) -> Option<Loaded> {
     let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     let at = pool.iter().rposition(|idle| idle.shared.as_ref().is_some_and(|idle| idle.is(key)))?;

@@ -22,7 +22,7 @@ pub(super) struct ReturnValue {
     pub(super) usage: Usage,
     /// Warnings about irregularities in it.
     pub(super) doubts: Vec<String>,
-    /// True if it has no answer: the map is empty, or a misspelt key stands in place of an answer.
+    /// True if it has no answer: the map is empty, or has a misspelt key instead of an answer.
     pub(super) is_empty: bool,
 }
 

@@ -20,7 +20,7 @@ use crate::turn::{Turn, finished};
 /// A conversation with the module.
 pub(super) struct CustomSession {
     session_id: String,
-    /// Missing after a call that was given up, and after the one call of a shared engine.
+    /// `None` after an abandoned call, and after the only call of a shared engine.
     loaded: Option<Loaded>,
     /// Options of the project for the module.
     options: Map<String, Json>,
@@ -47,8 +47,8 @@ impl CustomSession {
         let program = export::program(&path, network, &session_context.modules).map_err(|error| broken(&error))?;
         let case = &session_context.case;
         let is_long = case.messages.len() > 1 || case.code.is_some() || case.user.is_some();
-        // Variables of a module are a natural place for the state of a conversation, and what asks a network is not slowed
-        // down by its engine.
+        // Modules often keep the state of a conversation in variables, and for modules that use the network the time
+        // for starting an engine does not matter.
         let may_be_shared = !is_long && hosts.is_empty();
         let loaded = Loaded::load(program, session_context.setup.timeout_ms, may_be_shared)
             .await
@@ -197,7 +197,7 @@ fn nothing(name: &str) -> Ending {
     Ending::GaveUp { because: format!("`{name}` returned nothing") }
 }
 
-/// Returns the ending after an error. A module without `network` has no `fetch`: that is a mistake of the configuration.
+/// Returns the ending after an error. A call of `fetch` without `network` is a mistake in the configuration.
 fn threw(name: &str, error: &ScriptError) -> Ending {
     let because = because(name, error);
     match error {
@@ -231,7 +231,7 @@ impl Session for CustomSession {
             if let Some(Loaded { engine, export: Export::Adapter(adapter), .. }) = &mut self.loaded
                 && let Some(disconnect) = &adapter.disconnect
             {
-                // The trial is over, so an error has no place to go. The thread ends with the engine.
+                // The trial is over, so an error is ignored. The thread ends with the engine.
                 let _ = engine.prepare(disconnect, Vec::new()).await;
             }
         })

@@ -154,7 +154,7 @@ async fn execute_is_found_in_every_form_and_keeps_its_this() {
     assert_eq!(rehearsal(&file, case("a", &["go"])).play(&Custom).await.unwrap().answer(), Some("hi"));
 }
 
-/// The answers of so many trials of one message, one after the other, on the module with this text.
+/// Runs trials of one message each, one after the other, on the module with this text, and returns their answers.
 async fn answers(text: &str, trials: usize) -> Vec<String> {
     let (_dir, file) = module("agent.js", text);
     let mut answers = Vec::new();

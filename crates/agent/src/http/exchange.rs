@@ -66,7 +66,7 @@ pub(super) struct Fault {
     retry_after: Option<Duration>,
 }
 
-/// FaultKind of a failure, which determines whose fault it is.
+/// Kind of a failure, which determines whose fault it is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FaultKind {
     /// There was no connection, so nothing was sent.

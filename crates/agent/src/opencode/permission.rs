@@ -1,5 +1,5 @@
-//! Permissions of OpenCode, as its configuration. If several rules match a call, the last one applies. A denied call is
-//! an error for the model. No rule asks for approval, because no user is there to give it.
+//! Permissions of OpenCode, as its configuration. If several rules match a call, the last one applies. A denied call
+//! is an error for the model. No rule asks for approval, because no user is present to give it.
 
 use std::path::Path;
 

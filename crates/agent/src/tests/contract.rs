@@ -1,5 +1,5 @@
-//! Requirements on every agent, as one test suite. Every agent that can run here is tested. Its [`Stage`] defines how
-//! the agent is made to behave as a test needs.
+//! Requirements on every agent, as one test suite. Every agent that can run here is tested. Its [`Stage`] makes the
+//! agent behave as a test requires.
 
 mod modules;
 mod programs;
@@ -102,7 +102,7 @@ async fn conversations_that_are_had_at_once_do_not_mix() {
             let set = stage.set(&[say(&format!("number {at}")), Act::Count]);
             let agent = stage.agent();
             all.spawn(async move {
-                // Moves the whole set, so that what is kept beside the rehearsal lives as long.
+                // Moves the whole set, so that the resources of the rehearsal live as long as it does.
                 let set = set;
                 let played = set.rehearsal.play(agent).await.unwrap();
                 let texts: Vec<_> = played.turn.trace().turns.iter().map(|turn| turn.text.clone()).collect();

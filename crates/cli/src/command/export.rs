@@ -33,7 +33,7 @@ pub fn run(global: &Global, args: &ExportArgs, terminal: &Terminal) -> Result<Ex
     if path.symlink_metadata().is_ok_and(|data| !data.is_file()) {
         return Err(CliError::usage(format!("{} exists and is not a regular file", args.file.display())));
     }
-    // A file beside it takes its place when it is complete.
+    // A temporary file replaces it when it is complete.
     let folder = path.parent().unwrap_or(&context.cwd);
     let mut part = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o666))

@@ -41,7 +41,8 @@ type Put = fn(&mut RunArgs, &str) -> Result<(), String>;
 pub enum Applies {
     /// Applies to the run; cases do not say it.
     ToRun,
-    /// Overrides the case from the command line and a variable; in the configuration it is for cases that do not say it.
+    /// Overrides the case from the command line and a variable; in the configuration it is for cases that do not say
+    /// it.
     OverCase,
     /// For cases that do not say it, wherever it is set.
     UnderCase,

@@ -14,7 +14,8 @@ const PREFIX: &str = "TRIALRUN_";
 /// Variables of this program that are not settings.
 const OTHERS: [&str; 2] = ["TRIALRUN_CLAUDE", "TRIALRUN_NO_NAMESPACE"];
 
-/// Returns the command `line` with the settings that variables of the environment add. An empty variable counts as not set.
+/// Returns the command `line` with the settings that variables of the environment add. An empty variable counts as not
+/// set.
 ///
 /// # Errors
 /// A variable with an invalid value, also where the command line goes before it.

@@ -1,4 +1,4 @@
-//! Claims of a scenario and their results: the findings of a trial that is code, in the order of the calls.
+//! Claims of a scenario and their results, which become the findings of its trial, in the order of the calls.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;

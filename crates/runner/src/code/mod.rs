@@ -1,6 +1,6 @@
-//! Scenarios: cases that are functions in the user's modules. Each trial has an engine and a thread of its own, so that
-//! a scenario that loops for ever or uses much memory does not harm another. Requests of a scenario arrive as [`ScenarioRequest`]s,
-//! which the trial answers in order; its claims become findings.
+//! Scenarios: cases that are functions in the user's modules. Each trial has an engine and a thread of its own, so
+//! that a scenario that never ends or uses too much memory does not affect other trials. Requests of a scenario arrive
+//! as [`ScenarioRequest`]s, which the trial answers in order; its claims become findings.
 
 mod claims;
 mod files;

@@ -106,7 +106,7 @@ fn unknown(name: &str) -> String {
     format!("`{name}` is not a request of a scenario")
 }
 
-/// RequestArguments of a request.
+/// Arguments of a request.
 struct RequestArguments<'g> {
     map: &'g Value,
     runtime: &'g Runtime,

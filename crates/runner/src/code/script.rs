@@ -68,8 +68,8 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// Starts a scenario, which gets `about` as what it can know of the agent. `modules` has the module sources that are
-    /// already known.
+    /// Starts a scenario. `about` is the information about the agent that the scenario receives; `modules` has the
+    /// module sources that are already known.
     ///
     /// # Errors
     /// When no thread can be started.
@@ -135,7 +135,7 @@ impl Drop for Script {
     }
 }
 
-/// Passes on console lines up to the limits, then one note that there is more.
+/// Passes on console lines up to the limits, then a single note that lines were omitted.
 fn console(words: mpsc::Sender<ScriptEvent>) -> Console {
     let mut room = Some((MOST_LINES, MOST_BYTES));
     Box::new(move |_, line: &str| {
@@ -161,7 +161,8 @@ struct ScriptThread {
 
 impl ScriptThread {
     fn run(self) {
-        // It goes after the trial has heard of the end, because tearing an engine down takes as long as a small scenario.
+        // The engine is dropped after the trial has been notified, because dropping it takes as long as a small
+        // scenario.
         let mut engine = self.engine();
         let ended = match &mut engine {
             Ok(runtime) => self.play(runtime),
@@ -170,7 +171,7 @@ impl ScriptThread {
         self.tell(ScriptEvent::Ended(ended));
     }
 
-    /// Returns the engine to run the scenario in.
+    /// Creates the engine that runs the scenario.
     fn engine(&self) -> Result<Runtime, ScriptError> {
         let mut options = Options::new(self.directory());
         options.memory = MEMORY;
@@ -188,7 +189,7 @@ impl ScriptThread {
         self.code.module.parent().map_or_else(|| PathBuf::from("/"), PathBuf::from)
     }
 
-    /// Sends `word`. After the trial there is no receiver, which is fine.
+    /// Sends `word`. Once the trial is over the receiver is gone, and the error is ignored.
     fn tell(&self, word: ScriptEvent) {
         let _ = self.words.blocking_send(word);
     }
@@ -245,7 +246,7 @@ impl ScriptThread {
         self.tell(ScriptEvent::Requests(asks.collect()));
     }
 
-    /// Delivers an answer and all others that have arrived; there may be none when a timer is due.
+    /// Delivers an answer and all others that have arrived. There may be none, if a timer is due.
     fn hear(
         &self,
         answer: Result<Answer, RecvTimeoutError>,
@@ -270,7 +271,7 @@ impl ScriptThread {
         Ok(())
     }
 
-    /// The next answer, if one comes until then.
+    /// Returns the next answer, if one arrives before `until`.
     fn wait(&self, until: Option<Instant>) -> Result<Answer, RecvTimeoutError> {
         match until {
             Some(until) => self.answers.recv_timeout(until.saturating_duration_since(Instant::now())),

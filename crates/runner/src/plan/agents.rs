@@ -98,7 +98,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Reports an agent that does not support `what`, which the case brings.
+    /// Reports an agent that does not support `what`, which the case needs.
     fn check_accepts(&mut self, agent: &dyn Agent, case: &Case, what: &str, accepts: fn(&dyn Agent) -> bool) {
         if accepts(agent) {
             return;
@@ -111,7 +111,7 @@ impl Planner<'_> {
         );
     }
 
-    /// Reports assertions that look into a sandbox where there is none.
+    /// Reports assertions that inspect a sandbox if the trial has none.
     pub(super) fn check_sandbox_needs(&mut self, agent: &dyn Agent, case: &Case, checks: &[Check]) {
         if case.skip.is_some() || needs_sandbox(agent, case) {
             return;
@@ -123,8 +123,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Returns the case, marked as skipped where both of its arms would be the same. That is an error if the suite
-    /// itself names the agent; any other agent may be meant for other suites.
+    /// Returns the case, marked as skipped if both of its arms would be the same. That is an error if the suite itself
+    /// names the agent. Any other agent may be intended for other suites.
     pub(super) fn skip_if_not_comparable(
         &mut self,
         selected: &SelectedCase<'_>,

@@ -23,7 +23,7 @@ impl Planner<'_> {
             })
             .map(|(_, model)| model.clone());
         let is_given = given.is_some();
-        // A model belongs to the agent that is named beside it.
+        // A model belongs to the agent that is named together with it.
         let of_case = case.runner.model.clone().filter(|model| {
             let owner = case.runner.agent.as_ref().map(|(owner, _)| owner.as_str());
             owner.is_none_or(|owner| is_for(model, owner, written))
@@ -50,7 +50,7 @@ impl Planner<'_> {
             // A missing file was already reported when the case or the project was read.
             Some(file) if !is_given && !Path::new(file).is_file() => return None,
             Some(file) => {
-                // The script is named as the user would write it, so that records of two machines are the same.
+                // The script is named as the user would write it, so that records from different machines are equal.
                 let script = self.script(case, Path::new(file))?;
                 (Some(format!("{SCRIPTED}{}", script.name())), ModelChoice::Scripted(script))
             }
@@ -66,7 +66,7 @@ impl Planner<'_> {
         agent.refuses_model(vendors, settings.arms.base_url.as_deref(), &settings.providers)
     }
 
-    /// Returns the script in `file`, which is read once; a problem with it is reported once.
+    /// Returns the script in `file`. It is read once, and a problem with it is reported once.
     fn script(&mut self, case: &Case, file: &Path) -> Option<Arc<llm::Script>> {
         if let Some(known) = self.scripts.get(file) {
             return known.clone();
@@ -165,8 +165,8 @@ impl Planner<'_> {
     }
 }
 
-/// Returns `true` if the agent `written` may use `model`, which is named beside the agent `owner`. Every agent can use
-/// a scripted model.
+/// Returns `true` if the agent `written` may use `model`, which was named together with the agent `owner`. Every agent
+/// can use a scripted model.
 fn is_for(model: &str, owner: &str, written: &str) -> bool {
     let name = |written: &str| agent::find(written).map(|(agent, _)| agent.name());
     model.starts_with(SCRIPTED) || owner == written || name(owner).is_some_and(|owner| name(written) == Some(owner))

@@ -1,6 +1,6 @@
-//! Compiles the assertions of cases on other threads than the planning one: it is most of the work of planning, and
-//! cases are independent of each other. Results are taken in the order of the cases, so problems are reported in that
-//! order too.
+//! Compiles the assertions of cases on separate threads: this is most of the work of planning, and cases are
+//! independent of each other. Results are taken in the order of the cases, so problems are also reported in that
+//! order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::grader::STACK;
 const CHUNK: usize = 64;
 /// Minimum number of cases per thread: starting a thread costs as much as compiling dozens of cases.
 const WORTH_A_THREAD: usize = 4 * CHUNK;
-/// Maximum number of threads. More are not worth their start.
+/// Maximum number of threads. Further ones do not save enough time to be worth starting.
 const MOST_THREADS: usize = 8;
 
-/// A case that is to be planned, as one of its arms runs it.
+/// A selected case in the variant of one of its arms.
 pub(super) struct SelectedCase<'a> {
     /// Position among all cases, from 0.
     pub(super) position: usize,

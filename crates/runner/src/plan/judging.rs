@@ -23,7 +23,7 @@ pub struct Judging {
     breaker: Arc<Breaker>,
     /// Scripts that play users, by their names in the cases.
     users: BTreeMap<String, Arc<Script>>,
-    /// Reads the scripts that become known only when code runs.
+    /// Reads scripts whose names become known only when code runs.
     read_script: ReadScript,
 }
 
@@ -127,7 +127,7 @@ impl Judging {
         self.asked
     }
 
-    /// The model that judges, as the user names it.
+    /// Returns the model that judges, as the user names it.
     pub fn model(&self) -> Option<&str> {
         self.judge.as_ref().ok().map(|judge| judge.name.as_str())
     }
@@ -147,14 +147,14 @@ impl Judging {
             }
             None => {
                 let model = open(settings, &chosen.name).map_err(|error| error.to_string())?;
-                // Each attempt at each trial is judged by itself: the variance of judges is to be visible, and the
-                // verdicts of two cases with the same question must not depend on each other.
+                // Each attempt at each trial is judged separately, so that the variance of judges is visible, and so
+                // that the verdicts of two cases with the same question do not depend on each other.
                 let series = if settings.judge.cache { String::new() } else { format!("{}!{attempt}", planned.id) };
                 let judge = Judge::new(&*chosen.name, model).cached(Arc::clone(&self.cache), series);
                 judge.with_breaker(Arc::clone(&self.breaker))
             }
         };
-        // A verdict needs the text as it is, but the user's secrets must not reach the judge's provider.
+        // Grading needs the unmasked text, but the user's secrets must not be sent to the judge's provider.
         let mask = Arc::clone(mask);
         let judge = judge.withholding(Box::new(move |text| mask.without_values(text).into_owned()));
         Ok(judge.panel(settings.judge.judges).temperature(settings.judge.temperature))
@@ -171,7 +171,7 @@ pub fn judged(trial: &PlannedTrial) -> usize {
     checks + claims.filter(|claim| grade::find(&claim.name).is_some_and(grade::Assertion::is_judged)).count()
 }
 
-/// Returns the number of these that need a judge whatever the agent answers.
+/// Returns the number of these assertions that need a judge whatever the agent answers.
 fn surely_judged(trial: &PlannedTrial) -> usize {
     if trial.case.skip.is_some() {
         return 0;
@@ -251,7 +251,8 @@ fn judge_model(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Res
     }
 }
 
-/// Reads the script that plays `user`, if it is one. Returns `true` if the users of other cases are to be checked too.
+/// Reads the script that plays `user`, if a script does. Returns `true` if the users of other cases must also be
+/// checked.
 fn read_user(
     request: &PlanRequest<'_>,
     user: &SimulatedUser,
@@ -296,7 +297,7 @@ fn open(settings: &Settings, name: &str) -> Result<Arc<dyn llm::Model>, llm::Ope
     }
 }
 
-/// Returns the reason why there is no judge where none was named.
+/// Returns the reason why there is no judge although none was named.
 fn no_judge() -> String {
     let keys: Vec<&str> = DEFAULT_JUDGES.iter().map(|judge| judge.key).collect();
     format!("no judge: set {}, or `judge` to `PROVIDER:MODEL`", keys.join(" or "))

@@ -1,5 +1,5 @@
-//! Order of trials. Where arms are compared, they take turns, so that changes in the course of a run (a slow hour of
-//! the provider, a machine that warms up) affect all of them alike.
+//! Order of trials. If arms are compared, they are interleaved, so that changes during a run (a slow hour of the
+//! provider, a machine that warms up) affect all arms alike.
 
 use std::sync::Arc;
 

@@ -80,7 +80,7 @@ impl<'a> Planner<'a> {
         let selector = Selector::compile(self.request.selection, &mut self.problems);
         let mut seen: HashMap<(&str, &str), &Excerpt> = HashMap::new();
         let mut selected = Vec::new();
-        // Counted before the selection: a recorded answer found by its position must not be used for another case.
+        // Counted before the selection: a recorded answer found by its position must not be assigned to another case.
         let (mut position, mut ordinals) = (0, 0..);
         for suite in self.request.suites {
             for case in &suite.cases {
@@ -203,7 +203,7 @@ impl<'a> Planner<'a> {
             });
         }
         if compiled.is_none() {
-            // No agent or model is valid; the assertions are checked all the same.
+            // No agent or model is valid, but the assertions are still checked.
             let problems = match ahead.take_if(|ahead| ahead.tools.is_none()) {
                 Some(ahead) => ahead.problems,
                 None => grade::compile(case, &context).1,

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use super::settings::Settings;
 use super::trial::PlannedTrial;
 
-/// Returns the settings that records of `trial` contain, shared with `last` if they are the same: there may be thousands
-/// of trials.
+/// Returns the settings that records of `trial` contain, shared with `last` if they are the same: there may be
+/// thousands of trials.
 pub(super) fn recorded_settings(
     trial: &PlannedTrial,
     settings: &Settings,

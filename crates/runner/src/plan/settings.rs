@@ -8,13 +8,13 @@ use grade::judge::default_judge;
 use mask::secret::Secrets;
 use model::{Budgets, Case, Excerpt, OnBudget, PermissionMode};
 
-/// The agent of a case that names none, in a project that names none.
+/// Agent of a case if neither the case nor the project names one.
 pub(super) const DEFAULT_AGENT: &str = "claude-code";
 
-/// Wall clock of a trial that is code where nobody sets one.
+/// Default timeout of a trial that is code.
 const CODE_TIMEOUT_MS: u64 = 30_000;
 
-/// Wall clock of any other trial where nobody sets one: ten minutes.
+/// Default timeout of any other trial: ten minutes.
 const DEFAULT_TIMEOUT_MS: u64 = 600_000;
 
 /// Settings of a run, resolved from the command line, the project and the built-in defaults, in this order. A case's
@@ -41,11 +41,11 @@ pub struct Settings {
     pub jobs: usize,
     /// Silence of an agent after which a warning is reported, in milliseconds.
     pub idle_warn_ms: u64,
-    /// Time that an agent has to stop when asked, in milliseconds.
+    /// Time for an agent to stop when it is asked to, in milliseconds.
     pub stop_grace_ms: u64,
-    /// Secrets beside those of the environment: keys and headers of the configuration.
+    /// Secrets in addition to those of the environment: keys and headers of the configuration.
     pub secrets: Secrets,
-    /// Opens models; everything in a run that asks a model asks here.
+    /// Opens models for everything in a run that needs one.
     pub providers: llm::Providers,
 }
 
@@ -54,7 +54,7 @@ pub struct Settings {
 pub struct ArmSettings {
     /// Agents to run each case with; each is an arm. Empty: the case's own.
     pub agents: Vec<String>,
-    /// Models, for every agent or for one.
+    /// Models, for all agents or for one.
     pub models: Vec<(Option<String>, String)>,
     /// Reasoning effort of the model.
     pub reasoning_effort: Option<String>,
@@ -62,7 +62,7 @@ pub struct ArmSettings {
     pub base_url: Option<String>,
     /// Number of times to run each case.
     pub trials: Option<u64>,
-    /// True to run cases with a skill without it, too. Unset: those that ask whether the skill helps.
+    /// True to run cases that have a skill also without it. Unset: only cases that ask whether the skill helps.
     pub baseline: Option<bool>,
     /// Seed for the order in which arms are interleaved.
     pub seed: u64,
@@ -73,7 +73,7 @@ pub struct ArmSettings {
 pub struct LimitSettings {
     /// Model turns of a trial.
     pub max_turns: Option<u64>,
-    /// Tokens of a trial, all kinds together.
+    /// Tokens of a trial, of all kinds together.
     pub max_total_tokens: Option<f64>,
     /// Name of the option or variable that set the tokens, for messages.
     pub max_total_tokens_from: &'static str,
@@ -81,13 +81,13 @@ pub struct LimitSettings {
     pub timeout_ms: Option<u64>,
     /// Name of the option or variable that set the wall clock, for messages.
     pub timeout_from: &'static str,
-    /// Budgets of a trial beside those above.
+    /// Budgets of a trial other than those above.
     pub budgets: Budgets,
-    /// Name of the option that set the budget of time, for messages.
+    /// Name of the option that set the time budget, for messages.
     pub max_duration_from: &'static str,
-    /// Effect of a budget that a trial exceeds.
+    /// Effect of a trial that exceeds a budget.
     pub on_budget: OnBudget,
-    /// US dollars that all trials may cost together before no other is started.
+    /// Maximum cost of all trials in US dollars; above it, no trial is started.
     pub max_run_cost: Option<f64>,
 }
 
@@ -96,15 +96,15 @@ pub struct LimitSettings {
 pub struct JudgeSettings {
     /// The model, as `provider:model`.
     pub model: Option<String>,
-    /// Place where the project names the model, unless the command line does.
+    /// Location where the project names the model, unless the command line names one.
     pub source: Option<Excerpt>,
-    /// Address of its API, if not its vendor's own.
+    /// Address of its API, if it is not the vendor's.
     pub base_url: Option<String>,
-    /// Reason why the model that somebody names cannot be used: something in the project's settings of it is missing.
+    /// Reason why the named model cannot be used: the project's settings for it are incomplete.
     pub missing: Option<String>,
-    /// Number of judges for assertions that do not say.
+    /// Number of judges for assertions that do not set one.
     pub judges: usize,
-    /// Temperature of its answers. Unset: the usual one.
+    /// Temperature of the judge. Unset: the default.
     pub temperature: Option<f64>,
     /// True to share answers to the same question between repeated trials.
     pub cache: bool,
@@ -117,11 +117,11 @@ pub struct SandboxSettings {
     pub kind: String,
     /// Repository that sandboxes are cloned from, before the fixtures.
     pub source_repo: Option<String>,
-    /// Variables that sign in at the source repository; secrets are known by their names.
+    /// Variables with credentials for the source repository; their names mark the secrets among them.
     pub lent: Vec<(String, String)>,
-    /// True to leave sandboxes where they are.
+    /// True to keep sandboxes.
     pub keep: bool,
-    /// Time that one setup command may take, in milliseconds.
+    /// Timeout of a setup command, in milliseconds.
     pub setup_timeout_ms: u64,
 }
 
@@ -132,11 +132,12 @@ pub struct RetrySettings {
     pub retries: u32,
     /// Number of reruns of a failed trial; one that passes only then is flaky.
     pub reruns: u32,
-    /// Ends of an agent after which its attempt is retried, as often as broken ones. Unset: suites of skills have both.
+    /// Endings of an agent after which its attempt is retried, as often as broken attempts. Unset: both, for suites of
+    /// skills.
     pub retry_on: Option<RetryOn>,
 }
 
-/// Endings of an agent after which its attempt is retried although it counts.
+/// Endings of an agent after which its attempt is retried although it has a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryOn {
     /// The agent ended with an error: an exit code of its program, or an answer that reports an error.
@@ -245,17 +246,18 @@ impl Settings {
         Some(*found)
     }
 
-    /// The agent of a case that names none.
+    /// Returns the agent of a case that names none.
     pub fn default_agent(&self) -> &str {
         self.defaults.agent.as_deref().unwrap_or(DEFAULT_AGENT)
     }
 
-    /// The number of times to run a case, which may say so itself.
+    /// Returns the number of times to run a case, which may set it itself.
     pub fn trials(&self, of_case: Option<u64>) -> u64 {
         self.arms.trials.or(of_case).or(self.defaults.trials).unwrap_or(1)
     }
 
-    /// The wall clock of a case in milliseconds, and who set it. The case may have its own, and is code or not.
+    /// Returns the timeout of a case in milliseconds, and the setting that it comes from. `of_case` is the case's own
+    /// timeout.
     pub fn timeout(&self, of_case: Option<u64>, is_code: bool) -> (u64, &'static str) {
         let set = [
             (self.limits.timeout_ms, self.limits.timeout_from),
@@ -268,7 +270,7 @@ impl Settings {
         })
     }
 
-    /// The model that judges, if one is named or has its key.
+    /// Returns the model that judges: the named one, or a default one whose key is available.
     pub fn judge(&self) -> Option<&str> {
         self.judge.model.as_deref().or_else(|| default_judge(&self.providers))
     }

@@ -26,12 +26,13 @@ pub(super) fn without_verdict(old: TrialRecord, outcome: Outcome, because: &str)
     }
 }
 
-/// The record of a trial that something other than its agent kept from being graded again.
+/// Returns the record of a trial that could not be graded again for a reason other than its agent.
 pub(super) fn broken(old: TrialRecord, fault: Fault, because: &str) -> TrialRecord {
     TrialRecord { fault: Some(fault), ..without_verdict(old, Outcome::Broken, because) }
 }
 
-/// Merges the record `new` of a trial that was graded again into `old`: the verdict is new, the agent's part is kept.
+/// Merges the record `new` of a regraded trial into `old`: the verdict comes from `new`, everything about the agent
+/// from `old`.
 pub(super) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
     let mut attempts = old.attempts;
     if let Some(last) = attempts.last_mut() {

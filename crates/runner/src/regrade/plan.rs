@@ -48,7 +48,7 @@ impl Regrade {
     }
 }
 
-/// A recorded trial, and what is done with it.
+/// A recorded trial, and the way in which it is graded again.
 pub(crate) struct RecordedTrial {
     pub(crate) old: TrialRecord,
     pub(super) action: Action,
@@ -127,7 +127,7 @@ pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
     (Regrade { plan, trials: recorded, notes: notes.lines() }, problems)
 }
 
-/// A case as an arm runs it, and its checks.
+/// A case in the variant of an arm, and its checks.
 type Compiled = (Arc<Case>, Arc<Vec<Check>>);
 
 struct Planner<'a> {
@@ -236,7 +236,7 @@ impl Planner<'_> {
     }
 }
 
-/// Returns the limits that the trial ran under, with those that the suite sets as they are today.
+/// Returns the limits of the recorded trial, with the current values of those that the suite sets.
 fn limits(then: &Limits, case: &Case) -> Limits {
     let mut limits = then.clone();
     let is_suites = |from: &Option<String>| from.as_deref().is_none_or(|from| matches!(from, "scenario" | "skill"));

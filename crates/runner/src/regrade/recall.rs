@@ -1,5 +1,5 @@
-//! Recreates from the record what assertions need and was not looked at when the trial ran: a file from the recorded
-//! files if it is there, else the reason why the assertion cannot be decided.
+//! Restores from the record the probes that assertions need and that were not made when the trial ran: a file from the
+//! recorded files, or the reason why the assertion cannot be decided.
 
 use grade::Check;
 use model::{About, Collected, FoundFile, Need, Probe, Probed};
@@ -39,7 +39,7 @@ pub(super) fn complete(collected: &mut Collected, checks: &[Check]) {
     }
 }
 
-/// Returns the result of `need`, as far as it is recorded; `None` where the assertions themselves report that it is
+/// Returns the result of `need`, as far as it is recorded; `None` if the assertions themselves report that it is
 /// missing.
 fn recalled(need: &Need, collected: &Collected) -> Option<Probed> {
     let failed = |because: &str| Some(Probed::Failed { because: because.to_owned() });

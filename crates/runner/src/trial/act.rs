@@ -23,7 +23,7 @@ pub(super) struct Acted {
     pub(super) played: Option<ScenarioEnd>,
     /// Probes of the sandbox that were made between messages.
     pub(super) looked: Vec<ReplyProbes>,
-    /// Time of the agent, in milliseconds.
+    /// Working time of the agent, in milliseconds.
     pub(super) agent_ms: u64,
 }
 
@@ -33,7 +33,8 @@ impl Attempt<'_> {
         let planned = self.planned;
         let player = planned.case.user.as_ref().map(|user| self.player(SimulatedUser::clone(user))).transpose()?;
         let (began, waited) = (Instant::now(), self.events.waited());
-        // The clock adds what the attempt waits for the listener; what it waited before is not the agent's either.
+        // The clock adds the time for which the attempt waits for the listener. Earlier waiting does not count as the
+        // agent's time either.
         let deadline = began + Duration::from_millis(self.limits.timeout_ms) - waited;
         let model = ModelInUse::of(planned, self.shared, sandbox.as_deref());
         let activity = Arc::new(Activity::default());
@@ -100,7 +101,7 @@ impl Attempt<'_> {
         let played = played.transpose()?;
         model.tell(&mut turn, &mut ending);
         if planned.case.skill_eval.is_some() {
-            // A program that failed before its first model request says nothing about the agent.
+            // A program that failed before its first model request reveals nothing about the agent.
             let has_acted = turn.trace().turn_count() > 0;
             ending = retry::counted(ending, turn.exit_code().filter(|_| has_acted));
         }
@@ -148,8 +149,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// The time since `began` in milliseconds, without what the attempt has waited since it had waited that long: waiting for
-    /// the record, a judge or a played user is not the agent's.
+    /// Returns the agent's time since `began` in milliseconds. Waiting for the record, a judge or a played user is not
+    /// included; `waited` is the total waiting time at `began`.
     fn agents_time(&self, began: Instant, waited: Duration) -> u64 {
         model::millis(began.elapsed().saturating_sub(self.events.waited().saturating_sub(waited)))
     }

@@ -1,4 +1,4 @@
-//! Supervision of everything that may hang.
+//! Timeouts and cancellation for work that may hang.
 
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(super) enum Watched<T> {
 
 /// Supervises everything that may hang.
 pub(super) struct Clock<'a> {
-    /// But for what the attempt has waited for the listener: that comes on top.
+    /// Deadline, to which the time for which the attempt waits for the listener is added.
     pub(super) deadline: Instant,
     pub(super) limits: &'a Limits,
     pub(super) idle_warn: Duration,
@@ -33,7 +33,7 @@ pub(super) struct Clock<'a> {
 
 impl Clock<'_> {
     /// Waits until `work` ends, the wall clock runs out or the user stops the run. A session that is asked to stop has
-    /// its grace period to do so; then it is dropped, and its processes end with it.
+    /// a grace period. After that it is dropped, which ends its processes.
     pub(super) async fn watch<T>(&self, work: impl Future<Output = T>) -> Watched<T> {
         let mut work = std::pin::pin!(work);
         // Work that completes at once needs no timers, and most timers are expensive.
@@ -99,7 +99,7 @@ mod tests {
     use crate::event_bus::{EventBus, EventLog};
     use agent::Endpoint;
 
-    /// What becomes of `work` whose time is over at once, but for what `events` has waited.
+    /// Returns the result of `work` with a timeout of zero, extended only by the waiting time of `events`.
     async fn watched(events: &EventSender, work: impl Future<Output = ()>) -> Watched<()> {
         let model = ModelInUse { endpoint: Endpoint::Vendor { base_url: None }, playback: None, _admission: None };
         let (stop, _) = watch::channel(false);

@@ -25,7 +25,7 @@ use crate::user::Move;
 /// Time that a stopped scenario has to deliver its remaining messages. Only work inside the engine can take longer, and
 /// that is abandoned.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// A scenario that has kept the processor busy for this long when time is over is considered endless.
+/// Processor time after which a scenario that is still running at its timeout is considered endless.
 const BUSY: Duration = Duration::from_secs(1);
 /// Maximum bytes of answers and files that a scenario without mistakes can process within its limits, whatever it does
 /// with them.

@@ -24,7 +24,7 @@ pub(super) struct End {
     pub(super) scores: BTreeMap<String, f64>,
     /// Usage of the judge.
     pub(super) judge: Option<Aside>,
-    /// Details of the cost beside its amount.
+    /// Details of the cost in addition to its amount.
     pub(super) bill: Bill,
     /// Exit code of the agent's process.
     pub(super) exit_code: Option<i32>,
@@ -36,7 +36,8 @@ impl End {
         Self { evidence, findings, warnings, kept, errors, scores, judge: None, bill: Bill::default(), exit_code: None }
     }
 
-    /// Marks the disk as full while the agent worked. That is not a failure of the agent, whatever else it ran into.
+    /// Records that the disk was full while the agent worked. That is not the agent's fault, even if the agent also
+    /// failed in another way.
     pub(super) fn blame_disk(&mut self) {
         let ending = &mut self.evidence.ending;
         let has_failed = !ending.goes_on() || self.findings.iter().any(|finding| finding.status == Status::Unmet);
@@ -84,7 +85,7 @@ impl Attempt<'_> {
         };
         let (mut findings, evidence, took) = Box::pin(self.assess(&checks, evidence)).await?;
         if self.events.has_hidden() {
-            // Grading the record again sees less than was visible now.
+            // When the record is graded again, masked text is not available.
             let own = checks.iter().zip(&mut findings).filter(|(check, _)| !check.asks_judge());
             own.for_each(|(check, finding)| finding.masked = Some(check.digest()));
         }

@@ -13,8 +13,8 @@ use crate::hook::{Graded, Hooked};
 use crate::plan::PlannedTrial;
 
 impl Attempt<'_> {
-    /// Runs the user's commands on a graded trial while its sandbox exists. They run once a trial, so not for an
-    /// attempt that is retried, nor for one that says nothing about the agent.
+    /// Runs the user's commands on a graded trial while its sandbox exists. They run once per trial, so they are
+    /// skipped for an attempt that is retried, and for one that reveals nothing about the agent.
     pub(super) async fn after_grading(&self, end: &mut End, sandbox: Option<&Arc<dyn Sandbox>>) {
         let Some(hook) = &self.shared.hook else { return };
         let commands = hook.commands(HookKind::PostGrade);

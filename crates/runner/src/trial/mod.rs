@@ -1,4 +1,4 @@
-//! The life of a trial: provision, act, collect, grade, close. Closing always runs, whatever happened before.
+//! Life of a trial: provision, act, collect, grade, close. Closing always runs, whatever happened before.
 
 mod act;
 mod clock;
@@ -67,11 +67,11 @@ impl Shared {
     }
 }
 
-/// Thread on which evidence is graded, which may take long.
+/// Thread on which evidence is graded, because grading may take long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grading {
-    /// The current thread, which serves no agent that takes its time. Checks that run the user's code are graded
-    /// elsewhere all the same.
+    /// The current thread, which runs only agents that never wait. Checks that run the user's code are still graded on
+    /// a grading thread.
     Here,
     /// A grading thread.
     Elsewhere,
@@ -111,10 +111,10 @@ pub(crate) fn begin(planned: &PlannedTrial, events: &EventSender) {
     });
 }
 
-/// Runs a trial that has been announced to its outcome. A broken attempt is retried as often as the settings say, and a
-/// failed one where they say so.
+/// Runs a trial, whose start has been emitted, to its outcome. Broken attempts are retried as often as the settings
+/// allow, failed ones only if the settings ask for it.
 ///
-/// Futures that only few trials wait for (a sandbox, code, a played user, a judge) are boxed: otherwise the future of
+/// Futures that only a few trials await (a sandbox, code, a played user, a judge) are boxed: otherwise the future of
 /// every trial would have room for all of them, and it is moved several times.
 pub(crate) async fn run(
     planned: Arc<PlannedTrial>,
@@ -158,7 +158,7 @@ pub(crate) async fn run(
             cost_usd: record.cost_usd,
             duration_ms: model::millis(attempt.began.elapsed()),
         });
-        // The test would have the same mistake the next time.
+        // The test would fail with the same mistake again.
         let is_final = is_final || matches!(record.ending, Some(Ending::InvalidTest { .. }));
         let again = match is_final || *halt.borrow() != Halt::No {
             true => Retry::No,
@@ -300,7 +300,7 @@ impl<'a> Attempt<'a> {
         self.took(|phases| &mut phases.collect_ms, began);
         let collected = match collected {
             Ok(Ok(Ok(collected))) => collected,
-            // Caused by the agent itself, whatever it reported.
+            // The agent itself caused this, whatever ending it reported.
             Ok(Ok(Err(because))) => {
                 if acted.ending.goes_on() {
                     acted.ending = Ending::GaveUp { because };
@@ -308,12 +308,12 @@ impl<'a> Attempt<'a> {
                 let everything = FileChange { path: ".".to_owned(), change: Change::Deleted };
                 Collected { files_changed: vec![everything], ..Collected::default() }
             }
-            // The agent's steps are kept, although they are not evidence without a look at what it left behind.
+            // The agent's steps are kept, but without the state of the sandbox they are not evidence.
             Ok(Err(Breakage { because, .. })) => {
                 acted.ending = Ending::Aborted { because };
                 Collected::default()
             }
-            // The steps so far are kept; without a look at the sandbox there is no verdict.
+            // The steps so far are kept, but without the state of the sandbox there is no verdict.
             Err(_) => {
                 acted.ending = Ending::Cancelled;
                 Collected::default()
@@ -372,8 +372,8 @@ impl<'a> Attempt<'a> {
         self.planned.checks.iter().filter(|check| wanted(check)).flat_map(Check::needs).collect()
     }
 
-    /// Collects what the agent leaves, or the reason why it left nothing to inspect; `looked` are the probes made on
-    /// the way.
+    /// Collects the state that the agent left behind, or returns the reason why there is nothing to inspect. `looked`
+    /// are the probes made between messages.
     async fn collect(
         &self,
         sandbox: Option<Arc<dyn Sandbox>>,

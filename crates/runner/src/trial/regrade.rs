@@ -33,7 +33,7 @@ pub struct RecordedEvidence {
     pub unknown: usize,
 }
 
-/// Grades a trial again: by what is planned, with recorded evidence. The result says nothing new about the agent.
+/// Grades a trial again: with the planned checks and the recorded evidence. The record of the agent is not changed.
 pub(crate) async fn regrade(
     planned: &Arc<PlannedTrial>,
     shared: &Arc<Shared>,
@@ -112,7 +112,7 @@ fn what_is_masked(
     (!undecided.is_empty()).then(|| format!("{names}: new or changed since the run; {MASKED_NOW}"))
 }
 
-/// Findings that were decided while the sandbox was there. It is gone, so they stand.
+/// Returns the findings that were decided while the sandbox existed. They are kept, because the sandbox is gone.
 fn observed(old: &TrialRecord) -> Vec<Finding> {
     old.findings.iter().filter(|finding| finding.claim == Claim::Observed || finding.kind == HOOK).cloned().collect()
 }

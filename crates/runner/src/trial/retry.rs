@@ -8,7 +8,8 @@ use model::{AttemptRecord, Collected, Ending, Limits, Outcome, RemoteState, Repo
 
 use crate::plan::{ModelChoice, PlannedTrial, RetryOn, Settings};
 
-/// Exit codes from here on are the supervisor's, a shell's about a program that cannot be run, or report a signal.
+/// First exit code that does not come from the agent's program: these codes come from the supervisor, from a shell
+/// that cannot run the program, or from a signal.
 const NOT_ITS_OWN: i32 = 125;
 
 /// Decision about a retry.
@@ -137,8 +138,8 @@ fn of_remote(name: &str, before: &RemoteState, after: Option<&RemoteState>) -> C
     }
 }
 
-/// The limits of the attempt after one that used that much. `agent_ms` is how long the agent took in all attempts that
-/// count, `max_duration_from` the name of the budget of time.
+/// Returns the limits of the attempt after attempts that used `used`. `agent_ms` is the agent's time in all attempts
+/// that count; `max_duration_from` is the name of the time budget.
 pub(super) fn limits_after(limits: &Limits, used: Usage, agent_ms: u64, max_duration_from: &str) -> Limits {
     let mut left = limits.clone();
     let earlier = left.earlier.get_or_insert_default();

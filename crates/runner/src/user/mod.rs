@@ -10,7 +10,7 @@ use mask::Mask;
 use model::{Aside, Ending, SimulatedUser, Trace};
 use serde_json::{Map, Value, json};
 
-/// Maximum size of a message of a played user, in bytes. A longer one comes from a model that runs away.
+/// Maximum size of a message of a played user, in bytes. A model that writes more is out of control.
 const LONGEST: usize = 16 * 1024;
 
 /// Maximum number of tokens of one answer of the model.

@@ -2,8 +2,8 @@
 //!
 //! For every agent and every command, the binary starts itself again as a *supervisor*, with a hidden first argument.
 //! It does so before that process has started any thread. The supervisor adopts all descendants that lose their parent
-//! (it is a subreaper) and, where the machine allows it, puts them all into a PID namespace. It kills them all when the
-//! program ends, when it is told to, or when the harness has ended, which it detects with a pipe (the *lifeline*).
+//! (it is a subreaper) and, where the machine allows it, puts them all into a PID namespace. It kills them all when
+//! the program ends, on request, or when the harness has ended, which it detects with a pipe (the *lifeline*).
 //!
 //! ```text
 //! harness ── __supervise ── __supervise-space ── __supervise-init (pid 1) ── program      with a namespace

@@ -15,8 +15,8 @@ use super::arguments::{Arguments, myself, take_over};
 use super::keeper::{code_of, let_go_of_streams};
 
 /// Creates the namespace, starts its first process, and exits with that process's code. This is a separate process
-/// because a process that has entered a new namespace cannot go back. If the machine refuses half-way, the supervisor,
-/// which never left, can still run the program without a namespace.
+/// because a process that has entered a new namespace cannot go back. If a later step fails, the supervisor, which did
+/// not enter it, can still run the program without a namespace.
 pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
     let answer = arguments.answer.ok_or("nowhere to answer")?;
     let child = match start_first_process(arguments, answer) {

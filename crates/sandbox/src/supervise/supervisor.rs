@@ -51,7 +51,7 @@ impl Supervisor {
     }
 
     /// Same as `command`, but the program finds the first path of each pair in `places` at the second. With a
-    /// namespace, only the program sees it so. Without one, the program works at the first path, and variables that
+    /// namespace, only the program sees this. Without one, the program works at the first path, and variables that
     /// name the second path are changed to the first.
     pub fn command_elsewhere<A: AsRef<OsStr>>(
         &self,

@@ -1,4 +1,4 @@
-//! A small agent, which shows all that an agent needs: this folder and a line in [`AGENTS`](crate::AGENTS). It repeats
+//! A small agent that shows everything an agent needs: this folder and a line in [`AGENTS`](crate::AGENTS). It repeats
 //! each message.
 
 use model::{Diagnostic, Ending, Tokens, Usage, UserMessage};
@@ -57,7 +57,7 @@ impl Session for SampleSession {
     }
 }
 
-/// Makes the agent behave as the tests of all agents need.
+/// Makes the agent behave as the tests of all agents require.
 pub(crate) struct Repeats;
 
 impl Stage for Repeats {

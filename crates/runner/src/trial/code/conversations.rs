@@ -1,5 +1,4 @@
-//! Further conversations of a scenario beside its first one: with the same agent, or with another one that the project
-//! configures.
+//! Further conversations of a scenario, with the same agent or with another agent that the project configures.
 
 use std::sync::Arc;
 

@@ -13,7 +13,8 @@ fn says(messages: &[&str]) -> Value {
     json!({ "steps": steps })
 }
 
-/// A reader that returns this script for the file `user.yaml` of any folder, and an error for every other file.
+/// Creates a reader that returns this script for the file `user.yaml` of any folder, and an error for every other
+/// file.
 fn reader(script: Value) -> ReadScript {
     Arc::new(move |file: &Path| match file.ends_with("user.yaml") {
         true => llm::Script::from_node(&Node::from_json(&script, &Source::new("user.yaml", ""))),

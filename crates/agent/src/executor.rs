@@ -1,4 +1,4 @@
-//! An agent that is a function of the program that embeds these libraries.
+//! An agent that is a function in the program that embeds these libraries.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Recording. Events are recorded first: a thread commits them to the store, and only then do reporters receive them,
-//! each on a thread of its own. The run waits for the record, never for a terminal.
+//! each on its own thread. The run waits for the record, never for a terminal.
 
 mod backlog;
 mod reporting;

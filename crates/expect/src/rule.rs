@@ -45,7 +45,7 @@ pub struct Scope<'a> {
     pub key: String,
     /// True if the key exists, whatever its value is.
     pub present: bool,
-    /// Threshold of scores without a threshold of their own.
+    /// Default threshold of scores.
     pub threshold: Option<f64>,
     /// True if a failure here fails the whole.
     pub critical: bool,

@@ -12,7 +12,7 @@
 //! | any other operator | it holds for the list of all calls; a text in it is the name of a call |
 //!
 //! It is checked in addition to `messages`, and a weight on an item counts. It has this meaning wherever a map stands
-//! for the whole result: beside operators, and inside of `$and`, `$or`, `$not` and `$expect`.
+//! for the whole result: next to operators, and inside `$and`, `$or`, `$not` and `$expect`.
 
 mod call;
 mod denial;
@@ -65,8 +65,8 @@ fn whole(compiler: &mut Compiler<'_>, node: &Node) -> Node {
     Node { kind: NodeKind::Map(told), ..node.clone() }
 }
 
-/// Reports a key that is similar to one of a result. A singular form may be a key of the agent's own, so it is only a
-/// warning.
+/// Reports a key that is similar to one of a result. A singular form may be one of the agent's own keys, so it is only
+/// a warning.
 fn doubt(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) {
     let name = path::head(&key.value);
     if name.starts_with(['$', '/']) || USUAL.contains(&&*name) {

@@ -433,7 +433,7 @@ fn id_place(spec: &AssertionSpec) -> Place {
 }
 
 /// Warns of a function that code calls under a name that is not an assertion. A name similar to an assertion is likely
-/// a typo. Any other name may be a function of the user's own, and fails when it runs.
+/// a typo. Any other name may be the user's own function; if not, it fails when it runs.
 fn misspelt(claim: &CodeClaim) -> Option<Diagnostic> {
     let name = claim.name.as_str();
     if name == CUSTOM || find(name).is_some_and(|assertion| !assertion.is_implicit()) {

@@ -103,7 +103,7 @@ impl Story {
         self
     }
 
-    /// Adds the last answer, in a turn of its own.
+    /// Adds the last answer, in its own turn.
     pub fn answer(mut self, text: &str) -> Self {
         self.steps.push(Step::Text { message: "answer".into(), text: text.into(), parent: None });
         self.finished(Some(text), None)

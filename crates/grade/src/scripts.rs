@@ -24,8 +24,8 @@ const MODULES: usize = 16;
 /// Number of idle runtimes that a thread keeps for one module.
 const FREE: usize = 2;
 
-/// Embedded script engine for expectations. Cheap to clone. Threads have engines of their own and only share the
-/// sources of modules.
+/// Embedded script engine for expectations. Cheap to clone. Threads have their own engines and only share the sources
+/// of modules.
 #[derive(Debug, Clone)]
 pub struct Scripts {
     /// Id shared by all clones. Modules that one clone has loaded are valid for all of them, and for no others.
@@ -77,9 +77,9 @@ impl Default for Scripts {
     }
 }
 
-/// Idle runtimes, by engine id and module. The most recently used module is last. Expressions have runtimes of their
-/// own. The built-in objects of the language cannot be changed in any of them: a verdict must not depend on what
-/// another case's expression or operator did before.
+/// Idle runtimes, by engine id and module. The most recently used module is last. Expressions have their own runtimes.
+/// The built-in objects of the language cannot be changed in any of them: a verdict must not depend on what another
+/// case's expression or operator did before.
 #[derive(Default)]
 struct Idle(Vec<Shelf>);
 

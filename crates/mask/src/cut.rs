@@ -1,7 +1,7 @@
 //! Finds the rest of a secret at a place where a text was shortened. Findings, summaries and lines of output are
 //! shortened before they are masked, and a part of a secret no longer has a key's shape.
 //!
-//! A text may be cut beside an ellipsis. A long one may also be cut at its beginning or its end without an ellipsis.
+//! Text may be cut next to an ellipsis. Long text may also be cut at its beginning or its end without an ellipsis.
 
 use std::ops::Range;
 
@@ -70,8 +70,8 @@ impl Parts {
     }
 }
 
-/// Calls `found` with each range in `text` beside a cut that is a part of one of `forms`. With `shapes`, also calls it
-/// with ranges beside an ellipsis that look like a part of a key, or of a URL with a password.
+/// Calls `found` with each range in `text` next to a cut that is a part of one of `forms`. With `shapes`, also calls
+/// it with ranges next to an ellipsis that look like a part of a key, or of a URL with a password.
 pub(super) fn search<'s>(
     text: &[u8],
     secrets: &(impl Iterator<Item = (&'s Parts, &'s [Vec<u8>])> + Clone),

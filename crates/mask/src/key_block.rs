@@ -12,7 +12,7 @@ const BEGIN: &str = "-----BEGIN";
 const END: &str = "-----END";
 const KEY: &str = "PRIVATE KEY";
 
-/// Private keys that have begun but not ended, by stream.
+/// Private keys that have started but not ended, by stream.
 #[derive(Default)]
 pub struct KeyBlocks(Mutex<Vec<Open>>);
 

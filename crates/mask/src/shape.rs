@@ -276,9 +276,9 @@ fn ends_authority(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, b'/' | b'?' | b'#' | b'"' | b'\'' | b'<' | b'>')
 }
 
-/// Maximum length of the beginning of a key that is examined beside a cut, in bytes.
+/// Maximum length of the beginning of a key that is examined next to a cut, in bytes.
 const MOST_OF_A_KEY: usize = 4096;
-/// Maximum length of the part of a URL that is examined beside a cut, in bytes.
+/// Maximum length of the part of a URL that is examined next to a cut, in bytes.
 const MOST_OF_A_URL: usize = 1024;
 /// Maximum number of digits of a port.
 const MOST_OF_A_PORT: usize = 5;

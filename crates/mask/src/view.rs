@@ -128,7 +128,7 @@ fn escape(text: &[u8]) -> Option<(usize, Decoded)> {
         [0xe2, 0x80, 0x8b..=0x8f, ..] | [0xe2, 0x81, 0xa0, ..] | [0xef, 0xbb, 0xbf, ..] => {
             Some((3, Decoded::default()))
         }
-        // Control characters without a visible form; UTF-16 text has one beside each letter.
+        // Control characters without a visible form; UTF-16 text has one next to each letter.
         [0x00..=0x08 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f, ..] => Some((1, Decoded::default())),
         _ => None,
     }

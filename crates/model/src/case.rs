@@ -66,8 +66,8 @@ pub struct Case {
     pub user_responses: Vec<UserResponse>,
     /// Assertions about the result: names and arguments, not compiled yet.
     pub assertions: Vec<AssertionSpec>,
-    /// True if a trial without any assertion is undecided. False if the case has a token budget of its own, or an arm
-    /// omits the case's assertions. Other limits bound a trial but claim nothing about what the agent did.
+    /// True if a trial without any assertion is undecided. False if the case has its own token budget, or an arm omits
+    /// the case's assertions. Other limits bound a trial but claim nothing about what the agent did.
     pub must_assert: bool,
     /// Rule that turns findings into an outcome.
     pub ruling: OutcomeRule,
@@ -308,7 +308,7 @@ pub struct AssertionSpec {
 /// Form in which the arguments of an assertion are written.
 #[derive(Debug, Clone, Default)]
 pub enum Arguments {
-    /// Fields of the entry, beside `type`: `{type: contains, text: hello}`.
+    /// Fields of the entry, next to `type`: `{type: contains, text: hello}`.
     #[default]
     Fields,
     /// Value of a single key, which is the type: `contains: hello`.

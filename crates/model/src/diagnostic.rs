@@ -23,7 +23,7 @@ pub struct Diagnostic {
     pub message: String,
     /// Location; absent if the problem is not in a file, such as for a command-line argument.
     pub source: Option<Excerpt>,
-    /// Short label beside the underlined text.
+    /// Short label next to the underlined text.
     pub label: Option<String>,
     /// Ways to fix it.
     pub help: Vec<String>,
@@ -46,7 +46,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a label beside the underlined text.
+    /// Adds a label next to the underlined text.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self

@@ -36,7 +36,7 @@ pub struct Finding {
     /// Type of the assertion, such as `tool_called`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Display name, if there is one beside the id.
+    /// Display name, if there is one in addition to the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Result.

@@ -90,7 +90,7 @@ pub struct TrialRow {
     pub token_budget: Option<f64>,
     /// Number of attempts.
     pub attempts: usize,
-    /// Number of errors beside the findings.
+    /// Number of errors that are not findings.
     pub errors: usize,
     /// Version of the skill as written.
     pub skill_version: Option<String>,

@@ -239,7 +239,7 @@ pub struct TrialRecord {
     /// Path of the sandbox, if it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
-    /// Errors beside the findings.
+    /// Errors that are not findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
     /// Warnings, which do not affect the outcome.

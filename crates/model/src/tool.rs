@@ -39,7 +39,7 @@ pub enum Access {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
-    /// The path is an argument of its own.
+    /// The path is a separate argument.
     Named,
     /// The path was extracted from a shell command, which is guesswork.
     Guessed,
@@ -70,7 +70,7 @@ pub struct Tool {
     pub paths: &'static [(&'static str, Access)],
     /// Arguments that are glob patterns, whose fixed front part is a path.
     pub globs: &'static [&'static str],
-    /// Most descriptive argument, shown beside the name.
+    /// Most descriptive argument, shown next to the name.
     pub key_argument: Option<&'static str>,
 }
 

@@ -22,7 +22,7 @@ pub fn reason_of(output: &Value) -> Option<&Value> {
     REASONS.iter().find_map(|name| output.get(*name))
 }
 
-/// Returns the messages beside the output; `None` if there is no list of them.
+/// Returns the messages next to the output; `None` if there is no list of them.
 pub(crate) fn messages(record: &TrialRecord) -> Option<&[Value]> {
     record.result.as_ref()?.get("messages")?.as_array().map(Vec::as_slice)
 }

@@ -153,7 +153,7 @@ pub(crate) fn tokens_in_and_out(tokens: &Tokens) -> String {
     text
 }
 
-/// Formats usage beside the agent's as `12 requests, 3,400 tokens, $0.0100, 2 cached`.
+/// Formats usage other than the agent's as `12 requests, 3,400 tokens, $0.0100, 2 cached`.
 pub(crate) fn model_usage(aside: &Aside) -> String {
     let tokens = aside.tokens.as_ref().map_or_else(|| "tokens n/a".into(), |tokens| number(tokens.total()) + " tokens");
     let cost = aside.cost_usd.map_or_else(|| "cost n/a".into(), money);

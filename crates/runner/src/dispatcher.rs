@@ -54,8 +54,8 @@ pub async fn run(
     Ok(dispatch(jobs, shared, info, controls, listener).await)
 }
 
-/// Grades recorded trials again, as a run of its own, with the evidence in `archive`. `listener` receives the events as
-/// for [`run`].
+/// Grades recorded trials again, as a new run, with the evidence in `archive`. `listener` receives the events as for
+/// [`run`].
 ///
 /// # Errors
 /// When it cannot begin: the grading threads cannot be started.

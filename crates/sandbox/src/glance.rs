@@ -10,10 +10,10 @@ use walkdir::WalkDir;
 use super::deadline::Deadline;
 use super::digest;
 
-/// Maximum size of a file of git's own that is read, in bytes: the index of a million files.
+/// Maximum size of one of git's own files that is read, in bytes: the index of a million files.
 pub(super) const LARGEST: u64 = 128 << 20;
 
-/// Maximum size of a short text file of git's own, in bytes.
+/// Maximum size of one of git's own short text files, in bytes.
 const TEXT: u64 = 1 << 20;
 
 /// Maximum number of references and reference logs that are read.
@@ -118,7 +118,7 @@ fn objects(git: &Path, deadline: Deadline) -> io::Result<Option<BTreeMap<PathBuf
     let mut objects = BTreeMap::new();
     for file in state_files(&folder).take(MOST_OBJECTS + 1) {
         deadline.check(&file)?;
-        // A pipe or a link has no size of its own, and differs from every file.
+        // A pipe or a link has no size, and differs from every file.
         let size = file.symlink_metadata().ok().filter(std::fs::Metadata::is_file).map_or(u64::MAX, |meta| meta.len());
         objects.insert(file.strip_prefix(&folder).unwrap_or(&file).to_owned(), size);
     }

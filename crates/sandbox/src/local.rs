@@ -470,7 +470,7 @@ fn after_acting(unreadable: Unreadable) -> SandboxError {
     }
 }
 
-/// Returns the entries beside the sandbox's own directories.
+/// Returns the entries next to the sandbox's own directories.
 fn beside(base: &Path) -> Result<Vec<String>, SandboxError> {
     let own = [WORK, HOME, TMP, OWNER];
     let entries = fs::read_dir(base).map_err(SandboxError::io("read", base))?;

@@ -11,7 +11,7 @@ const SHALLOW: usize = 40;
 /// Nesting depth above which a text is rejected.
 const DEEP: usize = 4_000;
 
-/// Length above which a text always gets a stack of its own, in bytes.
+/// Length above which a text always gets its own stack, in bytes.
 const LONG: usize = 1 << 20;
 
 /// Upper limit of the stack size for one level of nesting, in bytes, even in an unoptimised build.

@@ -123,7 +123,7 @@ fn of_chosen_skill(written: &str, request: &Request, problems: &mut Problems) ->
     evals
 }
 
-/// Returns the `evals.json` of a skill: its own, otherwise the one with its name in the examples folder beside the
+/// Returns the `evals.json` of a skill: its own, otherwise the one with its name in the examples folder next to the
 /// skills.
 fn evals_of(skill: &Path) -> Option<Candidate> {
     // The suite of the sub-agent `agents/NAME.md` is in `agents/NAME`.

@@ -14,7 +14,7 @@ use crate::shared_fixtures::{self, SharedFixtures};
 use crate::skill::{self, SKILL_FILE, SUB_AGENTS_FOLDER, TESTS_FOLDER};
 use crate::skills;
 
-/// Name of a skills folder beside a folder of suites.
+/// Name of a skills folder next to a folder of suites.
 const SKILLS_FOLDER: &str = "skills";
 
 /// Number of parent folders in which skills are searched for a suite outside the project.

@@ -232,9 +232,8 @@ struct Suites {
 }
 
 impl Suites {
-    /// Adds the cases of one file: to the suite of the skill whose tests include it, otherwise as a suite of their
-    /// own. A format that is recognised by name always makes a suite of its own. A suite of a skill gets the name
-    /// `skill`.
+    /// Adds the cases of one file: to the suite of the skill whose tests include it, otherwise as a separate suite. A
+    /// format that is recognised by name always makes a separate suite. A suite of a skill gets the name `skill`.
     fn add(&mut self, path: &Path, format: &'static str, skill: Option<String>, cases: Vec<Arc<Case>>) {
         let home = home_of_suite(path);
         let key = (home.unwrap_or(path).to_owned(), format);
@@ -340,8 +339,8 @@ impl Suites {
     }
 }
 
-/// Returns the directory of the skill whose suite contains the file at `path`. Files of a format that is recognised
-/// by name are suites of their own.
+/// Returns the directory of the skill whose suite contains the file at `path`. Files of a format that is recognised by
+/// name are separate suites.
 fn home_of_suite(path: &Path) -> Option<&Path> {
     home_of(path).filter(|_| format::named(path).is_none())
 }

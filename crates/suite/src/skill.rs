@@ -22,7 +22,7 @@ pub const TESTS_FOLDER: &str = "tests";
 /// Folder of a skill with its own suite; it is neither installed nor hashed.
 pub const EVALS_FOLDER: &str = "evals";
 
-/// Folder of sub-agents beside a folder of suites.
+/// Folder of sub-agents, next to a folder of suites.
 pub const SUB_AGENTS_FOLDER: &str = "agents";
 
 /// Reads the definition of a sub-agent in the file at `path`, which messages call `shown`. It has the name of its

@@ -30,7 +30,7 @@ pub(crate) struct Answer {
     pub(crate) raw: Option<Value>,
     /// Warnings about irregularities in the answer.
     pub(crate) doubts: Vec<String>,
-    /// True if texts in the usual places are ignored, because a parser of the user's extracts the text.
+    /// True if texts in the usual places are ignored, because the user's own parser extracts the text.
     is_deaf: bool,
 }
 

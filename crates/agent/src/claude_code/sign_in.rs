@@ -79,7 +79,7 @@ pub(super) fn visible_folder(host: &Host, sign_in: &SignIn, sources: &[SettingSo
     if wanted { config_folder(host) } else { None }
 }
 
-/// Returns the file that names the user's own MCP servers, if the CLI does not find it by itself. The file is beside
+/// Returns the file that names the user's own MCP servers, if the CLI does not find it by itself. The file is next to
 /// the configuration folder, but the CLI searches inside the folder if a variable names that.
 pub(super) fn server_file(host: &Host, sources: &[SettingSource]) -> Option<PathBuf> {
     if !sources.contains(&SettingSource::User) || host.var("CLAUDE_CONFIG_DIR").is_some() {

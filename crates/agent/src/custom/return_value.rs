@@ -70,7 +70,7 @@ fn odd_keys(map: &Map<String, Json>) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns the calls that are listed beside the answer instead of in messages.
+/// Returns the calls that are listed next to the answer instead of in messages.
 fn calls(map: &Map<String, Json>) -> Vec<ReportedCall> {
     let listed = ["tools", "tool_calls"].into_iter().filter_map(|key| map.get(key)?.as_array()).flatten();
     listed.filter_map(|call| ReportedCall::read(call.as_object()?)).collect()

@@ -70,7 +70,7 @@ impl Bare {
         Arc::new(Self { work: make("work"), home: make("home"), tmp: make("tmp"), dir })
     }
 
-    /// Returns a path beside the sandbox's own directories.
+    /// Returns a path next to the sandbox's own directories.
     pub(crate) fn outside(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }

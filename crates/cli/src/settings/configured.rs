@@ -1,4 +1,4 @@
-//! Parts of the project's configuration beside plain values: agents, the judge, and the limits of providers.
+//! Parts of the project's configuration other than plain values: agents, the judge, and the limits of providers.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -20,8 +20,7 @@ const VALUE: &str = "$value";
 /// Number of parameters of an operator that matches parts itself.
 const RAW: usize = 4;
 
-/// Maximum number of operators that wait for each other. Each uses some of the thread's stack and an engine of its
-/// own.
+/// Maximum number of operators that wait for each other. Each uses some of the thread's stack and its own engine.
 const MOST_WAITING: usize = 16;
 
 /// Maximum number of requests while other operators wait, in total. Without it, operators that each make several

@@ -9,7 +9,7 @@ use crate::notation::SCHEMA_TAG;
 
 /// True if `node` is meant as a schema: its `type` is the name of a type, and every other key is a keyword of JSON
 /// Schema or metadata. A map with other keys is data that happens to have a `type`, unless those keys are misspelt
-/// keywords beside correct ones. The tag `!json-schema` makes any map a schema.
+/// keywords next to correct ones. The tag `!json-schema` makes any map a schema.
 pub fn looks_like_schema(node: &Node) -> bool {
     let NodeKind::Map(entries) = &node.kind else { return false };
     if node.tag.as_deref() == Some(SCHEMA_TAG) {

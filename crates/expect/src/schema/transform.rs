@@ -34,7 +34,7 @@ pub(super) struct Transform {
 }
 
 impl Transform {
-    /// Reads the value of `transform`, with the value of `enum` beside it.
+    /// Reads the value of `transform`, and that of `enum` in the same schema.
     pub(super) fn read(value: &Value, options: Option<&Value>) -> Result<Self, Mistake> {
         let items = value.as_array().ok_or_else(|| {
             Mistake::new(format!("`transform` must be a list of transformations, not {}", shown(value)))

@@ -118,7 +118,7 @@ struct Expect {
     about: Target,
     expectation: Expectation,
     data: Data,
-    /// Scoring, if the expectation passes by a score of its own.
+    /// Scoring, if the expectation passes by its own score.
     scoring: Option<Scoring>,
     runs_code: bool,
     parses_json: bool,
@@ -168,7 +168,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     rules.pass_score = pass_score.unwrap_or(max_score);
     rules.denied = ruled == Ruled::Denied;
     doubt_scores(reading, &rules, scoring);
-    // If the trial passes by its own score, its parts are judged without scores of their own.
+    // If the trial passes by its own score, its parts do not have their own scores.
     let is_scored = rules.scoring && ruled == Ruled::Itself;
     let scoring = is_scored.then_some(Scoring { max_score, pass_score: rules.pass_score });
     let (about, expectation) = match key {

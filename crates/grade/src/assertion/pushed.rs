@@ -99,7 +99,7 @@ fn local<'c>(change: &'c RepositoryChange, push: &Push<'_>) -> Option<&'c str> {
 }
 
 impl Pushed {
-    /// Judges that nothing was pushed, not even to a remote of the agent's own.
+    /// Judges that nothing was pushed, not even to a remote that the agent added.
     fn absence(&self, seen: Changes<Push<'_>>) -> Judgement {
         let branch = branch_told(self.name.as_ref());
         Ok(match self.named(seen.new.into_iter())?.as_slice() {

@@ -1,4 +1,4 @@
-//! Any server that supports Chat Completions at an address of its own.
+//! Any server that supports Chat Completions, at its own address.
 
 use super::Provider;
 use crate::remote::{Key, Sign, Vendor};
@@ -6,7 +6,7 @@ use crate::remote::{Key, Sign, Vendor};
 const KEY: &str = "COMPATIBLE_API_KEY";
 const ADDRESS: &str = "COMPATIBLE_BASE_URL";
 
-// The key has a variable of its own, so that a vendor's key is never sent to another vendor's address.
+// The key has its own variable, so that a vendor's key is never sent to another vendor's address.
 static CHAT: Vendor = Vendor {
     keys: &[Key { variable: KEY, sign: Sign::Bearer }],
     address_variable: ADDRESS,

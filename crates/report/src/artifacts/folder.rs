@@ -202,7 +202,7 @@ fn empty(root: &Path, known: &BTreeSet<PathBuf>) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// A directory of its own, removed on drop.
+    /// A temporary directory, removed on drop.
     struct Scratch(PathBuf);
 
     impl Scratch {

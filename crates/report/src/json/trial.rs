@@ -30,7 +30,7 @@ pub(super) fn token_usage(tokens: Tokens) -> TokenUsage {
     TokenUsage { tokens, total: tokens.total() }
 }
 
-/// Returns the tokens of requests to models beside the agent's.
+/// Returns the tokens of requests to models other than the agent's.
 pub(super) fn usage_of(aside: Option<Aside>) -> Option<TokenUsage> {
     aside?.tokens.map(token_usage)
 }

@@ -21,7 +21,7 @@ pub(super) struct Section {
     /// Place of the trial in the plan.
     pub(super) place: usize,
     pub(super) repetition: u64,
-    /// Key that repetitions with the same result share; `None` if each has something of its own to show.
+    /// Key that repetitions with the same result share; `None` if each has its own details to show.
     pub(super) alike: Option<String>,
     pub(super) name: String,
     pub(super) text: String,

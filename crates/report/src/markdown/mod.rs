@@ -21,7 +21,7 @@ use crate::{Opening, Reporter};
 use escape::{code, text};
 use failure::Section;
 
-/// Maximum number of trials with a section of their own, because pages of pull requests are limited in size.
+/// Maximum number of trials with their own section, because pages of pull requests are limited in size.
 const SECTIONS: usize = 50;
 /// Maximum number of trials that are listed.
 const TRIALS: usize = 200;

@@ -23,7 +23,7 @@ const NAME: usize = "expected:".len();
 pub(super) fn draw(finding: &Finding, counts: bool, all: bool, paint: &Paint) -> String {
     let mut text = String::new();
     let mut drawn: Option<&Excerpt> = None;
-    // If no failure has a place of its own, all have that of the finding.
+    // If no failure has its own place, all have that of the finding.
     if finding.failures.iter().all(|failure| failure.source.is_none())
         && let Some(source) = &finding.source
     {

@@ -198,7 +198,7 @@ fn ending(record: &TrialRecord, paint: &Paint) -> String {
         | Ending::Aborted { .. }
         | Ending::Unreachable { .. }
         | Ending::InvalidTest { .. } => record.because.is_some(),
-        // Each of these has an assertion of its own, but a budget only if it was set.
+        // Each of these has its own assertion, but a budget only if it was set.
         Ending::GaveUp { .. } | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } => {
             record.findings.iter().any(|found| found.implicit && found.status == Status::Unmet)
         }

@@ -59,7 +59,7 @@ pub(crate) enum ScriptFailure {
     Stopped(&'static str),
 }
 
-/// Scenario that runs on a thread of its own. Dropping it stops the scenario.
+/// Scenario that runs on its own thread. Dropping it stops the scenario.
 pub(crate) struct Script {
     words: mpsc::Receiver<ScriptEvent>,
     heard: Option<ScriptEvent>,

@@ -76,7 +76,7 @@ fn an_agent_that_takes_no_script_and_no_tools_says_so_at_the_case() {
     assert_eq!(planned(&[bringing("fake")]).1, [""; 0]);
 }
 
-/// Returns the models of a case with the given agent and model of its own under `settings`, and the errors.
+/// Returns the models of a case with its own agent and model under `settings`, and the errors.
 fn models(settings: &Settings, own: (Option<&str>, Option<&str>)) -> (Vec<Option<String>>, Vec<String>) {
     let mut case = case("a", own.0.unwrap_or("claude-code"));
     let runner = Arc::make_mut(&mut case.runner);

@@ -446,7 +446,7 @@ impl<'s> RunningScenario<'s> {
 }
 
 /// Returns `true` if the name in the error is in the line that threw it. If a test evaluates code of an agent, that
-/// code has names of its own.
+/// code has its own names.
 fn is_in_text(error: &ScriptError) -> bool {
     let ScriptError::Thrown { message, .. } = error else { return false };
     let name = message.split_whitespace().next().unwrap_or_default().trim_matches(['\'', '`', '"']);

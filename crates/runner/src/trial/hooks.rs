@@ -77,7 +77,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Returns `true` if the case combines its assertions by a rule of its own. Findings of commands are then required in
+/// Returns `true` if the case combines its assertions by its own rule. Findings of commands are then required in
 /// addition, like implicit ones; otherwise each is one more assertion.
 fn has_rule_of_its_own(planned: &PlannedTrial) -> bool {
     let ruling = &planned.case.ruling;

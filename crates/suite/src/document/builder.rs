@@ -209,7 +209,7 @@ impl<'a> Builder<'a> {
             Body::Map { entries, merged, key } => match key.take() {
                 Some(Key::Name(name)) => {
                     let mut node = node;
-                    // An omitted value has no location of its own, so it gets that of its key.
+                    // An omitted value has no location, so it gets that of its key.
                     if node.span.start() == node.span.end() && matches!(node.kind, NodeKind::Null) {
                         node.span = name.span;
                     }

@@ -74,7 +74,7 @@ fn directory(path: &Path) -> &Path {
 /// All formats that are recognised by content; the first that recognises a file reads it.
 pub static FORMATS: &[&dyn Format] = &[&scenario::Scenario, &conversation::Conversation, &evals::Evals];
 
-/// Format that is recognised by the file name. Each file is a suite of its own.
+/// Format that is recognised by the file name. Each file is a separate suite.
 pub trait NamedFormat: Sync {
     /// Returns its name, such as `fixtures`.
     fn name(&self) -> &'static str;

@@ -86,7 +86,7 @@ impl Builder {
             }
             let map = self.refer(name);
             return Some(match kind {
-                // This draft ignores keywords beside a reference, hence the wrapping.
+                // This draft ignores keywords next to a reference, hence the wrapping.
                 "map" => json!({ "allOf": [map] }),
                 "map of names to maps" => json!({ "type": "object", "additionalProperties": map }),
                 "string, or map" => json!({ "anyOf": [text(), map] }),

@@ -139,7 +139,7 @@ impl PartialReply {
         Self { model: request.model.clone(), ..Self::default() }
     }
 
-    /// Reads the fields beside the choices.
+    /// Reads the fields other than the choices.
     fn about(&mut self, document: &Value) {
         if let Some(id) = text(document, "id").filter(|id| !id.is_empty()) {
             id.clone_into(&mut self.id);

@@ -186,7 +186,7 @@ fn reserved(target: &[String], skill: &str) -> Option<&'static str> {
         return Some("in a folder `.git`, which is git's own");
     }
     match target {
-        // Each agent has a skills folder of its own, and all have the same structure: `.claude/skills/NAME`.
+        // Each agent has its own skills folder, and all have the same structure: `.claude/skills/NAME`.
         [agent, skills, name, ..] if agent.starts_with('.') && skills == "skills" && name == skill => {
             Some("where the skill is installed")
         }

@@ -40,7 +40,7 @@ pub struct Description {
     pub takes_script: bool,
     /// True if a case may bring its own tools.
     pub takes_tools: bool,
-    /// True if a project configures it, as a map under a name of its own: an address, a command.
+    /// True if a project configures it, as a map under its own name: an address, a command.
     pub takes_config: bool,
 }
 

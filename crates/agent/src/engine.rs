@@ -212,7 +212,7 @@ impl Engine {
     /// recorded too.
     ///
     /// # Errors
-    /// Returns the ending if the trial is to stop.
+    /// Returns the ending if the trial must stop.
     pub(super) async fn call(
         &mut self,
         function: &Function,

@@ -8,7 +8,7 @@ use crate::turn::{Turn, WAITING_ON_PROVIDER};
 /// Sends `request` and records the steps of the model, such as retries. Meanwhile the trial waits for `on`.
 ///
 /// # Errors
-/// Returns the ending if the model does not answer or the trial is to stop.
+/// Returns the ending if the model does not answer or the trial must stop.
 pub(super) async fn respond(
     model: &dyn Model,
     request: &Request,

@@ -116,7 +116,7 @@ impl OwnTools {
         self.tools.iter().position(|tool| tool.spec.name == name)
     }
 
-    /// Calls the tool with the index `at`. Returns `None` if the trial is to stop.
+    /// Calls the tool with the index `at`. Returns `None` if the trial must stop.
     ///
     /// # Errors
     /// Returns the ending if the trial ends for another reason.

@@ -26,7 +26,7 @@ const TO_STOP: Duration = Duration::from_secs(1);
 /// A running program.
 pub(super) struct Process {
     child: Contained,
-    /// Sender to its stdin; `None` once stdin is to be closed.
+    /// Sender to its stdin; `None` once stdin must be closed.
     stdin: Option<mpsc::Sender<String>>,
     stdout: Lines<ChildStdout>,
     stderr: Lines<ChildStderr>,

@@ -256,7 +256,7 @@ impl Turn {
         }
     }
 
-    /// Resolves when the trial is to stop: the wall clock ran out or the run was cancelled.
+    /// Resolves when the trial must stop: the wall clock ran out or the run was cancelled.
     pub fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut stop = self.stop.clone();
         async move {
@@ -343,7 +343,7 @@ pub(crate) fn finished(is_error: bool, usage: Usage, text: Option<String>, resul
     Step::Finished { subtype, is_error, usage, text, result }
 }
 
-/// Waits for `future`, unless the trial is to stop.
+/// Waits for `future`, unless the trial must stop.
 ///
 /// # Errors
 /// Returns [`Ending::Cancelled`] if `stopping` resolves first.

@@ -10,7 +10,7 @@ use sandbox::supervise::Supervisor;
 
 use crate::error::CliError;
 
-/// Variable that keeps trials out of a PID namespace of their own, for systems where namespaces cause problems.
+/// Variable that turns off PID namespaces for trials, for systems where they cause problems.
 const NO_NAMESPACE: &str = "TRIALRUN_NO_NAMESPACE";
 
 /// Returns the description of this machine.

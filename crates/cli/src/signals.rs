@@ -82,7 +82,7 @@ async fn pass_on(mut arrivals: Signal, kind: SignalKind, name: &str) {
             std::process::exit(128 + kind.as_raw_value());
         }
         if let Some(run) = &*RUN.lock().unwrap_or_else(PoisonError::into_inner) {
-            // Fails if the run is over, which is fine.
+            // Fails if the run is over. That is not an error.
             let _ = run.send(Control::Stop(name.to_owned()));
         }
     }

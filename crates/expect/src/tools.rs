@@ -3,7 +3,7 @@
 //! | written | meaning |
 //! | --- | --- |
 //! | a list, or `{$all: list}` | each is among the calls of some message; an item `{$not: …}` forbids such calls |
-//! | `{$sequence: list}` | each is among the calls of a message of its own, in this order |
+//! | `{$sequence: list}` | each is among the calls of a separate message, in this order |
 //! | an empty list | there is a conversation; no call is required |
 //! | a map | some call has these keys |
 //! | a text | some call has this name |

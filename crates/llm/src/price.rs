@@ -21,7 +21,7 @@ pub struct Price {
     pub cache_write: f64,
     /// Output, including reasoning.
     pub output: f64,
-    /// The day as of which the price is known, if it is built in.
+    /// Date of the price, if it is built in.
     pub as_of: Option<Date>,
 }
 
@@ -139,7 +139,7 @@ pub struct PriceList {
     pub vendor: String,
     /// The page that the prices are from.
     pub source: String,
-    /// The day as of which they are known.
+    /// Date of these prices.
     pub as_of: Date,
     /// Prices by model: input, input read from a cache, input written to one, and output.
     models: BTreeMap<String, [f64; 4]>,

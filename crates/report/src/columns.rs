@@ -12,7 +12,7 @@ pub fn widest<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> usize {
     texts.into_iter().map(|text| width(text.as_ref())).max().unwrap_or(0)
 }
 
-/// Returns `text` with spaces behind it, up to `columns`.
+/// Returns `text` with spaces after it, up to `columns`.
 pub fn padded(text: &str, columns: usize) -> String {
     format!("{text}{:1$}", "", columns.saturating_sub(width(text)))
 }

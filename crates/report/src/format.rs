@@ -124,12 +124,12 @@ pub fn counted(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", number(count as u64), if count == 1 { "" } else { plural })
 }
 
-/// Formats a note behind something, such as ` (nightly)` for a label. Empty if there is none.
+/// Formats a note after a name, such as ` (nightly)` for a label. Empty if there is none.
 pub(crate) fn in_parentheses(note: Option<&str>) -> String {
     note.map_or_else(String::new, |note| format!(" ({note})"))
 }
 
-/// Formats the version behind a name. Empty if there is none.
+/// Formats the version after a name. Empty if there is none.
 pub(crate) fn version(version: Option<&str>) -> String {
     version.map_or_else(String::new, |version| format!(" {version}"))
 }

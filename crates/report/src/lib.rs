@@ -5,7 +5,7 @@
 //! records to text.
 //!
 //! Nothing here reads the environment or prints: writers and [`Style`] are parameters. Times come from the events; only
-//! the live table has a clock of its own, so that it moves while nothing happens. [`terminal_size()`] is for callers
+//! the live table has its own clock, so that it moves while nothing happens. [`terminal_size()`] is for callers
 //! that create a [`Style`].
 //!
 //! ```

@@ -310,7 +310,7 @@ fn input(input: &Value) -> String {
     }
 }
 
-/// Returns the beginning of a text, each line behind a bar.
+/// Returns the beginning of a text, each line after a bar.
 fn block(text: &str, paint: &Paint) -> String {
     let (lines, hidden) = plain::some_lines(text.trim_end(), LINES);
     let mut block = barred(&lines, paint);
@@ -321,7 +321,7 @@ fn block(text: &str, paint: &Paint) -> String {
     block
 }
 
-/// Returns all of a text, each line behind a bar.
+/// Returns all of a text, each line after a bar.
 fn whole(text: &str, paint: &Paint) -> String {
     barred(&plain::lines(text.trim_end()), paint)
 }

@@ -107,7 +107,7 @@ pub trait SandboxBackend: Send + Sync {
     fn make(&self, request: Request) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>>;
 }
 
-/// The sandbox of one trial. Dropping the last reference removes it, unless it is to be kept.
+/// The sandbox of one trial. Dropping the last reference removes it, unless it must be kept.
 pub trait Sandbox: Send + Sync {
     /// Returns the agent's working directory: absolute, with links resolved.
     fn work(&self) -> &Path;
@@ -136,7 +136,7 @@ pub trait Sandbox: Send + Sync {
     /// Copies the current sandbox, for commands whose effects must not remain in it.
     fn copy(&self) -> BoxFuture<'_, Result<SandboxCopy, SandboxError>>;
 
-    /// Removes the sandbox, unless it is to be kept. Closing it twice is allowed.
+    /// Removes the sandbox, unless it must be kept. Closing it twice is allowed.
     fn close(&self) -> BoxFuture<'_, Result<(), SandboxError>>;
 }
 

@@ -17,7 +17,7 @@ pub struct Registry {
 #[derive(Debug, Default)]
 struct State {
     closed: bool,
-    /// Maps a path to whether it is to be kept.
+    /// Maps a path to whether it must be kept.
     directories: BTreeMap<PathBuf, bool>,
 }
 
@@ -27,7 +27,7 @@ impl Registry {
         Arc::default()
     }
 
-    /// Removes every directory that is not to be kept, and rejects new entries from now on. Returns the directories
+    /// Removes every directory that must not be kept, and rejects new entries from now on. Returns the directories
     /// that could not be removed, with the errors.
     pub fn remove_all(&self) -> Vec<(PathBuf, io::Error)> {
         let directories = {

@@ -1,4 +1,4 @@
-//! Scratch projects for end-to-end tests: a directory, a home and a temp directory of their own, the real binary, and
+//! Scratch projects for end-to-end tests: a directory, a home and their own temp directory, the real binary, and
 //! an environment without anything from the machine's.
 //!
 //! ```

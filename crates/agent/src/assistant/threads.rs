@@ -205,7 +205,7 @@ impl Thread {
         self.told(self.documents.post(path, body), turn).await
     }
 
-    /// Waits for a response, unless the trial is to stop, and records repeated requests.
+    /// Waits for a response, unless the trial must stop, and records repeated requests.
     async fn told(
         &self,
         asking: impl Future<Output = Result<Value, Failure>>,

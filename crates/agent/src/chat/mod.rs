@@ -263,7 +263,7 @@ impl ChatSession {
         Ok(calls)
     }
 
-    /// Returns the result of `call`; `None` if the trial is to stop.
+    /// Returns the result of `call`; `None` if the trial must stop.
     async fn answer(&mut self, call: &ToolCall, turn: &mut Turn) -> Result<Option<tool::ToolOutput>, Ending> {
         let said = match self.permitted(call, turn)? {
             Ok(Chosen::BuiltIn(tool)) => tool.answer(&call.id, &call.input, &self.tool_context, turn).await,

@@ -221,7 +221,7 @@ fn initialize(on: &SessionContext, closed: Option<&ClosedTools>) -> Value {
     if closed.is_some_and(|closed| closed.is_scoped() || closed.names_servers()) {
         hooks["PreToolUse"] = json!([{"hookCallbackIds": [SCOPE_HOOK]}]);
     }
-    // For a single message the CLI itself enforces the limit of turns, but it counts anew for each message.
+    // For a single message the CLI itself enforces the limit of turns, but it restarts the count with each message.
     if on.case.messages.len() > 1 || on.limits.are_kept_on_the_way() {
         hooks["PostToolBatch"] = json!([{"hookCallbackIds": [TURNS_HOOK]}]);
     }

@@ -50,7 +50,7 @@ pub(super) enum Done {
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     meter: Meter,
-    /// Number of processes so far; each numbers its items anew.
+    /// Number of processes so far; each restarts the numbers of its items.
     process: usize,
     /// Number of model messages that have started.
     messages: u64,

@@ -56,7 +56,7 @@ impl Functions {
     /// Calls one of the functions.
     ///
     /// # Errors
-    /// Returns the ending if the trial is to stop.
+    /// Returns the ending if the trial must stop.
     pub(super) async fn call(
         &mut self,
         role: Role,

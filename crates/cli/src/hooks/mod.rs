@@ -137,7 +137,7 @@ impl Hooks {
 
     async fn execute(&self, command: &str, graded: Option<&Graded>) -> Result<Output, String> {
         let mut supervisor = self.host.supervisor.clone();
-        // In a namespace of its own, `sudo` and other programs that depend on the user's ids would not work.
+        // In a separate namespace, `sudo` and other programs that depend on the user's ids would not work.
         supervisor.floor = true;
         let mut process = supervisor.command("sh", ["-c", command]);
         process.envs(&self.host.env).envs(self.variables.of_trial(graded, &self.tree)).current_dir(&self.cwd);

@@ -106,7 +106,7 @@ fn unread(stdout: &str) -> Option<String> {
     let mut lines = starts.filter(|at| *at == 0 || text[..*at].ends_with('\n'));
     let is_finding = |value: &Value| value.get("text").is_some() && value.get("passed").is_some();
     let holds_findings = |at: usize| {
-        // Text behind the value is ignored.
+        // Text after the value is ignored.
         let value = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>().next();
         value.and_then(Result::ok).is_some_and(|value| match &value {
             Value::Array(elements) => elements.iter().any(Value::is_object),

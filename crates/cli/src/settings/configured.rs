@@ -70,7 +70,7 @@ pub fn pricing(args: &RunArgs, context: &ProjectContext) -> Option<PathBuf> {
 /// The variable that moves OpenAI to another address.
 pub const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 
-/// Returns the address of an OpenAI judge that has no address of its own, because the provider itself uses this
+/// Returns the address of an OpenAI judge without a configured address, because the provider itself uses this
 /// variable.
 pub fn openai_address<'w>(run: &runner::Settings, context: &'w ProjectContext) -> Option<&'w str> {
     let address = context.environment.get(OPENAI_BASE_URL)?.trim();

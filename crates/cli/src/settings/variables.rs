@@ -47,7 +47,7 @@ pub fn misspelt(environment: &BTreeMap<String, String>) -> Vec<Diagnostic> {
         .filter(|name| name.starts_with(PREFIX) && known().all(|one| one != *name))
         .filter(|name| !crate::hooks::is_hook_variable(name));
     let problem = |name: &String| {
-        // A name that is not near to any may belong to another program.
+        // A name that is not similar to any may belong to another program.
         let near = nearest(name.strip_prefix(PREFIX)?, known().filter_map(|one| one.strip_prefix(PREFIX)))?;
         let near = format!("{PREFIX}{near}");
         Some(Diagnostic::warning(format!("unknown variable `{name}`")).suggest(Some(&near)))

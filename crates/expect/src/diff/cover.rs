@@ -68,7 +68,7 @@ impl Coverage {
 /// An item covers a part if all fields of the item agree with it. The text of an item is compared with the part after
 /// trimming white space from both. An expression is tried on the part, on the part without its last line end, and on
 /// the part without white space at both ends. An item that is added or removed never covers a part that both texts
-/// have. An item that gives neither may.
+/// have. An item without either can cover such a part.
 ///
 /// # Errors
 ///

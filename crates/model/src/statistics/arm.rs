@@ -11,7 +11,7 @@ use crate::{Estimate, Outcome};
 /// included in the figures; broken, skipped and cancelled ones are only counted.
 ///
 /// Anything undecided is excluded from a figure, whatever the other results of its trial are. Otherwise only failures
-/// would be counted: one unmet assertion decides a trial, but a met one beside an undecided one does not.
+/// would be counted: one unmet assertion decides a trial, but a met one next to an undecided one does not.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ArmStatistics {

@@ -96,7 +96,7 @@ impl<K> Observation<K> {
     }
 
     /// True if it was graded and nothing is undecided. The result of the other assertions must not determine whether
-    /// a trial is counted, so a trial that failed beside something undecided is not decided.
+    /// a trial is counted, so a trial that failed and has something undecided is not decided.
     pub fn is_decided(&self) -> bool {
         self.is_graded() && self.undecided == 0
     }

@@ -1,5 +1,5 @@
 //! The schema of the JSON report, for editors and for programs that validate their input, and the sections of the
-//! reference page that are made of it.
+//! reference page that are generated from it.
 
 use serde_json::{Map, Value};
 

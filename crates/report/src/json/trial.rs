@@ -178,7 +178,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The value that the message was made of, if there is one, else the user's messages.
+/// The value that the message was made from, if there is one, else the user's messages.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Input<'a> {

@@ -3,7 +3,7 @@
 
 use crate::plain;
 
-/// Zero-width character behind `@` or `#` that prevents mentions and links.
+/// Zero-width character after `@` or `#` that prevents mentions and links.
 const JOINER: char = '\u{2060}';
 
 /// Escapes text as one line, cut to `most` characters. What a message puts between two backticks stays code.

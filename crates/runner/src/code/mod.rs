@@ -1,4 +1,4 @@
-//! Scenarios: cases that are functions in the user's modules. Each trial has an engine and a thread of its own, so
+//! Scenarios: cases that are functions in the user's modules. Each trial has its own engine and thread, so
 //! that a scenario that never ends or uses too much memory does not affect other trials. Requests of a scenario arrive
 //! as [`ScenarioRequest`]s, which the trial answers in order; its claims become findings.
 

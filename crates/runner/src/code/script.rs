@@ -117,7 +117,7 @@ impl Script {
     /// Answers a request.
     pub(crate) fn answer(&self, request: u64, answer: Result<Value, String>) {
         if let Some(answers) = &self.answers {
-            // Fails if the scenario has ended, which is fine.
+            // Fails if the scenario has ended. That is not an error.
             let _ = answers.send((request, answer));
         }
     }

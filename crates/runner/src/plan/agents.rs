@@ -15,7 +15,7 @@ use super::variant::Variant;
 /// An agent that was found by its name.
 pub(super) struct ResolvedAgent<'w> {
     pub(super) agent: &'static dyn Agent,
-    /// Argument behind the agent's name.
+    /// Argument after the agent's name.
     pub(super) argument: Option<&'w str>,
     pub(super) config: Option<Arc<Configured>>,
 }

@@ -37,7 +37,7 @@ pub struct PlannedTrial {
     pub arm: Arc<Arm>,
     /// The agent.
     pub agent: &'static dyn Agent,
-    /// Argument behind the agent's name.
+    /// Argument after the agent's name.
     pub argument: Option<Arc<str>>,
     /// Configuration of the agent in the project.
     pub config: Option<Arc<Configured>>,

@@ -473,7 +473,7 @@ fn missing_name(message: &str) -> Option<String> {
     })
 }
 
-/// Returns `because` behind the place of `error`.
+/// Returns `because` after the place of `error`.
 fn placed(error: &ScriptError, because: &str) -> String {
     match error.place() {
         Some(place) => format!("{place}: {because}"),

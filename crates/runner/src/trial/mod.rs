@@ -78,7 +78,7 @@ pub(crate) enum Grading {
 }
 
 /// Returns the record of a trial that is not run: because it is skipped, because its case is broken, or because the
-/// budget of the run is used up. `None` if it is to be run.
+/// budget of the run is used up. `None` if it must be run.
 pub(crate) fn not_run(planned: &PlannedTrial, shared: &Shared) -> Option<TrialRecord> {
     let because = planned.case.skip.as_deref();
     match because {

@@ -19,7 +19,7 @@ pub(super) struct ModelInUse {
 }
 
 impl ModelInUse {
-    /// Returns the model of the agent; a scripted one is played anew for each attempt.
+    /// Returns the model of the agent; a scripted one is restarted for each attempt.
     pub(super) fn of(planned: &PlannedTrial, shared: &Shared, sandbox: Option<&dyn Sandbox>) -> Self {
         let script = match &planned.model {
             ModelChoice::Vendor(Some(name)) if planned.agent.description().asks_providers => {

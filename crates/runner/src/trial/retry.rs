@@ -86,7 +86,7 @@ fn is_trouble(on: RetryOn, max_duration_from: &str, ending: &Ending) -> bool {
     }
 }
 
-/// Returns how acting ended in suites where the agent's exit code counts: a process that fails with a code of its own
+/// Returns how acting ended in suites where the agent's exit code counts: a process that exits by itself with an error
 /// gave up.
 pub(super) fn counted(ending: Ending, exit_code: Option<i32>) -> Ending {
     match (ending, exit_code) {

@@ -91,7 +91,7 @@ pub(super) fn find(name: &str) -> Option<&'static Tool> {
 }
 
 impl Tool {
-    /// Answers the call `id` with `input`. Returns `None` if the trial is to stop; then all processes of the call have
+    /// Answers the call `id` with `input`. Returns `None` if the trial must stop; then all processes of the call have
     /// ended.
     pub(super) async fn answer(
         &self,

@@ -1,14 +1,14 @@
-// What tests are written with. One runtime runs one scenario, so what belongs to it is kept here.
+// The functions for writing tests. A runtime runs one scenario, so the state of the scenario is stored here.
 const { Array, Error, Map, Object, Promise, Proxy, RangeError, ReferenceError, Set, String, TypeError, WeakMap } = globalThis;
 const { freeze } = Object;
 const now = performance.now.bind(performance);
 const parse = JSON.parse;
 
-// Scenarios by what `scenario` gave for them, in the order in which they were made.
+// Scenarios by the values that `scenario` returned, in the order of their creation.
 const made = new Map();
-// The number of the message that a reply answers.
+// Number of the message that a reply answers.
 const numbers = new WeakMap();
-// What is thrown where nobody waited for a reply.
+// Promises of replies, to detect a missing `await`.
 const sends = new WeakMap();
 let current;
 
@@ -40,7 +40,7 @@ export function scenario(name, ...rest) {
   return given;
 }
 
-// `scenario` with an option that is already set.
+// Returns `scenario` with a preset option.
 const preset = (option) => (name, ...rest) => {
   const [options, fn] = rest.length > 1 ? rest : [{}, rest[0]];
   return scenario(name, isObject(options) ? { ...options, [option]: true } : options, fn);
@@ -50,7 +50,7 @@ scenario.only = preset('only');
 
 const short = (value) => (isText(value) ? value : JSON.stringify(value) ?? String(value));
 
-// A name with the values of a row in the place of `%s`, `%j`, `%#` and `$key`; without any of them, with its number.
+// Replaces `%s`, `%j`, `%#` and `$key` in a name by values of a row; if there are none, appends the row's number.
 function nameOfRow(name, row, number) {
   const values = Array.isArray(row) ? [...row] : [row];
   let used = false;
@@ -146,7 +146,7 @@ export class AgentResponse {
 }
 freeze(AgentResponse.prototype);
 
-// The reply as the program gave it.
+// Wraps a reply from the program.
 const heard = (reply, run) => {
   const response = new AgentResponse(reply);
   numbers.set(response, reply.number);
@@ -159,7 +159,7 @@ const running = (what) => {
   return current;
 };
 
-// What the scenario must not end before.
+// Registers a promise that must be settled before the scenario ends.
 const pending = (run, promise) => {
   const done = () => run.pending.delete(promise);
   run.pending.add(promise);
@@ -167,7 +167,7 @@ const pending = (run, promise) => {
   return promise;
 };
 
-// Asks the program; what it refuses is an error where it was asked.
+// Sends a request to the program. If it is rejected, the error points at the call.
 async function asked(run, at, name, request) {
   let answer;
   try {
@@ -214,7 +214,7 @@ const sending = (run, conversation) => {
   };
 };
 
-// An object without other members than its own: a name that is misspelt is an error where it stands.
+// Returns an object that throws for unknown members, so that a misspelt name is an error at its location.
 const closed = (what, members) =>
   new Proxy(freeze(members), {
     get(target, name) {
@@ -223,7 +223,7 @@ const closed = (what, members) =>
     },
   });
 
-// What agents of scenarios are called, beside the first one of each.
+// Names of the agents of scenarios, except for the first one of each.
 const conversations = new WeakMap();
 
 const handle = (run, { name, model }, conversation) => {
@@ -243,8 +243,8 @@ const handle = (run, { name, model }, conversation) => {
   return agent;
 };
 
-// `agents.NAME` is a conversation of its own: with the agent that the project configures by this name, else with that of
-// the scenario.
+// `agents.NAME` is a separate conversation: with the agent that the project configures by this name, or else with that
+// of the scenario.
 const others = (run, about) => {
   const open = new Map();
   return new Proxy(freeze({}), {
@@ -256,7 +256,7 @@ const others = (run, about) => {
   });
 };
 
-// A claim is told of when it is made, so that it counts whatever happens then, and once more when it is decided.
+// Reports a claim when it is made, so that it counts whatever happens later, and again when it is decided.
 const claim = (run, request) => {
   const seq = run.next++;
   run.told.push(run.ask('claim', { ...request, seq }));
@@ -265,7 +265,7 @@ const claim = (run, request) => {
 
 const says = (error) => (error instanceof Error ? `${error.name}: ${error.message}` : `threw ${String(error)}`);
 
-// An assertion that was not made as it must be: nobody can say whether it holds.
+// Reports an assertion that was used incorrectly, so that it cannot be decided.
 const misused = (run, type, stack, error) => claim(run, { type, stack })({ status: 'undecided', error });
 
 function declare(run, name, given, stack) {
@@ -286,14 +286,14 @@ function declare(run, name, given, stack) {
   }
 }
 
-// Keeps the first error of a scenario. It makes no object, because there may be no memory left for one.
+// Keeps the first error of a scenario. Creates no object, because there may be no memory left.
 function caught(run, error) {
   if (run.hasThrown) return;
   run.hasThrown = true;
   run.error = error;
 }
 
-// Decides a claim by code of the test's own.
+// Decides a claim with the test's own code.
 function observe(run, request, work) {
   const settle = claim(run, request);
   const began = now();
@@ -304,7 +304,7 @@ function observe(run, request, work) {
       try {
         found = await work();
       } catch (error) {
-        // A name that is not defined is a mistake of the scenario, whatever it found.
+        // An undefined name is a mistake in the scenario, whatever the other results are.
         if (error instanceof ReferenceError) caught(run, error);
         found = { status: 'unmet', because: `it threw ${says(error)}`, error: says(error), thrown: error?.stack };
       }
@@ -330,7 +330,7 @@ function custom(run, given, stack) {
 const path = (steps) =>
   (steps ?? []).map((step) => (isObject(step) ? step.key : step)).map((key) => (isText(key) ? `.${key}` : `[${String(key)}]`)).join('');
 
-// Whether a schema that is code of the test's own takes the value: what it objects to.
+// Validates the value with a schema object of the test, such as one of zod; returns the issues.
 async function objections(schema, value) {
   if (typeof schema.safeParse === 'function') {
     const result = await schema.safeParse(value);
@@ -341,7 +341,7 @@ async function objections(schema, value) {
   return result.issues ?? [];
 }
 
-// JSON may stand in one code fence, as models like it.
+// Models often put JSON into a code fence.
 const FENCED = /^\s*```[a-z]*\s*\n([^]*?)\n?```\s*$/i;
 
 const isSchema = (value) =>
@@ -410,7 +410,7 @@ export const sleep = (milliseconds) => new Promise((done) => setTimeout(done, mi
 /** The configuration as it is; an editor knows its keys. */
 export const defineConfig = (config) => config;
 
-// The scenarios that a module exports, in the order in which they are written.
+// Returns the scenarios that a module exports, in the order in which they are written.
 function find(exports) {
   const found = new Set();
   const add = (value) => {
@@ -423,8 +423,8 @@ function find(exports) {
 
 const told = ({ name, options, stack }) => ({ name, options, stack });
 
-// What a module of tests is to the program: the scenarios that it exports, those that were made and are not exported, and
-// what runs one of them.
+// Returns the interface of a test module to the program: exported scenarios, created but not exported scenarios,
+// and a function that runs one of them.
 export function open(exports) {
   const found = find(exports);
   return {
@@ -435,12 +435,12 @@ export function open(exports) {
   };
 }
 
-// Throws what the scenario threw, if it did. What it began before may never end.
+// Throws the error that the scenario threw, if any. Work that it started before may never end.
 function rethrow() {
   if (current?.hasThrown) throw current.error;
 }
 
-// Runs a scenario, and ends when everything it began has ended.
+// Runs a scenario, and ends when everything that it started has ended.
 async function run(fn, ask, about) {
   const run = { ask, pending: new Set(), told: [], scores: new Map(), next: 0, last: undefined, hasThrown: false, error: undefined };
   run.agent = handle(run, about);

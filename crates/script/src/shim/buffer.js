@@ -1,4 +1,4 @@
-// Bytes as Node.js has them, as far as tests and small packages need them.
+// The part of Node.js's `Buffer` that tests and small packages need.
 (function () {
   'use strict';
   const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';

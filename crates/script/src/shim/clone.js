@@ -1,4 +1,4 @@
-// A deep copy of data, as the structured clone algorithm makes it.
+// Deep copies of data, as defined by the structured clone algorithm.
 (function () {
   'use strict';
   const refuse = (value) => {

@@ -1,4 +1,4 @@
-// Whether two values are deeply equal, and how values look.
+// Deep comparison of two values, and formatting of values.
 const own = (value) => Reflect.ownKeys(value).filter((key) => Object.prototype.propertyIsEnumerable.call(value, key));
 
 function equal(a, b, strict, seen) {

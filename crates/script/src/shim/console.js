@@ -1,4 +1,4 @@
-// What is written to it goes to `write(level, line)`; `inspector()` gives what makes text of values.
+// Passes output to `write(level, line)`; `inspector()` returns the functions that format values.
 (function (write, inspector) {
   'use strict';
   let inspect;

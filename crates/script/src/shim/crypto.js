@@ -1,4 +1,4 @@
-// Random numbers of the system, by the names of the Web Crypto API. `random(length)` makes an ArrayBuffer of them.
+// The system's random numbers, with the interface of Web Crypto. `random(length)` returns an ArrayBuffer of them.
 (function (random) {
   'use strict';
   const LARGEST = 65536;

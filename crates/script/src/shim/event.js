@@ -1,4 +1,4 @@
-// Events and what ends work early, as far as the standards have them without a page.
+// Events and abort signals, as far as the standards define them without a document.
 (function () {
   'use strict';
   const states = new WeakMap();

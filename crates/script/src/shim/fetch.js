@@ -1,4 +1,4 @@
-// `fetch`, as far as the standard has it for text. `ask(request)` has the host send the request.
+// `fetch` according to the standard, for text only. `ask(request)` makes the host send the request.
 (function (ask) {
   'use strict';
   class Headers {
@@ -64,7 +64,7 @@
     }
   }
 
-  // The body as text, and what kind it is where nothing says so.
+  // Returns the body as text, and its default content type.
   const bodyOf = (body) => {
     if (body === undefined || body === null) return [undefined, undefined];
     if (typeof body === 'string') return [body, 'text/plain;charset=UTF-8'];

@@ -1,13 +1,13 @@
-// Returns a function that makes unchangeable what a script can reach without a module, so that none can leave anything
-// behind for the next one: `everything`, or all but the global variables that are made in between.
+// Returns a function that freezes everything a script can reach without a module, so that no script leaves anything
+// behind for the next one: `everything`, or all except global variables created in between.
 ((everything) => {
   const { defineProperty, getOwnPropertyDescriptor, getPrototypeOf, freeze } = Object;
   const { ownKeys } = Reflect;
   const { isPrototypeOf } = Object.prototype;
   const has = Object.hasOwn;
   const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function';
-  // An object cannot be assigned what it inherits as a read-only property. As an accessor it can: the object then gets
-  // a property of its own, as it does where nothing is frozen.
+  // A property that is inherited as read-only cannot be assigned. One that is inherited as an accessor can: the object
+  // then gets its own property, as without freezing.
   const replaceable = (holder, key) => {
     const { value, writable, configurable, enumerable } = getOwnPropertyDescriptor(holder, key);
     if (!writable || !configurable) return;
@@ -24,7 +24,7 @@
     };
     defineProperty(holder, key, { get: accessor.get, set: accessor.set, enumerable, configurable: true });
   };
-  // Reading a method through an accessor takes longer, so the methods of lists, texts and the like stay as they are.
+  // Accessors are slower than data properties, so the methods of arrays, strings and similar objects stay unchanged.
   const COMMON = ['constructor', 'toString', 'toLocaleString', 'valueOf', 'toJSON', 'name', 'message'];
   const isError = (object) => object === Error.prototype || isPrototypeOf.call(Error.prototype, object);
   const prepare = (prototype) => {
@@ -35,9 +35,9 @@
   };
   const known = ownKeys(globalThis);
   return () => {
-    // What is made when it is first looked at must be there before nothing can be added.
+    // Properties that are created on first use must exist before objects are frozen.
     for (const key of ownKeys(globalThis)) void globalThis[key];
-    // These two set what the engine itself remembers, which no freezing of an object reaches.
+    // These two set internal state of the engine, which freezing an object does not protect.
     for (const key of ['prepareStackTrace', 'stackTraceLimit']) {
       if (has(Error, key)) defineProperty(Error, key, { value: Error[key], writable: false, configurable: false });
     }

@@ -1,4 +1,4 @@
-// Names what scripts find beside the language. `source(name)` makes what is named when a script first looks at it.
+// Defines the globals in addition to those of the language. `source(name)` creates a global on first use.
 (function (source) {
   'use strict';
   const { defineProperty } = Object;

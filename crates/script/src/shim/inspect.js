@@ -1,4 +1,4 @@
-// Values as text for people.
+// Formats values as readable text.
 (function () {
   'use strict';
   const identifier = /^[A-Za-z_$][\w$]*$/;

@@ -1,5 +1,5 @@
-// What is there of the process, with these variables and this working directory. The values of `withheld` variables are
-// kept from scripts.
+// Creates the `process` object with these variables and this working directory. The values of `withheld` variables are
+// not available to scripts.
 (function (env, withheld, directory) {
   'use strict';
   for (const name of withheld) {

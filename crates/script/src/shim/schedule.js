@@ -1,4 +1,4 @@
-// Timers of the program: `timer(callback, milliseconds, again)` gives a number, `clear` takes it.
+// Timers of the program: `timer(callback, milliseconds, again)` returns an id, which `clear` accepts.
 (function (timer, clear) {
   'use strict';
   const start = (name, again) => {
@@ -20,7 +20,7 @@
     clearInterval: function clearInterval(id) {
       clear(id);
     },
-    // The engine's own loses what the callback throws; a rejected promise is noticed.
+    // The engine's own function ignores exceptions of the callback; a rejected promise is reported.
     queueMicrotask: function queueMicrotask(callback) {
       if (typeof callback !== 'function') throw new TypeError('queueMicrotask takes a function');
       apply(then, resolved, [() => callback()]);

@@ -1,4 +1,4 @@
-// Text as bytes, and back.
+// Encodes text as bytes, and decodes it.
 (function () {
   'use strict';
   class TextEncoder {
@@ -30,7 +30,7 @@
     }
   }
 
-  // Where a sequence of bytes may begin, how long it is and what its second byte may be.
+  // Returns the length of the sequence that a byte starts, and the range of its second byte.
   const lead = (byte) => {
     if (byte < 0x80) return [1, 0, 0];
     if (byte >= 0xc2 && byte <= 0xdf) return [2, 0x80, 0xbf];

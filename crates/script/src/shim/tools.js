@@ -1,4 +1,4 @@
-// Runs before anything of the user's; what it returns is seen by the program only.
+// Runs before the user's code. Only the program sees the returned object.
 (function () {
   'use strict';
   const { RegExp, Map, Set, WeakMap, Error, Promise, Object, String, Number, Boolean, BigInt, ArrayBuffer } = globalThis;
@@ -63,7 +63,7 @@
       return id;
     },
     error: (message) => new Error(message),
-    // A promise for anything: the program looks at it, so nobody else has to.
+    // Returns a promise for any value. The program handles its rejection, so it never counts as unhandled.
     promise(value) {
       const promise = resolve(value);
       apply(then, promise, [ignore, ignore]);

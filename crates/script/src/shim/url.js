@@ -1,4 +1,4 @@
-// URLs after the WHATWG standard, without international host names.
+// URLs according to the WHATWG standard, without international host names.
 (function () {
   'use strict';
   const ports = { 'http:': '80', 'https:': '443', 'ws:': '80', 'wss:': '443', 'ftp:': '21', 'file:': '' };
@@ -32,7 +32,7 @@
   const inFragment = ' "<>`';
   const inUser = ' "#<>?`{}/:;=@[\\]^|';
 
-  // Decimal, octal and hexadecimal numbers with up to four parts; null for what is no such address.
+  // Parses an address of up to four decimal, octal or hexadecimal numbers; null if it is not one.
   const ipv4 = (host) => {
     const parts = host.split('.');
     if (parts.at(-1) === '' && parts.length > 1) parts.pop();

@@ -45,7 +45,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// An agent that works in a sandbox and has no other capability. Fields are set with struct update syntax.
+    /// Creates an agent that works in a sandbox and has no other capability. Fields are set with struct update syntax.
     pub const fn new(name: &'static str, summary: &'static str) -> Self {
         Self {
             name,
@@ -68,7 +68,7 @@ impl Description {
         }
     }
 
-    /// Folder in which the agent looks for what a case installs.
+    /// Returns the folder in which the agent looks for definitions of this kind.
     pub fn folder_of(&self, definition: Definition) -> Option<&'static str> {
         match definition {
             Definition::Skill => self.skills_folder,

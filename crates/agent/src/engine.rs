@@ -62,7 +62,7 @@ impl Program {
         options
     }
 
-    /// Value of the program, and the function that [freezes](Runtime::freezer) the engine if it is shared.
+    /// Returns the value of the program, and the function that [freezes](Runtime::freezer) the engine if it is shared.
     fn load(&self, runtime: &mut Runtime) -> Result<(Value, Option<Function>), ScriptError> {
         let freezer = if self.is_shared { Some(runtime.freezer()?) } else { None };
         // A configuration with functions imports the configuration helpers.
@@ -98,7 +98,7 @@ struct CallResult {
 }
 
 impl CallResult {
-    /// The thread ended in the middle of it.
+    /// Returns the result of a call during which the thread ended.
     fn lost() -> Self {
         Self { result: Err(ended()), is_at_rest: false }
     }
@@ -286,7 +286,7 @@ impl ConsoleBudget {
     }
 }
 
-/// A panic never leaves the locked data half changed.
+/// Locks `mutex` even after a panic, which never leaves the data half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

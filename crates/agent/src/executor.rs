@@ -10,7 +10,7 @@ use crate::session::Session;
 use crate::turn::{Turn, finished, unless_stopped};
 use crate::{Agent, CaseContext, Description, SessionContext};
 
-/// Answer to one message, or the reason why there is none, which counts as the agent giving up.
+/// Answer to one message, or the reason why there is none, in which case the agent has given up.
 type Answer = Result<String, String>;
 
 type Execute = dyn Fn(String) -> BoxFuture<'static, Answer> + Send + Sync;

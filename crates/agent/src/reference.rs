@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::chat::tool::{TOOLS, Tool};
 use crate::{claude_code, fake, opencode};
 
-/// Generated sections of the reference pages, as names and Markdown.
+/// Returns the generated sections of the reference pages, as names and Markdown.
 pub fn reference() -> Vec<(String, String)> {
     let sections = [
         ("chat models", chat_models()),

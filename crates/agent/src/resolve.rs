@@ -93,8 +93,8 @@ fn below(folder: &str, path: &str) -> String {
     if path.starts_with(['/', '~']) { path.to_owned() } else { format!("{folder}/{path}") }
 }
 
-/// Heuristic: returns `true` for words of a shell command that can only be paths and may lead out of the working
-/// directory.
+/// Returns `true` for words of a shell command that can only be paths and may lead out of the working directory (a
+/// heuristic).
 fn looks_like_a_path(word: &str) -> bool {
     (word.len() > 1 && word.starts_with('/') && !word.starts_with("//"))
         || word == "~"

@@ -60,12 +60,12 @@ impl Resolution<'_> {
         &self.context.project
     }
 
-    /// A path as the user would write it.
+    /// Returns a path as the user would write it.
     fn shown(&self, path: &Path) -> Value {
         json!(shown(path, &self.context.cwd))
     }
 
-    /// The configuration, if it moves `folder` away from `usual`.
+    /// Returns the configuration as the layer, if it moves `folder` away from `usual`.
     fn moved(&self, folder: Option<&std::path::PathBuf>, usual: &str) -> Option<Layer> {
         let project = self.project();
         folder.filter(|folder| **folder != project.root.join(usual))?;
@@ -198,7 +198,7 @@ fn settings(
     }
 }
 
-/// The judge. The address and the temperature of the project belong to the model that the project names.
+/// Returns the judge. The address and the temperature of the project apply only to the model that the project names.
 fn judge(args: &RunArgs, context: &ProjectContext) -> runner::JudgeSettings {
     let project = &context.project.judge;
     let typed = &args.judging;
@@ -227,7 +227,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The source repository: a directory is resolved against `cwd`, anything else is an address.
+/// Returns the source repository: a directory is resolved against `cwd`, anything else is an address.
 fn source_repo(written: &str, cwd: &Path) -> String {
     let folder = Some(cwd.join(written)).filter(|folder| !written.contains("://") && folder.is_dir());
     folder.map_or_else(|| written.to_owned(), |folder| folder.to_string_lossy().into_owned())

@@ -50,7 +50,7 @@ pub fn self_test(page: &str, host: &Arc<dyn Host>) -> Vec<SelfTest> {
 }
 
 impl Example {
-    /// The examples on `page`.
+    /// Returns the examples on `page`.
     pub fn all(page: &str) -> Vec<Self> {
         let mut examples = Vec::new();
         let mut next = Self::default();
@@ -88,7 +88,7 @@ impl Example {
         }
     }
 
-    /// The results of its values, in the form of `results`.
+    /// Returns the results of its values, in the form of `results`.
     fn run(&self, mut rules: Rules, host: &Arc<dyn Host>) -> Result<String, String> {
         let mut problems = Problems::new();
         let mut diff = None;

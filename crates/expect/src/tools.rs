@@ -142,8 +142,8 @@ fn unweighted(node: Node) -> Node {
     Node { kind: NodeKind::Map(rest), ..node }
 }
 
-/// False for null, `false`, 0 and an empty text, which make no requirement on the calls and are compared with the
-/// value as it is.
+/// Returns false for null, `false`, 0 and an empty text, which make no requirement on the calls and are compared with
+/// the value directly.
 fn asks_for_something(node: &Node) -> bool {
     match &node.kind {
         NodeKind::Null | NodeKind::Bool(false) => false,

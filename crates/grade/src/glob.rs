@@ -26,7 +26,7 @@ impl Glob {
         Self::compile(&names.map(name).collect::<String>())
     }
 
-    /// A pattern that is too large matches nothing.
+    /// Compiles a regular expression. If it is too large, the pattern matches nothing.
     fn compile(regex: &str) -> Self {
         Self(Regex::new(&format!("(?s)^{regex}$")).ok())
     }

@@ -8,7 +8,7 @@ use crate::assertion::{ASSERTIONS, Assertion, Field, Parameter, camel_case};
 use crate::example::Example;
 use crate::self_test;
 
-/// Generated sections of the reference pages, as names and Markdown.
+/// Returns the generated sections of the reference pages, as names and Markdown.
 pub fn reference() -> Vec<(String, String)> {
     let operators = OPERATORS.iter().map(|operator| (operator.name, operator.summary));
     let assertions = ASSERTIONS.iter().map(|assertion| (assertion.name, assertion.summary));
@@ -26,7 +26,7 @@ pub fn reference() -> Vec<(String, String)> {
     sections
 }
 
-/// Table of names with links to their headings.
+/// Returns a table of names with links to their headings.
 fn index(title: &str, rows: impl Iterator<Item = (&'static str, &'static str)>) -> String {
     // The dollar is not part of a heading's anchor.
     let row =
@@ -42,7 +42,7 @@ fn template_row(entry: &template::Entry) -> String {
     format!("| {} | {} | {} | {becomes} |\n", code(entry.usage), cell(entry.doc), code(entry.example))
 }
 
-/// Fields, forms and examples of an assertion. Writing to a string cannot fail.
+/// Returns the fields, forms and examples of an assertion. Writing to a string cannot fail.
 fn describe(assertion: &Assertion) -> String {
     let mut out = String::new();
     if !assertion.fields.is_empty() {
@@ -61,7 +61,7 @@ fn describe(assertion: &Assertion) -> String {
     out
 }
 
-/// Short form, form in code, and aliases of an assertion.
+/// Returns the short form, the form in code, and the aliases of an assertion.
 fn forms(assertion: &Assertion) -> String {
     let given: Vec<String> = assertion
         .parameters

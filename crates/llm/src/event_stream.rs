@@ -78,7 +78,7 @@ impl Events {
         None
     }
 
-    /// Event in progress, up to the empty line that ends it.
+    /// Returns the event in progress at the end of the stream, if the empty line after it is missing.
     pub fn finish(&mut self) -> Option<Event> {
         let event = std::mem::take(&mut self.event);
         std::mem::take(&mut self.has_data).then_some(event)

@@ -39,7 +39,7 @@ impl Frames {
     }
 }
 
-/// The names of events add nothing to their data.
+/// Returns the data of an event. Its name adds nothing to that.
 fn data(event: Event) -> Option<Vec<u8>> {
     Some(event.data.into_bytes()).filter(|data| !data.is_empty())
 }

@@ -108,7 +108,7 @@ pub(super) fn search<'s>(
     }
 }
 
-/// Length of a truncated escape at the end of `text`: `\u00` of `\u001b`, `%2` of `%2F`.
+/// Returns the length of a truncated escape at the end of `text`: `\u00` of `\u001b`, `%2` of `%2F`.
 fn torn_escape(text: &[u8]) -> usize {
     let tail = &text[text.len().saturating_sub(MOST_OF_AN_ESCAPE)..];
     let Some(at) = tail.iter().rposition(|byte| matches!(byte, b'\\' | b'%' | b'&')) else { return 0 };
@@ -121,7 +121,7 @@ fn torn_escape(text: &[u8]) -> usize {
     if is_torn { tail.len() - at } else { 0 }
 }
 
-/// Returns `true` if the byte may stand between a text and its ellipsis: `"text"…`, `text\n[… more]`.
+/// Returns `true` if the byte may appear between a text and its ellipsis: `"text"…`, `text\n[… more]`.
 fn is_around(byte: u8) -> bool {
     matches!(byte, b'[' | b']' | b'(' | b')' | b'"' | b'\'' | b'`' | b' ' | b'\n' | b'\t')
 }

@@ -185,7 +185,7 @@ fn entity(rest: &[u8]) -> Option<(usize, Decoded)> {
     Some((end + 1, Decoded::letter(letter)))
 }
 
-/// Length of a terminal's control sequence after the escape character.
+/// Returns the length of a terminal's control sequence after the escape character.
 fn control_sequence(rest: &[u8]) -> usize {
     match rest {
         [b'[', rest @ ..] => 1 + parameters(rest),
@@ -204,7 +204,7 @@ fn control_sequence(rest: &[u8]) -> usize {
     }
 }
 
-/// Length of a control sequence's parameters, including the final letter.
+/// Returns the length of a control sequence's parameters, including the final letter.
 fn parameters(rest: &[u8]) -> usize {
     let end = rest.iter().take(64).position(|byte| !(0x20..=0x3f).contains(byte));
     match end {

@@ -5,14 +5,15 @@ use unicode_width::UnicodeWidthChar;
 
 use crate::columns;
 
-/// One line: white space folded, control characters gone, cut to `most` columns.
+/// Formats text as one line: folds white space, removes control characters, and cuts it to `most` columns.
 pub(crate) fn folded(text: &str, most: usize, ellipsis: &str) -> String {
     // Far more than any line shows, so that a huge text is not scanned for its first words.
     let head = front(text, most.saturating_mul(8).max(4096));
     cut(&model::text::folded(&clean(head)), most, ellipsis, head.len() < text.len())
 }
 
-/// One line as it is: nothing folded, control characters gone, line ends too, cut to `most` columns.
+/// Formats text as one line without folding white space: removes control characters and line ends, and cuts it to
+/// `most` columns.
 pub(crate) fn one_line(text: &str, most: usize, ellipsis: &str) -> String {
     let head = front(text, most.saturating_mul(8).max(4096));
     cut(&clean(head).replace(['\n', '\t'], " "), most, ellipsis, head.len() < text.len())

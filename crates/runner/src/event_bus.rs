@@ -124,7 +124,7 @@ pub(crate) struct EventSender {
 }
 
 impl EventSender {
-    /// A sender for the first attempt at the trial with that printed id, whose secrets `mask` hides.
+    /// Creates a sender for the first attempt at the trial with that printed id. `mask` hides its secrets.
     pub(crate) fn new(bus: Arc<EventBus>, trial: impl Into<Arc<str>>, mask: Arc<Mask>) -> Self {
         Self {
             bus,
@@ -138,7 +138,7 @@ impl EventSender {
         }
     }
 
-    /// A sender for the attempt after this one.
+    /// Returns a sender for the next attempt.
     pub(crate) fn next_attempt(&self) -> Self {
         let attempt = self.attempt + 1;
         let _ = self.latest.compare_exchange(self.attempt, attempt, Ordering::Relaxed, Ordering::Relaxed);
@@ -207,7 +207,7 @@ impl EventSender {
         self.waited.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Time in this attempt so far that is not the agent's.
+    /// Returns the time in this attempt so far that does not count as the agent's.
     pub(crate) fn waited(&self) -> Duration {
         Duration::from_micros(self.waited.load(Ordering::Relaxed))
     }

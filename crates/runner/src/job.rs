@@ -29,7 +29,7 @@ impl Job {
         }
     }
 
-    /// A sender for the first attempt at the trial.
+    /// Creates a sender for the first attempt at the trial.
     pub(crate) fn events(&self, bus: &Arc<EventBus>, shared: &Shared) -> EventSender {
         let (trial, mask) = match self {
             Self::Trial(planned) => ((&planned.id).into(), shared.mask_of(planned)),
@@ -61,7 +61,7 @@ impl Job {
         }
     }
 
-    /// Outcome of a job that panicked.
+    /// Returns the outcome of a job that panicked.
     pub(crate) fn panicked(&self) -> TrialRecord {
         match self {
             Self::Trial(planned) => trial::panicked(planned),

@@ -240,7 +240,7 @@ impl LocalSandbox {
         }
     }
 
-    /// Timeout for reading the sandbox: the same as for one of the setup commands that created its content.
+    /// Returns the timeout for reading the sandbox, which is that of a setup command.
     fn deadline(&self) -> Deadline {
         Deadline::new(self.timeout, "setup_timeout")
     }

@@ -66,7 +66,7 @@ impl Reference {
         &self.text
     }
 
-    /// The file or package.
+    /// Returns the file or package.
     pub fn specifier(&self) -> &str {
         &self.specifier
     }

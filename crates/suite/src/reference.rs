@@ -15,7 +15,7 @@ use crate::format::run;
 
 pub use self::evals::evals_schema;
 
-/// Generated sections of the reference pages, as names and Markdown.
+/// Returns the generated sections of the reference pages, as names and Markdown.
 pub fn reference() -> Vec<(String, String)> {
     let fields = Table::all().map(|table| (table.section, table.text.to_owned()));
     let opening = ("scenario opening", format!("```text\n{}\n```", run("NAME")));

@@ -77,7 +77,7 @@ impl Number {
         self.calculate(other, i64::checked_rem, |left, right| left % right)
     }
 
-    /// Total order for sorting, which includes NaN.
+    /// Compares in a total order for sorting, which includes NaN.
     pub(crate) fn order(self, other: Self) -> Ordering {
         // A double that equals an integer comes after it.
         let rank = |number: Self| (number.as_whole().is_none(), number.as_whole());

@@ -45,7 +45,7 @@ fn called(name: &str, arguments: &str) -> Value {
     json!({"type": "function_call", "call_id": "c1", "name": name, "arguments": arguments})
 }
 
-/// A service with the Responses API whose behaviour depends on the user's text.
+/// Answers like a service with the Responses API. The behaviour depends on the user's text.
 fn responding(asked: &ReceivedRequest) -> CannedResponse {
     let input = &asked.body["input"][0];
     let text = input.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default();
@@ -125,7 +125,7 @@ async fn what_the_agent_decides_is_its_own_and_what_the_service_does_is_not() {
     assert!(matches!(&played.endings[..], [Ending::ProviderFailed { .. }]), "{:?}", played.endings);
 }
 
-/// A service with the Assistants API. The text of the last message decides the result of a run.
+/// Answers like a service with the Assistants API. The text of the last message decides the result of a run.
 fn threads() -> impl Fn(&ReceivedRequest) -> CannedResponse + Send + Sync + 'static {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     move |asked: &ReceivedRequest| {

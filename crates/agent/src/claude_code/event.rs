@@ -338,7 +338,7 @@ fn is_call(block: &Value) -> bool {
     matches!(text(block, "type"), Some("tool_use" | "server_tool_use"))
 }
 
-/// The result of a tool; `None` if it does not name its call.
+/// Returns the result of a tool; `None` if it does not name its call.
 fn tool_result(block: &Value) -> Option<ToolResult> {
     Some(ToolResult {
         id: owned(block, "tool_use_id")?,

@@ -162,7 +162,8 @@ fn arguments(
     args
 }
 
-/// With scopes, calls outside of them must be decided by this host instead of being allowed by the mode.
+/// Returns the permission mode. Calls outside of scopes must be decided by this host instead of being allowed by the
+/// mode.
 fn permission_mode(mode: PermissionMode, closed: Option<&ClosedTools>) -> PermissionMode {
     match mode {
         PermissionMode::Plan => mode,

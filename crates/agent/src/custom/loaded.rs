@@ -77,7 +77,7 @@ impl Loaded {
         Ok(Some(Self { engine, export, shared: Some(key), uses: 1, program: self.program.clone() }))
     }
 
-    /// After a call: a shared engine goes back to the pool, any other stays with its trial.
+    /// Releases the module after a call: a shared engine goes back to the pool, any other stays with its trial.
     pub(super) fn done(mut self) -> Option<Self> {
         let Some(key) = &self.shared else { return Some(self) };
         if self.uses < USES && self.engine.renew() {

@@ -63,7 +63,7 @@ pub(super) fn canonical() -> impl Iterator<Item = &'static str> {
     OWN.iter().map(|own| own.canonical)
 }
 
-/// The tools: OpenCode's name, the canonical name, and the arguments with another name.
+/// Returns the tools: OpenCode's name, the canonical name, and the arguments with another name.
 pub(crate) fn table() -> impl Iterator<Item = (&'static str, &'static str, &'static [(&'static str, &'static str)])> {
     OWN.iter().map(|own| (own.name, own.canonical, own.arguments))
 }

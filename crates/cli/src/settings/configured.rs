@@ -61,7 +61,7 @@ pub fn default_model(run: &runner::Settings) -> Option<&str> {
     (model.starts_with("scripted:") || agents.iter().any(is_owner)).then_some(model)
 }
 
-/// The file with the prices of models.
+/// Returns the file with the prices of models.
 pub fn pricing(args: &RunArgs, context: &ProjectContext) -> Option<PathBuf> {
     let typed = args.budgets.pricing.as_ref().map(|file| context.cwd.join(file));
     typed.or_else(|| Some(context.project.pricing.as_ref()?.value.clone()))

@@ -127,7 +127,7 @@ impl<R> Item<R> {
     }
 }
 
-/// A part of plain text has no path. In that case the text decides, if one is given.
+/// Returns true if the path agrees. A part of plain text has no path; then the text decides, if one is given.
 fn path_agrees<R, E>(
     path: &Pattern<R>,
     part: &Part,

@@ -121,7 +121,7 @@ const UNCHECKED: &str = "\
     decimal float32 float64";
 
 impl Format {
-    /// The format called `name`.
+    /// Returns the format called `name`.
     pub(super) fn named(name: &str) -> Option<&'static Self> {
         FORMATS.iter().find(|format| format.name == name)
     }

@@ -16,7 +16,7 @@ pub(super) fn time(text: &str) -> Option<f64> {
     Some(clock.shown - clock.offset?)
 }
 
-/// `12:00:00`, with or without an offset; the offset does not count in comparisons.
+/// Reads `12:00:00`, with or without an offset, which does not count in comparisons.
 pub(super) fn iso_time(text: &str) -> Option<f64> {
     Clock::read(text).map(|clock| clock.shown)
 }
@@ -27,7 +27,7 @@ pub(super) fn date_time(text: &str) -> Option<f64> {
     Some(date(day)? + time(clock)?)
 }
 
-/// A date and a time; a time without offset is UTC.
+/// Reads a date and a time. A time without an offset is UTC.
 pub(super) fn iso_date_time(text: &str) -> Option<f64> {
     let (day, clock) = split(text)?;
     let clock = Clock::read(clock)?;
@@ -39,7 +39,7 @@ fn split(text: &str) -> Option<(&str, &str)> {
     text.split_once(|c: char| c == 't' || c == 'T' || c.is_whitespace())
 }
 
-/// Numbers of these `lengths` with `separator` between them.
+/// Reads numbers with these `lengths` and `separator` between them.
 fn numbers(text: &str, separator: char, lengths: &[usize]) -> Option<Vec<i32>> {
     let parts: Vec<&str> = text.split(separator).collect();
     let fits = parts.len() == lengths.len() && parts.iter().zip(lengths).all(|(part, length)| part.len() == *length);
@@ -76,7 +76,7 @@ impl Clock {
     }
 }
 
-/// `Z`, `+01`, `+0130` or `+01:30`, in seconds.
+/// Reads an offset (`Z`, `+01`, `+0130` or `+01:30`) in seconds.
 fn offset(zone: &str) -> Option<i32> {
     if zone.eq_ignore_ascii_case("z") {
         return Some(0);

@@ -20,18 +20,18 @@ pub(super) fn draft(address: &str) -> Option<Draft> {
     DRAFTS.iter().find(|(_, _, known)| *known == bare).map(|(draft, _, _)| *draft)
 }
 
-/// The name of a draft, for messages.
+/// Returns the name of a draft, for messages.
 pub(super) fn draft_name(draft: Draft) -> &'static str {
     DRAFTS.iter().find(|(known, _, _)| *known == draft).map_or("", |(_, name, _)| name)
 }
 
-/// The value of `$schema` for a draft.
+/// Returns the value of `$schema` for a draft.
 pub(super) fn draft_address(draft: Draft) -> String {
     let bare = DRAFTS.iter().find(|(known, _, _)| *known == draft).map_or("", |(_, _, bare)| bare);
     if draft <= Draft7 { format!("http://{bare}#") } else { format!("https://{bare}") }
 }
 
-/// The values of `$schema` for all drafts.
+/// Returns the values of `$schema` for all drafts.
 pub(super) fn draft_addresses() -> Vec<String> {
     DRAFTS.iter().map(|(draft, _, _)| draft_address(*draft)).collect()
 }

@@ -56,7 +56,7 @@ impl FilesClaim {
         self.about().unwrap_or_else(|| "files".to_owned())
     }
 
-    /// The files and directories that are meant by `name`.
+    /// Returns the pattern of the files and directories that `name` refers to.
     fn meant(&self, name: &str) -> Glob {
         let is_at_root = self.is_at_root || name.starts_with("./");
         if is_at_root { Glob::path(name) } else { Glob::path(&format!("**/{name}")) }

@@ -63,7 +63,7 @@ impl Folder {
         Ok(Self { root, index: Mutex::new(index) })
     }
 
-    /// Path of the directory: absolute, with links resolved.
+    /// Returns the path of the directory: absolute, with links resolved.
     pub(super) fn root(&self) -> &Path {
         &self.root
     }

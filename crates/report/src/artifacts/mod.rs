@@ -140,7 +140,7 @@ impl Tree {
         }))
     }
 
-    /// Path of the directory: absolute, with links resolved.
+    /// Returns the path of the directory: absolute, with links resolved.
     pub fn root(&self) -> &Path {
         self.folder.root()
     }

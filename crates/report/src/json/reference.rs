@@ -11,7 +11,8 @@ pub fn report_schema() -> Value {
     serde_json::from_str(SCHEMA).unwrap_or_default()
 }
 
-/// Generated sections of the reference page, as names and Markdown: the document and each definition of the schema.
+/// Returns the generated sections of the reference page, as names and Markdown: the document and each definition of
+/// the schema.
 pub fn reference() -> Vec<(String, String)> {
     let schema = report_schema();
     let definitions = schema.get("$defs").and_then(Value::as_object).into_iter().flatten();
@@ -31,7 +32,7 @@ fn table(object: &Value) -> String {
     format!("| key | value | meaning |\n| --- | --- | --- |\n{}", properties.map(row).collect::<String>())
 }
 
-/// The values that `schema` allows, in words.
+/// Returns the values that `schema` allows, in words.
 fn kind(schema: &Value) -> String {
     let text = |key: &str| schema.get(key).and_then(Value::as_str);
     if let Some(name) = text("$ref").and_then(|path| path.rsplit('/').next()) {

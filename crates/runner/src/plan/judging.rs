@@ -121,8 +121,8 @@ impl Judging {
         self.breaker.failed(because, false);
     }
 
-    /// Number of assertions of the plan that need a judge, as far as it is known: assertions in code are known only
-    /// when it runs.
+    /// Returns the number of assertions of the plan that need a judge, as far as it is known: assertions in code are
+    /// known only when it runs.
     pub fn asked(&self) -> usize {
         self.asked
     }

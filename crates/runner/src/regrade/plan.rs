@@ -37,7 +37,7 @@ impl Regrade {
         self.trials.len()
     }
 
-    /// The model that judges, as the user names it.
+    /// Returns the model that judges, as the user names it.
     pub fn judge(&self) -> Option<&str> {
         self.plan.judging.model()
     }
@@ -55,7 +55,7 @@ pub(crate) struct RecordedTrial {
 }
 
 impl RecordedTrial {
-    /// Mask for the secrets of the trial.
+    /// Returns the mask for the secrets of the trial.
     pub(crate) fn mask(&self, shared: &Shared) -> Arc<Mask> {
         match &self.action {
             Action::Grade(planned) => shared.mask_of(planned),
@@ -63,13 +63,13 @@ impl RecordedTrial {
         }
     }
 
-    /// Outcome if the task that grades it panics.
+    /// Returns the outcome if the task that grades it panics.
     pub(crate) fn panicked(&self) -> TrialRecord {
         let because = "grading it again panicked; this is a bug in trialrun";
         kept::broken(self.old.clone(), Fault::Harness, because)
     }
 
-    /// Outcome if the run is stopped first.
+    /// Returns the outcome if the run is stopped first.
     pub(crate) fn cancelled(&self) -> TrialRecord {
         let because = "the run was stopped before it was graded";
         kept::without_verdict(self.old.clone(), Outcome::Cancelled, because)

@@ -96,7 +96,8 @@ fn bind(places: &[(PathBuf, PathBuf)]) -> Result<(), String> {
     std::env::set_current_dir(&here).map_err(|error| format!("{} cannot be entered: {error}", here.display()))
 }
 
-/// First process of the namespace: starts the program, reaps ended processes, and exits with the program's code.
+/// Runs as the first process of the namespace: starts the program, reaps ended processes, and exits with the program's
+/// code.
 pub(super) fn init(arguments: &Arguments) -> Result<u8, String> {
     let mut answer = take_over(arguments.answer.ok_or("nowhere to answer")?, true)?;
     die_with_parent()?;

@@ -180,7 +180,7 @@ fn contents(path: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// A panic of another thread leaves the maps in a valid state before or after its change.
+/// Locks `mutex` even after a panic of another thread, which leaves the maps in a valid state.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -434,7 +434,7 @@ pub(crate) fn summary_of(cases: &[&str]) -> Summary {
     summary
 }
 
-/// 300 finished trials, two at a time: their cases and all events of their run.
+/// Returns 300 finished trials, which run two at a time: their cases and all events of their run.
 pub(crate) fn many_trials() -> (Vec<String>, Vec<Envelope>) {
     let mut story = Story::of(RUN);
     let names: Vec<String> = (0..300).map(|n| format!("c{n}")).collect();

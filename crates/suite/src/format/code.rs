@@ -111,7 +111,7 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
     cases.into_iter().map(|(case, _)| Arc::new(case)).collect()
 }
 
-/// If a scenario has `only`, skips those without it.
+/// Skips scenarios without `only` if any scenario has it.
 fn skip_others(cases: &mut [(Case, bool)]) {
     if !cases.iter().any(|(_, is_only)| *is_only) {
         return;

@@ -156,7 +156,7 @@ fn arms<'a>(sheet: &'a Sheet<'_>, node: &Node) -> Vec<Option<&'a Node>> {
     sheet.scripts.iter().map(Some).collect()
 }
 
-/// If a case has `only`, skips those without it.
+/// Skips cases without `only` if any case has it.
 fn skip_others(drafts: &mut [Draft]) {
     if !drafts.iter().any(|draft| draft.is_only) {
         return;

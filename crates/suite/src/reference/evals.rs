@@ -63,7 +63,7 @@ fn needed(one: &AssertionType) -> Value {
     })
 }
 
-/// In this draft, definitions are called `$defs`.
+/// Renames references to `$defs`, which is the name of definitions in this draft.
 fn refer_to_defs(schema: &mut Value) {
     match schema {
         Value::Object(entries) => {

@@ -8,7 +8,7 @@ use crate::fixture_settings::field::{Field, SECTION_FIELDS};
 use crate::format::{ASSERTION_KEYS, ASSERTION_TYPES, AssertionType};
 use crate::{Loaded, Project, Request, load};
 
-/// The first block of code of a page.
+/// Returns the first code block of a page.
 fn example(page: &str) -> &str {
     page.split("```").nth(1).and_then(|block| block.split_once('\n')).unwrap().1
 }
@@ -39,7 +39,7 @@ fn project(name: &str, text: &str) -> (Project, Vec<Diagnostic>) {
     Project::find(directory.path(), directory.path())
 }
 
-/// Every map of a file with the unknown key `0000`, by the section with its table.
+/// Returns every map of a file with the unknown key `0000`, by the section with its table.
 fn with_unknown_keys() -> Vec<(&'static str, &'static str, String)> {
     let scenario = |rest: &str| format!("scenario: s\nsystem_prompt: p\n{rest}\n");
     let evals = |rest: &str| format!(r#"{{"skill_name": "release-notes", "evals": [{{{rest}}}]}}"#);

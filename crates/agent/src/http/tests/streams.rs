@@ -8,8 +8,8 @@ fn events(data: &[&str]) -> String {
     data.iter().map(|data| format!("data: {data}\n\n")).collect()
 }
 
-/// Recorded streams, each with its content type and text. All of them say `Hé y`, call `get` with `{"x":1}`, and report
-/// 3 and 4 tokens.
+/// Returns recorded streams, each with its content type and text. All of them say `Hé y`, call `get` with `{"x":1}`,
+/// and report 3 and 4 tokens.
 fn streams() -> Vec<(&'static str, &'static str, String)> {
     let openai = events(&[
         r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#,

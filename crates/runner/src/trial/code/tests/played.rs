@@ -29,7 +29,7 @@ fn conversing(model: &str) -> String {
     )
 }
 
-/// A conversation whose user is played by `model`.
+/// Creates a conversation whose user is played by `model`.
 fn conversation(model: Option<&str>) -> Case {
     let user = SimulatedUser {
         persona: serde_json::Map::new(),

@@ -1,4 +1,4 @@
-//! Sign-in of an agent's program at its model.
+//! Sign-in of an agent's program to its model provider.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use sandbox::Host;
 
 use crate::Endpoint;
 
-/// Sign-in of an agent's program at its model.
+/// Sign-in of an agent's program to its model provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SignIn {
     /// The trial's own token, at the gateway.

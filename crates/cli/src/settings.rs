@@ -25,7 +25,7 @@ pub const TARGETS: &str = "targets";
 /// Name under which the record has the skill of the command line.
 pub const SKILL: &str = "skill";
 
-/// A setting with its value, for people and for the record.
+/// A setting with its value, in the form for display and for the record.
 #[derive(Debug, Clone)]
 pub struct Row {
     /// Name of the setting.
@@ -38,7 +38,7 @@ pub struct Row {
 
 /// The resolved settings of a run.
 pub struct Resolved {
-    /// The command line, with what the environment adds.
+    /// The command line, including the values that the environment adds.
     pub args: RunArgs,
     /// Settings for planning and running.
     pub run: runner::Settings,

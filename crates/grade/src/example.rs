@@ -255,7 +255,7 @@ pub(crate) fn branch_out(change: &mut RepositoryChange, name: &str) {
     change.after.branch = Some(name.into());
 }
 
-/// Adds a commit on what is checked out.
+/// Adds a commit on the current branch.
 pub(crate) fn commit_on(change: &mut RepositoryChange, sha: &str, subject: &str) {
     change.new_commits.insert(0, commit(sha, subject, true));
     change.after.head = Some(sha.into());

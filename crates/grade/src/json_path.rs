@@ -21,7 +21,7 @@ pub(crate) struct Missing<'v> {
 }
 
 impl JsonPath {
-    /// Parses a path. The error says what is wrong with it.
+    /// Parses a path. The error describes the mistake in it.
     pub fn parse(written: &str) -> Result<Self, &'static str> {
         let mut steps = Vec::new();
         let mut rest = written.strip_prefix('$').unwrap_or(written);

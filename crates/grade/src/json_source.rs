@@ -23,7 +23,7 @@ pub(crate) struct JsonSource {
 pub(crate) enum JsonLookup {
     /// A value, and `true` if it was in a fenced block of the answer.
     Value(Value, bool),
-    /// No valid JSON, with the reason and with what was there instead.
+    /// No valid JSON, with the reason and the content that was found.
     None { because: String, actual: String },
 }
 

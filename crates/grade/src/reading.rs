@@ -37,7 +37,7 @@ impl<'a> Reading<'a> {
         Reading::of(node, what, self.problems, self.context)
     }
 
-    /// Reads `text` as the title, for types whose `text` is not what they look for.
+    /// Reads `text` as the title, for types that do not search for `text`.
     pub fn caption(&mut self) {
         self.title = self.fields.text("text", self.problems);
     }

@@ -175,7 +175,7 @@ pub(crate) fn unknown(what: &str, reasons: Vec<String>) -> Verdict {
     Verdict::undecided(format!("{what} is not known: {first}")).evidence(reasons.into_iter().skip(1))
 }
 
-/// Returns the `git status` lines that are new, and those about files that changed: what the agent left uncommitted.
+/// Returns the agent's uncommitted changes: the `git status` lines that are new, and those about files that changed.
 pub(crate) fn left_uncommitted<'e>(change: &'e RepositoryChange, evidence: &Evidence) -> Vec<&'e str> {
     let is_changed = |line: &str| {
         let path = path_of(line);

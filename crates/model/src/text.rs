@@ -1,6 +1,6 @@
 //! Texts made short enough to be shown.
 
-/// Returns `text`, with `…` in the place of what comes after its first `most` characters.
+/// Returns `text`, with everything after its first `most` characters replaced by `…`.
 pub fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,4 +1,4 @@
-//! Cost of all trials of a run so far, and the decision to start no more.
+//! Cost of all trials of a run so far, and the check whether more trials may be started.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 

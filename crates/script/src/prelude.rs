@@ -1,5 +1,5 @@
-//! Modules with which tests are written, and the functions that find and run their scenarios. The host defines what an
-//! assertion means. In this crate it is a request with a name, arguments and a place.
+//! Modules for writing tests, and the functions that find and run their scenarios. The host defines the meaning of an
+//! assertion; in this crate it is a request with a name, arguments and a location.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! State of resolving values and the templates in them: what is being resolved, the depth and the size.
+//! State of resolving values and the templates in them: the values in progress, the depth and the size.
 
 mod evaluate;
 

@@ -18,7 +18,7 @@ pub(super) const SCOPE_HOOK: &str = "scope";
 /// Hook that ends the agent's turn when the conversation's turns are used up.
 pub(super) const TURNS_HOOK: &str = "turns";
 
-/// Variables that make runs alike on all machines.
+/// Variables that make runs reproducible on all machines.
 const QUIET: [(&str, &str); 5] = [
     ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
     ("DISABLE_AUTOUPDATER", "1"),

@@ -24,7 +24,7 @@ const INSTRUCTIONS: &str = ".config/opencode/instructions.md";
 /// File in which OpenCode finds the user's sign-ins, below the sandbox's home.
 const SIGN_INS: &str = ".local/share/opencode/auth.json";
 
-/// Variables that make runs alike on all machines.
+/// Variables that make runs reproducible on all machines.
 const QUIET: [(&str, &str); 4] = [
     ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
     ("OPENCODE_DISABLE_MODELS_FETCH", "1"),

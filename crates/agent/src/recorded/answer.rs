@@ -62,7 +62,7 @@ const OF_THE_HARNESS: &[&str] = &[
     "model",
 ];
 
-/// Keys that all trials of the report have, and no other line has all of them.
+/// Keys that together identify a line as a trial of the report.
 const OF_A_RECORD: &[&str] = &["id", "suite", "case", "arm", "repetition", "outcome"];
 
 impl RecordedAnswer {

@@ -54,7 +54,7 @@ impl Backlog {
         self.changed.notify_one();
     }
 
-    /// Drops all events, because there is no receiver any more.
+    /// Drops all events, because the receiver is gone.
     pub(super) fn abandon(&self) {
         let mut state = self.lock();
         *state = State { closed: true, error: state.error.take(), ..State::default() };

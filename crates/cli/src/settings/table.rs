@@ -20,7 +20,7 @@ pub struct Setting {
     pub key: Option<&'static str>,
     /// Default value, in words.
     pub default: &'static str,
-    /// Relation to what a case says.
+    /// Relation to the value that a case sets.
     pub applies: Applies,
     /// A line of help.
     pub help: &'static str,
@@ -36,15 +36,15 @@ pub struct Setting {
 
 type Put = fn(&mut RunArgs, &str) -> Result<(), String>;
 
-/// Relation of a setting to what a case says.
+/// Relation of a setting to the value that a case sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applies {
-    /// Applies to the run; cases do not say it.
+    /// Applies to the run. Cases do not set it.
     ToRun,
-    /// Overrides the case from the command line and a variable; in the configuration it is for cases that do not say
-    /// it.
+    /// Overrides the case if it comes from the command line or a variable; in the configuration it is a default for
+    /// cases.
     OverCase,
-    /// For cases that do not say it, wherever it is set.
+    /// A default for cases, wherever it is set.
     UnderCase,
 }
 

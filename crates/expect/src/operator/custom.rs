@@ -134,7 +134,7 @@ fn validate(asked: &[Option<Value>], at: &Scope<'_>) -> Result<Value, String> {
     let here = Scope { run: &run, waiting: at.waiting + 1, ..here };
     let found = matcher.judge(actual.as_ref(), &here);
     at.run.asked.set(run.asked.get());
-    // A script would take any result that is not a match for a mismatch, so an undecided result is an error.
+    // A script would treat any result other than a match as a mismatch, so an undecided result is an error.
     if found.pass == Pass::Unknown {
         let because = found.flaws.into_iter().find_map(|flaw| flaw.message);
         return Err(because.unwrap_or_else(|| "it is undecided whether it matches".into()));

@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 
-/// True for `2024-02-29`, a day that exists.
+/// Reads a date such as `2024-02-29`, which must exist.
 pub(super) fn date(text: &str) -> Option<f64> {
     let [year, month, day] = numbers(text, '-', &[4, 2, 2])?[..] else { return None };
     let narrow = |number: i32| i8::try_from(number).ok();
@@ -10,7 +10,7 @@ pub(super) fn date(text: &str) -> Option<f64> {
     Some(date.duration_since(Date::ZERO).as_secs_f64())
 }
 
-/// True for `12:00:00Z`, with an offset.
+/// Reads a time with an offset, such as `12:00:00Z`.
 pub(super) fn time(text: &str) -> Option<f64> {
     let clock = Clock::read(text)?;
     Some(clock.shown - clock.offset?)
@@ -21,7 +21,7 @@ pub(super) fn iso_time(text: &str) -> Option<f64> {
     Clock::read(text).map(|clock| clock.shown)
 }
 
-/// True for a date and a time with an offset.
+/// Reads a date and a time with an offset.
 pub(super) fn date_time(text: &str) -> Option<f64> {
     let (day, clock) = split(text)?;
     Some(date(day)? + time(clock)?)
@@ -34,7 +34,7 @@ pub(super) fn iso_date_time(text: &str) -> Option<f64> {
     Some(date(day)? + clock.shown - clock.offset.unwrap_or(0.0))
 }
 
-/// Splits at `t`, `T` or white space.
+/// Splits a text at `t`, `T` or white space.
 fn split(text: &str) -> Option<(&str, &str)> {
     text.split_once(|c: char| c == 't' || c == 'T' || c.is_whitespace())
 }
@@ -51,7 +51,7 @@ fn numbers(text: &str, separator: char, lengths: &[usize]) -> Option<Vec<i32>> {
 
 /// A time of day, in seconds.
 struct Clock {
-    /// Since midnight, as the clock shows it.
+    /// Seconds since midnight, as the clock shows it.
     shown: f64,
     /// East is positive.
     offset: Option<f64>,

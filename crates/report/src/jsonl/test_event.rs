@@ -78,7 +78,7 @@ fn log(kind: &str, record: &TrialRecord) -> Map<String, Value> {
     }
     put_some(&mut event, "expectedTrace", agent_output::some(trace));
     put_some(&mut event, "expectedSchema", agent_output::some(schema));
-    // A case with `not` passes because of what does not hold.
+    // A case with `not` passes because its expectations do not hold.
     if !(record.not && record.outcome == Outcome::Passed) {
         put_list(&mut event, "failures", failures(record));
     }

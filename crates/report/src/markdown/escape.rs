@@ -6,7 +6,7 @@ use crate::plain;
 /// Zero-width character after `@` or `#` that prevents mentions and links.
 const JOINER: char = '\u{2060}';
 
-/// Escapes text as one line, cut to `most` characters. What a message puts between two backticks stays code.
+/// Escapes text as one line, cut to `most` characters. Text between two backticks stays code.
 pub(super) fn text(text: &str, most: usize) -> String {
     let line = plain::folded(text, most, "…");
     let (mut escaped, mut rest) = (String::with_capacity(line.len() + 8), line.as_str());

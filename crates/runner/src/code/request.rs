@@ -75,7 +75,7 @@ impl ScenarioRequest {
     /// Parses `request`, whose call sites `runtime` knows. `file` is the path of the module as messages show it.
     ///
     /// # Errors
-    /// A description of what is wrong with the request, to be thrown where the scenario made it.
+    /// Returns a description of the mistake in the request, to be thrown where the scenario made it.
     pub(super) fn read(request: &Request, runtime: &Runtime, file: &str) -> Result<Self, String> {
         let [name, given] = &request.arguments[..] else { return Err(unknown(&request.name)) };
         let name = name.as_str().unwrap_or_default();

@@ -55,7 +55,7 @@ pub(crate) enum ScriptFailure {
     Unloaded(ScriptError),
     /// It threw an exception, or exceeded one of its limits.
     Ended(ScriptError),
-    /// It was stopped while it waited, with what it waited for.
+    /// It was stopped while it waited; contains the operation that it waited for.
     Stopped(&'static str),
 }
 

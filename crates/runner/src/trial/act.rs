@@ -108,7 +108,7 @@ impl Attempt<'_> {
         Ok(Acted { turn, ending, played, looked, agent_ms })
     }
 
-    /// Returns the recorder of the agent's steps, which also keeps its limits.
+    /// Returns the recorder of the agent's steps, which also enforces its limits.
     fn turn(
         &self,
         activity: &Arc<Activity>,

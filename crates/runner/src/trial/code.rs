@@ -53,7 +53,7 @@ pub(super) struct RunningScenario<'s> {
     ending: Option<Ending>,
     /// Error that the scenario received when the agent had ended.
     refused: Option<String>,
-    /// Time of the last message from or answer to the scenario: since then it works by itself.
+    /// Time of the last message from or answer to the scenario. Since then it has been running on its own.
     heard_at: Instant,
     /// Bytes of the agent's making that the scenario received, as JSON.
     given: usize,
@@ -433,7 +433,7 @@ impl<'s> RunningScenario<'s> {
         }
     }
 
-    /// Returns `true` if the scenario has been working by itself for so long that it would never end.
+    /// Returns `true` if the scenario has been running on its own for so long that it is considered endless.
     fn is_endless(&self, busy: Duration) -> bool {
         let half = Duration::from_millis(self.attempt.planned.limits.timeout_ms / 2);
         self.ending.is_none() && self.given <= MOST_HARMLESS && busy >= half.min(BUSY)
@@ -473,7 +473,7 @@ fn missing_name(message: &str) -> Option<String> {
     })
 }
 
-/// Returns `because` after the place of `error`.
+/// Returns `because`, preceded by the location of `error`.
 fn placed(error: &ScriptError, because: &str) -> String {
     match error.place() {
         Some(place) => format!("{place}: {because}"),

@@ -1,4 +1,4 @@
-//! Endpoint of a trial's model, and what a scripted model knows about how the trial ended.
+//! Endpoint of a trial's model, and information from a scripted model about how the trial ended.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl ModelInUse {
         }
     }
 
-    /// Records what a scripted model saw and what went wrong with it: it knows better than the agent.
+    /// Records the requests and the problems of a scripted model, which are more precise than the agent's report.
     pub(super) fn tell(&self, turn: &mut Turn, ending: &mut Ending) {
         let Some(playback) = &self.playback else { return };
         for step in playback.take_steps() {

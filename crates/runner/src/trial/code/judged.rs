@@ -77,8 +77,7 @@ impl RunningScenario<'_> {
         Ok(())
     }
 
-    /// Returns the evidence for `check`, including what it needs from the sandbox; or the finding, where there is no
-    /// sandbox.
+    /// Returns the evidence for `check`, including its probes of the sandbox; or the finding, if there is no sandbox.
     async fn evidence_for(&mut self, check: &Check) -> Result<Result<Evidence, Box<Finding>>, Breakage> {
         let needs = check.needs();
         if needs.is_empty() {

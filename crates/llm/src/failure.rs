@@ -36,7 +36,7 @@ pub enum FailureKind {
     Billing,
     /// The model or the address does not exist.
     NotFound,
-    /// Too many requests or tokens at the moment.
+    /// Too many requests or tokens in a short time.
     RateLimit,
     /// The provider is overloaded.
     Overloaded,

@@ -39,7 +39,7 @@ impl Registry {
         doomed.filter_map(|(path, _)| removal::remove(&path).err().map(|error| (path, error))).collect()
     }
 
-    /// Returns all directories entered at the moment.
+    /// Returns all directories that are currently entered.
     pub fn directories(&self) -> Vec<PathBuf> {
         self.state().directories.keys().cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! Free space on the disk of a sandbox.
+//! Free disk space for a sandbox.
 
 use std::path::Path;
 

@@ -24,7 +24,7 @@ pub(crate) fn import<'js>(ctx: &Ctx<'js>, realm: &Realm, name: &str) -> rquickjs
     promise
 }
 
-/// Sets `text` as the text of the module called `path`, whatever is on the disk.
+/// Sets `text` as the text of the module called `path`, whatever the file contains.
 pub(crate) fn provide(realm: &Realm, path: &Path, text: &str) -> Result<(), ScriptError> {
     let name = path.display().to_string();
     let text = prepare(path, text).map_err(|error| unreadable(realm, path, error))?;

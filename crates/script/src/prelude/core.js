@@ -50,7 +50,7 @@ scenario.only = preset('only');
 
 const short = (value) => (isText(value) ? value : JSON.stringify(value) ?? String(value));
 
-// Replaces `%s`, `%j`, `%#` and `$key` in a name by values of a row; if there are none, appends the row's number.
+// Replaces `%s`, `%j`, `%#` and `$key` in a name with values of a row; if there are none, appends the row's number.
 function nameOfRow(name, row, number) {
   const values = Array.isArray(row) ? [...row] : [row];
   let used = false;

@@ -261,7 +261,7 @@ impl Assemble for PartialReply {
 }
 
 impl PartialReply {
-    /// Replaces the numbers of earlier events by those of later ones: each is a total.
+    /// Replaces the numbers of earlier events with those of later ones: each is a total.
     fn count(&mut self, usage: Option<&Value>) {
         let entries = usage.and_then(Value::as_object).into_iter().flatten();
         for (key, value) in entries.filter(|(_, value)| !value.is_null()) {

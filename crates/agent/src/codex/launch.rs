@@ -22,7 +22,7 @@ const TOKEN: &str = "TRIALRUN_CODEX_TOKEN";
 /// model.
 const SCRIPTED_MODEL: &str = "gpt-5.5";
 
-/// Settings that make runs reproducible on all machines, and that send data to nothing except the model.
+/// Settings that make runs reproducible on all machines, and that send data only to the model.
 const QUIET: [(&str, bool); 3] = [
     ("check_for_update_on_startup", false),
     ("analytics.enabled", false),

@@ -1,4 +1,4 @@
-//! The agent's result, where it is more than text, by the parts that reports name.
+//! The agent's result, if it is more than text, by the parts that reports name.
 
 use model::TrialRecord;
 use serde_json::Value;

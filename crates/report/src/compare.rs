@@ -39,7 +39,7 @@ pub enum Change {
 /// A case in both runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseChange {
-    /// `suite::case`, with the arm where there are several.
+    /// `suite::case`, with the arm if there are several.
     pub name: String,
     /// Change of the case.
     pub change: Change,

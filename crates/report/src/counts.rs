@@ -55,7 +55,7 @@ impl Counts {
         (before.undecided + after.undecided == 0).then_some(Ordering::Equal)
     }
 
-    /// Formats the count as `3/5`, or `3 to 4/5` where one is undecided.
+    /// Formats the count as `3/5`, or `3 to 4/5` if one is undecided.
     pub(crate) fn describe(&self) -> String {
         match self.undecided {
             0 => format!("{}/{}", self.passed, self.graded()),

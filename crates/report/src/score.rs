@@ -56,7 +56,7 @@ struct Mean {
     possible: f64,
     lost: f64,
     penalties: f64,
-    /// Scores of nodes with weight 0: they count only where there are no others.
+    /// Scores of nodes with weight 0: they count only if there are no others.
     weightless: Vec<f64>,
 }
 

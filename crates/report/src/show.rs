@@ -167,7 +167,7 @@ pub(crate) fn remote(effects: &SideEffects) -> String {
     format!("{}: {}", effects.remote, parts.join("; "))
 }
 
-/// Returns the names of the tools, where there are any.
+/// Returns the names of the tools, if there are any.
 fn tools(tools: &[Value]) -> Option<String> {
     let name = |tool: &Value| {
         let name = tool.get("name").unwrap_or(tool);

@@ -118,7 +118,7 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
     text
 }
 
-/// Returns the tables of arms, where there is something to compare.
+/// Returns the tables of arms, if there is something to compare.
 fn arm_tables(details: &Details, paint: &Paint) -> String {
     let all = Arms::of(&details.figures, &details.agents);
     if all.arms.len() < 2 && all.arms.iter().all(|arm| arm.variant.is_none()) {

@@ -289,7 +289,7 @@ const TOOL: Field = Field::required("tool", "text", "Exact name of the tool, suc
 /// Field `args_match`, shared by several assertions.
 const ARGS_MATCH: Field = Field::optional("args_match", "map of regular expressions and values, or regular expression", "Argument name → regular expression. All must match the same call. A missing argument is the empty string. A number, boolean, list or map is an expectation as in `expect`. A single regular expression instead of the map is matched against the JSON of all arguments.").or("any arguments");
 
-/// Field `text`, where it is the title of the assertion.
+/// Field `text`, if it is the title of the assertion.
 const TITLE: Field = Field::optional("text", "text", "Title in reports; other assertions call it `title`.").or("none");
 
 /// Field `path`, shared by several assertions.

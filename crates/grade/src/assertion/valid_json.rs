@@ -20,7 +20,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     form: Form::Written { parse },
 };
 
-/// Field `path`, where the answer is checked if the field is absent.
+/// Field `path`. If it is absent, the answer is checked.
 pub(super) const OPTIONAL_PATH: Field =
     Field::optional("path", "text", "Path of the file in the agent's working directory.").or("the answer");
 

@@ -113,7 +113,7 @@ pub(super) fn one_skill(info: &RunInfo) -> Option<&str> {
 }
 
 impl Results {
-    /// Returns the trials of each configuration by its name: `AGENT_with_skill`, with the model where an agent has
+    /// Returns the trials of each configuration by its name: `AGENT_with_skill`, with the model if an agent has
     /// several.
     fn configurations(&self) -> BTreeMap<String, Vec<&TrialResult>> {
         let mut models: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();

@@ -91,7 +91,7 @@ pub(super) fn timing(record: &TrialRecord, attempt: u32) -> Value {
     })
 }
 
-/// Returns the reason why a trial exceeds its budget, if it does: that of its finding, or of its warning where budgets
+/// Returns the reason why a trial exceeds its budget, if it does: that of its finding, or of its warning if budgets
 /// only warn.
 pub(super) fn budget_reason(record: &TrialRecord) -> Option<String> {
     let mut found = record

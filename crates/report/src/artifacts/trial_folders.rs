@@ -1,4 +1,4 @@
-//! Folders of the trials: `case/arm/run-1`, below the suite's folder where there are several suites.
+//! Folders of the trials: `case/arm/run-1`, below the suite's folder if there are several suites.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};

@@ -96,7 +96,7 @@ fn tidy(number: f64) -> f64 {
     if number.abs() < 0.05 { 0.0 } else { number }
 }
 
-/// Returns the effect of each skill, where the run tests several.
+/// Returns the effect of each skill, if the run tests several.
 pub(super) fn suites(deltas: &[ArmDelta]) -> String {
     let mut table = String::from(
         "| Suite | Configuration | Checks met with | Checks met without | Difference | p | Recall |\n| --- | --- | --- | --- | --- | --- | --- |\n",

@@ -255,7 +255,7 @@ fn triggering(arms: &Arms, paint: &Paint) -> String {
     grid.draw(paint)
 }
 
-/// Returns the effect of each skill, where the run tests several.
+/// Returns the effect of each skill, if the run tests several.
 fn suites(deltas: &[ArmDelta], paint: &Paint) -> String {
     let has_agents = deltas.len() > 1;
     let cut = |text: &str| plain::folded(text, 22, paint.symbols().ellipsis);

@@ -33,7 +33,7 @@ pub(crate) struct Claims {
 
 impl Claims {
     /// Compiles `claim` for grading. `directory` is the base of the files that it names; `known_tools` are the tools of
-    /// the agent, where they are known.
+    /// the agent, if they are known.
     ///
     /// # Errors
     /// The finding to report for a claim that cannot be compiled.

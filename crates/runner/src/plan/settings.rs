@@ -288,7 +288,7 @@ impl Settings {
     }
 }
 
-/// Defaults of a project. They apply where neither the command line nor the case sets a value.
+/// Defaults of a project. They apply if neither the command line nor the case sets a value.
 #[derive(Debug, Clone, Default)]
 pub struct Defaults {
     /// The agent.

@@ -6,7 +6,7 @@ use model::{Case, Subject, WITH_SKILL, WITHOUT_SKILL};
 
 /// A case as one arm runs it.
 pub(super) struct Variant {
-    /// Suffix of the arm's name; `None` where there is nothing to compare.
+    /// Suffix of the arm's name; `None` if there is nothing to compare.
     pub(super) name: Option<&'static str>,
     /// The case.
     pub(super) case: Arc<Case>,

@@ -218,7 +218,7 @@ impl<'s> RunningScenario<'s> {
         Ok(())
     }
 
-    /// Sends one message and returns the reply, or the error for the scenario where there is none.
+    /// Sends one message and returns the reply, or the error for the scenario if there is none.
     async fn say(
         &mut self,
         message: &UserMessage,

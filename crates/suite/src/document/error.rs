@@ -3,7 +3,7 @@
 use granit_parser::ErrorKind;
 use model::{Diagnostic, Source, Span};
 
-/// Returns a clearer message for a parser error where its own is not helpful, and a way to fix it.
+/// Returns a clearer message for a parser error whose own message is not helpful, and a way to fix it.
 pub(super) fn explain(kind: &ErrorKind) -> (Option<&'static str>, Option<&'static str>) {
     match kind {
         ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation | ErrorKind::TabNotAllowed => {

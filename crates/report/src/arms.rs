@@ -3,6 +3,8 @@
 use model::statistics::Triggering;
 use model::{AgentInfo, ArmDelta, ArmSummary, TrialFigures};
 
+use crate::verdict;
+
 /// Source of all figures about arms.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Arms {
@@ -35,6 +37,16 @@ impl Arms {
     /// Returns `true` if skills of several suites are compared.
     pub(crate) fn has_suites(&self) -> bool {
         self.deltas.iter().any(|delta| delta.suites.len() > 1)
+    }
+
+    /// Returns a sentence for each agent that ran with and without the skill, which says whether the skill helps it.
+    pub(crate) fn verdicts(&self) -> impl Iterator<Item = String> {
+        self.deltas.iter().map(|delta| {
+            let trigger = self.named(&delta.with).and_then(|arm| arm.trigger.as_ref());
+            let sentence = verdict::sentence(delta, trigger);
+            let is_alone = self.deltas.len() == 1;
+            if is_alone { sentence } else { format!("{}: {sentence}", without_variant(&delta.with)) }
+        })
     }
 
     /// Returns the arms whose triggering of the skill is known.

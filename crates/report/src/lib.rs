@@ -46,6 +46,7 @@ mod tap;
 mod terminal;
 mod totals;
 mod trend;
+mod verdict;
 
 use std::sync::Arc;
 

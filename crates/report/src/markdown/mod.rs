@@ -225,7 +225,8 @@ fn figures(arms: &Arms) -> String {
     if arms.arms.is_empty() {
         return String::new();
     }
-    let mut page = format!("\n{}", tables::arms(&arms.arms));
+    let verdicts: String = arms.verdicts().map(|verdict| format!("\n**{}**\n", text(&verdict, 1000))).collect();
+    let mut page = format!("{verdicts}\n{}", tables::arms(&arms.arms));
     if !arms.deltas.is_empty() {
         page.push_str(&format!("\n{}", tables::deltas(&arms.deltas)));
     }

@@ -9,14 +9,13 @@ use super::Paint;
 use super::grid::{Cell, CellStyle, Grid};
 use crate::arms::{Arms, without_variant};
 use crate::format::{counted, gain, gains, money, p_value, percent, range, rounded, seconds, signed};
+use crate::verdict::UNLIKELY;
 use crate::{columns, plain};
 
 /// Maximum width of an arm's name.
 const NAME: usize = 44;
 /// Maximum number of cases that the skill helps or harms.
 const CASES: usize = 10;
-/// p-value below which chance alone counts as an unlikely cause.
-const UNLIKELY: f64 = 0.05;
 
 /// Returns everything about arms. It begins with an empty line, unless there is nothing to show.
 pub(crate) fn draw(arms: &Arms, paint: &Paint) -> String {
@@ -34,7 +33,8 @@ pub(crate) fn tables(arms: &Arms, paint: &Paint) -> String {
     let mut text = String::new();
     let alone: Vec<&ArmSummary> = arms.arms.iter().filter(|arm| !is_paired(arm, &arms.deltas)).collect();
     if !arms.deltas.is_empty() {
-        text.push_str(&format!("\n{}", compared(arms, paint)));
+        let verdicts: String = arms.verdicts().map(|verdict| folded(&verdict, paint, Paint::bold)).collect();
+        text.push_str(&format!("\n{verdicts}\n{}", compared(arms, paint)));
     }
     if !alone.is_empty() {
         text.push_str(&format!("\n{}", flat(&alone, paint)));

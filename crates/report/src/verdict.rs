@@ -1,0 +1,184 @@
+//! The effect of a skill in one sentence, for readers who know no statistics.
+
+use model::ArmDelta;
+use model::statistics::{Difference, Triggering};
+
+use crate::format::{counted, gain, percent};
+
+/// p-value below which chance alone counts as an unlikely cause.
+pub(crate) const UNLIKELY: f64 = 0.05;
+/// Difference of the shares of passed trials that is not worth mentioning: five percentage points.
+const NEGLIGIBLE: f64 = 0.05;
+/// Interval within which a difference is called negligible: ten percentage points.
+const NARROW: f64 = 0.1;
+/// Fewest cases with which the exact test can reach a p-value below [`UNLIKELY`]: 2 / 2⁶ = 0.03.
+const FEWEST: f64 = 6.0;
+/// Sum of the normal quantiles of a two-sided test at 5 % and of a power of 80 %: with
+/// (2.8 · standard deviation / difference)² cases, four of five repetitions of the experiment find the difference.
+const QUANTILES: f64 = 1.96 + 0.84;
+/// Largest number of cases that is suggested.
+const MOST: f64 = 1000.0;
+
+/// Says whether the skill helps the agent, from the trials in which everything was decided. `trigger` is the use of the
+/// skill in the arm that has it, as far as it is known.
+pub(crate) fn sentence(delta: &ArmDelta, trigger: Option<&Triggering>) -> String {
+    if trigger.is_some_and(|trigger| trigger.known() > 0 && trigger.triggered() == 0 && trigger.wanted() > 0) {
+        return "Cannot tell whether the skill helps: the agent never used it.".to_owned();
+    }
+    let Some(difference) = delta.delta.full_pass_rate else {
+        return "Cannot tell whether the skill helps: no case was decided both with it and without it.".to_owned();
+    };
+    let passed = passed(delta);
+    match difference {
+        Difference { p_value, mean, .. } if p_value < UNLIKELY && mean > 0.0 => {
+            format!("The skill helps: {passed} ({}).", chance(p_value))
+        }
+        Difference { p_value, mean, .. } if p_value < UNLIKELY && mean < 0.0 => {
+            format!("The skill harms: {passed} ({}).", chance(p_value))
+        }
+        Difference { ci95: Some([low, high]), mean, .. }
+            if mean.abs() <= NEGLIGIBLE && low >= -NARROW && high <= NARROW =>
+        {
+            format!("No difference worth mentioning: {passed} (between {} and {} points).", gain(low), gain(high))
+        }
+        _ => format!("Cannot tell yet whether the skill helps: {passed}. {}", needed(&difference)),
+    }
+}
+
+/// The passed cases of both arms, or the passed trials if a case has several.
+fn passed(delta: &ArmDelta) -> String {
+    let cases = || delta.cases.iter().filter(|case| case.with.decided > 0 && case.without.decided > 0);
+    let sum = |of: fn(&model::CaseDelta) -> u64| cases().map(of).sum::<u64>();
+    let [with, of_with] = [sum(|case| case.with.passed), sum(|case| case.with.decided)];
+    let [without, of_without] = [sum(|case| case.without.passed), sum(|case| case.without.decided)];
+    let is_single = cases().all(|case| case.with.decided == 1 && case.without.decided == 1);
+    if is_single {
+        return format!("{with} of {} passed with it, {without} of {of_without} without", counted_cases(of_with));
+    }
+    let share = |passed: u64, of: u64| percent(passed as f64 / of as f64);
+    format!(
+        "in {}, {} of trials passed with it ({with} of {of_with}), {} without ({without} of {of_without})",
+        counted_cases(cases().count() as u64),
+        share(with, of_with),
+        share(without, of_without),
+    )
+}
+
+fn counted_cases(count: u64) -> String {
+    counted(usize::try_from(count).unwrap_or(usize::MAX), "case")
+}
+
+/// Says in words how unlikely the difference is by chance alone.
+fn chance(p_value: f64) -> &'static str {
+    match p_value {
+        p if p < 0.001 => "almost certainly not chance",
+        p if p < 0.01 => "very unlikely to be chance",
+        _ => "unlikely to be chance",
+    }
+}
+
+/// Says how many cases would be enough, if the difference stays as it is.
+fn needed(difference: &Difference) -> String {
+    if difference.mean == 0.0 {
+        return match difference.ci95 {
+            Some([low, high]) => format!("The true difference may be between {} and {} points.", gain(low), gain(high)),
+            None => "One case is too few.".to_owned(),
+        };
+    }
+    let spread = difference.stddev.unwrap_or(0.0) / difference.mean;
+    let cases = (QUANTILES * spread).powi(2).ceil().max(FEWEST);
+    if cases > MOST {
+        return format!("At this difference more than {MOST} cases would be needed.");
+    }
+    // More cases than there are, even where chance has given fewer a small spread.
+    let cases = cases.max(difference.cases as f64 + 1.0);
+    format!("At this difference about {cases} cases would be enough.")
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{CaseDelta, CaseFigures, statistics::Delta};
+
+    use super::*;
+
+    /// A comparison of cases, each with the passed trials with the skill and without it, of so many trials.
+    fn compared(cases: &[(u64, u64)], trials: u64) -> ArmDelta {
+        let figures = |passed| CaseFigures { trials, decided: trials, passed, pass_rate: None };
+        let shares = cases.iter().map(|(with, without)| (*with as f64 - *without as f64) / trials as f64);
+        let differences: Vec<f64> = shares.collect();
+        let case = |(at, (with, without)): (usize, &(u64, u64))| CaseDelta {
+            suite: "s".into(),
+            case: at.to_string(),
+            with: figures(*with),
+            without: figures(*without),
+        };
+        ArmDelta {
+            agent: "a".into(),
+            model: None,
+            with: "a+with_skill".into(),
+            without: "a+without_skill".into(),
+            delta: Delta { full_pass_rate: Difference::of(&differences), ..Delta::default() },
+            suites: Vec::new(),
+            cases: cases.iter().enumerate().map(case).collect(),
+        }
+    }
+
+    #[test]
+    fn a_sentence_says_what_the_figures_show() {
+        let many = |with: usize, without: usize, of: usize| -> Vec<(u64, u64)> {
+            (0..of).map(|at| (u64::from(at < with), u64::from(at < without))).collect()
+        };
+        for (cases, trials, expected) in [
+            (
+                many(10, 1, 10),
+                1,
+                "The skill helps: 10 of 10 cases passed with it, 1 of 10 without (very unlikely to be chance).",
+            ),
+            (
+                many(12, 0, 12),
+                1,
+                "The skill helps: 12 of 12 cases passed with it, 0 of 12 without (almost certainly not chance).",
+            ),
+            (many(0, 6, 8), 1, "The skill harms: 0 of 8 cases passed with it, 6 of 8 without (unlikely to be chance)."),
+            (
+                many(2, 1, 3),
+                1,
+                "Cannot tell yet whether the skill helps: 2 of 3 cases passed with it, 1 of 3 without. At this difference \
+                 about 24 cases would be enough.",
+            ),
+            (
+                many(1, 0, 1),
+                1,
+                "Cannot tell yet whether the skill helps: 1 of 1 case passed with it, 0 of 1 without. At this difference \
+                 about 6 cases would be enough.",
+            ),
+            (
+                vec![(0, 0)],
+                1,
+                "Cannot tell yet whether the skill helps: 0 of 1 case passed with it, 0 of 1 without. One case is too few.",
+            ),
+            (
+                vec![(3, 1), (2, 2)],
+                3,
+                "Cannot tell yet whether the skill helps: in 2 cases, 83% of trials passed with it (5 of 6), 50% without \
+                 (3 of 6). At this difference about 16 cases would be enough.",
+            ),
+            (
+                vec![(50, 50), (51, 50), (50, 51), (50, 50), (50, 50), (50, 50)],
+                100,
+                "No difference worth mentioning: in 6 cases, 50% of trials passed with it (301 of 600), 50% without (301 \
+                 of 600) (between -0.7 and +0.7 points).",
+            ),
+        ] {
+            assert_eq!(sentence(&compared(&cases, trials), None), expected);
+        }
+    }
+
+    #[test]
+    fn without_evidence_nothing_is_said_of_the_skill() {
+        let nothing = ArmDelta { delta: Delta::default(), ..compared(&[], 1) };
+        assert!(sentence(&nothing, None).ends_with("no case was decided both with it and without it."));
+        let unused = Triggering { misses: 3, ..Triggering::default() };
+        assert!(sentence(&compared(&[(1, 0); 9], 1), Some(&unused)).ends_with("the agent never used it."));
+    }
+}

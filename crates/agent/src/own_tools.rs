@@ -282,7 +282,7 @@ impl OwnTool {
         }
         if owner.tools.contains(&name) {
             return wrong(
-                format!("`{}` has a tool `{name}` of its own", owner.agent),
+                format!("`{}` already has a built-in tool `{name}`", owner.agent),
                 "give the case's tool another name",
             );
         }
@@ -474,7 +474,7 @@ export default [{ tools: [{ execute: () => undefined }] }];
             [
                 "case.yaml:1:1: a tool cannot be called `a b`",
                 "case.yaml:1:1: `./odd.js#b` is not a tool",
-                "case.yaml:1:1: `chat` has a tool `Read` of its own",
+                "case.yaml:1:1: `chat` already has a built-in tool `Read`",
                 "case.yaml:1:1: the `parameters` of the tool `c` must be an object, not 7",
                 "case.yaml:1:1: `./weather.js` is not a tool",
                 "case.yaml:1:1: `./weather.js#none` is not a tool",

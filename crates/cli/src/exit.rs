@@ -41,7 +41,7 @@ pub fn of_usage(error: &clap::Error) -> ExitCode {
 pub fn or_bug(program: impl FnOnce() -> ExitCode + std::panic::UnwindSafe) -> ExitCode {
     std::panic::catch_unwind(program).unwrap_or_else(|_| {
         anstream::eprintln!(
-            "\ntrialrun {} has a bug: it panicked. What was recorded is safe. Please report the lines above.",
+            "\ntrialrun {} panicked, which is a bug. Everything recorded so far is safe. Please report the lines above.",
             env!("CARGO_PKG_VERSION")
         );
         ExitCode::from(BUG)

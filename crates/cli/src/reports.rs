@@ -30,7 +30,7 @@ pub fn requested(args: &ReportArgs) -> Result<Vec<RequestedReport>, CliError> {
     if let Some(file) = &args.file {
         match reports.iter_mut().find(|report| report.file.is_none()) {
             Some(report) => report.file = Some(file.clone()),
-            None => return Err(CliError::usage("every report has a file already, so `--output` is one too many")),
+            None => return Err(CliError::usage("`--output` cannot be used: every report already has a file")),
         }
     }
     for (at, report) in reports.iter().enumerate() {

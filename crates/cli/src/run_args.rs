@@ -42,7 +42,7 @@ pub struct SelectionArgs {
     /// Suite of a skill, the same as PATH
     #[arg(long, short_alias = 'e', value_name = "FILE")]
     pub evals: Vec<String>,
-    /// Skill that the suites of skills are about; without a suite, run its own `evals/evals.json`
+    /// Skill that skill suites test; if no suite is named, run its own `evals/evals.json`
     #[arg(long, short_alias = 's', value_name = "DIR")]
     pub skill: Option<String>,
     /// Run only cases with this id
@@ -235,7 +235,7 @@ pub struct OutputArgs {
 pub struct ReportArgs {
     #[arg(long = "report", alias = "format", value_name = "FORMAT[=PATH]")]
     pub reports: Vec<String>,
-    /// File of the report that has none
+    /// File for the report that has no path
     #[arg(long = "output", value_name = "PATH", hide = true)]
     pub file: Option<PathBuf>,
     /// Show only failures and the summary
@@ -356,7 +356,7 @@ pub fn parse_share(written: &str) -> Result<f64, String> {
 /// Parses a label. It must not collide with the other names of a run.
 pub fn parse_label(written: &str) -> Result<String, String> {
     match written {
-        "latest" | "previous" => Err(format!("`{written}` always selects a run by its age; use another label")),
+        "latest" | "previous" => Err(format!("`{written}` is reserved for selecting runs by age; use another label")),
         _ if written.trim().is_empty() => Err("a label must not be empty".to_owned()),
         label => Ok(label.to_owned()),
     }

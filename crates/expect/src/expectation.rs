@@ -147,7 +147,7 @@ fn without_diff<'n>(node: &'n Node, is_given: bool, problems: &mut Problems) -> 
         return (Cow::Borrowed(node), None);
     };
     if is_given {
-        let message = "`diff` is given twice, beside `expect` and inside of it";
+        let message = "`diff` is given twice, next to `expect` and inside it";
         problems.push(Diagnostic::error(message).at(diff.source.excerpt(key.span)));
     }
     (Cow::Owned(value::without(node, DIFF)), Some(diff))

@@ -20,7 +20,7 @@ const OF_MANY: [&str; 4] = ["$and", "$or", "$all", "$sequence"];
 pub fn tell(node: &Node, rules: &Rules, problems: &mut Problems) {
     if let Some((Meta { critical: false, .. }, place)) = penalty(node) {
         let problem = Diagnostic::warning("a penalty has no effect here: there is no score that it could reduce");
-        problems.push(problem.at(place).help("write it in `$and`, or beside other expectations"));
+        problems.push(problem.at(place).help("write it in `$and`, or next to other expectations"));
     }
     tell_inside(node, rules, problems);
 }

@@ -54,7 +54,7 @@ fn refuse_common(entries: &Entries, assertion: &Assertion, problems: &mut Proble
         let problem = problem.at(value.source.excerpt(key.span));
         problems.push(match key.value.as_str() {
             "type" => problem,
-            beside => problem.help(format!("write `{beside}` beside `{}`, not below it", assertion.name)),
+            beside => problem.help(format!("write `{beside}` next to `{}`, not below it", assertion.name)),
         });
     }
 }
@@ -205,7 +205,7 @@ mod tests {
         let told = judged("contains", Arguments::Brief(node(&json!({"text": "a", "weight": 2}))), &evidence);
         assert_eq!(
             told.unwrap_err(),
-            ["`weight` is not a field of `contains` write `weight` beside `contains`, not below it"]
+            ["`weight` is not a field of `contains` write `weight` next to `contains`, not below it"]
         );
     }
 

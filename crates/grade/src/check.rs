@@ -264,7 +264,7 @@ impl NothingAsserted {
 
 impl Matcher for NothingAsserted {
     fn judge(&self, _: &Evidence) -> Judgement {
-        Ok(Verdict::undecided("it asserts nothing, so it checked nothing"))
+        Ok(Verdict::undecided("it has no assertions, so nothing was checked"))
     }
 }
 
@@ -279,7 +279,7 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
         checks.push(nothing_asserted(case));
         // Formats that count their cases report this warning themselves, once for a file.
         if case.position.is_none() || !case.assertions.is_empty() {
-            let problem = Diagnostic::warning(format!("`{}` asserts nothing, so its trials are undecided", case.id));
+            let problem = Diagnostic::warning(format!("`{}` has no assertions, so its trials are undecided", case.id));
             problems.push(problem.at(case.source.clone()).help("add an assertion: `trialrun list --assertions`"));
         }
     }

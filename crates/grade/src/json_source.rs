@@ -58,7 +58,7 @@ impl JsonSource {
         let path = &file.path;
         match file.look(evidence)? {
             look @ (Look::Nothing | Look::Other(_)) => {
-                Ok(JsonLookup::None { because: format!("there is not a file `{path}`"), actual: look.describe() })
+                Ok(JsonLookup::None { because: format!("there is no file `{path}`"), actual: look.describe() })
             }
             Look::File(size, _, true) => {
                 let because = format!("`{path}` has {size} bytes, and not all of them were read");

@@ -105,8 +105,7 @@ impl<'a> Reading<'a> {
         let wanted = match &value.kind {
             NodeKind::String(_) => ArgumentRule::Text(Pattern::of(value, self.problems)?),
             NodeKind::Null => {
-                let message =
-                    format!("`args_match.{name}` must be a regular expression or a value, not nothing (null)");
+                let message = format!("`args_match.{name}` must be a regular expression or a value, not null");
                 self.problems.push(value.error(message).help("`\"^$\"` matches an argument that is missing or null"));
                 return None;
             }
@@ -135,7 +134,7 @@ impl<'a> Reading<'a> {
         let (Some(_), Some(known)) = (self.context.known_tools, model::tool::arguments(tool)) else { return };
         let Some(NodeKind::Map(entries)) = self.fields.get("args_match").map(|node| &node.kind) else { return };
         for (key, value) in entries.iter().filter(|(key, _)| !known.contains(&key.value.as_str())) {
-            let message = format!("`{tool}` is not known to take an argument `{}`", key.value);
+            let message = format!("`{tool}` has no known argument `{}`", key.value);
             let problem = match nearest(&key.value, known.iter().copied()) {
                 Some(near) => Diagnostic::error(message).suggest(Some(near)),
                 None => Diagnostic::warning(message).help(format!("its arguments: {}", known.join(", "))),
@@ -209,7 +208,7 @@ impl<'a> Reading<'a> {
         }
         let alike = names().filter(|known| known.len() == name.len());
         if let Some(near) = nearest(name, alike) {
-            let message = format!("no tool is known by the name `{name}`");
+            let message = format!("there is no known tool `{name}`");
             self.problems.push(Diagnostic::error(message).suggest(Some(near)).at(place.excerpt()));
         }
     }

@@ -32,8 +32,8 @@ pub fn assertion_schema(needed: &[&str]) -> Value {
     let one: Vec<Value> = names.iter().map(|name| json!({ "required": [name] })).collect();
     let has_type = json!({ "type": "object", "required": ["type"] });
     json!({
-        "description": "Something that must hold: a `type` with its fields beside it, the type as the only key beside \
-                        `id`, `weight` and `title`, or the name of a type that needs no argument.",
+        "description": "An assertion: a `type` with its fields, a map with the type as its only key apart from `id`, \
+                        `weight` and `title`, or only the name of a type that needs no arguments.",
         "type": ["object", "string"],
         "allOf": [
             { "if": { "type": "string" }, "then": { "enum": alone } },

@@ -63,7 +63,7 @@ impl<'a> Fields<'a> {
         if found.is_none() {
             let mut problem = self.node_head().error(format!("{} has no `{key}`", self.what));
             if let Some(near) = nearest(key, self.entries.iter().map(|(name, _)| name.value.as_str())) {
-                problem = problem.help(format!("is `{near}` meant to be `{key}`?"));
+                problem = problem.help(format!("did you mean `{key}` instead of `{near}`?"));
             }
             problems.push(problem);
         }

@@ -103,7 +103,7 @@ fn of_chosen_skill(written: &str, request: &Request, problems: &mut Problems) ->
         let problem = Diagnostic::error(format!("`{written}` is not a skill: it has no {SKILL_FILE}"));
         let known = skill_names(&request.skills_dir);
         let near = nearest(written, known.iter().map(String::as_str)).map(str::to_owned);
-        let misnamed = misnamed(&directory).map(|name| format!("is `{name}` meant to be `{SKILL_FILE}`?"));
+        let misnamed = misnamed(&directory).map(|name| format!("did you mean `{SKILL_FILE}` instead of `{name}`?"));
         problems.push(misnamed.into_iter().fold(problem.suggest(near.as_deref()), Diagnostic::help));
         return None;
     };
@@ -283,7 +283,7 @@ fn tests_of_skills(shelf: &Path, request: &Request, problems: &mut Problems) -> 
 fn tests_without_skill(directory: &Path, cwd: &Path) -> Diagnostic {
     let problem = Diagnostic::error(format!("`{}` has tests but no {SKILL_FILE}", path::shown(directory, cwd)));
     match misnamed(directory) {
-        Some(name) => problem.help(format!("is `{name}` meant to be `{SKILL_FILE}`?")),
+        Some(name) => problem.help(format!("did you mean `{SKILL_FILE}` instead of `{name}`?")),
         None => problem
             .help(format!("tests that do not belong to a skill go into the project's folder `{SCENARIOS_FOLDER}`")),
     }

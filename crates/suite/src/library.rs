@@ -161,7 +161,7 @@ impl Library {
         if let Some(bare) = shelves.iter().map(|shelf| shelf.join(name)).find(|directory| directory.is_dir()) {
             let problem = node.error(format!("the skill `{name}` has no {SKILL_FILE}"));
             return match skills::misnamed(&bare) {
-                Some(misnamed) => problem.help(format!("is `{misnamed}` meant to be `{SKILL_FILE}`?")),
+                Some(misnamed) => problem.help(format!("did you mean `{SKILL_FILE}` instead of `{misnamed}`?")),
                 None => problem.help(format!("looked for {}", self.shown(&bare.join(SKILL_FILE)))),
             };
         }

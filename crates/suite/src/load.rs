@@ -205,7 +205,7 @@ fn not_read(mut problem: Diagnostic, standing: Standing) -> Option<Diagnostic> {
         Standing::Suite => Some(problem),
         Standing::Searched => {
             problem.severity = Severity::Warning;
-            Some(problem.help("it may be a suite or not; files whose names start with `_` are skipped"))
+            Some(problem.help("it cannot be determined whether this is a suite; start its name with `_` to skip it"))
         }
         Standing::Deeper => None,
     }
@@ -215,7 +215,7 @@ fn not_read(mut problem: Diagnostic, standing: Standing) -> Option<Diagnostic> {
 fn unrecognised(place: Excerpt, near: Option<(&str, &str)>) -> Diagnostic {
     let told = |name: &str, mark: &str| format!("{name}: {mark}");
     let formats = FORMATS.iter().map(|format| told(format.name(), format.mark()));
-    let near = near.map(|(near, key)| format!("is `{near}` meant to be `{key}`?"));
+    let near = near.map(|(near, key)| format!("did you mean `{key}` instead of `{near}`?"));
     let named = NAMED.iter().map(|format| told(format.name(), format.mark()));
     let problem = Diagnostic::error("this is not a test in a known format").at(place);
     near.into_iter().chain(formats).chain(named).fold(problem, Diagnostic::help)

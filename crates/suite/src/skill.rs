@@ -81,8 +81,8 @@ fn frontmatter(source: &Arc<Source>, what: &str, problems: &mut Problems) -> Opt
         Err((at, fault)) => {
             let problem = Diagnostic::error(format!("the {what} {fault}")).at(source.excerpt(Span::new(at, at)));
             problems.push(problem.help(format!(
-                "a {what} starts with `---`, its `name` and `description` as YAML, and `---` on lines of their own; behind \
-                 `---json` they are JSON"
+                "a {what} starts with a line `---`, then `name` and `description` as YAML, then a line `---`; use \
+                 `---json` for JSON"
             )));
             None
         }

@@ -214,8 +214,8 @@ impl CodexSession {
                     if self.source.is_none() {
                         self.source = Some(Source::Stdout);
                         turn.warn(
-                            "Codex keeps no file of its thread where it was looked for: its model, and calls that never \
-                             ran, are not known",
+                            "the file of Codex's thread was not found, so its model and the calls that never ran are \
+                             unknown",
                         );
                     }
                     if self.source == Some(Source::Stdout) {

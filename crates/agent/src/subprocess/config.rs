@@ -133,7 +133,7 @@ fn inside(node: &Node, problems: &mut Problems) -> Option<String> {
     if !is_inside {
         problems
             .push(node.error("`cwd` must be a folder within the sandbox or the project").help(
-                "write it relative to where the agent works, or begin it with `{project}`, the project's folder",
+                "write a path relative to the agent's working directory, or start it with `{project}`, the project's folder",
             ));
         return None;
     }

@@ -27,16 +27,16 @@ pub struct CheckArgs {
     /// Suite of a skill, the same as PATH
     #[arg(long, value_name = "FILE")]
     evals: Vec<String>,
-    /// Skill that the suites of skills are about
+    /// Skill that skill suites test
     #[arg(long, value_name = "DIR")]
     skill: Option<String>,
-    /// Count only trials of cases with this id; all files are checked nevertheless
+    /// Count only trials of cases with this id; all files are still checked
     #[arg(long = "case", aliases = ["scenario", "eval-id"], value_name = "ID")]
     cases: Vec<String>,
-    /// Treat warnings as errors, and report what suites of skills leave open
+    /// Treat warnings as errors, and report weaknesses of skill suites
     #[arg(long)]
     strict: bool,
-    /// Show the assertions that each claim is compiled to, or that a model judges it
+    /// For each claim, show the assertions that it is compiled to, or that a model judges it
     #[arg(long, short)]
     verbose: bool,
     /// Output format
@@ -149,10 +149,10 @@ fn check_as(
                 plan.trials.iter().map(|trial| (&*trial.id.suite, &*trial.id.case)).collect();
             cases.dedup();
             terminal.out(&format!(
-                "{} and {} are fine{}; nothing was run\n",
+                "checked {} and {}: {}; nothing was run\n",
                 counted(cases.len(), "case"),
                 counted(plan.trials.len(), "trial"),
-                if warnings > 0 { format!(", with {}", counted(warnings, "warning")) } else { String::new() }
+                if warnings > 0 { counted(warnings, "warning") } else { "no problems".to_owned() }
             ));
             terminal.out(&claim_counts(&claims, output));
             terminal.out(&turn_warnings(&plan));
@@ -175,7 +175,10 @@ fn turn_warnings(plan: &Plan) -> String {
     let warned: Vec<u64> = plan.trials.iter().filter_map(|trial| trial.limits.warn_turns()).collect();
     match warned.first() {
         Some(most) => {
-            format!("{} without `max_turns`: more than {most} turns is a warning\n", counted(warned.len(), "trial"))
+            format!(
+                "{} without `max_turns`: a trial of more than {most} turns causes a warning\n",
+                counted(warned.len(), "trial")
+            )
         }
         None => String::new(),
     }

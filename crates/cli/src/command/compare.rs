@@ -33,7 +33,7 @@ pub struct CompareArgs {
     after: Option<String>,
     #[command(flatten)]
     place: WorkspaceArgs,
-    /// Fall of a mean score, from 0 to 1, that is not a regression [default: the project's, else 0.05]
+    /// Maximum drop of a mean score, from 0 to 1, that does not count as a regression [default: the project's, else 0.05]
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     threshold: Option<f64>,
     /// Output format

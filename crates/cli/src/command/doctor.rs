@@ -117,7 +117,7 @@ async fn git(host: &Host) -> Finding {
 async fn containment(host: &Host) -> Finding {
     let asked = tokio::time::timeout(TIMEOUT, host.supervisor.containment()).await;
     let (ready, about) = match asked.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
-        Ok(Containment::Namespace) => (true, "every trial in a pid namespace of its own".to_owned()),
+        Ok(Containment::Namespace) => (true, "each trial runs in its own PID namespace".to_owned()),
         Ok(Containment::Floor { because }) => (true, format!("by a supervisor that adopts orphans ({because})")),
         Err(error) => (false, format!("the program cannot start itself: {error}")),
     };

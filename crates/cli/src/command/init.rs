@@ -11,7 +11,7 @@ use crate::terminal::Terminal;
 /// Arguments of `init`.
 #[derive(Debug, clap::Args)]
 pub struct InitArgs {
-    /// Directory of the project. The name of a directory that does not exist yet creates a skill of that name, unless an option such as `--template` asks for a project
+    /// Directory of the project. If it does not exist, a skill of that name is created, unless an option such as `--template` requests a project
     #[arg(value_name = "DIR|SKILL", default_value = ".")]
     dir: PathBuf,
     /// Template of the project [default: scenario]
@@ -155,7 +155,9 @@ fn keep_other_configuration(args: &InitArgs) -> Result<(), CliError> {
         refused.hint("`trialrun run` runs its tests; `trialrun schema types` prints the TypeScript declarations");
     Err(match is_own {
         true => refused.hint(format!("remove `{shown}` to start again")),
-        false => refused.hint(format!("with `--force`, `{CONFIG_FILE}` is written, and read instead of `{shown}`")),
+        false => {
+            refused.hint(format!("use `--force` to write `{CONFIG_FILE}`, which is then read instead of `{shown}`"))
+        }
     })
 }
 

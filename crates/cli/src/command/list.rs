@@ -20,7 +20,7 @@ pub struct ListArgs {
     // Before the groups of `run`, whose last heading it would get.
     #[arg(long)]
     json: bool,
-    /// What would run; takes what `run` takes
+    /// Files, directories and options of `run` that select what to list
     #[command(flatten)]
     run: RunArgs,
     /// File or directory, the same as PATH

@@ -35,7 +35,7 @@ pub enum Command {
     /// Read and compile all tests and report every problem, without running anything
     #[command(visible_alias = "validate")]
     Check(check::CheckArgs),
-    /// List the cases that would run, or what is built in
+    /// List the cases that would run, or the built-in agents, assertions, operators, reports and sandboxes
     List(list::ListArgs),
     /// Check which agents, models and tools are ready on this machine
     #[command(alias = "runtimes")]

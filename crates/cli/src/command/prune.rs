@@ -61,16 +61,16 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
     }
     if kept > 0 && !args.kept {
         text.push_str(&format!(
-            "\n{} kept by `--keep-sandbox` and left alone; `--kept` includes them.\n",
+            "\n{} kept by `--keep-sandbox`, not removed; use `--kept` to include them.\n",
             counted(kept, "sandbox")
         ));
     }
     if survey.live > 0 {
-        text.push_str(&format!("\n{} in use and left alone.\n", counted(survey.live, "sandbox")));
+        text.push_str(&format!("\n{} in use, not removed.\n", counted(survey.live, "sandbox")));
     }
     if survey.younger > 0 {
         text.push_str(&format!(
-            "\n{} younger than {} s and left alone.\n",
+            "\n{} younger than {} s, not removed.\n",
             counted(survey.younger, "sandbox"),
             args.min_age
         ));

@@ -42,7 +42,7 @@ pub struct RegradeArgs {
     /// Suite of a skill, the same as PATH
     #[arg(long, value_name = "FILE")]
     evals: Vec<String>,
-    /// Skill that the suites of skills are about
+    /// Skill that skill suites test
     #[arg(long, value_name = "DIR")]
     skill: Option<String>,
     /// Number of trials to grade in parallel [default: the number of cores]

@@ -190,7 +190,7 @@ fn findings(record: &HookRecord) -> Vec<Finding> {
     match record.exit_code {
         Some(0) if record.succeeded() => {}
         Some(code @ (126 | 127 | 129..=192)) => {
-            let because = format!("the command did not give an answer, exit code {code}{}", first());
+            let because = format!("the command did not finish, exit code {code}{}", first());
             findings.push(succeeded(command, Status::Undecided, &because));
         }
         Some(code) if record.error.is_none() => {
@@ -198,7 +198,7 @@ fn findings(record: &HookRecord) -> Vec<Finding> {
             findings.push(succeeded(command, Status::Unmet, &because));
         }
         _ => {
-            let because = format!("the command did not give an answer: {}{}", record.describe(), first());
+            let because = format!("the command did not finish: {}{}", record.describe(), first());
             findings.push(succeeded(command, Status::Undecided, &because));
         }
     }
@@ -251,7 +251,7 @@ mod tests {
             assert_eq!(told(&ended(code, "", "x"))[0].0, Status::Undecided, "{code:?}");
         }
         let timed_out = &told(&ended(None, "", ""))[0].1;
-        assert_eq!(timed_out, "the command did not give an answer: had not ended after 2 s");
+        assert_eq!(timed_out, "the command did not finish: had not ended after 2 s");
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl Setting {
 
 /// Every setting, in the order that `config` shows.
 pub static SETTINGS: [Setting; 47] = [
-    Setting::new("agent", "Agent to run the cases with; several make several arms", |used| {
+    Setting::new("agent", "Agent to run the cases with; can be repeated, each agent is an arm", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
     })
@@ -181,7 +181,7 @@ pub static SETTINGS: [Setting; 47] = [
         json!(used.args.sandboxes.lend_git_sign_in)
     })
     .flag("--lend-git-sign-in", |args| args.sandboxes.lend_git_sign_in),
-    Setting::new("max_turns", "Maximum model turns of a trial; more fail it", |used| {
+    Setting::new("max_turns", "Maximum model turns of a trial; a trial that exceeds it fails", |used| {
         json!(used.run.limits.max_turns.or(used.run.defaults.max_turns))
     })
     .flag("--max-turns", |args| args.budgets.max_turns.is_some())
@@ -190,10 +190,10 @@ pub static SETTINGS: [Setting; 47] = [
     .applies(Applies::OverCase),
     Setting::new(
         "warn_turns_of_scenarios",
-        "Model turns above which a scenario without `max_turns` is warned about",
+        "Number of model turns above which a scenario without `max_turns` causes a warning",
         |_| json!(suite::WARN_TURNS),
     ),
-    Setting::new("token_budget", "Maximum tokens of a trial, of all kinds; more fail it", |used| {
+    Setting::new("token_budget", "Maximum total tokens of a trial; a trial that exceeds it fails", |used| {
         json!(used.run.limits.max_total_tokens.or(used.run.defaults.token_budget))
     })
     .flag("--max-total-tokens", |args| args.budgets.max_total_tokens.is_some())
@@ -230,7 +230,7 @@ pub static SETTINGS: [Setting; 47] = [
     .flag("--max-run-cost", |args| args.budgets.max_run_cost.is_some()),
     Setting::new(
         "max_duration_ms",
-        "Maximum working time of a trial's agent; unlike `--timeout`, it can be a mere warning",
+        "Maximum working time of a trial's agent; with `--on-budget warn`, exceeding it only causes a warning",
         |used| json!(used.args.budgets.max_duration),
     )
     .flag("--max-duration", |args| args.budgets.max_duration.is_some()),
@@ -267,16 +267,18 @@ pub static SETTINGS: [Setting; 47] = [
         .variables(&["TRIALRUN_JOBS"], |args, text| put(&mut args.schedule.jobs, parse_jobs(text)))
         .key("defaults.jobs", |used| project(&used.project().defaults.jobs))
         .default("the number of cores"),
-    Setting::new("retries", "Number of retries of a broken attempt; never on a scripted model", |used| {
-        json!(used.run.retry.retries)
-    })
+    Setting::new(
+        "retries",
+        "Number of retries of a broken attempt; attempts with a scripted model are not retried",
+        |used| json!(used.run.retry.retries),
+    )
     .flag("--retries", |args| args.schedule.retries.is_some())
     .variables(&["TRIALRUN_RETRIES", "ASE_AGENT_RETRIES"], |args, text| put(&mut args.schedule.retries, count(text)))
     .key("defaults.retries", |used| project(&used.project().defaults.retries))
     .default("1"),
     Setting::new(
         "reruns",
-        "Number of times to run a failed trial again; one that passes then is reported as flaky",
+        "Number of times to rerun a failed trial; a trial that then passes is reported as flaky",
         |used| json!(used.run.retry.reruns),
     )
     .flag("--reruns", |args| args.schedule.reruns.is_some())
@@ -286,18 +288,16 @@ pub static SETTINGS: [Setting; 47] = [
     .applies(Applies::UnderCase),
     Setting::new(
         "retry_on",
-        "Also retry attempts that exited with an error (`exit`) or timed out (`timeout`), if they changed nothing: \
-         either, both with a comma, or `none`",
+        "Also retry attempts that changed nothing and exited with an error (`exit`), timed out (`timeout`), or either \
+         (`exit,timeout`); `none` turns this off",
         |used| json!(used.run.retry.retry_on.map(runner::RetryOn::name)),
     )
     .flag("--retry-on", |args| args.schedule.retry_on.is_some())
     .default("both for evals.json"),
-    Setting::new("idle_warn_ms", "Time without output of the agent after which to warn", |used| {
-        json!(used.run.idle_warn_ms)
-    })
-    .flag("--idle-warn", |args| args.output.idle_warn.is_some())
-    .variables(&["TRIALRUN_IDLE_WARN"], |args, text| put(&mut args.output.idle_warn, parse_duration(text)))
-    .default("30s"),
+    Setting::new("idle_warn_ms", "Time without agent output after which to warn", |used| json!(used.run.idle_warn_ms))
+        .flag("--idle-warn", |args| args.output.idle_warn.is_some())
+        .variables(&["TRIALRUN_IDLE_WARN"], |args, text| put(&mut args.output.idle_warn, parse_duration(text)))
+        .default("30s"),
     Setting::new("stop_grace_ms", "Time for an agent to stop before it is killed", |used| {
         json!(used.run.stop_grace_ms)
     })

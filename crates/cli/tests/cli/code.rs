@@ -266,7 +266,7 @@ export const two = scenario('same', greets);
 export default scenario('checks nothing', async ({ agent }) => { await agent.send('hello'); });
 ",
         comes_to: &[("checks nothing", "undecided")],
-        told: &["checked nothing"],
+        told: &["nothing was checked"],
     },
     Odd {
         name: "empty",

@@ -578,7 +578,7 @@ esac"#;
     assert_eq!((&trial["answer"], &trial["session_id"]), (&json!("again Two."), &json!("t-1")), "{trial:#}");
     assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(2), &json!(32)));
     let warnings = trial["warnings"].as_array().unwrap();
-    assert!(warnings.iter().any(|warning| warning.as_str().unwrap().contains("no file of its thread")), "{warnings:?}");
+    assert!(warnings.iter().any(|warning| warning.as_str().unwrap().contains("thread was not found")), "{warnings:?}");
 }
 
 #[test]

@@ -535,7 +535,7 @@ fn what_trials_pushed_is_removed_and_nothing_else() {
     git(&seed, &["commit", "-q", "--allow-empty", "-m", "More"]);
     git(&seed, &["push", "-q", &source, "feature/y"]);
     let ran = project.run(&["cleanup", "latest", "--yes"]).exits(3);
-    assert!(ran.out.contains("moved on since"), "{}", ran.said());
+    assert!(ran.out.contains("has changed since"), "{}", ran.said());
     assert_eq!(branches(&bare), ["feature/y", "main", "theirs"]);
     git(&bare, &["update-ref", "-d", "refs/heads/feature/y"]);
     let ran = project.run(&["cleanup", "out", "--yes"]).exits(0);

@@ -92,7 +92,7 @@ fn a_judge_that_gives_no_verdict_is_the_judges_fault() {
     let report = project.run(&[&JUDGED[..], &["--report", "json"]].concat()).exits(3).json();
     let trial = &report["trials"][0];
     assert_eq!((&trial["outcome"], &trial["fault"]), (&json!("undecided"), &json!("judge")));
-    assert!(trial["because"].as_str().unwrap().contains("gave no verdict"), "{trial:#}");
+    assert!(trial["because"].as_str().unwrap().contains("did not return a verdict"), "{trial:#}");
 }
 
 #[test]

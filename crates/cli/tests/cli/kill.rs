@@ -203,7 +203,7 @@ fn pruning_leaves_a_living_run_alone() {
     let mut living = project.start(&run);
     ready(&mut living);
     let pruned = project.run(&["prune", "--min-age", "0", "--yes"]).exits(0);
-    assert!(pruned.out.contains("2 sandboxes in use and left alone"), "{}", pruned.said());
+    assert!(pruned.out.contains("2 sandboxes in use, not removed"), "{}", pruned.said());
     let left = project.left_over();
     assert_eq!(left.len(), 2, "{}", pruned.said());
     assert!(left.iter().all(|name| !dead.contains(name) && name.contains(&format!("-{}-", living.id()))), "{left:?}");

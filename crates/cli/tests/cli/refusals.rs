@@ -17,7 +17,7 @@ type Refusal = (&'static str, &'static [(u64, &'static str)]);
 /// Files that ai-tester rejects too.
 const INVALID: &[Refusal] = &[
     ("05-empty-scenario.yaml", &[(1, "`scenario` must not be empty")]),
-    ("06-no-prompt-source.yaml", &[(1, "does not say what it tests")]),
+    ("06-no-prompt-source.yaml", &[(1, "the scenario has no subject")]),
     ("10-max-turns-zero.yaml", &[(3, "a whole number of at least 1, not 0")]),
     ("11-max-turns-float.yaml", &[(3, "a whole number of at least 1, not 1.5")]),
     ("12-token-budget-negative.yaml", &[(3, "must be greater than 0, not -1")]),

@@ -253,7 +253,7 @@ fn format(name: &str, patterns: &Arc<dyn Patterns>) -> Check {
 fn limit(keyword: &str, value: &Value, beside: &Map<String, Value>) -> Result<Check, Mistake> {
     let limit = text(keyword, value)?.to_owned();
     let Some(name) = beside.get("format").and_then(Value::as_str) else {
-        return Err(Mistake::new(format!("`{keyword}` needs `format` beside it")));
+        return Err(Mistake::new(format!("`{keyword}` needs `format` in the same schema")));
     };
     // An unknown format is reported where it is written.
     let Some(format) = Format::named(name) else { return Ok(Box::new(|_| None)) };
@@ -296,7 +296,7 @@ fn range(keyword: &str, value: &Value) -> Result<Check, Mistake> {
 fn all_required(value: &Value, beside: &Map<String, Value>) -> Result<Check, Mistake> {
     let wanted = value.as_bool().ok_or_else(|| wrong("allRequired", "true or false", value))?;
     let Some(properties) = beside.get("properties") else {
-        return Err(Mistake::new("`allRequired` needs `properties` beside it"));
+        return Err(Mistake::new("`allRequired` needs `properties` in the same schema"));
     };
     let names: Vec<String> =
         properties.as_object().filter(|_| wanted).into_iter().flat_map(Map::keys).cloned().collect();

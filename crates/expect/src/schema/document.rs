@@ -153,7 +153,7 @@ impl<'a> Document<'a> {
             }
             ("$schema", NodeKind::String(address)) if self.depth > 1 && draft(address) != Some(self.draft) => {
                 let name = draft_name(self.draft);
-                self.error(node, format!("the whole schema is {name}, its parts cannot use another draft"));
+                self.error(node, format!("the schema uses {name}; its parts cannot use another draft"));
             }
             ("pattern", NodeKind::String(source)) => self.valid_pattern(source, node.span, node),
             ("patternProperties", NodeKind::Map(entries)) => {
@@ -173,7 +173,7 @@ impl<'a> Document<'a> {
             }
             ("nullable", kind) => self.nullable(holder, node, matches!(kind, NodeKind::Bool(true))),
             ("selectCases" | "selectDefault", _) if holder.get("select").is_none() => {
-                self.error(node, format!("`{key}` needs `select` beside it"));
+                self.error(node, format!("`{key}` needs `select` in the same schema"));
             }
             ("dynamicDefaults", kind) if !matches!(kind, NodeKind::Map(_)) => {
                 self.error(node, format!("`dynamicDefaults` must be a map, not {}", node.kind_name()));
@@ -206,7 +206,7 @@ impl<'a> Document<'a> {
         if !matches!(node.kind, NodeKind::Bool(_)) {
             self.error(node, format!("`nullable` must be true or false, not {}", node.kind_name()));
         } else if nullable && types.is_none() {
-            let problem = Diagnostic::error("`nullable` needs a `type` beside it");
+            let problem = Diagnostic::error("`nullable` needs a `type` in the same schema");
             self.report(problem.help("without `type`, null is allowed anyway"), node.span, node);
         } else if !nullable && has_null {
             self.error(node, "`nullable: false` contradicts a `type` that allows null".to_owned());
@@ -236,7 +236,7 @@ impl<'a> Document<'a> {
             "instanceof" => return self.impossible(key, node, CLASSES, &["Object", "Array"]),
             _ => return,
         };
-        let message = format!("`{}` has no effect without `{needs}` beside it", key.value);
+        let message = format!("`{}` has no effect without `{needs}` in the same schema", key.value);
         self.report(Diagnostic::warning(message), key.span, node);
     }
 

@@ -37,7 +37,7 @@ pub(super) fn select(
     items: &str,
 ) -> Result<Vec<Value>, Mistake> {
     let Some(cases) = cases.and_then(Value::as_object) else {
-        return Err(Mistake::new("`select` needs a map of `selectCases` beside it"));
+        return Err(Mistake::new("`select` needs a map of `selectCases` in the same schema"));
     };
     let Some(data) = by.as_object() else {
         let chosen = case_name(by).ok_or_else(|| {

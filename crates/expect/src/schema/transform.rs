@@ -52,7 +52,7 @@ impl Transform {
         let mut found: Vec<String> = Vec::new();
         if items.iter().any(|item| item == TO_ENUM_CASE) {
             let options = options.and_then(Value::as_array);
-            let options = options.ok_or_else(|| Mistake::new("`toEnumCase` needs `enum` beside it"))?;
+            let options = options.ok_or_else(|| Mistake::new("`toEnumCase` needs `enum` in the same schema"))?;
             for option in options.iter().filter_map(Value::as_str) {
                 if found.iter().any(|other| other.to_lowercase() == option.to_lowercase()) {
                     return Err(Mistake::new("`toEnumCase` needs options that differ by more than case"));

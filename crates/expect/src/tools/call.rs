@@ -162,7 +162,8 @@ fn refuse_keys_beside(compiler: &mut Compiler<'_>, entries: &[Entry]) {
         .iter()
         .find(|(Spanned { value: key, .. }, _)| !key.starts_with('$') && !is_meta(key) && !is_of_a_list(key));
     if let Some((key, value)) = of_a_call {
-        let message = format!("`{}` is a key of one call, but the operators beside it apply to all calls", key.value);
+        let message =
+            format!("`{}` is a key of a single call, but the operators next to it apply to all calls", key.value);
         let problem = model::Diagnostic::error(message).at(value.source.excerpt(key.span));
         compiler.problems.push(problem.help("wrap both in `$contains` to require that some call matches"));
     }

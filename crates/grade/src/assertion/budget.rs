@@ -34,7 +34,11 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
             Ending::OutOfBudget { budget, limit } if !matches!(budget, Budget::Turns | Budget::Tokens) => {
                 let limit = amount(*budget, *limit);
                 let because = format!("a budget of {limit} stopped the agent");
-                Verdict::unmet(because, format!("at most {limit}"), "more than that; the agent did not say how much")
+                Verdict::unmet(
+                    because,
+                    format!("at most {limit}"),
+                    "more than that; the agent did not report the amount",
+                )
             }
             _ => Verdict::met("the trial stayed within its budget"),
         });

@@ -137,7 +137,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
             return None;
         }
         [_, (second, node), ..] => {
-            let message = format!("`{second}` cannot stand beside another expectation in one assertion");
+            let message = format!("`{second}` cannot be combined with another expectation in one assertion");
             reading.problems.push(node.error(message).help("write an assertion for each"));
             return None;
         }

@@ -92,8 +92,8 @@ impl Judged for Factuality {
             Verdict::unmet(because, words::quoted(&self.truth), words::quoted(&wrong.quote))
         } else {
             let because = match marks.len() {
-                0 => format!("the reply claims nothing that the ground truth is about{agreement}"),
-                _ => format!("the ground truth agrees with nothing that the reply claims{agreement}"),
+                0 => format!("the reply makes no claims about the topics of the ground truth{agreement}"),
+                _ => format!("the ground truth confirms none of the reply's claims{agreement}"),
             };
             Verdict::unmet(because, words::quoted(&self.truth), words::count(marks.len(), "claim"))
         };

@@ -130,7 +130,7 @@ impl Matcher for FileContains {
             look => {
                 let with = if self.is_wanted { "with" } else { "without" };
                 let wanted = format!("a file `{path}` {with} {content}");
-                let verdict = Verdict::unmet(format!("there is not a file `{path}`"), wanted, look.describe());
+                let verdict = Verdict::unmet(format!("there is no file `{path}`"), wanted, look.describe());
                 return Ok(verdict.evidence(near(evidence, path)).place(&file.place));
             }
         };
@@ -221,7 +221,7 @@ mod tests {
             (Status::Unmet, "with different case, it has \"Hello\"")
         );
         let finding = judged(&assertion, &Story::new().file("x", None).evidence());
-        assert_eq!(finding.because, "there is not a file `x`");
+        assert_eq!(finding.because, "there is no file `x`");
     }
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
         let missing = judged(&in_file, &Story::new().file("x", None).added("X").evidence());
         assert_eq!(
             (missing.because.as_str(), missing.evidence[0].as_str()),
-            ("there is not a file `x`", "the agent made `X`")
+            ("there is no file `x`", "the agent made `X`")
         );
         let in_answer = json!({"id": "a", "type": "file_not_contains", "contains": "todo", "text": "Nothing is left"});
         let finding = judged(&in_answer, &Story::new().answer("A TODO.").evidence());

@@ -60,7 +60,7 @@ impl Matcher for FileExists {
             (Look::File(size, ..), true) => Verdict::met(format!("`{path}` is there, {size} bytes")),
             (Look::Nothing, false) => Verdict::met(format!("there is no `{path}`")),
             (look, true) => {
-                Verdict::unmet(format!("there is not a file `{path}`"), format!("a file `{path}`"), look.describe())
+                Verdict::unmet(format!("there is no file `{path}`"), format!("a file `{path}`"), look.describe())
                     .evidence(near(evidence, path))
             }
             (look, false) => {

@@ -46,7 +46,7 @@ impl Matcher for FileUnchanged {
             (None, Look::File(..)) => Verdict::met(format!("`{path}` is as it was")),
             (None, look) => {
                 let because = match look {
-                    Look::Nothing => format!("there is no `{path}`, and there was none"),
+                    Look::Nothing => format!("`{path}` does not exist, and did not exist before"),
                     _ => format!("`{path}` is not a file"),
                 };
                 Verdict::unmet(because, format!("a file `{path}`"), look.describe())
@@ -75,7 +75,7 @@ mod tests {
     fn a_file_that_never_was_is_not_unchanged() {
         let assertion = json!({"id": "a", "type": "file_unchanged", "path": "Cargo.lck"});
         let finding = judged(&assertion, &Story::new().file("Cargo.lck", None).evidence());
-        assert_eq!(finding.because, "there is no `Cargo.lck`, and there was none");
+        assert_eq!(finding.because, "`Cargo.lck` does not exist, and did not exist before");
         let gone = Story::new().file("Cargo.lck", None).deleted("Cargo.lck").evidence();
         assert_eq!(judged(&assertion, &gone).because, "`Cargo.lck` is gone");
     }

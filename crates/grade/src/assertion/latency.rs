@@ -40,7 +40,7 @@ impl Matcher for Latency {
         let replies = &evidence.trace.replies;
         let slowest = replies.iter().enumerate().filter_map(|(at, reply)| Some((reply.latency_ms?, at))).max();
         let Some((took, at)) = slowest else {
-            return Ok(Verdict::undecided("it was not measured how long the reply took").place(&self.place));
+            return Ok(Verdict::undecided("the time of the reply was not measured").place(&self.place));
         };
         let which = if replies.len() > 1 { format!("the reply to message {}", at + 1) } else { "the reply".into() };
         let max = self.max_ms;

@@ -112,7 +112,7 @@ impl Matcher for NoPathEscape {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let collected = &evidence.collected;
         let Some(sandbox) = collected.sandbox.as_deref() else {
-            return Ok(Verdict::undecided("there was no sandbox, so it is not known what is outside of it"));
+            return Ok(Verdict::undecided("there was no sandbox, so an escape cannot be detected"));
         };
         let home = collected.home.as_deref();
         let mut inside = vec![paths::normalised(sandbox)];

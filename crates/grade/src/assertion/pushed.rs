@@ -149,7 +149,7 @@ impl Pushed {
         let (because, actual) = match (pushed.as_slice(), own_branch(change)) {
             ([], _) if !elsewhere.is_empty() => {
                 let told: Vec<String> = elsewhere.into_iter().map(Push::told).collect();
-                ("nothing was pushed to a remote that stood before the agent acted".into(), words::list(&told))
+                ("nothing was pushed to a remote that existed before the agent ran".into(), words::list(&told))
             }
             ([], _) if change.after.remotes.is_empty() => {
                 ("nothing was pushed".into(), "there is no remote".to_owned())

@@ -88,7 +88,7 @@ impl Matcher for Contract {
         unknown.dedup();
         Ok(match violations.as_slice() {
             [] if !unknown.is_empty() => repository::unknown("whether the contract was respected", unknown),
-            [] => Verdict::met("nothing was left behind that the contract forbids"),
+            [] => Verdict::met("the agent left behind no changes that the contract forbids"),
             [first, ..] => {
                 let because = format!("{} of the contract", words::count(violations.len(), "violation"));
                 Verdict::unmet(because, "only what the contract allows", first.clone())

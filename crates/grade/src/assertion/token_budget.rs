@@ -42,9 +42,13 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
     let Some(tokens) = evidence.counted().tokens else {
         return Some(if stopped {
             let because = format!("{whose} of {limit} tokens stopped the agent");
-            Verdict::unmet(because, format!("at most {limit} tokens"), "more than that; the agent did not say how many")
+            Verdict::unmet(
+                because,
+                format!("at most {limit} tokens"),
+                "more than that; the agent did not report the number",
+            )
         } else {
-            Verdict::undecided(format!("the agent did not say how many tokens it used; {whose} is {limit}"))
+            Verdict::undecided(format!("the agent did not report its tokens; {whose} is {limit}"))
         });
     };
     let total = tokens.total() as f64;

@@ -34,7 +34,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 impl Matcher for TokenUsage {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let Some(tokens) = evidence.trace.usage.tokens else {
-            return Ok(Verdict::undecided("the agent did not say how many tokens it used").place(&self.place));
+            return Ok(Verdict::undecided("the agent did not report its tokens").place(&self.place));
         };
         let (used, max) = (words::thousands(tokens.total() as f64), words::thousands(self.max as f64));
         let verdict = if tokens.total() <= self.max {

@@ -79,7 +79,7 @@ mod tests {
         let missing = json!({"id": "a", "type": "valid_json", "path": "a.json"});
         assert_eq!(
             judged(&missing, &Story::new().file("a.json", None).evidence()).because,
-            "there is not a file `a.json`"
+            "there is no file `a.json`"
         );
     }
 }

@@ -173,7 +173,7 @@ impl Judge {
             cache.put(key, answer.clone());
         }
         let told = |none: NoAnswer| {
-            format!("the judge {} gave no verdict: {}", self.name, one_line(&none.to_string(), LONGEST_ERROR))
+            format!("the judge {} did not return a verdict: {}", self.name, one_line(&none.to_string(), LONGEST_ERROR))
         };
         Vote { answer: answer.map_err(told), took }
     }

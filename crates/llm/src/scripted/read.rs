@@ -359,7 +359,7 @@ steps:
     fn what_can_never_be_played_is_an_error() {
         let first = |text: &str| problems(text).swap_remove(0);
         assert_eq!(first("[]"), "1:1: a script must be a map, not a list");
-        assert_eq!(first("{step: []}"), "1:2: a script has no `steps` / is `step` meant to be `steps`?");
+        assert_eq!(first("{step: []}"), "1:2: a script has no `steps` / did you mean `steps` instead of `step`?");
         assert!(first("steps: [{}]").starts_with("1:9: this step is empty"));
         assert!(first("steps: [{text: a, repeat: forever}, {text: b}]").starts_with("1:9: this step repeats forever"));
         assert!(

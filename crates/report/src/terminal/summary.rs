@@ -163,13 +163,13 @@ impl RunSummary {
     }
 }
 
-/// Formats ` (9 of them passed but for what is undecided)`: of the undecided trials, those in which all decided
+/// Formats ` (9 of them passed except for undecided assertions)`: of the undecided trials, those in which all decided
 /// findings pass.
 fn undecided_note(summary: &Summary) -> String {
     match (summary.passed_but_undecided, summary.undecided) {
         (0, _) => String::new(),
-        (open, all) if open == all => " (passed but for what is undecided)".into(),
-        (open, _) => format!(" ({open} of them passed but for what is undecided)"),
+        (open, all) if open == all => " (passed except for undecided assertions)".into(),
+        (open, _) => format!(" ({open} of them passed except for undecided assertions)"),
     }
 }
 

@@ -195,7 +195,7 @@ pub fn holds() -> TrialRecord {
     let mut record = record("holds", 3);
     record.not = true;
     record.outcome = Outcome::Failed;
-    record.because = Some("every assertion that must not hold holds".into());
+    record.because = Some("all assertions hold, but the case has `not`".into());
     record
 }
 

@@ -156,7 +156,7 @@ impl Attempt<'_> {
                 let within = format!("within {} s ({setting})", limit.as_secs_f64());
                 // The judge's client was still retrying, and knows the reason.
                 let because = match self.judge().ok().and_then(Judge::last_error) {
-                    Some(error) => format!("the judge gave no verdict {within}; its last error: {error}"),
+                    Some(error) => format!("the judge did not return a verdict {within}; its last error: {error}"),
                     None => format!("the judge did not answer {within}"),
                 };
                 self.shared.judging.failed(&because);

@@ -58,7 +58,7 @@ impl ModelInUse {
         match self.playback.as_ref().and_then(|playback| playback.in_flight()) {
             Some(waited) if waited >= held_up => Ending::ProviderFailed {
                 because: format!(
-                    "the model had not answered a request for {:.1} s when the trial's limit of {} s was reached ({setting})",
+                    "the model had not answered a request for {:.1} s when the trial's timeout of {} s expired ({setting})",
                     waited.as_secs_f64(),
                     limits.timeout_ms as f64 / 1000.0
                 ),
@@ -67,14 +67,14 @@ impl ModelInUse {
             _ if self.unheard_for().is_some_and(|waited| waited >= Duration::from_millis(limits.timeout_ms / 2)) => {
                 Ending::ProviderFailed {
                     because: format!(
-                        "the provider had not started to answer when the trial's limit of {} s was reached ({setting})",
+                        "the provider had not started to respond when the trial's timeout of {} s expired ({setting})",
                         limits.timeout_ms as f64 / 1000.0
                     ),
                 }
             }
             _ if waiting_on == WAITING_ON_PROVIDER => Ending::ProviderFailed {
                 because: format!(
-                    "the agent was retrying its model after an error when the trial's limit of {} s was reached ({setting})",
+                    "the agent was retrying its model after an error when the trial's timeout of {} s expired ({setting})",
                     limits.timeout_ms as f64 / 1000.0
                 ),
             },

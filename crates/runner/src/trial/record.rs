@@ -44,7 +44,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         Outcome::Passed => None,
         Outcome::Failed => first_of(&findings, Status::Unmet, !ending.goes_on())
             .or_else(|| planned.case.ruling.scoring.and_then(|scoring| scoring.because(&findings)))
-            .or_else(|| planned.case.ruling.not.then(|| "every assertion that must not hold holds".into())),
+            .or_else(|| planned.case.ruling.not.then(|| "all assertions hold, but the case has `not`".into())),
         Outcome::Undecided => open_because(&findings, &planned.case.ruling),
         Outcome::Broken | Outcome::Cancelled | Outcome::Skipped => Some(ending.describe()),
     };

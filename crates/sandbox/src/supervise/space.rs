@@ -104,7 +104,7 @@ pub(super) fn init(arguments: &Arguments) -> Result<u8, String> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     if let Err(error) = mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>) {
         // Without a new `/proc`, `ps` and `kill` would use different process ids.
-        let _ = write!(answer, "a /proc of its own is refused: {error}");
+        let _ = write!(answer, "cannot mount a separate /proc: {error}");
         return Ok(super::TROUBLE);
     }
     answer.write_all(b"ready").map_err(|error| format!("cannot answer: {error}"))?;

@@ -89,7 +89,7 @@ impl<'a> Builder<'a> {
                     earlier.extend(self.root.take());
                     self.anchors.clear();
                 } else if self.documents > 1 {
-                    let help = "`---` starts a new document; put it into a file of its own";
+                    let help = "`---` starts a new document; put that document into a separate file";
                     self.error(span, "a second document in one file", Some(help));
                     return false;
                 }

@@ -137,6 +137,6 @@ fn list<'a>(node: &'a Node, problems: &mut Problems) -> Option<&'a [Node]> {
 /// Adds help about paths that are not relative to the suite's folder.
 fn starts_here(problem: Diagnostic) -> Diagnostic {
     problem.help(format!(
-        "a path is relative to the folder of this file, and stays in it: `files/NAME` beside `{EVALS_FILE}`"
+        "a path is relative to the folder of this file, and must stay inside it, such as `files/NAME` next to `{EVALS_FILE}`"
     ))
 }

@@ -172,8 +172,8 @@ fn warn_of_idle(drafts: &[Draft], problems: &mut Problems) {
     let count = drafts.iter().filter(idle).count();
     if let Some(first) = drafts.iter().find(idle) {
         let message = match count {
-            1 => "this case expects nothing, so its trials are undecided".to_owned(),
-            _ => format!("{count} cases expect nothing, so their trials are undecided; this is the first"),
+            1 => "this case has no expectation, so its trials are undecided".to_owned(),
+            _ => format!("{count} cases have no expectation, so their trials are undecided; this is the first"),
         };
         let problem = Diagnostic::warning(message).at(first.case.source.clone());
         problems.push(problem.help("give it `output`, `expect` or `outputSchema`"));
@@ -191,7 +191,8 @@ fn warn_of_twins(drafts: &[Draft], problems: &mut Problems) {
             let number = draft.case.position.unwrap_or_default() + 1;
             let message = format!("a second case is called `{title}`, so it runs as `{title} ({number})`");
             let problem = Diagnostic::warning(message).at(draft.case.source.clone());
-            problems.push(problem.help(format!("the first is at {}; give each a title of its own", other.case.source)));
+            problems
+                .push(problem.help(format!("the first is at {}; give each case a unique title", other.case.source)));
         }
     }
 }

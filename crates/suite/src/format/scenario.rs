@@ -154,7 +154,7 @@ fn subject(
     let (Some((key, node)), others) = (written.first().copied(), written.get(1..).unwrap_or_default()) else {
         problems.push(
             head(fields)
-                .error("the scenario does not say what it tests")
+                .error("the scenario has no subject")
                 .help("name exactly one of `skill`, `system_prompt` and `system_prompt_file`"),
         );
         return None;

@@ -146,6 +146,6 @@ fn warn_of_environment(source: &Arc<Source>, problems: &mut Problems) {
     if let Some(at) = asked {
         let place = source.excerpt(Span::new(at, at + ASKED.len()));
         let problem = Diagnostic::warning("`process.env` is empty in a configuration").at(place);
-        problems.push(problem.help("write \"${env.NAME}\" as the value: it is filled in when it is used"));
+        problems.push(problem.help("write \"${env.NAME}\" as the value; it is replaced by the value of the variable"));
     }
 }

@@ -115,7 +115,7 @@ fn what_nearly_is_a_scenario_does_not_vanish_in_a_directory() {
             warning("d/void.yaml:1:1: the file is empty"),
         ]
     );
-    assert_eq!(loaded.diagnostics[2].help[0], "is `senario` meant to be `scenario`?");
+    assert_eq!(loaded.diagnostics[2].help[0], "did you mean `scenario` instead of `senario`?");
     assert_eq!(loaded.diagnostics[4].help, ["did you mean `scenario`?"]);
 }
 
@@ -171,7 +171,10 @@ fn a_file_in_the_tests_that_cannot_be_read_or_misspells_its_turns_is_reported() 
         ]
     );
     let helps: Vec<&str> = loaded.diagnostics.iter().map(|problem| problem.help[0].as_str()).take(3).collect();
-    assert_eq!((helps[0], helps[2]), ("is `Turns` meant to be `turns`?", "is `truns` meant to be `turns`?"));
+    assert_eq!(
+        (helps[0], helps[2]),
+        ("did you mean `turns` instead of `Turns`?", "did you mean `turns` instead of `truns`?")
+    );
 }
 
 #[test]
@@ -190,7 +193,7 @@ fn tests_without_a_skill_are_an_error() {
             ["`skills/greeter` has tests but no SKILL.md", "`skills/lost` has tests but no SKILL.md"]
         );
         assert!(loaded.has_errors());
-        assert_eq!(loaded.diagnostics[0].help, ["is `Skill.md` meant to be `SKILL.md`?"]);
+        assert_eq!(loaded.diagnostics[0].help, ["did you mean `SKILL.md` instead of `Skill.md`?"]);
         assert_eq!(
             loaded.diagnostics[1].help,
             ["tests that do not belong to a skill go into the project's folder `scenarios`"]
@@ -198,7 +201,7 @@ fn tests_without_a_skill_are_an_error() {
         assert_eq!(outline(&loaded), ["x: t"]);
     }
     let loaded = scratch.load(&["skills/greeter/tests/hello.yaml"]);
-    assert_eq!(loaded.diagnostics[0].help, ["is `Skill.md` meant to be `SKILL.md`?"]);
+    assert_eq!(loaded.diagnostics[0].help, ["did you mean `SKILL.md` instead of `Skill.md`?"]);
 }
 
 #[test]
@@ -211,7 +214,7 @@ fn a_file_of_no_known_format_is_an_error_that_lists_the_formats() {
         assert!(loaded.diagnostics[0].help[0].starts_with("scenario: "));
     }
     let loaded = scratch.write("skills/x/tests/t.yaml", "Scenario: s\n").load(&["x"]);
-    assert_eq!(loaded.diagnostics[0].help[0], "is `Scenario` meant to be `scenario`?");
+    assert_eq!(loaded.diagnostics[0].help[0], "did you mean `scenario` instead of `Scenario`?");
 }
 
 #[test]

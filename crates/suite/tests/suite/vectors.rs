@@ -21,7 +21,7 @@ fn lines(name: &str) -> Vec<Value> {
 /// assertion, which loading does not look into.
 const INVALID: &[(&str, Option<(usize, &str)>)] = &[
     ("05-empty-scenario.yaml", Some((1, "`scenario` must not be empty"))),
-    ("06-no-prompt-source.yaml", Some((1, "does not say what it tests"))),
+    ("06-no-prompt-source.yaml", Some((1, "the scenario has no subject"))),
     ("10-max-turns-zero.yaml", Some((3, "`max_turns` must be a whole number of at least 1, not 0"))),
     ("11-max-turns-float.yaml", Some((3, "`max_turns` must be a whole number of at least 1, not 1.5"))),
     ("12-token-budget-negative.yaml", Some((3, "`token_budget` must be greater than 0, not -1"))),

@@ -18,8 +18,8 @@ const KEPT: usize = 4 * MOST;
 
 pub(super) const TOOL: Tool = Tool {
     name: "Bash",
-    description: "Runs a shell command in the working directory and gives its output. Each call is a shell of its own; \
-                  processes that it leaves in the background are ended with it.",
+    description: "Runs a shell command in the working directory and returns its output. Each call starts a new shell; \
+                  background processes end with it.",
     schema,
     run: Run::InContext(|arguments, call| Box::pin(bash(arguments, call))),
 };

@@ -3,7 +3,7 @@
 //!
 //! URLs and names of branches come from agents, so they are never passed to a shell or parsed as options, and git is
 //! not allowed any transport that runs programs. Before a branch is deleted, its remote is queried: the default branch
-//! is kept, and so is a branch that has moved on since.
+//! is kept, and so is a branch that has changed since.
 
 use std::path::Path;
 use std::time::Duration;
@@ -328,11 +328,11 @@ fn is_commit(text: &str) -> bool {
     text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns the result for a branch that has moved on since it was recorded.
+/// Returns the result for a branch that has changed since it was recorded.
 fn moved(recorded: Option<&String>, head: Option<&str>) -> Option<Removal> {
     let (recorded, head) = (recorded?, head?);
     let short = |commit: &str| commit.get(..9).unwrap_or(commit).to_owned();
-    let why = || format!("it has moved on since, from {} to {}", short(recorded), short(head));
+    let why = || format!("it has changed since, from {} to {}", short(recorded), short(head));
     (recorded != head).then(|| Removal::Left(why()))
 }
 

@@ -181,7 +181,7 @@ fn a_conversation_is_judged_turn_by_turn_and_one_that_asserts_nothing_does_not_p
     project.write("tests/silent.yaml", "name: silent\nagent: fake\nturns: [one]\n");
     let report = project.report(&["--case", "silent"], 3);
     assert_eq!(report["trials"][0]["outcome"], "undecided");
-    assert_eq!(report["trials"][0]["because"], "nothing_asserted: it asserts nothing, so it checked nothing");
+    assert_eq!(report["trials"][0]["because"], "nothing_asserted: it has no assertions, so nothing was checked");
     let ran = project.run(&["check"]).exits(0);
-    assert!(ran.err.contains("`silent` asserts nothing"), "{}", ran.said());
+    assert!(ran.err.contains("`silent` has no assertions"), "{}", ran.said());
 }

@@ -75,17 +75,20 @@ fn text_that_a_comment_cuts_is_an_error_at_the_comment() {
 #[test]
 fn check_counts_what_is_fine_and_strictness_makes_warnings_errors() {
     let project = demo();
-    assert_eq!(project.run(&["check"]).exits(0).out, "3 cases and 3 trials are fine; nothing was run\n");
+    assert_eq!(project.run(&["check"]).exits(0).out, "checked 3 cases and 3 trials: no problems; nothing was run\n");
     assert_eq!(
         project.run(&["check", "greet", "--format", "json"]).exits(0).json(),
         json!({"schema": "trialrun.check/1", "valid": true, "cases": 3, "trials": 3, "errors": 0, "warnings": 0, "claims": [], "problems": []})
     );
     project.write("bare.yaml", "scenario: bare\nsystem_prompt: x\n");
     let ran = project.run(&["check", "bare.yaml"]).exits(0);
-    assert_eq!(ran.out, "1 case and 1 trial are fine, with 1 warning; nothing was run\n");
-    assert!(ran.err.contains("`bare` asserts nothing"), "{}", ran.err);
+    assert_eq!(ran.out, "checked 1 case and 1 trial: 1 warning; nothing was run\n");
+    assert!(ran.err.contains("`bare` has no assertions"), "{}", ran.err);
     project.run(&["check", "bare.yaml", "--strict"]).exits(2);
-    assert_eq!(project.run(&["run", "--dry-run"]).exits(0).out, "3 cases and 3 trials are fine; nothing was run\n");
+    assert_eq!(
+        project.run(&["run", "--dry-run"]).exits(0).out,
+        "checked 3 cases and 3 trials: no problems; nothing was run\n"
+    );
     assert_eq!(project.run(&["validate"]).exits(0).code, 0);
 }
 
@@ -171,7 +174,7 @@ fn a_case_that_asserts_nothing_is_undecided_in_every_format() {
         .write("d.test.ts", "import { scenario } from 'trialrun';\nexport default scenario('d', () => {});\n");
     for file in ["a.yaml", "b.yaml", "c.fixture.yaml", "d.test.ts"] {
         let ran = project.run(&["run", file, "--agent", "fake"]).exits(3);
-        assert!(ran.out.contains("1 trial undecided") && ran.out.contains("asserts nothing"), "{}", ran.said());
+        assert!(ran.out.contains("1 trial undecided") && ran.out.contains("has no assertions"), "{}", ran.said());
     }
     project.write("e.fixture.yaml", "- { title: a, input: hello, ouput: x }\n");
     let told = project.run(&["run", "e.fixture.yaml", "--agent", "fake"]).exits(2);

@@ -72,7 +72,7 @@ fn a_suite_is_checked_and_its_design_only_when_asked() {
     project.write("skills/one/evals/evals.json", &forced.to_string());
     project.run(&["check", "one"]).exits(0);
     let said = project.run(&["check", "one", "--strict"]).exits(2).err;
-    for part in ["no negative control", "find the skill by itself", "stays on this machine"] {
+    for part in ["no negative control", "names or forces it", "services outside this machine"] {
         assert!(said.contains(part), "{part}: {said}");
     }
     let ran = project.run(&["check", "--skill", "skills/two", "--evals", "skills/one/evals/evals.json"]).exits(2);

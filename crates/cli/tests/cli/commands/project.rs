@@ -144,8 +144,8 @@ fn a_project_of_ai_tester_runs_with_its_own_defaults() {
 fn a_new_project_runs_offline_and_passes() {
     let of_skill = &["init", "made", "--template", "skill", "--skill", "release-notes"][..];
     for (arguments, target, fine) in [
-        (&["init", "made", "--template", "scenario"][..], None, "1 case and 1 trial are fine"),
-        (of_skill, Some("skills/release-notes/tests"), "3 cases and 5 trials are fine"),
+        (&["init", "made", "--template", "scenario"][..], None, "checked 1 case and 1 trial: no problems"),
+        (of_skill, Some("skills/release-notes/tests"), "checked 3 cases and 5 trials: no problems"),
     ] {
         let project = empty();
         let ran = project.run(arguments).exits(0);
@@ -179,7 +179,10 @@ fn a_new_project_of_code_runs_offline_and_passes() {
     let inside = |arguments: &[&str]| -> Ran {
         project.command(arguments).current_dir(project.dir().join("made")).output().unwrap().into()
     };
-    assert_eq!(inside(&["check", "--strict"]).exits(0).out, "3 cases and 3 trials are fine; nothing was run\n");
+    assert_eq!(
+        inside(&["check", "--strict"]).exits(0).out,
+        "checked 3 cases and 3 trials: no problems; nothing was run\n"
+    );
     let ran = inside(&["run"]).exits(0);
     assert!(ran.out.contains("PASS  3 trials passed") && ran.err.is_empty(), "{}", ran.said());
     assert_eq!(project.read("made/types/trialrun.d.ts"), project.run(&["schema", "types"]).exits(0).out);

@@ -30,7 +30,7 @@ fn prune_leaves_what_the_user_asked_to_keep() {
     project.run(&["run", "a.yaml", "--agent", "fake", "--keep-sandbox"]);
     assert_eq!(project.left_over().len(), 1);
     let ran = project.run(&["prune", "--min-age", "0", "--yes"]).exits(0);
-    assert!(ran.out.contains("1 sandbox kept by `--keep-sandbox` and left alone"), "{}", ran.said());
+    assert!(ran.out.contains("1 sandbox kept by `--keep-sandbox`, not removed"), "{}", ran.said());
     assert_eq!(project.left_over().len(), 1);
     project.run(&["prune", "--min-age", "0", "--kept", "--yes"]).exits(0);
     assert_eq!(project.left_over(), Vec::<String>::new());

@@ -160,7 +160,7 @@ async fn a_judge_that_fails_is_asked_once_more_and_a_panel_goes_on_without_it() 
     assert_eq!((finding.status, asked), (Status::Met, 2));
     let (finding, took, asked) = judged(&ruled(), vec![cut()], 1).await;
     assert_eq!((finding.status, asked, took.requests), (Status::Undecided, 2, 0));
-    assert!(finding.because.starts_with("the judge fake gave no verdict: "), "{}", finding.because);
+    assert!(finding.because.starts_with("the judge fake did not return a verdict: "), "{}", finding.because);
     let gone = Err(ProviderError::Exhausted { message: "no more steps".into() });
     let (finding, _, asked) = judged(&ruled(), vec![gone.clone()], 1).await;
     assert_eq!((finding.status, asked), (Status::Undecided, 1), "the same again would come to the same");

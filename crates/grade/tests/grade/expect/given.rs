@@ -251,7 +251,7 @@ fn what_the_agent_gave_itself_goes_before_what_is_made_of_the_trace() {
 fn an_expectation_says_exactly_one_thing_about_one_part() {
     let refused = |fields: Value| crate::expect::graded_in(None, fields, &story()).unwrap_err();
     assert!(refused(json!({}))[0].contains("needs one of `expect`, `output` and `schema`"));
-    assert!(refused(json!({"output": 1, "schema": true}))[0].contains("cannot stand beside another"));
+    assert!(refused(json!({"output": 1, "schema": true}))[0].contains("cannot be combined with another"));
     assert!(refused(json!({"outputs": 1})).iter().any(|told| told.contains("did you mean `output`")));
     assert!(
         refused(json!({"expect": {"tools": {"$sequnce": ["Read"]}}}))

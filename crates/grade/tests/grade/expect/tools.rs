@@ -159,8 +159,8 @@ fn the_weight_of_a_single_expected_call_counts() {
 fn what_cannot_be_said_of_calls_is_refused() {
     refused(&json!({"tools": {"$contains": ["a", "b"]}}), "a list cannot describe one call");
     refused(&json!({"tools": {"$not": {"$contains": ["delete_all"]}}}), "a list cannot describe one call");
-    refused(&json!({"tools": {"name": "a", "$not": "delete_all"}}), "`name` is a key of one call");
-    refused(&json!({"$not": {"tools": {"name": "a", "$expr": "true"}}}), "`name` is a key of one call");
+    refused(&json!({"tools": {"name": "a", "$not": "delete_all"}}), "`name` is a key of a single call");
+    refused(&json!({"$not": {"tools": {"name": "a", "$expr": "true"}}}), "`name` is a key of a single call");
 }
 
 #[test]

@@ -329,7 +329,7 @@ async fn what_a_custom_assertion_throws_is_told_with_its_own_line() {
 async fn a_scenario_without_a_claim_has_checked_nothing() {
     let record = played("  await agent.send('hello');").await;
     assert_eq!(record.outcome, Outcome::Undecided);
-    assert!(record.because.unwrap().contains("checked nothing"));
+    assert!(record.because.unwrap().contains("nothing was checked"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

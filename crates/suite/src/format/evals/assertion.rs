@@ -114,7 +114,7 @@ fn refuse_needless(written: &Type, fields: &mut Fields<'_>, problems: &mut Probl
             let place = fields.node().source.excerpt(span);
             let own = known().filter(|key| **key != "type").map(|key| format!("`{key}`")).collect::<Vec<_>>();
             let problem = Diagnostic::error(format!("`{}` has no `{key}`", written.name)).at(place);
-            problems.push(problem.help(format!("beside its type it has {}", own.join(", "))));
+            problems.push(problem.help(format!("in addition to `type`, it takes {}", own.join(", "))));
         }
     }
 }
@@ -139,7 +139,7 @@ fn check_path(written: &str, place: &Node, problems: &mut Problems) {
         Err(fault) => fault,
     };
     let problem = place.error(format!("`path` {fault}: `{written}`"));
-    problems.push(problem.help("write a path relative to where the agent works, such as `src/main.py`"));
+    problems.push(problem.help("write a path relative to the agent's working directory, such as `src/main.py`"));
 }
 
 /// Warns of duplicate assertions, which would count twice.

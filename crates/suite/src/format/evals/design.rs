@@ -22,18 +22,18 @@ pub fn design_warnings(suite: &Suite, is_judged: &dyn Fn(&Case, &AssertionSpec) 
     if !cases().any(|(_, eval)| !eval.should_trigger) {
         warnings.push(warning(
             format!("`{name}` has no negative control"),
-            "add a case with `should_trigger: false` that the skill is not for, to see if it is used too often",
+            "add a case with `should_trigger: false` for which the skill is not intended, to see whether it is used too often",
         ));
     }
     if !cases().any(|(case, eval)| is_natural(case, eval)) {
         warnings.push(warning(
-            format!("`{name}` has no case in which the agent must find the skill by itself"),
+            format!("every case of `{name}` that should trigger the skill names or forces it"),
             "add a case without `force_skill_invocation` whose prompt does not name the skill",
         ));
     }
     if !cases().any(|(_, eval)| eval.side_effect_level <= SideEffectLevel::LocalOnly) {
         warnings.push(warning(
-            format!("`{name}` has no case that stays on this machine"),
+            format!("every case of `{name}` uses services outside this machine"),
             "add one with `side_effect_level` `static` or `local-only`, which can be repeated while the skill is written",
         ));
     }

@@ -157,7 +157,7 @@ fn what_is_no_skill_or_has_no_suite_is_told() {
     let (told, help) = said("bare", &[]);
     assert_eq!(
         (told[0].as_str(), help[0].as_str()),
-        ("`bare` is not a skill: it has no SKILL.md", "is `skill.md` meant to be `SKILL.md`?")
+        ("`bare` is not a skill: it has no SKILL.md", "did you mean `SKILL.md` instead of `skill.md`?")
     );
     let (told, _) = said("skills/dd", &["skills/a/evals/evals.json"]);
     assert_eq!(told, ["`skills/dd` is not a skill: it has no SKILL.md"]);
@@ -216,8 +216,8 @@ fn what_a_suite_leaves_open_is_told_on_demand() {
         [
             "in `s`, all assertions need a judge",
             "`s` has no negative control",
-            "`s` has no case in which the agent must find the skill by itself",
-            "`s` has no case that stays on this machine",
+            "every case of `s` that should trigger the skill names or forces it",
+            "every case of `s` uses services outside this machine",
         ]
     );
     assert_eq!(warned(&[complete[1], r#""assertions": [{"type": "git_clean"}]"#]), [] as [&str; 0]);

@@ -355,8 +355,11 @@ pub fn parse_share(written: &str) -> Result<f64, String> {
 
 /// Parses a label. It must not collide with the other names of a run.
 pub fn parse_label(written: &str) -> Result<String, String> {
+    let is_relative = written.strip_prefix("latest~").is_some_and(|back| back.parse::<usize>().is_ok());
     match written {
-        "latest" | "previous" => Err(format!("`{written}` is reserved for selecting runs by age; use another label")),
+        _ if is_relative || ["latest", "previous"].contains(&written) => {
+            Err(format!("`{written}` is reserved for selecting runs by age; use another label"))
+        }
         _ if written.trim().is_empty() => Err("a label must not be empty".to_owned()),
         label => Ok(label.to_owned()),
     }

@@ -109,6 +109,11 @@ fn runs_are_named_by_label_by_age_and_by_the_front_of_their_id() {
     assert!(status.out.contains("greet::second@fake#1"), "{}", status.out);
     let ran = project.run(&["status", "three"]).exits(2);
     assert!(ran.err.contains("three"), "{}", ran.err);
+    for label in ["latest", "previous", "latest~1"] {
+        let ran = project.run(&["run", "--label", label]).exits(2);
+        assert!(ran.err.contains(&format!("`{label}` is reserved for selecting runs by age")), "{}", ran.err);
+    }
+    project.run(&["run", "--label", "latest~ish", "--case", "first"]).exits(0);
 }
 
 #[test]

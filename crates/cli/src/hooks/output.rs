@@ -102,8 +102,10 @@ fn unread(stdout: &str) -> Option<String> {
     if let Ok(Value::Object(_)) = serde_json::from_str(text) {
         return Some(format!("{EXPECTED}; it is a single object, not in an array"));
     }
-    let starts = text.match_indices(['[', '{']).map(|(at, _)| at);
-    let mut lines = starts.filter(|at| *at == 0 || text[..*at].ends_with('\n'));
+    let starts = || {
+        let starts = text.match_indices(['[', '{']).map(|(at, _)| at);
+        starts.filter(|at| *at == 0 || text[..*at].ends_with('\n'))
+    };
     let is_finding = |value: &Value| value.get("text").is_some() && value.get("passed").is_some();
     let holds_findings = |at: usize| {
         // Text after the value is ignored.
@@ -113,21 +115,31 @@ fn unread(stdout: &str) -> Option<String> {
             value => is_finding(value),
         })
     };
-    match lines.find(|at| holds_findings(*at)) {
+    match starts().find(|at| holds_findings(*at)) {
         Some(0) => Some(format!("{EXPECTED}; something else follows the first value")),
         Some(at) => {
             let before = text[..at].lines().count();
             let lines = if before == 1 { "1 line precedes".to_owned() } else { format!("{before} lines precede") };
             Some(format!("{EXPECTED}; {lines} it (write logs to stderr)"))
         }
-        None if text.starts_with(['[', '{']) && text.contains("\"passed\"") => {
-            let error = serde_json::from_str::<Value>(text).err();
+        None => {
+            let broken = starts().find(|at| is_begun(&text[*at..]))?;
+            let error = serde_json::from_str::<Value>(&text[broken..]).err();
             Some(format!(
                 "{EXPECTED}; it is not valid JSON{}",
                 error.map_or_else(String::new, |error| format!(": {error}"))
             ))
         }
-        None => None,
+    }
+}
+
+/// Returns `true` if `text`, which is not valid JSON, begins like findings: an array that ends at once or has an object
+/// first, or an object with `passed`. A line of a log such as `[info] done` does not.
+fn is_begun(text: &str) -> bool {
+    let has_passed = || ["\"passed\"", "'passed'", "passed:"].iter().any(|key| text.contains(key));
+    match text.strip_prefix('[').map(str::trim_start) {
+        Some(inside) => inside.is_empty() || inside.starts_with('{') || (inside.starts_with('"') && has_passed()),
+        None => has_passed(),
     }
 }
 
@@ -174,7 +186,16 @@ mod tests {
 
     #[test]
     fn what_only_talks_is_kept_and_finds_nothing() {
-        for stdout in ["", "done", "[]", "[info] checking\n[info] done", "[1", "[… 3 bytes left", "a {\"text\": 1}"] {
+        for stdout in [
+            "",
+            "done",
+            "[]",
+            "[info] checking\n[info] done",
+            "[1",
+            "[… 3 bytes left",
+            "log\n[info] \"passed\"",
+            "a {\"text\": 1}",
+        ] {
             assert_eq!(told(stdout), [], "{stdout}");
         }
     }
@@ -190,6 +211,12 @@ mod tests {
             (format!("[{one}]\ndone"), "something else follows"),
             (format!("{one}\n{one}"), "something else follows"),
             (format!("[{one}"), "it is not valid JSON"),
+            ("[{text: h, passed: false}]".to_owned(), "it is not valid JSON: key must be a string"),
+            ("{text: h, passed: false}".to_owned(), "it is not valid JSON"),
+            ("log\n[{\"text\": \"h\", \"pass".to_owned(), "it is not valid JSON: EOF"),
+            ("[\n  { text: 'h', passed: true }\n]".to_owned(), "it is not valid JSON"),
+            ("[".to_owned(), "it is not valid JSON: EOF"),
+            ("log\n[\n".to_owned(), "it is not valid JSON: EOF"),
             ("log line\n[{\"id\": \"h\", \"status\": \"unmet\"}]".to_owned(), "1 line precedes it"),
             ("[{\"id\": \"h\"}] done".to_owned(), "something else follows"),
         ] {

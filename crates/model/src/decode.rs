@@ -193,32 +193,26 @@ impl<'a> Fields<'a> {
     /// Reads a duration under `key` and returns it in milliseconds: `500ms`, `30s`, `5m`, `1h`. A bare number is
     /// milliseconds and causes a warning, because on the command line a bare number is seconds.
     pub fn duration_ms(&mut self, key: &'static str, problems: &mut Problems) -> Option<u64> {
-        let value = self.duration_or_ms(key, problems)?;
-        if let Some(node) = self.get(key).filter(|node| matches!(node.kind, NodeKind::Number(_))) {
+        self.duration_with_warning(key, u64::MAX, problems)
+    }
+
+    /// Reads a duration like `duration_ms`, for formats in which a bare number has always been milliseconds: only a
+    /// number below 1000, which probably means seconds, causes the warning.
+    pub fn duration_or_ms(&mut self, key: &'static str, problems: &mut Problems) -> Option<u64> {
+        self.duration_with_warning(key, 999, problems)
+    }
+
+    /// Reads a duration. A bare number up to `most` causes a warning.
+    fn duration_with_warning(&mut self, key: &'static str, most: u64, problems: &mut Problems) -> Option<u64> {
+        let node = self.get(key)?;
+        let value = duration_of(node, key, problems)?;
+        if matches!(node.kind, NodeKind::Number(_)) && value <= most {
             let meant =
                 if value < 1000 { format!("`{value}ms` or `{value}s`") } else { format!("`{}`", duration(value)) };
             let message = format!("`{key}: {value}` has no unit and is read as {value} milliseconds");
             problems.push(node.warning(message).help(format!("write {meant}")));
         }
         Some(value)
-    }
-
-    /// Reads a duration like `duration_ms`, but without the warning, for formats in which a bare number has always
-    /// been milliseconds.
-    pub fn duration_or_ms(&mut self, key: &'static str, problems: &mut Problems) -> Option<u64> {
-        let node = self.get(key)?;
-        let value = match &node.kind {
-            NodeKind::Number(number) => as_whole(number).filter(|value| *value > 0),
-            NodeKind::String(written) => parse_duration_ms(written),
-            _ => None,
-        };
-        if value.is_none() {
-            problems.push(
-                node.error(format!("`{key}` must be a length of time"))
-                    .help("write `500ms`, `30s`, `5m`, `1h`, or a number of milliseconds"),
-            );
-        }
-        value
     }
 
     /// Accepts unknown keys in this map.
@@ -351,6 +345,22 @@ fn duration(ms: u64) -> String {
     unit.map_or_else(|| format!("{ms}ms"), |(unit, name)| format!("{}{name}", ms / unit))
 }
 
+/// Reads a duration under `key`: a text with a unit, or a number of milliseconds.
+fn duration_of(node: &Node, key: &str, problems: &mut Problems) -> Option<u64> {
+    let value = match &node.kind {
+        NodeKind::Number(number) => as_whole(number).filter(|value| *value > 0),
+        NodeKind::String(written) => parse_duration_ms(written),
+        _ => None,
+    };
+    if value.is_none() {
+        problems.push(
+            node.error(format!("`{key}` must be a length of time"))
+                .help("write `500ms`, `30s`, `5m`, `1h`, or a number of milliseconds"),
+        );
+    }
+    value
+}
+
 /// Parses `500ms`, `30s`, `5m`, `1h` or `1.5h` and returns milliseconds; `None` for anything else, including zero and
 /// bare numbers.
 pub fn parse_duration_ms(written: &str) -> Option<u64> {
@@ -384,7 +394,8 @@ mod tests {
             let mut problems = Problems::new();
             let mut fields = Fields::of(&node, "it", &mut problems).unwrap();
             assert_eq!(fields.duration_or_ms("timeout", &mut problems), Some(number));
-            assert!(problems.is_empty());
+            // Where numbers have always been milliseconds, only a small one is doubtful.
+            assert_eq!(problems.drain(..).count(), usize::from(number < 1000));
             assert_eq!(fields.duration_ms("timeout", &mut problems), Some(number));
             assert!(problems.len() == 1 && !problems[0].is_error());
             (problems[0].message.clone(), problems[0].help[0].clone())

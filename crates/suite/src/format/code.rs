@@ -165,14 +165,8 @@ fn options(
     if let Some(mut fields) = Fields::of(&node, "the options of a scenario", &mut problems) {
         case.description = fields.any_text("description", &mut problems);
         case.tags = fields.texts("tags", &mut problems).unwrap_or_default();
-        // Other JavaScript test runners use milliseconds, so only a number that is implausibly small causes a
-        // warning.
-        case.timeout_ms = match fields.get("timeout").map(|node| &node.kind) {
-            Some(NodeKind::Number(number)) if number.as_f64().is_some_and(|ms| ms < 1000.0) => {
-                fields.duration_ms("timeout", &mut problems)
-            }
-            _ => fields.duration_or_ms("timeout", &mut problems),
-        };
+        // Other JavaScript test runners use milliseconds.
+        case.timeout_ms = fields.duration_or_ms("timeout", &mut problems);
         case.reruns = reruns(&mut fields, &mut problems);
         case.trials = fields.whole("trials", 1, &mut problems);
         case.skip = skip(&mut fields, &mut problems);

@@ -47,8 +47,8 @@ impl Format for Conversation {
         let is_said = |turn: &Node| turn.as_str().is_some() || turn.get("says").is_some();
         match turns {
             None if misspelt_turns(file.root).is_some() => true,
-            Some(NodeKind::List(turns)) if turns.iter().any(says) => true,
-            Some(NodeKind::List(turns)) => told(file.root) > 1 && turns.iter().any(is_said),
+            Some(NodeKind::List(turns)) if turns.iter().any(|turn| says(turn) || sends(turn)) => true,
+            Some(NodeKind::List(turns)) => told(file.root) > 1 && (turns.is_empty() || turns.iter().any(is_said)),
             _ => told(file.root) > 1 && (turns.is_some() || plays(file.root) || asserts(file.root)),
         }
     }
@@ -63,7 +63,8 @@ impl Format for Conversation {
     }
 }
 
-/// Returns the key that is close to `turns` and contains what `turns` of a conversation would contain.
+/// Returns the key that is close to `turns`, or its name elsewhere, and contains what `turns` of a conversation would
+/// contain.
 pub fn misspelt_turns(root: &Node) -> Option<&str> {
     let NodeKind::Map(entries) = &root.kind else { return None };
     let is_near = |name: &str| name.eq_ignore_ascii_case("turns") || nearest(name, ["turns"]).is_some();
@@ -71,7 +72,16 @@ pub fn misspelt_turns(root: &Node) -> Option<&str> {
         NodeKind::List(turns) => turns.iter().any(|turn| says(turn) || (turn.as_str().is_some() && told(root) > 1)),
         _ => false,
     };
-    let found = entries.iter().find(|(name, value)| is_near(&name.value) && contains_turns(value));
+    // A list of messages alone may be data.
+    let are_messages = |name: &str, value: &Node| match &value.kind {
+        NodeKind::List(turns) if name == "messages" && told(root) > 0 => {
+            turns.iter().any(|turn| turn.as_str().is_some() || sends(turn))
+        }
+        _ => false,
+    };
+    let found = entries
+        .iter()
+        .find(|(name, value)| (is_near(&name.value) && contains_turns(value)) || are_messages(&name.value, value));
     found.map(|(name, _)| name.value.as_str())
 }
 
@@ -79,6 +89,13 @@ pub fn misspelt_turns(root: &Node) -> Option<&str> {
 fn says(turn: &Node) -> bool {
     let NodeKind::Map(entries) = &turn.kind else { return false };
     entries.iter().any(|(key, value)| value.as_str().is_some() && nearest(&key.value, ["says"]).is_some())
+}
+
+/// Returns `true` if a turn has a message under a key that other programs use for it.
+fn sends(turn: &Node) -> bool {
+    ["user", "content", "message", "text", "prompt", "input"]
+        .iter()
+        .any(|key| turn.get(key).is_some_and(|value| value.as_str().is_some()))
 }
 
 /// Returns the number of a conversation's keys that `root` has.

@@ -156,6 +156,25 @@ fn a_misspelt_turn_is_told_where_a_file_is_only_come_across() {
 }
 
 #[test]
+fn a_conversation_in_the_words_of_another_program_is_not_skipped() {
+    for (text, wrong) in [
+        ("name: c\nturns: [{user: hi, expect: [{contains: nope}]}]\n", "unknown key `user` in a turn"),
+        ("turns: [{content: hi}]\n", "unknown key `content` in a turn"),
+        ("turns: []\nassertions: [{contains: x}]\n", "`turns` must not be empty"),
+        ("name: c\nmessages: [{role: user, content: hi}]\n", "this is not a test in a known format"),
+        ("messages: [hi]\nassertions: [{contains: x}]\n", "this is not a test in a known format"),
+    ] {
+        let scratch = Scratch::new();
+        scratch.write("tests/c.yaml", text);
+        let problems = told(&all_problems(&scratch.load(&["tests"])));
+        assert!(problems.iter().any(|line| line.contains(wrong)), "{text}: {problems:#?}");
+    }
+    let scratch = Scratch::new();
+    scratch.write("tests/data.yaml", "messages: [{role: user, content: hi}]\n");
+    assert!(scratch.load(&["tests"]).suites.is_empty());
+}
+
+#[test]
 fn a_file_with_a_mistake_is_one_broken_case_and_its_neighbours_are_read() {
     let scratch = Scratch::new();
     scratch.write("talks/good.yaml", "turns: [{says: hi}]\nassertions: [{contains: hi}]\n");

@@ -51,11 +51,16 @@ pub fn reports(args: &RunArgs, context: &ProjectContext) -> Vec<String> {
 }
 
 /// Returns the default model of the project, if it applies to one of the chosen agents: a model belongs to the agent
-/// that is named beside it.
+/// that is named beside it, and one without such an agent to all agents that can use it.
 pub fn default_model(run: &runner::Settings) -> Option<&str> {
     let model = run.defaults.model.as_deref()?;
     let agents = &run.arms.agents;
-    let Some(owner) = run.defaults.agent.as_deref().filter(|_| !agents.is_empty()) else { return Some(model) };
+    if agents.is_empty() {
+        return Some(model);
+    }
+    let Some(owner) = run.defaults.agent.as_deref() else {
+        return agents.iter().any(|agent| run.can_use(agent, model)).then_some(model);
+    };
     let name = |written: &str| agent::find(written).map(|(agent, _)| agent.name());
     let is_owner = |agent: &String| agent == owner || name(owner).is_some_and(|owner| name(agent) == Some(owner));
     (model.starts_with("scripted:") || agents.iter().any(is_owner)).then_some(model)

@@ -30,13 +30,13 @@ impl Planner<'_> {
         });
         let of_project = settings.defaults.model.clone().filter(|model| match &settings.defaults.agent {
             Some(owner) => is_for(model, owner, written),
-            None => self.refused(agent, model).is_none(),
+            None => settings.refused(agent, model).is_none(),
         });
         let name = given
             .or_else(|| of_case.clone())
             .or(of_project)
             .or_else(|| agent.description().default_model.map(str::to_owned));
-        if let Some(because) = name.as_deref().and_then(|name| self.refused(agent, name)) {
+        if let Some(because) = name.as_deref().and_then(|name| settings.refused(agent, name)) {
             let own = name == of_case;
             let place = own.then(|| case.runner.model_source.clone().unwrap_or_else(|| case.source.clone()));
             let problem = Diagnostic::error(format!("`{}` cannot use this model: {because}", agent.name()))
@@ -57,13 +57,6 @@ impl Planner<'_> {
             None => (name.clone(), ModelChoice::Vendor(name)),
         };
         Some((Arm { agent: agent.name().to_owned(), model: name, variant: None }, model))
-    }
-
-    /// Returns the reason why `agent` cannot use the model `name`. Every agent can use a scripted model.
-    fn refused(&self, agent: &dyn Agent, name: &str) -> Option<String> {
-        let settings = self.request.settings;
-        let vendors = Some(name).filter(|name| !name.starts_with(SCRIPTED))?;
-        agent.refuses_model(vendors, settings.arms.base_url.as_deref(), &settings.providers)
     }
 
     /// Returns the script in `file`. It is read once, and a problem with it is reported once.

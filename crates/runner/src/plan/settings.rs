@@ -8,6 +8,8 @@ use grade::judge::default_judge;
 use mask::secret::Secrets;
 use model::{Budgets, Case, Excerpt, OnBudget, PermissionMode};
 
+use super::trial::SCRIPTED;
+
 /// Agent of a case if neither the case nor the project names one.
 pub(super) const DEFAULT_AGENT: &str = "claude-code";
 
@@ -244,6 +246,19 @@ impl Settings {
     pub(super) fn embedded_agent(&self, name: &str) -> Option<&'static dyn Agent> {
         let found = self.embedded.iter().find(|agent| agent.name() == name)?;
         Some(*found)
+    }
+
+    /// Returns `true` if the agent that `written` names can use `model`, or is not known. Every agent can use a scripted
+    /// model.
+    pub fn can_use(&self, written: &str, model: &str) -> bool {
+        let agent = self.agent_type(written);
+        agent.is_none_or(|agent| self.refused(agent, model).is_none())
+    }
+
+    /// Returns the reason why `agent` cannot use `model`. Every agent can use a scripted model.
+    pub(super) fn refused(&self, agent: &dyn Agent, model: &str) -> Option<String> {
+        let model = Some(model).filter(|model| !model.starts_with(SCRIPTED))?;
+        agent.refuses_model(model, self.arms.base_url.as_deref(), &self.providers)
     }
 
     /// Returns the agent of a case that names none.

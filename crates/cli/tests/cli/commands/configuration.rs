@@ -249,6 +249,11 @@ fn config_shows_the_default_model_only_for_its_own_agent() {
     assert_eq!(model(&[]), own);
     assert_eq!(model(&["--agent", "claude"]), own, "another name of the same agent");
     assert_eq!(model(&["--agent", "codex"]), (Value::Null, json!("built in")));
+    // Without an agent beside it, a model is for the agents that can use it.
+    project.write("trialrun.yaml", "defaults: {model: claude-opus-4-5}\n");
+    let own = (json!("claude-opus-4-5"), json!("trialrun.yaml:1"));
+    assert_eq!((model(&[]), model(&["--agent", "codex", "--agent", "claude-code"])), (own.clone(), own));
+    assert_eq!(model(&["--agent", "codex"]), (Value::Null, json!("built in")));
 }
 
 #[test]

@@ -163,7 +163,8 @@ fn mask_of(plan: &Plan, host: &Host) -> Mask {
             last = Some(config);
         }
         if let Some(argument) = trial.argument.as_deref().filter(|argument| argument.contains('@')) {
-            secrets = secrets.and_in_url(argument);
+            // Behind the name of the agent, `http://host` is an address again.
+            secrets = secrets.and_in_url(&format!("{}:{argument}", trial.agent.name()));
         }
     }
     Mask::of(&host.env).with_secrets(&secrets).with_fixture(&plan.settings.sandbox.lent)

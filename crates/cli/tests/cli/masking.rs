@@ -155,3 +155,44 @@ fn a_record_that_may_only_be_read_is_read() {
     fs::set_permissions(&record, permissions).unwrap();
     assert_eq!(project.run(&["history", "--json"]).exits(0).json().as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn a_secret_in_the_argument_of_an_agent_is_in_no_name() {
+    let project = Project::new(PROGRAM);
+    project.write("scenarios/a.yaml", "name: a\nturns: [hi]\nassertions: [{contains: x}]\n");
+    for (agent, secret) in [
+        ("http:http://bob:Pa55w0rdzzq@127.0.0.1:9", "Pa55w0rdzzq"),
+        ("http://bob:Pa55w0rdzzq@127.0.0.1:9", "Pa55w0rdzzq"),
+        ("http:http://127.0.0.1:9/x?api_key=QUUX", "QUUX"),
+    ] {
+        let run = project.run(&["run", "--agent", agent, "--artifacts", "out", "--retries", "0"]).exits(3).said();
+        let others = ["show", "report --format json", "report --format markdown", "history", "list", "config"];
+        let mut told = vec![run];
+        for other in others {
+            let words =
+                other.split(' ').chain(["--agent", agent].into_iter().filter(|_| other.starts_with(['l', 'c'])));
+            told.push(project.run(&words.collect::<Vec<_>>()).said());
+        }
+        let folders = files_below(&project.dir().join("out"));
+        for text in told.iter().chain(&folders) {
+            assert!(!text.contains(secret), "{agent}: {text}");
+        }
+        assert!(
+            told[2].contains("@http:[masked]@127.0.0.1:9#1") || told[2].contains("api_key=[masked]#1"),
+            "{}",
+            told[2]
+        );
+        fs::remove_dir_all(project.dir().join("out")).unwrap();
+    }
+}
+
+/// Returns the paths and texts of all files below `folder`.
+fn files_below(folder: &std::path::Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| match path.is_dir() {
+            true => files_below(&path),
+            false => vec![path.display().to_string(), String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned()],
+        })
+        .collect()
+}

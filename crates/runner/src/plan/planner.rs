@@ -11,7 +11,7 @@ use model::{Case, Diagnostic, Excerpt, Severity, Suite, TrialId};
 use super::compilation::{Compilation, Compilations, SelectedCase};
 use super::recorded_settings::recorded_settings;
 use super::request::PlanRequest;
-use super::trial::{PlannedTrial, arm_name, directory_of, known_tools};
+use super::trial::{PlannedTrial, arm_name, directory_of, known_tools, shown_argument};
 use super::variant::{self, Variant};
 use crate::select::Selector;
 
@@ -31,6 +31,8 @@ pub(super) struct Planner<'a> {
     pub(super) scripts: BTreeMap<PathBuf, Option<Arc<llm::Script>>>,
     /// Names of agents, with their arguments, whose configuration has been checked.
     pub(super) checked_agents: HashSet<String>,
+    /// Arguments of agents in the names of arms, by the agents as they are written.
+    shown_arguments: HashMap<String, String>,
     /// Path of the last suite and its folder.
     last_suite: Option<(Arc<Path>, Arc<Path>)>,
     /// Engine for the code in expectations.
@@ -48,6 +50,7 @@ impl<'a> Planner<'a> {
             skipped_suites: Vec::new(),
             scripts: BTreeMap::new(),
             checked_agents: HashSet::new(),
+            shown_arguments: HashMap::new(),
             last_suite: None,
             engine: Scripts::new(request.cwd),
             trials: Vec::new(),
@@ -179,11 +182,16 @@ impl<'a> Planner<'a> {
                 self.check_agent(agent, written, &context);
             }
             self.check_sandbox_needs(agent, case, &checks);
+            let shown = resolved.argument.map(|argument| {
+                let shown = self.shown_arguments.entry(written.clone());
+                &*shown.or_insert_with(|| shown_argument(agent.name(), argument, &settings.secrets))
+            });
+            let arm_name = arm_name(&arm, shown.map(String::as_str));
             self.add(PlannedTrial {
                 id: TrialId {
                     suite: suite.name.as_str().into(),
                     case: case.id.as_str().into(),
-                    arm: arm_name(&arm, resolved.argument).into(),
+                    arm: arm_name.into(),
                     repetition: 1,
                 },
                 file: Arc::clone(&file),
@@ -220,10 +228,9 @@ impl<'a> Planner<'a> {
         let settings = self.request.settings;
         let mut of_case = self.trials.iter().rev().take_while(|other| other.position == trial.position);
         if of_case.any(|other| other.id.arm == trial.id.arm) {
-            self.problems.push(
-                Diagnostic::error(format!("two arms are called `{}`", trial.id.arm))
-                    .help("name each agent and model once; files that answer need different names"),
-            );
+            self.problems.push(Diagnostic::error(format!("two arms are called `{}`", trial.id.arm)).help(
+                "name each agent and model once; arguments of one agent need different last parts, apart from secrets",
+            ));
             return;
         }
         let repetitions = settings.trials(trial.case.trials);

@@ -364,3 +364,35 @@ fn arms_take_turns_in_an_order_that_the_seed_decides() {
     let first = one.chunks(2).filter(|pair| pair[0].contains("+with_skill")).count();
     assert!((4..=20).contains(&first), "{first} of 24 begin with the skill");
 }
+
+#[test]
+fn the_name_of_an_arm_has_no_secret_of_its_argument() {
+    let arms = |written: &str| {
+        let settings = with_arms(ArmSettings { agents: vec![written.to_owned()], ..ArmSettings::default() });
+        planned_with(&settings, vec![case("a", "fake")]).trials[0].id.arm.to_string()
+    };
+    for (written, shown) in [
+        ("http:http://127.0.0.1:9/chat", "http:chat"),
+        ("http:http://bob:Pa55w0rdzzq@127.0.0.1:9", "http:[masked]@127.0.0.1:9"),
+        ("http://bob:pw@127.0.0.1:9", "http:[masked]@127.0.0.1:9"),
+        ("http://tokenWithoutPassword1@127.0.0.1:9", "http:[masked]@127.0.0.1:9"),
+        ("http://127.0.0.1:9/x?a=b&api_key=SECRET", "http:x?a=b&api_key=[masked]"),
+        ("http://127.0.0.1:9/ghp_0123456789abcdefghijklmnopqrstuvwxyz", "http:[masked]"),
+    ] {
+        assert_eq!(arms(written), shown);
+    }
+    // Two that differ only in a secret cannot be told apart.
+    let agents = ["one", "two"].map(|password| format!("http://bob:{password}@127.0.0.1:9")).to_vec();
+    let settings = with_arms(ArmSettings { agents, ..ArmSettings::default() });
+    let suites = [suite(Path::new("case.yaml"), vec![case("a", "fake")])];
+    let (_, problems) = plan(&PlanRequest {
+        suites: &suites,
+        settings: &settings,
+        selection: &Selection::default(),
+        read_script: Arc::new(|_: &Path| Err(Vec::new())),
+        modules: script::Library::new(),
+        cwd: Path::new("/"),
+    });
+    let errors: Vec<String> = problems.iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect();
+    assert_eq!(errors, ["two arms are called `http:[masked]@127.0.0.1:9`"]);
+}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use agent::{Agent, Configured, Setup};
 use grade::Check;
+use mask::{Mask, Secrets};
 use model::{Arm, Case, Limits, SkillInfo, Suite, TrialId};
 use serde_json::{Map, Value};
 
@@ -98,10 +99,21 @@ pub(crate) fn directory_of(suite: &Suite) -> PathBuf {
     std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
 }
 
-/// Returns the printed name of an arm. It includes the argument of the agent, or two files of answers would be the same
-/// arm.
+/// Returns the printed name of an arm. It includes the argument of the agent, as [`shown_argument`] returns it, or two
+/// files of answers would be the same arm.
 pub(super) fn arm_name(arm: &Arm, argument: Option<&str>) -> String {
     let Some(argument) = argument else { return arm.to_string() };
-    let file = argument.rsplit('/').next().unwrap_or(argument);
-    Arm { agent: format!("{}:{file}", arm.agent), ..arm.clone() }.to_string()
+    Arm { agent: format!("{}:{argument}", arm.agent), ..arm.clone() }.to_string()
+}
+
+/// Returns the part of an agent's argument that its arm is named by: the last part of a path or an address, without
+/// secrets. Names of arms are ids, which are not masked later.
+pub(super) fn shown_argument(agent: &str, argument: &str, secrets: &Secrets) -> String {
+    // Behind the name of the agent, `http://host` is an address again.
+    let mut masked = format!("{agent}:{argument}");
+    Mask::of([]).with_secrets(secrets).string(&mut masked);
+    // A user name without a password may be a token, which has no known shape.
+    Mask::of([(&"argument".to_owned(), &masked.clone())]).string(&mut masked);
+    let shown = masked.split_once(':').map_or(masked.as_str(), |(_, argument)| argument);
+    shown.rsplit('/').next().unwrap_or(shown).to_owned()
 }

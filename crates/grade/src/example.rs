@@ -360,7 +360,7 @@ fn tell_probe(probe: &Probe) -> String {
             format!("exit code {code}, {}", words::quoted(&format!("{stdout}{stderr}")))
         }
         Probed::Ran { exit_code: None, .. } => "timed out".to_owned(),
-        Probed::Failed { because } => because.clone(),
+        Probed::Lost { because } | Probed::Failed { because } => because.clone(),
     };
     format!("{what}{found}")
 }

@@ -1,9 +1,9 @@
 //! Changes of a repository, as assertions ask for them. What could not be checked is kept apart from what did not
 //! happen.
 
-use model::{Commit, Evidence, RemoteState, RepositoryChange, ReviewRequest};
+use model::{Commit, Evidence, Need, RemoteState, RepositoryChange, ReviewRequest};
 
-use crate::verdict::{NO_SANDBOX, Verdict};
+use crate::verdict::{Verdict, without_sandbox};
 
 /// Number of characters of a commit hash that are shown.
 const SHOWN_SHA: usize = 12;
@@ -19,8 +19,10 @@ pub(crate) fn change(evidence: &Evidence) -> Result<&RepositoryChange, Box<Verdi
             }
             None => Ok(change),
         },
-        None if evidence.collected.sandbox.is_none() => Err(Box::new(Verdict::undecided(NO_SANDBOX))),
-        None => Err(Box::new(Verdict::undecided("there is no repository in the working directory"))),
+        None => {
+            let none = || Verdict::undecided("there is no repository in the working directory");
+            Err(Box::new(without_sandbox(evidence, &Need::Repository).unwrap_or_else(none)))
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use expect::Place;
 use model::{Evidence, Need, Probed};
 
 use crate::reading::Reading;
-use crate::verdict::{NO_SANDBOX, Verdict};
+use crate::verdict::{Verdict, without_sandbox};
 
 /// File that an assertion reads.
 #[derive(Debug, Clone)]
@@ -61,9 +61,11 @@ impl SandboxFile {
     /// Returns what was found. The error is the verdict if the file could not be read.
     pub fn look<'e>(&self, evidence: &'e Evidence) -> Result<Look<'e>, Box<Verdict>> {
         let unknown = |because: String| Box::new(Verdict::undecided(because).place(&self.place));
+        if let Some(verdict) = without_sandbox(evidence, &self.need()) {
+            return Err(Box::new(verdict.place(&self.place)));
+        }
         let path = &self.path;
         match evidence.collected.probed(&self.need()) {
-            None if evidence.collected.sandbox.is_none() => Err(unknown(NO_SANDBOX.into())),
             None => Err(unknown(format!("`{path}` was not looked for"))),
             Some(Probed::Nothing) => Ok(Look::Nothing),
             Some(Probed::File { size, text, clipped }) => Ok(Look::File(*size, text, *clipped)),
@@ -71,7 +73,7 @@ impl SandboxFile {
             Some(Probed::Special) => Ok(Look::Other("neither a file nor a directory")),
             Some(Probed::Outside) => Ok(Look::Other("a link out of the working directory")),
             Some(Probed::Failed { because }) => Err(unknown(format!("cannot look at `{path}`: {because}"))),
-            Some(Probed::Ran { .. } | Probed::Files { .. }) => {
+            Some(Probed::Ran { .. } | Probed::Files { .. } | Probed::Lost { .. }) => {
                 Err(unknown(format!("something other than `{path}` was looked at")))
             }
         }

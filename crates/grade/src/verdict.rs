@@ -1,10 +1,20 @@
 //! Result of a matcher.
 
 use expect::Place;
-use model::{Capture, Detail, Failure, Position, ScoreRange, Status, Trace};
+use model::{Capture, Detail, Evidence, Failure, Need, Position, Probed, ScoreRange, Status, Trace};
 
 /// Reason of verdicts without a sandbox.
 pub(crate) const NO_SANDBOX: &str = "the agent worked without a sandbox";
+
+/// Returns the verdict of an assertion that needs `need` if there is nothing to look at. An agent that removed or
+/// closed its working directory does not meet an assertion about it that way.
+pub(crate) fn without_sandbox(evidence: &Evidence, need: &Need) -> Option<Verdict> {
+    match evidence.collected.probed(need) {
+        Some(Probed::Lost { because }) => Some(Verdict::unmet(because, "a working directory that can be read", "none")),
+        None if evidence.collected.sandbox.is_none() => Some(Verdict::undecided(NO_SANDBOX)),
+        _ => None,
+    }
+}
 
 /// Result of a matcher. The check that it belongs to turns it into a finding.
 #[derive(Debug, Clone)]

@@ -232,7 +232,9 @@ impl<'m> Pass<'m> {
             Need::Repository | Need::Files => {}
         }
         match found {
-            Probed::File { text, size: _, clipped: _ } | Probed::Failed { because: text } => self.string(text),
+            Probed::File { text, size: _, clipped: _ }
+            | Probed::Lost { because: text }
+            | Probed::Failed { because: text } => self.string(text),
             Probed::Files { files, clipped: _ } => files.iter_mut().for_each(|file| {
                 self.string(&mut file.path);
                 self.strings(&mut file.text);

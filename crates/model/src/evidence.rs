@@ -150,6 +150,14 @@ impl Collected {
         self.probes.iter().find(|probe| probe.key == key).map(|probe| &probe.found)
     }
 
+    /// Returns the reason why the agent itself left nothing to examine when the conversation had ended, if so.
+    pub fn lost(&self) -> Option<&str> {
+        self.probes.iter().find_map(|probe| match &probe.found {
+            Probed::Lost { because } => Some(because.as_str()),
+            _ => None,
+        })
+    }
+
     /// Puts the probes taken after the reply to message `number`, from 1, before those taken at the end.
     pub fn look_back(&mut self, number: usize) {
         let then = self.reply_probes.iter().filter(|probes| probes.reply == number);
@@ -261,7 +269,12 @@ pub enum Probed {
         /// True if part of either was left out.
         clipped: bool,
     },
-    /// The probe failed.
+    /// The agent left nothing to examine: it removed, replaced or closed its working directory, for example.
+    Lost {
+        /// Description of the agent's action, in one line.
+        because: String,
+    },
+    /// The probe failed, and not because of the agent.
     Failed {
         /// Reason in one line.
         because: String,

@@ -73,6 +73,7 @@ use model::{Collected, Excerpt, Fixtures, Skill};
 pub use breakage::Breakage;
 pub use copy::SandboxCopy;
 pub use host::Host;
+pub use local::ruin;
 pub use registry::Registry;
 
 /// A boxed future, so that traits with async functions can be used as trait objects.

@@ -257,7 +257,7 @@ impl LocalSandbox {
         let status = self.watched.as_ref().map(|watched| watched.state.status.clone());
         let deadline = self.deadline();
         let (files_changed, outside_changes, now, left, reads_all) = blocking(move || {
-            if let Some(because) = ruin(&path, &work) {
+            if let Some(because) = ruin(&work)? {
                 return Err(SandboxError::Ruined { because });
             }
             let before = Before { snapshot: &baseline.files.snapshot, moment: baseline.moment };
@@ -436,17 +436,26 @@ fn at_a_glance(change: &RepositoryChange) -> Repository {
     }
 }
 
-/// Returns a description of the agent's action if it made the sandbox's directories unreadable.
-fn ruin(base: &Path, work: &Path) -> Option<String> {
-    [base, work].into_iter().find_map(|directory| {
+/// Returns a description of the agent's action if it removed, replaced or closed its working directory `work`, or the
+/// directory around it.
+///
+/// # Errors
+/// Returns an error if the system prevents looking.
+pub fn ruin(work: &Path) -> Result<Option<String>, SandboxError> {
+    for directory in work.parent().into_iter().chain([work]) {
         let what = match directory.symlink_metadata() {
-            Ok(meta) if meta.is_dir() && meta.permissions().mode() & 0o500 == 0o500 => return None,
+            Ok(meta) if meta.is_dir() && meta.permissions().mode() & 0o500 == 0o500 => continue,
             Ok(meta) if meta.is_dir() => "closed",
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => "closed",
-            _ => "removed",
+            Ok(_) => "removed",
+            Err(error) => match error.kind() {
+                io::ErrorKind::PermissionDenied => "closed",
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "removed",
+                _ => return Err(SandboxError::io("read", directory)(error)),
+            },
         };
-        Some(format!("the agent {what} its working directory"))
-    })
+        return Ok(Some(format!("the agent {what} its working directory")));
+    }
+    Ok(None)
 }
 
 /// Converts an error of reading a tree after the agent acted. A tree that takes too long is the agent's fault, because

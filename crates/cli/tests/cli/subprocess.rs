@@ -51,3 +51,48 @@ fn a_program_that_goes_has_failed_and_one_that_is_not_there_breaks_the_trial() {
     let odd = trial("", "subprocess:/proc/version", &[], 3);
     assert_eq!(odd["outcome"], "broken");
 }
+
+/// Checks that a working directory that the agent ruins with `ruin` counts against the agent.
+#[track_caller]
+fn ruins(ruin: &str, because: &str) {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    project.write("agent.sh", &format!("read -r line; {ruin}; echo '{{\"text\":\"done\"}}'"));
+    project.write(
+        "s.yaml",
+        "scenario: s\nsystem_prompt: Say done.\nuser_prompt: go\nagent: 'subprocess:sh agent.sh'\nassertions:\n  \
+         - {id: says, type: output_contains, pattern: done}\n  - {id: file, type: file_exists, path: out.txt}\n  \
+         - {id: no-file, type: file_not_exists, path: out.txt}\n  - {id: runs, type: command, run: 'true'}\n  \
+         - {id: stays, type: no_path_escape}\n",
+    );
+    project.write(
+        "evals/talk.yaml",
+        "name: talk\nagent: 'subprocess:sh agent.sh'\nturns:\n  - says: go\n    expect:\n      - contains: done\n      \
+         - file_exists: out.txt\n",
+    );
+    let live = project.report(&["s.yaml", "evals/talk.yaml", "--retries", "0", "--min-pass-rate", "0.5"], 1);
+    let again = project.run(&["regrade", "--report", "json"]).exits(1).json();
+    for report in [&live, &again] {
+        let summary = &report["summary"];
+        assert_eq!((&summary["failed"], &summary["undecided"]), (&2.into(), &0.into()), "{ruin}: {summary}");
+        assert_eq!(summary["pass_rate"], 0.0, "{ruin}: {summary}");
+        for trial in report["trials"].as_array().unwrap() {
+            assert_eq!((&trial["outcome"], &trial["undecided"]), (&"failed".into(), &0.into()), "{ruin}: {trial}");
+            let findings = trial["findings"].as_array().unwrap();
+            for finding in findings.iter().filter(|finding| finding["implicit"] != true) {
+                let is_about_the_answer = ["output_contains", "contains"].iter().any(|kind| finding["type"] == *kind);
+                let expected = if is_about_the_answer { "met" } else { "unmet" };
+                assert_eq!(finding["status"], expected, "{ruin}: {finding}");
+                let told = finding["because"].as_str().unwrap();
+                assert!(is_about_the_answer || told.contains(because), "{ruin}: {finding}");
+            }
+        }
+    }
+    assert_eq!(project.left_over(), [""; 0]);
+}
+
+#[test]
+fn assertions_about_a_working_directory_that_the_agent_ruined_are_unmet() {
+    ruins("rm -r \"$PWD\"", "the agent removed its working directory");
+    ruins("chmod 000 .", "the agent closed its working directory");
+    ruins("here=$PWD; mv \"$here\" ../w2; ln -s /etc \"$here\"", "the agent removed its working directory");
+}

@@ -4,7 +4,7 @@ use model::{NodeKind, Probed};
 
 use super::prelude::*;
 use crate::pattern::{Pattern, RegexBudget};
-use crate::verdict::NO_SANDBOX;
+use crate::verdict::without_sandbox;
 
 /// Default timeout of a command, in milliseconds.
 const TIMEOUT_MS: u64 = 30_000;
@@ -110,9 +110,11 @@ impl Matcher for Command {
     }
 
     fn judge(&self, evidence: &Evidence) -> Judgement {
+        if let Some(verdict) = without_sandbox(evidence, &self.need()) {
+            return Ok(verdict.place(&self.place));
+        }
         let run = words::quoted(&self.run);
         let because = match evidence.collected.probed(&self.need()) {
-            None if evidence.collected.sandbox.is_none() => NO_SANDBOX.to_owned(),
             Some(Probed::Ran { exit_code, stdout, stderr, clipped }) => {
                 return Ok(self.verdict_of(*exit_code, &Output { stdout, stderr, clipped: *clipped }));
             }

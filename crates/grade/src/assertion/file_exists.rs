@@ -106,6 +106,26 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_that_removed_its_working_directory_meets_no_assertion_about_it() {
+        let because = "the agent removed its working directory";
+        let lost = || Probed::Lost { because: because.into() };
+        let file = || Need::File { path: "src".into() };
+        let command = Need::Command { run: "true".into(), timeout_ms: 30_000 };
+        for (assertion, need) in [
+            (json!({"id": "a", "type": "file_exists", "path": "src"}), file()),
+            (json!({"id": "a", "type": "file_not_exists", "path": "src"}), file()),
+            (json!({"id": "a", "type": "file_unchanged", "path": "src"}), file()),
+            (json!({"id": "a", "type": "file_contains", "path": "src", "text": "x"}), file()),
+            (json!({"id": "a", "type": "command", "run": "true"}), command),
+            (json!({"id": "a", "type": "git_clean"}), Need::Repository),
+            (json!({"id": "a", "type": "no_path_escape"}), Need::Repository),
+        ] {
+            let found = judged(&assertion, &Story::new().probed(need, lost()).evidence());
+            assert_eq!((found.status, found.because.as_str()), (Status::Unmet, because), "{assertion}");
+        }
+    }
+
+    #[test]
     fn what_is_no_file_is_told_and_what_nobody_saw_is_undecided() {
         let assertion = json!({"id": "a", "type": "file_exists", "path": "src"});
         let need = || Need::File { path: "src".into() };

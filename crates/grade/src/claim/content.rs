@@ -7,7 +7,7 @@ use crate::folded;
 use crate::glob::Glob;
 use crate::matcher::{Judgement, Matcher};
 use crate::skill_use::is_file_of_skill;
-use crate::verdict::{NO_SANDBOX, Verdict};
+use crate::verdict::{Verdict, without_sandbox};
 use crate::words;
 
 /// Texts that are searched, ignoring case.
@@ -93,8 +93,8 @@ impl Matcher for FileContent {
     }
 
     fn judge(&self, evidence: &Evidence) -> Judgement {
-        if evidence.collected.sandbox.is_none() {
-            return Ok(Verdict::undecided(NO_SANDBOX));
+        if let Some(verdict) = without_sandbox(evidence, &self.need()) {
+            return Ok(verdict);
         }
         let path = &self.file;
         Ok(match evidence.collected.probed(&self.need()) {

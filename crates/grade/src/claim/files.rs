@@ -6,7 +6,7 @@ use super::FileEvent;
 use crate::glob::Glob;
 use crate::matcher::{Judgement, Matcher};
 use crate::skill_use::is_file_of_skill;
-use crate::verdict::{NO_SANDBOX, Verdict};
+use crate::verdict::{Verdict, without_sandbox};
 use crate::words;
 
 /// Number of paths that a finding shows.
@@ -78,8 +78,8 @@ impl Matcher for FilesClaim {
     }
 
     fn judge(&self, evidence: &Evidence) -> Judgement {
-        if evidence.collected.sandbox.is_none() {
-            return Ok(Verdict::undecided(NO_SANDBOX));
+        if let Some(verdict) = without_sandbox(evidence, &Need::Files) {
+            return Ok(verdict);
         }
         match (self.what, self.names.is_empty()) {
             (FileEvent::Exist, _) => {

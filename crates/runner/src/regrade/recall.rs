@@ -42,6 +42,9 @@ pub(super) fn complete(collected: &mut Collected, checks: &[Check]) {
 /// Returns the result of `need`, as far as it is recorded; `None` if the assertions themselves report that it is
 /// missing.
 fn recalled(need: &Need, collected: &Collected) -> Option<Probed> {
+    if let Some(because) = collected.lost() {
+        return Some(Probed::Lost { because: because.to_owned() });
+    }
     let failed = |because: &str| Some(Probed::Failed { because: because.to_owned() });
     match need {
         Need::Repository => None,

@@ -22,8 +22,8 @@ use ::grade::{Check, Judge};
 use jiff::Timestamp;
 use mask::Mask;
 use model::{
-    About, Aside, AttemptRecord, Change, Collected, Ending, Event, FileChange, Limits, Need, Outcome, Phases,
-    ReplyProbes, TrialRecord, Usage,
+    About, Aside, AttemptRecord, Collected, Ending, Event, Limits, Need, Outcome, Phases, ReplyProbes, TrialRecord,
+    Usage,
 };
 use sandbox::{Breakage, Host, Registry, Request, Sandbox, SandboxError, SandboxFactory};
 use tokio::sync::watch;
@@ -299,14 +299,12 @@ impl<'a> Attempt<'a> {
         };
         self.took(|phases| &mut phases.collect_ms, began);
         let collected = match collected {
-            Ok(Ok(Ok(collected))) => collected,
-            // The agent itself caused this, whatever ending it reported.
-            Ok(Ok(Err(because))) => {
-                if acted.ending.goes_on() {
-                    acted.ending = Ending::GaveUp { because };
+            Ok(Ok(collected)) => {
+                // Caused by the agent itself, whatever it reported.
+                if let Some(because) = collected.lost().filter(|_| acted.ending.goes_on()) {
+                    acted.ending = Ending::GaveUp { because: because.to_owned() };
                 }
-                let everything = FileChange { path: ".".to_owned(), change: Change::Deleted };
-                Collected { files_changed: vec![everything], ..Collected::default() }
+                collected
             }
             // The agent's steps are kept, but without the state of the sandbox they are not evidence.
             Ok(Err(Breakage { because, .. })) => {
@@ -372,33 +370,35 @@ impl<'a> Attempt<'a> {
         self.planned.checks.iter().filter(|check| wanted(check)).flat_map(Check::needs).collect()
     }
 
-    /// Collects the state that the agent left behind, or returns the reason why there is nothing to inspect. `looked`
-    /// are the probes made between messages.
+    /// Collects the state that the agent left behind. `looked` are the probes made between messages.
     async fn collect(
         &self,
         sandbox: Option<Arc<dyn Sandbox>>,
         ending: &Ending,
         looked: Vec<ReplyProbes>,
-    ) -> Result<Result<Collected, String>, Breakage> {
-        let Some(sandbox) = sandbox else { return Ok(Ok(Collected::default())) };
+    ) -> Result<Collected, Breakage> {
+        let Some(sandbox) = sandbox else { return Ok(Collected::default()) };
         self.events.emit(Event::Waiting { on: "collecting".into() });
+        let mut needs = self.needs(|check| !looked.iter().any(|then| check.about() == About::Reply(then.reply)));
+        // A later version of the suite may need the files once the sandbox is gone.
+        needs.extend(self.planned.case.skill_eval.is_some().then_some(Need::Files));
         let mut collected = match sandbox.collect().await {
-            Err(SandboxError::Ruined { because }) => return Ok(Err(because)),
-            collected => collected?,
+            Err(SandboxError::Ruined { because }) => probe::lost(&*sandbox, needs, because),
+            Err(error) => return Err(error.into()),
+            // A stopped trial is not graded.
+            Ok(collected) if matches!(ending, Ending::Cancelled) => collected,
+            Ok(collected) => {
+                let probes = Box::pin(probe::look(&*sandbox, needs, &collected.files_changed)).await;
+                Collected { probes, ..collected }
+            }
         };
-        // A stopped trial is not graded.
-        if !matches!(ending, Ending::Cancelled) {
-            let mut needs = self.needs(|check| !looked.iter().any(|then| check.about() == About::Reply(then.reply)));
-            // A later version of the suite may need the files once the sandbox is gone.
-            needs.extend(self.planned.case.skill_eval.is_some().then_some(Need::Files));
-            collected.probes = Box::pin(probe::look(&*sandbox, needs, &collected.files_changed)).await;
-        }
         collected.reply_probes = looked;
-        if self.shared.hook.as_ref().is_some_and(|hook| hook.wants_patch()) {
+        let is_lost = collected.lost().is_some();
+        if !is_lost && self.shared.hook.as_ref().is_some_and(|hook| hook.wants_patch()) {
             collected.patch = sandbox.patch(&collected).await;
         }
         self.events.emit(Event::Collected(collected.clone()));
-        Ok(Ok(collected))
+        Ok(collected)
     }
 
     async fn close(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Closed {

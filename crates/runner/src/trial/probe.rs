@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ::files::Found;
-use model::{FileChange, Need, Probe, Probed};
+use model::{Change, Collected, FileChange, Need, Probe, Probed};
 use sandbox::{Sandbox, SandboxCopy};
 
 use super::files;
@@ -20,12 +20,21 @@ const MOST_OUTPUT: usize = 64 * 1024;
 
 /// Probes everything in `needs`, each once: first the files, then the commands. Commands run one after the other in one
 /// copy of the sandbox, so that later probes find no trace of them. `changed` are the files that are known to have
-/// changed.
+/// changed. If the agent removed or closed its working directory, that is the result of each probe.
 pub(crate) async fn look(
     sandbox: &dyn Sandbox,
     needs: impl IntoIterator<Item = Need>,
     changed: &[FileChange],
 ) -> Vec<Probe> {
+    let work = sandbox.work().to_owned();
+    let ruined = match tokio::task::spawn_blocking(move || sandbox::ruin(&work)).await {
+        Ok(Ok(because)) => because.map(|because| Probed::Lost { because }),
+        Ok(Err(error)) => Some(Probed::Failed { because: error.to_string() }),
+        Err(_) => Some(Probed::Failed { because: "looking at the sandbox did not finish".into() }),
+    };
+    if let Some(found) = ruined {
+        return all(needs, &found);
+    }
     let mut probes: Vec<Probe> = Vec::new();
     let mut commands: Vec<(String, Need)> = Vec::new();
     for need in needs {
@@ -49,6 +58,32 @@ pub(crate) async fn look(
     }
     if !commands.is_empty() {
         probes.extend(run_in_a_copy(sandbox, commands).await);
+    }
+    probes
+}
+
+/// Returns what a sandbox in which the agent left nothing to examine comes to, for everything in `needs`.
+pub(crate) fn lost(sandbox: &dyn Sandbox, needs: impl IntoIterator<Item = Need>, because: String) -> Collected {
+    let text = |path: &Path| Some(path.to_string_lossy().into_owned());
+    Collected {
+        sandbox: text(sandbox.work()),
+        home: text(sandbox.home()),
+        tmp: text(sandbox.tmp()),
+        files_changed: vec![FileChange { path: ".".to_owned(), change: Change::Deleted }],
+        // The repository is always part of it, so that a case without assertions about files is also known to be lost.
+        probes: all(needs.into_iter().chain([Need::Repository]), &Probed::Lost { because }),
+        ..Collected::default()
+    }
+}
+
+/// Returns a probe with the result `found` for each of `needs`.
+fn all(needs: impl IntoIterator<Item = Need>, found: &Probed) -> Vec<Probe> {
+    let mut probes: Vec<Probe> = Vec::new();
+    for need in needs {
+        let key = need.key();
+        if probes.iter().all(|known| known.key != key) {
+            probes.push(Probe { key, need, found: found.clone() });
+        }
     }
     probes
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use grade::Check;
 use model::{Collected, Ending, Evidence, Finding};
-use sandbox::Breakage;
+use sandbox::{Breakage, SandboxError};
 
 use super::super::probe;
 use super::RunningScenario;
@@ -89,7 +89,13 @@ impl RunningScenario<'_> {
             return Ok(Err(Box::new(Finding::undecided(id, kind, weight, Some(check.source()), because))));
         };
         let mut evidence = self.evidence().await?;
-        evidence.collected.probes = probe::look(&*sandbox, needs, &evidence.collected.files_changed).await;
+        evidence.collected = match evidence.collected.lost().map(str::to_owned) {
+            Some(because) => probe::lost(&*sandbox, needs, because),
+            None => {
+                let probes = probe::look(&*sandbox, needs, &evidence.collected.files_changed).await;
+                Collected { probes, ..evidence.collected }
+            }
+        };
         Ok(Ok(evidence))
     }
 
@@ -99,7 +105,10 @@ impl RunningScenario<'_> {
             (Some(collected), _) => collected.clone(),
             (None, None) => Collected::default(),
             (None, Some(sandbox)) => {
-                let collected = sandbox.collect().await?;
+                let collected = match sandbox.collect().await {
+                    Err(SandboxError::Ruined { because }) => probe::lost(&**sandbox, [], because),
+                    collected => collected?,
+                };
                 self.collected.insert(collected).clone()
             }
         };

@@ -5,7 +5,7 @@ use model::{Ending, Fault};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tests::loopback::{CannedResponse, Loopback, ReceivedRequest, nobody};
+use crate::tests::loopback::{CannedResponse, Loopback, ReceivedRequest, unused_address};
 use crate::tests::rehearsal::{Played, Rehearsal, case, configured};
 
 const KEY: &str = "canary-key-of-the-assistant";
@@ -120,7 +120,7 @@ async fn what_the_agent_decides_is_its_own_and_what_the_service_does_is_not() {
         let Ending::ProviderFailed { because } = ending(message).await else { panic!("{message}") };
         assert!(!because.contains(KEY), "{because}");
     }
-    let config = json!({"model": "m", "base_url": nobody().await});
+    let config = json!({"model": "m", "base_url": unused_address().await});
     let played = rehearsal(&config, &["go"]).play(&Assistant).await.unwrap();
     assert!(matches!(&played.endings[..], [Ending::ProviderFailed { .. }]), "{:?}", played.endings);
 }
@@ -264,7 +264,7 @@ async fn a_run_that_nobody_waits_for_is_called_off() {
 
 #[tokio::test]
 async fn who_cannot_be_reached_breaks_the_trial() {
-    let config = json!({"assistant_id": "asst_1", "base_url": nobody().await});
+    let config = json!({"assistant_id": "asst_1", "base_url": unused_address().await});
     let breakage = rehearsal(&config, &["go"]).play(&Assistant).await.err().unwrap();
     assert_eq!(breakage.fault, Fault::Provider);
     let keyless = rehearsal(&json!({"assistant_id": "asst_1"}), &["go"]).play(&Assistant).await.err().unwrap();

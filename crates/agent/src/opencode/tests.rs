@@ -31,12 +31,12 @@ const EXCEPTIONS: &[Exception] = &[
     (&["c_fail"], "what a tool that is not there was called with is not told", |expected| {
         expected.calls[2].1 = json!({});
     }),
-    (&["h_ask", "h_ask_auto"], "there is no question tool where nobody can answer, so the same holds", |expected| {
+    (&["h_ask", "h_ask_auto"], "a session without a user has no question tool, so the same holds", |expected| {
         expected.calls[0].1 = json!({});
     }),
     (
         &["i_perm_deny"],
-        "denied tools are not there, so the same holds; the call that nobody permitted ended the session",
+        "denied tools do not exist, so the same holds; the call without a permission ended the session",
         |expected| {
             expected.calls[0].1 = json!({});
             expected.calls[1].1 = json!({});

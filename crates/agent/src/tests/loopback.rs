@@ -86,7 +86,7 @@ impl Drop for Loopback {
 }
 
 /// Returns an address at which no server listens.
-pub(crate) async fn nobody() -> String {
+pub(crate) async fn unused_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     format!("http://{}", listener.local_addr().unwrap())
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::stage::{Act, Blame, HUGE, Set, Stage, rehearsal, with_config};
-use crate::tests::loopback::{CannedResponse, Loopback, ReceivedRequest, nobody};
+use crate::tests::loopback::{CannedResponse, Loopback, ReceivedRequest, unused_address};
 use crate::tests::rehearsal::{Bare, Rehearsal};
 use crate::{Agent, Endpoint, assistant, chat, http};
 
@@ -22,7 +22,7 @@ struct Service {
     agent: &'static dyn Agent,
     blames: Blame,
     server: Arc<Loopback>,
-    nobody: String,
+    unused_address: String,
     /// Creates the rehearsal for a list of acts and an address.
     rehearsal: fn(&[Act], &str) -> Rehearsal,
     /// True if the case must provide the tool.
@@ -54,17 +54,17 @@ impl Stage for Service {
     }
 
     fn absent(&self) -> Option<Set> {
-        Some(Set { rehearsal: (self.rehearsal)(&[Act::Count], &self.nobody), _kept: None })
+        Some(Set { rehearsal: (self.rehearsal)(&[Act::Count], &self.unused_address), _kept: None })
     }
 }
 
 /// Returns the stages of all agents behind HTTP.
 pub(crate) async fn stages() -> Vec<Box<dyn Stage>> {
     let server = Arc::new(Loopback::serve(serve(Known::default())).await);
-    let nobody = nobody().await;
+    let unused_address = unused_address().await;
     let service = |name, agent, blames, calls_here, rehearsal: fn(&[Act], &str) -> Rehearsal| -> Box<dyn Stage> {
-        let (server, nobody) = (Arc::clone(&server), nobody.clone());
-        Box::new(Service { name, agent, blames, server, nobody, rehearsal, calls_here })
+        let (server, unused_address) = (Arc::clone(&server), unused_address.clone());
+        Box::new(Service { name, agent, blames, server, unused_address, rehearsal, calls_here })
     };
     vec![
         service("http", &http::Http, Blame::Agent, false, |acts, url| {

@@ -8,7 +8,7 @@ export const hello = scenario("greets and says what it can do", { tags: ["smoke"
   assert.latency(reply, { max: 2000 });
 });
 
-export const order = scenario("looks an order up and remembers it", async ({ agent }) => {
+export const order = scenario("looks up an order and remembers it", async ({ agent }) => {
   const alice = persona({ role: "customer", name: "Alice", tone: "in a hurry" });
 
   const first = await agent.send(alice.says("Where is A-1042?"));

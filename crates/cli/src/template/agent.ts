@@ -1,5 +1,5 @@
 // A stand-in for your agent: it answers from a list, so that the tests run offline. The program calls `execute` for every
-// message and tells it what was said before.
+// message and passes the conversation so far.
 
 type Message = { role: "user" | "assistant"; content: string };
 

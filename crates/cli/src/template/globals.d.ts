@@ -1,4 +1,4 @@
-// What tests find beside the language. They run in trialrun, not in Node.js or a browser.
+// Globals that tests can use besides the language itself. Tests run in trialrun, not in Node.js or a browser.
 
 declare const console: Record<"debug" | "error" | "info" | "log" | "trace" | "warn", (...values: unknown[]) => void>;
 declare function setTimeout(callback: (...values: any[]) => void, milliseconds?: number, ...values: any[]): number;

@@ -6,7 +6,7 @@ export const hello = scenario("says what it can do", { tags: ["smoke"] }, async 
   assert.toolNotCalled(reply, "lookup_order");
 });
 
-export const order = scenario("looks an order up", async ({ agent }) => {
+export const order = scenario("looks up an order", async ({ agent }) => {
   const ada = persona({ role: "customer", name: "Ada", tone: "in a hurry" });
 
   const first = await agent.send(ada.says("Where is A-17?"));

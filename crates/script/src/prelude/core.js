@@ -27,13 +27,13 @@ const deepFrozen = (value) => {
   return freeze(value);
 };
 
-/** Names a test: `scenario(name, fn)`, `scenario(name, options, fn)`. */
+/** Defines a test: `scenario(name, fn)`, `scenario(name, options, fn)`. */
 export function scenario(name, ...rest) {
   const [options, fn] = rest.length > 1 ? rest : [{}, rest[0]];
   if (!isText(name) || name.trim() === '') throw new TypeError(`a scenario needs a name, not ${kind(name)}`);
   if (typeof fn !== 'function') throw new TypeError(`the scenario needs a function, not ${kind(fn)}`);
   if (!isObject(options) || Array.isArray(options)) {
-    throw new TypeError(`the options of a scenario are an object, not ${kind(options)}`);
+    throw new TypeError(`the options of a scenario must be an object, not ${kind(options)}`);
   }
   const given = freeze({ ...options, name, fn });
   made.set(given, { name, options, fn, stack: new Error().stack });
@@ -64,7 +64,7 @@ function nameOfRow(name, row, number) {
   return used ? filled : `${filled} (${number + 1})`;
 }
 
-/** A scenario for each row: `scenario.each(rows)(name, (context, ...row) => { … })`. */
+/** Defines a scenario for each row: `scenario.each(rows)(name, (context, ...row) => { … })`. */
 scenario.each = (rows) => {
   if (!isObject(rows) || typeof rows[Symbol.iterator] !== 'function') {
     throw new TypeError(`scenario.each takes a list, not ${kind(rows)}`);
@@ -83,14 +83,14 @@ freeze(scenario);
 
 const PERSONA = ['role', 'name', 'tone', 'backstory', 'context'];
 
-/** Somebody who talks to the agent. */
+/** Describes a user who talks to the agent. */
 export function persona(given) {
-  if (!isObject(given) || Array.isArray(given)) throw new TypeError(`a persona is an object, not ${kind(given)}`);
+  if (!isObject(given) || Array.isArray(given)) throw new TypeError(`a persona must be an object, not ${kind(given)}`);
   const fields = {};
   for (const [key, value] of Object.entries(given)) {
     if (!PERSONA.includes(key)) throw new TypeError(`a persona has no \`${key}\`; it has ${PERSONA.join(', ')}`);
     if (key !== 'context' && value !== undefined && !isText(value)) {
-      throw new TypeError(`\`${key}\` of a persona is text, not ${kind(value)}`);
+      throw new TypeError(`\`${key}\` of a persona must be text, not ${kind(value)}`);
     }
     if (value !== undefined) fields[key] = value;
   }
@@ -114,21 +114,21 @@ async function talk(fields, agent, options) {
   const run = running('converse');
   const at = new Error();
   if (!conversations.has(agent)) {
-    throw new TypeError('converse takes the `agent` of the scenario, and what is to be talked about');
+    throw new TypeError('the first argument of `converse` must be the `agent` of the scenario');
   }
-  if (!isText(options?.goal)) throw new TypeError('converse needs a `goal`: what the user wants, in words');
+  if (!isText(options?.goal)) throw new TypeError('converse needs a `goal`: a text that says what the user wants');
   for (const key of Object.keys(options)) {
     if (!CONVERSE.includes(key)) throw new TypeError(`converse has no option \`${key}\`; it has ${CONVERSE.join(', ')}`);
   }
   const { goal, stopWhen, maxTurns = 10, model } = options;
-  if (!Number.isInteger(maxTurns) || maxTurns < 1) throw new RangeError('`maxTurns` is a whole number of at least 1');
+  if (!Number.isInteger(maxTurns) || maxTurns < 1) throw new RangeError('`maxTurns` must be a whole number of at least 1');
   const conversation = conversations.get(agent);
   const request = { persona: fields, goal, stopWhen, maxTurns, model, conversation, stack: at.stack };
   const { replies, reason } = await asked(run, at, 'converse', request);
   return freeze({ replies: freeze(replies.map((reply) => heard(reply, run))), last: run.last, reason });
 }
 
-/** What the agent answered to one message. */
+/** The agent's answer to one message. */
 export class AgentResponse {
   constructor({ text = '', toolCalls = [], latencyMs = 0, firstTokenMs, tokenUsage, raw } = {}) {
     this.text = String(text);
@@ -187,7 +187,7 @@ function message(given) {
   if (isText(given)) return { text: given };
   const text = given?.text ?? given?.message ?? given?.content;
   if (isObject(given) && isText(text)) return { text, persona: given.persona };
-  throw new TypeError(`agent.send takes text or what a persona says, not ${kind(given)}`);
+  throw new TypeError(`agent.send takes a text or the result of \`persona.says\`, not ${kind(given)}`);
 }
 
 const sending = (run, conversation) => {
@@ -385,7 +385,7 @@ const assertion = (name) => {
   return known;
 };
 
-/** Records whether something holds, and never throws. Its names are the program's. */
+/** Records whether something holds, and never throws. The program defines its members. */
 export const assert = new Proxy(freeze({}), {
   get: (_, name) => (isText(name) && name !== 'then' && name !== 'toJSON' ? assertion(name) : undefined),
   set(_, name) {
@@ -404,10 +404,10 @@ export function score(name, value) {
   run.told.push(run.ask('score', { name, value }));
 }
 
-/** Waits. */
+/** Waits for a number of milliseconds. */
 export const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
-/** The configuration as it is; an editor knows its keys. */
+/** Returns the configuration unchanged, so that editors can check its keys. */
 export const defineConfig = (config) => config;
 
 // Returns the scenarios that a module exports, in the order in which they are written.

@@ -84,7 +84,7 @@ fn a_scenario_that_is_not_made_as_it_must_be_says_where() {
     for (call, message) in [
         ("scenario('x')", "TypeError: the scenario needs a function, not undefined"),
         ("scenario(() => {}, 'x')", "TypeError: a scenario needs a name, not a function"),
-        ("scenario('x', 5, () => {})", "TypeError: the options of a scenario are an object, not a number"),
+        ("scenario('x', 5, () => {})", "TypeError: the options of a scenario must be an object, not a number"),
         ("persona({ name: 'x' })", "TypeError: a persona needs a `role`"),
         (
             "persona({ role: 'x', backstroy: 'y' })",
@@ -282,7 +282,7 @@ export default scenario('x', async ({ agent }) => {
     for (body, message, column) in [
         ("throw new RangeError('half-way');", "RangeError: half-way", 9),
         ("await agent.files.read('gone.txt');", "Error: there is no such file", 21),
-        ("await agent.send(5 as any);", "TypeError: agent.send takes text or what a persona says, not a number", 15),
+        ("await agent.send(5 as any);", "TypeError: agent.send takes a text or the result of `persona.says`, not a number", 15),
         ("Promise.reject(new Error('nobody waits'));", "Error: nobody waits", 22),
         ("(r as any).nothing.there;", "TypeError: cannot read property 'there' of undefined", 4),
     ] {

@@ -38,6 +38,7 @@ mod request;
 mod shared_fixtures;
 mod skill;
 mod skills;
+mod table;
 
 pub use document::read_document;
 pub use fixture_settings::FixtureSettings;

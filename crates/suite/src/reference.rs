@@ -2,16 +2,13 @@
 //! schemas for editors. Tests compare them with the keys that the readers know.
 
 mod evals;
-mod fixtures;
 mod schema;
-mod table;
 
 use serde_json::{Map, Value, json};
 
 use self::schema::DRAFT;
-use self::table::Table;
-use crate::fixture_settings::field::{FIELDS, FRONT_FIELDS};
 use crate::format::run;
+use crate::table::Table;
 
 pub use self::evals::evals_schema;
 
@@ -58,7 +55,6 @@ pub fn fixtures_schema() -> Value {
 
 /// Returns the JSON Schema of fixtures files in YAML and JSON, for editors.
 pub fn fixture_schema() -> Value {
-    let case = ("fixtures case", FIELDS);
     json!({
         "$schema": DRAFT,
         "title": "fixtures",
@@ -67,8 +63,8 @@ pub fn fixture_schema() -> Value {
             { "$ref": "#/definitions/document" },
         ],
         "definitions": {
-            "document": fixtures::map_schema(&[case, ("fixtures front matter", FRONT_FIELDS)], true),
-            "case": fixtures::map_schema(&[case], true),
+            "document": schema::map_of(&["fixtures case", "fixtures front matter"], true),
+            "case": schema::map_of(&["fixtures case"], true),
         },
     })
 }

@@ -138,7 +138,7 @@ fn read_portion(sheet: &Sheet<'_>, nodes: Vec<(usize, Node)>) -> (Vec<Draft>, Pr
         if Fields::of(&node, "a case", &mut problems).is_none() {
             continue;
         }
-        field::check(&node, FIELDS, &mut problems);
+        field::check(&node, &FIELDS, &mut problems);
         suspicion.case(&node, &sheet.front, &mut problems);
         doubtful::warn(&node, &mut problems);
         for arm in arms(sheet, &node) {

@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fixtures::{duration, map_schema};
-use super::table::Table;
-use crate::fixture_settings::field::SECTION_FIELDS;
+use crate::fixture_settings::field::{STRICT, STRICT_VALUE, flag_or};
+use crate::table::{Field, Table};
 
 /// Draft with the best support in editors.
 pub(super) const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
@@ -35,6 +34,13 @@ pub(super) fn definitions(page: &'static str, name: &str) -> Map<String, Value> 
     builder.definitions
 }
 
+/// Returns the schema of a map in a fixtures file with the keys of these `sections`.
+pub(super) fn map_of(sections: &[&str], is_open: bool) -> Value {
+    let mut builder = Builder { page: "fixtures", definitions: Map::new() };
+    let fields: Vec<Field> = sections.iter().flat_map(|section| Table::fields_of(section)).collect();
+    json!({ "type": "object", "properties": builder.properties(&fields), "additionalProperties": is_open })
+}
+
 struct Builder {
     page: &'static str,
     definitions: Map<String, Value>,
@@ -42,15 +48,7 @@ struct Builder {
 
 impl Builder {
     fn table(&mut self, table: &Table) -> Map<String, Value> {
-        let mut properties = Map::new();
-        for field in &table.fields {
-            let mut schema = self.value(field.value).unwrap_or_default();
-            schema["description"] = json!(field.about);
-            if let Some(other) = other_spelling(field.key).filter(|_| self.page == EITHER_CASE) {
-                properties.insert(other, schema.clone());
-            }
-            properties.insert(field.key.to_owned(), schema);
-        }
+        let properties = self.properties(&table.fields);
         let required: Vec<_> = table.fields.iter().filter(|field| field.is_required).map(|field| field.key).collect();
         let mut schema = Map::new();
         schema.insert("description".to_owned(), json!(table.about()));
@@ -61,6 +59,19 @@ impl Builder {
         }
         schema.insert("additionalProperties".to_owned(), json!(table.section == OPEN));
         schema
+    }
+
+    fn properties(&mut self, fields: &[Field]) -> Map<String, Value> {
+        let mut properties = Map::new();
+        for field in fields {
+            let mut schema = self.value(field.value).unwrap_or_default();
+            schema["description"] = json!(field.about);
+            if let Some(other) = other_spelling(field.key).filter(|_| self.page == EITHER_CASE) {
+                properties.insert(other, schema.clone());
+            }
+            properties.insert(field.key.to_owned(), schema);
+        }
+        properties
     }
 
     /// Returns a reference to the map called `name`, and adds its definition.
@@ -82,7 +93,7 @@ impl Builder {
         if let Some((kind, table)) = written.split_once(", see ") {
             let name = table.trim_matches('`');
             if (self.page, name) == ("configuration", "fixtures") {
-                return Some(map_schema(&[("configuration fixtures", SECTION_FIELDS)], false));
+                return Some(map_of(&["configuration fixtures"], false));
             }
             let map = self.refer(name);
             return Some(match kind {
@@ -96,17 +107,44 @@ impl Builder {
             });
         }
         Some(match written {
-            "any value" => json!({}),
-            "string" => text(),
-            "string, can be empty" => json!({ "type": "string" }),
+            "any value" | "anything" => json!({}),
+            "string" | "text that is not empty" => text(),
+            "string, can be empty" | "text" => json!({ "type": "string" }),
             "string or integer" => json!({ "anyOf": [text(), { "type": "integer" }] }),
-            "list of strings" => list(text()),
+            "list of strings" | "a list of texts" => list(text()),
             "string or list of strings" => json!({ "anyOf": [text(), list(text())] }),
             "map of strings" => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
-            "`true` or `false`" => json!({ "type": "boolean" }),
+            "a map" => json!({ "type": "object" }),
+            "`true` or `false`" | "true or false" => json!({ "type": "boolean" }),
             "`true`, `false` or string" => json!({ "anyOf": [{ "type": "boolean" }, text()] }),
-            "number above 0" => json!({ "type": "number", "exclusiveMinimum": 0 }),
-            _ if written.starts_with("duration ") => duration(),
+            "true, false or a reason" => json!({ "anyOf": [{ "type": "boolean" }, { "type": "string" }] }),
+            "a map of positions to true or false, or a list of these" => json!({ "anyOf": [
+                {
+                    "type": "object",
+                    "patternProperties": { "^[0-9]+$": { "type": "boolean" } },
+                    "additionalProperties": false,
+                },
+                { "type": "array", "items": { "type": ["boolean", "null"] } },
+            ] }),
+            STRICT_VALUE => {
+                json!({ "anyOf": [{ "type": "boolean" }, { "enum": STRICT }, list(json!({ "enum": STRICT }))] })
+            }
+            "true, false, a name, a description, or a list of names and descriptions" => {
+                json!({ "type": ["boolean", "string", "object", "array"] })
+            }
+            "a map of names to references or a list of references" => json!({ "anyOf": [
+                { "type": "object", "additionalProperties": { "type": "string" } }, list(text())
+            ] }),
+            "a JSON Schema" => json!({ "type": ["boolean", "object", "string"] }),
+            "`text` or `json`" => json!({ "enum": one_of() }),
+            "number above 0" | "a number above 0" => json!({ "type": "number", "exclusiveMinimum": 0 }),
+            "a number of at least 0" => json!({ "type": "number", "minimum": 0 }),
+            "a whole number of at least 1" => json!({ "type": "integer", "minimum": 1 }),
+            _ if written.starts_with("duration ") || written.starts_with("a length of time") => json!({ "anyOf": [
+                { "type": "integer", "minimum": 1 },
+                { "type": "string", "pattern": "^\\s*[0-9.]+\\s*(ms|s|m|h)\\s*$" }
+            ] }),
+            _ if flag_or(written).is_some() => json!({ "enum": [true, false, flag_or(written)] }),
             _ if written.starts_with("one of ") => json!({ "enum": one_of() }),
             _ if written.starts_with("list of `") => list(json!({ "enum": one_of() })),
             _ => match (written.strip_prefix("integer, at least "), written.strip_prefix("number from ")) {
@@ -142,8 +180,7 @@ mod tests {
 
     #[test]
     fn every_type_of_the_tables_is_known() {
-        let others = ["fixtures case", "fixtures front matter", "configuration fixtures", "evals assertion types"];
-        for table in Table::all().filter(|table| !others.contains(&table.section)) {
+        for table in Table::all().filter(|table| table.section != "evals assertion types") {
             let page = table.section.split(' ').next().unwrap_or_default();
             let mut builder = Builder { page, definitions: Map::new() };
             for field in &table.fields {

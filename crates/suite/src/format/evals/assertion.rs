@@ -1,12 +1,13 @@
 //! Reads the assertions of a case: texts, whose meaning grading determines, and maps with a `type`.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use model::decode::{self, Fields, Problems};
 use model::{About, Arguments, AssertionSpec, Definition, Diagnostic, Node, NodeKind, Span, Spanned};
 
 use crate::path;
+use crate::table::{Field, Table};
 
 /// Type of an assertion that is a text.
 const CLAIM: &str = "claim";
@@ -22,32 +23,25 @@ pub struct Type {
     /// Value of `type`.
     pub name: &'static str,
     /// Required keys.
-    pub needs: &'static [&'static str],
+    pub needs: Vec<&'static str>,
     /// Optional keys.
-    pub may: &'static [&'static str],
+    pub may: Vec<&'static str>,
 }
 
-/// All types, in the order of the reference.
-pub static TYPES: [Type; 11] = [
-    of("file_exists", &["path"], &[]),
-    of("file_not_exists", &["path"], &[]),
-    of("file_unchanged", &["path"], &[]),
-    of("file_contains", &["contains"], &["path"]),
-    of("file_not_contains", &["contains"], &["path"]),
-    of("command_ran", &["command"], &[]),
-    of("command_not_ran", &["command"], &[]),
-    of("tests_pass", &[], &[]),
-    of("git_clean", &[], &[]),
-    of("json_path", &["json_path"], &["path", "equals"]),
-    of("json_path_not_exists", &["json_path"], &["path"]),
-];
-
-const fn of(name: &'static str, needs: &'static [&'static str], may: &'static [&'static str]) -> Type {
-    Type { name, needs, may }
-}
+/// All types, in the order of the reference, whose table says which keys each has: "`contains`; `path` (optional)".
+pub static TYPES: LazyLock<Vec<Type>> = LazyLock::new(|| {
+    let of = |row: Field| {
+        let keys = row.value.split("; ").filter_map(|key| key.strip_prefix('`')?.split_once('`'));
+        let (needs, may): (Vec<_>, Vec<_>) = keys.partition(|(_, mark)| mark.is_empty());
+        let names = |keys: Vec<(&'static str, _)>| keys.into_iter().map(|(name, _)| name).collect();
+        Type { name: row.key, needs: names(needs), may: names(may) }
+    };
+    Table::fields_of("evals assertion types").into_iter().map(of).collect()
+});
 
 /// All keys that an assertion may have, whatever its type.
-pub const KEYS: [&str; 7] = ["type", "text", "path", "contains", "command", "json_path", "equals"];
+pub static KEYS: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| Table::fields_of("evals assertion").iter().map(|field| field.key).collect());
 
 /// Reads the assertions of a list; their ids are their numbers in it.
 pub(super) fn read(items: &[Node], problems: &mut Problems) -> Vec<AssertionSpec> {
@@ -93,7 +87,7 @@ fn entry(item: &Node, id: String, problems: &mut Problems) -> Option<AssertionSp
         refuse_needless(written, &mut fields, problems);
         values(written, &mut fields, problems);
     }
-    for key in KEYS {
+    for key in KEYS.iter() {
         fields.get(key);
     }
     fields.finish(problems);
@@ -108,7 +102,7 @@ fn find(node: &Node, problems: &mut Problems) -> Option<&'static Type> {
 
 /// Reports keys that the type does not use. They would be ignored without notice.
 fn refuse_needless(written: &Type, fields: &mut Fields<'_>, problems: &mut Problems) {
-    let known = || ["type", "text"].iter().chain(written.needs).chain(written.may);
+    let known = || ["type", "text"].iter().chain(&written.needs).chain(&written.may);
     for key in KEYS.iter().filter(|key| !known().any(|other| other == *key)) {
         if let Some(span) = fields.get(key).and(fields.key_span(key)) {
             let place = fields.node().source.excerpt(span);
@@ -121,7 +115,7 @@ fn refuse_needless(written: &Type, fields: &mut Fields<'_>, problems: &mut Probl
 
 fn values(written: &Type, fields: &mut Fields<'_>, problems: &mut Problems) {
     fields.text("text", problems);
-    for key in written.needs.iter().chain(written.may).copied().filter(|key| *key != "equals") {
+    for key in written.needs.iter().chain(&written.may).copied().filter(|key| *key != "equals") {
         let text = match written.needs.contains(&key) {
             true => fields.required_text(key, problems),
             false => fields.text(key, problems),

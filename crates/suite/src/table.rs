@@ -1,22 +1,27 @@
-//! Tables of fields, written in Markdown.
+//! Tables of the fields of files, written in Markdown. The reference, the schemas for editors and the checks of fixtures
+//! files are made from them.
 
 /// Sections of the reference pages, as Markdown.
 const FIELDS: &str = include_str!("fields.md");
 
 /// A map with known keys.
-pub(super) struct Table {
+pub struct Table {
     /// Name of its section: that of the file format, followed by that of the map if it is an inner one.
     pub section: &'static str,
     /// The section as Markdown.
     pub text: &'static str,
+    /// Its keys, in order.
     pub fields: Vec<Field>,
 }
 
 /// A key and its value.
-pub(super) struct Field {
+#[derive(Clone, Copy)]
+pub struct Field {
+    /// Name as written.
     pub key: &'static str,
     /// Type of the value, such as "list of strings".
     pub value: &'static str,
+    /// True if the key must be there.
     pub is_required: bool,
     /// Description in Markdown.
     pub about: &'static str,
@@ -32,6 +37,11 @@ impl Table {
         let (section, text) = section.split_once('\n')?;
         let fields = text.lines().filter_map(Field::parse).collect();
         Some(Self { section, text: text.trim(), fields })
+    }
+
+    /// Returns the fields of the table in `section`.
+    pub fn fields_of(section: &str) -> Vec<Field> {
+        Self::all().find(|table| table.section == section).map(|table| table.fields).unwrap_or_default()
     }
 
     /// Returns the table of the map called `name` in files of the format `page`. Some maps are those of scenarios.

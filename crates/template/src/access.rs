@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::error::Failure;
+use crate::error::TemplateError;
 use crate::operation::Given;
 use crate::path::{self, Key};
 use crate::value::{Entries, Value};
@@ -14,7 +14,7 @@ pub(crate) fn walked(value: &Value) -> usize {
 }
 
 /// Returns the member `key` of a resolved value. `name` is the name of the value in messages.
-pub(crate) fn member(value: &Value, key: &Key, name: &str) -> Result<Value, Failure> {
+pub(crate) fn member(value: &Value, key: &Key, name: &str) -> Result<Value, TemplateError> {
     let found = match (value, key) {
         (Value::List(list), Key::Position(position)) => {
             path::place(*position, list.items.len()).and_then(|at| list.items.get(at)).cloned()
@@ -30,17 +30,17 @@ pub(crate) fn member(value: &Value, key: &Key, name: &str) -> Result<Value, Fail
     found.ok_or_else(|| missing(value, key, name))
 }
 
-fn entry(value: &Value, key: &str, name: &str) -> Result<Value, Failure> {
+fn entry(value: &Value, key: &str, name: &str) -> Result<Value, TemplateError> {
     if let Some(found) = value.member(key) {
         return Ok(found);
     }
     let entries = value.entries().unwrap_or_default();
-    let known: Vec<&str> = entries.iter().map(|(name, _)| &**name).collect();
-    Err(Failure::missing(format!("`{name}` has no member `{key}`")).suggest("members", key, &known))
+    let error = TemplateError::missing(format!("`{name}` has no member `{key}`"));
+    Err(error.suggest("members", key, entries.iter().map(|(name, _)| &**name)))
 }
 
-fn missing(value: &Value, key: &Key, name: &str) -> Failure {
-    Failure::missing(match (value, key) {
+fn missing(value: &Value, key: &Key, name: &str) -> TemplateError {
+    TemplateError::missing(match (value, key) {
         (Value::List(list), Key::Position(at)) => {
             format!("`{name}` has no item {at}: its length is {}", list.items.len())
         }
@@ -57,11 +57,11 @@ pub(crate) fn picked<T>(
     start: Option<i64>,
     stop: Option<i64>,
     step: Option<i64>,
-) -> Result<Vec<&T>, Failure> {
+) -> Result<Vec<&T>, TemplateError> {
     let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
     let step = step.unwrap_or(1);
     if step == 0 {
-        return Err(Failure::new("the step cannot be 0"));
+        return Err(TemplateError::new("the step cannot be 0"));
     }
     let (lowest, highest) = if step > 0 { (0, length) } else { (-1, length - 1) };
     let bound = |given: Option<i64>, default: i64| match given {
@@ -84,7 +84,7 @@ pub(crate) fn picked<T>(
 }
 
 /// Returns the value of `loop` in the body of a loop.
-pub(crate) fn loop_position(items: &[Value], at: usize) -> Result<Value, Failure> {
+pub(crate) fn loop_position(items: &[Value], at: usize) -> Result<Value, TemplateError> {
     let count = items.len();
     let mut entries: Entries = vec![
         ("index".into(), Value::count(at + 1)),
@@ -105,13 +105,13 @@ pub(crate) fn loop_position(items: &[Value], at: usize) -> Result<Value, Failure
 }
 
 /// Returns the value of `namespace(…)`.
-pub(crate) fn namespace(given: Given) -> Result<Value, Failure> {
+pub(crate) fn namespace(given: Given) -> Result<Value, TemplateError> {
     let mut entries = match given.positional.as_slice() {
         [] => Vec::new(),
         [value] => value
             .entries()
-            .ok_or_else(|| Failure::new(format!("`namespace` begins with a map, not with {}", value.kind())))?,
-        _ => return Err(Failure::new("`namespace` takes at most one map")),
+            .ok_or_else(|| TemplateError::new(format!("`namespace` begins with a map, not with {}", value.kind())))?,
+        _ => return Err(TemplateError::new("`namespace` takes at most one map")),
     };
     entries.extend(given.named.into_iter().map(|(name, value)| (name.into(), value)));
     Value::map(entries.clone())?;

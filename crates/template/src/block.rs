@@ -1,6 +1,6 @@
 //! Parses segments to a tree of parts, and matches statements with their ends.
 
-use crate::error::{TemplateError, suggestion};
+use crate::error::TemplateError;
 use crate::lexer::Word;
 use crate::limit;
 use crate::parser::Parser;
@@ -19,7 +19,8 @@ pub(crate) fn parse(text: &str, segments: &[Segment]) -> Result<Vec<Part>, Templ
     let parts = blocks.until(&[])?;
     match blocks.next_statement() {
         Some((inside, word)) => {
-            Err(TemplateError::new(inside.range.clone(), format!("`{word}` does not belong to a statement before it")))
+            Err(TemplateError::new(format!("`{word}` does not belong to a statement before it"))
+                .at(inside.range.clone()))
         }
         None => Ok(parts),
     }
@@ -57,7 +58,7 @@ impl<'a> Blocks<'a> {
     fn statement(&mut self, inside: &'a Inside, word: &str) -> Result<Part, TemplateError> {
         self.nesting += 1;
         if self.nesting > limit::NESTING {
-            return Err(TemplateError::new(inside.range.clone(), "statements are nested too deeply"));
+            return Err(TemplateError::new("statements are nested too deeply").at(inside.range.clone()));
         }
         self.at += 1;
         let part = match word {
@@ -117,7 +118,7 @@ impl<'a> Blocks<'a> {
             Expression { kind: Kind::Member(space, member), .. } => {
                 Ok(Part::SetMember { space: *space, member: member.value, value })
             }
-            target => Err(TemplateError::new(target.range, "only a name or a member of a namespace can be set")),
+            target => Err(TemplateError::new("only a name or a member of a namespace can be set").at(target.range)),
         }
     }
 
@@ -159,11 +160,11 @@ impl<'a> Blocks<'a> {
                 self.head(inside).finish()
             }
             Some((inside, word)) => {
-                Err(TemplateError::new(inside.range.clone(), format!("expected `{end}` instead of `{word}`")))
+                Err(TemplateError::new(format!("expected `{end}` instead of `{word}`")).at(inside.range.clone()))
             }
             None => {
                 let written = &self.text[opening.range.clone()];
-                Err(TemplateError::new(opening.range.clone(), format!("`{{% {end} %}}` is missing for `{written}`")))
+                Err(TemplateError::new(format!("`{{% {end} %}}` is missing for `{written}`")).at(opening.range.clone()))
             }
         }
     }
@@ -195,13 +196,9 @@ fn first_word(inside: &Inside) -> &str {
 
 fn unknown(inside: &Inside, word: &str, text: &str) -> TemplateError {
     let Some(first) = inside.tokens.first() else {
-        return TemplateError::new(inside.range.clone(), "a statement is missing");
+        return TemplateError::new("a statement is missing").at(inside.range.clone());
     };
     let written = &text[first.range.clone()];
-    let known: Vec<&str> = STATEMENTS.into_iter().chain(CONTINUATIONS).collect();
-    let error = TemplateError::new(first.range.clone(), format!("unknown statement `{written}`"));
-    match suggestion("statements", word, &known) {
-        Some(help) => error.help(help),
-        None => error,
-    }
+    let error = TemplateError::new(format!("unknown statement `{written}`")).at(first.range.clone());
+    error.suggest("statements", word, STATEMENTS.into_iter().chain(CONTINUATIONS))
 }

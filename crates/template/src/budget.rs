@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::error::Failure;
+use crate::error::TemplateError;
 use crate::limit;
 
 /// Number of steps that were taken.
@@ -16,11 +16,11 @@ impl Budget {
     ///
     /// # Errors
     /// Returns an error if the total exceeds the limit for one text.
-    pub(crate) fn spend(&self, steps: usize) -> Result<(), Failure> {
+    pub(crate) fn spend(&self, steps: usize) -> Result<(), TemplateError> {
         self.taken.set(self.taken.get().saturating_add(steps));
         if self.taken.get() > limit::STEPS {
             let help = format!("the limit is {} steps", limit::STEPS);
-            return Err(Failure::new("the template takes too many steps").help(help));
+            return Err(TemplateError::new("the template takes too many steps").help(help));
         }
         Ok(())
     }

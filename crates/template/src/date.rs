@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Time, date};
 
 use crate::ambient::Ambient;
-use crate::error::Failure;
+use crate::error::TemplateError;
 use crate::value::{Value, within};
 
 /// Returns the moment in milliseconds since 1970 (UTC) as the local clock shows it.
@@ -20,7 +20,7 @@ fn local(ms: i64) -> DateTime {
 }
 
 /// Formats `date` with `format`. Unknown directives are kept as they are.
-pub(crate) fn show(date: DateTime, format: &str) -> Result<Value, Failure> {
+pub(crate) fn show(date: DateTime, format: &str) -> Result<Value, TemplateError> {
     let mut text = String::new();
     let mut chars = format.chars();
     while let Some(found) = chars.next() {
@@ -51,15 +51,18 @@ fn field(date: DateTime, letter: char) -> Option<String> {
 }
 
 /// Parses an ISO 8601 text or milliseconds since 1970. Without a time zone, it is local time.
-pub(crate) fn read(value: &Value, clock: &Ambient) -> Result<DateTime, Failure> {
+pub(crate) fn read(value: &Value, clock: &Ambient) -> Result<DateTime, TemplateError> {
     let found = match value {
         Value::Number(number) => return Ok(of_ms(number.as_double() as i64, clock)),
         Value::Text(text) => parse(text.trim(), clock),
-        _ => return Err(Failure::new(format!("a date is text or a number of milliseconds, not {}", value.kind()))),
+        _ => {
+            return Err(TemplateError::new(format!("a date is text or a number of milliseconds, not {}", value.kind())));
+        }
     };
     found.ok_or_else(|| {
         let written = value.to_text().unwrap_or_default();
-        Failure::new(format!("`{written}` is not a date")).help("write it as `2024-05-01` or `2024-05-01T10:20:30Z`")
+        TemplateError::new(format!("`{written}` is not a date"))
+            .help("write it as `2024-05-01` or `2024-05-01T10:20:30Z`")
     })
 }
 

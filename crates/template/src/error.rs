@@ -19,6 +19,8 @@ pub struct TemplateError {
     pub(crate) nature: Nature,
     /// Other placeholders in the same text whose variables are missing.
     pub(crate) others: Vec<TemplateError>,
+    /// Number of names among which a similar one was searched.
+    pub(crate) searched: usize,
 }
 
 /// Kind of an error, for its handlers.
@@ -35,54 +37,22 @@ pub(crate) enum Nature {
 }
 
 impl TemplateError {
-    pub(crate) fn new(range: Range<usize>, message: impl Into<String>) -> Self {
-        Self { message: message.into(), range, help: None, place: None, nature: Nature::Plain, others: Vec::new() }
+    /// Creates an error without a position, which the caller adds with [`at`](Self::at).
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            range: 0..0,
+            help: None,
+            place: None,
+            nature: Nature::Plain,
+            others: Vec::new(),
+            searched: 0,
+        }
     }
 
     /// Creates an error about a limit that depends on the place of the template.
-    pub(crate) fn passing(range: Range<usize>, message: impl Into<String>) -> Self {
-        Self { nature: Nature::Passing, ..Self::new(range, message) }
-    }
-
-    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
-        self
-    }
-
-    /// Creates a warning at `place` that the text is not a template and is kept as it is.
-    pub(crate) fn warning_at(&self, place: Excerpt) -> Diagnostic {
-        let message = format!("this is not a template and stays as it is: {}", self.message);
-        let problem = Diagnostic::warning(message).at(place);
-        match &self.help {
-            Some(help) => problem.help(help),
-            None => problem,
-        }
-    }
-
-    /// Creates a diagnostic at `place`.
-    pub(crate) fn diagnostic_at(&self, place: Excerpt) -> Diagnostic {
-        let place = self.place.as_deref().cloned().unwrap_or(place);
-        let problem = Diagnostic::error(&self.message).at(place);
-        match &self.help {
-            Some(help) => problem.help(help),
-            None => problem,
-        }
-    }
-}
-
-/// Error without a position, which only the caller knows: the result of a filter, a test, a function.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    message: String,
-    help: Option<String>,
-    nature: Nature,
-    /// Number of names among which a similar one was searched.
-    pub(crate) searched: usize,
-}
-
-impl Failure {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), help: None, nature: Nature::Plain, searched: 0 }
+    pub(crate) fn passing(message: impl Into<String>) -> Self {
+        Self { nature: Nature::Passing, ..Self::new(message) }
     }
 
     /// Creates an error about something that does not exist.
@@ -90,18 +60,39 @@ impl Failure {
         Self { nature: Nature::Missing, ..Self::new(message) }
     }
 
-    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
-        self
+    /// Sets the range, unless the error already has a position.
+    pub(crate) fn at(self, range: Range<usize>) -> Self {
+        if self.place.is_some() || !self.range.is_empty() { self } else { Self { range, ..self } }
+    }
+
+    pub(crate) fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
     }
 
     /// Adds the help "did you mean", or else a list of the known names.
-    pub(crate) fn suggest(self, what: &str, written: &str, known: &[&str]) -> Self {
-        Self { help: suggestion(what, written, known).or(self.help), searched: known.len().min(SEARCHED), ..self }
+    pub(crate) fn suggest<'k>(self, what: &str, written: &str, known: impl IntoIterator<Item = &'k str>) -> Self {
+        let known: Vec<&str> = known.into_iter().collect();
+        let searched = known.len().min(SEARCHED);
+        let help = if let Some(near) = nearest(written, known.iter().copied().take(SEARCHED)) {
+            Some(format!("did you mean `{near}`?"))
+        } else {
+            let more = if known.len() > LISTED { ", …" } else { "" };
+            let listed = known.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
+            (!known.is_empty()).then(|| format!("known {what}: {listed}{more}"))
+        };
+        Self { help: help.or(self.help), searched, ..self }
     }
 
-    pub(crate) fn at(self, range: Range<usize>) -> TemplateError {
-        TemplateError { help: self.help, nature: self.nature, ..TemplateError::new(range, self.message) }
+    /// Creates a warning at `place` that the text is not a template and is kept as it is.
+    pub(crate) fn warning_at(&self, place: Excerpt) -> Diagnostic {
+        let message = format!("this is not a template and stays as it is: {}", self.message);
+        self.help.iter().fold(Diagnostic::warning(message).at(place), Diagnostic::help)
+    }
+
+    /// Creates a diagnostic at `place`.
+    pub(crate) fn diagnostic_at(&self, place: Excerpt) -> Diagnostic {
+        let place = self.place.as_deref().cloned().unwrap_or(place);
+        self.help.iter().fold(Diagnostic::error(&self.message).at(place), Diagnostic::help)
     }
 }
 
@@ -110,13 +101,3 @@ const LISTED: usize = 12;
 
 /// Maximum number of names among which a similar one is searched.
 const SEARCHED: usize = 1_000;
-
-/// Returns "did you mean", or else a list of the known names.
-pub(crate) fn suggestion(what: &str, written: &str, known: &[&str]) -> Option<String> {
-    if let Some(near) = nearest(written, known.iter().copied().take(SEARCHED)) {
-        return Some(format!("did you mean `{near}`?"));
-    }
-    let more = if known.len() > LISTED { ", …" } else { "" };
-    let listed = known.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
-    (!known.is_empty()).then(|| format!("known {what}: {listed}{more}"))
-}

@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::rc::Rc;
 
-use crate::error::Failure;
+use crate::error::TemplateError;
 use crate::limit;
 use crate::number::Number;
 use crate::operation::{Call, Operation, plain};
@@ -116,7 +116,7 @@ pub(crate) const FILTERS: &[Operation] = &[
 ];
 
 /// Returns names and values as a list of lists.
-pub(crate) fn pairs(entries: Entries) -> Result<Value, Failure> {
+pub(crate) fn pairs(entries: Entries) -> Result<Value, TemplateError> {
     let pair = |(name, value)| Value::list(vec![Value::Text(name), value]);
     Value::list(entries.into_iter().map(pair).collect::<Result<_, _>>()?)
 }
@@ -143,11 +143,11 @@ fn capitalized(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-fn empty(call: &Call<'_>) -> Failure {
-    Failure::missing(format!("the list is empty, so it has no {} item", call.name))
+fn empty(call: &Call<'_>) -> TemplateError {
+    TemplateError::missing(format!("the list is empty, so it has no {} item", call.name))
 }
 
-fn count(call: &Call<'_>) -> Result<Value, Failure> {
+fn count(call: &Call<'_>) -> Result<Value, TemplateError> {
     Ok(Value::count(match call.operand {
         Value::Text(text) => length(text),
         Value::List(list) => list.items.len(),
@@ -157,12 +157,12 @@ fn count(call: &Call<'_>) -> Result<Value, Failure> {
     }))
 }
 
-fn sort(call: &Call<'_>) -> Result<Value, Failure> {
+fn sort(call: &Call<'_>) -> Result<Value, TemplateError> {
     let mut items = call.items()?.to_vec();
     let numbers = items.iter().all(|item| matches!(item, Value::Number(_)));
     let texts = items.iter().all(|item| matches!(item, Value::Text(_)));
     if !numbers && !texts {
-        return Err(Failure::new("`sort` works on a list of numbers or a list of text, not on a mixture"));
+        return Err(TemplateError::new("`sort` works on a list of numbers or a list of text, not on a mixture"));
     }
     call.budget.spend(sorting(&items))?;
     if numbers {
@@ -188,7 +188,7 @@ fn sorting(items: &[Value]) -> usize {
     (items.len() / limit::VALUES_A_STEP).saturating_add(bytes / limit::BYTES_A_STEP).saturating_mul(halvings)
 }
 
-fn select_by_member(call: &Call<'_>, wanted: bool) -> Result<Value, Failure> {
+fn select_by_member(call: &Call<'_>, wanted: bool) -> Result<Value, TemplateError> {
     let attribute = call.text_argument(0)?.unwrap_or_default();
     let test = call.text_argument(1)?.map(predicate::named).transpose()?;
     let mut comparison = Comparison::new(call.budget);
@@ -206,7 +206,7 @@ fn select_by_member(call: &Call<'_>, wanted: bool) -> Result<Value, Failure> {
     Value::list(kept)
 }
 
-fn map_member(call: &Call<'_>) -> Result<Value, Failure> {
+fn map_member(call: &Call<'_>) -> Result<Value, TemplateError> {
     let attribute = call.text_argument(0)?.unwrap_or_default();
     let mut values = Vec::new();
     for item in call.items()? {
@@ -214,9 +214,8 @@ fn map_member(call: &Call<'_>) -> Result<Value, Failure> {
             Some(value) => values.push(value),
             None => {
                 let entries = item.entries().unwrap_or_default();
-                let known: Vec<&str> = entries.iter().map(|(name, _)| &**name).collect();
-                let message = format!("an item of the list has no member `{attribute}`");
-                return Err(Failure::missing(message).suggest("members", attribute, &known));
+                let error = TemplateError::missing(format!("an item of the list has no member `{attribute}`"));
+                return Err(error.suggest("members", attribute, entries.iter().map(|(name, _)| &**name)));
             }
         }
     }
@@ -224,7 +223,7 @@ fn map_member(call: &Call<'_>) -> Result<Value, Failure> {
 }
 
 /// Returns a member of an item, which must be a map.
-fn member(call: &Call<'_>, item: &Value, attribute: &str) -> Result<Option<Value>, Failure> {
+fn member(call: &Call<'_>, item: &Value, attribute: &str) -> Result<Option<Value>, TemplateError> {
     if !item.is_map() {
         return Err(not_a_map(call, item));
     }
@@ -232,11 +231,11 @@ fn member(call: &Call<'_>, item: &Value, attribute: &str) -> Result<Option<Value
     Ok(item.member(attribute))
 }
 
-fn not_a_map(call: &Call<'_>, item: &Value) -> Failure {
-    Failure::new(format!("`{}` works on a list of maps, not of {}", call.name, item.kind()))
+fn not_a_map(call: &Call<'_>, item: &Value) -> TemplateError {
+    TemplateError::new(format!("`{}` works on a list of maps, not of {}", call.name, item.kind()))
 }
 
-fn indent(call: &Call<'_>) -> Result<Value, Failure> {
+fn indent(call: &Call<'_>) -> Result<Value, TemplateError> {
     let width = call.whole_argument(0)?.unwrap_or(4);
     let margin = spaces(usize::try_from(width).unwrap_or(0))?;
     let (first, blank) = (call.flag(1), call.flag(2));
@@ -253,7 +252,7 @@ fn indent(call: &Call<'_>) -> Result<Value, Failure> {
     Ok(Value::Text(text.into()))
 }
 
-fn number(call: &Call<'_>) -> Result<Number, Failure> {
+fn number(call: &Call<'_>) -> Result<Number, TemplateError> {
     match call.operand {
         Value::Number(number) => Ok(*number),
         Value::Bool(value) => Ok(Number::Whole(i64::from(*value))),
@@ -278,15 +277,10 @@ fn digits(text: &str) -> usize {
     text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())
 }
 
-fn absolute(call: &Call<'_>) -> Result<Value, Failure> {
+fn absolute(call: &Call<'_>) -> Result<Value, TemplateError> {
     match call.operand {
         Value::Number(Number::Whole(whole)) if *whole != i64::MIN => Ok(Value::Number(Number::Whole(whole.abs()))),
         Value::Number(number) => Ok(Value::Number(Number::of_double(number.as_double().abs()))),
         _ => Err(call.not_for("a number")),
     }
-}
-
-/// Returns the filter of that name.
-pub(crate) fn named(name: &str) -> Option<&'static Operation> {
-    FILTERS.iter().find(|filter| filter.entry.name == name)
 }

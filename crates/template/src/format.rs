@@ -111,7 +111,7 @@ impl Pieces<'_> {
             }
             let close = rest.strip_prefix('{').and_then(|rest| rest.find('}'));
             let Some(close) = close.map(|offset| found + 1 + offset) else {
-                let error = TemplateError::new(found..found + 1, format!("unmatched `{}`", &rest[..1]));
+                let error = TemplateError::new(format!("unmatched `{}`", &rest[..1])).at(found..found + 1);
                 return Err(error.help(format!("write `{0}{0}` for the brace itself", &rest[..1])));
             };
             self.placeholder(found..close + 1, found + 1..close)?;
@@ -131,7 +131,7 @@ impl Pieces<'_> {
             let start = open + 2 + inner.len() - inner.trim_start().len();
             let trimmed = inner.trim();
             if !trimmed.starts_with('.') || trimmed.contains(char::is_whitespace) {
-                let error = TemplateError::new(open..close + 2, "this is not only a name");
+                let error = TemplateError::new("this is not only a name").at(open..close + 2);
                 return Err(error.help("of this format only `{{.name}}` is supported; the default one can do more"));
             }
             self.placeholder(open..close + 2, start + 1..start + trimmed.len())?;
@@ -231,7 +231,7 @@ fn name(text: &str, range: Range<usize>) -> Result<Expression, TemplateError> {
     let start = range.start + written.len() - written.trim_start().len();
     let range = start..start + written.trim().len();
     let keys = path::parse(&text[range.clone()]);
-    let keys = keys.ok_or_else(|| TemplateError::new(range.clone(), "expected the name of a variable"))?;
+    let keys = keys.ok_or_else(|| TemplateError::new("expected the name of a variable").at(range.clone()))?;
     let mut expression = Expression { kind: Kind::Null, range: range.clone(), depth: 0 };
     for (at, key) in keys.into_iter().enumerate() {
         let kind = match key {
@@ -245,7 +245,7 @@ fn name(text: &str, range: Range<usize>) -> Result<Expression, TemplateError> {
         };
         let depth = u16::try_from(at + 1).unwrap_or(u16::MAX);
         if depth > crate::limit::EXPRESSION {
-            return Err(TemplateError::new(range, "the path is too long"));
+            return Err(TemplateError::new("the path is too long").at(range));
         }
         expression = Expression { kind, range: range.clone(), depth };
     }

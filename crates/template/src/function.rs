@@ -1,7 +1,7 @@
 //! Global functions: `name(…)`. Each is a filter as well, which receives its first argument from the left.
 
 use crate::date;
-use crate::error::Failure;
+use crate::error::TemplateError;
 use crate::limit;
 use crate::number::Number;
 use crate::operation::{Call, Operation, plain};
@@ -68,7 +68,7 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
         "{{ strftime_now('%Y-%m-%d') }}",
         "",
         |call| {
-            let now = call.clock.now_ms.ok_or_else(|| Failure::new("the time is not known here"))?;
+            let now = call.clock.now_ms.ok_or_else(|| TemplateError::new("the time is not known here"))?;
             date::show(date::of_ms(now, call.clock), call.text_argument(0)?.unwrap_or_default())
         },
     )
@@ -96,17 +96,12 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
         "Stops with this error message.",
         "{{ raise_exception('no user is given') }}",
         "",
-        |call| Err(Failure::new(&*call.value(0).to_text()?)),
+        |call| Err(TemplateError::new(&*call.value(0).to_text()?)),
     )
     .takes(1, &["message"], "raise_exception(message)"),
 ];
 
-/// Returns the function of that name.
-pub(crate) fn named(name: &str) -> Option<&'static Operation> {
-    FUNCTIONS.iter().find(|function| function.entry.name == name)
-}
-
-fn to_json(call: &Call<'_>) -> Result<Value, Failure> {
+fn to_json(call: &Call<'_>) -> Result<Value, TemplateError> {
     let whole = |at| Ok(call.whole_argument(at)?.map_or(0, |value| usize::try_from(value).unwrap_or(0)));
     let style = Style { comma: ", ", colon: ": ", indent: whole(1)? };
     let mut text = String::new();
@@ -114,7 +109,7 @@ fn to_json(call: &Call<'_>) -> Result<Value, Failure> {
     Ok(Value::Text(text.into()))
 }
 
-fn select(call: &Call<'_>) -> Result<Value, Failure> {
+fn select(call: &Call<'_>) -> Result<Value, TemplateError> {
     let chosen = |count: usize| match call.argument(1) {
         Some(Value::Text(text)) => Ok(text.parse().ok().and_then(|position| place(position, count))),
         Some(_) => Ok(call.whole_argument(1)?.and_then(|position| place(position, count))),
@@ -132,9 +127,11 @@ fn select(call: &Call<'_>) -> Result<Value, Failure> {
                 by_chance(call, map.entries.len()).and_then(|at| map.entries.get(at)).map(|(_, value)| value.clone())
             }
         },
-        other => return Err(Failure::new(format!("`select` works on a list, a map or text, not on {}", other.kind()))),
+        other => {
+            return Err(TemplateError::new(format!("`select` works on a list, a map or text, not on {}", other.kind())));
+        }
     };
-    found.ok_or_else(|| Failure::missing("`select` did not find an item"))
+    found.ok_or_else(|| TemplateError::missing("`select` did not find an item"))
 }
 
 fn by_chance(call: &Call<'_>, count: usize) -> Option<usize> {
@@ -142,23 +139,24 @@ fn by_chance(call: &Call<'_>, count: usize) -> Option<usize> {
     usize::try_from(call.chance.below(count)).ok()
 }
 
-fn random_whole(call: &Call<'_>) -> Result<Value, Failure> {
+fn random_whole(call: &Call<'_>) -> Result<Value, TemplateError> {
     let most = call.whole_argument(0)?.unwrap_or(0);
     let least = call.whole_argument(1)?.unwrap_or(0);
     let choices =
         most.checked_sub(least).and_then(|span| span.checked_add(1)).and_then(|span| u64::try_from(span).ok());
     let choices = choices.filter(|choices| *choices > 0);
-    let choices = choices.ok_or_else(|| Failure::new(format!("there is no whole number from {least} to {most}")))?;
+    let choices =
+        choices.ok_or_else(|| TemplateError::new(format!("there is no whole number from {least} to {most}")))?;
     let above = i64::try_from(call.chance.below(choices)).unwrap_or(0);
     Ok(Value::Number(Number::Whole(least.saturating_add(above))))
 }
 
-fn range(call: &Call<'_>) -> Result<Value, Failure> {
+fn range(call: &Call<'_>) -> Result<Value, TemplateError> {
     let first = call.whole_argument(0)?.unwrap_or(0);
     let (start, stop) = call.whole_argument(1)?.map_or((0, first), |stop| (first, stop));
     let step = call.whole_argument(2)?.unwrap_or(1);
     if step == 0 {
-        return Err(Failure::new("the step of `range` cannot be 0"));
+        return Err(TemplateError::new("the step of `range` cannot be 0"));
     }
     let mut numbers = Vec::new();
     let mut next = start;

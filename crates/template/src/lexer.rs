@@ -115,7 +115,8 @@ impl Lexer<'_> {
             let Some((_, escaped)) = chars.next() else { return Ok(None) };
             let at = start + 1 + offset;
             value.push(unescape(escaped).ok_or_else(|| {
-                TemplateError::new(at..at + 1 + escaped.len_utf8(), format!("unknown escape `\\{escaped}`"))
+                TemplateError::new(format!("unknown escape `\\{escaped}`"))
+                    .at(at..at + 1 + escaped.len_utf8())
                     .help("a backslash itself is written `\\\\`")
             })?);
         }
@@ -135,7 +136,7 @@ impl Lexer<'_> {
         let written = &self.text[start..self.at];
         if let Some(letter) = self.rest().chars().next().filter(|c| c.is_alphanumeric() || *c == '_') {
             let range = start..self.at + letter.len_utf8();
-            return Err(TemplateError::new(range, "a name cannot begin with a digit"));
+            return Err(TemplateError::new("a name cannot begin with a digit").at(range));
         }
         let number = written.parse().map(Number::Whole).or_else(|_| written.parse().map(Number::of_double));
         Ok(Word::Number(number.unwrap_or(Number::Double(f64::NAN))))
@@ -166,10 +167,8 @@ impl Lexer<'_> {
     }
 
     fn unexpected(&self, first: char) -> TemplateError {
-        let error = TemplateError::new(
-            self.at..self.at + first.len_utf8(),
-            format!("`{first}` is not allowed in a template expression"),
-        );
+        let error = TemplateError::new(format!("`{first}` is not allowed in a template expression"))
+            .at(self.at..self.at + first.len_utf8());
         match first {
             '&' => error.help("write `and`"),
             '!' => error.help("write `not`"),

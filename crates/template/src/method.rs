@@ -1,8 +1,8 @@
 //! Methods of values: `text.upper()`, `map.items()`.
 
-use crate::error::Failure;
+use crate::error::TemplateError;
 use crate::filter::{pairs, title};
-use crate::operation::{Call, Operation, plain};
+use crate::operation::{self, Call, Operation, plain};
 use crate::value::{Entries, Value};
 
 /// Methods of texts.
@@ -77,27 +77,27 @@ pub(crate) const MAP: &[Operation] = &[
 ///
 /// # Errors
 /// Returns an error if there is no method of that name.
-pub(crate) fn named(value: &Value, name: &str) -> Result<&'static Operation, Failure> {
+pub(crate) fn named(value: &Value, name: &str) -> Result<&'static Operation, TemplateError> {
     let methods = match value {
         Value::Text(_) => TEXT,
         Value::Map(_) | Value::Namespace(_) => MAP,
         _ => &[],
     };
-    methods.iter().find(|method| method.entry.name == name).ok_or_else(|| {
-        let known: Vec<&str> = methods.iter().map(|method| method.entry.name).collect();
-        Failure::new(format!("{} has no method `{name}`", value.kind())).suggest("methods", name, &known)
+    operation::named(methods, name).ok_or_else(|| {
+        let error = TemplateError::new(format!("{} has no method `{name}`", value.kind()));
+        error.suggest("methods", name, methods.iter().map(|method| method.entry.name))
     })
 }
 
-fn entries(call: &Call<'_>) -> Result<Entries, Failure> {
+fn entries(call: &Call<'_>) -> Result<Entries, TemplateError> {
     call.operand.entries().ok_or_else(|| call.not_for("a map"))
 }
 
-fn split(call: &Call<'_>) -> Result<Value, Failure> {
+fn split(call: &Call<'_>) -> Result<Value, TemplateError> {
     let text = call.text()?;
     let most = call.whole_argument(1)?.and_then(|most| usize::try_from(most).ok());
     let parts: Vec<Value> = match call.text_argument(0)? {
-        Some("") => return Err(Failure::new("`split` needs a separator that is not empty")),
+        Some("") => return Err(TemplateError::new("`split` needs a separator that is not empty")),
         Some(separator) => {
             let most = most.map_or(usize::MAX, |most| most.saturating_add(1));
             text.splitn(most, separator).map(Value::text).collect()

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::function;
+use crate::function::FUNCTIONS;
+use crate::operation::named;
 use crate::syntax::{Expression, Kind, Part};
 
 /// Returns every use of a name that the template does not set itself, in order.
@@ -86,5 +87,5 @@ impl Names {
 }
 
 fn is_function(callee: &Expression) -> bool {
-    matches!(&callee.kind, Kind::Name(name) if function::named(name).is_some())
+    matches!(&callee.kind, Kind::Name(name) if named(FUNCTIONS, name).is_some())
 }

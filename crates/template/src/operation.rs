@@ -3,7 +3,7 @@
 
 use crate::ambient::{Ambient, Chance};
 use crate::budget::Budget;
-use crate::error::Failure;
+use crate::error::TemplateError;
 use crate::number::Number;
 use crate::value::Value;
 
@@ -29,7 +29,7 @@ pub(crate) struct Operation {
     pub(crate) parameters: &'static [&'static str],
     /// Number of required arguments.
     pub(crate) required: usize,
-    pub(crate) run: fn(&Call<'_>) -> Result<Value, Failure>,
+    pub(crate) run: fn(&Call<'_>) -> Result<Value, TemplateError>,
 }
 
 /// Arguments and context of an operation.
@@ -55,7 +55,7 @@ pub(crate) const fn plain(
     doc: &'static str,
     example: &'static str,
     shows: &'static str,
-    run: fn(&Call<'_>) -> Result<Value, Failure>,
+    run: fn(&Call<'_>) -> Result<Value, TemplateError>,
 ) -> Operation {
     Operation {
         entry: Entry { name, usage: name, doc, example, shows: if shows.is_empty() { None } else { Some(shows) } },
@@ -63,6 +63,11 @@ pub(crate) const fn plain(
         required: 0,
         run,
     }
+}
+
+/// Returns the operation of that name.
+pub(crate) fn named(operations: &'static [Operation], name: &str) -> Option<&'static Operation> {
+    operations.iter().find(|operation| operation.entry.name == name)
 }
 
 impl Operation {
@@ -79,37 +84,34 @@ impl Operation {
         clock: &Ambient,
         chance: &Chance,
         budget: &Budget,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, TemplateError> {
         let given = self.bind(arguments)?;
         (self.run)(&Call { name: self.entry.name, operand, given, clock, chance, budget })
     }
 
-    fn bind(&self, arguments: Given) -> Result<Vec<Option<Value>>, Failure> {
+    fn bind(&self, arguments: Given) -> Result<Vec<Option<Value>>, TemplateError> {
         let name = self.entry.name;
         if arguments.positional.len() > self.parameters.len() {
             let usage = format!("it is written `{}`", self.entry.usage);
-            return Err(Failure::new(format!("`{name}` is given too many arguments")).help(usage));
+            return Err(TemplateError::new(format!("`{name}` is given too many arguments")).help(usage));
         }
         let mut given: Vec<Option<Value>> = arguments.positional.into_iter().map(Some).collect();
         given.resize_with(self.parameters.len(), || None);
         for (key, value) in arguments.named {
             let slot = self.parameters.iter().position(|parameter| *parameter == key);
             let Some(slot) = slot.and_then(|at| given.get_mut(at)) else {
-                return Err(Failure::new(format!("`{name}` has no argument `{key}`")).suggest(
-                    "arguments",
-                    &key,
-                    self.parameters,
-                ));
+                let error = TemplateError::new(format!("`{name}` has no argument `{key}`"));
+                return Err(error.suggest("arguments", &key, self.parameters.iter().copied()));
             };
             if slot.replace(value).is_some() {
-                return Err(Failure::new(format!("`{name}` is given `{key}` twice")));
+                return Err(TemplateError::new(format!("`{name}` is given `{key}` twice")));
             }
         }
         match given.iter().take(self.required).position(Option::is_none) {
             Some(at) => {
                 let missing = self.parameters.get(at).copied().unwrap_or_default();
                 let usage = format!("it is written `{}`", self.entry.usage);
-                Err(Failure::new(format!("`{name}` needs the argument `{missing}`")).help(usage))
+                Err(TemplateError::new(format!("`{name}` needs the argument `{missing}`")).help(usage))
             }
             None => Ok(given),
         }
@@ -127,7 +129,7 @@ impl Call<'_> {
         self.given.get(at).and_then(Option::as_ref).unwrap_or(&Value::Null)
     }
 
-    pub(crate) fn text_argument(&self, at: usize) -> Result<Option<&str>, Failure> {
+    pub(crate) fn text_argument(&self, at: usize) -> Result<Option<&str>, TemplateError> {
         match self.argument(at) {
             None => Ok(None),
             Some(Value::Text(text)) => Ok(Some(text)),
@@ -135,7 +137,7 @@ impl Call<'_> {
         }
     }
 
-    pub(crate) fn number_argument(&self, at: usize) -> Result<Option<Number>, Failure> {
+    pub(crate) fn number_argument(&self, at: usize) -> Result<Option<Number>, TemplateError> {
         match self.argument(at) {
             None => Ok(None),
             Some(Value::Number(number)) => Ok(Some(*number)),
@@ -144,33 +146,33 @@ impl Call<'_> {
     }
 
     /// Returns an integer argument.
-    pub(crate) fn whole_argument(&self, at: usize) -> Result<Option<i64>, Failure> {
+    pub(crate) fn whole_argument(&self, at: usize) -> Result<Option<i64>, TemplateError> {
         let Some(number) = self.number_argument(at)? else { return Ok(None) };
         let whole = number.as_whole();
-        whole.map(Some).ok_or_else(|| Failure::new(format!("`{}` takes whole numbers, not {number}", self.name)))
+        whole.map(Some).ok_or_else(|| TemplateError::new(format!("`{}` takes whole numbers, not {number}", self.name)))
     }
 
     pub(crate) fn flag(&self, at: usize) -> bool {
         self.argument(at).is_some_and(Value::is_true)
     }
 
-    fn wrong_argument(&self, wanted: &str, found: &Value) -> Failure {
-        Failure::new(format!("`{}` takes {wanted} here, not {}", self.name, found.kind()))
+    fn wrong_argument(&self, wanted: &str, found: &Value) -> TemplateError {
+        TemplateError::new(format!("`{}` takes {wanted} here, not {}", self.name, found.kind()))
     }
 
     /// Returns the error that the operation cannot be applied to this type of value.
-    pub(crate) fn not_for(&self, wanted: &str) -> Failure {
-        Failure::new(format!("`{}` works on {wanted}, not on {}", self.name, self.operand.kind()))
+    pub(crate) fn not_for(&self, wanted: &str) -> TemplateError {
+        TemplateError::new(format!("`{}` works on {wanted}, not on {}", self.name, self.operand.kind()))
     }
 
-    pub(crate) fn text(&self) -> Result<&str, Failure> {
+    pub(crate) fn text(&self) -> Result<&str, TemplateError> {
         match self.operand {
             Value::Text(text) => Ok(text),
             _ => Err(self.not_for("text")),
         }
     }
 
-    pub(crate) fn items(&self) -> Result<&[Value], Failure> {
+    pub(crate) fn items(&self) -> Result<&[Value], TemplateError> {
         match self.operand {
             Value::List(list) => Ok(&list.items),
             _ => Err(self.not_for("a list")),

@@ -3,14 +3,14 @@
 use std::rc::Rc;
 
 use crate::budget::Budget;
-use crate::error::Failure;
+use crate::error::TemplateError;
 use crate::limit;
 use crate::syntax::Operator;
 use crate::value::{Map, Value, within};
 
 /// Returns the value of `left operator right`, for all operators except `and` and `or`, which may not evaluate the
 /// right side.
-pub(crate) fn apply(operator: Operator, left: &Value, right: &Value, budget: &Budget) -> Result<Value, Failure> {
+pub(crate) fn apply(operator: Operator, left: &Value, right: &Value, budget: &Budget) -> Result<Value, TemplateError> {
     match operator {
         Operator::Equal => return Ok(Value::Bool(equal(left, right, budget)?)),
         Operator::NotEqual => return Ok(Value::Bool(!equal(left, right, budget)?)),
@@ -20,7 +20,7 @@ pub(crate) fn apply(operator: Operator, left: &Value, right: &Value, budget: &Bu
     if matches!(left, Value::Null) && !matches!(operator, Operator::In | Operator::NotIn)
         || matches!(right, Value::Null)
     {
-        return Err(Failure::new(format!("`{}` cannot be used with null", operator.symbol())));
+        return Err(TemplateError::new(format!("`{}` cannot be used with null", operator.symbol())));
     }
     let result = match operator {
         Operator::In => member(left, right, budget)?.map(Value::Bool),
@@ -34,8 +34,8 @@ pub(crate) fn apply(operator: Operator, left: &Value, right: &Value, budget: &Bu
     result.ok_or_else(|| unsupported(operator, left, right))
 }
 
-fn unsupported(operator: Operator, left: &Value, right: &Value) -> Failure {
-    Failure::new(format!("`{}` cannot be used with {} and {}", operator.symbol(), left.kind(), right.kind()))
+fn unsupported(operator: Operator, left: &Value, right: &Value) -> TemplateError {
+    TemplateError::new(format!("`{}` cannot be used with {} and {}", operator.symbol(), left.kind(), right.kind()))
 }
 
 fn calculate(operator: Operator, left: &Value, right: &Value) -> Option<Value> {
@@ -63,7 +63,7 @@ fn compare(operator: Operator, left: &Value, right: &Value) -> Option<Value> {
     })))
 }
 
-fn add(left: &Value, right: &Value) -> Result<Value, Failure> {
+fn add(left: &Value, right: &Value) -> Result<Value, TemplateError> {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => Ok(Value::Number(left.add(*right))),
         (Value::List(left), Value::List(right)) => {
@@ -74,7 +74,7 @@ fn add(left: &Value, right: &Value) -> Result<Value, Failure> {
     }
 }
 
-fn concatenate(left: &Value, right: &Value) -> Result<Value, Failure> {
+fn concatenate(left: &Value, right: &Value) -> Result<Value, TemplateError> {
     let mut text = String::new();
     left.print(&mut text)?;
     right.print(&mut text)?;
@@ -82,7 +82,7 @@ fn concatenate(left: &Value, right: &Value) -> Result<Value, Failure> {
 }
 
 /// True if `left` is in `right`. Returns `None` if `right` cannot contain anything.
-fn member(left: &Value, right: &Value, budget: &Budget) -> Result<Option<bool>, Failure> {
+fn member(left: &Value, right: &Value, budget: &Budget) -> Result<Option<bool>, TemplateError> {
     Ok(match (left, right) {
         (_, Value::List(list)) => {
             let mut comparison = Comparison::new(budget);
@@ -117,7 +117,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// True if two values are deeply equal. A number never equals a text.
-    pub(crate) fn equal(&mut self, left: &Value, right: &Value) -> Result<bool, Failure> {
+    pub(crate) fn equal(&mut self, left: &Value, right: &Value) -> Result<bool, TemplateError> {
         let same = self.same(left, right)?;
         let steps = (self.seen - self.paid) / limit::VALUES_A_STEP;
         self.paid += steps * limit::VALUES_A_STEP;
@@ -125,15 +125,15 @@ impl<'a> Comparison<'a> {
         Ok(same)
     }
 
-    fn see(&mut self, values: usize) -> Result<(), Failure> {
+    fn see(&mut self, values: usize) -> Result<(), TemplateError> {
         self.seen = self.seen.saturating_add(values);
         if self.seen > COMPARED {
-            return Err(Failure::new("the values are too large to be compared"));
+            return Err(TemplateError::new("the values are too large to be compared"));
         }
         Ok(())
     }
 
-    fn same(&mut self, left: &Value, right: &Value) -> Result<bool, Failure> {
+    fn same(&mut self, left: &Value, right: &Value) -> Result<bool, TemplateError> {
         self.see(1)?;
         Ok(match (left, right) {
             (Value::Null, Value::Null) => true,
@@ -161,7 +161,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// True if two maps of the same size have the same members, in any order.
-    fn same_entries(&mut self, left: &Map, right: &Map) -> Result<bool, Failure> {
+    fn same_entries(&mut self, left: &Map, right: &Map) -> Result<bool, TemplateError> {
         for (at, (key, value)) in left.entries.iter().enumerate() {
             let other = match right.entries.get(at) {
                 Some((same, other)) if same == key => other,
@@ -180,12 +180,12 @@ impl<'a> Comparison<'a> {
 }
 
 /// True if two values are deeply equal.
-pub(crate) fn equal(left: &Value, right: &Value, budget: &Budget) -> Result<bool, Failure> {
+pub(crate) fn equal(left: &Value, right: &Value, budget: &Budget) -> Result<bool, TemplateError> {
     Comparison::new(budget).equal(left, right)
 }
 
 /// Returns `count` spaces.
-pub(crate) fn spaces(count: usize) -> Result<String, Failure> {
+pub(crate) fn spaces(count: usize) -> Result<String, TemplateError> {
     within(count)?;
     Ok(" ".repeat(count))
 }

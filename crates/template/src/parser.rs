@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use crate::error::{TemplateError, suggestion};
+use model::nearest;
+
+use crate::error::TemplateError;
 use crate::lexer::{Token, Word};
 use crate::limit;
 use crate::syntax::{Arguments, Expression, Kind, Located, Operator};
@@ -44,7 +46,7 @@ impl<'a> Parser<'a> {
     pub(crate) fn expression(&mut self) -> Result<Expression, TemplateError> {
         self.nesting += 1;
         if self.nesting > limit::NESTING {
-            return Err(TemplateError::new(self.here(), "the expression is nested too deeply"));
+            return Err(TemplateError::new("the expression is nested too deeply").at(self.here()));
         }
         let then = self.binary(0)?;
         let expression = if self.eat_name("if") { self.choice(then)? } else { then };
@@ -146,7 +148,7 @@ impl<'a> Parser<'a> {
 
     fn member(&mut self) -> Result<Located<String>, TemplateError> {
         if let Some(Token { word: Word::Number(_), range }) = self.tokens.get(self.at) {
-            let error = TemplateError::new(range.clone(), "an item of a list is written in brackets");
+            let error = TemplateError::new("an item of a list is written in brackets").at(range.clone());
             return Err(error.help(format!("write `{}`", bracketed(self.whole_text()))));
         }
         self.any_name("a name after `.`")
@@ -189,7 +191,7 @@ impl<'a> Parser<'a> {
             } else if arguments.named.is_empty() {
                 arguments.positional.push(self.expression()?);
             } else {
-                return Err(TemplateError::new(self.here(), "arguments without a name come before those with one"));
+                return Err(TemplateError::new("arguments without a name come before those with one").at(self.here()));
             }
             if !self.eat(",") && !self.next_is(")") {
                 return Err(self.unexpected("`,` or `)`"));
@@ -307,7 +309,8 @@ impl<'a> Parser<'a> {
         let mut node = Expression { kind, range, depth: 1 };
         node.depth += node.children().iter().map(|child| child.depth).max().unwrap_or(0);
         if node.depth > limit::EXPRESSION {
-            return Err(TemplateError::new(node.range, "the expression is too long")
+            return Err(TemplateError::new("the expression is too long")
+                .at(node.range)
                 .help("set a variable for a part of it with `{% set … %}`"));
         }
         Ok(node)
@@ -317,7 +320,7 @@ impl<'a> Parser<'a> {
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, TemplateError>) -> Result<T, TemplateError> {
         self.nesting += 1;
         if self.nesting > limit::NESTING {
-            return Err(TemplateError::new(self.here(), "the expression is nested too deeply"));
+            return Err(TemplateError::new("the expression is nested too deeply").at(self.here()));
         }
         let read = read(self)?;
         self.nesting -= 1;
@@ -387,10 +390,10 @@ impl<'a> Parser<'a> {
     /// Returns the error that the next token is not the expected one.
     pub(crate) fn unexpected(&self, wanted: &str) -> TemplateError {
         let Some(token) = self.tokens.get(self.at) else {
-            return TemplateError::new(self.here(), format!("{wanted} is missing"));
+            return TemplateError::new(format!("{wanted} is missing")).at(self.here());
         };
         let found = &self.text[token.range.clone()];
-        let error = TemplateError::new(token.range.clone(), format!("expected {wanted} instead of `{found}`"));
+        let error = TemplateError::new(format!("expected {wanted} instead of `{found}`")).at(token.range.clone());
         match (found, &token.word) {
             ("{", _) => error.help("to write `{{` itself, write `{{ '{{' }}`"),
             (_, Word::Symbol("|")) => error.help("write `or` for alternatives"),
@@ -398,8 +401,8 @@ impl<'a> Parser<'a> {
             (_, Word::Name(name)) if RESERVED.contains(&name.as_str()) => {
                 error.help(format!("`{name}` is a word of the template language"))
             }
-            (_, Word::Name(name)) => match suggestion("", name, &RESERVED).filter(|help| help.starts_with("did")) {
-                Some(help) => error.help(help),
+            (_, Word::Name(name)) => match nearest(name, RESERVED) {
+                Some(near) => error.help(format!("did you mean `{near}`?")),
                 None => error.help("to keep `{{` as text, write `{{ '{{' }}`"),
             },
             _ => error,

@@ -2,7 +2,7 @@
 
 use model::{Node, NodeKind};
 
-use crate::error::Failure;
+use crate::error::TemplateError;
 
 /// Step of a path.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,23 +119,22 @@ pub(crate) fn place(position: i64, length: usize) -> Option<usize> {
 }
 
 /// Returns the error that `key` does not exist in `node`, which is called `name`.
-pub(crate) fn missing(node: &Node, name: &str, key: &Key) -> Failure {
+pub(crate) fn missing(node: &Node, name: &str, key: &Key) -> TemplateError {
     let is_position = matches!(key, Key::Position(_));
     match &node.kind {
         NodeKind::Map(entries) => {
-            let known: Vec<&str> = entries.iter().map(|(key, _)| key.value.as_str()).collect();
-            let failure = Failure::missing(format!("`{name}` has no member `{key}`"));
-            failure.suggest("members", &key.to_string(), &known)
+            let error = TemplateError::missing(format!("`{name}` has no member `{key}`"));
+            error.suggest("members", &key.to_string(), entries.iter().map(|(key, _)| key.value.as_str()))
         }
         NodeKind::List(items) if is_position => {
-            let failure = Failure::missing(format!("`{name}` has no item {key}: its length is {}", items.len()));
-            failure.help("the first item is 0, the last is -1")
+            let error = TemplateError::missing(format!("`{name}` has no item {key}: its length is {}", items.len()));
+            error.help("the first item is 0, the last is -1")
         }
         NodeKind::String(text) if is_position => {
-            Failure::missing(format!("`{name}` has no character {key}: its length is {}", length(text)))
+            TemplateError::missing(format!("`{name}` has no character {key}: its length is {}", length(text)))
         }
-        NodeKind::Null => Failure::missing(format!("`{name}` is null, so it has no member `{key}`")),
-        _ => Failure::missing(format!("`{name}` is {}, so it has no member `{key}`", node.kind_name())),
+        NodeKind::Null => TemplateError::missing(format!("`{name}` is null, so it has no member `{key}`")),
+        _ => TemplateError::missing(format!("`{name}` is {}, so it has no member `{key}`", node.kind_name())),
     }
 }
 

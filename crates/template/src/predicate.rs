@@ -1,8 +1,8 @@
 //! Tests: `value is test`.
 
-use crate::error::Failure;
+use crate::error::TemplateError;
 use crate::number::Number;
-use crate::operation::{Call, Given, Operation, plain};
+use crate::operation::{self, Call, Given, Operation, plain};
 use crate::operator::{Comparison, equal};
 use crate::value::Value;
 
@@ -57,15 +57,15 @@ pub(crate) const TESTS: &[Operation] = &[
     ),
 ];
 
-fn equality(call: &Call<'_>) -> Result<Value, Failure> {
+fn equality(call: &Call<'_>) -> Result<Value, TemplateError> {
     yes(equal(call.operand, call.value(0), call.budget)?)
 }
 
-fn yes(answer: bool) -> Result<Value, Failure> {
+fn yes(answer: bool) -> Result<Value, TemplateError> {
     Ok(Value::Bool(answer))
 }
 
-fn remainder(call: &Call<'_>) -> Result<f64, Failure> {
+fn remainder(call: &Call<'_>) -> Result<f64, TemplateError> {
     match call.operand {
         Value::Number(number) => Ok(number.as_double() % 2.0),
         _ => Err(call.not_for("a number")),
@@ -76,10 +76,10 @@ fn remainder(call: &Call<'_>) -> Result<f64, Failure> {
 ///
 /// # Errors
 /// Returns an error if there is none.
-pub(crate) fn named(name: &str) -> Result<&'static Operation, Failure> {
-    TESTS.iter().find(|test| test.entry.name == name).ok_or_else(|| {
-        let known: Vec<&str> = TESTS.iter().map(|test| test.entry.name).collect();
-        Failure::new(format!("unknown test `{name}`")).suggest("tests", name, &known)
+pub(crate) fn named(name: &str) -> Result<&'static Operation, TemplateError> {
+    operation::named(TESTS, name).ok_or_else(|| {
+        let error = TemplateError::new(format!("unknown test `{name}`"));
+        error.suggest("tests", name, TESTS.iter().map(|test| test.entry.name))
     })
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn passes(
     argument: Option<&Value>,
     call: &Call<'_>,
     comparison: &mut Comparison<'_>,
-) -> Result<bool, Failure> {
+) -> Result<bool, TemplateError> {
     if let (true, Some(argument)) = (matches!(test.entry.name, "eq" | "equalto"), argument) {
         return comparison.equal(value, argument);
     }

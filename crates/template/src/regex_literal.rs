@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::error::Failure;
+use crate::error::TemplateError;
 use crate::syntax::Part;
 use crate::value::push;
 
@@ -37,10 +37,10 @@ const ESCAPE: usize = 64;
 ///
 /// # Errors
 /// Returns an error if the source ends with a backslash, which would change the meaning of the text after it.
-pub(crate) fn push_escaped(source: &mut String, text: &str) -> Result<(), Failure> {
+pub(crate) fn push_escaped(source: &mut String, text: &str) -> Result<(), TemplateError> {
     let Some(first) = text.chars().next() else { return Ok(()) };
     if ends_with_backslash(source) {
-        return Err(Failure::new("a backslash before a value that is already escaped")
+        return Err(TemplateError::new("a backslash before a value that is already escaped")
             .help("remove the backslash; to match one, write two"));
     }
     let mut escaped = String::with_capacity(text.len());

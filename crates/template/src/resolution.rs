@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use model::{Node, NodeKind, Span, Spanned};
 
-use crate::error::{Failure, Nature, TemplateError};
+use crate::error::{Nature, TemplateError};
 use crate::format::Format;
 use crate::limit;
 use crate::path::{self, Child, Key};
@@ -22,7 +22,7 @@ pub(crate) enum Found {
     /// Value with its templates resolved.
     Node(Node),
     /// The step at this index does not exist.
-    Missing { at: usize, failure: Failure },
+    Missing { at: usize, error: TemplateError },
 }
 
 /// Path of a value among the variables, for messages.
@@ -94,14 +94,10 @@ impl<'v> Resolution<'v> {
     }
 
     /// Runs `inside` one level deeper.
-    pub(crate) fn deeper<T>(
-        &self,
-        range: &Range<usize>,
-        inside: impl FnOnce() -> Result<T, TemplateError>,
-    ) -> Result<T, TemplateError> {
+    pub(crate) fn deeper<T>(&self, inside: impl FnOnce() -> Result<T, TemplateError>) -> Result<T, TemplateError> {
         let depth = self.depth.get() + 1;
         if depth > limit::DEPTH {
-            return Err(TemplateError::passing(range.clone(), "nested too deeply")
+            return Err(TemplateError::passing("nested too deeply")
                 .help("a macro that calls itself needs an end, and variables that use variables have a limit"));
         }
         self.depth.set(depth);
@@ -115,7 +111,7 @@ impl<'v> Resolution<'v> {
         let Some((first, rest)) = path.split_first() else { return Ok(self.unknown("")) };
         let name = first.to_string();
         let Some(raw) = self.variables.raw(&name) else { return Ok(self.unknown(&name)) };
-        self.deeper(&(0..0), || self.follow(Place::Raw(raw), path, rest))
+        self.deeper(|| self.follow(Place::Raw(raw), path, rest))
     }
 
     /// Same as [`Resolution::find`], for a value that is not kept. Returns its size as well, which does not count.
@@ -141,8 +137,8 @@ impl<'v> Resolution<'v> {
             place = match next {
                 Some(next) => next,
                 None => {
-                    let failure = path::missing(place.node(), &path::written(here), key);
-                    return Ok(Found::Missing { at: at + 1, failure });
+                    let error = path::missing(place.node(), &path::written(here), key);
+                    return Ok(Found::Missing { at: at + 1, error });
                 }
             };
         }
@@ -190,9 +186,8 @@ impl<'v> Resolution<'v> {
     }
 
     fn unknown(&self, name: &str) -> Found {
-        let known: Vec<&str> = self.variables.names().collect();
-        let failure = Failure::missing(format!("unknown variable `{name}`"));
-        Found::Missing { at: 0, failure: failure.suggest("variables", name, &known) }
+        let error = TemplateError::missing(format!("unknown variable `{name}`"));
+        Found::Missing { at: 0, error: error.suggest("variables", name, self.variables.names()) }
     }
 
     /// Returns `node` with every template in it resolved, including those in keys.
@@ -221,7 +216,7 @@ impl<'v> Resolution<'v> {
             NodeKind::List(items) => {
                 let item = |(at, item)| {
                     let key = Key::Position(i64::try_from(at).unwrap_or(i64::MAX));
-                    self.deeper(&(0..0), || self.tree(item, format, &Label::Below(label, &key), on_error))
+                    self.deeper(|| self.tree(item, format, &Label::Below(label, &key), on_error))
                 };
                 NodeKind::List(items.iter().enumerate().map(item).collect::<Result<_, _>>()?)
             }
@@ -243,7 +238,7 @@ impl<'v> Resolution<'v> {
         let mut taken = HashSet::with_capacity(entries.len());
         for (name, value) in entries {
             let key = Key::Name(name.value.clone());
-            let value = self.deeper(&(0..0), || self.tree(value, format, &Label::Below(label, &key), on_error))?;
+            let value = self.deeper(|| self.tree(value, format, &Label::Below(label, &key), on_error))?;
             let name = match self.unique_key(name, node, format, label, &mut taken) {
                 Ok(name) => name,
                 Err(error) => {
@@ -277,7 +272,7 @@ impl<'v> Resolution<'v> {
         let name = self.key(name, map, format, label)?;
         if !taken.insert(name.value.clone()) {
             let message = format!("two keys of this map become `{}`", name.value);
-            return Err(TemplateError::new(0..0, message));
+            return Err(TemplateError::new(message));
         }
         Ok(name)
     }
@@ -292,7 +287,7 @@ impl<'v> Resolution<'v> {
         let node = key_node(name, map);
         let resolved = self.text(&node, &name.value, format, label)?;
         let value = crate::value::Value::of_node(&resolved).and_then(|value| value.to_text());
-        let value = value.map_err(|failure| failure.at(0..name.value.len()))?;
+        let value = value.map_err(|error| error.at(0..name.value.len()))?;
         Ok(Spanned::new((*value).to_owned(), name.span))
     }
 
@@ -311,7 +306,7 @@ impl<'v> Resolution<'v> {
         }
         let name = path::written(&label.keys());
         self.begin(address, name)?;
-        let outcome = self.deeper(&(0..0), || self.fresh(node, text, format, true));
+        let outcome = self.deeper(|| self.fresh(node, text, format, true));
         self.trail.borrow_mut().pop();
         let outcome = outcome.map_err(|error| located(error, node, text));
         if !matches!(&outcome, Err(error) if error.nature == Nature::Passing) {
@@ -330,7 +325,7 @@ impl<'v> Resolution<'v> {
                 [one, _] => format!("`{one}` refers to itself"),
                 _ => format!("variables refer to each other in a circle: {}", circle.join(" → ")),
             };
-            return Err(TemplateError::new(0..0, message).help("give one of them a value that does not use the others"));
+            return Err(TemplateError::new(message).help("give one of them a value that does not use the others"));
         }
         trail.push((address, name));
         Ok(())
@@ -395,7 +390,7 @@ impl<'v> Resolution<'v> {
             self.variables.exhaust();
         }
         if self.variables.exhausted() {
-            return Err(TemplateError::passing(0..0, "the values are too large")
+            return Err(TemplateError::passing("the values are too large")
                 .help("a value that is inserted into others many times grows quickly"));
         }
         Ok(())

@@ -102,10 +102,9 @@ impl Splitter<'_> {
         match read_tag(self.text, start, close) {
             Ok(Some(tag)) if !tag.tokens.is_empty() => Ok(self.tag(open, trims, close == "%}", tag)),
             Ok(Some(tag)) => Ok(self.literal(open, tag.end)),
-            Ok(None) => {
-                Err(TemplateError::new(open..open + 2, format!("this `{}` is not closed", &self.text[open..open + 2]))
-                    .help("a quote or bracket inside it is not closed"))
-            }
+            Ok(None) => Err(TemplateError::new(format!("this `{}` is not closed", &self.text[open..open + 2]))
+                .at(open..open + 2)
+                .help("a quote or bracket inside it is not closed")),
             Err(error) => Err(error),
         }
     }

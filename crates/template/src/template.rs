@@ -65,7 +65,7 @@ impl Template {
             let names = names::of(std::slice::from_ref(part));
             let unknown = names.into_iter().find(|(name, _)| !is_known(name));
             if let Some((name, range)) = unknown.filter(|_| self.text[..open].ends_with('$')) {
-                let error = TemplateError::new(range, format!("there is no variable `{name}`"));
+                let error = TemplateError::new(format!("there is no variable `{name}`")).at(range);
                 foreign.push(TemplateError { nature: Nature::Unread, ..error });
                 *part = Part::Text(self.text[open..close].to_owned());
             }

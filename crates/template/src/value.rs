@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use model::{Node, NodeKind};
 
-use crate::error::Failure;
+use crate::error::TemplateError;
 use crate::limit;
 use crate::number::Number;
 
@@ -63,21 +63,21 @@ impl Value {
     }
 
     /// Creates a list. Returns an error if it is too long, too deep or contains a namespace.
-    pub(crate) fn list(items: Vec<Value>) -> Result<Self, Failure> {
+    pub(crate) fn list(items: Vec<Value>) -> Result<Self, TemplateError> {
         if items.len() > limit::ITEMS {
-            return Err(Failure::new(format!("a list may have at most {} items", limit::ITEMS)));
+            return Err(TemplateError::new(format!("a list may have at most {} items", limit::ITEMS)));
         }
         let depth = depth_above(&mut items.iter())?;
         Ok(Self::List(Rc::new(List { items, depth })))
     }
 
     /// Creates a map with unique keys. Returns an error if it is too large, too deep or contains a namespace.
-    pub(crate) fn map(entries: Entries) -> Result<Self, Failure> {
+    pub(crate) fn map(entries: Entries) -> Result<Self, TemplateError> {
         let depth = depth_above(&mut entries.iter().map(|(_, value)| value))?;
         Ok(Self::Map(Rc::new(Map { entries, depth })))
     }
 
-    pub(crate) fn of_node(node: &Node) -> Result<Self, Failure> {
+    pub(crate) fn of_node(node: &Node) -> Result<Self, TemplateError> {
         Ok(match &node.kind {
             NodeKind::Null => Self::Null,
             NodeKind::Bool(value) => Self::Bool(*value),
@@ -147,7 +147,7 @@ impl Value {
     }
 
     /// Formats it for a text: null as nothing, lists joined by commas, maps as compact JSON.
-    pub(crate) fn print(&self, out: &mut String) -> Result<(), Failure> {
+    pub(crate) fn print(&self, out: &mut String) -> Result<(), TemplateError> {
         match self {
             Self::Null => Ok(()),
             Self::Bool(value) => push(out, if *value { "true" } else { "false" }),
@@ -155,12 +155,14 @@ impl Value {
             Self::Text(text) => push(out, text),
             Self::List(list) => join(&list.items, ",", out),
             Self::Map(_) | Self::Namespace(_) => self.print_json(&Style::COMPACT, 0, out),
-            Self::Function(_) => Err(Failure::new("a function cannot be converted to text").help("call it, with `()`")),
+            Self::Function(_) => {
+                Err(TemplateError::new("a function cannot be converted to text").help("call it, with `()`"))
+            }
         }
     }
 
     /// Returns the text of [`Value::print`].
-    pub(crate) fn to_text(&self) -> Result<Rc<str>, Failure> {
+    pub(crate) fn to_text(&self) -> Result<Rc<str>, TemplateError> {
         if let Self::Text(text) = self {
             return Ok(Rc::clone(text));
         }
@@ -170,7 +172,7 @@ impl Value {
     }
 
     /// Formats it as JSON. `depth` is the current indentation level.
-    pub(crate) fn print_json(&self, style: &Style, depth: usize, out: &mut String) -> Result<(), Failure> {
+    pub(crate) fn print_json(&self, style: &Style, depth: usize, out: &mut String) -> Result<(), TemplateError> {
         match self {
             Self::Null => push(out, "null"),
             Self::Bool(_) => self.print(out),
@@ -183,7 +185,7 @@ impl Value {
             }
             Self::Map(map) => style.map(&map.entries, depth, out),
             Self::Namespace(entries) => style.map(&entries.borrow(), depth, out),
-            Self::Function(_) => Err(Failure::new("a function cannot be written as JSON")),
+            Self::Function(_) => Err(TemplateError::new("a function cannot be written as JSON")),
         }
     }
 
@@ -198,24 +200,24 @@ impl Value {
         }
     }
 
-    fn depth(&self) -> Result<u16, Failure> {
+    fn depth(&self) -> Result<u16, TemplateError> {
         match self {
             Self::List(list) => Ok(list.depth),
             Self::Map(map) => Ok(map.depth),
             // It could contain itself.
-            Self::Namespace(_) => Err(Failure::new("a namespace cannot be put into another value")),
+            Self::Namespace(_) => Err(TemplateError::new("a namespace cannot be put into another value")),
             _ => Ok(0),
         }
     }
 }
 
-fn depth_above(items: &mut dyn Iterator<Item = &Value>) -> Result<u16, Failure> {
+fn depth_above(items: &mut dyn Iterator<Item = &Value>) -> Result<u16, TemplateError> {
     let mut depth = 0;
     for item in items {
         depth = depth.max(item.depth()?);
     }
     if depth >= limit::DATA {
-        return Err(Failure::new(format!("lists and maps may be nested at most {} deep", limit::DATA)));
+        return Err(TemplateError::new(format!("lists and maps may be nested at most {} deep", limit::DATA)));
     }
     Ok(depth + 1)
 }
@@ -232,7 +234,7 @@ impl Style {
     /// Layout `{"a":1}`.
     pub(crate) const COMPACT: Self = Self { comma: ",", colon: ":", indent: 0 };
 
-    fn map(&self, entries: &[(Rc<str>, Value)], depth: usize, out: &mut String) -> Result<(), Failure> {
+    fn map(&self, entries: &[(Rc<str>, Value)], depth: usize, out: &mut String) -> Result<(), TemplateError> {
         self.collection(['{', '}'], entries, depth, out, |(key, value), out| {
             push(out, &quoted(key))?;
             push(out, self.colon)?;
@@ -246,8 +248,8 @@ impl Style {
         items: &[T],
         depth: usize,
         out: &mut String,
-        print: impl Fn(&T, &mut String) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        print: impl Fn(&T, &mut String) -> Result<(), TemplateError>,
+    ) -> Result<(), TemplateError> {
         out.push(brackets[0]);
         for (at, item) in items.iter().enumerate() {
             if at > 0 {
@@ -261,7 +263,7 @@ impl Style {
         Ok(())
     }
 
-    fn new_line(&self, depth: usize, out: &mut String) -> Result<(), Failure> {
+    fn new_line(&self, depth: usize, out: &mut String) -> Result<(), TemplateError> {
         if self.indent == 0 {
             return Ok(());
         }
@@ -277,7 +279,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Writes the texts of `items` with `separator` between them.
-pub(crate) fn join(items: &[Value], separator: &str, out: &mut String) -> Result<(), Failure> {
+pub(crate) fn join(items: &[Value], separator: &str, out: &mut String) -> Result<(), TemplateError> {
     for (at, item) in items.iter().enumerate() {
         if at > 0 {
             push(out, separator)?;
@@ -288,16 +290,16 @@ pub(crate) fn join(items: &[Value], separator: &str, out: &mut String) -> Result
 }
 
 /// Appends a text, within the limit on the length of texts.
-pub(crate) fn push(out: &mut String, text: &str) -> Result<(), Failure> {
+pub(crate) fn push(out: &mut String, text: &str) -> Result<(), TemplateError> {
     within(out.len().saturating_add(text.len()))?;
     out.push_str(text);
     Ok(())
 }
 
 /// Returns an error if a text must not be that long.
-pub(crate) fn within(length: usize) -> Result<(), Failure> {
+pub(crate) fn within(length: usize) -> Result<(), TemplateError> {
     if length > limit::TEXT {
-        return Err(Failure::new(format!("the text is longer than {} MiB", limit::TEXT >> 20)));
+        return Err(TemplateError::new(format!("the text is longer than {} MiB", limit::TEXT >> 20)));
     }
     Ok(())
 }

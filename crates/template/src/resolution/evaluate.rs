@@ -10,9 +10,11 @@ use std::rc::Rc;
 use super::{Found, Resolution};
 use crate::access::{member, picked, walked};
 use crate::budget::Budget;
-use crate::error::{Failure, Nature, TemplateError};
+use crate::error::{Nature, TemplateError};
+use crate::function::FUNCTIONS;
 use crate::limit;
-use crate::operation::Given;
+use crate::number::Number;
+use crate::operation::{Given, named};
 use crate::operator;
 use crate::path::{self, Key};
 use crate::regex_literal;
@@ -97,7 +99,7 @@ impl<'a> Evaluator<'a> {
 
     fn part(&mut self, part: &'a Part, out: &mut String) -> Result<(), TemplateError> {
         match part {
-            Part::Text(text) => push(out, text).map_err(|failure| failure.at(0..0)),
+            Part::Text(text) => push(out, text),
             Part::Output(expression) => self.output(expression, out),
             Part::If { branches, otherwise } => {
                 for (condition, body) in branches {
@@ -146,7 +148,7 @@ impl<'a> Evaluator<'a> {
         out: &mut String,
     ) -> Result<(), TemplateError> {
         let resolution = self.resolution;
-        resolution.deeper(range, || self.parts(parts, out))
+        resolution.deeper(|| self.parts(parts, out)).map_err(|error| error.at(range.clone()))
     }
 
     fn output(&mut self, expression: &'a Expression, out: &mut String) -> Result<(), TemplateError> {
@@ -157,7 +159,7 @@ impl<'a> Evaluator<'a> {
         } else {
             value.print(out)
         };
-        printed.map_err(|failure| failure.at(expression.range.clone()))
+        printed.map_err(|error| error.at(expression.range.clone()))
     }
 
     pub(crate) fn set(&mut self, name: &str, value: Value) {
@@ -174,11 +176,11 @@ impl<'a> Evaluator<'a> {
         let range = value.range.clone();
         let value = self.value(value)?;
         let Value::Namespace(entries) = self.value(space)? else {
-            let error = TemplateError::new(space.range.clone(), "only members of a namespace can be set");
+            let error = TemplateError::new("only members of a namespace can be set").at(space.range.clone());
             return Err(error.help("make one with `{% set name = namespace() %}`"));
         };
         // A list of the value is rejected under the same conditions as the namespace would be.
-        Value::list(vec![value.clone()]).map_err(|failure| failure.at(range))?;
+        Value::list(vec![value.clone()]).map_err(|error| error.at(range))?;
         let mut entries = entries.borrow_mut();
         match entries.iter_mut().find(|(name, _)| **name == *member) {
             Some((_, old)) => *old = value,
@@ -192,18 +194,15 @@ impl<'a> Evaluator<'a> {
         self.frames.iter().rev().find_map(|frame| frame.get(name))
     }
 
-    pub(crate) fn tick(&self, range: &Range<usize>) -> Result<(), TemplateError> {
-        self.spend(1, range)
-    }
-
-    fn spend(&self, steps: usize, range: &Range<usize>) -> Result<(), TemplateError> {
-        self.budget.spend(steps).map_err(|failure| failure.at(range.clone()))
+    pub(crate) fn spend(&self, steps: usize, range: &Range<usize>) -> Result<(), TemplateError> {
+        self.budget.spend(steps).map_err(|error| error.at(range.clone()))
     }
 
     pub(crate) fn value(&mut self, expression: &'a Expression) -> Result<Value, TemplateError> {
-        self.tick(&expression.range)?;
+        self.spend(1, &expression.range)?;
         let resolution = self.resolution;
-        let value = resolution.deeper(&expression.range, || self.kind(expression))?;
+        let value = resolution.deeper(|| self.kind(expression));
+        let value = value.map_err(|error| error.at(expression.range.clone()))?;
         self.spend(value.size(), &expression.range)?;
         Ok(value)
     }
@@ -215,32 +214,26 @@ impl<'a> Evaluator<'a> {
             Kind::Number(value) => Ok(Value::Number(*value)),
             Kind::Text(text) => Ok(Value::text(text)),
             Kind::Name(_) | Kind::Member(..) | Kind::Item(..) => self.path(expression),
-            Kind::List(items) => self.list(expression, items),
-            Kind::Map(entries) => self.map(expression, entries),
+            Kind::List(items) => Value::list(items.iter().map(|item| self.value(item)).collect::<Result<_, _>>()?),
+            Kind::Map(entries) => self.map(entries),
             Kind::Slice(of, bounds) => self.slice(of, bounds),
-            Kind::Call(callee, arguments) => call::function(self, callee, arguments, &expression.range),
-            Kind::Filter(operand, name, arguments) => call::filter(self, operand, name, arguments),
+            Kind::Call(callee, arguments) => call::function(self, callee, arguments),
+            Kind::Filter(operand, name, arguments) => {
+                let filtered = call::filter(self, operand, &name.value, arguments);
+                filtered.map_err(|error| error.at(name.range.clone()))
+            }
             Kind::Test { operand, name, arguments, negated } => {
-                let answer = call::test(self, operand, name, arguments)?;
-                Ok(Value::Bool(answer != *negated))
+                let answer = call::test(self, operand, &name.value, arguments);
+                answer.map(|answer| Value::Bool(answer != *negated)).map_err(|error| error.at(name.range.clone()))
             }
             Kind::Not(of) => Ok(Value::Bool(!self.value(of)?.is_true())),
             Kind::Negative(of) => self.negative(of),
-            Kind::Binary(operator, left, right) => self.binary(*operator, left, right, expression),
+            Kind::Binary(operator, left, right) => self.binary(*operator, left, right),
             Kind::Choice { condition, then, otherwise } => self.choice(condition, then, otherwise.as_deref()),
         }
     }
 
-    fn list(&mut self, expression: &Expression, items: &'a [Expression]) -> Result<Value, TemplateError> {
-        let items = items.iter().map(|item| self.value(item)).collect::<Result<_, _>>()?;
-        Value::list(items).map_err(|failure| failure.at(expression.range.clone()))
-    }
-
-    fn map(
-        &mut self,
-        expression: &Expression,
-        written: &'a [(Expression, Expression)],
-    ) -> Result<Value, TemplateError> {
+    fn map(&mut self, written: &'a [(Expression, Expression)]) -> Result<Value, TemplateError> {
         let mut entries: Entries = Vec::with_capacity(written.len());
         let mut places = HashMap::with_capacity(written.len());
         for (key, value) in written {
@@ -248,7 +241,7 @@ impl<'a> Evaluator<'a> {
                 Value::Text(name) => name,
                 other => {
                     let message = format!("the name of a member is text, not {}", other.kind());
-                    return Err(TemplateError::new(key.range.clone(), message));
+                    return Err(TemplateError::new(message).at(key.range.clone()));
                 }
             };
             let value = self.value(value)?;
@@ -258,17 +251,14 @@ impl<'a> Evaluator<'a> {
                 None => entries.push((name, value)),
             }
         }
-        Value::map(entries).map_err(|failure| failure.at(expression.range.clone()))
+        Value::map(entries)
     }
 
     fn negative(&mut self, of: &'a Expression) -> Result<Value, TemplateError> {
-        let value = self.value(of)?;
-        let zero = Value::Number(crate::number::Number::Whole(0));
-        match value {
-            Value::Number(_) => operator::apply(Operator::Subtract, &zero, &value, &self.budget),
-            other => Err(Failure::new(format!("`-` cannot be used with {}", other.kind()))),
+        match self.value(of)? {
+            Value::Number(number) => Ok(Value::Number(Number::Whole(0).subtract(number))),
+            other => Err(TemplateError::new(format!("`-` cannot be used with {}", other.kind())).at(of.range.clone())),
         }
-        .map_err(|failure| failure.at(of.range.clone()))
     }
 
     fn binary(
@@ -276,7 +266,6 @@ impl<'a> Evaluator<'a> {
         operator: Operator,
         left: &'a Expression,
         right: &'a Expression,
-        whole: &Expression,
     ) -> Result<Value, TemplateError> {
         let left = self.value(left)?;
         match operator {
@@ -286,7 +275,7 @@ impl<'a> Evaluator<'a> {
             _ => {}
         }
         let right = self.value(right)?;
-        operator::apply(operator, &left, &right, &self.budget).map_err(|failure| failure.at(whole.range.clone()))
+        operator::apply(operator, &left, &right, &self.budget)
     }
 
     fn choice(
@@ -313,9 +302,9 @@ impl<'a> Evaluator<'a> {
                 picked(&characters, start, stop, step)
                     .map(|characters| Value::Text(characters.into_iter().collect::<String>().into()))
             }
-            other => Err(Failure::new(format!("only a list or text can be sliced, not {}", other.kind()))),
+            other => Err(TemplateError::new(format!("only a list or text can be sliced, not {}", other.kind()))),
         };
-        sliced.map_err(|failure| failure.at(of.range.clone()))
+        sliced.map_err(|error| error.at(of.range.clone()))
     }
 
     fn bound(&mut self, bound: Option<&'a Expression>) -> Result<Option<i64>, TemplateError> {
@@ -325,7 +314,7 @@ impl<'a> Evaluator<'a> {
             Value::Number(number) if number.as_whole().is_some() => Ok(number.as_whole()),
             other => {
                 let message = format!("a position is a whole number, not {}", other.kind());
-                Err(TemplateError::new(bound.range.clone(), message))
+                Err(TemplateError::new(message).at(bound.range.clone()))
             }
         }
     }
@@ -359,7 +348,7 @@ impl<'a> Evaluator<'a> {
         let mut here = vec![Key::Name(written_name(base))];
         steps.into_iter().try_fold(value, |value, step| {
             self.spend(walked(&value), &step.range)?;
-            let next = member(&value, &step.key, &path::written(&here)).map_err(|failure| failure.at(step.range))?;
+            let next = member(&value, &step.key, &path::written(&here)).map_err(|error| error.at(step.range))?;
             here.push(step.key);
             Ok(next)
         })
@@ -371,7 +360,7 @@ impl<'a> Evaluator<'a> {
             Value::Number(number) if number.as_whole().is_some() => Ok(Key::Position(number.as_whole().unwrap_or(0))),
             other => {
                 let message = format!("a key is text or a whole number, not {}", other.kind());
-                Err(TemplateError::new(key.range.clone(), message))
+                Err(TemplateError::new(message).at(key.range.clone()))
             }
         }
     }
@@ -379,7 +368,7 @@ impl<'a> Evaluator<'a> {
     fn variable(&mut self, name: &str, base: &Expression, steps: &[Step]) -> Result<Value, TemplateError> {
         if self.resolution.variables.raw(name).is_none()
             && steps.is_empty()
-            && let Some(function) = crate::function::named(name)
+            && let Some(function) = named(FUNCTIONS, name)
         {
             return Ok(Value::Function(Function::Global(function.entry.name)));
         }
@@ -388,11 +377,11 @@ impl<'a> Evaluator<'a> {
         let (found, weight) = self.resolution.look_up(&path);
         self.spend(weight / limit::VALUES_A_STEP, &base.range)?;
         match found.map_err(|error| placed(error, base.range.clone()))? {
-            Found::Node(node) => Value::of_node(&node).map_err(|failure| failure.at(base.range.clone())),
-            Found::Missing { at, failure } => {
-                self.spend(failure.searched / limit::VALUES_A_STEP, &base.range)?;
+            Found::Node(node) => Value::of_node(&node).map_err(|error| error.at(base.range.clone())),
+            Found::Missing { at, error } => {
+                self.spend(error.searched / limit::VALUES_A_STEP, &base.range)?;
                 let range = at.checked_sub(1).and_then(|at| steps.get(at)).map_or(&base.range, |step| &step.range);
-                Err(failure.at(range.clone()))
+                Err(error.at(range.clone()))
             }
         }
     }

@@ -1,10 +1,8 @@
 //! Loops and macros: the parts of a template that run more than once.
 
-use std::ops::Range;
-
 use super::{Evaluator, Frame};
 use crate::access::loop_position;
-use crate::error::{Failure, TemplateError};
+use crate::error::TemplateError;
 use crate::operation::Given;
 use crate::syntax::{Loop, Macro};
 use crate::value::Value;
@@ -12,16 +10,11 @@ use crate::value::Value;
 impl<'a> Evaluator<'a> {
     /// Runs a loop.
     pub(crate) fn repeat(&mut self, repeated: &'a Loop, out: &mut String) -> Result<(), TemplateError> {
-        let items = match self.value(&repeated.items)? {
-            Value::List(list) => list,
-            Value::Map(_) => {
-                let failure = Failure::new("a loop needs a list, not a map").help("write `….items()`");
-                return Err(failure.at(repeated.items.range.clone()));
-            }
-            other => {
-                let failure = Failure::new(format!("a loop needs a list, not {}", other.kind()));
-                return Err(failure.at(repeated.items.range.clone()));
-            }
+        let items = self.value(&repeated.items)?;
+        let Value::List(items) = items else {
+            let error = TemplateError::new(format!("a loop needs a list, not {}", items.kind()));
+            let error = if items.is_map() { error.help("write `….items()`") } else { error };
+            return Err(error.at(repeated.items.range.clone()));
         };
         self.frames.push(Frame::new());
         let result = self.iterate(repeated, &items.items, out);
@@ -32,8 +25,8 @@ impl<'a> Evaluator<'a> {
     fn iterate(&mut self, repeated: &'a Loop, items: &[Value], out: &mut String) -> Result<(), TemplateError> {
         let kept = self.kept(repeated, items)?;
         for (at, item) in kept.iter().enumerate() {
-            self.tick(&repeated.items.range)?;
-            let position = loop_position(&kept, at).map_err(|failure| failure.at(repeated.items.range.clone()))?;
+            self.spend(1, &repeated.items.range)?;
+            let position = loop_position(&kept, at).map_err(|error| error.at(repeated.items.range.clone()))?;
             self.set("loop", position);
             self.unpack(repeated, item)?;
             self.block(&repeated.items.range, &repeated.body, out)?;
@@ -62,14 +55,13 @@ impl<'a> Evaluator<'a> {
         let wanted = repeated.names.len();
         let range = || repeated.items.range.clone();
         let Value::List(list) = item else {
-            return Err(TemplateError::new(
-                range(),
-                format!("an item is {}, not a list of {wanted} parts", item.kind()),
-            ));
+            return Err(
+                TemplateError::new(format!("an item is {}, not a list of {wanted} parts", item.kind())).at(range())
+            );
         };
         if list.items.len() != wanted {
             let message = format!("an item has {} parts, but there are {wanted} names", list.items.len());
-            return Err(TemplateError::new(range(), message));
+            return Err(TemplateError::new(message).at(range()));
         }
         for (name, part) in repeated.names.iter().zip(&list.items) {
             self.set(&name.value, part.clone());
@@ -78,24 +70,19 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Returns the text of a macro call.
-    pub(crate) fn run_macro(
-        &mut self,
-        number: usize,
-        given: Given,
-        range: &Range<usize>,
-    ) -> Result<Value, TemplateError> {
+    pub(crate) fn run_macro(&mut self, number: usize, given: Given) -> Result<Value, TemplateError> {
         let Some(written) = self.macros.get(number).copied() else { return Ok(Value::Null) };
         let escapes = std::mem::replace(&mut self.escapes, false);
         self.frames.push(Frame::new());
         let mut text = String::new();
-        let result = self.bind(written, given, range).and_then(|()| self.block(range, &written.body, &mut text));
+        let result = self.bind(written, given).and_then(|()| self.block(&(0..0), &written.body, &mut text));
         self.frames.pop();
         self.escapes = escapes;
         result.map(|()| Value::Text(text.into()))
     }
 
-    fn bind(&mut self, written: &'a Macro, given: Given, range: &Range<usize>) -> Result<(), TemplateError> {
-        let problem = |message: String| Err(TemplateError::new(range.clone(), message));
+    fn bind(&mut self, written: &'a Macro, given: Given) -> Result<(), TemplateError> {
+        let problem = |message: String| Err(TemplateError::new(message));
         if given.positional.len() > written.parameters.len() {
             return problem(format!("`{}` is given too many arguments", written.name));
         }

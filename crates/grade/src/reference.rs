@@ -1,4 +1,4 @@
-//! Generated sections of the reference pages about assertions, operators and templates.
+//! Generated sections of the reference pages about assertions and operators.
 
 use std::fmt::Write;
 
@@ -12,16 +12,10 @@ use crate::self_test;
 pub fn reference() -> Vec<(String, String)> {
     let operators = OPERATORS.iter().map(|operator| (operator.name, operator.summary));
     let assertions = ASSERTIONS.iter().map(|assertion| (assertion.name, assertion.summary));
-    let templates = template::reference().into_iter().map(|(name, entries)| {
-        let rows: String = entries.iter().map(template_row).collect();
-        let head = "| syntax | meaning | example | becomes |\n| --- | --- | --- | --- |\n";
-        (format!("template {name}"), format!("{head}{rows}"))
-    });
     let mut sections = vec![
         ("operators".to_owned(), index("operator", operators)),
         ("assertions".to_owned(), index("assertion", assertions)),
     ];
-    sections.extend(templates);
     sections.extend(ASSERTIONS.iter().map(|assertion| (format!("assertion {}", assertion.name), describe(assertion))));
     sections
 }
@@ -32,14 +26,6 @@ fn index(title: &str, rows: impl Iterator<Item = (&'static str, &'static str)>) 
     let row =
         |(name, summary): (&str, &str)| format!("| [`{name}`](#{}) | {summary} |\n", name.trim_start_matches('$'));
     format!("| {title} | meaning |\n| --- | --- |\n{}", rows.map(row).collect::<String>())
-}
-
-fn template_row(entry: &template::Entry) -> String {
-    // A bar that is already escaped stays as it is.
-    let cell = |text: &str| text.replace("\\|", "|").replace('|', "\\|");
-    let code = |text: &str| format!("`{}`", cell(&text.replace('\n', "\\n")));
-    let becomes = entry.shows.filter(|shown| !shown.is_empty()).map(code).unwrap_or_default();
-    format!("| {} | {} | {} | {becomes} |\n", code(entry.usage), cell(entry.doc), code(entry.example))
 }
 
 /// Returns the fields, forms and examples of an assertion. Writing to a string cannot fail.

@@ -56,7 +56,10 @@ pub(crate) fn read(value: &Value, clock: &Ambient) -> Result<DateTime, TemplateE
         Value::Number(number) => return Ok(of_ms(number.as_double() as i64, clock)),
         Value::Text(text) => parse(text.trim(), clock),
         _ => {
-            return Err(TemplateError::new(format!("a date is text or a number of milliseconds, not {}", value.kind())));
+            return Err(TemplateError::new(format!(
+                "a date is text or a number of milliseconds, not {}",
+                value.kind()
+            )));
         }
     };
     found.ok_or_else(|| {

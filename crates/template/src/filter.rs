@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::error::TemplateError;
 use crate::limit;
 use crate::number::Number;
-use crate::operation::{Call, Operation, plain};
+use crate::operation::{Call, Operation, operation, text};
 use crate::operator::{Comparison, spaces};
 use crate::path::length;
 use crate::predicate;
@@ -14,105 +14,28 @@ use crate::value::{Entries, Value, push};
 
 /// All filters. Functions are filters as well.
 pub(crate) const FILTERS: &[Operation] = &[
-    plain("list", "The list unchanged.", "{{ [1, 2]|list }}", "1,2", |call| call.items().map(|_| call.operand.clone())),
-    plain("first", "The first item of a list.", "{{ ['a', 'b']|first }}", "a", |call| {
-        call.items()?.first().cloned().ok_or_else(|| empty(call))
-    }),
-    plain("last", "The last item of a list.", "{{ ['a', 'b']|last }}", "b", |call| {
-        call.items()?.last().cloned().ok_or_else(|| empty(call))
-    }),
-    plain(
-        "length",
-        "Number of items, keys or characters. Characters are Unicode code points, here and in positions.",
-        "{{ 'abc'|length }}",
-        "3",
-        count,
-    ),
-    plain("reverse", "The list in reverse order.", "{{ [1, 2, 3]|reverse }}", "3,2,1", |call| {
-        Value::list(call.items()?.iter().rev().cloned().collect())
-    }),
-    plain(
-        "sort",
-        "The list in ascending order; its items must be all numbers or all strings.",
-        "{{ [3, 1, 2]|sort }}",
-        "1,2,3",
-        sort,
-    ),
-    plain(
-        "selectattr",
-        "The maps of a list whose attribute passes a test; without a test, those whose attribute is true.",
-        "{{ [{'n': 'a', 'on': true}, {'n': 'b', 'on': false}]|selectattr('on')|map(attribute='n') }}",
-        "a",
-        |call| select_by_member(call, true),
-    )
-    .takes(1, &["attribute", "test", "value"], "selectattr(attribute, test, value)"),
-    plain(
-        "rejectattr",
-        "The maps of a list whose attribute fails a test; without a test, those whose attribute is not true.",
-        "{{ [{'n': 1}, {'n': 2}]|rejectattr('n', 'eq', 1)|map(attribute='n') }}",
-        "2",
-        |call| select_by_member(call, false),
-    )
-    .takes(1, &["attribute", "test", "value"], "rejectattr(attribute, test, value)"),
-    plain(
-        "map",
-        "One attribute of each map of a list, or the default.",
-        "{{ [{'n': 'a'}, {}]|map(attribute='n', default='?') }}",
-        "a,?",
-        map_member,
-    )
-    .takes(1, &["attribute", "default"], "map(attribute=name, default=value)"),
-    plain("upper", "The string in upper case.", "{{ 'abc'|upper }}", "ABC", |call| {
-        Ok(Value::text(&call.text()?.to_uppercase()))
-    }),
-    plain("lower", "The string in lower case.", "{{ 'ABC'|lower }}", "abc", |call| {
-        Ok(Value::text(&call.text()?.to_lowercase()))
-    }),
-    plain(
-        "title",
-        "The string with the first letter of each word in upper case.",
-        "{{ 'alice in'|title }}",
-        "Alice In",
-        |call| Ok(Value::text(&title(call.text()?))),
-    ),
-    plain(
-        "capitalize",
-        "The string with its first letter in upper case.",
-        "{{ 'alice in'|capitalize }}",
-        "Alice in",
-        |call| Ok(Value::text(&capitalized(call.text()?))),
-    ),
-    plain("trim", "The string without whitespace at both ends.", "{{ ' a '|trim }}", "a", |call| {
-        Ok(Value::text(call.text()?.trim()))
-    }),
-    plain("trimStart", "The string without leading whitespace.", "{{ ' a'|trimStart }}", "a", |call| {
-        Ok(Value::text(call.text()?.trim_start()))
-    }),
-    plain("trimEnd", "The string without trailing whitespace.", "{{ 'a '|trimEnd }}", "a", |call| {
-        Ok(Value::text(call.text()?.trim_end()))
-    }),
-    plain(
-        "indent",
-        "The string with indented lines. `first` and `blank` include the first line and empty lines.",
-        "{{ 'a\\nb'|indent(2) }}",
-        "a\n  b",
-        indent,
-    )
-    .takes(0, &["width", "first", "blank"], "indent(width=4, first=false, blank=false)"),
-    plain("string", "The value as a string.", "{{ {'a': 1}|string }}", "{\"a\":1}", |call| {
-        Ok(Value::Text(call.operand.to_text()?))
-    }),
-    plain("int", "The integer at the start of the string, or 0.", "{{ '12 apples'|int }}", "12", |call| {
-        number(call).map(|number| Value::Number(Number::of_double(number.as_double().trunc())))
-    }),
-    plain("float", "The number at the start of the string, or 0.", "{{ '1.5 l'|float }}", "1.5", |call| {
-        number(call).map(Value::Number)
-    }),
-    plain("abs", "The absolute value.", "{{ -3|abs }}", "3", absolute),
-    plain("items", "The entries of a map, as a list of keys and values.", "{{ {'a': 1}|items }}", "a,1", |call| {
-        let entries = call.operand.entries().ok_or_else(|| call.not_for("a map"))?;
-        pairs(entries)
-    }),
+    operation("list", 0, |call| call.items().map(|_| call.operand.clone())),
+    operation("first", 0, |call| call.items()?.first().cloned().ok_or_else(|| empty(call))),
+    operation("last", 0, |call| call.items()?.last().cloned().ok_or_else(|| empty(call))),
+    operation("length", 0, count),
+    operation("reverse", 0, |call| Value::list(call.items()?.iter().rev().cloned().collect())),
+    operation("sort", 0, sort),
+    operation("selectattr(attribute, test, value)", 1, |call| select_by_member(call, true)),
+    operation("rejectattr(attribute, test, value)", 1, |call| select_by_member(call, false)),
+    operation("map(attribute=name, default=value)", 1, map_member),
+    text("upper", str::to_uppercase),
+    text("lower", str::to_lowercase),
+    text("title", title),
+    text("capitalize", capitalized),
+    text("trim", |text| text.trim().to_owned()),
+    text("trimStart", |text| text.trim_start().to_owned()),
+    text("trimEnd", |text| text.trim_end().to_owned()),
+    operation("indent(width=4, first=false, blank=false)", 0, indent),
+    operation("string", 0, |call| Ok(Value::Text(call.operand.to_text()?))),
+    operation("int", 0, |call| number(call).map(|number| Value::Number(Number::of_double(number.as_double().trunc())))),
+    operation("float", 0, |call| number(call).map(Value::Number)),
+    operation("abs", 0, absolute),
+    operation("items", 0, |call| pairs(call.operand.entries().ok_or_else(|| call.not_for("a map"))?)),
 ];
 
 /// Returns names and values as a list of lists.

@@ -1,5 +1,5 @@
-//! Filters, tests, functions and methods, with their descriptions. The reference documentation is generated from their
-//! tables.
+//! Filters, tests, functions and methods. `docs/reference/templates.md` describes each of them, with an example that a
+//! test runs.
 
 use crate::ambient::{Ambient, Chance};
 use crate::budget::Budget;
@@ -7,29 +7,23 @@ use crate::error::TemplateError;
 use crate::number::Number;
 use crate::value::Value;
 
-/// Entry of the template language in the reference documentation.
-#[derive(Debug, Clone, Copy)]
-pub struct Entry {
-    /// Name.
-    pub name: &'static str,
-    /// Syntax with the arguments.
-    pub usage: &'static str,
-    /// Description.
-    pub doc: &'static str,
-    /// Example template, which does not need variables.
-    pub example: &'static str,
-    /// Result of the example. `None` if it depends on time or randomness, or is an error.
-    pub shows: Option<&'static str>,
-}
-
 /// Named operation on values.
 pub(crate) struct Operation {
-    pub(crate) entry: Entry,
-    /// Names of its arguments, in order.
-    pub(crate) parameters: &'static [&'static str],
+    /// Name, and the arguments in parentheses if there are any, as the reference shows them.
+    pub(crate) usage: &'static str,
     /// Number of required arguments.
-    pub(crate) required: usize,
-    pub(crate) run: fn(&Call<'_>) -> Result<Value, TemplateError>,
+    required: usize,
+    run: Run,
+}
+
+/// Implementation of an operation.
+enum Run {
+    /// The general form.
+    Call(fn(&Call<'_>) -> Result<Value, TemplateError>),
+    /// Answers a question about the operand.
+    Test(fn(&Value) -> bool),
+    /// Changes a text.
+    Text(fn(&str) -> String),
 }
 
 /// Arguments and context of an operation.
@@ -49,31 +43,45 @@ pub(crate) struct Given {
     pub(crate) named: Vec<(String, Value)>,
 }
 
-/// Creates an operation without arguments. An empty result means that the example's result varies.
-pub(crate) const fn plain(
-    name: &'static str,
-    doc: &'static str,
-    example: &'static str,
-    shows: &'static str,
+/// Creates an operation, of whose arguments the first ones are `required`.
+pub(crate) const fn operation(
+    usage: &'static str,
+    required: usize,
     run: fn(&Call<'_>) -> Result<Value, TemplateError>,
 ) -> Operation {
-    Operation {
-        entry: Entry { name, usage: name, doc, example, shows: if shows.is_empty() { None } else { Some(shows) } },
-        parameters: &[],
-        required: 0,
-        run,
-    }
+    Operation { usage, required, run: Run::Call(run) }
+}
+
+/// Creates an operation that answers a question about its operand.
+pub(crate) const fn test(usage: &'static str, holds: fn(&Value) -> bool) -> Operation {
+    Operation { usage, required: 0, run: Run::Test(holds) }
+}
+
+/// Creates an operation that changes a text.
+pub(crate) const fn text(usage: &'static str, change: fn(&str) -> String) -> Operation {
+    Operation { usage, required: 0, run: Run::Text(change) }
 }
 
 /// Returns the operation of that name.
 pub(crate) fn named(operations: &'static [Operation], name: &str) -> Option<&'static Operation> {
-    operations.iter().find(|operation| operation.entry.name == name)
+    operations.iter().find(|operation| operation.name() == name)
+}
+
+/// Returns the names of `operations`.
+pub(crate) fn names(operations: &'static [Operation]) -> impl Iterator<Item = &'static str> {
+    operations.iter().map(Operation::name)
 }
 
 impl Operation {
-    /// Adds arguments: the number of those that are required, all names in order, and the syntax of a call.
-    pub(crate) const fn takes(self, required: usize, parameters: &'static [&'static str], usage: &'static str) -> Self {
-        Self { entry: Entry { usage, ..self.entry }, parameters, required, ..self }
+    pub(crate) fn name(&self) -> &'static str {
+        self.usage.split_once('(').map_or(self.usage, |(name, _)| name)
+    }
+
+    /// Returns the names of its arguments, in order.
+    fn parameters(&self) -> Vec<&'static str> {
+        let inside = self.usage.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+        let each = inside.into_iter().flat_map(|inside| inside.split(", "));
+        each.map(|parameter| parameter.split_once('=').map_or(parameter, |(name, _)| name)).collect()
     }
 
     /// Runs the operation on `operand` with positional and named arguments.
@@ -86,22 +94,27 @@ impl Operation {
         budget: &Budget,
     ) -> Result<Value, TemplateError> {
         let given = self.bind(arguments)?;
-        (self.run)(&Call { name: self.entry.name, operand, given, clock, chance, budget })
+        let call = Call { name: self.name(), operand, given, clock, chance, budget };
+        match self.run {
+            Run::Call(run) => run(&call),
+            Run::Test(holds) => Ok(Value::Bool(holds(operand))),
+            Run::Text(change) => Ok(Value::Text(change(call.text()?).into())),
+        }
     }
 
     fn bind(&self, arguments: Given) -> Result<Vec<Option<Value>>, TemplateError> {
-        let name = self.entry.name;
-        if arguments.positional.len() > self.parameters.len() {
-            let usage = format!("it is written `{}`", self.entry.usage);
-            return Err(TemplateError::new(format!("`{name}` is given too many arguments")).help(usage));
+        let (name, parameters) = (self.name(), self.parameters());
+        let usage = || format!("it is written `{}`", self.usage);
+        if arguments.positional.len() > parameters.len() {
+            return Err(TemplateError::new(format!("`{name}` is given too many arguments")).help(usage()));
         }
         let mut given: Vec<Option<Value>> = arguments.positional.into_iter().map(Some).collect();
-        given.resize_with(self.parameters.len(), || None);
+        given.resize_with(parameters.len(), || None);
         for (key, value) in arguments.named {
-            let slot = self.parameters.iter().position(|parameter| *parameter == key);
+            let slot = parameters.iter().position(|parameter| *parameter == key);
             let Some(slot) = slot.and_then(|at| given.get_mut(at)) else {
                 let error = TemplateError::new(format!("`{name}` has no argument `{key}`"));
-                return Err(error.suggest("arguments", &key, self.parameters.iter().copied()));
+                return Err(error.suggest("arguments", &key, parameters));
             };
             if slot.replace(value).is_some() {
                 return Err(TemplateError::new(format!("`{name}` is given `{key}` twice")));
@@ -109,9 +122,8 @@ impl Operation {
         }
         match given.iter().take(self.required).position(Option::is_none) {
             Some(at) => {
-                let missing = self.parameters.get(at).copied().unwrap_or_default();
-                let usage = format!("it is written `{}`", self.entry.usage);
-                Err(TemplateError::new(format!("`{name}` needs the argument `{missing}`")).help(usage))
+                let missing = parameters.get(at).copied().unwrap_or_default();
+                Err(TemplateError::new(format!("`{name}` needs the argument `{missing}`")).help(usage()))
             }
             None => Ok(given),
         }

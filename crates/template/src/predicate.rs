@@ -2,67 +2,33 @@
 
 use crate::error::TemplateError;
 use crate::number::Number;
-use crate::operation::{self, Call, Given, Operation, plain};
+use crate::operation::{Call, Given, Operation, named as find, names, operation, test};
 use crate::operator::{Comparison, equal};
 use crate::value::Value;
 
 /// All tests. `defined` and `undefined` are handled before a value is needed, since there may be none.
 pub(crate) const TESTS: &[Operation] = &[
-    plain("defined", "True if the variable or attribute exists.", "{{ x is defined }}", "false", |_| yes(true)),
-    plain("undefined", "True if the variable or attribute does not exist.", "{{ x is undefined }}", "true", |_| {
-        yes(false)
-    }),
-    plain("none", "True for null.", "{{ none is none }}", "true", |call| yes(matches!(call.operand, Value::Null))),
-    plain("boolean", "True for booleans.", "{{ false is boolean }}", "true", |call| {
-        yes(matches!(call.operand, Value::Bool(_)))
-    }),
-    plain("true", "True only for true.", "{{ 1 is true }}", "false", |call| {
-        yes(matches!(call.operand, Value::Bool(true)))
-    }),
-    plain("false", "True only for false.", "{{ false is false }}", "true", |call| {
-        yes(matches!(call.operand, Value::Bool(false)))
-    }),
-    plain("string", "True for strings.", "{{ 'a' is string }}", "true", |call| {
-        yes(matches!(call.operand, Value::Text(_)))
-    }),
-    plain("number", "True for numbers.", "{{ '1' is number }}", "false", |call| {
-        yes(matches!(call.operand, Value::Number(_)))
-    }),
-    plain("integer", "True for integers.", "{{ 3 is integer }}", "true", |call| {
-        yes(matches!(call.operand, Value::Number(Number::Whole(_))))
-    }),
-    plain("odd", "True for odd numbers.", "{{ 3 is odd }}", "true", |call| yes(remainder(call)? != 0.0)),
-    plain("even", "True for even numbers.", "{{ 3 is even }}", "false", |call| yes(remainder(call)? == 0.0)),
-    plain("iterable", "True for lists and strings.", "{{ [1] is iterable }}", "true", |call| {
-        yes(matches!(call.operand, Value::List(_) | Value::Text(_)))
-    }),
-    plain("callable", "True for functions.", "{{ range is callable }}", "true", |call| {
-        yes(matches!(call.operand, Value::Function(_)))
-    }),
-    plain("lower", "True for strings without upper-case letters.", "{{ 'a' is lower }}", "true", |call| {
-        yes(matches!(call.operand, Value::Text(text) if text.to_lowercase() == **text))
-    }),
-    plain("upper", "True for strings without lower-case letters.", "{{ 'a' is upper }}", "false", |call| {
-        yes(matches!(call.operand, Value::Text(text) if text.to_uppercase() == **text))
-    }),
-    plain("eq", "True if the values are equal.", "{{ 1 is eq(1) }}", "true", equality).takes(
-        1,
-        &["value"],
-        "eq(value)",
-    ),
-    plain("equalto", "True if the values are equal.", "{{ [1] is equalto([2]) }}", "false", equality).takes(
-        1,
-        &["value"],
-        "equalto(value)",
-    ),
+    test("defined", |_| true),
+    test("undefined", |_| false),
+    test("none", |value| matches!(value, Value::Null)),
+    test("boolean", |value| matches!(value, Value::Bool(_))),
+    test("true", |value| matches!(value, Value::Bool(true))),
+    test("false", |value| matches!(value, Value::Bool(false))),
+    test("string", |value| matches!(value, Value::Text(_))),
+    test("number", |value| matches!(value, Value::Number(_))),
+    test("integer", |value| matches!(value, Value::Number(Number::Whole(_)))),
+    operation("odd", 0, |call| Ok(Value::Bool(remainder(call)? != 0.0))),
+    operation("even", 0, |call| Ok(Value::Bool(remainder(call)? == 0.0))),
+    test("iterable", |value| matches!(value, Value::List(_) | Value::Text(_))),
+    test("callable", |value| matches!(value, Value::Function(_))),
+    test("lower", |value| matches!(value, Value::Text(text) if text.to_lowercase() == **text)),
+    test("upper", |value| matches!(value, Value::Text(text) if text.to_uppercase() == **text)),
+    operation("eq(value)", 1, equality),
+    operation("equalto(value)", 1, equality),
 ];
 
 fn equality(call: &Call<'_>) -> Result<Value, TemplateError> {
-    yes(equal(call.operand, call.value(0), call.budget)?)
-}
-
-fn yes(answer: bool) -> Result<Value, TemplateError> {
-    Ok(Value::Bool(answer))
+    equal(call.operand, call.value(0), call.budget).map(Value::Bool)
 }
 
 fn remainder(call: &Call<'_>) -> Result<f64, TemplateError> {
@@ -77,9 +43,9 @@ fn remainder(call: &Call<'_>) -> Result<f64, TemplateError> {
 /// # Errors
 /// Returns an error if there is none.
 pub(crate) fn named(name: &str) -> Result<&'static Operation, TemplateError> {
-    operation::named(TESTS, name).ok_or_else(|| {
+    find(TESTS, name).ok_or_else(|| {
         let error = TemplateError::new(format!("unknown test `{name}`"));
-        error.suggest("tests", name, TESTS.iter().map(|test| test.entry.name))
+        error.suggest("tests", name, names(TESTS))
     })
 }
 
@@ -91,7 +57,7 @@ pub(crate) fn passes(
     call: &Call<'_>,
     comparison: &mut Comparison<'_>,
 ) -> Result<bool, TemplateError> {
-    if let (true, Some(argument)) = (matches!(test.entry.name, "eq" | "equalto"), argument) {
+    if let (true, Some(argument)) = (matches!(test.name(), "eq" | "equalto"), argument) {
         return comparison.equal(value, argument);
     }
     call.budget.spend(value.size())?;

@@ -370,7 +370,7 @@ impl<'a> Evaluator<'a> {
             && steps.is_empty()
             && let Some(function) = named(FUNCTIONS, name)
         {
-            return Ok(Value::Function(Function::Global(function.entry.name)));
+            return Ok(Value::Function(Function::Global(function.name())));
         }
         let first = Key::Name(name.to_owned());
         let path: Vec<Key> = std::iter::once(first).chain(steps.iter().map(|step| step.key.clone())).collect();

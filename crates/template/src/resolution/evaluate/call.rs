@@ -5,7 +5,7 @@ use crate::access::namespace;
 use crate::error::{Nature, TemplateError};
 use crate::filter::FILTERS;
 use crate::function::FUNCTIONS;
-use crate::operation::{Given, Operation, named};
+use crate::operation::{Given, Operation, named, names};
 use crate::syntax::{Arguments, Expression, Kind};
 use crate::value::{Function, Value};
 use crate::{method, predicate};
@@ -41,13 +41,13 @@ fn called(evaluator: &Evaluator<'_>, name: &str) -> Result<Function, TemplateErr
         return Ok(*function);
     }
     if let Some(function) = named(FUNCTIONS, name) {
-        return Ok(Function::Global(function.entry.name));
+        return Ok(Function::Global(function.name()));
     }
     if local.is_some() || evaluator.resolution.variables.raw(name).is_some() {
         return Err(TemplateError::new(format!("`{name}` is a variable, which cannot be called")));
     }
     let error = TemplateError::new(format!("unknown function `{name}`"));
-    Err(error.suggest("functions", name, FUNCTIONS.iter().map(|function| function.entry.name)))
+    Err(error.suggest("functions", name, names(FUNCTIONS)))
 }
 
 fn run(evaluator: &mut Evaluator<'_>, function: Function, given: Given) -> Result<Value, TemplateError> {
@@ -82,7 +82,7 @@ pub(crate) fn filter<'a>(
     let mut given = evaluator.given(arguments)?;
     let function = match evaluator.local(name) {
         Some(Value::Function(function)) => Some(*function),
-        _ => named(FUNCTIONS, name).map(|function| Function::Global(function.entry.name)),
+        _ => named(FUNCTIONS, name).map(|function| Function::Global(function.name())),
     };
     if let Some(function) = function {
         given.positional.insert(0, operand);
@@ -99,7 +99,7 @@ fn unknown_filter(name: &str) -> TemplateError {
     if matches!(name, "default" | "d") {
         return error.help("write `value if value is defined else …`");
     }
-    error.suggest("filters", name, FILTERS.iter().chain(FUNCTIONS).map(|filter| filter.entry.name))
+    error.suggest("filters", name, names(FILTERS).chain(names(FUNCTIONS)))
 }
 
 /// Returns the result of `operand is name(…)`.

@@ -1,9 +1,8 @@
 //! Formatting and parsing of dates.
 
-use std::str::FromStr;
-
 use jiff::SignedDuration;
-use jiff::civil::{Date, DateTime, Time, date};
+use jiff::civil::{DateTime, date};
+use jiff::fmt::temporal::Pieces;
 
 use crate::ambient::Ambient;
 use crate::error::TemplateError;
@@ -70,63 +69,16 @@ pub(crate) fn read(value: &Value, clock: &Ambient) -> Result<DateTime, TemplateE
 }
 
 fn parse(text: &str, clock: &Ambient) -> Option<DateTime> {
-    let (day, rest) = text.split_at_checked(10)?;
-    let mut fields = day.split('-');
-    let (year, month, day) = (fields.next()?, fields.next()?, fields.next()?);
-    // The text has ten characters, so there is no fourth field.
-    let day = Date::new(fixed(year, 4)?, fixed(month, 2)?, fixed(day, 2)?).ok()?;
-    let Some(time) = rest.strip_prefix(['T', 't', ' ']) else {
-        return rest.is_empty().then(|| day.at(0, 0, 0, 0));
-    };
-    let zone_at = time.find(['Z', 'z', '+', '-']).unwrap_or(time.len());
-    let (time, zone) = time.split_at(zone_at);
-    let shown = day.to_datetime(time_of_day(time)?);
-    if zone.is_empty() {
-        return Some(shown);
-    }
-    let ahead = i64::from(clock.utc_offset_minutes) - offset_minutes(zone)?;
-    Some(shown.saturating_add(SignedDuration::from_mins(ahead)))
-}
-
-fn time_of_day(time: &str) -> Option<Time> {
-    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
-    let mut fields = time.split(':').map(whole);
-    let (hour, minute) = (fields.next()??, fields.next()??);
-    let second = fields.next().unwrap_or(Some(0))?;
-    if fields.next().is_some() {
+    let pieces = Pieces::parse(text).ok()?;
+    let time = pieces.time();
+    if time.is_some() && !text.contains(':') {
         return None;
     }
-    whole::<i64>(fraction)?;
-    let millis: i32 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
-    Time::new(hour, minute, second, millis * 1_000_000).ok()
-}
-
-/// Parses `Z`, `+02`, `+0200` or `+02:00`. Returns minutes.
-fn offset_minutes(zone: &str) -> Option<i64> {
-    if zone.eq_ignore_ascii_case("z") {
-        return Some(0);
-    }
-    let (sign, digits) = match zone.split_at_checked(1)? {
-        ("+", digits) => (1, digits),
-        (_, digits) => (-1, digits),
-    };
-    let (hours, minutes) = digits.split_at_checked(2)?;
-    let minutes = match minutes {
-        "" => 0,
-        _ => fixed(minutes.strip_prefix(':').unwrap_or(minutes), 2)?,
-    };
-    let offset = fixed::<i64>(hours, 2)?.checked_mul(60)?.checked_add(minutes)?;
-    (minutes < 60 && offset <= 24 * 60).then_some(sign * offset)
-}
-
-/// Parses exactly `count` digits.
-fn fixed<T: FromStr>(digits: &str, count: usize) -> Option<T> {
-    (digits.len() == count).then(|| whole(digits))?
-}
-
-/// Parses a text that only has digits.
-fn whole<T: FromStr>(digits: &str) -> Option<T> {
-    digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())?
+    let shown = pieces.date().to_datetime(time.unwrap_or_default());
+    let Some(offset) = pieces.to_numeric_offset() else { return Some(shown) };
+    let ahead = clock.utc_offset_minutes * 60 - offset.seconds();
+    let is_possible = offset.seconds().abs() <= 24 * 60 * 60;
+    is_possible.then(|| shown.saturating_add(SignedDuration::from_secs(ahead.into())))
 }
 
 #[cfg(test)]

@@ -26,8 +26,9 @@ pub struct Operator {
     pub(crate) read: Read,
 }
 
-/// Function that reads an operand. Returns `None` if the operand is invalid, which has been reported.
-pub(crate) type Read = fn(&mut Compiler<'_>, &Node) -> Option<Box<dyn Rule>>;
+/// Function that reads the operand of the operator with this name. Returns `None` if the operand is invalid, which has
+/// been reported.
+pub(crate) type Read = fn(&mut Compiler<'_>, &Node, &'static str) -> Option<Box<dyn Rule>>;
 
 /// Operators that a compiler knows.
 pub struct Operators {
@@ -136,7 +137,7 @@ impl Compiler<'_> {
 
     fn apply(&mut self, name: &Spanned<String>, operand: &Node) -> Option<Box<dyn Rule>> {
         match self.operator(&name.value)? {
-            Known::BuiltIn(operator) => (operator.read)(self, operand),
+            Known::BuiltIn(operator) => (operator.read)(self, operand, operator.name),
             Known::Custom(function) => Some((self.operators.custom)(&name.value, function.clone(), operand)),
         }
     }

@@ -1,19 +1,16 @@
 //! `$all`: each expectation is met by some item, in any order.
 
+use model::Node;
+
 use super::contains::one_of;
-use crate::compile::Operator;
+use crate::compile::Compiler;
 use crate::prelude::*;
 use crate::strategy::Strategy;
 
-/// The `$all` operator.
-pub const ALL: Operator = Operator {
-    name: "$all",
-    summary: "Each expectation matches an item of the list, in any order.",
-    read: |compiler, operand| {
-        let wanted = compiler.list(operand, "$all")?;
-        Some(Box::new(All { wanted, place: Place::of(operand) }))
-    },
-};
+pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
+    let wanted = compiler.list(operand, operator)?;
+    Some(Box::new(All { wanted, place: Place::of(operand) }))
+}
 
 #[derive(Debug)]
 struct All {

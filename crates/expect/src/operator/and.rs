@@ -1,37 +1,24 @@
-//! `$and`: every item holds.
+//! `$and` and `$or`: every item holds, or at least one.
 
 use model::Node;
 
-use crate::compile::{Compiler, Operator};
+use crate::compile::Compiler;
 use crate::prelude::*;
 use crate::strategy::{self, Strategy};
 
-/// The `$and` operator.
-pub const AND: Operator = Operator {
-    name: "$and",
-    summary: "All expectations in the list match the value.",
-    read: |compiler, operand| Branches::read(compiler, operand, "$and", Strategy::Weighted),
-};
-
 /// Expectations of the same value, combined by a strategy.
 #[derive(Debug)]
-pub(super) struct Branches {
+struct Branches {
     operator: &'static str,
     strategy: Strategy,
     branches: Vec<Matcher>,
     place: Place,
 }
 
-impl Branches {
-    pub(super) fn read(
-        compiler: &mut Compiler<'_>,
-        operand: &Node,
-        operator: &'static str,
-        strategy: Strategy,
-    ) -> Option<Box<dyn Rule>> {
-        let branches = compiler.list(operand, operator)?;
-        Some(Box::new(Self { operator, strategy, branches, place: Place::of(operand) }))
-    }
+pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
+    let strategy = if operator == "$or" { Strategy::Max } else { Strategy::Weighted };
+    let branches = compiler.list(operand, operator)?;
+    Some(Box::new(Branches { operator, strategy, branches, place: Place::of(operand) }))
 }
 
 impl Rule for Branches {

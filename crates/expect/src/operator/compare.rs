@@ -4,36 +4,8 @@ use std::cmp::Ordering;
 
 use model::{Node, NodeKind};
 
-use crate::compile::{Compiler, Operator};
+use crate::compile::Compiler;
 use crate::prelude::*;
-
-/// The `$gt` operator.
-pub const GT: Operator = Operator {
-    name: "$gt",
-    summary: "The value is greater than this one.",
-    read: |compiler, operand| Compare::read(compiler, operand, "$gt", "greater than", |order| order.is_gt()),
-};
-
-/// The `$gte` operator.
-pub const GTE: Operator = Operator {
-    name: "$gte",
-    summary: "The value is greater than or equal to this one.",
-    read: |compiler, operand| Compare::read(compiler, operand, "$gte", "at least", |order| order.is_ge()),
-};
-
-/// The `$lt` operator.
-pub const LT: Operator = Operator {
-    name: "$lt",
-    summary: "The value is less than this one.",
-    read: |compiler, operand| Compare::read(compiler, operand, "$lt", "less than", |order| order.is_lt()),
-};
-
-/// The `$lte` operator.
-pub const LTE: Operator = Operator {
-    name: "$lte",
-    summary: "The value is less than or equal to this one.",
-    read: |compiler, operand| Compare::read(compiler, operand, "$lte", "at most", |order| order.is_le()),
-};
 
 #[derive(Debug)]
 struct Compare {
@@ -43,20 +15,18 @@ struct Compare {
     place: Place,
 }
 
-impl Compare {
-    fn read(
-        compiler: &mut Compiler<'_>,
-        operand: &Node,
-        operator: &str,
-        words: &'static str,
-        holds: fn(Ordering) -> bool,
-    ) -> Option<Box<dyn Rule>> {
-        if !matches!(operand.kind, NodeKind::Number(_) | NodeKind::String(_)) {
-            compiler.wrong_operand(operand, operator, "a number or a text");
-            return None;
-        }
-        Some(Box::new(Self { bound: operand.to_json(), words, holds, place: Place::of(operand) }))
+pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
+    if !matches!(operand.kind, NodeKind::Number(_) | NodeKind::String(_)) {
+        compiler.wrong_operand(operand, operator, "a number or a text");
+        return None;
     }
+    let (words, holds): (_, fn(Ordering) -> bool) = match operator {
+        "$gt" => ("greater than", Ordering::is_gt),
+        "$gte" => ("at least", Ordering::is_ge),
+        "$lt" => ("less than", Ordering::is_lt),
+        _ => ("at most", Ordering::is_le),
+    };
+    Some(Box::new(Compare { bound: operand.to_json(), words, holds, place: Place::of(operand) }))
 }
 
 impl Rule for Compare {

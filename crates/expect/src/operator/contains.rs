@@ -1,19 +1,16 @@
 //! `$contains`: some item of a list matches.
 
+use model::Node;
+
 use crate::candidates::Candidates;
-use crate::compile::Operator;
+use crate::compile::Compiler;
 use crate::found::Pass;
 use crate::prelude::*;
 
-/// The `$contains` operator.
-pub const CONTAINS: Operator = Operator {
-    name: "$contains",
-    summary: "An item of the list matches; of a string, a part; of a map, some keys.",
-    read: |compiler, operand| {
-        let inner = compiler.matcher(operand);
-        Some(Box::new(Contains { inner, place: Place::of(operand) }))
-    },
-};
+pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, _operator: &'static str) -> Option<Box<dyn Rule>> {
+    let inner = compiler.matcher(operand);
+    Some(Box::new(Contains { inner, place: Place::of(operand) }))
+}
 
 #[derive(Debug)]
 struct Contains {

@@ -3,13 +3,9 @@
 use model::decode::Fields;
 use model::{Node, NodeKind};
 
-use crate::compile::{Compiler, Operator};
+use crate::compile::Compiler;
 use crate::prelude::*;
 use crate::text_diff::TextDiff;
-
-/// The `$diff` operator.
-pub const DIFF: Operator =
-    Operator { name: "$diff", summary: "The string is equal to this one, except for the listed changes.", read };
 
 #[derive(Debug)]
 struct Diff {
@@ -18,7 +14,7 @@ struct Diff {
     place: Place,
 }
 
-fn read(compiler: &mut Compiler<'_>, operand: &Node) -> Option<Box<dyn Rule>> {
+pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
     let (expected, diff) = match &operand.kind {
         NodeKind::String(text) => (text.clone(), TextDiff::default()),
         NodeKind::Map(_) => {
@@ -34,7 +30,7 @@ fn read(compiler: &mut Compiler<'_>, operand: &Node) -> Option<Box<dyn Rule>> {
             (model::decode::any_text(text, "`value`", compiler.problems)?, diff)
         }
         _ => {
-            compiler.wrong_operand(operand, "$diff", "a text or a map with a `value`");
+            compiler.wrong_operand(operand, operator, "a text or a map with a `value`");
             return None;
         }
     };

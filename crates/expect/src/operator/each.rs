@@ -1,18 +1,15 @@
 //! `$each`: every item of a list matches.
 
-use crate::compile::Operator;
+use model::Node;
+
+use crate::compile::Compiler;
 use crate::prelude::*;
 use crate::strategy::Strategy;
 
-/// The `$each` operator.
-pub const EACH: Operator = Operator {
-    name: "$each",
-    summary: "Every item of the list matches.",
-    read: |compiler, operand| {
-        let wanted = compiler.matcher(operand);
-        Some(Box::new(Each { wanted, place: Place::of(operand) }))
-    },
-};
+pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, _operator: &'static str) -> Option<Box<dyn Rule>> {
+    let wanted = compiler.matcher(operand);
+    Some(Box::new(Each { wanted, place: Place::of(operand) }))
+}
 
 #[derive(Debug)]
 struct Each {

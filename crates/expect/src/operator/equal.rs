@@ -2,22 +2,8 @@
 
 use model::Node;
 
-use crate::compile::Operator;
+use crate::compile::Compiler;
 use crate::prelude::*;
-
-/// The `$eq` operator.
-pub const EQ: Operator = Operator {
-    name: "$eq",
-    summary: "The value is equal to this one.",
-    read: |_, operand| Some(Equal::of(operand, true)),
-};
-
-/// The `$ne` operator.
-pub const NE: Operator = Operator {
-    name: "$ne",
-    summary: "The value is not equal to this one.",
-    read: |_, operand| Some(Equal::of(operand, false)),
-};
 
 #[derive(Debug)]
 struct Equal {
@@ -26,10 +12,8 @@ struct Equal {
     place: Place,
 }
 
-impl Equal {
-    fn of(operand: &Node, wanted: bool) -> Box<dyn Rule> {
-        Box::new(Self { value: operand.to_json(), wanted, place: Place::of(operand) })
-    }
+pub(super) fn read(_compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
+    Some(Box::new(Equal { value: operand.to_json(), wanted: operator == "$eq", place: Place::of(operand) }))
 }
 
 impl Rule for Equal {

@@ -1,35 +1,30 @@
 //! `$exists`: a value exists, or does not.
 
-use model::NodeKind;
 use model::decode::Fields;
+use model::{Node, NodeKind};
 
-use crate::compile::Operator;
+use crate::compile::Compiler;
 use crate::prelude::*;
 
-/// The `$exists` operator.
-pub const EXISTS: Operator = Operator {
-    name: "$exists",
-    summary: "The value exists (`true`), or does not (`false`).",
-    read: |compiler, operand| {
-        let place = Place::of(operand);
-        let wanted = match &operand.kind {
-            NodeKind::Bool(wanted) => Some((*wanted, false)),
-            NodeKind::Map(_) => Fields::of(operand, "`$exists`", compiler.problems).map(|mut fields| {
-                let wanted = fields.boolean("$value", compiler.problems).unwrap_or(true);
-                let strict = fields.boolean("strict", compiler.problems).unwrap_or_default();
-                fields.finish(compiler.problems);
-                (wanted, strict)
-            }),
-            _ => {
-                let wanted = value::truthy(&operand.to_json());
-                let message = format!("`$exists` takes true or false; {} counts as {wanted}", operand.kind_name());
-                compiler.problems.push(operand.warning(message).help(format!("write `$exists: {wanted}`")));
-                Some((wanted, false))
-            }
-        };
-        wanted.map(|(wanted, strict)| Box::new(Exists { wanted, strict, place }) as Box<dyn Rule>)
-    },
-};
+pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, _operator: &'static str) -> Option<Box<dyn Rule>> {
+    let place = Place::of(operand);
+    let wanted = match &operand.kind {
+        NodeKind::Bool(wanted) => Some((*wanted, false)),
+        NodeKind::Map(_) => Fields::of(operand, "`$exists`", compiler.problems).map(|mut fields| {
+            let wanted = fields.boolean("$value", compiler.problems).unwrap_or(true);
+            let strict = fields.boolean("strict", compiler.problems).unwrap_or_default();
+            fields.finish(compiler.problems);
+            (wanted, strict)
+        }),
+        _ => {
+            let wanted = value::truthy(&operand.to_json());
+            let message = format!("`$exists` takes true or false; {} counts as {wanted}", operand.kind_name());
+            compiler.problems.push(operand.warning(message).help(format!("write `$exists: {wanted}`")));
+            Some((wanted, false))
+        }
+    };
+    wanted.map(|(wanted, strict)| Box::new(Exists { wanted, strict, place }) as Box<dyn Rule>)
+}
 
 #[derive(Debug)]
 struct Exists {

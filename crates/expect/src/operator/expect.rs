@@ -1,17 +1,14 @@
 //! `$expect`: an expectation with metadata.
 
-use crate::compile::Operator;
+use model::Node;
+
+use crate::compile::Compiler;
 use crate::prelude::*;
 
-/// The `$expect` operator.
-pub const EXPECT: Operator = Operator {
-    name: "$expect",
-    summary: "The expectation matches. Use this to add `$score`, `$title` and so on.",
-    read: |compiler, operand| {
-        let inner = compiler.matcher(operand);
-        Some(Box::new(Expect { inner }))
-    },
-};
+pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, _operator: &'static str) -> Option<Box<dyn Rule>> {
+    let inner = compiler.matcher(operand);
+    Some(Box::new(Expect { inner }))
+}
 
 #[derive(Debug)]
 struct Expect {

@@ -1,27 +1,24 @@
 //! `$expr`: a JavaScript expression decides.
 
-use crate::compile::Operator;
+use model::Node;
+
+use crate::compile::Compiler;
 use crate::context;
 use crate::host::Trouble;
 use crate::prelude::*;
 use crate::returned;
 
-/// The `$expr` operator.
-pub const EXPR: Operator = Operator {
-    name: "$expr",
-    summary: "A JavaScript expression is true.",
-    read: |compiler, operand| {
-        let Some(text) = operand.as_str() else {
-            compiler.wrong_operand(operand, "$expr", "the text of an expression");
-            return None;
-        };
-        if let Err(invalid) = compiler.host.expression(text, &NAMES) {
-            compiler.problems.push(invalid.diagnostic(operand));
-            return None;
-        }
-        Some(Box::new(Expr { text: text.to_owned(), place: Place::of(operand) }))
-    },
-};
+pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
+    let Some(text) = operand.as_str() else {
+        compiler.wrong_operand(operand, operator, "the text of an expression");
+        return None;
+    };
+    if let Err(invalid) = compiler.host.expression(text, &NAMES) {
+        compiler.problems.push(invalid.diagnostic(operand));
+        return None;
+    }
+    Some(Box::new(Expr { text: text.to_owned(), place: Place::of(operand) }))
+}
 
 /// Variables of an expression.
 const NAMES: [&str; 5] = ["actual", "expected", "data", "input", "ctx"];

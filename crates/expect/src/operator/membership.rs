@@ -2,22 +2,8 @@
 
 use model::{Node, NodeKind};
 
-use crate::compile::{Compiler, Operator};
+use crate::compile::Compiler;
 use crate::prelude::*;
-
-/// The `$in` operator.
-pub const IN: Operator = Operator {
-    name: "$in",
-    summary: "The value is one of these.",
-    read: |compiler, operand| Membership::read(compiler, operand, "$in", true),
-};
-
-/// The `$nin` operator.
-pub const NIN: Operator = Operator {
-    name: "$nin",
-    summary: "The value is none of these.",
-    read: |compiler, operand| Membership::read(compiler, operand, "$nin", false),
-};
 
 #[derive(Debug)]
 struct Membership {
@@ -26,15 +12,13 @@ struct Membership {
     place: Place,
 }
 
-impl Membership {
-    fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &str, wanted: bool) -> Option<Box<dyn Rule>> {
-        let NodeKind::List(items) = &operand.kind else {
-            compiler.wrong_operand(operand, operator, "a list of values");
-            return None;
-        };
-        let values = items.iter().map(Node::to_json).collect();
-        Some(Box::new(Self { values, wanted, place: Place::of(operand) }))
-    }
+pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
+    let NodeKind::List(items) = &operand.kind else {
+        compiler.wrong_operand(operand, operator, "a list of values");
+        return None;
+    };
+    let values = items.iter().map(Node::to_json).collect();
+    Some(Box::new(Membership { values, wanted: operator == "$in", place: Place::of(operand) }))
 }
 
 impl Rule for Membership {

@@ -1,24 +1,21 @@
 //! `$not`: the expectation does not hold.
 
-use crate::compile::Operator;
+use model::Node;
+
+use crate::compile::Compiler;
 use crate::found::Pass;
 use crate::pattern::Negated;
 use crate::prelude::*;
 
-/// The `$not` operator.
-pub const NOT: Operator = Operator {
-    name: "$not",
-    summary: "The expectation does not match.",
-    read: |compiler, operand| {
-        let beside = compiler.critical;
-        let inner = compiler.matcher(operand);
-        // Critical parts of the operand need not hold.
-        compiler.critical = beside || inner.meta.critical;
-        let denied = format!("not {}", value::told(&operand.to_json()));
-        let rule = Box::new(Not { inner, denied, place: Place::of(operand) });
-        Some(Box::new(Negated { rule }))
-    },
-};
+pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, _operator: &'static str) -> Option<Box<dyn Rule>> {
+    let beside = compiler.critical;
+    let inner = compiler.matcher(operand);
+    // Critical parts of the operand need not hold.
+    compiler.critical = beside || inner.meta.critical;
+    let denied = format!("not {}", value::told(&operand.to_json()));
+    let rule = Box::new(Not { inner, denied, place: Place::of(operand) });
+    Some(Box::new(Negated { rule }))
+}
 
 #[derive(Debug)]
 struct Not {

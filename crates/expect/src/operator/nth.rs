@@ -2,48 +2,11 @@
 
 use model::{Node, NodeKind};
 
-use crate::compile::{Compiler, Operator};
+use crate::compile::Compiler;
 use crate::prelude::*;
 
 /// Key of the index.
 const INDEX: &str = "$index";
-
-/// The `$nth` operator.
-pub const NTH: Operator = Operator {
-    name: "$nth",
-    summary: "The item at `$index` matches the rest of the map.",
-    read: |compiler, operand| {
-        if !matches!(operand.kind, NodeKind::Map(_)) {
-            compiler.wrong_operand(operand, "$nth", "a map of `$index` and an expectation");
-            return None;
-        }
-        let index = match operand.get(INDEX) {
-            None => 0,
-            Some(node) => index(node, compiler)?,
-        };
-        Some(Nth::of(compiler, &value::without(operand, INDEX), index))
-    },
-};
-
-/// The `$first` operator.
-pub const FIRST: Operator = Operator {
-    name: "$first",
-    summary: "The first item of the list matches.",
-    read: |compiler, operand| {
-        let wanted = without_index(operand, "$first", compiler);
-        Some(Nth::of(compiler, &wanted, 0))
-    },
-};
-
-/// The `$last` operator.
-pub const LAST: Operator = Operator {
-    name: "$last",
-    summary: "The last item of the list matches.",
-    read: |compiler, operand| {
-        let wanted = without_index(operand, "$last", compiler);
-        Some(Nth::of(compiler, &wanted, -1))
-    },
-};
 
 #[derive(Debug)]
 struct Nth {
@@ -52,11 +15,24 @@ struct Nth {
     place: Place,
 }
 
-impl Nth {
-    fn of(compiler: &mut Compiler<'_>, wanted: &Node, index: i64) -> Box<dyn Rule> {
-        let inner = compiler.matcher(wanted);
-        Box::new(Self { index, inner, place: Place::of(wanted) })
+pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
+    let given = operand.get(INDEX);
+    let index = match (operator, given) {
+        ("$nth", _) if !matches!(operand.kind, NodeKind::Map(_)) => {
+            compiler.wrong_operand(operand, operator, "a map of `$index` and an expectation");
+            return None;
+        }
+        ("$nth", Some(node)) => index(node, compiler)?,
+        ("$last", _) => -1,
+        _ => 0,
+    };
+    if let Some(node) = given.filter(|_| operator != "$nth") {
+        let problem = node.warning(format!("`{INDEX}` has no effect in `{operator}`"));
+        compiler.problems.push(problem.help("`$nth` takes the item at an index"));
     }
+    let wanted = value::without(operand, INDEX);
+    let inner = compiler.matcher(&wanted);
+    Some(Box::new(Nth { index, inner, place: Place::of(&wanted) }))
 }
 
 fn index(node: &Node, compiler: &mut Compiler<'_>) -> Option<i64> {
@@ -71,14 +47,6 @@ fn index(node: &Node, compiler: &mut Compiler<'_>) -> Option<i64> {
         compiler.problems.push(node.error(format!("`{INDEX}` must be a whole number, not {}", node.to_json())));
     }
     index
-}
-
-/// Removes `$index`, which has no meaning for the first or the last item, and reports it.
-fn without_index(operand: &Node, operator: &str, compiler: &mut Compiler<'_>) -> Node {
-    let Some(index) = operand.get(INDEX) else { return operand.clone() };
-    let problem = index.warning(format!("`{INDEX}` has no effect in `{operator}`"));
-    compiler.problems.push(problem.help("`$nth` takes the item at an index"));
-    value::without(operand, INDEX)
 }
 
 impl Rule for Nth {

@@ -2,20 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use model::Node;
+
 use crate::candidates::{Candidates, Standing};
-use crate::compile::Operator;
+use crate::compile::Compiler;
 use crate::found::Pass;
 use crate::prelude::*;
 
-/// The `$sequence` operator.
-pub const SEQUENCE: Operator = Operator {
-    name: "$sequence",
-    summary: "The expectations match items of the list in the same order, with any items in between.",
-    read: |compiler, operand| {
-        let steps = compiler.list(operand, "$sequence")?;
-        Some(Box::new(Sequence { steps, place: Place::of(operand) }))
-    },
-};
+pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
+    let steps = compiler.list(operand, operator)?;
+    Some(Box::new(Sequence { steps, place: Place::of(operand) }))
+}
 
 #[derive(Debug)]
 struct Sequence {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use model::{Node, NodeKind};
 use serde_json::Map;
 
-use crate::compile::{Compiler, Operator};
+use crate::compile::Compiler;
 use crate::context;
 use crate::host::{Argument, Function, Trouble};
 use crate::notation::FUNCTION_TAG;
@@ -20,26 +20,21 @@ const NAMES: [&str; 7] = ["item", "actual", "index", "array", "data", "input", "
 /// Key of the sort order.
 const BY: &str = "$by";
 
-/// The `$sort` operator.
-pub const SORT: Operator = Operator {
-    name: "$sort",
-    summary: "The list, sorted by `$by`, matches the rest of the map.",
-    read: |compiler, operand| {
-        if !matches!(operand.kind, NodeKind::Map(_)) {
-            compiler.wrong_operand(operand, "$sort", "a map of `$by` and an expectation");
-            return None;
-        }
-        let keys = match operand.get(BY) {
-            None => Vec::new(),
-            Some(by) => match &by.kind {
-                NodeKind::List(list) => list.iter().map(|by| Key::read(by, compiler)).collect::<Option<_>>()?,
-                _ => vec![Key::read(by, compiler)?],
-            },
-        };
-        let inner = compiler.matcher(&value::without(operand, BY));
-        Some(Box::new(Sort { keys, inner, place: Place::of(operand) }))
-    },
-};
+pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
+    if !matches!(operand.kind, NodeKind::Map(_)) {
+        compiler.wrong_operand(operand, operator, "a map of `$by` and an expectation");
+        return None;
+    }
+    let keys = match operand.get(BY) {
+        None => Vec::new(),
+        Some(by) => match &by.kind {
+            NodeKind::List(list) => list.iter().map(|by| Key::read(by, compiler)).collect::<Option<_>>()?,
+            _ => vec![Key::read(by, compiler)?],
+        },
+    };
+    let inner = compiler.matcher(&value::without(operand, BY));
+    Some(Box::new(Sort { keys, inner, place: Place::of(operand) }))
+}
 
 #[derive(Debug)]
 struct Sort {

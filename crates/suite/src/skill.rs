@@ -28,20 +28,8 @@ pub const SUB_AGENTS_FOLDER: &str = "agents";
 /// Reads the definition of a sub-agent in the file at `path`, which messages call `shown`. It has the name of its
 /// file.
 pub fn read_sub_agent(path: &Path, shown: &str, problems: &mut Problems) -> Option<Skill> {
-    let read = document::open(path, shown).and_then(|source| {
-        let hash = hash_of(path).map_err(|error| {
-            let message = format!("cannot read the sub-agent: {error}");
-            Box::new(Diagnostic::error(message).at(Excerpt::of_file(shown)))
-        })?;
-        Ok((source, hash))
-    });
-    let (source, content_hash) = match read {
-        Ok(read) => read,
-        Err(problem) => {
-            problems.push(*problem);
-            return None;
-        }
-    };
+    let source = document::open(path, shown).map_err(|problem| problems.push(*problem)).ok()?;
+    let content_hash = reported(hash_of(path), "cannot read the sub-agent", shown, problems)?;
     let own = path.file_stem()?.to_string_lossy().into_owned();
     let (root, body) = frontmatter(&source, "sub-agent", problems)?;
     let mut fields = Fields::of(&root, "the frontmatter", problems)?;
@@ -58,20 +46,14 @@ pub fn read_sub_agent(path: &Path, shown: &str, problems: &mut Problems) -> Opti
         return None;
     }
     let serde_json::Value::Object(frontmatter) = root.to_json() else { return None };
-    let body = source.text[body].trim();
-    Some(Skill {
-        name: own,
-        description,
-        directory: Some(path.to_owned()),
-        version: None,
-        body: body.to_owned(),
-        body_hash: hex(&Sha256::digest(body.as_bytes())),
-        content_hash,
-        allowed_tools_raw: Vec::new(),
-        allowed_tools: Vec::new(),
-        token_budget: None,
-        frontmatter,
-    })
+    let directory = Some(path.to_owned());
+    Some(Skill { name: own, description, directory, content_hash, frontmatter, ..of_body(source.text[body].trim()) })
+}
+
+/// Returns the result of reading a skill, or reports why it failed.
+fn reported<T>(read: std::io::Result<T>, what: &str, shown: &str, problems: &mut Problems) -> Option<T> {
+    let failed = |error| Diagnostic::error(format!("{what}: {error}")).at(Excerpt::of_file(shown));
+    read.map_err(|error| problems.push(failed(error))).ok()
 }
 
 /// Returns the frontmatter of `source`, which is a skill or a sub-agent, and the range of its body.
@@ -92,37 +74,27 @@ fn frontmatter(source: &Arc<Source>, what: &str, problems: &mut Problems) -> Opt
 /// Reads the skill in `directory`, which messages call `shown`.
 pub fn read(directory: &Path, shown: &str, problems: &mut Problems) -> Option<Skill> {
     let file = format!("{shown}/{SKILL_FILE}");
-    let source = match document::open(&directory.join(SKILL_FILE), &file) {
-        Ok(source) => source,
-        Err(problem) => {
-            problems.push(*problem);
-            return None;
-        }
-    };
+    let source = document::open(&directory.join(SKILL_FILE), &file).map_err(|problem| problems.push(*problem)).ok()?;
     let folder = directory.file_name().map(|name| name.to_string_lossy().into_owned());
-    let mut skill = parse(&source, folder.as_deref(), problems)?;
-    match hash_of(directory) {
-        Ok(hash) => skill.content_hash = hash,
-        Err(error) => {
-            problems.push(
-                Diagnostic::error(format!("cannot read every file of the skill: {error}")).at(Excerpt::of_file(shown)),
-            );
-            return None;
-        }
-    }
-    skill.directory = Some(directory.to_owned());
-    Some(skill)
+    let skill = parse(&source, folder.as_deref(), problems)?;
+    let content_hash = reported(hash_of(directory), "cannot read every file of the skill", shown, problems)?;
+    Some(Skill { content_hash, directory: Some(directory.to_owned()), ..skill })
 }
 
 /// Creates the stand-in for a bare prompt, so that it can be reported and recorded like a skill.
 pub fn of_prompt(case: &str, prompt: &str) -> Skill {
-    let hash = hex(&Sha256::digest(prompt.as_bytes()));
+    Skill { name: format!("inline:{case}"), ..of_body(prompt) }
+}
+
+/// Creates a skill that only has a body.
+fn of_body(body: &str) -> Skill {
+    let hash = hex(&Sha256::digest(body.as_bytes()));
     Skill {
-        name: format!("inline:{case}"),
+        name: String::new(),
         description: String::new(),
         directory: None,
         version: None,
-        body: prompt.to_owned(),
+        body: body.to_owned(),
         body_hash: hash.clone(),
         content_hash: hash,
         allowed_tools_raw: Vec::new(),
@@ -132,8 +104,8 @@ pub fn of_prompt(case: &str, prompt: &str) -> Skill {
     }
 }
 
-/// Reads the text of a `SKILL.md`; `folder` is the name of its directory, which the skill's name must equal.
-/// `content_hash` is left empty.
+/// Reads the text of a `SKILL.md`; `folder` is the name of its directory, which the skill's name must equal. The caller
+/// sets `content_hash`.
 fn parse(source: &Arc<Source>, folder: Option<&str>, problems: &mut Problems) -> Option<Skill> {
     let (root, body) = frontmatter(source, "skill", problems)?;
     let before = problems.iter().filter(|problem| problem.is_error()).count();
@@ -157,22 +129,18 @@ fn parse(source: &Arc<Source>, folder: Option<&str>, problems: &mut Problems) ->
     if problems.iter().filter(|problem| problem.is_error()).count() > before {
         return None;
     }
-    let body = &source.text[body];
     let serde_json::Value::Object(frontmatter) = root.to_json() else {
         return None;
     };
     Some(Skill {
         name: name?,
         description: description?,
-        directory: None,
         version,
-        body: body.to_owned(),
-        body_hash: hex(&Sha256::digest(body.as_bytes())),
-        content_hash: String::new(),
         allowed_tools: allowed_tools::merged(&raw),
         allowed_tools_raw: raw,
         token_budget,
         frontmatter,
+        ..of_body(&source.text[body])
     })
 }
 

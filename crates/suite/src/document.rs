@@ -79,6 +79,11 @@ pub fn read_document(path: &Path, shown: &str) -> Result<Node, Problems> {
     }
 }
 
+/// Returns a node for the start of the file.
+pub fn start(source: &Arc<Source>) -> Node {
+    Node { kind: NodeKind::Null, span: Span::default(), tag: None, source: Arc::clone(source) }
+}
+
 /// Returns `true` if `text` contains several YAML documents, which none of our own files does.
 pub fn is_stream(text: &str) -> bool {
     let is_content = |line: &&str| !line.trim().is_empty() && !line.starts_with(['#', '%']);

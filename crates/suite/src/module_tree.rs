@@ -3,10 +3,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::decode::Problems;
 use model::{Node, NodeKind, Source, Span, Spanned};
-use script::{Inside, Language, Place, Reference, Value};
+use script::{Inside, Language, Place, Reference, Runtime, Value};
+
+use crate::document;
 
 /// Tag of the text of a regular expression, `/source/flags`.
 pub const REGEX: &str = "!re";
@@ -22,6 +25,46 @@ pub fn is_function(node: &Node) -> bool {
 
 /// Maximum depth. Deeper values are not written by hand.
 const DEPTH: usize = 128;
+
+/// Time limit for evaluating a module, including everything it imports.
+const BUDGET: Duration = Duration::from_secs(10);
+
+/// Evaluates the module at `path`, which messages show relative to `cwd`, and returns the first export that exists of
+/// each list of `names`. With `has_prelude` it can import the modules of configurations. A module that cannot be
+/// evaluated is reported.
+pub fn exports(
+    path: &Path,
+    source: &Arc<Source>,
+    cwd: &Path,
+    has_prelude: bool,
+    names: &[&[&'static str]],
+    problems: &mut Problems,
+) -> Option<Vec<Option<(&'static str, Value)>>> {
+    let evaluate = || -> Result<_, script::ScriptError> {
+        let mut options = script::Options::new(path.parent().unwrap_or(Path::new("/")));
+        options.shown_from = cwd.to_owned();
+        let mut runtime = Runtime::new(options)?;
+        if has_prelude {
+            runtime.give_prelude();
+        }
+        let module = runtime.import_source(&source.text, path, BUDGET)?;
+        let mut first = |names: &&[&'static str]| {
+            for name in *names {
+                if let Some(value) = runtime.export(&module, name)?.filter(|value| !value.is_undefined()) {
+                    return Ok(Some((*name, value)));
+                }
+            }
+            Ok(None)
+        };
+        names.iter().map(&mut first).collect()
+    };
+    let report = |error: script::ScriptError| {
+        let mut problem = error.diagnostic();
+        problem.source = problem.source.or_else(|| Some(document::start(source).excerpt()));
+        problems.push(problem);
+    };
+    evaluate().map_err(report).ok()
+}
 
 /// Converts values of a module to nodes.
 pub struct Tree<'a> {

@@ -24,14 +24,9 @@ impl SharedFixtures {
     /// Reads the file at `path`, which messages call `shown`.
     pub fn read(path: &Path, shown: &str, problems: &mut Problems) -> Self {
         let empty = Self { shown: shown.to_owned(), blocks: Vec::new() };
-        let source = match document::open(path, shown) {
-            Ok(source) => source,
-            Err(problem) => {
-                problems.push(*problem);
-                return empty;
-            }
-        };
-        let Some(root) = document::read(&source, Language::Yaml, problems) else { return empty };
+        let source = document::open(path, shown).map_err(|problem| problems.push(*problem)).ok();
+        let root = source.and_then(|source| document::read(&source, Language::Yaml, problems));
+        let Some(root) = root else { return empty };
         let NodeKind::Map(entries) = &root.kind else {
             problems.push(root.error(format!("`{FILE}` must be a map of fixtures blocks, not {}", root.kind_name())));
             return empty;

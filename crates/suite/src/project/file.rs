@@ -2,14 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use model::decode::Problems;
-use model::{Diagnostic, Excerpt, Node, NodeKind, Source, Span};
-use script::Runtime;
+use model::{Diagnostic, Excerpt, Node, Source, Span};
 
 use crate::document::{self, Language};
-use crate::module_tree::{FUNCTION, Tree};
+use crate::module_tree::{self, FUNCTION, Tree};
 use crate::path::shown;
 
 /// Returns the dialect of a configuration file with this name.
@@ -38,9 +36,6 @@ const FILES: [(&str, Dialect); 17] = [
     ("fabrik.config.json", Dialect::Fabrik),
     (".ai-tester.yaml", Dialect::AiTester),
 ];
-
-/// Time limit for evaluating a configuration, including everything it imports.
-const BUDGET: Duration = Duration::from_secs(10);
 
 /// Dialect of a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,13 +83,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// Reads the file at `path`; an empty file is `null`.
 pub fn read(path: &Path, cwd: &Path, problems: &mut Problems) -> Option<Node> {
-    let source = match document::open(path, &shown(path, cwd)) {
-        Ok(source) => source,
-        Err(problem) => {
-            problems.push(*problem);
-            return None;
-        }
-    };
+    let source = document::open(path, &shown(path, cwd)).map_err(|problem| problems.push(*problem)).ok()?;
     match Language::of(path) {
         Some(language) => document::read(&source, language, problems),
         None => of_module(path, &source, cwd, problems),
@@ -102,20 +91,11 @@ pub fn read(path: &Path, cwd: &Path, problems: &mut Problems) -> Option<Node> {
 }
 
 fn of_module(path: &Path, source: &Arc<Source>, cwd: &Path, problems: &mut Problems) -> Option<Node> {
-    let root = Node { kind: NodeKind::Null, span: Span::default(), tag: None, source: Arc::clone(source) };
-    warn_of_environment(source, problems);
-    let exported = match exported(path, source, cwd) {
-        Ok(exported) => exported,
-        Err(error) => {
-            let mut problem = error.diagnostic();
-            problem.source = problem.source.or_else(|| Some(root.excerpt()));
-            problems.push(problem);
-            return None;
-        }
-    };
     const FORM: &str = "write `export default defineConfig({ … })`, or `export default { … }`";
-    let Some(value) = exported.filter(|value| !value.is_undefined()) else {
-        problems.push(root.error("the configuration has no default export").help(FORM));
+    warn_of_environment(source, problems);
+    let exported = module_tree::exports(path, source, cwd, true, &[&["default"]], problems)?.pop().flatten();
+    let Some((_, value)) = exported else {
+        problems.push(document::start(source).error("the configuration has no default export").help(FORM));
         return None;
     };
     let node = Tree { module: path, source, problems }.export("default", &value);
@@ -124,15 +104,6 @@ fn of_module(path: &Path, source: &Arc<Source>, cwd: &Path, problems: &mut Probl
         return None;
     }
     Some(node)
-}
-
-fn exported(path: &Path, source: &Source, cwd: &Path) -> Result<Option<script::Value>, script::ScriptError> {
-    let mut options = script::Options::new(path.parent().unwrap_or(Path::new("/")));
-    options.shown_from = cwd.to_owned();
-    let mut runtime = Runtime::new(options)?;
-    runtime.give_prelude();
-    let module = runtime.import_source(&source.text, path, BUDGET)?;
-    runtime.export(&module, "default")
 }
 
 /// Warns of `process.env`. It is empty in a configuration, and without the warning nothing would indicate that.

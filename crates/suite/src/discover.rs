@@ -14,7 +14,7 @@ use crate::format::{self, EVALS_FILE};
 use crate::path;
 use crate::request::Request;
 use crate::skill::{EVALS_FOLDER, SKILL_FILE, SUB_AGENTS_FOLDER, TESTS_FOLDER};
-use crate::skills::{chosen_skill, folders, misnamed, skill_names, skills};
+use crate::skills::{chosen_skill, folders, misnamed, names_in, skill_names, skills};
 
 /// Folder in the project's root for suites that do not belong to a skill.
 const SCENARIOS_FOLDER: &str = "scenarios";
@@ -240,11 +240,7 @@ fn named(target: &str, request: &Request, problems: &mut Problems) -> Vec<Candid
 
 fn unknown(target: &str, path: &Path, request: &Request) -> Diagnostic {
     let skills = skill_names(&request.skills_dir);
-    let siblings: Vec<String> = path
-        .parent()
-        .and_then(|parent| std::fs::read_dir(parent).ok())
-        .map(|entries| entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect())
-        .unwrap_or_default();
+    let siblings = path.parent().map(names_in).unwrap_or_default();
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or(target);
     let near = nearest(target, skills.iter().map(String::as_str)).map(str::to_owned).or_else(|| {
         let sibling = nearest(name, siblings.iter().map(String::as_str))?;

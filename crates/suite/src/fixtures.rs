@@ -2,7 +2,6 @@
 //! the same block always builds the same sandbox.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
 use model::{CopyTree, Excerpt, FixtureFile, Fixtures, Node, NodeKind, Spanned};
@@ -28,16 +27,15 @@ impl Block {
     /// Reads a block; its paths are relative to `base`.
     pub fn read(node: &Node, base: &Path, problems: &mut Problems) -> Option<Self> {
         let mut fields = Fields::of(node, "`fixtures`", problems)?;
+        let file = |item: &Node, problems: &mut Problems| file(item, base, problems);
         let block = Self {
             extends: extends(&mut fields, problems),
             git_init: fields.boolean("git_init", problems),
             git_branch: branch(&mut fields, problems),
             copy_trees: each(&mut fields, "copy_trees", problems, |item, problems| copy_tree(item, base, problems)),
-            files_committed: each(&mut fields, "files_committed", problems, |item, problems| {
-                file(item, base, problems)
-            }),
-            files_staged: each(&mut fields, "files_staged", problems, |item, problems| file(item, base, problems)),
-            files_unstaged: each(&mut fields, "files_unstaged", problems, |item, problems| file(item, base, problems)),
+            files_committed: each(&mut fields, "files_committed", problems, file),
+            files_staged: each(&mut fields, "files_staged", problems, file),
+            files_unstaged: each(&mut fields, "files_unstaged", problems, file),
             setup_commands: each(&mut fields, "setup_commands", problems, |item, problems| {
                 let command = decode::text(item, "an item of `setup_commands`", problems)?;
                 Some(Spanned::new(command, item.span))
@@ -121,30 +119,26 @@ fn branch(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
         || name.ends_with(['/', '.'])
         || name.ends_with(".lock");
     if refused {
-        if let Some(node) = fields.get("git_branch") {
-            problems.push(node.error(format!("`{name}` is not a valid name of a git branch")));
-        }
-        return None;
+        problems.push(written(fields, "git_branch").error(format!("`{name}` is not a valid name of a git branch")));
     }
-    Some(name)
+    (!refused).then_some(name)
 }
 
 fn copy_tree(node: &Node, base: &Path, problems: &mut Problems) -> Option<CopyTree> {
     let mut fields = Fields::of(node, "an item of `copy_trees`", problems)?;
-    let from = fields.required_text("from", problems).and_then(|written| {
-        let from = path::resolve(base, &written);
+    let from = fields.required_text("from", problems).and_then(|text| {
+        let from = path::resolve(base, &text);
         let fault = match std::fs::metadata(&from) {
             Ok(found) if found.is_dir() => return Some(from),
-            Ok(_) => format!("`{written}` is not a directory"),
-            Err(error) => format!("cannot find the directory `{written}`: {error}"),
+            Ok(_) => format!("`{text}` is not a directory"),
+            Err(error) => format!("cannot find the directory `{text}`: {error}"),
         };
-        if let Some(place) = fields.get("from") {
-            problems.push(place.error(fault).help("`from` is relative to the directory of this file"));
-        }
+        let problem = written(&mut fields, "from").error(fault);
+        problems.push(problem.help("`from` is relative to the directory of this file"));
         None
     });
     let to = match fields.any_text("to", problems) {
-        Some(written) => sandbox_path(&mut fields, "to", &written, problems),
+        Some(text) => sandbox_path(&mut fields, "to", &text, problems),
         None => Some(".".to_owned()),
     };
     fields.finish(problems);
@@ -153,15 +147,13 @@ fn copy_tree(node: &Node, base: &Path, problems: &mut Problems) -> Option<CopyTr
 
 fn file(node: &Node, base: &Path, problems: &mut Problems) -> Option<FixtureFile> {
     let mut fields = Fields::of(node, "a fixture file", problems)?;
-    let path = fields.required_text("path", problems).and_then(|written| {
-        let path = sandbox_path(&mut fields, "path", &written, problems)?;
-        if path == "." || written.ends_with('/') {
-            if let Some(place) = fields.get("path") {
-                problems.push(place.error(format!("`{written}` names a directory, not a file")));
-            }
-            return None;
+    let path = fields.required_text("path", problems).and_then(|text| {
+        let path = sandbox_path(&mut fields, "path", &text, problems)?;
+        let is_directory = path == "." || text.ends_with('/');
+        if is_directory {
+            problems.push(written(&mut fields, "path").error(format!("`{text}` names a directory, not a file")));
         }
-        Some(path)
+        (!is_directory).then_some(path)
     });
     let content = fields.any_text("content", problems);
     let from = fields.text("content_from", problems);
@@ -169,14 +161,11 @@ fn file(node: &Node, base: &Path, problems: &mut Problems) -> Option<FixtureFile
     let read = if both {
         problems.push(node.error("a fixture file has `content` or `content_from`, not both"));
         None
-    } else if let Some(written) = from {
-        let read = bytes(&path::resolve(base, &written));
-        if let (Err(error), Some(place)) = (&read, fields.get("content_from")) {
-            problems.push(
-                place
-                    .error(format!("cannot read `{written}`: {error}"))
-                    .help("`content_from` is relative to the directory of this file"),
-            );
+    } else if let Some(from) = from {
+        let read = bytes(&path::resolve(base, &from));
+        if let Err(error) = &read {
+            let problem = written(&mut fields, "content_from").error(format!("cannot read `{from}`: {error}"));
+            problems.push(problem.help("`content_from` is relative to the directory of this file"));
         }
         read.ok()
     } else {
@@ -207,20 +196,17 @@ fn is_executable(_: &std::fs::Metadata) -> bool {
     false
 }
 
-fn sandbox_path(fields: &mut Fields<'_>, key: &'static str, written: &str, problems: &mut Problems) -> Option<String> {
-    match path::inside_sandbox(written) {
-        Ok(path) => Some(path),
-        Err(fault) => {
-            if let Some(place) = fields.get(key) {
-                problems.push(
-                    place
-                        .error(format!("`{key}` {fault}: `{written}`"))
-                        .help("write a path relative to the root of the sandbox"),
-                );
-            }
-            None
-        }
-    }
+fn sandbox_path(fields: &mut Fields<'_>, key: &'static str, text: &str, problems: &mut Problems) -> Option<String> {
+    let refuse = |fault| {
+        let problem = written(fields, key).error(format!("`{key}` {fault}: `{text}`"));
+        problems.push(problem.help("write a path relative to the root of the sandbox"));
+    };
+    path::inside_sandbox(text).map_err(refuse).ok()
+}
+
+/// Returns the value under `key`, or the whole map if it does not have the key.
+fn written<'a>(fields: &mut Fields<'a>, key: &'static str) -> &'a Node {
+    fields.get(key).unwrap_or(fields.node())
 }
 
 fn env(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, String)> {
@@ -241,11 +227,6 @@ fn env(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, String)
         }
     }
     env
-}
-
-/// Returns the fixtures of a case without a `fixtures` block.
-pub fn none() -> Arc<Fixtures> {
-    Arc::new(Fixtures::default())
 }
 
 #[cfg(test)]

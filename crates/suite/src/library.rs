@@ -141,13 +141,11 @@ impl Library {
         if let Some(found) = files.find(|file| file.is_file()) {
             return self.skill_at(&found);
         }
-        let entries = shelves.iter().filter_map(|shelf| std::fs::read_dir(shelf).ok()).flatten().flatten();
-        let names = entries.filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".md")?.to_owned()));
-        let names: Vec<String> = names.collect();
+        let names: Vec<String> = shelves.iter().flat_map(|shelf| skills::names_in(shelf)).collect();
         let looked: Vec<String> = shelves.iter().map(|shelf| self.shown(shelf)).collect();
         let looked = if looked.is_empty() { SUB_AGENTS_FOLDER.to_owned() } else { looked.join(" and ") };
         let problem = node.error(format!("there is no sub-agent called `{name}`"));
-        let problem = problem.suggest(nearest(name, names.iter().map(String::as_str)));
+        let problem = problem.suggest(nearest(name, names.iter().filter_map(|name| name.strip_suffix(".md"))));
         problems.push(problem.help(format!("looked in {looked}")).help("choose its file as the skill to test"));
         None
     }

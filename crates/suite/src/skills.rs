@@ -44,8 +44,13 @@ pub fn chosen_skill(request: &Request) -> Option<PathBuf> {
 
 /// Returns the file in `directory` whose name is close to the required name of a skill file.
 pub fn misnamed(directory: &Path) -> Option<String> {
-    let entries = std::fs::read_dir(directory).ok()?;
+    nearest(SKILL_FILE, names_in(directory).iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// Returns the names of everything in `directory`, sorted.
+pub fn names_in(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
     names.sort();
-    nearest(SKILL_FILE, names.iter().map(String::as_str)).map(str::to_owned)
+    names
 }

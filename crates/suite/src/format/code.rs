@@ -12,7 +12,7 @@ use model::{Case, Code, CodeClaim, Diagnostic, Excerpt, Node, NodeKind, Source};
 use script::{Runtime, ScriptError, Tests, Value, Written};
 
 use super::scenario::{fixtures_of, skip};
-use super::{NamedFormat, SuiteFile, directory};
+use super::{NamedFormat, SuiteFile, directory, skip_others};
 use crate::library::Library;
 
 /// The `code` format.
@@ -107,18 +107,9 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
         taken.insert(case.id.clone());
         cases.push((case, is_only));
     }
-    skip_others(&mut cases);
+    let marked = cases.iter_mut().map(|(case, is_only)| (case, *is_only));
+    skip_others(marked, "another scenario of the file has `only: true`");
     cases.into_iter().map(|(case, _)| Arc::new(case)).collect()
-}
-
-/// Skips scenarios without `only` if any scenario has it.
-fn skip_others(cases: &mut [(Case, bool)]) {
-    if !cases.iter().any(|(_, is_only)| *is_only) {
-        return;
-    }
-    for (case, _) in cases.iter_mut().filter(|(case, is_only)| !is_only && case.skip.is_none()) {
-        case.skip = Some("another scenario of the file has `only: true`".to_owned());
-    }
 }
 
 /// Returns the assertions in the code of a scenario.

@@ -9,9 +9,8 @@ use model::decode::{Fields, Problems};
 use model::{About, Case, Excerpt, Node, NodeKind, nearest};
 
 use super::assertions::{Assertions, Ids};
-use super::scenario::{fixtures_of, place, refuse_tags, runner, skip, user_responses};
+use super::scenario::{place, refuse_tags, skip, with_common_fields};
 use super::{Format, SuiteFile};
-use crate::fixtures;
 use crate::library::Library;
 
 /// The `conversation` format.
@@ -117,8 +116,8 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let mut fields = Fields::of(file.root, "the conversation", problems)?;
     let name = fields.text("name", problems);
     let (id, source) = id(name.as_deref(), &mut fields, file, problems);
-    let description = fields.any_text("description", problems).or(name.filter(|name| *name != id));
-    let tags = fields.texts("tags", problems).unwrap_or_default();
+    let named = name.filter(|name| *name != id);
+    let case = with_common_fields(Case::new(id, source), &mut fields, file, library, problems);
     let persona = fields.get("persona").and_then(|node| user::persona(node, problems)).unwrap_or_default();
     let user = user::read(&mut fields, &persona, file.directory(), problems);
     let mut assertions = Assertions::default();
@@ -129,38 +128,22 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     if let Some(items) = fields.list("assertions", problems) {
         assertions.read(items, About::LastReply, Ids::Optional, problems);
     }
-    let runner = runner(&mut fields, file.directory(), problems);
-    let max_turns = fields.whole("max_turns", 1, problems);
     let token_budget = fields.positive("token_budget", problems);
-    let timeout_ms = fields.duration_ms("timeout", problems);
-    let trials = fields.whole("trials", 1, problems);
     let reruns = fields.whole("reruns", 0, problems).map(|reruns| u32::try_from(reruns).unwrap_or(u32::MAX));
     let skip = skip(&mut fields, problems);
-    let fixtures = match fields.get("fixtures") {
-        Some(node) => fixtures_of(node, file, library, problems),
-        None => fixtures::none(),
-    };
-    let user_responses = user_responses(&mut fields, problems);
     fields.finish(problems);
     Some(Case {
-        description,
-        tags,
+        description: case.description.or(named),
         messages,
         tools,
         user: user.map(Box::new),
-        runner: Arc::new(runner),
-        max_turns,
         token_budget,
         must_assert: token_budget.is_none(),
-        timeout_ms,
-        trials,
         reruns,
         skip,
-        fixtures,
-        user_responses,
         assertions: assertions.finish(),
         fails_alone: true,
-        ..Case::new(id, source)
+        ..case
     })
 }
 

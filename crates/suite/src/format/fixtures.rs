@@ -25,7 +25,7 @@ use self::content::Content;
 use self::layers::is_truthy;
 use self::near::Suspicion;
 use self::sheet::Sheet;
-use super::NamedFormat;
+use super::{NamedFormat, skip_others};
 use crate::fixture_settings::field::{self, FIELDS};
 use crate::library::Library;
 
@@ -107,7 +107,8 @@ fn cases(path: &Path, content: Content, library: &Library, problems: &mut Proble
         problems.push(root.warning("the file has no cases"));
     }
     let mut drafts = read_all(&sheet, nodes, problems);
-    skip_others(&mut drafts);
+    let marked = drafts.iter_mut().map(|draft| (&mut *draft.case, draft.is_only));
+    skip_others(marked, "another case has `only: true`");
     warn_of_idle(&drafts, problems);
     drop_repeated(known, problems);
     warn_of_twins(&drafts, problems);
@@ -154,16 +155,6 @@ fn arms<'a>(sheet: &'a Sheet<'_>, node: &Node) -> Vec<Option<&'a Node>> {
         return vec![None];
     }
     sheet.scripts.iter().map(Some).collect()
-}
-
-/// Skips cases without `only` if any case has it.
-fn skip_others(drafts: &mut [Draft]) {
-    if !drafts.iter().any(|draft| draft.is_only) {
-        return;
-    }
-    for draft in drafts.iter_mut().filter(|draft| !draft.is_only && draft.case.skip.is_none()) {
-        draft.case.skip = Some("another case has `only: true`".to_owned());
-    }
 }
 
 /// Warns of cases without expectations: their trials are undecided.

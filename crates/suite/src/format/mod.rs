@@ -96,6 +96,14 @@ pub trait NamedFormat: Sync {
     fn read(&self, path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>>;
 }
 
+/// Skips cases without `only`, for the reason `because`, if any case has it.
+fn skip_others<'c>(cases: impl IntoIterator<Item = (&'c mut Case, bool)>, because: &str) {
+    let (only, others): (Vec<_>, Vec<_>) = cases.into_iter().partition(|(_, is_only)| *is_only);
+    for (case, _) in others.into_iter().filter(|(case, _)| !only.is_empty() && case.skip.is_none()) {
+        case.skip = Some(because.to_owned());
+    }
+}
+
 /// All formats that are recognised by name.
 pub static NAMED: &[&dyn NamedFormat] = &[&fixtures::FixturesFormat, &code::CodeFormat];
 

@@ -11,7 +11,7 @@ use model::{
 
 use super::assertions::{Assertions, Ids};
 use super::{Format, SuiteFile};
-use crate::fixtures::{self, Block};
+use crate::fixtures::Block;
 use crate::library::Library;
 use crate::{document, model_name, path, shared_fixtures, skill};
 
@@ -78,39 +78,43 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let id = id(&mut fields, problems);
     let source = fields.get("scenario").map_or_else(|| file.root.excerpt(), Node::excerpt);
     let id = id.unwrap_or_else(|| file.path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
-    let description = fields.any_text("description", problems);
-    let tags = fields.texts("tags", problems).unwrap_or_default();
     let subject = subject(&id, &mut fields, file, library, problems);
     let messages = messages(subject.as_ref(), &mut fields, problems);
-    let max_turns = fields.whole("max_turns", 1, problems);
     let token_budget = token_budget(&mut fields, problems);
-    let timeout_ms = fields.duration_ms("timeout", problems);
-    let trials = fields.whole("trials", 1, problems);
-    let runner = runner(&mut fields, file.directory(), problems);
-    let fixtures = match fields.get("fixtures") {
-        Some(node) => fixtures_of(node, file, library, problems),
-        None => fixtures::none(),
-    };
-    let user_responses = user_responses(&mut fields, problems);
+    let case = with_common_fields(Case::new(id, source), &mut fields, file, library, problems);
     let assertions = assertions(&mut fields, problems);
     fields.finish(problems);
     Some(Case {
-        description,
-        tags,
         subject: subject.unwrap_or(Subject::Agent),
         messages,
-        runner: Arc::new(runner),
-        max_turns,
-        warn_turns: max_turns.is_none().then_some(WARN_TURNS),
+        warn_turns: case.max_turns.is_none().then_some(WARN_TURNS),
         token_budget,
         must_assert: token_budget.is_none(),
-        timeout_ms,
-        trials,
-        fixtures,
-        user_responses,
         assertions,
-        ..Case::new(id, source)
+        ..case
     })
+}
+
+/// Reads the fields that scenarios and conversations have in common into `case`.
+pub(super) fn with_common_fields(
+    case: Case,
+    fields: &mut Fields<'_>,
+    file: &SuiteFile<'_>,
+    library: &Library,
+    problems: &mut Problems,
+) -> Case {
+    let fixtures = fields.get("fixtures").map(|node| fixtures_of(node, file, library, problems));
+    Case {
+        description: fields.any_text("description", problems),
+        tags: fields.texts("tags", problems).unwrap_or_default(),
+        max_turns: fields.whole("max_turns", 1, problems),
+        timeout_ms: fields.duration_ms("timeout", problems),
+        trials: fields.whole("trials", 1, problems),
+        runner: Arc::new(runner(fields, file.directory(), problems)),
+        fixtures: fixtures.unwrap_or_default(),
+        user_responses: user_responses(fields, problems),
+        ..case
+    }
 }
 
 /// Reports unknown tags. A tag changes the meaning of a value, so none is ignored.
@@ -251,7 +255,7 @@ fn token_budget(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<f64>
 }
 
 /// Reads the `runner` block, and `agent` and `model` of the scenario itself.
-pub(super) fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> RunnerOptions {
+fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> RunnerOptions {
     let own_agent = agent(fields, "agent", directory, problems);
     let own_model = model(fields, directory, problems);
     let mut inner_model = None;
@@ -323,9 +327,7 @@ pub(super) fn fixtures_of(
     library: &Library,
     problems: &mut Problems,
 ) -> Arc<Fixtures> {
-    let Some(own) = Block::read(node, file.directory(), problems) else {
-        return fixtures::none();
-    };
+    let Some(own) = Block::read(node, file.directory(), problems) else { return Arc::default() };
     let mut whole = Block::default();
     if let Some((_, place)) = own.extends.first() {
         match library.fixtures(file.path) {
@@ -352,7 +354,7 @@ pub(super) fn fixtures_of(
     Arc::new(whole.into_fixtures(node, problems))
 }
 
-pub(super) fn user_responses(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<UserResponse> {
+fn user_responses(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<UserResponse> {
     let items = fields.list("user_responses", problems).unwrap_or_default();
     let mut responses = Vec::with_capacity(items.len());
     for item in items {

@@ -39,7 +39,7 @@ const STATE: &str = ".trialrun";
 const WITH_CODE: [&str; 3] = ["agent", "agents", "fixtures"];
 
 /// Project: its root, its folders and its defaults.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Project {
     /// Directory of the configuration file; without one, the directory in which the search started.
     pub root: PathBuf,
@@ -119,21 +119,10 @@ impl Project {
         let tests = root.join(TESTS);
         Self {
             root: root.to_owned(),
-            file: None,
-            tree: None,
             skills_dir: root.join(SKILLS_DIR),
             tests: tests.is_dir().then_some(tests),
             state: root.join(STATE),
-            store: None,
-            defaults: Defaults::default(),
-            agents: Vec::new(),
-            judge: Judge::default(),
-            pricing: None,
-            providers: Vec::new(),
-            sandbox_fallback: None,
-            reports: Reports::default(),
-            regression_threshold: None,
-            fixtures: FixtureSettings::default(),
+            ..Self::default()
         }
     }
 

@@ -11,6 +11,7 @@ use super::starts_here;
 use super::suite::Suite;
 use crate::path;
 use crate::skill::EVALS_FOLDER;
+use crate::skills::names_in;
 
 /// Folder in which suites keep their files. The agent's working directory does not have it.
 const FILES_FOLDER: &str = "files";
@@ -137,9 +138,7 @@ fn missing(item: &Node, written: &str, inside: &str, directory: &Path) -> Diagno
     let elsewhere = kept.into_iter().flatten().find(|other| directory.join(other).exists());
     let near = elsewhere.or_else(|| {
         let (folder, name) = inside.rsplit_once('/').map_or((None, inside), |(folder, name)| (Some(folder), name));
-        let entries = std::fs::read_dir(directory.join(folder.unwrap_or_default())).ok()?;
-        let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
-        names.sort();
+        let names = names_in(&directory.join(folder.unwrap_or_default()));
         let near = nearest(name, names.iter().map(String::as_str))?;
         Some(folder.map_or_else(|| near.to_owned(), |folder| format!("{folder}/{near}")))
     });

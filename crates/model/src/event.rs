@@ -32,66 +32,6 @@ pub struct Envelope {
     pub event: Event,
 }
 
-/// Run, trial and attempt of an envelope.
-#[derive(Debug, Clone, PartialEq)]
-struct Origin {
-    run: Arc<str>,
-    trial: Option<Arc<str>>,
-    attempt: Option<u32>,
-}
-
-/// Writes envelopes as JSON. The fields that events of one attempt have in common are serialised once and then
-/// copied.
-#[derive(Debug, Default)]
-pub struct EnvelopeWriter {
-    /// Origin of the last envelope.
-    origin: Option<Origin>,
-    /// Serialised fields of that origin.
-    text: Vec<u8>,
-}
-
-impl EnvelopeWriter {
-    /// Appends `envelope` to `out`, exactly as serialising it would.
-    ///
-    /// # Errors
-    /// Returns an error if a value cannot be represented as JSON.
-    pub fn write(&mut self, envelope: &Envelope, out: &mut Vec<u8>) -> serde_json::Result<()> {
-        let Envelope { v, seq, at, run, trial, attempt, event } = envelope;
-        let is_same = |at: &Origin| (&at.run, &at.trial, &at.attempt) == (run, trial, attempt);
-        if !self.origin.as_ref().is_some_and(is_same) {
-            self.begin(envelope)?;
-        }
-        put(out, b"{\"v\":", v)?;
-        put(out, b",\"seq\":", seq)?;
-        put(out, b",\"at\":", at)?;
-        put(out, &self.text, event)?;
-        out.push(b'}');
-        Ok(())
-    }
-
-    fn begin(&mut self, envelope: &Envelope) -> serde_json::Result<()> {
-        let Envelope { run, trial, attempt, .. } = envelope;
-        self.origin = None;
-        self.text.clear();
-        put(&mut self.text, b",\"run\":", run)?;
-        if let Some(trial) = trial {
-            put(&mut self.text, b",\"trial\":", trial)?;
-        }
-        if let Some(attempt) = attempt {
-            put(&mut self.text, b",\"attempt\":", attempt)?;
-        }
-        self.text.extend_from_slice(b",\"event\":");
-        self.origin = Some(Origin { run: Arc::clone(run), trial: trial.clone(), attempt: *attempt });
-        Ok(())
-    }
-}
-
-/// Writes `value` as JSON after `before`.
-fn put(out: &mut Vec<u8>, before: &[u8], value: &impl Serialize) -> serde_json::Result<()> {
-    out.extend_from_slice(before);
-    serde_json::to_writer(out, value)
-}
-
 /// Event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -183,38 +123,4 @@ pub enum Event {
         /// Signal that stopped the run, if any.
         signal: Option<String>,
     },
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_written_under_a_letterhead_is_what_serialising_writes() {
-        let output = |text: &str| Event::Output { stream: "stdout".into(), text: text.into() };
-        let envelope = |seq, run: &str, trial: Option<&str>, attempt, event| Envelope {
-            v: EVENT_VERSION,
-            seq,
-            at: Timestamp::from_nanosecond(1_700_000_000_000_000_000 + i128::from(seq)).unwrap(),
-            run: run.into(),
-            trial: trial.map(Arc::from),
-            attempt,
-            event,
-        };
-        let told = [
-            envelope(1, "r", None, None, output("of the run")),
-            envelope(2, "r", Some("s::\"a\"@x#1"), Some(1), output("\u{1}\n")),
-            envelope(3, "r", Some("s::\"a\"@x#1"), Some(1), Event::TrialRetried { because: "b".into() }),
-            envelope(4, "r", Some("s::\"a\"@x#1"), Some(2), output("")),
-            envelope(5, "q", Some("s::\"a\"@x#1"), Some(2), output("")),
-            envelope(6, "q", None, Some(2), output("")),
-        ];
-        let mut letterhead = EnvelopeWriter::default();
-        for envelope in told {
-            let mut text = b"before ".to_vec();
-            letterhead.write(&envelope, &mut text).unwrap();
-            let text = String::from_utf8(text).unwrap();
-            assert_eq!(text.strip_prefix("before "), Some(&*serde_json::to_string(&envelope).unwrap()));
-        }
-    }
 }

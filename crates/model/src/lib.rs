@@ -59,7 +59,7 @@ pub use case::{
 };
 pub use diagnostic::{Diagnostic, Severity};
 pub use ending::{Budget, Ending, Fault};
-pub use event::{EVENT_VERSION, Envelope, EnvelopeWriter, Event};
+pub use event::{EVENT_VERSION, Envelope, Event};
 pub use evidence::{
     Change, Collected, Earlier, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, ReplyProbes, Repository,
     digest,

@@ -1,6 +1,6 @@
 //! Finished trials: columns for lists, and their events in packs.
 
-use model::{Envelope, EnvelopeWriter, Event, Tokens, TrialRecord};
+use model::{Envelope, Event, Tokens, TrialRecord};
 use rusqlite::{Statement, Transaction, params};
 
 use super::SqliteError;
@@ -21,7 +21,6 @@ const INSERT_TRIAL: &str = "INSERT INTO trials (run, id, suite, case_id, arm, ag
 #[derive(Default)]
 pub(super) struct Lines {
     text: Vec<u8>,
-    head: EnvelopeWriter,
     /// Number and end offset of each event.
     ends: Vec<(u64, usize)>,
     /// True if they include the trial's very first event, so that none of its events can have been written before.
@@ -31,7 +30,7 @@ pub(super) struct Lines {
 impl Lines {
     pub(super) fn push(&mut self, envelope: &Envelope) -> Result<(), SqliteError> {
         self.from_the_start |= envelope.attempt == Some(1) && matches!(envelope.event, Event::TrialStarted { .. });
-        self.head.write(envelope, &mut self.text).map_err(|error| damaged(&error))?;
+        serde_json::to_writer(&mut self.text, envelope).map_err(|error| damaged(&error))?;
         self.ends.push((envelope.seq, self.text.len()));
         self.text.push(b'\n');
         Ok(())

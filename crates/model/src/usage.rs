@@ -28,6 +28,17 @@ impl Tokens {
     pub fn all_input(&self) -> u64 {
         self.input + self.cache_read + self.cache_write
     }
+
+    /// Returns the increase since an earlier total; a number that has become smaller counts as 0.
+    pub fn since(&self, before: Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(before.input),
+            cache_read: self.cache_read.saturating_sub(before.cache_read),
+            cache_write: self.cache_write.saturating_sub(before.cache_write),
+            output: self.output.saturating_sub(before.output),
+            reasoning: self.reasoning.map(|total| total.saturating_sub(before.reasoning.unwrap_or(0))),
+        }
+    }
 }
 
 impl std::ops::AddAssign for Tokens {

@@ -24,7 +24,7 @@ impl Meter {
         }
         let tokens = match models(result, "modelUsage") {
             Some(total) if total.any => {
-                let since = difference(total.tokens, self.tokens);
+                let since = total.tokens.since(self.tokens);
                 self.tokens = total.tokens;
                 Some(since)
             }
@@ -72,16 +72,6 @@ pub(super) fn plain(usage: &Value) -> Option<Tokens> {
     let [input, cache_read, cache_write, output] = KINDS.map(|kind| count(usage, kind));
     let reasoning = usage.pointer("/output_tokens_details/thinking_tokens").and_then(Value::as_u64);
     is_told.then_some(Tokens { input, cache_read, cache_write, output, reasoning })
-}
-
-fn difference(total: Tokens, before: Tokens) -> Tokens {
-    Tokens {
-        input: total.input.saturating_sub(before.input),
-        cache_read: total.cache_read.saturating_sub(before.cache_read),
-        cache_write: total.cache_write.saturating_sub(before.cache_write),
-        output: total.output.saturating_sub(before.output),
-        reasoning: total.reasoning.map(|total| total.saturating_sub(before.reasoning.unwrap_or(0))),
-    }
 }
 
 fn count(from: &Value, key: &str) -> u64 {

@@ -18,13 +18,7 @@ impl Meter {
         if !is_at_least(total, before) {
             before = Tokens::default();
         }
-        Some(Tokens {
-            input: total.input.saturating_sub(before.input),
-            cache_read: total.cache_read.saturating_sub(before.cache_read),
-            cache_write: total.cache_write.saturating_sub(before.cache_write),
-            output: total.output.saturating_sub(before.output),
-            reasoning: total.reasoning.map(|total| total.saturating_sub(before.reasoning.unwrap_or(0))),
-        })
+        Some(total.since(before))
     }
 }
 

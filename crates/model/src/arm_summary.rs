@@ -46,7 +46,7 @@ impl TrialFigures {
     /// Returns the observation with a borrowed case key.
     fn observed(&self) -> Seen<'_> {
         let (suite, case) = &self.observation.case;
-        self.observation.as_ref().of_case((suite, case))
+        self.observation.clone().of_case((suite, case))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Suites and cases as the user wrote them, before planning.
 
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -22,7 +22,7 @@ pub struct Suite {
 }
 
 /// One test of an agent.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Case {
     /// Id, unique within the suite.
     pub id: String,
@@ -93,10 +93,6 @@ pub struct Case {
     pub skill_eval: Option<Box<SkillEval>>,
 }
 
-// Shared defaults, so that thousands of cases do not each allocate their own.
-static NO_OPTIONS: LazyLock<Arc<RunnerOptions>> = LazyLock::new(Arc::default);
-static NO_FIXTURES: LazyLock<Arc<Fixtures>> = LazyLock::new(Arc::default);
-
 impl Case {
     /// Returns every tool of the case; a tool may occur more than once.
     pub fn all_tools(&self) -> impl Iterator<Item = &Value> {
@@ -105,39 +101,7 @@ impl Case {
 
     /// Creates a case with only an id and a location; the formats fill in the rest.
     pub fn new(id: impl Into<String>, source: Excerpt) -> Self {
-        Self {
-            id: id.into(),
-            source,
-            description: None,
-            tags: Vec::new(),
-            subject: Subject::Agent,
-            definition: Definition::Skill,
-            messages: Vec::new(),
-            tools: Vec::new(),
-            code: None,
-            user: None,
-            runner: Arc::clone(&NO_OPTIONS),
-            max_turns: None,
-            warn_turns: None,
-            token_budget: None,
-            timeout_ms: None,
-            trials: None,
-            fixtures: Arc::clone(&NO_FIXTURES),
-            user_responses: Vec::new(),
-            assertions: Vec::new(),
-            must_assert: true,
-            ruling: OutcomeRule::default(),
-            skip: None,
-            broken: Vec::new(),
-            fails_alone: false,
-            reruns: None,
-            expected: None,
-            expected_trace: None,
-            expected_schema: None,
-            log_vars: LogVars::default(),
-            position: None,
-            skill_eval: None,
-        }
+        Self { id: id.into(), source, must_assert: true, ..Self::default() }
     }
 }
 
@@ -182,7 +146,7 @@ pub struct SimulatedUser {
 }
 
 /// Subject that a case tests.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub enum Subject {
     /// Skill that is installed where the agent looks for skills and presented to it as if it had been triggered.
     Skill(Arc<Skill>),
@@ -191,6 +155,7 @@ pub enum Subject {
     /// Prompt appended to the agent's own.
     Prompt(Arc<Skill>),
     /// Agent without a skill or a prompt.
+    #[default]
     Agent,
 }
 

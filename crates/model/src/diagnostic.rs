@@ -46,6 +46,11 @@ impl Diagnostic {
         self
     }
 
+    /// Sets the location, unless there is one.
+    pub fn or_at(self, source: impl FnOnce() -> Excerpt) -> Self {
+        if self.source.is_some() { self } else { self.at(source()) }
+    }
+
     /// Adds a label next to the underlined text.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::Excerpt;
 
 /// Result of an assertion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The assertion holds.
@@ -14,6 +14,7 @@ pub enum Status {
     /// The assertion does not hold. Counts against the agent.
     Unmet,
     /// The assertion could not be decided. Never counts against the agent.
+    #[default]
     Undecided,
 }
 
@@ -29,7 +30,7 @@ pub enum Claim {
 }
 
 /// Result of one assertion.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Id of the assertion, unique within the case.
     pub id: String,
@@ -119,29 +120,11 @@ impl Finding {
         Self {
             id: id.to_owned(),
             kind: kind.to_owned(),
-            title: None,
-            status: Status::Undecided,
-            claim: Claim::Declared,
-            score: None,
             weight,
             because: because.to_owned(),
-            expected: None,
-            actual: None,
-            evidence: Vec::new(),
             error: Some(because.to_owned()),
-            captures: Vec::new(),
             source,
-            at: None,
-            implicit: false,
-            masked: None,
-            latency_ms: None,
-            judged: false,
-            key: None,
-            dimension: None,
-            failed_critical: Vec::new(),
-            leeway: None,
-            details: Vec::new(),
-            failures: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Ending, Finding, Node, NodeKind, OutcomeRule, Scoring, Status};
 
 /// Outcome of a trial. The component at fault for a broken trial is stored separately.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Every finding is met.
@@ -13,6 +13,7 @@ pub enum Outcome {
     /// At least one finding is unmet.
     Failed,
     /// No finding is unmet, but at least one could not be decided.
+    #[default]
     Undecided,
     /// Infrastructure failed; the trial says nothing about the agent.
     Broken,

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Ending, Fault, FileChange, Finding, Limits, Outcome, OutcomeRule, Phases, Scoring, SideEffects, Tokens, TrialId,
+    Usage,
 };
 
 /// Run, as in the report's `run`.
@@ -65,7 +66,7 @@ pub struct SkillInfo {
 
 /// Finished trial, as in the report's `trials`. Absent fields are omitted: most fields of most trials are empty, and
 /// there are thousands of trials.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
     /// Printed id: `suite::case@arm#1`.
     pub id: Arc<str>,
@@ -310,6 +311,16 @@ impl std::ops::AddAssign for Aside {
 }
 
 impl Aside {
+    /// Returns the usage of one answer.
+    pub const fn of_answer(tokens: Option<Tokens>, cost_usd: Option<f64>) -> Self {
+        Self { requests: 1, cached: 0, tokens, cost_usd }
+    }
+
+    /// Returns the sum as the usage of an agent.
+    pub const fn usage(self) -> Usage {
+        Usage { tokens: self.tokens, cost_usd: self.cost_usd }
+    }
+
     /// Combines an amount of both: known only if it is known for each that made requests.
     fn with<T>(self, other: Self, of: fn(&Self) -> Option<T>, plus: impl FnOnce(T, T) -> T) -> Option<T> {
         match (self.requests, other.requests) {
@@ -364,7 +375,7 @@ pub struct AnsweredQuestion {
 }
 
 /// One attempt at a trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AttemptRecord {
     /// Outcome.
     pub outcome: Outcome,

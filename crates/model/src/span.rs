@@ -112,7 +112,7 @@ fn around(text: &str, at: usize, column: usize) -> (&str, usize) {
 
 /// Line of the user's file and the part to underline. It holds the text, so a recorded failure can be drawn after the
 /// file has changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Excerpt {
     /// Path as the user would write it; excerpts of one file share it.
     pub file: Arc<str>,

@@ -189,7 +189,7 @@ pub struct ToolResult {
 }
 
 /// Question of the agent to its user.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Question {
     /// Id of the call that asked.
     pub call_id: Option<String>,

@@ -55,21 +55,6 @@ impl<K> Observation<K> {
         Observation { case, outcome, undecided, decided_pass, pass_rate, score, duration_s, tokens, cost_usd }
     }
 
-    /// Borrows the key of the case.
-    pub fn as_ref(&self) -> Observation<&K> {
-        Observation {
-            case: &self.case,
-            outcome: self.outcome,
-            undecided: self.undecided,
-            decided_pass: self.decided_pass,
-            pass_rate: self.pass_rate,
-            score: self.score,
-            duration_s: self.duration_s,
-            tokens: self.tokens,
-            cost_usd: self.cost_usd,
-        }
-    }
-
     /// Creates an observation with only an outcome; an undecided one has a single finding.
     pub fn new(case: K, outcome: Outcome) -> Self {
         let decided_pass = match outcome {

@@ -1,11 +1,10 @@
 //! Record of a trial: its evidence and findings in the form that reports have.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::{
-    AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, OutcomeRule, Phases,
+    AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, OutcomeRule,
     ReplyRecord, RepositoryChange, Status, Trace, TracedReply, TrialRecord,
 };
 use sandbox::Breakage;
@@ -226,61 +225,24 @@ fn empty_record(planned: &PlannedTrial) -> TrialRecord {
         // An excerpt without a text is about the whole file.
         line: (!planned.case.source.text.is_empty()).then_some(planned.case.source.line),
         outcome: Outcome::Cancelled,
-        flaky: false,
-        fault: None,
-        because: None,
-        ending: None,
-        score: None,
-        max_score: None,
-        pass_score: None,
-        findings: Vec::new(),
         input: planned.case.messages.iter().map(|message| message.text.clone()).collect(),
         input_value: message.and_then(|message| message.input.clone()),
-        answer: None,
-        result: None,
         expected: planned.case.expected.clone(),
         expected_trace: planned.case.expected_trace.clone(),
         expected_schema: planned.case.expected_schema.clone(),
         script: message.and_then(|message| message.script.clone()),
         tools: message.map(|message| message.tools.clone()).unwrap_or_default(),
-        vars: None,
         not: planned.case.ruling.not,
         position: planned.case.position,
-        scores: BTreeMap::new(),
-        judge: None,
-        user: None,
-        replies: Vec::new(),
-        turn_count: 0,
-        tool_calls: Vec::new(),
-        questions: Vec::new(),
-        usage: None,
-        cost_usd: None,
-        cost_source: None,
-        cost_usd_cli: None,
-        triggered: None,
         should_trigger: planned
             .case
             .subject
             .installed()
             .and(planned.case.skill_eval.as_ref())
             .map(|eval| eval.should_trigger),
-        side_effects: Vec::new(),
-        masked: false,
-        duration_ms: 0,
-        agent_ms: None,
-        phases: Phases::default(),
         started_at: Timestamp::now(),
-        exit_code: None,
-        session_id: None,
-        agent_version: None,
-        auth: None,
         skill: planned.skill_info(),
         limits: Arc::clone(&planned.limits),
-        settings: Arc::default(),
-        attempts: Vec::new(),
-        files_changed: Vec::new(),
-        sandbox: None,
-        errors: Vec::new(),
-        warnings: Vec::new(),
+        ..TrialRecord::default()
     }
 }

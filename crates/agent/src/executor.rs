@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use model::{Diagnostic, Ending, Usage, UserMessage};
+use model::{Ending, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 
 use crate::performer::Performer;
 use crate::session::Session;
 use crate::turn::{Turn, finished, unless_stopped};
-use crate::{Agent, CaseContext, Description, SessionContext};
+use crate::{Agent, Description, SessionContext};
 
 /// Answer to one message, or the reason why there is none, in which case the agent has given up.
 type Answer = Result<String, String>;
@@ -46,10 +46,6 @@ impl std::fmt::Debug for Executor {
 impl Agent for Executor {
     fn description(&self) -> &Description {
         &self.description
-    }
-
-    fn check(&self, _context: &CaseContext<'_>) -> Vec<Diagnostic> {
-        Vec::new()
     }
 
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

@@ -52,7 +52,6 @@ mod tests;
 mod tool_rule;
 mod transcript;
 mod turn;
-mod usage_sum;
 mod vendor;
 
 use std::path::{Path, PathBuf};
@@ -128,12 +127,14 @@ pub trait Agent: Send + Sync {
 
     /// Returns the problems of a project's configuration. It is called once for each configuration. Relative paths in
     /// it start at `directory`. `modules` has the module sources that are already known.
-    fn check_config(&self, _config: &Node, _directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
-        Vec::new()
+    fn check_config(&self, config: &Node, directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
+        self.description().program.map(|_| program::check_config(config, directory)).unwrap_or_default()
     }
 
     /// Returns the problems of running such a case, found before anything runs.
-    fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic>;
+    fn check(&self, _context: &CaseContext<'_>) -> Vec<Diagnostic> {
+        Vec::new()
+    }
 
     /// Returns whether it can run on this machine. An agent without a program always can.
     fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {

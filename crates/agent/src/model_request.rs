@@ -1,7 +1,7 @@
 //! Requests to a model that this process has opened.
 
-use llm::{Model, Reply, Request};
-use model::{Ending, Step};
+use llm::{Block, Model, Reply, Request};
+use model::{Ending, Step, ToolCall};
 
 use crate::turn::{Turn, WAITING_ON_PROVIDER};
 
@@ -32,6 +32,23 @@ pub(super) async fn respond(
     };
     turn.waiting("agent");
     reply.map_err(|error| Ending::ProviderFailed { because: error.to_string() })
+}
+
+/// Returns the steps of a model's message, in order. A message without content is an empty text, because it still
+/// counts as a turn.
+pub(super) fn steps(said: &Reply) -> Vec<Step> {
+    let message = || said.message_id.clone();
+    let step = |block: &Block| match block {
+        Block::Text { text } => Some(Step::Text { message: message(), text: text.clone(), parent: None }),
+        Block::Thinking { text, .. } => Some(Step::Thinking { message: message(), text: text.clone(), parent: None }),
+        Block::ToolUse { id, name, input } => Some(Step::ToolCall(ToolCall::new(id, name, input.clone(), message()))),
+        Block::ToolResult { .. } | Block::Other(_) => None,
+    };
+    let mut steps: Vec<Step> = said.content.iter().filter_map(step).collect();
+    if steps.is_empty() {
+        steps.push(Step::Text { message: message(), text: String::new(), parent: None });
+    }
+    steps
 }
 
 /// Records steps of requests to a model.

@@ -33,7 +33,7 @@ fn chat_models() -> String {
 }
 
 fn chat_tool(tool: &Tool) -> String {
-    let schema = (tool.schema)();
+    let schema = tool.schema();
     let required = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
     let row = |(name, about): (&String, &Value)| {
         let kind = about["type"].as_str().unwrap_or("any");

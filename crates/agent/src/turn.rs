@@ -205,27 +205,12 @@ impl Turn {
     }
 
     /// Answers a question from the case's `user_responses` and records both. Returns `None` if no answer was prepared.
-    pub fn ask(
-        &mut self,
-        call_id: Option<&str>,
-        question: &str,
-        options: &[String],
-        multi_select: bool,
-    ) -> Option<String> {
-        let mut asked = Question {
-            call_id: call_id.map(str::to_owned),
-            question: question.to_owned(),
-            options: options.to_vec(),
-            multi_select,
-            answer: None,
-            response: None,
-            undecided: None,
-        };
-        for warning in self.responder.answer(&mut asked) {
+    pub fn ask(&mut self, mut question: Question) -> Option<String> {
+        for warning in self.responder.answer(&mut question) {
             self.warn(warning);
         }
-        let answer = asked.answer.clone();
-        let _ = self.record(Step::Question(asked));
+        let answer = question.answer.clone();
+        let _ = self.record(Step::Question(question));
         answer
     }
 
@@ -239,6 +224,21 @@ impl Turn {
             message: message.clone(),
         });
         message
+    }
+
+    /// Records the last step of the answer to a message. Usage is reported even after a stop, and may itself exceed a
+    /// limit. Returns the ending.
+    pub(crate) fn finish(&mut self, answered: Result<Option<String>, Ending>, subtype: &str, usage: Usage) -> Ending {
+        let (text, ending) = match answered {
+            Ok(text) => (text, Ending::Finished),
+            Err(ending) => (None, ending),
+        };
+        let is_error = ending != Ending::Finished;
+        let finished = Step::Finished { subtype: subtype.to_owned(), is_error, usage, text, result: None };
+        match self.record(finished) {
+            Err(stopped) if !is_error => stopped,
+            _ => ending,
+        }
     }
 
     /// Sets what the trial waits for, for `status` and for the idle warning.

@@ -3,17 +3,16 @@
 use std::sync::Arc;
 
 use llm::{Block, Conversation, Message, Model, OpenError, Opened, Reply, Request, Role, StopReason};
-use model::{Ending, Step, ToolCall, UserMessage};
+use model::{Aside, Ending, Step, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use serde_json::json;
 
 use super::config::AssistantConfig;
 use super::shared::{answer, begin, finish, tools};
-use crate::model_request::respond;
+use crate::model_request::{respond, steps};
 use crate::own_tools::OwnTools;
 use crate::session::Session;
 use crate::turn::Turn;
-use crate::usage_sum::UsageSum;
 use crate::{Endpoint, SessionContext};
 
 /// An open conversation.
@@ -71,7 +70,7 @@ impl Responses {
     }
 
     /// Runs the conversation from a user message to the answer.
-    async fn follow(&mut self, text: &str, turn: &mut Turn, used: &mut UsageSum) -> Result<Option<String>, Ending> {
+    async fn follow(&mut self, text: &str, turn: &mut Turn, used: &mut Aside) -> Result<Option<String>, Ending> {
         if !std::mem::replace(&mut self.opened, true) {
             begin(turn, &self.id, Some(self.request.model.as_str()).filter(|name| !name.is_empty()), &self.tools)?;
         }
@@ -81,9 +80,16 @@ impl Responses {
                 return Err(turn.out_of_turns());
             }
             let said = respond(self.model.as_ref(), &self.request, "agent", turn).await?;
-            used.add(said.tokens, said.cost_usd);
+            *used += Aside::of_answer(said.tokens, said.cost_usd);
             self.request.extra.insert("previous_response_id".to_owned(), json!(said.message_id));
-            let calls = take_in(&said, turn)?;
+            // Calls are recorded when they are answered.
+            let mut calls = Vec::new();
+            for step in steps(&said) {
+                match step {
+                    Step::ToolCall(call) => calls.push(call),
+                    step => turn.record(step)?,
+                }
+            }
             if calls.is_empty() {
                 return answer_of(&said);
             }
@@ -96,31 +102,6 @@ impl Responses {
             self.request.messages = vec![Message { role: Role::User, content: results }];
         }
     }
-}
-
-/// Records the model's message and returns its calls, which are recorded when they are answered.
-fn take_in(said: &Reply, turn: &mut Turn) -> Result<Vec<ToolCall>, Ending> {
-    let message = || said.message_id.clone();
-    let mut calls = Vec::new();
-    let mut has_spoken = false;
-    for block in &said.content {
-        let step = match block {
-            Block::Text { text } => Step::Text { message: message(), text: text.clone(), parent: None },
-            Block::Thinking { text, .. } => Step::Thinking { message: message(), text: text.clone(), parent: None },
-            Block::ToolUse { id, name, input } => {
-                calls.push(ToolCall::new(id, name, input.clone(), message()));
-                continue;
-            }
-            Block::ToolResult { .. } | Block::Other(_) => continue,
-        };
-        has_spoken = true;
-        turn.record(step)?;
-    }
-    if !has_spoken && calls.is_empty() {
-        // A message without content still counts as a turn.
-        turn.record(Step::Text { message: message(), text: String::new(), parent: None })?;
-    }
-    Ok(calls)
 }
 
 /// Returns the text for the user, unless the agent stopped before it was done.
@@ -136,9 +117,9 @@ fn answer_of(said: &Reply) -> Result<Option<String>, Ending> {
 impl Session for Responses {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
-            let mut used = UsageSum::default();
+            let mut used = Aside::default();
             let answered = self.follow(&message.text, turn, &mut used).await;
-            finish(answered, &used, turn)
+            finish(answered, used, turn)
         })
     }
 }

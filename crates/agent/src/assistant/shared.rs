@@ -1,13 +1,12 @@
 //! Code shared by both APIs.
 
-use model::{Ending, Step, ToolCall, ToolResult};
+use model::{Aside, Ending, Step, ToolCall, ToolResult};
 use sandbox::Breakage;
 
 use super::OWNER;
 use crate::SessionContext;
 use crate::own_tools::OwnTools;
-use crate::turn::{Turn, finished};
-use crate::usage_sum::UsageSum;
+use crate::turn::Turn;
 
 /// Opens the tools of the case.
 pub(super) async fn tools(context: &SessionContext) -> Result<OwnTools, Breakage> {
@@ -49,14 +48,7 @@ pub(super) async fn answer(call: ToolCall, tools: &mut OwnTools, turn: &mut Turn
 }
 
 /// Records the ending and the usage of answering one message.
-pub(super) fn finish(answered: Result<Option<String>, Ending>, used: &UsageSum, turn: &mut Turn) -> Ending {
-    let (text, ending) = match answered {
-        Ok(text) => (text, Ending::Finished),
-        Err(ending) => (None, ending),
-    };
-    // Usage is reported even after a stop, and may itself exceed a limit.
-    match turn.record(finished(ending != Ending::Finished, used.total().unwrap_or_default(), text, None)) {
-        Err(stopped) if ending == Ending::Finished => stopped,
-        _ => ending,
-    }
+pub(super) fn finish(answered: Result<Option<String>, Ending>, used: Aside, turn: &mut Turn) -> Ending {
+    let subtype = if answered.is_ok() { "success" } else { "error" };
+    turn.finish(answered, subtype, used.usage())
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use llm::{Documents, Failure};
-use model::{Ending, Step, ToolCall, UserMessage};
+use model::{Aside, Ending, Step, ToolCall, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,6 @@ use crate::model_request::record_steps;
 use crate::own_tools::OwnTools;
 use crate::session::Session;
 use crate::turn::{Turn, unless_stopped};
-use crate::usage_sum::UsageSum;
 use crate::{Endpoint, SessionContext};
 
 /// Delay before a run is polled for the first time. Each further delay is half as long again.
@@ -39,33 +38,6 @@ pub(super) struct Thread {
     running: Option<String>,
     /// The agent's own key, which must not appear in any message.
     key: Option<String>,
-}
-
-/// Reason why a run was not followed to its end.
-enum RunError {
-    Ended(Ending),
-    Failed(Box<Failure>),
-}
-
-impl From<Ending> for RunError {
-    fn from(ending: Ending) -> Self {
-        Self::Ended(ending)
-    }
-}
-
-impl From<Failure> for RunError {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(Box::new(failure))
-    }
-}
-
-impl RunError {
-    fn ending(self) -> Ending {
-        match self {
-            Self::Ended(ending) => ending,
-            Self::Failed(failure) => Ending::ProviderFailed { because: failure.to_string() },
-        }
-    }
 }
 
 impl Thread {
@@ -111,18 +83,18 @@ impl Thread {
     }
 
     /// Adds a message to the thread and follows a run to the answer.
-    async fn follow(&mut self, text: &str, turn: &mut Turn, used: &mut UsageSum) -> Result<Option<String>, RunError> {
+    async fn follow(&mut self, text: &str, turn: &mut Turn, used: &mut Aside) -> Result<Option<String>, Ending> {
         if !std::mem::replace(&mut self.opened, true) {
             begin(turn, &self.id, self.model.as_deref(), &self.tools)?;
         }
         if turn.turns_left() == 0 {
-            return Err(turn.out_of_turns().into());
+            return Err(turn.out_of_turns());
         }
         turn.waiting("agent");
         let message = json!({"role": "user", "content": text});
         self.post(&format!("/threads/{}/messages", self.id), &message, turn).await?;
         let mut run = self.post(&format!("/threads/{}/runs", self.id), &self.run, turn).await?;
-        let Some(id) = id_of(&run) else { return Err(provider(unreadable("the run has no `id`", &run)).into()) };
+        let Some(id) = id_of(&run) else { return Err(provider(unreadable("the run has no `id`", &run))) };
         let path = format!("/threads/{}/runs/{id}", self.id);
         self.running = Some(path.clone());
         let mut wait = FIRST_LOOK;
@@ -145,25 +117,25 @@ impl Thread {
         }
         self.running = None;
         let usage = run.get("usage").and_then(Value::as_object).map(usage).unwrap_or_default();
-        used.add(usage.tokens, usage.cost_usd);
+        *used += Aside::of_answer(usage.tokens, usage.cost_usd);
         judged(&run)?;
         Ok(Some(self.answer(&id, turn).await?))
     }
 
     /// Answers the calls of a run with the case's tools.
-    async fn act(&mut self, run: &Value, message: &str, turn: &mut Turn) -> Result<Value, RunError> {
+    async fn act(&mut self, run: &Value, message: &str, turn: &mut Turn) -> Result<Value, Ending> {
         if turn.turns_left() == 0 {
-            return Err(turn.out_of_turns().into());
+            return Err(turn.out_of_turns());
         }
         let calls = run.pointer("/required_action/submit_tool_outputs/tool_calls").and_then(Value::as_array);
         let Some(calls) = calls.filter(|calls| !calls.is_empty()) else {
-            return Err(provider(unreadable("the run requires an action that is not known", run)).into());
+            return Err(provider(unreadable("the run requires an action that is not known", run)));
         };
         let mut outputs = Vec::with_capacity(calls.len());
         for call in calls {
             let text = |path: &str| call.pointer(path).and_then(Value::as_str);
             let (Some(id), Some(name)) = (text("/id"), text("/function/name")) else {
-                return Err(provider(unreadable("a tool call has no `id` or no name", call)).into());
+                return Err(provider(unreadable("a tool call has no `id` or no name", call)));
             };
             let written = text("/function/arguments").unwrap_or_default();
             let input = serde_json::from_str(written).unwrap_or_else(|_| match written.trim() {
@@ -177,11 +149,11 @@ impl Thread {
     }
 
     /// Returns the text that the run has added to the thread.
-    async fn answer(&self, run: &str, turn: &mut Turn) -> Result<String, RunError> {
+    async fn answer(&self, run: &str, turn: &mut Turn) -> Result<String, Ending> {
         let path = format!("/threads/{}/messages?run_id={run}&order=asc&limit=100", self.id);
         let listed = self.get(&path, turn).await?;
         let Some(messages) = listed.get("data").and_then(Value::as_array) else {
-            return Err(provider(unreadable("the thread's messages have no `data`", &listed)).into());
+            return Err(provider(unreadable("the thread's messages have no `data`", &listed)));
         };
         // Some servers return the whole thread.
         let is_own = |message: &&Value| {
@@ -197,11 +169,11 @@ impl Thread {
         Ok(texts.join("\n"))
     }
 
-    async fn get(&self, path: &str, turn: &mut Turn) -> Result<Value, RunError> {
+    async fn get(&self, path: &str, turn: &mut Turn) -> Result<Value, Ending> {
         self.told(self.documents.get(path), turn).await
     }
 
-    async fn post(&self, path: &str, body: &Value, turn: &mut Turn) -> Result<Value, RunError> {
+    async fn post(&self, path: &str, body: &Value, turn: &mut Turn) -> Result<Value, Ending> {
         self.told(self.documents.post(path, body), turn).await
     }
 
@@ -210,11 +182,11 @@ impl Thread {
         &self,
         asking: impl Future<Output = Result<Value, Failure>>,
         turn: &mut Turn,
-    ) -> Result<Value, RunError> {
+    ) -> Result<Value, Ending> {
         let asked = unless_stopped(turn.stopping(), asking).await?;
         record_steps(self.documents.take_steps(), turn)?;
         turn.waiting("agent");
-        Ok(asked?)
+        asked.map_err(|failure| provider(failure.to_string()))
     }
 
     /// Removes the agent's key from the service's messages about a run.
@@ -285,10 +257,10 @@ fn unreadable(what: &str, document: &Value) -> String {
 impl Session for Thread {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
-            let mut used = UsageSum::default();
-            let answered = self.follow(&message.text, turn, &mut used).await.map_err(|cut| self.scrubbed(cut.ending()));
+            let mut used = Aside::default();
+            let answered = self.follow(&message.text, turn, &mut used).await.map_err(|ending| self.scrubbed(ending));
             self.cancel().await;
-            finish(answered, &used, turn)
+            finish(answered, used, turn)
         })
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use llm::{Block, Conversation, Message, Model, Reply, Request, Role, StopReason, ToolSpec};
-use model::{Diagnostic, Ending, Step, Tokens, ToolCall, ToolResult, Usage, UserMessage, nearest};
+use model::{Aside, Diagnostic, Ending, Step, Tokens, ToolCall, ToolResult, UserMessage, nearest};
 use sandbox::{BoxFuture, Breakage, Host, Sandbox};
 use script::Library;
 use serde_json::Map;
@@ -23,10 +23,9 @@ use self::permission::{Permissions, Verdict};
 use self::skills::InstalledSkill;
 use super::own_tools::{self, OwnTools, Owner};
 use super::{Agent, CaseContext, Description, Endpoint, Readiness, SessionContext, joined};
-use crate::model_request::respond;
+use crate::model_request::{respond, steps};
 use crate::session::Session;
 use crate::turn::Turn;
-use crate::usage_sum::UsageSum;
 
 /// The embedded agent.
 pub struct Chat;
@@ -164,7 +163,7 @@ impl ChatSession {
         let tools = tool::TOOLS.iter().filter(|tool| permissions.has(tool.name)).map(|tool| ToolSpec {
             name: tool.name.to_owned(),
             description: Some(tool.description.to_owned()),
-            input_schema: (tool.schema)(),
+            input_schema: tool.schema(),
             extra: Map::new(),
         });
         let tools = tools.chain(own_tools.specs().filter(|spec| permissions.has(&spec.name)).cloned()).collect();
@@ -208,13 +207,14 @@ impl ChatSession {
     }
 
     /// Lets the model answer and runs its calls until it has finished. Returns its answer.
-    async fn follow(&mut self, turn: &mut Turn, used: &mut UsageSum) -> Result<Option<String>, Ending> {
+    async fn follow(&mut self, turn: &mut Turn, used: &mut Aside) -> Result<Option<String>, Ending> {
+        self.begin(turn)?;
         loop {
             if turn.turns_left() == 0 {
                 return Err(turn.out_of_turns());
             }
             let said = respond(self.model.as_ref(), &self.request, "model", turn).await?;
-            used.add(said.tokens, said.cost_usd);
+            *used += Aside::of_answer(said.tokens, said.cost_usd);
             let calls = self.take_in(&said, turn)?;
             for call in &calls {
                 let said = self.answer(call, turn).await?;
@@ -239,26 +239,12 @@ impl ChatSession {
     /// answered.
     fn take_in(&mut self, said: &Reply, turn: &mut Turn) -> Result<Vec<ToolCall>, Ending> {
         self.request.messages.push(Message { role: Role::Assistant, content: said.content.clone() });
-        let message = || said.message_id.clone();
         let mut calls = Vec::new();
-        let mut has_spoken = false;
-        for block in &said.content {
-            let step = match block {
-                Block::Text { text } => Step::Text { message: message(), text: text.clone(), parent: None },
-                Block::Thinking { text, .. } => Step::Thinking { message: message(), text: text.clone(), parent: None },
-                Block::ToolUse { id, name, input } => {
-                    let call = ToolCall::new(id, name, input.clone(), message());
-                    calls.push(call.clone());
-                    Step::ToolCall(call)
-                }
-                Block::ToolResult { .. } | Block::Other(_) => continue,
-            };
-            has_spoken = true;
+        for step in steps(said) {
+            if let Step::ToolCall(call) = &step {
+                calls.push(call.clone());
+            }
             turn.record(step)?;
-        }
-        if !has_spoken {
-            // A message without content still counts as a turn.
-            turn.record(Step::Text { message: message(), text: String::new(), parent: None })?;
         }
         Ok(calls)
     }
@@ -329,15 +315,10 @@ fn reached(endpoint: Endpoint, named: Option<&str>) -> Result<(Arc<dyn Model>, S
 
 /// Returns the text for the user, unless the model stopped before it was done.
 fn answer_of(said: &Reply) -> Result<Option<String>, Ending> {
-    let texts = said.content.iter().filter_map(|block| match block {
-        Block::Text { text } => Some(text.as_str()),
-        _ => None,
-    });
-    let text: String = texts.collect();
     match said.stop_reason {
         StopReason::Refusal => Err(Ending::GaveUp { because: "the model declined to answer".to_owned() }),
         StopReason::MaxTokens => Err(Ending::GaveUp { because: "the answer reached its token limit".to_owned() }),
-        _ => Ok(Some(text).filter(|text| !text.is_empty())),
+        _ => Ok(Some(said.text()).filter(|text| !text.is_empty())),
     }
 }
 
@@ -345,27 +326,10 @@ impl Session for ChatSession {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
             self.request.messages.push(Message::text(Role::User, &message.text));
-            let mut used = UsageSum::default();
-            let followed = match self.begin(turn) {
-                Ok(()) => self.follow(turn, &mut used).await,
-                Err(stopped) => Err(stopped),
-            };
-            let (text, ending) = match followed {
-                Ok(text) => (text, Ending::Finished),
-                Err(ending) => (None, ending),
-            };
-            let finished = Step::Finished {
-                subtype: subtype(&ending).to_owned(),
-                is_error: ending != Ending::Finished,
-                usage: used.total().unwrap_or(Usage { tokens: Some(Tokens::default()), cost_usd: None }),
-                text,
-                result: None,
-            };
-            // Usage is reported even after a stop, and may itself exceed a limit.
-            match turn.record(finished) {
-                Err(stopped) if ending == Ending::Finished => stopped,
-                _ => ending,
-            }
+            let mut used = Aside { tokens: Some(Tokens::default()), ..Aside::default() };
+            let followed = self.follow(turn, &mut used).await;
+            let subtype = subtype(followed.as_ref().err().unwrap_or(&Ending::Finished));
+            turn.finish(followed, subtype, used.usage())
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Messages to Claude Code's stdin: user messages, and both directions of the control protocol, one JSON object per
 //! line.
 
+use model::Question;
 use serde_json::{Value, json};
 
 /// Answer for the model if no answer was prepared for its question.
@@ -129,24 +130,17 @@ pub(super) fn interrupt() -> Value {
     json!({"type": "control_request", "request_id": "interrupt", "request": {"subtype": "interrupt"}})
 }
 
-/// One question of an AskUserQuestion call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ToolQuestion {
-    pub(super) question: String,
-    pub(super) options: Vec<String>,
-    pub(super) multi_select: bool,
-}
-
 /// Returns the questions in the arguments of an AskUserQuestion call. Questions without a text are skipped.
-pub(super) fn questions(input: &Value) -> Vec<ToolQuestion> {
+pub(super) fn questions(input: &Value) -> Vec<Question> {
     let ask = |from: &Value| {
         let question = from.get("question")?.as_str().filter(|text| !text.is_empty())?.to_owned();
         let options = from.get("options").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let label = |option: &Value| option.get("label").unwrap_or(option).as_str().map(str::to_owned);
-        Some(ToolQuestion {
+        Some(Question {
             question,
             options: options.iter().filter_map(label).collect(),
             multi_select: from.get("multiSelect").and_then(Value::as_bool).unwrap_or(false),
+            ..Question::default()
         })
     };
     match input.get("questions").and_then(Value::as_array) {

@@ -15,18 +15,14 @@ mod slash;
 pub(super) mod tests;
 mod transcripts;
 
-use std::path::Path;
-
-use model::{Diagnostic, Node, nearest};
+use model::{Diagnostic, nearest};
 use sandbox::{BoxFuture, Breakage, Host};
-use script::Library;
 
 use self::closed_tools::ClosedTools;
 use self::launch::Launch;
 use self::session::ClaudeCodeSession;
 use super::vendor::Vendor;
 use super::{Agent, CaseContext, Description, Program, Readiness, SessionContext};
-use crate::program::check_config;
 use crate::session::Session;
 
 /// Reasoning efforts that `--effort` accepts.
@@ -125,10 +121,6 @@ impl Agent for ClaudeCode {
 
     fn is_billed_by_openrouter(&self, host: &Host, base_url: Option<&str>) -> bool {
         base_url.or_else(|| host.var("ANTHROPIC_BASE_URL")).is_some_and(is_openrouter)
-    }
-
-    fn check_config(&self, config: &Node, directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
-        check_config(config, directory)
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {

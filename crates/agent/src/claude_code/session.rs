@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Effect, Ending, Step, ToolCall, UserMessage};
+use model::{Effect, Ending, Question, Step, ToolCall, UserMessage};
 use sandbox::{BoxFuture, Breakage, Sandbox};
 use serde_json::Value;
 
@@ -221,8 +221,8 @@ impl ClaudeCodeSession {
                 let answers = control::questions(input)
                     .into_iter()
                     .map(|asked| {
-                        let answer = turn.ask(call_id.as_deref(), &asked.question, &asked.options, asked.multi_select);
-                        (asked.question, answer)
+                        let question = asked.question.clone();
+                        (question, turn.ask(Question { call_id: call_id.clone(), ..asked }))
                     })
                     .collect();
                 request.allow(&control::answered(input.clone(), answers))

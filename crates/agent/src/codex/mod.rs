@@ -13,17 +13,13 @@ mod stream;
 #[cfg(test)]
 pub(super) mod tests;
 
-use std::path::Path;
-
-use model::{Diagnostic, Node, PermissionMode};
+use model::{Diagnostic, PermissionMode};
 use sandbox::{BoxFuture, Breakage, Host};
-use script::Library;
 
 use self::launch::Launch;
 use self::session::CodexSession;
 use super::vendor::Vendor;
 use super::{Agent, CaseContext, Description, Program, Readiness, SessionContext};
-use crate::program::check_config;
 use crate::session::Session;
 
 /// Folder in which it finds skills.
@@ -60,10 +56,6 @@ impl Agent for Codex {
         // A server at another address may offer any model under any name.
         let vendor = Vendor::of(name).filter(|_| base_url.is_none())?;
         (vendor != Vendor::OpenAi).then(|| format!("`{name}` is a model of {}", vendor.name()))
-    }
-
-    fn check_config(&self, config: &Node, directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
-        check_config(config, directory)
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::decode::parse_duration_ms;
-use model::{Diagnostic, Tokens, Usage, nearest};
+use model::{Diagnostic, Ending, Question, Tokens, Usage, nearest};
 use serde_json::{Deserializer, Value};
 
 /// An action of the fake agent.
@@ -16,7 +16,7 @@ pub(super) enum Directive {
     /// Calls a tool that returns `result`.
     Call { name: String, input: Value, result: String, is_error: bool },
     /// Asks the user.
-    Ask { question: String, options: Vec<String>, multi_select: bool },
+    Ask(Question),
     /// Loads a skill, if it is installed.
     Skill(String),
     /// Performs the directive if any skill is installed.
@@ -27,12 +27,8 @@ pub(super) enum Directive {
     Sleep(Duration),
     /// Reports this usage.
     Use(Usage),
-    /// Gives up.
-    GiveUp(String),
-    /// Fails as if the model provider had failed.
-    FailProvider(String),
-    /// Ends abruptly.
-    Abort(String),
+    /// Ends with this ending.
+    End(Ending),
     /// A known directive with invalid syntax.
     Invalid(Diagnostic),
 }
@@ -83,11 +79,15 @@ pub static DIRECTIVES: &[DirectiveKind] = &[
     kind("sleep", "DURATION", "Waits, for example `200ms`", sleep),
     kind("tokens", "INPUT OUTPUT [CACHE_READ [CACHE_WRITE]]", "Reports this token usage", tokens),
     kind("cost", "DOLLARS", "Reports this cost", cost),
-    kind("error", "[TEXT]", "Gives up with an error", |rest| Ok(Directive::GiveUp(or(rest, "it was told to")))),
-    kind("provider-error", "[TEXT]", "Ends as if the model provider had failed", |rest| {
-        Ok(Directive::FailProvider(or(rest, "as told")))
+    kind("error", "[TEXT]", "Gives up with an error", |rest| {
+        Ok(Directive::End(Ending::GaveUp { because: or(rest, "it was told to") }))
     }),
-    kind("abort", "[TEXT]", "Ends as if its process had died", |rest| Ok(Directive::Abort(or(rest, "as told")))),
+    kind("provider-error", "[TEXT]", "Ends as if the model provider had failed", |rest| {
+        Ok(Directive::End(Ending::ProviderFailed { because: or(rest, "as told") }))
+    }),
+    kind("abort", "[TEXT]", "Ends as if its process had died", |rest| {
+        Ok(Directive::End(Ending::Aborted { because: or(rest, "as told") }))
+    }),
 ];
 
 /// Parses the actions in `text`, in order. Consecutive lines that are not directives are said together.
@@ -171,7 +171,8 @@ fn call(rest: &str, is_error: bool) -> Result<Directive, String> {
 fn ask(rest: &str, multi_select: bool) -> Result<Directive, String> {
     let mut parts = rest.split('|').map(|part| part.trim().to_owned());
     let question = parts.next().filter(|question| !question.is_empty()).ok_or("the question is missing")?;
-    Ok(Directive::Ask { question, options: parts.filter(|label| !label.is_empty()).collect(), multi_select })
+    let options = parts.filter(|label| !label.is_empty()).collect();
+    Ok(Directive::Ask(Question { question, options, multi_select, ..Question::default() }))
 }
 
 fn write(rest: &str) -> Result<Directive, String> {

@@ -7,7 +7,7 @@
 
 mod directive;
 
-use model::{Diagnostic, Ending, Usage, UserMessage};
+use model::{Diagnostic, Ending, Question, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use serde_json::json;
 
@@ -80,10 +80,7 @@ impl Session for FakeSession {
         Box::pin(async move {
             let mut said = Vec::new();
             let mut usage = Usage::default();
-            let acted = match self.begin(turn) {
-                Ok(()) => self.act(&message.text, turn, &mut said, &mut usage).await,
-                stopped => stopped,
-            };
+            let acted = self.act(&message.text, turn, &mut said, &mut usage).await;
             let ending = acted.err().unwrap_or(Ending::Finished);
             // Like a real agent, it reports its usage unless it is interrupted.
             if matches!(ending, Ending::Finished | Ending::GaveUp { .. } | Ending::OutOfBudget { .. }) {
@@ -100,11 +97,6 @@ impl Session for FakeSession {
 }
 
 impl FakeSession {
-    fn begin(&mut self, turn: &mut Turn) -> Result<(), Ending> {
-        self.performer.next_turn();
-        self.performer.begin(turn, &self.session_id)
-    }
-
     async fn act(
         &mut self,
         text: &str,
@@ -112,6 +104,8 @@ impl FakeSession {
         said: &mut Vec<String>,
         usage: &mut Usage,
     ) -> Result<(), Ending> {
+        self.performer.next_turn();
+        self.performer.begin(turn, &self.session_id)?;
         for directive in parse(text) {
             self.follow(directive, turn, said, usage).await?;
         }
@@ -135,11 +129,12 @@ impl FakeSession {
                 let id = self.performer.call(turn, &name, input)?;
                 self.result(turn, &id, &result, is_error)?;
             }
-            Directive::Ask { question, options, multi_select } => {
+            Directive::Ask(Question { question, options, multi_select, .. }) => {
                 let labels: Vec<_> = options.iter().map(|label| json!({ "label": label })).collect();
                 let asked = json!({ "question": question, "options": labels, "multiSelect": multi_select });
                 let id = self.performer.call(turn, "AskUserQuestion", json!({ "questions": [asked] }))?;
-                let answer = turn.ask(Some(&id), &question, &options, multi_select);
+                let call_id = Some(id.clone());
+                let answer = turn.ask(Question { call_id, question, options, multi_select, ..Question::default() });
                 self.result(turn, &id, answer.as_deref().unwrap_or("no answer"), false)?;
             }
             Directive::Skill(name) => {
@@ -169,9 +164,7 @@ impl FakeSession {
                 unless_stopped(turn.stopping(), tokio::time::sleep(duration)).await?;
             }
             Directive::Use(used) => *usage += used,
-            Directive::GiveUp(because) => return Err(Ending::GaveUp { because }),
-            Directive::FailProvider(because) => return Err(Ending::ProviderFailed { because }),
-            Directive::Abort(because) => return Err(Ending::Aborted { because }),
+            Directive::End(ending) => return Err(ending),
             Directive::Invalid(problem) => return Err(Ending::InvalidTest { because: problem.message }),
         }
         Ok(())

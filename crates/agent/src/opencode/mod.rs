@@ -11,17 +11,13 @@ mod session;
 pub(super) mod tests;
 pub(super) mod tool;
 
-use std::path::Path;
-
-use model::{Diagnostic, Node, nearest};
+use model::{Diagnostic, nearest};
 use sandbox::{BoxFuture, Breakage, Host};
-use script::Library;
 
 use self::launch::Launch;
 use self::provider::Provider;
 use self::session::OpenCodeSession;
 use super::{Agent, CaseContext, Description, Endpoint, Program, Readiness, SessionContext};
-use crate::program::check_config;
 use crate::session::Session;
 
 /// Reasoning efforts that can be requested. Only OpenCode knows which of them a model supports.
@@ -58,10 +54,6 @@ impl Agent for OpenCode {
     fn refuses_model(&self, name: &str, base_url: Option<&str>, _providers: &llm::Providers) -> Option<String> {
         (base_url.is_none() && !name.contains('/'))
             .then(|| format!("`{name}` does not name its provider, as in `anthropic/{name}`"))
-    }
-
-    fn check_config(&self, config: &Node, directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
-        check_config(config, directory)
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {

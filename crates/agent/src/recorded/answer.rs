@@ -1,6 +1,6 @@
 //! One recorded answer.
 
-use model::{Ending, Usage};
+use model::{Ending, Question, Usage};
 use serde_json::{Map, Value};
 
 use super::super::transcript::ReportedTurn;
@@ -21,20 +21,12 @@ pub(super) struct RecordedAnswer {
     pub(super) output: Option<String>,
     /// The whole answer, if text is not sufficient.
     pub(super) result: Option<Value>,
-    pub(super) questions: Vec<RecordedQuestion>,
+    pub(super) questions: Vec<Question>,
     pub(super) ending: RecordedEnding,
     pub(super) usage: Usage,
     pub(super) error: Option<String>,
     pub(super) session_id: Option<String>,
     pub(super) model: Option<String>,
-}
-
-/// A question to the user.
-#[derive(Debug)]
-pub(super) struct RecordedQuestion {
-    pub(super) question: String,
-    pub(super) options: Vec<String>,
-    pub(super) multi_select: bool,
 }
 
 /// Recorded ending.

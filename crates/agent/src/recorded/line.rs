@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use model::{Diagnostic, Ending, Source, Span, Usage, nearest};
+use model::{Diagnostic, Ending, Question, Source, Span, Usage, nearest};
 use serde_json::{Map, Value};
 
 use super::super::transcript::{self, ReportedCall, ReportedTurn, as_text, given, kind, spread};
-use super::answer::{RecordedAnswer, RecordedEnding, RecordedQuestion, is_record, result};
+use super::answer::{RecordedAnswer, RecordedEnding, is_record, result};
 use crate::answer::usage;
 
 /// Known keys, including those of a trial of the report that resemble one of them.
@@ -154,12 +154,11 @@ impl LineReader<'_> {
         calls
     }
 
-    fn questions(&mut self, map: &Map<String, Value>) -> Vec<RecordedQuestion> {
+    fn questions(&mut self, map: &Map<String, Value>) -> Vec<Question> {
         let mut questions = Vec::new();
         for (at, question) in self.list(map, "questions").iter().enumerate() {
             if let Value::String(question) = question {
-                let question = question.clone();
-                questions.push(RecordedQuestion { question, options: Vec::new(), multi_select: false });
+                questions.push(Question { question: question.clone(), ..Question::default() });
                 continue;
             }
             let Some(object) = self.object(question, "questions", at) else { continue };
@@ -168,10 +167,11 @@ impl LineReader<'_> {
                 continue;
             };
             let options = object.get("options").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-            questions.push(RecordedQuestion {
+            questions.push(Question {
                 question: question.to_owned(),
                 options: options.iter().map(label).collect(),
                 multi_select: object.get("multi_select").and_then(Value::as_bool).unwrap_or(false),
+                ..Question::default()
             });
         }
         questions

@@ -186,7 +186,7 @@ impl RecordedSession {
             return turn.record(finished(false, Usage::default(), said, None));
         }
         for question in &answer.questions {
-            let _ = turn.ask(None, &question.question, &question.options, question.multi_select);
+            let _ = turn.ask(question.clone());
         }
         let ending = answer.ending(turn);
         let is_error = ending != Ending::Finished;

@@ -22,7 +22,7 @@ use self::config::{Mode, ProgramConfig};
 use self::launch::Launch;
 use self::session::SubprocessSession;
 use super::performer::Performer;
-use super::{Agent, CaseContext, Description, SessionContext, joined};
+use super::{Agent, Description, SessionContext, joined};
 use crate::session::Session;
 
 /// Folder of its skills, relative to the working directory: the folder that agents share.
@@ -56,10 +56,6 @@ impl Agent for Subprocess {
         let mut problems = Problems::new();
         ProgramConfig::read(config, &mut problems);
         problems
-    }
-
-    fn check(&self, _part: &CaseContext<'_>) -> Vec<Diagnostic> {
-        Vec::new()
     }
 
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

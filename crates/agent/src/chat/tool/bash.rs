@@ -20,20 +20,16 @@ pub(super) const TOOL: Tool = Tool {
     name: "Bash",
     description: "Runs a shell command in the working directory and returns its output. Each call starts a new shell; \
                   background processes end with it.",
-    schema,
+    properties,
+    required: &["command"],
     run: Run::InContext(|arguments, call| Box::pin(bash(arguments, call))),
 };
 
-fn schema() -> Value {
+fn properties() -> Value {
     json!({
-        "type": "object",
-        "properties": {
-            "command": {"type": "string", "description": "The command"},
-            "timeout": {"type": "integer", "minimum": 1, "description": "Time limit in milliseconds; 120000 if absent"},
-            "description": {"type": "string", "description": "Purpose of the command, in a few words"},
-        },
-        "required": ["command"],
-        "additionalProperties": false,
+        "command": {"type": "string", "description": "The command"},
+        "timeout": {"type": "integer", "minimum": 1, "description": "Time limit in milliseconds; 120000 if absent"},
+        "description": {"type": "string", "description": "Purpose of the command, in a few words"},
     })
 }
 

@@ -9,21 +9,17 @@ pub(super) const TOOL: Tool = Tool {
     name: "Edit",
     description: "Replaces a text in a file with another one. The text must be in the file exactly as given, line ends \
                   and indentation included, and only once unless `replace_all` is set.",
-    schema,
+    properties,
+    required: &["file_path", "old_string", "new_string"],
     run: Run::OnFiles(edit),
 };
 
-fn schema() -> Value {
+fn properties() -> Value {
     json!({
-        "type": "object",
-        "properties": {
-            "file_path": {"type": "string", "description": "The file, absolute or relative to the working directory"},
-            "old_string": {"type": "string", "description": "The text to replace"},
-            "new_string": {"type": "string", "description": "The text to put in its place"},
-            "replace_all": {"type": "boolean", "description": "Replace it everywhere"},
-        },
-        "required": ["file_path", "old_string", "new_string"],
-        "additionalProperties": false,
+        "file_path": {"type": "string", "description": "The file, absolute or relative to the working directory"},
+        "old_string": {"type": "string", "description": "The text to replace"},
+        "new_string": {"type": "string", "description": "The text to put in its place"},
+        "replace_all": {"type": "boolean", "description": "Replace it everywhere"},
     })
 }
 

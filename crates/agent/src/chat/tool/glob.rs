@@ -15,19 +15,15 @@ const MOST: usize = 1_000;
 pub(super) const TOOL: Tool = Tool {
     name: "Glob",
     description: "Lists the files whose path matches a pattern such as `src/**/*.rs`, sorted by path.",
-    schema,
+    properties,
+    required: &["pattern"],
     run: Run::OnFiles(glob),
 };
 
-fn schema() -> Value {
+fn properties() -> Value {
     json!({
-        "type": "object",
-        "properties": {
-            "pattern": {"type": "string", "description": "The pattern: `*` and `?` stay within a name, `**` does not"},
-            "path": {"type": "string", "description": "The directory to look in; the working directory if absent"},
-        },
-        "required": ["pattern"],
-        "additionalProperties": false,
+        "pattern": {"type": "string", "description": "The pattern: `*` and `?` stay within a name, `**` does not"},
+        "path": {"type": "string", "description": "The directory to look in; the working directory if absent"},
     })
 }
 

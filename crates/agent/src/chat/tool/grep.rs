@@ -22,28 +22,24 @@ const MODES: &[&str] = &["files_with_matches", "content", "count"];
 pub(super) const TOOL: Tool = Tool {
     name: "Grep",
     description: "Searches the lines of text files for a regular expression. Files that a .gitignore names are left out.",
-    schema,
+    properties,
+    required: &["pattern"],
     run: Run::OnFiles(grep),
 };
 
-fn schema() -> Value {
+fn properties() -> Value {
     json!({
-        "type": "object",
-        "properties": {
-            "pattern": {"type": "string", "description": "The regular expression"},
-            "path": {"type": "string", "description": "The file or directory to search; the working directory if absent"},
-            "glob": {"type": "string", "description": "Search only files whose name or path matches, such as `*.rs`"},
-            "output_mode": {
-                "type": "string",
-                "enum": MODES,
-                "description": "Show the paths (the default), the lines, or how many lines each file has"
-            },
-            "-i": {"type": "boolean", "description": "Ignore case"},
-            "-n": {"type": "boolean", "description": "Show line numbers; they are always shown"},
-            "head_limit": {"type": "integer", "minimum": 1, "description": "How many lines of output to show"},
+        "pattern": {"type": "string", "description": "The regular expression"},
+        "path": {"type": "string", "description": "The file or directory to search; the working directory if absent"},
+        "glob": {"type": "string", "description": "Search only files whose name or path matches, such as `*.rs`"},
+        "output_mode": {
+            "type": "string",
+            "enum": MODES,
+            "description": "Show the paths (the default), the lines, or how many lines each file has"
         },
-        "required": ["pattern"],
-        "additionalProperties": false,
+        "-i": {"type": "boolean", "description": "Ignore case"},
+        "-n": {"type": "boolean", "description": "Show line numbers; they are always shown"},
+        "head_limit": {"type": "integer", "minimum": 1, "description": "How many lines of output to show"},
     })
 }
 

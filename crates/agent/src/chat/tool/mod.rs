@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sandbox::BoxFuture;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::argument::Arguments;
 use super::ToolContext;
@@ -33,8 +33,10 @@ pub(crate) struct Tool {
     pub(crate) name: &'static str,
     /// Description for the model.
     pub(crate) description: &'static str,
-    /// JSON Schema of its arguments.
-    pub(crate) schema: fn() -> Value,
+    /// JSON Schemas of its arguments, by name.
+    properties: fn() -> Value,
+    /// Names of the arguments that it needs.
+    required: &'static [&'static str],
     run: Run,
 }
 
@@ -91,6 +93,16 @@ pub(super) fn find(name: &str) -> Option<&'static Tool> {
 }
 
 impl Tool {
+    /// Returns the JSON Schema of its arguments.
+    pub(crate) fn schema(&self) -> Value {
+        json!({
+            "type": "object",
+            "properties": (self.properties)(),
+            "required": self.required,
+            "additionalProperties": false,
+        })
+    }
+
     /// Answers the call `id` with `input`. Returns `None` if the trial must stop; then all processes of the call have
     /// ended.
     pub(super) async fn answer(
@@ -100,7 +112,7 @@ impl Tool {
         tool_context: &ToolContext,
         turn: &mut Turn,
     ) -> Option<ToolOutput> {
-        let mut arguments = match Arguments::of(input.clone(), &(self.schema)()) {
+        let mut arguments = match Arguments::of(input.clone(), &self.schema()) {
             Ok(arguments) => arguments,
             Err(wrong) => return Some(Err(wrong)),
         };

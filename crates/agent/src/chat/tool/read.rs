@@ -20,20 +20,16 @@ pub(super) const TOOL: Tool = Tool {
     name: "Read",
     description: "Reads a text file and shows it with line numbers, the first 2000 lines unless `offset` and `limit` say \
                   otherwise.",
-    schema,
+    properties,
+    required: &["file_path"],
     run: Run::OnFiles(read),
 };
 
-fn schema() -> Value {
+fn properties() -> Value {
     json!({
-        "type": "object",
-        "properties": {
-            "file_path": {"type": "string", "description": "The file, absolute or relative to the working directory"},
-            "offset": {"type": "integer", "minimum": 1, "description": "The first line to show, from 1"},
-            "limit": {"type": "integer", "minimum": 1, "description": "How many lines to show"},
-        },
-        "required": ["file_path"],
-        "additionalProperties": false,
+        "file_path": {"type": "string", "description": "The file, absolute or relative to the working directory"},
+        "offset": {"type": "integer", "minimum": 1, "description": "The first line to show, from 1"},
+        "limit": {"type": "integer", "minimum": 1, "description": "How many lines to show"},
     })
 }
 

@@ -9,19 +9,15 @@ pub(super) const TOOL: Tool = Tool {
     name: "Skill",
     description: "Loads an installed skill: instructions for a kind of task. Do this before starting on a task that an \
                   installed skill is for.",
-    schema,
+    properties,
+    required: &["skill"],
     run: Run::InContext(|arguments, call| Box::pin(std::future::ready(load(arguments, &call)))),
 };
 
-fn schema() -> Value {
+fn properties() -> Value {
     json!({
-        "type": "object",
-        "properties": {
-            "skill": {"type": "string", "description": "The skill's name"},
-            "args": {"type": "string", "description": "What to tell the skill"},
-        },
-        "required": ["skill"],
-        "additionalProperties": false,
+        "skill": {"type": "string", "description": "The skill's name"},
+        "args": {"type": "string", "description": "What to tell the skill"},
     })
 }
 

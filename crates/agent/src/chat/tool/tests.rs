@@ -31,7 +31,7 @@ impl TestFolders {
     }
 
     pub(super) fn on_files(&self, tool: &Tool, input: Value) -> ToolOutput {
-        let mut arguments = Arguments::of(input, &(tool.schema)())?;
+        let mut arguments = Arguments::of(input, &tool.schema())?;
         let Run::OnFiles(run) = tool.run else { panic!("{} needs more than files", tool.name) };
         run(&mut arguments, &Files { access: Arc::clone(&self.access), stopped: Stopped::default() })
     }
@@ -42,7 +42,7 @@ fn every_tool_is_canonical_and_says_what_it_takes() {
     assert_eq!(TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>(), NAMES);
     for tool in TOOLS {
         let canonical = model::tool::find(tool.name).unwrap();
-        let schema = (tool.schema)();
+        let schema = tool.schema();
         let properties = schema["properties"].as_object().unwrap();
         for (path, _) in canonical.paths {
             assert!(properties.contains_key(*path), "{}.{path}", tool.name);

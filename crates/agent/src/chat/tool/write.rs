@@ -7,19 +7,15 @@ use super::{Arguments, Files, Run, Tool, ToolOutput};
 pub(super) const TOOL: Tool = Tool {
     name: "Write",
     description: "Writes a file, with the directories above it; replaces what is there.",
-    schema,
+    properties,
+    required: &["file_path", "content"],
     run: Run::OnFiles(write),
 };
 
-fn schema() -> Value {
+fn properties() -> Value {
     json!({
-        "type": "object",
-        "properties": {
-            "file_path": {"type": "string", "description": "The file, absolute or relative to the working directory"},
-            "content": {"type": "string", "description": "The whole content"},
-        },
-        "required": ["file_path", "content"],
-        "additionalProperties": false,
+        "file_path": {"type": "string", "description": "The file, absolute or relative to the working directory"},
+        "content": {"type": "string", "description": "The whole content"},
     })
 }
 

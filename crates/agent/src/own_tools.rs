@@ -74,10 +74,7 @@ pub(super) struct OwnTools {
 
 /// Returns the problems of the tools of `case`.
 pub(super) fn check(case: &Case, directory: &Path, modules: &Library, owner: Owner) -> Vec<Diagnostic> {
-    let at_case = |problem: Diagnostic| match problem.source {
-        Some(_) => problem,
-        None => problem.at(case.source.clone()),
-    };
+    let at_case = |problem: Diagnostic| problem.or_at(|| case.source.clone());
     let wanted = match wanted(case, owner) {
         Ok(wanted) if wanted.is_empty() => return Vec::new(),
         Ok(wanted) => wanted,

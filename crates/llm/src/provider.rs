@@ -7,11 +7,13 @@ mod openai;
 mod openrouter;
 mod scripted;
 
+use std::sync::Arc;
+
 use model::nearest;
 
 use crate::credentials::NETWORK;
 use crate::opening::Opening;
-use crate::{Credentials, Documents, OpenError, Opened, Providers, ReadDocument};
+use crate::{Credentials, Documents, Model, OpenError, Opened, Providers, ReadDocument};
 
 /// Provider, which users name as `NAME:ARGUMENT`.
 pub struct Provider {
@@ -99,6 +101,17 @@ impl Providers {
     pub fn open(&self, written: &str, base_url: Option<&str>, read: ReadDocument<'_>) -> Result<Opened, OpenError> {
         let (provider, argument) = named(written)?;
         (provider.open)(&Opening { argument, base_url, providers: self, read })
+    }
+
+    /// Opens the model `NAME:ARGUMENT` on the network, as [`Providers::open`] does.
+    ///
+    /// # Errors
+    /// Fails if the name is unknown or a script, or a key or an address is missing.
+    pub fn model(&self, written: &str, base_url: Option<&str>) -> Result<Arc<dyn Model>, OpenError> {
+        match self.open(written, base_url, &|_| Err(Vec::new()))? {
+            Opened::Model(model) => Ok(model),
+            Opened::Script(_) => Err(OpenError::Invalid(Vec::new())),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use llm::{Block, Conversation, Message, Model, OpenError, Opened, Reply, Request, Role, StopReason};
+use llm::{Block, Conversation, Message, Model, OpenError, Reply, Request, Role, StopReason};
 use model::{Aside, Ending, Step, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use serde_json::json;
@@ -33,10 +33,7 @@ pub(super) fn open(
     model: &str,
     base_url: Option<&str>,
 ) -> Result<Arc<dyn Model>, OpenError> {
-    match providers.open(&format!("openai-responses:{model}"), base_url, &|_| Err(Vec::new()))? {
-        Opened::Model(model) => Ok(model),
-        Opened::Script(_) => Err(OpenError::Invalid(Vec::new())),
-    }
+    providers.model(&format!("openai-responses:{model}"), base_url)
 }
 
 impl Responses {

@@ -115,7 +115,7 @@ fn out_of_reach(context: &CaseContext<'_>, written: &str) -> Option<Diagnostic> 
     if llm::provider_of(written).is_some_and(|(provider, _)| provider.name == "scripted") {
         return None;
     }
-    let error = context.providers.open(written, context.base_url, &|_| Err(Vec::new())).err()?;
+    let error = context.providers.model(written, context.base_url).err()?;
     let message = format!("the model `{written}` cannot be used: {error}");
     Some(match error.is_environments() {
         true => Diagnostic::warning(message).help("every trial with this model will be broken"),

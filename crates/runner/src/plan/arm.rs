@@ -41,10 +41,7 @@ impl Planner<'_> {
             let place = own.then(|| case.runner.model_source.clone().unwrap_or_else(|| case.source.clone()));
             let problem = Diagnostic::error(format!("`{}` cannot use this model: {because}", agent.name()))
                 .help(format!("set another `model` for `{}`", agent.name()));
-            self.problems.push(match place {
-                Some(place) => problem.at(place),
-                None => problem,
-            });
+            self.problems.push(Diagnostic { source: place, ..problem });
         }
         let (name, model) = match name.as_deref().and_then(|name| name.strip_prefix(SCRIPTED)) {
             // A missing file was already reported when the case or the project was read.
@@ -67,10 +64,7 @@ impl Planner<'_> {
         let read = match (self.request.read_script)(file) {
             Ok(script) => Some(Arc::new(script)),
             Err(problems) => {
-                self.problems.extend(problems.into_iter().map(|problem| match problem.source {
-                    Some(_) => problem,
-                    None => problem.at(case.source.clone()),
-                }));
+                self.problems.extend(problems.into_iter().map(|problem| problem.or_at(|| case.source.clone())));
                 None
             }
         };

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use grade::judge::{DEFAULT_JUDGES, default_judge, named_judge};
-use grade::{Breaker, Cache, Check, Judge};
-use llm::{Opened, Script};
+use grade::{Assertion, Breaker, Cache, Check, Judge};
+use llm::Script;
 use mask::Mask;
 use model::{Diagnostic, SimulatedUser};
 
@@ -93,13 +93,7 @@ impl Judging {
                     (None, Some(file)) => {
                         played(&self.script(&directory.join(file)).map_err(|error| not_played(&error))?)
                     }
-                    (None, None) => {
-                        let opened = settings.providers.open(name, None, &|_| Err(Vec::new()));
-                        match opened.map_err(|error| not_played(&error))? {
-                            Opened::Model(model) => model,
-                            Opened::Script(script) => played(&script),
-                        }
-                    }
+                    (None, None) => settings.providers.model(name, None).map_err(|error| not_played(&error))?,
                 };
                 (model, name)
             }
@@ -163,23 +157,22 @@ impl Judging {
 
 /// Returns the number of assertions of `trial` that need a judge, as far as it is known.
 pub fn judged(trial: &PlannedTrial) -> usize {
-    if trial.case.skip.is_some() {
-        return 0;
-    }
-    let checks = trial.checks.iter().filter(|check| check.asks_judge()).count();
-    let claims = trial.case.code.iter().flat_map(|code| &code.claims);
-    checks + claims.filter(|claim| grade::find(&claim.name).is_some_and(grade::Assertion::is_judged)).count()
+    count(trial, Check::asks_judge, Assertion::is_judged)
 }
 
 /// Returns the number of these assertions that need a judge whatever the agent answers.
 fn surely_judged(trial: &PlannedTrial) -> usize {
+    count(trial, Check::always_asks_judge, |known| known.is_judged() && !known.may_need_no_judge())
+}
+
+/// Counts the assertions of `trial`, those in expectations and those in code.
+fn count(trial: &PlannedTrial, check: fn(&Check) -> bool, claim: fn(&Assertion) -> bool) -> usize {
     if trial.case.skip.is_some() {
         return 0;
     }
-    let checks = trial.checks.iter().filter(|check| check.always_asks_judge()).count();
     let claims = trial.case.code.iter().flat_map(|code| &code.claims);
-    let is_sure = |known: &grade::Assertion| known.is_judged() && !known.may_need_no_judge();
-    checks + claims.filter(|claim| grade::find(&claim.name).is_some_and(is_sure)).count()
+    let checks = trial.checks.iter().filter(|of| check(of)).count();
+    checks + claims.filter(|of| grade::find(&of.name).is_some_and(claim)).count()
 }
 
 /// Reports, at the first of `trials`, that some of the `asked` assertions that may need a judge stay undecided.
@@ -274,27 +267,20 @@ fn read_user(
         // A missing file was already reported when the case was read.
         Some(file) if !Path::new(file).is_file() => Ok(None),
         Some(file) => (request.read_script)(Path::new(file)).map(|script| Some(Arc::new(script))),
-        None => match request.settings.providers.open(name, None, &|_| Err(Vec::new())) {
+        None => match request.settings.providers.model(name, None) {
             Err(error) if !error.is_environments() => Err(vec![Diagnostic::error(error.to_string())]),
             _ => Ok(None),
         },
     };
     match found {
         Ok(script) => users.extend(script.map(|script| (name.clone(), script))),
-        Err(wrong) => problems.extend(wrong.into_iter().map(|problem| match problem.source {
-            Some(_) => problem,
-            None => problem.at(user.source.clone()),
-        })),
+        Err(wrong) => problems.extend(wrong.into_iter().map(|problem| problem.or_at(|| user.source.clone()))),
     }
     true
 }
 
 fn open(settings: &Settings, name: &str) -> Result<Arc<dyn llm::Model>, llm::OpenError> {
-    // Scripts are read by the plan, so no file is read here.
-    match settings.providers.open(name, settings.judge.base_url.as_deref(), &|_| Err(Vec::new()))? {
-        Opened::Model(model) => Ok(model),
-        Opened::Script(_) => Err(llm::OpenError::Invalid(Vec::new())),
-    }
+    settings.providers.model(name, settings.judge.base_url.as_deref())
 }
 
 /// Returns the reason why there is no judge although none was named.

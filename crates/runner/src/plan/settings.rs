@@ -289,18 +289,6 @@ impl Settings {
     pub fn judge(&self) -> Option<&str> {
         self.judge.model.as_deref().or_else(|| default_judge(&self.providers))
     }
-
-    /// Opens the model `written` as `provider:model`, for an agent that calls it in this process.
-    ///
-    /// # Errors
-    /// If the provider is unknown, or lacks its key or its address.
-    pub(crate) fn open_model(&self, written: &str) -> Result<Arc<dyn llm::Model>, llm::OpenError> {
-        // Scripts are handled elsewhere, so no file is read here.
-        match self.providers.open(written, self.arms.base_url.as_deref(), &|_| Err(Vec::new()))? {
-            llm::Opened::Model(model) => Ok(model),
-            llm::Opened::Script(_) => Err(llm::OpenError::Invalid(Vec::new())),
-        }
-    }
 }
 
 /// Defaults of a project. They apply if neither the command line nor the case sets a value.

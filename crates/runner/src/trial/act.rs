@@ -175,11 +175,7 @@ impl Attempt<'_> {
     ) -> Ending {
         let messages = &self.planned.case.messages;
         for (at, message) in messages.iter().enumerate() {
-            let said = Step::UserMessage { index: at + 1, of: messages.len(), text: message.text.clone() };
-            if let Err(ending) = turn.record(said) {
-                return ending;
-            }
-            let ending = self.send(session, message, turn, clock).await;
+            let ending = self.send(session, message, messages.len(), turn, clock).await;
             if !ending.goes_on() {
                 return ending;
             }
@@ -199,14 +195,21 @@ impl Attempt<'_> {
         Some(ReplyProbes { reply: number, probes })
     }
 
-    /// Sends one message that is already recorded, and records the latency of the reply.
+    /// Records and sends one message, and records the latency of the reply. `of` is the number of messages, as far as
+    /// it is known.
     pub(super) async fn send(
         &self,
         session: &mut dyn Session,
         message: &UserMessage,
+        of: usize,
         turn: &mut Turn,
         clock: &Clock<'_>,
     ) -> Ending {
+        let index = turn.trace().user_messages.len() + 1;
+        let said = Step::UserMessage { index, of: of.max(index), text: message.text.clone() };
+        if let Err(ending) = turn.record(said) {
+            return ending;
+        }
         let (began, waited) = (Instant::now(), self.events.waited());
         turn.message_begins();
         let ending = match clock.watch(session.send(message, turn)).await {

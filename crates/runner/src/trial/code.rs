@@ -245,8 +245,7 @@ impl<'s> RunningScenario<'s> {
                     return Ok(Err("there is no time left".to_owned()));
                 }
                 Watched::Done(Ok(Move::Say(text))) => {
-                    let tools = self.attempt.planned.case.tools.clone();
-                    let message = UserMessage { persona: player.persona().clone(), tools, ..UserMessage::text(text) };
+                    let message = self.attempt.said_by(&player, text);
                     match self.send(&message, conversation).await? {
                         Some(number) => replies.push(reply(self.turn.trace(), number)),
                         None => break self.refusal(),
@@ -272,18 +271,12 @@ impl<'s> RunningScenario<'s> {
         }
         self.collected = None;
         let number = self.turn.trace().user_messages.len() + 1;
-        let said = Step::UserMessage { index: number, of: number, text: message.text.clone() };
-        let ending = match self.turn.record(said) {
-            Ok(()) => {
-                let other = conversation.and_then(|name| self.others.find(name));
-                let session: &mut dyn Session = match other {
-                    Some(other) => other.as_mut(),
-                    None => &mut *self.session,
-                };
-                self.attempt.send(session, message, self.turn, self.clock).await
-            }
-            Err(ending) => ending,
+        let other = conversation.and_then(|name| self.others.find(name));
+        let session: &mut dyn Session = match other {
+            Some(other) => other.as_mut(),
+            None => &mut *self.session,
         };
+        let ending = self.attempt.send(session, message, 0, self.turn, self.clock).await;
         if ending.goes_on() {
             return Ok(Some(number));
         }

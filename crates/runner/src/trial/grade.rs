@@ -14,6 +14,7 @@ use super::{Attempt, Grading, Halt, Interruption};
 use crate::grader;
 
 /// Result of an attempt that ran to its end.
+#[derive(Clone)]
 pub(super) struct End {
     pub(super) evidence: Evidence,
     pub(super) findings: Vec<Finding>,
@@ -43,18 +44,6 @@ impl End {
         let has_failed = !ending.goes_on() || self.findings.iter().any(|finding| finding.status == Status::Unmet);
         if has_failed && *ending != Ending::Cancelled {
             *ending = Ending::Aborted { because: "the disk was full while the agent worked".to_owned() };
-        }
-    }
-
-    /// Returns a copy for the user's commands.
-    pub(super) fn copy(&self) -> Self {
-        let (findings, warnings) = (self.findings.clone(), self.warnings.clone());
-        Self {
-            scores: self.scores.clone(),
-            judge: self.judge,
-            bill: self.bill,
-            exit_code: self.exit_code,
-            ..Self::of(self.evidence.clone(), findings, warnings)
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use model::{AttemptRecord, Collected, Event, Finding, HookKind, Outcome};
 use sandbox::Sandbox;
 
-use super::record::record_of;
+use super::record::{attempt_of, record_of};
 use super::retry::{self, Retry};
 use super::{Attempt, End, Halt};
 use crate::hook::{Graded, Hooked};
@@ -45,15 +45,7 @@ impl Attempt<'_> {
     /// Returns `true` if the attempt would be retried with its current outcome.
     fn is_tried_again(&self, graded: &Graded, collected: &Collected) -> bool {
         let Graded { record, .. } = graded;
-        let this = AttemptRecord {
-            outcome: record.outcome,
-            because: None,
-            answer: None,
-            usage: record.usage,
-            cost_usd: record.cost_usd,
-            duration_ms: record.duration_ms,
-        };
-        let attempts: Vec<AttemptRecord> = self.before.iter().cloned().chain([this]).collect();
+        let attempts: Vec<AttemptRecord> = self.before.iter().cloned().chain([attempt_of(record)]).collect();
         let (settings, trace) = (&self.shared.settings, retry::changes_of(collected));
         let again = retry::decide(self.planned, settings, &attempts, record.ending.as_ref(), &trace);
         *self.halt.borrow() == Halt::No && matches!(again, Retry::Yes | Retry::Counted)
@@ -61,7 +53,7 @@ impl Attempt<'_> {
 
     /// Returns the trial with the outcome that it would have now.
     fn graded(&self, end: &End, sandbox: Option<&Arc<dyn Sandbox>>) -> Graded {
-        let mut record = record_of(self.planned, end.copy());
+        let mut record = record_of(self.planned, end.clone());
         record.duration_ms = model::millis(self.began.elapsed());
         let mut collected = end.evidence.collected.clone();
         // The user's commands are other programs, which may pass on their input.

@@ -30,8 +30,8 @@ use tokio::sync::watch;
 
 use self::grade::End;
 use self::record::record_of;
+use self::record::{attempt_of, skipped, unloaded};
 pub(crate) use self::record::{broken, cancelled, panicked, stopped};
-use self::record::{skipped, unloaded};
 pub use self::regrade::RecordedEvidence;
 pub(crate) use self::regrade::regrade;
 use self::retry::{Changes, Retry};
@@ -150,14 +150,8 @@ pub(crate) async fn run(
             }
         }
         phases += attempt.phases();
-        attempts.push(AttemptRecord {
-            outcome: record.outcome,
-            because: record.because.clone(),
-            answer: record.answer.clone(),
-            usage: record.usage,
-            cost_usd: record.cost_usd,
-            duration_ms: model::millis(attempt.began.elapsed()),
-        });
+        record.duration_ms = model::millis(attempt.began.elapsed());
+        attempts.push(attempt_of(&record));
         // The test would fail with the same mistake again.
         let is_final = is_final || matches!(record.ending, Some(Ending::InvalidTest { .. }));
         let again = match is_final || *halt.borrow() != Halt::No {

@@ -23,7 +23,8 @@ impl ModelInUse {
     pub(super) fn of(planned: &PlannedTrial, shared: &Shared, sandbox: Option<&dyn Sandbox>) -> Self {
         let script = match &planned.model {
             ModelChoice::Vendor(Some(name)) if planned.agent.description().asks_providers => {
-                let endpoint = Endpoint::Provider(shared.settings.open_model(name));
+                let base_url = shared.settings.arms.base_url.as_deref();
+                let endpoint = Endpoint::Provider(shared.settings.providers.model(name, base_url));
                 return Self { endpoint, playback: None, _admission: None };
             }
             ModelChoice::Vendor(_) => {
@@ -53,31 +54,21 @@ impl ModelInUse {
     /// unanswered then was held up by the model, and afterwards the agent has left.
     pub(super) fn timed_out(&self, limits: &Limits, waiting_on: &str) -> Ending {
         let setting = limits.timeout_from.clone().unwrap_or_default();
+        let timeout = limits.timeout_ms as f64 / 1000.0;
+        let failed = |what: &str| Ending::ProviderFailed {
+            because: format!("{what} when the trial's timeout of {timeout} s expired ({setting})"),
+        };
         // A request that has just arrived is not what took the time.
         let held_up = Duration::from_millis(limits.timeout_ms / 2).min(Duration::from_secs(1));
         match self.playback.as_ref().and_then(|playback| playback.in_flight()) {
-            Some(waited) if waited >= held_up => Ending::ProviderFailed {
-                because: format!(
-                    "the model had not answered a request for {:.1} s when the trial's timeout of {} s expired ({setting})",
-                    waited.as_secs_f64(),
-                    limits.timeout_ms as f64 / 1000.0
-                ),
-            },
+            Some(waited) if waited >= held_up => {
+                failed(&format!("the model had not answered a request for {:.1} s", waited.as_secs_f64()))
+            }
             // An answer that has not begun is the provider's responsibility; the length of an answer is the model's.
             _ if self.unheard_for().is_some_and(|waited| waited >= Duration::from_millis(limits.timeout_ms / 2)) => {
-                Ending::ProviderFailed {
-                    because: format!(
-                        "the provider had not started to respond when the trial's timeout of {} s expired ({setting})",
-                        limits.timeout_ms as f64 / 1000.0
-                    ),
-                }
+                failed("the provider had not started to respond")
             }
-            _ if waiting_on == WAITING_ON_PROVIDER => Ending::ProviderFailed {
-                because: format!(
-                    "the agent was retrying its model after an error when the trial's timeout of {} s expired ({setting})",
-                    limits.timeout_ms as f64 / 1000.0
-                ),
-            },
+            _ if waiting_on == WAITING_ON_PROVIDER => failed("the agent was retrying its model after an error"),
             _ => Ending::TimedOut { setting, after_ms: limits.timeout_ms },
         }
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::{
-    AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, OutcomeRule,
-    ReplyRecord, RepositoryChange, Status, Trace, TracedReply, TrialRecord,
+    AnsweredQuestion, AttemptRecord, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome,
+    OutcomeRule, ReplyRecord, RepositoryChange, Status, Trace, TracedReply, TrialRecord,
 };
 use sandbox::Breakage;
 
@@ -207,6 +207,18 @@ pub(crate) fn cancelled(planned: &PlannedTrial, because: &str) -> TrialRecord {
 /// Returns the record of a skipped trial.
 pub(crate) fn skipped(planned: &PlannedTrial, because: &str) -> TrialRecord {
     TrialRecord { outcome: Outcome::Skipped, because: Some(because.to_owned()), ..empty_record(planned) }
+}
+
+/// Returns the record of the attempt that ended with `record`.
+pub(super) fn attempt_of(record: &TrialRecord) -> AttemptRecord {
+    AttemptRecord {
+        outcome: record.outcome,
+        because: record.because.clone(),
+        answer: record.answer.clone(),
+        usage: record.usage,
+        cost_usd: record.cost_usd,
+        duration_ms: record.duration_ms,
+    }
 }
 
 fn empty_record(planned: &PlannedTrial) -> TrialRecord {

@@ -43,6 +43,12 @@ impl Attempt<'_> {
         next
     }
 
+    /// Returns the message in which `player` says `text`.
+    pub(super) fn said_by(&self, player: &Player, text: String) -> UserMessage {
+        let tools = self.planned.case.tools.clone();
+        UserMessage { persona: player.persona().clone(), tools, ..UserMessage::text(text) }
+    }
+
     /// Sends the messages of `player`, as long as it has something to say and the agent answers.
     pub(super) async fn play_user(
         &self,
@@ -56,22 +62,13 @@ impl Attempt<'_> {
                 Watched::Done(Ok(Move::Say(text))) => text,
                 Watched::Done(Ok(Move::Leave(reason))) => {
                     let leaves = Step::Notice { from: "user".to_owned(), text: format!("leaves: {reason}") };
-                    return match turn.record(leaves) {
-                        Ok(()) => Ending::Finished,
-                        Err(ending) => ending,
-                    };
+                    return turn.record(leaves).err().unwrap_or(Ending::Finished);
                 }
                 Watched::Done(Err(no_move)) => return no_move.ending(),
                 Watched::Ended(ending) => return ending,
             };
-            let index = turn.trace().user_messages.len() + 1;
-            let tools = self.planned.case.tools.clone();
-            let message = UserMessage { persona: player.persona().clone(), tools, ..UserMessage::text(text) };
-            let said = Step::UserMessage { index, of: index, text: message.text.clone() };
-            let ending = match turn.record(said) {
-                Ok(()) => self.send(session, &message, turn, clock).await,
-                Err(ending) => ending,
-            };
+            let message = self.said_by(&player, text);
+            let ending = self.send(session, &message, 0, turn, clock).await;
             if !ending.goes_on() {
                 return ending;
             }

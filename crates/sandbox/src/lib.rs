@@ -119,6 +119,13 @@ pub trait Sandbox: Send + Sync {
     /// Returns the agent's directory for temporary files.
     fn tmp(&self) -> &Path;
 
+    /// Returns where these directories are, without any content.
+    fn places(&self) -> Collected {
+        let [sandbox, home, tmp] =
+            [self.work(), self.home(), self.tmp()].map(|path| Some(path.to_string_lossy().into_owned()));
+        Collected { sandbox, home, tmp, ..Collected::default() }
+    }
+
     /// Returns the environment of processes in the sandbox: the allowed variables of the host, then `extra`, then the
     /// fixture's own variables. Later ones override earlier ones.
     fn env(&self, extra: &[(String, String)]) -> BTreeMap<String, String>;

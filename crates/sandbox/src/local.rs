@@ -299,19 +299,8 @@ impl LocalSandbox {
             (None, Some(now)) => self.repository(&now, left, deadline, reads_all).await?,
             (_, None) => None,
         };
-        let text = |path: &Path| Some(path.to_string_lossy().into_owned());
-        Ok(Collected {
-            sandbox: text(&self.work),
-            home: text(&self.home),
-            tmp: text(&self.tmp),
-            files_changed,
-            outside_changes,
-            repository,
-            probes: Vec::new(),
-            reply_probes: Vec::new(),
-            repository_change: repository_change.map(Box::new),
-            patch: None,
-        })
+        let repository_change = repository_change.map(Box::new);
+        Ok(Collected { files_changed, outside_changes, repository, repository_change, ..self.places() })
     }
 
     /// Compares the repository and its remotes with their state before the agent started.

@@ -170,12 +170,12 @@ impl Templates {
                 _ => git.commit(&work, nothing, exclude, branch).await?,
             }
         }
-        write_files(&work, fixtures, Layer::Staged).await?;
+        write_files(&work, fixtures, "files_staged", |fixtures| &fixtures.files_staged).await?;
         if has_repository && !fixtures.files_staged.is_empty() {
             let staged: Vec<&str> = fixtures.files_staged.iter().map(|file| file.path.as_str()).collect();
             git.stage(&work, &staged).await?;
         }
-        write_files(&work, fixtures, Layer::Unstaged).await?;
+        write_files(&work, fixtures, "files_unstaged", |fixtures| &fixtures.files_unstaged).await?;
 
         // The index must record the times that every copy has.
         let at = work.clone();
@@ -210,43 +210,24 @@ fn write_baseline(work: &Path, fixtures: &Fixtures, skill: Option<&Installation>
         let result = writer.tree(&copied.from, Path::new(&copied.to), |_| false);
         result.map_err(|error| SandboxError::fixture(format!("copy_trees: {error}"), Some(&copied.source)))?;
     }
-    write(&mut writer, &fixtures.files_committed, Layer::Committed)
+    write(&mut writer, "files_committed", &fixtures.files_committed)
 }
 
-#[derive(Clone, Copy)]
-enum Layer {
-    Committed,
-    Staged,
-    Unstaged,
-}
-
-impl Layer {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Committed => "files_committed",
-            Self::Staged => "files_staged",
-            Self::Unstaged => "files_unstaged",
-        }
-    }
-}
-
-async fn write_files(work: &Path, fixtures: &Arc<Fixtures>, layer: Layer) -> Result<(), SandboxError> {
+/// Writes a list of files of the fixture, which the fixture calls `key`.
+async fn write_files(
+    work: &Path,
+    fixtures: &Arc<Fixtures>,
+    key: &'static str,
+    files: fn(&Fixtures) -> &[FixtureFile],
+) -> Result<(), SandboxError> {
     let (work, fixtures) = (work.to_owned(), Arc::clone(fixtures));
-    blocking(move || {
-        let files = match layer {
-            Layer::Committed => &fixtures.files_committed,
-            Layer::Staged => &fixtures.files_staged,
-            Layer::Unstaged => &fixtures.files_unstaged,
-        };
-        write(&mut Writer::new(&work), files, layer)
-    })
-    .await
+    blocking(move || write(&mut Writer::new(&work), key, files(&fixtures))).await
 }
 
-fn write(writer: &mut Writer, files: &[FixtureFile], layer: Layer) -> Result<(), SandboxError> {
+fn write(writer: &mut Writer, key: &str, files: &[FixtureFile]) -> Result<(), SandboxError> {
     for file in files {
         let written = writer.file(Path::new(&file.path), &file.content, file.executable);
-        written.map_err(|error| SandboxError::fixture(format!("{}: {error}", layer.name()), Some(&file.source)))?;
+        written.map_err(|error| SandboxError::fixture(format!("{key}: {error}"), Some(&file.source)))?;
     }
     Ok(())
 }

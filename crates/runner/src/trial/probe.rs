@@ -64,15 +64,11 @@ pub(crate) async fn look(
 
 /// Returns what a sandbox in which the agent left nothing to examine comes to, for everything in `needs`.
 pub(crate) fn lost(sandbox: &dyn Sandbox, needs: impl IntoIterator<Item = Need>, because: String) -> Collected {
-    let text = |path: &Path| Some(path.to_string_lossy().into_owned());
     Collected {
-        sandbox: text(sandbox.work()),
-        home: text(sandbox.home()),
-        tmp: text(sandbox.tmp()),
         files_changed: vec![FileChange { path: ".".to_owned(), change: Change::Deleted }],
         // The repository is always part of it, so that a case without assertions about files is also known to be lost.
         probes: all(needs.into_iter().chain([Need::Repository]), &Probed::Lost { because }),
-        ..Collected::default()
+        ..sandbox.places()
     }
 }
 

@@ -55,11 +55,6 @@ const ROLES: &[(&str, Role)] = &[
     ("__supervise-probe", keeper::probe),
 ];
 
-/// Returns `true` if the binary's first argument selects one of the hidden roles.
-pub fn is_role(argument: &OsStr) -> bool {
-    find(argument).is_some()
-}
-
 fn find(argument: &OsStr) -> Option<Role> {
     ROLES.iter().find(|(name, _)| argument == *name).map(|(_, role)| *role)
 }

@@ -21,3 +21,25 @@ pub(crate) fn items<'a>(from: &'a Value, key: &str) -> &'a [Value] {
 pub(crate) fn arguments(from: &Value, key: &str) -> Value {
     from.get(key).filter(|input| !input.is_null()).cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()))
 }
+
+/// Returns a text unchanged and anything else as JSON; null becomes empty.
+pub(crate) fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Returns the texts of a list of blocks, one per line; anything else as [`plain`] does. Images and documents are
+/// named, not shown.
+pub(crate) fn texts(content: &Value) -> String {
+    let Value::Array(blocks) = content else { return plain(content) };
+    let shown = |block: &Value| match (text(block, "text"), text(block, "type")) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some("image" | "input_image")) => "[image]".to_owned(),
+        (None, Some("document")) => "[document]".to_owned(),
+        _ => block.to_string(),
+    };
+    blocks.iter().map(shown).collect::<Vec<_>>().join("\n")
+}

@@ -143,6 +143,20 @@ impl Turn {
         self.ending.clone().map_or(Ok(()), Err)
     }
 
+    /// Records a step that an agent's program reports, and sets what the trial waits for after it.
+    ///
+    /// # Errors
+    /// Returns the ending with which the agent must stop now.
+    pub(crate) fn follow(&mut self, step: Step) -> Result<(), Ending> {
+        match &step {
+            Step::ToolCall(_) => self.waiting("tool"),
+            Step::ToolResult(_) | Step::Text { .. } | Step::Thinking { .. } => self.waiting("model"),
+            Step::Retry { .. } => self.waiting(WAITING_ON_PROVIDER),
+            _ => {}
+        }
+        self.record(step)
+    }
+
     /// Ends the conversation because a part of the agent's output could not be read. The steps in it are unknown, so
     /// the trial has no verdict.
     ///

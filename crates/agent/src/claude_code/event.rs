@@ -10,7 +10,7 @@ use super::control::Request;
 use super::meter::{self, Meter};
 use super::skill_name::SkillName;
 use super::slash::Slash;
-use crate::json::{arguments, items, owned, text};
+use crate::json::{arguments, items, owned, text, texts};
 use crate::lines::Content;
 
 /// Name of the model in messages that were not written by a model.
@@ -110,10 +110,10 @@ impl Interpreter {
             Content::Other => return Vec::new(),
             Content::Damaged => return vec![CliEvent::Unreadable("a line that is not valid JSON")],
         };
-        match text(&line, "type").unwrap_or_default() {
+        let mut heard = match text(&line, "type").unwrap_or_default() {
             "system" => self.system(&line),
             "assistant" => self.assistant(&line),
-            "user" => self.user(&line),
+            "user" => results(&line),
             "result" => self.result(&line),
             "stream_event" => self.meter(&line),
             "control_request" => {
@@ -121,7 +121,13 @@ impl Interpreter {
             }
             "control_response" => refusal(&line).into_iter().collect(),
             _ => Vec::new(),
+        };
+        for event in &mut heard {
+            if let CliEvent::Step(step) = event {
+                self.skill.settle(step);
+            }
         }
+        heard
     }
 
     fn system(&mut self, line: &Value) -> Vec<CliEvent> {
@@ -182,39 +188,12 @@ impl Interpreter {
         self.has_answered = true;
         let id = text(message, "id").unwrap_or_default();
         let parent = owned(line, "parent_tool_use_id");
-        let mut heard = Vec::new();
-        let invoked = self.slash.take(id).into_iter().flatten();
-        for mut step in invoked {
-            self.skill.settle(&mut step);
-            heard.push(CliEvent::Step(step));
-        }
-        for block in blocks {
-            match step(block, id, parent.as_ref()) {
-                Some(mut step) => {
-                    self.skill.settle(&mut step);
-                    heard.push(CliEvent::Step(step));
-                }
-                None if is_call(block) => heard.push(CliEvent::Unreadable("a tool call without an id or a name")),
-                None => {}
-            }
-        }
-        heard
-    }
-
-    /// Reads the results of tools, which arrive as user messages.
-    fn user(&mut self, line: &Value) -> Vec<CliEvent> {
-        let results =
-            items(&line["message"], "content").iter().filter(|block| text(block, "type") == Some("tool_result"));
-        results
-            .map(|block| match tool_result(block) {
-                Some(result) => {
-                    let mut step = Step::ToolResult(result);
-                    self.skill.settle(&mut step);
-                    CliEvent::Step(step)
-                }
-                None => CliEvent::Unreadable("a result of a tool without the id of its call"),
-            })
-            .collect()
+        let invoked = self.slash.take(id).into_iter().flatten().map(CliEvent::Step);
+        let heard = blocks.iter().filter_map(|block| match step(block, id, parent.as_ref()) {
+            Some(step) => Some(CliEvent::Step(step)),
+            None => is_call(block).then_some(CliEvent::Unreadable("a tool call without an id or a name")),
+        });
+        invoked.chain(heard).collect()
     }
 
     /// Counts the tokens of an answer while it arrives. Those of a sub-agent are only in the result.
@@ -338,30 +317,24 @@ fn is_call(block: &Value) -> bool {
     matches!(text(block, "type"), Some("tool_use" | "server_tool_use"))
 }
 
+/// Reads the results of tools, which arrive as user messages.
+fn results(line: &Value) -> Vec<CliEvent> {
+    let results = items(&line["message"], "content").iter().filter(|block| text(block, "type") == Some("tool_result"));
+    results
+        .map(|block| match tool_result(block) {
+            Some(result) => CliEvent::Step(Step::ToolResult(result)),
+            None => CliEvent::Unreadable("a result of a tool without the id of its call"),
+        })
+        .collect()
+}
+
 /// Returns the result of a tool; `None` if it does not name its call.
 fn tool_result(block: &Value) -> Option<ToolResult> {
     Some(ToolResult {
         id: owned(block, "tool_use_id")?,
-        content: content(block.get("content").unwrap_or(&Value::Null)),
+        content: texts(block.get("content").unwrap_or(&Value::Null)),
         is_error: block.get("is_error").and_then(Value::as_bool).unwrap_or(false),
     })
-}
-
-/// Returns a tool's answer as text. Images are named, not shown.
-fn content(content: &Value) -> String {
-    match content {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Array(blocks) => {
-            let part = |block: &Value| match text(block, "type") {
-                Some("text") => owned(block, "text").unwrap_or_default(),
-                Some(kind @ ("image" | "document")) => format!("[{kind}]"),
-                _ => block.to_string(),
-            };
-            blocks.iter().map(part).collect::<Vec<_>>().join("\n")
-        }
-        other => other.to_string(),
-    }
 }
 
 fn refusal(line: &Value) -> Option<CliEvent> {
@@ -564,8 +537,8 @@ mod tests {
     #[test]
     fn a_tools_answer_is_text_whatever_it_is_made_of() {
         let block = json!([{"type": "text", "text": "a"}, {"type": "image", "source": {"data": "AAAA"}}, {"n": 1}]);
-        assert_eq!(content(&block), "a\n[image]\n{\"n\":1}");
-        assert_eq!(content(&Value::Null), "");
+        assert_eq!(texts(&block), "a\n[image]\n{\"n\":1}");
+        assert_eq!(texts(&Value::Null), "");
     }
 
     #[test]

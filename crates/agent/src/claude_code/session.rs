@@ -19,7 +19,7 @@ use crate::lines::{Line, Notices};
 use crate::process::{Output, Process};
 use crate::resolve::Resolver;
 use crate::session::Session;
-use crate::turn::{Turn, WAITING_ON_PROVIDER, unless_stopped};
+use crate::turn::{Turn, unless_stopped};
 
 /// Timeout for an interrupted CLI to report its usage.
 const TO_SETTLE: Duration = Duration::from_secs(2);
@@ -184,15 +184,7 @@ impl ClaudeCodeSession {
         let mut flow = Ok(());
         for event in cli.interpreter.read(&line.text) {
             match event {
-                CliEvent::Step(step) => {
-                    match &step {
-                        Step::ToolCall(_) => turn.waiting("tool"),
-                        Step::ToolResult(_) | Step::Text { .. } | Step::Thinking { .. } => turn.waiting("model"),
-                        Step::Retry { .. } => turn.waiting(WAITING_ON_PROVIDER),
-                        _ => {}
-                    }
-                    flow = flow.and(turn.record(step));
-                }
+                CliEvent::Step(step) => flow = flow.and(turn.follow(step)),
                 CliEvent::Request(request) => {
                     let answer = self.answer(cli, &request, turn);
                     cli.say(&answer);

@@ -4,7 +4,7 @@ use model::ToolCall;
 use serde_json::{Value, json};
 
 use super::command;
-use crate::json::{arguments, text};
+use crate::json::{arguments, plain, text, texts};
 
 /// Tools that run a command, in the known versions.
 const SHELLS: [&str; 5] = ["exec_command", "shell", "shell_command", "local_shell", "container.exec"];
@@ -71,32 +71,6 @@ pub(super) fn server_answer(item: &Value) -> (String, bool) {
     }
     let is_error = ["isError", "is_error"].iter().any(|key| result.get(key) == Some(&Value::Bool(true)));
     (result.get("content").map_or_else(|| plain(result), texts), failed || is_error)
-}
-
-/// Returns the texts of a list of blocks, one per line; anything else as JSON.
-pub(super) fn texts(content: &Value) -> String {
-    match content {
-        Value::Array(blocks) => {
-            let text = |block: &Value| match block.get("text").and_then(Value::as_str) {
-                Some(text) => text.to_owned(),
-                None => match block.get("type").and_then(Value::as_str) {
-                    Some("image" | "input_image") => "[image]".to_owned(),
-                    _ => block.to_string(),
-                },
-            };
-            blocks.iter().map(text).collect::<Vec<_>>().join("\n")
-        }
-        other => plain(other),
-    }
-}
-
-/// Returns a text unchanged and anything else as JSON; null becomes empty.
-fn plain(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 /// Moves the command in the arguments of a shell to its canonical field.

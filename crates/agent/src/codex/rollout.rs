@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{item, meter};
 use crate::apply_patch::{self, APPLY_PATCH, Change, Kind};
-use crate::json::{items, text};
+use crate::json::{items, text, texts};
 use crate::lines::Content;
 
 /// Meaning of a line.
@@ -449,8 +449,8 @@ fn output(output: &Value) -> String {
             let texts = blocks.iter().filter_map(|block| text(block, "text"));
             texts.collect()
         }
-        Value::Object(fields) => fields.get("content").map(item::texts).unwrap_or_else(|| output.to_string()),
-        other => item::texts(other),
+        Value::Object(fields) => fields.get("content").map(texts).unwrap_or_else(|| output.to_string()),
+        other => texts(other),
     }
 }
 

@@ -10,11 +10,11 @@ use sandbox::{BoxFuture, Sandbox};
 use super::follower::Follower;
 use super::launch::Launch;
 use super::rollout::{Rollout, ThreadEvent};
-use super::stream::{Done, Stream, StreamEvent};
+use super::stream::{Stream, StreamEvent};
 use crate::lines::{Line, Notices};
 use crate::process::{Output, Process};
 use crate::session::Session;
-use crate::turn::{Turn, WAITING_ON_PROVIDER, unless_stopped};
+use crate::turn::{Turn, unless_stopped};
 
 /// Interval for reading the thread's file while stdout is silent. The agent may exceed its limits until the file shows
 /// it.
@@ -66,7 +66,7 @@ struct Progress {
     /// Usage according to the files.
     used: Option<Tokens>,
     /// Ending of its last turn; `None` while a turn is open.
-    done: Option<Done>,
+    done: Option<Result<Option<Tokens>, Ending>>,
     /// Usage of its turns according to stdout.
     reported: Option<Tokens>,
     /// Ending with which the agent must be stopped.
@@ -175,7 +175,7 @@ impl CodexSession {
             {
                 let ended = unless_stopped(turn.stopping(), process.end()).await?;
                 turn.exited(ended.as_ref().ok().and_then(|status| status.code()));
-                if matches!(&ended, Ok(status) if !status.success()) && matches!(done, Done::Answered { .. }) {
+                if matches!(&ended, Ok(status) if !status.success()) && done.is_ok() {
                     turn.warn("Codex answered, and ended with an error after that");
                 }
                 for line in process.take_late_stderr() {
@@ -224,7 +224,7 @@ impl CodexSession {
                 }
                 StreamEvent::TurnStarted => progress.done = None,
                 StreamEvent::Done(how) => {
-                    if let Done::Answered { tokens: Some(tokens) } = &how {
+                    if let Ok(Some(tokens)) = &how {
                         *progress.reported.get_or_insert_default() += *tokens;
                     }
                     progress.done = Some(how);
@@ -291,19 +291,10 @@ impl CodexSession {
             return;
         }
         self.tell_session(turn);
-        match &step {
-            Step::ToolCall(_) => turn.waiting("tool"),
-            Step::ToolResult(_) | Step::Thinking { .. } => turn.waiting("model"),
-            Step::Text { text, parent, .. } => {
-                turn.waiting("model");
-                if parent.is_none() {
-                    progress.answer = Some(text.clone());
-                }
-            }
-            Step::Retry { .. } => turn.waiting(WAITING_ON_PROVIDER),
-            _ => {}
+        if let Step::Text { text, parent: None, .. } = &step {
+            progress.answer = Some(text.clone());
         }
-        progress.stops(turn.record(step));
+        progress.stops(turn.follow(step));
     }
 
     /// Records the session once, when everything about it is known.
@@ -320,25 +311,21 @@ impl CodexSession {
         });
     }
 
-    fn done(&mut self, done: Done, turn: &mut Turn, progress: &mut Progress) -> Ending {
+    fn done(&mut self, done: Result<Option<Tokens>, Ending>, turn: &mut Turn, progress: &mut Progress) -> Ending {
         // The file of the thread, if there is one, contains everything again.
         if self.is_damaged && self.source != Some(Source::Files) {
             progress.stops(turn.unreadable("Codex printed an event that is not valid JSON"));
         }
         match done {
-            Done::Answered { .. } => {
+            Ok(_) => {
                 let reported = progress.reported;
                 self.finish("completed", reported, turn, progress);
                 progress.stop.take().unwrap_or(Ending::Finished)
             }
-            Done::GaveUp(because) => {
+            Err(ending) => {
                 self.finish("failed", None, turn, progress);
-                progress.stop.take().unwrap_or(Ending::GaveUp { because })
-            }
-            // A provider failure takes precedence over a limit that was reached at the same time.
-            Done::ProviderFailed(because) => {
-                self.finish("failed", None, turn, progress);
-                Ending::ProviderFailed { because }
+                // A provider failure takes precedence over a limit that was reached at the same time.
+                progress.stop.take().filter(|_| !matches!(ending, Ending::ProviderFailed { .. })).unwrap_or(ending)
             }
         }
     }

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use model::{Step, Tokens, ToolResult};
+use model::{Ending, Step, Tokens, ToolResult};
 use serde_json::Value;
 
 use super::item;
@@ -26,24 +26,10 @@ pub(super) enum StreamEvent {
     StdoutOnly(Step),
     /// A turn begins.
     TurnStarted,
-    /// A turn has ended.
-    Done(Done),
+    /// A turn has ended: with an answer and its usage, if that is reported, or with an error.
+    Done(Result<Option<Tokens>, Ending>),
     /// A line that should be an event but cannot be read.
     Damaged,
-}
-
-/// Ending of processing a user message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Done {
-    /// The agent answered.
-    Answered {
-        /// Usage of the message, if reported.
-        tokens: Option<Tokens>,
-    },
-    /// An error that is the agent's fault.
-    GaveUp(String),
-    /// The model could not be reached or did not answer properly.
-    ProviderFailed(String),
 }
 
 /// Interprets the events of a thread, across all its processes.
@@ -84,10 +70,11 @@ impl Stream {
             "item.completed" => self.completed(item),
             "error" => text(&line, "message").and_then(retry).map(StreamEvent::StdoutOnly).into_iter().collect(),
             "turn.completed" => {
-                let tokens = self.meter.read(line.get("usage").unwrap_or(&Value::Null));
-                vec![StreamEvent::Done(Done::Answered { tokens })]
+                vec![StreamEvent::Done(Ok(self.meter.read(line.get("usage").unwrap_or(&Value::Null))))]
             }
-            "turn.failed" => vec![StreamEvent::Done(failure(line.pointer("/error/message").and_then(Value::as_str)))],
+            "turn.failed" => {
+                vec![StreamEvent::Done(Err(failure(line.pointer("/error/message").and_then(Value::as_str))))]
+            }
             _ => Vec::new(),
         }
     }
@@ -244,7 +231,7 @@ fn status(error: &str) -> Option<u16> {
 
 /// Returns the ending for a failure. A conversation too long for its model and an answer that reaches its token limit
 /// are the agent's fault; every other failure is the provider's.
-fn failure(message: Option<&str>) -> Done {
+fn failure(message: Option<&str>) -> Ending {
     const OWN: [&str; 3] =
         ["ran out of room in the model's context window", "context_length_exceeded", "max_output_tokens"];
     let message = message.unwrap_or("no reason given");
@@ -252,5 +239,9 @@ fn failure(message: Option<&str>) -> Done {
         .ok()
         .and_then(|error| Some(error.pointer("/error/message")?.as_str()?.to_owned()))
         .unwrap_or_else(|| message.to_owned());
-    if OWN.iter().any(|own| message.contains(own)) { Done::GaveUp(because) } else { Done::ProviderFailed(because) }
+    if OWN.iter().any(|own| message.contains(own)) {
+        Ending::GaveUp { because }
+    } else {
+        Ending::ProviderFailed { because }
+    }
 }

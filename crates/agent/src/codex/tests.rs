@@ -8,12 +8,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use model::{Step, Tokens, Trace};
+use model::{Ending, Step, Tokens, Trace};
 use serde_json::{Value, json};
 
 use super::item;
 use super::rollout::{Rollout, ThreadEvent};
-use super::stream::{Done, Stream, StreamEvent};
+use super::stream::{Stream, StreamEvent};
 use crate::apply_patch;
 
 /// Expected content of a capture.
@@ -150,7 +150,7 @@ pub(crate) fn steps(stdout: &str) -> Vec<Step> {
                 }
                 steps.push(step);
             }
-            StreamEvent::Done(Done::Answered { tokens }) => steps.push(Step::Finished {
+            StreamEvent::Done(Ok(tokens)) => steps.push(Step::Finished {
                 subtype: "completed".into(),
                 is_error: false,
                 usage: model::Usage { tokens, cost_usd: None },
@@ -179,11 +179,9 @@ fn actual(stdout: &str) -> Expected {
     };
     let said = texts(|turn| &turn.text);
     let (ending, tokens) = match done {
-        Some(Done::Answered { tokens }) => {
-            (Some("answered"), tokens.map(|tokens| Tokens { reasoning: None, ..tokens }))
-        }
-        Some(Done::GaveUp(_)) => (Some("gave up"), None),
-        Some(Done::ProviderFailed(_)) => (Some("provider failed"), None),
+        Some(Ok(tokens)) => (Some("answered"), tokens.map(|tokens| Tokens { reasoning: None, ..tokens })),
+        Some(Err(Ending::GaveUp { .. })) => (Some("gave up"), None),
+        Some(Err(_)) => (Some("provider failed"), None),
         None => (None, None),
     };
     Expected {
@@ -441,9 +439,7 @@ fn a_resumed_thread_goes_on_in_its_file_and_a_named_skill_is_a_call() {
     for part in ["stdout-1.jsonl", "stdout-2.jsonl"] {
         let text = std::fs::read_to_string(root().join("codex-0.169.0-threads/resumed").join(part)).unwrap();
         each.extend(text.lines().flat_map(|line| stream.read(line)).filter_map(|told| match told {
-            StreamEvent::Done(Done::Answered { tokens: Some(tokens) }) => {
-                Some((tokens.input, tokens.cache_read, tokens.output))
-            }
+            StreamEvent::Done(Ok(Some(tokens))) => Some((tokens.input, tokens.cache_read, tokens.output)),
             _ => None,
         }));
     }

@@ -2,7 +2,7 @@
 //! session, so the ending is determined after the last event. Unknown events are ignored. A known event that cannot be
 //! read is reported, because the agent may have acted in it. The caller keeps every line unchanged.
 
-use model::{Step, Tokens, Usage};
+use model::{Ending, Step, Tokens, Usage};
 use serde_json::Value;
 
 use super::tool;
@@ -46,19 +46,6 @@ pub(super) struct SubAgent {
     pub(super) session: String,
 }
 
-/// Ending of processing a user message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Done {
-    /// The agent answered.
-    Answered,
-    /// An error that is the agent's fault.
-    GaveUp(String),
-    /// The model could not be reached or did not answer properly.
-    ProviderFailed(String),
-    /// The output ended without an ending; with a description.
-    Unfinished(String),
-}
-
 /// Interprets the events of one user message.
 #[derive(Debug, Default)]
 pub(super) struct Interpreter {
@@ -74,7 +61,7 @@ pub(super) struct Interpreter {
     reason: Option<String>,
     /// Reason why a call of the last message was denied.
     refusal: Option<String>,
-    fault: Option<Done>,
+    fault: Option<Ending>,
     sub_agents: Vec<SubAgent>,
 }
 
@@ -142,11 +129,12 @@ impl Interpreter {
         Some(told)
     }
 
-    /// Returns the remaining steps, including the final one, and the ending. There must be no more events.
-    pub(super) fn end(&mut self) -> (Vec<Step>, Done) {
+    /// Returns the remaining steps, including the final one, and the ending; [`Ending::Aborted`] if the output has none.
+    /// There must be no more events.
+    pub(super) fn end(&mut self) -> (Vec<Step>, Ending) {
         let mut steps = self.flush();
         let done = self.done();
-        let answered = done == Done::Answered;
+        let answered = done == Ending::Finished;
         let cost_usd = self.tokens.and(Some(self.cost_usd).filter(|cost| *cost > 0.0));
         steps.push(Step::Finished {
             subtype: if answered { "success" } else { "error" }.to_owned(),
@@ -242,20 +230,24 @@ impl Interpreter {
         message.parts.into_iter().flat_map(|(_, steps)| steps).collect()
     }
 
-    fn done(&self) -> Done {
+    fn done(&self) -> Ending {
         if let Some(fault) = &self.fault {
             return fault.clone();
         }
         match (self.reason.as_deref(), &self.refusal) {
-            (None, _) => Done::Unfinished("it said nothing".to_owned()),
+            (None, _) => Ending::Aborted { because: "it said nothing".to_owned() },
             (Some("tool-calls"), Some(refusal)) => {
-                Done::GaveUp(format!("it stopped because a call was not permitted ({refusal})"))
+                Ending::GaveUp { because: format!("it stopped because a call was not permitted ({refusal})") }
             }
-            (Some("tool-calls"), None) => Done::Unfinished("it had called tools and did not continue".to_owned()),
-            (Some("length"), _) => Done::GaveUp("its answer is longer than the model's limit".to_owned()),
-            (Some("content-filter"), _) => Done::GaveUp("the model refused to answer".to_owned()),
-            (Some("error"), _) => Done::ProviderFailed("the model's answer ended with an error".to_owned()),
-            (Some(_), _) => Done::Answered,
+            (Some("tool-calls"), None) => {
+                Ending::Aborted { because: "it had called tools and did not continue".to_owned() }
+            }
+            (Some("length"), _) => Ending::GaveUp { because: "its answer is longer than the model's limit".to_owned() },
+            (Some("content-filter"), _) => Ending::GaveUp { because: "the model refused to answer".to_owned() },
+            (Some("error"), _) => {
+                Ending::ProviderFailed { because: "the model's answer ended with an error".to_owned() }
+            }
+            (Some(_), _) => Ending::Finished,
         }
     }
 }
@@ -294,7 +286,7 @@ fn sub_agent(part: &Value) -> Option<SubAgent> {
 }
 
 /// Returns the ending for an error, according to whose fault it is.
-fn fault(error: &Value) -> Done {
+fn fault(error: &Value) -> Ending {
     let name = text(error, "name");
     let data = error.get("data").unwrap_or(&Value::Null);
     let message = match text(data, "message") {
@@ -308,12 +300,12 @@ fn fault(error: &Value) -> Done {
     match name {
         // A conversation too long for its model and an answer that reaches its token limit are the agent's fault.
         "ContextOverflowError" | "MessageOutputLengthError" | "ContentFilterError" | "StructuredOutputError" => {
-            Done::GaveUp(said)
+            Ending::GaveUp { because: said }
         }
-        "MessageAbortedError" => Done::Unfinished(format!("it was interrupted: {said}")),
+        "MessageAbortedError" => Ending::Aborted { because: format!("it was interrupted: {said}") },
         // A failure of OpenCode itself, without details.
-        "UnknownError" if data.get("ref").is_some() => Done::Unfinished(said),
-        _ => Done::ProviderFailed(said),
+        "UnknownError" if data.get("ref").is_some() => Ending::Aborted { because: said },
+        _ => Ending::ProviderFailed { because: said },
     }
 }
 
@@ -344,7 +336,7 @@ mod tests {
         part("step_finish", "z", message, &json!({"reason": reason, "tokens": tokens, "cost": 0.5}))
     }
 
-    fn ended(lines: &[String]) -> (Vec<Step>, Done) {
+    fn ended(lines: &[String]) -> (Vec<Step>, Ending) {
         let mut interpreter = Interpreter::new(SessionInfo::default(), Some("ses_1".into()));
         for line in lines {
             interpreter.read(line);
@@ -389,10 +381,10 @@ mod tests {
         let (steps, done) = ended(&[finish("m1", "tool-calls"), finish("m2", "stop")]);
         let Some(Step::Finished { usage, .. }) = steps.last() else { panic!("{steps:?}") };
         let tokens = Tokens { input: 160, cache_read: 40, cache_write: 8, output: 20, reasoning: Some(6) };
-        assert_eq!((usage.tokens, usage.cost_usd, done), (Some(tokens), Some(1.0), Done::Answered));
+        assert_eq!((usage.tokens, usage.cost_usd, done), (Some(tokens), Some(1.0), Ending::Finished));
         let (steps, done) = ended(&[]);
         let Some(Step::Finished { usage, is_error: true, .. }) = steps.last() else { panic!("{steps:?}") };
-        assert_eq!((*usage, done), (Usage::default(), Done::Unfinished("it said nothing".into())));
+        assert_eq!((*usage, done), (Usage::default(), Ending::Aborted { because: "it said nothing".into() }));
     }
 
     #[test]
@@ -419,24 +411,24 @@ mod tests {
         let error = |error: Value| json!({"type": "error", "sessionID": "ses_1", "error": error}).to_string();
         let done = |lines: &[String]| ended(lines).1;
         let overflow = error(json!({"name": "ContextOverflowError", "data": {"message": "too long"}}));
-        assert_eq!(done(std::slice::from_ref(&overflow)), Done::GaveUp("too long".into()));
-        assert_eq!(done(&[overflow, finish("m1", "stop")]), Done::Answered, "it has made room");
+        assert_eq!(done(std::slice::from_ref(&overflow)), Ending::GaveUp { because: "too long".into() });
+        assert_eq!(done(&[overflow, finish("m1", "stop")]), Ending::Finished, "it has made room");
         let api = error(json!({"name": "APIError", "data": {"message": "no", "statusCode": 503}}));
-        assert_eq!(done(&[finish("m1", "tool-calls"), api]), Done::ProviderFailed("HTTP 503: no".into()));
+        assert_eq!(done(&[finish("m1", "tool-calls"), api]), Ending::ProviderFailed { because: "HTTP 503: no".into() });
         assert_eq!(
             done(&[error(json!({"name": "ProviderAuthError"}))]),
-            Done::ProviderFailed("ProviderAuthError".into())
+            Ending::ProviderFailed { because: "ProviderAuthError".into() }
         );
         let own = error(json!({"name": "UnknownError", "data": {"message": "see the log", "ref": "err_1"}}));
-        assert_eq!(done(&[own]), Done::Unfinished("see the log".into()));
+        assert_eq!(done(&[own]), Ending::Aborted { because: "see the log".into() });
         for (reason, expected) in [("length", "longer"), ("content-filter", "refused")] {
             assert!(
-                matches!(done(&[finish("m1", reason)]), Done::GaveUp(because) if because.contains(expected)),
+                matches!(done(&[finish("m1", reason)]), Ending::GaveUp { because } if because.contains(expected)),
                 "{reason}"
             );
         }
-        assert!(matches!(done(&[finish("m1", "tool-calls")]), Done::Unfinished(_)));
-        assert_eq!(done(&[finish("m1", "other")]), Done::Answered);
+        assert!(matches!(done(&[finish("m1", "tool-calls")]), Ending::Aborted { .. }));
+        assert_eq!(done(&[finish("m1", "other")]), Ending::Finished);
     }
 
     #[test]

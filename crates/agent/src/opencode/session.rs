@@ -7,14 +7,14 @@ use std::time::Duration;
 use model::{Ending, Step, UserMessage};
 use sandbox::{BoxFuture, Sandbox, supervise};
 
-use super::event::{Done, Interpreter, OpenCodeEvent, SessionInfo, SubAgent};
+use super::event::{Interpreter, OpenCodeEvent, SessionInfo, SubAgent};
 use super::launch::Launch;
 use super::log::LogLine;
 use crate::lines::{Line, Notices};
 use crate::process::{Output, Process};
 use crate::program::Invocation;
 use crate::session::Session;
-use crate::turn::{Turn, WAITING_ON_PROVIDER, unless_stopped};
+use crate::turn::{Turn, unless_stopped};
 
 /// Timeout for OpenCode to end after it has answered.
 const TO_LEAVE: Duration = Duration::from_secs(30);
@@ -156,8 +156,7 @@ impl OpenCodeSession {
         match LogLine::read(&line.text) {
             LogLine::Failed(error) => {
                 self.failures += 1;
-                turn.waiting(WAITING_ON_PROVIDER);
-                turn.record(Step::Retry { attempt: self.failures, status: None, error, delay_ms: None })
+                turn.follow(Step::Retry { attempt: self.failures, status: None, error, delay_ms: None })
             }
             LogLine::Plain(text) => self.notices.record("stderr", &text, turn),
             LogLine::Log => Ok(()),
@@ -191,16 +190,13 @@ impl OpenCodeSession {
         output.status.success().then(|| output.stdout.text())
     }
 
-    async fn ending(&self, done: Done, ended: Option<ExitStatus>, process: &mut Process) -> Ending {
+    async fn ending(&self, done: Ending, ended: Option<ExitStatus>, process: &mut Process) -> Ending {
         let has_failed = ended.is_some_and(|status| !status.success());
         match done {
-            Done::Answered if !has_failed => Ending::Finished,
-            Done::Answered => {
+            Ending::Finished if has_failed => {
                 Ending::GaveUp { because: format!("it answered and then failed ({})", process.describe_end().await) }
             }
-            Done::GaveUp(because) => Ending::GaveUp { because },
-            Done::ProviderFailed(because) => Ending::ProviderFailed { because },
-            Done::Unfinished(because) => {
+            Ending::Aborted { because } => {
                 let how = process.describe_end().await;
                 match process.start_error() {
                     Some(trouble) => Ending::Unreachable { because: trouble.to_owned() },
@@ -209,6 +205,7 @@ impl OpenCodeSession {
                     },
                 }
             }
+            ending => ending,
         }
     }
 }

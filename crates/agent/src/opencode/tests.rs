@@ -7,10 +7,10 @@
 
 use std::path::{Path, PathBuf};
 
-use model::{Step, Tokens, Trace};
+use model::{Ending, Step, Tokens, Trace};
 use serde_json::{Value, json};
 
-use super::event::{Done, Interpreter, OpenCodeEvent, SessionInfo};
+use super::event::{Interpreter, OpenCodeEvent, SessionInfo};
 
 /// Expected content of a capture.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -125,7 +125,7 @@ impl Expected {
 }
 
 /// Reads a capture as a session does.
-fn read(stdout: &str) -> (Vec<Step>, Done) {
+fn read(stdout: &str) -> (Vec<Step>, Ending) {
     let mut interpreter = Interpreter::new(SessionInfo::default(), None);
     let heard = stdout.lines().flat_map(|line| interpreter.read(line)).collect::<Vec<_>>();
     let mut steps: Vec<Step> = heard
@@ -160,10 +160,10 @@ fn actual(stdout: &str) -> Expected {
         answer: trace.answer.clone(),
         tokens: trace.usage.tokens,
         ending: match done {
-            Done::Answered => "answered",
-            Done::GaveUp(_) => "gave up",
-            Done::ProviderFailed(_) => "provider failed",
-            Done::Unfinished(_) => "unfinished",
+            Ending::Finished => "answered",
+            Ending::GaveUp { .. } => "gave up",
+            Ending::ProviderFailed { .. } => "provider failed",
+            _ => "unfinished",
         },
     }
 }
@@ -255,7 +255,7 @@ fn a_call_that_nobody_permitted_is_told_and_why_the_session_ended() {
     assert_eq!(refused, ["Read"]);
     let because = "it stopped because a call was not permitted (Read: The user rejected permission to use this specific tool \
                    call.)";
-    assert_eq!(done, Done::GaveUp(because.into()));
+    assert_eq!(done, Ending::GaveUp { because: because.into() });
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn an_error_says_what_the_provider_said() {
         ("e_429", "HTTP 429: scripted 429"),
         ("e_hang_stream", "The operation timed out."),
     ] {
-        assert_eq!(read(&stdout(capture)).1, Done::ProviderFailed(said.into()));
+        assert_eq!(read(&stdout(capture)).1, Ending::ProviderFailed { because: said.into() });
     }
 }
 

@@ -62,7 +62,7 @@ fn arguments(written: &Value) -> Value {
     parsed.unwrap_or_else(|| written.clone())
 }
 
-/// Distributes calls and an output over turns: one turn for each call and one for the output, unless the record says
+/// Distributes the calls and the output of a recorded answer over turns: one turn for each call and one for the output, unless the record says
 /// otherwise.
 pub(super) fn spread(calls: Vec<ReportedCall>, output: Option<&str>, turns: Option<usize>) -> Vec<ReportedTurn> {
     let natural = calls.iter().enumerate().map(|(at, call)| call.turn.unwrap_or(at) + 1).max().unwrap_or(0);
@@ -81,6 +81,15 @@ pub(super) fn spread(calls: Vec<ReportedCall>, output: Option<&str>, turns: Opti
         output.clone_into(&mut last.text);
     }
     turns
+}
+
+/// Returns the turn of an answer that lists its calls beside its text: both belong to one turn, because nothing says
+/// otherwise. There is none if the answer is empty.
+pub(super) fn of_answer(calls: Vec<ReportedCall>, text: Option<&str>) -> Vec<ReportedTurn> {
+    if calls.is_empty() && text.is_none() {
+        return Vec::new();
+    }
+    vec![ReportedTurn { message: 0, text: text.unwrap_or_default().to_owned(), calls }]
 }
 
 /// Records `turns` as if they were happening now. Returns the last text.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::document::{CALLS, TEXTS};
 use super::usage::PLACES;
 use super::{Answer, NAMELESS, Piece, document};
-use crate::transcript::{ReportedCall, ReportedTurn, given, spread};
+use crate::transcript::{ReportedCall, ReportedTurn, given, of_answer};
 
 /// Further name of the text field.
 const OUTPUT: &str = "output";
@@ -34,7 +34,7 @@ impl Reported {
     /// Creates an answer that consists of text only.
     pub(crate) fn of_text(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { turns: spread(Vec::new(), Some(&text), None), text: Some(text), ..Self::default() }
+        Self { turns: of_answer(Vec::new(), Some(&text)), text: Some(text), ..Self::default() }
     }
 
     /// Reads `map`. Returns `None` if it has no text, no call and no error.
@@ -54,7 +54,7 @@ impl Reported {
             return None;
         }
         let (text, usage) = (answer.text(), answer.count.usage());
-        let turns = spread(calls(&mut answer), text.as_deref(), None);
+        let turns = of_answer(calls(&mut answer), text.as_deref());
         let result = whole(map, text.as_deref());
         Some(Self { text, turns, usage, error, result, doubts: answer.doubts })
     }

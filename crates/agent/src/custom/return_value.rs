@@ -4,7 +4,7 @@ use model::{Usage, nearest};
 use script::Value;
 use serde_json::{Map, Value as Json};
 
-use super::super::transcript::{self, ReportedCall, ReportedTurn, as_text, given, spread};
+use super::super::transcript::{self, ReportedCall, ReportedTurn, as_text, given, of_answer};
 use crate::answer::document::TEXTS;
 use crate::answer::usage::usage;
 
@@ -47,7 +47,7 @@ impl ReturnValue {
             None => Default::default(),
         };
         if turns.is_empty() {
-            turns = spread(calls(&map), text.as_deref(), None);
+            turns = of_answer(calls(&map), text.as_deref());
         }
         let odd: Vec<String> = odd_keys(&map).collect();
         let has_answer = ["output", "messages", "tools", "tool_calls"].iter().any(|key| map.contains_key(*key));

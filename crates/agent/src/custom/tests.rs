@@ -255,7 +255,7 @@ async fn messages_and_tools_become_turns_and_calls() {
     assert_eq!(texts, ["I add.", "done"]);
     let beside = self::played("export default () => ({ output: 'x', tools: [{ name: 'get', args: {} }] })").await;
     assert_eq!(beside.calls(), [("get", "(none)", false)]);
-    assert_eq!(beside.turn.trace().turn_count(), 2);
+    assert_eq!(beside.turn.trace().turn_count(), 1);
 }
 
 #[tokio::test]
@@ -363,6 +363,21 @@ async fn it_keeps_to_the_limits() {
     limited.stop_after(2);
     let played = limited.play(&Custom).await.unwrap();
     assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 2.0 }]);
+}
+
+#[tokio::test]
+async fn an_answer_with_several_calls_is_one_turn() {
+    for text in [
+        "export default () => ({ output: 'done', tools: [{ name: 'a' }, { name: 'b' }, { name: 'c' }] })",
+        "export const send = () => ({ text: 'done', toolCalls: [{ name: 'a' }, { name: 'b' }, { name: 'c' }] })",
+    ] {
+        let (_dir, file) = module("agent.js", text);
+        let mut limited = rehearsal(&file, case("a", &["go"]));
+        limited.stop_after(1);
+        let played = limited.play(&Custom).await.unwrap();
+        assert_eq!((played.endings.as_slice(), played.answer()), (&[Ending::Finished][..], Some("done")), "{text}");
+        assert_eq!((played.turn.trace().turn_count(), played.calls().len()), (1, 3), "{text}");
+    }
 }
 
 #[test]

@@ -317,3 +317,18 @@ fn a_configuration_is_read_strictly_and_everything_wrong_is_told_at_once() {
     let told = Subprocess.check_config(&function.node, &function.directory, &script::Library::default());
     assert_eq!(told[0].to_string(), "agent.yaml:1:1: `subprocess` cannot be configured with a function");
 }
+
+#[tokio::test]
+async fn an_answer_with_several_calls_is_one_turn() {
+    let answer = r#"{"message":"done","tool_calls":[{"name":"a"},{"name":"b","result":1},{"name":"c"}]}"#;
+    let lines = script(&format!("while read -r line; do echo '{answer}'; done"));
+    let json = json!({"type": "subprocess", "command": ["echo", answer], "mode": "oneshot", "output": "json"});
+    for config in [lines, json] {
+        let mut limited = rehearsal(&config, case("a", &["one", "two"]));
+        limited.stop_after(2);
+        let played = limited.play(&Subprocess).await.unwrap();
+        assert_eq!(played.endings, [Ending::Finished, Ending::Finished], "{config}");
+        let trace = played.turn.trace();
+        assert_eq!((played.answer(), trace.turn_count(), trace.calls.len()), (Some("done"), 2, 6), "{config}");
+    }
+}

@@ -57,6 +57,7 @@ mod vendor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use grade::KnownTools;
 use model::{Arm, Case, Diagnostic, Limits, Node, PermissionMode, SettingSource, TrialId, nearest};
 use sandbox::{BoxFuture, Breakage, Host, Sandbox};
 use script::Library;
@@ -129,6 +130,14 @@ pub trait Agent: Send + Sync {
     /// it start at `directory`. `modules` has the module sources that are already known.
     fn check_config(&self, config: &Node, directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
         self.description().program.map(|_| program::check_config(config, directory)).unwrap_or_default()
+    }
+
+    /// Returns the tools that it is known to have in a trial of `case`, to find misspelt names in assertions.
+    fn known_tools(&self, case: &Case) -> KnownTools<'static> {
+        match self.description().tools {
+            Some(tools) if case.all_tools().next().is_none() => KnownTools::Only(tools),
+            tools => KnownTools::AtLeast(tools.unwrap_or_default()),
+        }
     }
 
     /// Returns the problems of running such a case, found before anything runs.

@@ -9,13 +9,27 @@ use crate::scripts::Scripts;
 /// Context for compiling assertions.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Context<'a> {
-    /// Names of the tools that the agent may have. `None` if any tool may be called, so that no name is reported as
-    /// unknown.
-    pub known_tools: Option<&'a [&'a str]>,
+    /// Tools of the agent.
+    pub known_tools: KnownTools<'a>,
     /// Absolute path of the folder that contains the asserting file. Relative references to modules start here.
     pub directory: Option<&'a Path>,
     /// Script engine that runs the code of expectations.
     pub scripts: Option<&'a Scripts>,
     /// The case that asserts. [`crate::compile`] fills it in.
     pub case: Option<&'a Case>,
+}
+
+/// Names of the tools that an agent is known to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KnownTools<'a> {
+    /// It has no other tool.
+    Only(&'a [&'a str]),
+    /// It may call other tools, so that no name is reported as unknown.
+    AtLeast(&'a [&'a str]),
+}
+
+impl Default for KnownTools<'_> {
+    fn default() -> Self {
+        Self::AtLeast(&[])
+    }
 }

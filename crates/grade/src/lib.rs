@@ -85,7 +85,7 @@ mod yaml;
 pub use assertion::{ASSERTIONS, Assertion, Field, Parameter, find};
 pub use check::{Check, claim, compile, grade, nothing_asserted};
 pub use consult::consult;
-pub use context::Context;
+pub use context::{Context, KnownTools};
 pub use declarations::declarations;
 pub use example::Example;
 pub use expect::OPERATORS;

@@ -9,7 +9,7 @@ use model::decode::{self, Fields, Problems};
 use model::{Diagnostic, Node, NodeKind, nearest};
 
 use crate::call_pattern::{ArgumentPattern, ArgumentRule, CallPattern, ExpectedValue};
-use crate::context::Context;
+use crate::context::{Context, KnownTools};
 use crate::pattern::Pattern;
 
 /// Default length at which a displayed captured value is cut, in UTF-16 units.
@@ -131,7 +131,9 @@ impl<'a> Reading<'a> {
     /// Reports arguments that the tool does not take, because `no_tool_called` would always pass with them. A name
     /// similar to that of a known argument is an error.
     fn know_arguments(&mut self, tool: &str) {
-        let (Some(_), Some(known)) = (self.context.known_tools, model::tool::arguments(tool)) else { return };
+        let (KnownTools::Only(_), Some(known)) = (self.context.known_tools, model::tool::arguments(tool)) else {
+            return;
+        };
         let Some(NodeKind::Map(entries)) = self.fields.get("args_match").map(|node| &node.kind) else { return };
         for (key, value) in entries.iter().filter(|(key, _)| !known.contains(&key.value.as_str())) {
             let message = format!("`{tool}` has no known argument `{}`", key.value);
@@ -165,15 +167,15 @@ impl<'a> Reading<'a> {
     }
 
     /// Reports a tool name that is not a tool of the agent, because `no_tool_called` would always pass with it. A name
-    /// similar to a known one is an error. If the agent's tools are not known, so is a name similar to a canonical
-    /// tool.
+    /// similar to a known one is an error. If the agent may have other tools, so is a name similar to a canonical tool,
+    /// and a name that differs from one of the agent's tools only in case.
     pub fn know_tool(&mut self, name: &str, place: &Place) {
         if name.starts_with("mcp__") {
             return;
         }
-        let Some(known) = self.context.known_tools else {
-            self.suspect_tool(name, place);
-            return;
+        let known = match self.context.known_tools {
+            KnownTools::Only(known) => known,
+            KnownTools::AtLeast(known) => return self.suspect_tool(name, known, place),
         };
         if known.contains(&name) {
             return;
@@ -192,24 +194,31 @@ impl<'a> Reading<'a> {
         self.problems.push(problem.at(place.excerpt()));
     }
 
-    /// Reports a name that is similar to that of a canonical tool, or differs only in case, unless the case defines a
-    /// tool of that name.
-    fn suspect_tool(&mut self, name: &str, place: &Place) {
-        let names = || model::tool::TOOLS.iter().map(|tool| tool.name);
-        if !name.starts_with(|first: char| first.is_ascii_uppercase()) || names().any(|known| known == name) {
+    /// Reports a name that differs from one of the `certain` tools only in case, or is similar to that of a canonical
+    /// tool, unless the case defines a tool of that name.
+    fn suspect_tool(&mut self, name: &str, certain: &[&str], place: &Place) {
+        let mut names = model::tool::TOOLS.iter().map(|tool| tool.name);
+        if certain.contains(&name)
+            || self.context.case.is_some_and(|case| case.all_tools().any(|own| may_be(own, name)))
+        {
             return;
         }
-        let brings = |tool: &serde_json::Value| {
-            let named = [tool.as_str(), tool.get("name").and_then(|name| name.as_str())];
-            named.contains(&Some(name)) || tool.pointer("/function/name").and_then(|name| name.as_str()) == Some(name)
+        let in_other_case = certain.iter().copied().find(|known| known.eq_ignore_ascii_case(name));
+        let canonical = || {
+            let is_typo =
+                name.starts_with(|first: char| first.is_ascii_uppercase()) && names.all(|known| known != name);
+            let alike = model::tool::TOOLS.iter().map(|tool| tool.name).filter(|known| known.len() == name.len());
+            is_typo.then(|| nearest(name, alike)).flatten()
         };
-        if self.context.case.is_some_and(|case| case.all_tools().any(brings)) {
-            return;
-        }
-        let alike = names().filter(|known| known.len() == name.len());
-        if let Some(near) = nearest(name, alike) {
+        if let Some(near) = in_other_case.or_else(canonical) {
             let message = format!("there is no known tool `{name}`");
             self.problems.push(Diagnostic::error(message).suggest(Some(near)).at(place.excerpt()));
         }
     }
+}
+
+/// Returns `true` if `tool`, as a case defines it, may have this name.
+fn may_be(tool: &serde_json::Value, name: &str) -> bool {
+    let named = [tool.as_str(), tool.get("name").and_then(|name| name.as_str())];
+    named.contains(&Some(name)) || tool.pointer("/function/name").and_then(|name| name.as_str()) == Some(name)
 }

@@ -26,8 +26,8 @@ pub use self::request::{PlanRequest, ReadScript};
 pub use self::settings::{
     ArmSettings, Defaults, JudgeSettings, LimitSettings, RetryOn, RetrySettings, SandboxSettings, Settings,
 };
+pub(crate) use self::trial::directory_of;
 pub use self::trial::{ModelChoice, PlannedTrial};
-pub(crate) use self::trial::{directory_of, known_tools};
 pub(crate) use self::variant::as_arm;
 
 /// A planned run.

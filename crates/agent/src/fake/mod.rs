@@ -7,7 +7,8 @@
 
 mod directive;
 
-use model::{Diagnostic, Ending, Question, Usage, UserMessage};
+use grade::KnownTools;
+use model::{Case, Diagnostic, Ending, Question, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use serde_json::json;
 
@@ -26,6 +27,9 @@ const SKILLS: &str = ".fake/skills";
 /// Folder of its definitions of sub-agents.
 const SUB_AGENTS: &str = ".fake/agents";
 
+/// Tools that its directives call.
+const TOOLS: &[&str] = &["AskUserQuestion", "Skill", "Write"];
+
 /// The agent `fake`; see the module documentation.
 pub struct Fake;
 
@@ -42,6 +46,13 @@ static DESCRIPTION: Description = Description {
 impl Agent for Fake {
     fn description(&self) -> &Description {
         &DESCRIPTION
+    }
+
+    fn known_tools(&self, case: &Case) -> KnownTools<'static> {
+        let names_tools = |text: &str| ["!call ", "!fail "].iter().any(|directive| text.contains(directive));
+        // Directives can name any tool, and code writes its messages later.
+        let is_open = case.messages.is_empty() || case.messages.iter().any(|message| names_tools(&message.text));
+        KnownTools::AtLeast(if is_open { &[] } else { TOOLS })
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {

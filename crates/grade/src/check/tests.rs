@@ -2,6 +2,7 @@ use model::{Ending, Outcome, OutcomeRule, Scoring, Severity, UserMessage};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::context::KnownTools;
 use crate::example::Story;
 use crate::self_test::spec_of;
 use crate::yaml;
@@ -109,7 +110,7 @@ fn a_tool_that_is_nearly_a_known_one_is_an_error() {
         json!({"id": "e", "type": "no_path_escape", "tools": ["Read", "Wirte", "WebFetch"]}),
     ];
     let known = ["Bash", "Read", "Write", "WebFetch"];
-    let found = problems(&assertions, &Context { known_tools: Some(&known), ..Context::default() });
+    let found = problems(&assertions, &Context { known_tools: KnownTools::Only(&known), ..Context::default() });
     let expected = [
         ("bash", "did you mean `Bash`"),
         ("\"Bash(git *)\"", "write `Bash` here"),
@@ -124,7 +125,7 @@ fn a_tool_that_is_nearly_a_known_one_is_an_error() {
         assert!(problem.contains(place) && problem.contains(words), "{problem}");
     }
     let stranger = [json!({"id": "a", "type": "no_tool_called", "tool": "Deploy"})];
-    let found = problems(&stranger, &Context { known_tools: Some(&known), ..Context::default() });
+    let found = problems(&stranger, &Context { known_tools: KnownTools::Only(&known), ..Context::default() });
     assert!(found.len() == 1 && found[0].starts_with("warning at "), "{found:#?}");
 }
 
@@ -136,6 +137,15 @@ fn a_tool_of_an_agent_with_any_tools_is_doubted_only_if_it_is_nearly_a_usual_one
     assert!(found[0].contains("did you mean `Write`"), "{found:#?}");
     let own = Case { tools: vec![json!({"name": "Wirte"})], ..case(&about("Wirte")) };
     assert!(compile(&own, &Context::default()).1.is_empty(), "a tool that the case brings");
+    let certain = Context { known_tools: KnownTools::AtLeast(&["Write"]), ..Context::default() };
+    let found = problems(&about("write"), &certain);
+    assert!(found.len() == 1 && !found[0].starts_with("warning at "), "{found:#?}");
+    assert!(found[0].contains("did you mean `Write`"), "{found:#?}");
+    for quiet in ["Write", "bash", "deploy"] {
+        assert_eq!(problems(&about(quiet), &certain), Vec::<String>::new(), "{quiet}");
+    }
+    let own = Case { tools: vec![json!({"name": "write"})], ..case(&about("write")) };
+    assert!(compile(&own, &certain).1.is_empty(), "a tool that the case brings");
     for quiet in ["write", "Write", "bash", "Deploy", "Writer", "mcp__db__Raed"] {
         assert_eq!(problems(&about(quiet), &Context::default()), Vec::<String>::new(), "{quiet}");
     }
@@ -146,7 +156,7 @@ fn an_argument_that_is_nearly_a_known_one_is_an_error() {
     let assertion = |tool: &str, argument: &str| {
         [json!({"id": "a", "type": "no_tool_called", "tool": tool, "args_match": {argument: "x"}})]
     };
-    let context = Context { known_tools: Some(&["Write", "Task"]), ..Context::default() };
+    let context = Context { known_tools: KnownTools::Only(&["Write", "Task"]), ..Context::default() };
     let found = problems(&assertion("Write", "file_pth"), &context);
     assert!(found.len() == 1 && !found[0].starts_with("warning at "), "{found:#?}");
     assert!(found[0].contains("`file_pth`") && found[0].contains("did you mean `file_path`"), "{found:#?}");

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
-use grade::{ASSERTIONS, Check, Context, Scripts};
+use grade::{ASSERTIONS, Check, Context, KnownTools, Scripts};
 use model::{About, Arguments, AssertionSpec, Claim, Diagnostic, Excerpt, Finding, Node, NodeKind, Spanned, Status};
 use script::Value;
 
@@ -33,14 +33,14 @@ pub(crate) struct Claims {
 
 impl Claims {
     /// Compiles `claim` for grading. `directory` is the base of the files that it names; `known_tools` are the tools of
-    /// the agent, if they are known.
+    /// the agent.
     ///
     /// # Errors
     /// The finding to report for a claim that cannot be compiled.
     pub(crate) fn compile(
         claim: &AssertionCall,
         directory: &Path,
-        known_tools: Option<&'static [&'static str]>,
+        known_tools: KnownTools<'static>,
     ) -> Result<Check, Box<Finding>> {
         let AssertionCall { name, reply, arguments, place, .. } = claim;
         let head = place.excerpt();

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
 
-use grade::{Check, Context, Scripts};
+use grade::{Check, Context, KnownTools, Scripts};
 use model::{Diagnostic, Suite};
 
 use super::settings::Settings;
-use super::trial::{directory_of, known_tools};
+use super::trial::directory_of;
 use super::variant::Variant;
 use crate::grader::STACK;
 
@@ -34,7 +34,7 @@ pub(super) struct SelectedCase<'a> {
 /// Compiled assertions of a case.
 pub(super) struct Compilation {
     /// Tools that the checks were compiled for.
-    pub(super) tools: Option<&'static [&'static str]>,
+    pub(super) tools: KnownTools<'static>,
     pub(super) checks: Vec<Check>,
     pub(super) problems: Vec<Diagnostic>,
 }
@@ -113,7 +113,7 @@ fn compile(
             };
             // Compiled for the tools of the first agent, which are nearly always those of every agent.
             let agent = settings.agents_of(case).iter().find_map(|written| settings.agent_type(written));
-            let tools = agent.and_then(|agent| known_tools(agent, case));
+            let tools = agent.map_or_else(KnownTools::default, |agent| agent.known_tools(case));
             let context =
                 Context { directory: Some(&directory), scripts: Some(engine), known_tools: tools, case: None };
             let (checks, problems) = grade::compile(case, &context);

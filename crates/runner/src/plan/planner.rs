@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent::CaseContext;
-use grade::{Check, Context, Scripts};
+use grade::{Check, Context, KnownTools, Scripts};
 use model::{Case, Diagnostic, Excerpt, Severity, Suite, TrialId};
 
 use super::compilation::{Compilation, Compilations, SelectedCase};
 use super::recorded_settings::recorded_settings;
 use super::request::PlanRequest;
-use super::trial::{PlannedTrial, arm_name, directory_of, known_tools, shown_argument};
+use super::trial::{PlannedTrial, arm_name, directory_of, shown_argument};
 use super::variant::{self, Variant};
 use crate::select::Selector;
 
@@ -19,7 +19,7 @@ use crate::select::Selector;
 const MOST_TRIALS: u64 = 100_000;
 
 /// Checks of a case and the tools that they were compiled for.
-type Compiled = (Option<&'static [&'static str]>, Arc<Vec<Check>>);
+type Compiled = (KnownTools<'static>, Arc<Vec<Check>>);
 
 /// Plans one run.
 pub(super) struct Planner<'a> {
@@ -153,7 +153,7 @@ impl<'a> Planner<'a> {
             let mut setup = self.setup(case, agent, &arm);
             self.drop_effort(case, agent, &mut setup);
             // The assertions of a case are the same under every arm; only the known tools differ.
-            let known_tools = known_tools(agent, case);
+            let known_tools = agent.known_tools(case);
             let checks = match &compiled {
                 Some((tools, checks)) if *tools == known_tools => Arc::clone(checks),
                 _ => {
@@ -212,7 +212,7 @@ impl<'a> Planner<'a> {
         }
         if compiled.is_none() {
             // No agent or model is valid, but the assertions are still checked.
-            let problems = match ahead.take_if(|ahead| ahead.tools.is_none()) {
+            let problems = match ahead.take_if(|ahead| ahead.tools == KnownTools::default()) {
                 Some(ahead) => ahead.problems,
                 None => grade::compile(case, &context).1,
             };

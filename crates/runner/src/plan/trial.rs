@@ -79,12 +79,6 @@ pub(crate) fn needs_sandbox(agent: &dyn Agent, case: &Case) -> bool {
     installs || agent.description().needs_sandbox || !fixtures.is_empty() || !fixtures.env.is_empty()
 }
 
-/// Returns the tools that the assertions of `case` may name with `agent`. `None` if the case brings tools, which may
-/// have any name.
-pub(crate) fn known_tools(agent: &dyn Agent, case: &Case) -> Option<&'static [&'static str]> {
-    agent.description().tools.filter(|_| !brings_tools(case))
-}
-
 pub(super) fn brings_tools(case: &Case) -> bool {
     case.all_tools().next().is_some()
 }

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent::{self, Agent, Setup};
-use grade::{Check, Context, Scripts};
+use grade::{Check, Context, KnownTools, Scripts};
 use mask::Mask;
 use model::{
     Arm, Case, Diagnostic, Fault, Limits, Outcome, PermissionMode, SettingSource, Suite, TrialId, TrialRecord,
 };
 
 use super::kept;
-use crate::plan::{Judging, ModelChoice, Plan, PlanRequest, PlannedTrial, as_arm, directory_of, known_tools};
+use crate::plan::{Judging, ModelChoice, Plan, PlanRequest, PlannedTrial, as_arm, directory_of};
 use crate::trial::Shared;
 
 /// Input of planning to grade again.
@@ -218,7 +218,7 @@ impl Planner<'_> {
             return known.clone();
         }
         let case = as_arm(case, old.variant.as_deref());
-        let tools = agent.and_then(|agent| known_tools(agent, &case));
+        let tools = agent.map_or_else(KnownTools::default, |agent| agent.known_tools(&case));
         let directory = directory_of(suite);
         let context = Context {
             directory: Some(Path::new(&directory)),

@@ -25,7 +25,7 @@ impl RunningScenario<'_> {
     pub(super) async fn assert(&mut self, request: u64, claim: &AssertionCall) -> Result<(), Breakage> {
         let open = |check| PendingClaim { request, number: claim.number, began: Instant::now(), check };
         let planned = self.attempt.planned;
-        let known_tools = crate::plan::known_tools(planned.agent, &planned.case);
+        let known_tools = planned.agent.known_tools(&planned.case);
         match Claims::compile(claim, &planned.directory, known_tools) {
             Ok(check) if check.asks_judge() => self.pending.push(open(check)),
             Ok(check) => {

@@ -168,6 +168,11 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     rules.pass_score = pass_score.unwrap_or(max_score);
     rules.denied = ruled == Ruled::Denied;
     doubt_scores(reading, &rules, scoring);
+    let of_answer = if key == "expect" { resolved.get("output") } else { Some(&resolved).filter(|_| key == "output") };
+    if rules.strict == Strict::default() && diff.is_none() && of_answer.is_some_and(is_met_by_every_text) {
+        let problem = node.warning("every text contains an empty text, so every answer that is text meets this");
+        reading.problems.push(problem.help("to require an empty answer, write `/^$/`"));
+    }
     // If the trial passes by its own score, its parts do not have their own scores.
     let is_scored = rules.scoring && ruled == Ruled::Itself;
     let scoring = is_scored.then_some(Scoring { max_score, pass_score: rules.pass_score });
@@ -213,6 +218,20 @@ fn is_met_by_every_value(expectation: &Node) -> bool {
         key.value == "$and" && matches!(&value.kind, NodeKind::List(items) if items.iter().all(is_met_by_every_value))
     };
     !entries.is_empty() && entries.iter().all(asks_nothing)
+}
+
+/// True if an expectation requires only that a value is text.
+fn is_met_by_every_text(expectation: &Node) -> bool {
+    let asks_nothing = |(key, value): &(Spanned<String>, Node)| match (key.value.as_str(), &value.kind) {
+        ("$and", NodeKind::List(items)) => !items.is_empty() && items.iter().all(is_met_by_every_text),
+        ("$contains", NodeKind::String(text)) => text.trim().is_empty(),
+        _ => false,
+    };
+    match &expectation.kind {
+        NodeKind::String(text) => text.trim().is_empty(),
+        NodeKind::Map(entries) => !entries.is_empty() && entries.iter().all(asks_nothing),
+        _ => false,
+    }
 }
 
 /// Reports scores that cannot be reached or that are ignored.

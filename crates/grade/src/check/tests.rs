@@ -226,6 +226,19 @@ fn an_expectation_that_cannot_fail_asserts_nothing() {
     ] {
         assert_eq!(outcome_of(nothing.clone()), (Outcome::Undecided, 1), "{nothing}");
     }
+    // These hold for every answer that is text, but fail without one.
+    for text in [
+        json!({"output": ""}),
+        json!({"output": {"$contains": ""}}),
+        json!({"output": {"$and": [" ", {"$contains": ""}]}}),
+        json!({"expect": {"output": ""}}),
+    ] {
+        assert_eq!(outcome_of(text.clone()), (Outcome::Passed, 1), "{text}");
+    }
+    for failing in [json!({"output": "", "diff": "chars"}), json!({"output": "/^$/"}), json!({"output": {"$not": ""}})]
+    {
+        assert_eq!(outcome_of(failing.clone()), (Outcome::Failed, 0), "{failing}");
+    }
     for something in [json!({"output": "x"}), json!({"expect": {"output": "x", "messages": []}})] {
         assert_eq!(outcome_of(something.clone()), (Outcome::Passed, 0), "{something}");
     }

@@ -233,14 +233,18 @@ struct Suites {
 
 impl Suites {
     /// Adds the cases of one file: to the suite of the skill whose tests include it, otherwise as a separate suite. A
-    /// format that is recognised by name always makes a separate suite. A suite of a skill gets the name `skill`.
+    /// format that is recognised by name always makes a separate suite. An evaluation of `skill` is named after it, and
+    /// never like the skill's other tests: its name is part of the record and must stay when those are added.
     fn add(&mut self, path: &Path, format: &'static str, skill: Option<String>, cases: Vec<Arc<Case>>) {
         let home = home_of_suite(path);
         let key = (home.unwrap_or(path).to_owned(), format);
         let at = *self.places.entry(key).or_insert_with(|| {
             let skill = skill.or_else(|| Some(folder_of_evals(path)?.file_name()?.to_string_lossy().into_owned()));
             self.suites.push(Suite {
-                name: skill.filter(|_| format == EVALS).unwrap_or_else(|| plain_name(path)),
+                name: match skill {
+                    Some(skill) if format == EVALS => format!("{skill}/{EVALS_FOLDER}"),
+                    _ => plain_name(path),
+                },
                 path: home.and(path.parent()).unwrap_or(path).to_owned(),
                 format,
                 cases: Vec::new(),
@@ -283,7 +287,6 @@ impl Suites {
     fn finish(mut self, request: &Request, problems: &mut Problems) -> Vec<Suite> {
         let root = &request.root;
         self.name_by_folder(request);
-        self.yield_names();
         // Files with the same stem are named by their path, and by their full file name if only the extension
         // differs.
         self.rename_twins(|path| match folder_of_evals(path) {
@@ -311,16 +314,6 @@ impl Suites {
             if let Some(below) = below.filter(|below| !below.as_os_str().is_empty()) {
                 suite.name = format!("{}/{}", below.display(), suite.name);
             }
-        }
-    }
-
-    /// Renames suites whose name is also that of a skill with tests, which keeps it: a suite's name is part of the
-    /// record.
-    fn yield_names(&mut self) {
-        let others = self.suites.iter().filter(|suite| suite.format != EVALS);
-        let taken: HashSet<String> = others.map(|suite| suite.name.clone()).collect();
-        for suite in self.suites.iter_mut().filter(|suite| suite.format == EVALS && taken.contains(&suite.name)) {
-            suite.name.push_str(&format!("/{EVALS_FOLDER}"));
         }
     }
 

@@ -121,7 +121,7 @@ fn the_quick_start_does_what_it_says() {
     let project = repository();
     let listed = ok(&project, "agent-skill-eval list").out;
     assert!(
-        listed.contains("write-release-notes::explicit-invoke") && listed.contains("fix-failing-tests::"),
+        listed.contains("write-release-notes/evals::explicit-invoke") && listed.contains("fix-failing-tests/evals::"),
         "{listed}"
     );
     ok(&project, "agent-skill-eval list --root .");

@@ -62,21 +62,21 @@ fn the_example_skills_rehearse_as_their_page_says() {
     let report = project.report(&chat, 3);
     let (passed, failed, undecided) = ("passed", "failed", "undecided");
     let expected = [
-        ("check-config/another-kind-of-file", [passed, passed]),
-        ("check-config/nothing-wrong", [passed, failed]),
-        ("check-config/two-faults", [passed, failed]),
-        ("find-bugs/make-the-change", [passed, passed]),
-        ("find-bugs/nothing-to-find", [undecided, undecided]),
-        ("find-bugs/two-planted-bugs", [undecided, failed]),
-        ("mend-tests/nothing-is-red", [passed, passed]),
-        ("mend-tests/one-wrong-line", [passed, failed]),
-        ("mend-tests/two-faults-one-after-the-other", [passed, passed]),
-        ("open-change/leaves-scratch-files-out", [passed, failed]),
-        ("open-change/only-a-question", [passed, passed]),
-        ("open-change/publishes-a-new-file", [undecided, failed]),
-        ("release-notes/from-a-log", [undecided, failed]),
-        ("release-notes/nothing-to-tell", [undecided, undecided]),
-        ("release-notes/only-a-count", [undecided, undecided]),
+        ("check-config/evals/another-kind-of-file", [passed, passed]),
+        ("check-config/evals/nothing-wrong", [passed, failed]),
+        ("check-config/evals/two-faults", [passed, failed]),
+        ("find-bugs/evals/make-the-change", [passed, passed]),
+        ("find-bugs/evals/nothing-to-find", [undecided, undecided]),
+        ("find-bugs/evals/two-planted-bugs", [undecided, failed]),
+        ("mend-tests/evals/nothing-is-red", [passed, passed]),
+        ("mend-tests/evals/one-wrong-line", [passed, failed]),
+        ("mend-tests/evals/two-faults-one-after-the-other", [passed, passed]),
+        ("open-change/evals/leaves-scratch-files-out", [passed, failed]),
+        ("open-change/evals/only-a-question", [passed, passed]),
+        ("open-change/evals/publishes-a-new-file", [undecided, failed]),
+        ("release-notes/evals/from-a-log", [undecided, failed]),
+        ("release-notes/evals/nothing-to-tell", [undecided, undecided]),
+        ("release-notes/evals/only-a-count", [undecided, undecided]),
     ];
     let expected: BTreeMap<String, [String; 2]> =
         expected.into_iter().map(|(case, arms)| (case.to_owned(), arms.map(str::to_owned))).collect();

@@ -452,7 +452,7 @@ fn two_suites_have_a_folder_each() {
     for suite in ["greet", "wave"] {
         assert!(project.dir().join(format!("out/{suite}/1/fake+without_skill/run-1/timing.json")).exists());
     }
-    assert_eq!(json_of(&project, "out/suite.json")["suites"], json!(["greet", "wave"]));
+    assert_eq!(json_of(&project, "out/suite.json")["suites"], json!(["greet/evals", "wave/evals"]));
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn the_same_suite_comes_to_the_same_although_the_workspace_is_gone() {
     assert_eq!((&third["run"]["regrade_of"], verdicts(&third)), (&again["run"]["id"], verdicts(&live)));
     // It is shown like any other run.
     assert!(project.run(&["history", "--last", "30"]).exits(0).out.contains("writes"));
-    assert!(project.run(&["show", &format!("notes::writes@{ARM}#1")]).exits(0).out.contains("git log"));
+    assert!(project.run(&["show", &format!("notes/evals::writes@{ARM}#1")]).exits(0).out.contains("git log"));
     project.run(&["compare", "previous", "latest"]).exits(0);
 }
 
@@ -122,7 +122,7 @@ fn another_suite_is_judged_from_what_was_recorded_of_the_files() {
     let live = project.report(&RUN, 1);
     let with = |report: &Value, case: &str| {
         let all = report["trials"].as_array().unwrap();
-        let id = format!("notes::{case}@{ARM}#1");
+        let id = format!("notes/evals::{case}@{ARM}#1");
         all.iter().find(|trial| trial["id"] == id.as_str()).unwrap().clone()
     };
     assert_eq!(with(&live, "only-asks")["outcome"], "failed");

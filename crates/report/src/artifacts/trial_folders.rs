@@ -27,11 +27,16 @@ struct FolderNames {
 impl FolderNames {
     /// Returns the folder for `name` in `parent`, always the same.
     fn below(&mut self, parent: &Path, name: &str) -> PathBuf {
+        self.called(parent, name, name)
+    }
+
+    /// Returns the folder for `name` in `parent`, which is called `called` if that is free.
+    fn called(&mut self, parent: &Path, name: &str, called: &str) -> PathBuf {
         let key = (parent.to_owned(), name.to_owned());
         if let Some(given) = self.given.get(&key) {
             return parent.join(given);
         }
-        let plain = folder_name(name);
+        let plain = folder_name(called);
         let mut given = plain.clone();
         let mut number = 2;
         while !self.taken.insert((parent.to_owned(), given.to_lowercase())) {
@@ -65,7 +70,9 @@ impl TrialFolders {
     fn add(&mut self, id: &TrialId) -> PathBuf {
         let mut path = PathBuf::new();
         if self.by_suite {
-            path = self.names.below(&path, &id.suite);
+            // An evaluation of a skill, `NAME/evals`, has the folder of its skill.
+            let skill = id.suite.strip_suffix("/evals").unwrap_or(&id.suite);
+            path = self.names.called(&path, &id.suite, skill);
         }
         path = self.names.below(&path, &id.case);
         path = self.names.below(&path, &id.arm);
@@ -125,6 +132,10 @@ mod tests {
         let both = TrialFolders::of(&[a.clone(), b.clone()], &[]);
         assert_eq!(place(&both, &a), "s/1/fake+with_skill/run-1");
         assert_eq!(place(&both, &b), "t/1/codex%3Ao%2Fx%20y/run-1");
+        let (tests, evals) = (id("s", "1", "fake"), id("s/evals", "1", "fake"));
+        assert_eq!(place(&TrialFolders::of(&[evals.clone(), b], &[]), &evals), "s/1/fake/run-1");
+        let both = TrialFolders::of(&[tests.clone(), evals.clone()], &[]);
+        assert_eq!((place(&both, &tests), place(&both, &evals)), ("s/1/fake/run-1".into(), "s~2/1/fake/run-1".into()));
     }
 
     #[test]

@@ -82,7 +82,7 @@ fn the_seeds_example_loads_as_it_is() {
     let loaded = scratch.load(&["examples/write-release-notes/evals/evals.json"]);
     assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
     let suite = &loaded.suites[0];
-    assert_eq!((suite.name.as_str(), suite.format, suite.cases.len()), ("write-release-notes", "evals", 2));
+    assert_eq!((suite.name.as_str(), suite.format, suite.cases.len()), ("write-release-notes/evals", "evals", 2));
 
     let forced = &suite.cases[0];
     assert_eq!(forced.source.to_string(), "examples/write-release-notes/evals/evals.json:5:13");

@@ -62,7 +62,7 @@ fn what_the_skill_is_worth_is_told_on_every_way_to_look_at_a_run() {
         "| Configuration | Checks met (mean ± SD) | Trials passed | pass@k | Time (s, mean ± SD) | Tokens (mean ± SD) | \
          Cost (USD, mean ± SD) |",
         "**Delta (with\\_skill − without\\_skill):**",
-        "#### `one::harmed@fake+with_skill#1`",
+        "#### `one/evals::harmed@fake+with_skill#1`",
         "- The agent did not use the skill.",
     ] {
         let is_there = page.contains(part);

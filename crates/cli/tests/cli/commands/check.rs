@@ -114,7 +114,7 @@ fn what_became_of_each_claim_is_told_as_briefly_or_fully_as_anybody_wants() {
     assert!(brief.ends_with(&format!("nothing was run\n{counts}; `check --verbose` shows which\n")), "{brief}");
     let verbose = check(&["--verbose"]).out;
     let table = [
-        "notes::a",
+        "notes/evals::a",
         "  file_exists `N.md`                 The file `N.md` exists",
         "  branch_created and commit_created  A branch and a commit were created",
         "  a model judges                     It reads well",

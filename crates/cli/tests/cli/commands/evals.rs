@@ -43,8 +43,8 @@ fn cases(project: &Project, arguments: &[&str]) -> Vec<String> {
 #[test]
 fn suites_of_skills_are_listed_however_they_are_named() {
     let project = skills();
-    let one = ["one::natural", "one::negative"];
-    let two = ["two::natural", "two::negative"];
+    let one = ["one/evals::natural", "one/evals::negative"];
+    let two = ["two/evals::natural", "two/evals::negative"];
     assert_eq!(cases(&project, &[]), [one, two].concat());
     assert_eq!(cases(&project, &["skills/"]), [one, two].concat());
     for arguments in [
@@ -55,7 +55,7 @@ fn suites_of_skills_are_listed_however_they_are_named() {
     ] {
         assert_eq!(cases(&project, arguments), two, "{arguments:?}");
     }
-    assert_eq!(cases(&project, &["--skill", "one", "--eval-id", "negative"]), ["one::negative"]);
+    assert_eq!(cases(&project, &["--skill", "one", "--eval-id", "negative"]), ["one/evals::negative"]);
     let rows = project.run(&["list", "--json", "--skill", "one"]).exits(0).json();
     let arms: Vec<&str> = rows.as_array().unwrap().iter().map(|row| row["arm"].as_str().unwrap()).collect();
     assert!(arms.iter().any(|arm| arm.contains("without_skill")), "{arms:?}");
@@ -86,7 +86,7 @@ fn an_id_that_is_not_there_stops_those_that_are() {
     assert!(ran.err.contains("unknown case `negativ`") && ran.err.contains("did you mean `negative`?"), "{}", ran.err);
     let ran = project.run(&["check", "--skill", "one", "--eval-id", "negativ"]).exits(4);
     assert!(ran.err.contains("did you mean `negative`?"), "{}", ran.err);
-    project.run(&["list", "--skill", "one", "--case", "one::natural", "--case", "negative"]).exits(0);
+    project.run(&["list", "--skill", "one", "--case", "one/evals::natural", "--case", "negative"]).exits(0);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_new_skill_is_as_check_and_its_schema_want_it() {
     assert!(
         ran.out.contains("trialrun run --skill skills/release-notes") && !project.dir().join("trialrun.yaml").exists()
     );
-    assert_eq!(cases(&project, &[]), ["release-notes::greets-by-name", "release-notes::negative-control"]);
+    assert_eq!(cases(&project, &[]), ["release-notes/evals::greets-by-name", "release-notes/evals::negative-control"]);
     project.run(&["check", "--strict"]).exits(0);
     let suite: Value = serde_json::from_str(&project.read("skills/release-notes/evals/evals.json")).unwrap();
     assert_eq!(suite["$schema"], "../../../evals.schema.json");
@@ -145,6 +145,8 @@ fn a_default_agent_that_reads_no_skills_blocks_only_the_suites_that_need_them() 
 #[test]
 fn a_suite_has_one_name_in_every_run() {
     let project = skills();
+    // The name must not change when other tests of the skill are added.
+    project.run(&["run", "--no-fail-on-assertions", "--label", "alone", "skills/one"]);
     project.write("skills/one/tests/t.yaml", "scenario: t\nskill: one\nassertions: []\n");
     let evals = ["one/evals::natural", "one/evals::negative"];
     for arguments in
@@ -157,10 +159,12 @@ fn a_suite_has_one_name_in_every_run() {
         let place: &[&str] = if label == "a" { &["--skill", "skills/one"] } else { &["skills/one/evals/evals.json"] };
         project.run(&[&["run", "--no-fail-on-assertions", "--label", label], place].concat());
     }
-    let compared = project.run(&["compare", "a", "b", "--json"]).json();
-    let rows = compared["cases"].as_array().unwrap();
-    let found = rows.iter().filter(|row| row["before"].is_object() && row["after"].is_object()).count();
-    assert_eq!(found, 2, "{compared}");
+    for before in ["a", "alone"] {
+        let compared = project.run(&["compare", before, "b", "--json"]).json();
+        let rows = compared["cases"].as_array().unwrap();
+        let found = rows.iter().filter(|row| row["before"].is_object() && row["after"].is_object()).count();
+        assert_eq!(found, 2, "{compared}");
+    }
 }
 
 #[test]

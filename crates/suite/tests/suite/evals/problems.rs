@@ -97,7 +97,7 @@ fn ids_that_are_no_names_of_folders_are_refused() {
 fn two_cases_have_two_ids_whatever_they_are_written_as() {
     let case = |id: &str| format!("{{\"id\": {id}, \"prompt\": \"p\", \"expected_output\": \"\"}}");
     let text = format!("{{\"skill_name\": \"s\", \"evals\": [\n{},\n{}]}}", case("1"), case("\"1\""));
-    assert_eq!(of(&text), ["3:8: a second case with the id `1` in `s`"]);
+    assert_eq!(of(&text), ["3:8: a second case with the id `1` in `s/evals`"]);
 }
 
 #[test]

@@ -46,12 +46,12 @@ fn every_pair_below_a_folder_is_found_once() {
         assert_eq!(told(&loaded.diagnostics), [] as [&str; 0], "{targets:?}");
         let mut found = outline(&loaded);
         found.sort();
-        assert_eq!(found, ["a: 1", "b: 1", "c: 1"], "{targets:?}");
+        assert_eq!(found, ["a/evals: 1", "b/evals: 1", "c/evals: 1"], "{targets:?}");
         assert!(loaded.suites.iter().all(|suite| suite.format == "evals"));
     }
-    assert_eq!(outline(&scratch.load(&["examples"])), ["c: 1"]);
-    assert_eq!(outline(&scratch.load(&["skills/b"])), ["b: 1"]);
-    assert_eq!(outline(&scratch.load(&["examples/c/evals/evals.json"])), ["c: 1"]);
+    assert_eq!(outline(&scratch.load(&["examples"])), ["c/evals: 1"]);
+    assert_eq!(outline(&scratch.load(&["skills/b"])), ["b/evals: 1"]);
+    assert_eq!(outline(&scratch.load(&["examples/c/evals/evals.json"])), ["c/evals: 1"]);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_project_of_nothing_but_skills_and_suites_needs_no_folders() {
     scratch.write("my-skill/evals/evals.json", suite("my-skill"));
     std::fs::remove_dir(scratch.path("skills")).unwrap();
     let loaded = scratch.load(&[]);
-    assert_eq!((told(&loaded.diagnostics), outline(&loaded)), (vec![], vec!["my-skill: 1".to_owned()]));
+    assert_eq!((told(&loaded.diagnostics), outline(&loaded)), (vec![], vec!["my-skill/evals: 1".to_owned()]));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn equal_ids_in_two_skills_stay_apart() {
     scratch.write("examples/b/evals/evals.json", suite("b"));
     let loaded = scratch.load(&[]);
     assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
-    assert_eq!(outline(&loaded), ["a: 1", "a/evals: 1", "skills/b: 1", "c: 1", "examples/b: 1"]);
+    assert_eq!(outline(&loaded), ["a: 1", "a/evals: 1", "skills/b: 1", "c/evals: 1", "examples/b: 1"]);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_file_of_that_name_that_is_something_else_is_passed_over_where_it_is_come_ac
     let named = scratch.skill("x").load(&["d/three/other.json"]);
     assert_eq!(
         (told_of(&named), outline(&named)),
-        (vec![], vec!["x: 1".to_owned()]),
+        (vec![], vec!["x/evals: 1".to_owned()]),
         "any name will do for what is named"
     );
 }
@@ -214,10 +214,10 @@ fn what_a_suite_leaves_open_is_told_on_demand() {
     assert_eq!(
         warned(&[r#""assertions": ["is nice"], "force_skill_invocation": true, "side_effect_level": "live-safe""#]),
         [
-            "in `s`, all assertions need a judge",
-            "`s` has no negative control",
-            "every case of `s` that should trigger the skill names or forces it",
-            "every case of `s` uses services outside this machine",
+            "in `s/evals`, all assertions need a judge",
+            "`s/evals` has no negative control",
+            "every case of `s/evals` that should trigger the skill names or forces it",
+            "every case of `s/evals` uses services outside this machine",
         ]
     );
     assert_eq!(warned(&[complete[1], r#""assertions": [{"type": "git_clean"}]"#]), [] as [&str; 0]);

@@ -295,6 +295,13 @@ fn the_baseline_is_had_or_left_out_as_the_user_says() {
     assert_eq!(arms(Some(true), case("a", "fake")), "fake");
 }
 
+#[test]
+fn a_case_with_a_skill_has_a_place_to_install_it() {
+    let needs_sandbox = |case: Case| planned_with(&Settings::default(), vec![case]).trials[0].needs_sandbox();
+    assert!(needs_sandbox(Case { subject: Subject::Skill(skill()), ..case("a", "fake") }));
+    assert!(!needs_sandbox(case("a", "fake")));
+}
+
 /// Returns the diagnostics about agents that find no skills, and for each trial `true` if it is skipped.
 fn compared(settings: &Settings, cases: Vec<Case>) -> (Vec<String>, Vec<bool>) {
     let suites = [suite(Path::new("case.yaml"), cases)];

@@ -74,8 +74,9 @@ impl PlannedTrial {
 /// Returns `true` if trials of `case` with `agent` need a sandbox.
 pub(crate) fn needs_sandbox(agent: &dyn Agent, case: &Case) -> bool {
     let fixtures = &case.fixtures;
-    // To measure whether a skill helps, there must be a place without it.
-    let installs = case.skill_eval.is_some() && agent.description().folder_of(case.definition).is_some();
+    // To measure whether a skill helps, there must be a place without it, too.
+    let has_skill = case.skill_eval.is_some() || case.subject.installed().is_some();
+    let installs = has_skill && agent.description().folder_of(case.definition).is_some();
     installs || agent.description().needs_sandbox || !fixtures.is_empty() || !fixtures.env.is_empty()
 }
 

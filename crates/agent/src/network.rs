@@ -16,6 +16,21 @@ use super::http_client::client;
 /// Maximum size of a response, in bytes.
 const LARGEST: usize = 16 << 20;
 
+/// Error of a request to a host that is not listed, after the host.
+const NOT_ALLOWED: &str = "is not in the agent's `network`";
+/// Errors of a request if no host is listed: as reported, and as a module sees it.
+const NO_FETCH: [&str; 2] = ["fetch is not available here", "fetch is not defined"];
+
+/// Returns the explanation if the error of a module says that the project does not allow a request. The module may
+/// have thrown an error of its own with that text in it.
+pub(super) fn refusal(because: &str) -> Option<String> {
+    let [reported, seen] = NO_FETCH;
+    if because.contains(seen) {
+        return Some(format!("{because}; it has `fetch` for the hosts in its `network: [HOST]`"));
+    }
+    [NOT_ALLOWED, reported].iter().any(|error| because.contains(error)).then(|| because.to_owned())
+}
+
 /// Hosts that a module may send requests to, with the means of sending them.
 #[derive(Debug, Clone)]
 pub(super) struct Network {
@@ -72,7 +87,8 @@ impl Network {
         let url = Url::parse(written).map_err(|error| format!("fetch of `{written}`: {error}"))?;
         if !self.allows(&url) {
             let host = url.host_str().unwrap_or_default();
-            return Err(format!("`{host}` is not allowed: the agent's `network` lists {}", self.hosts.join(", ")));
+            let all = format!("{}, {host}", self.hosts.join(", "));
+            return Err(format!("`{host}` {NOT_ALLOWED}; to allow it, write `network: [{all}]`"));
         }
         let at = format!("{}://{}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path());
         let failed = |what: String| format!("fetch of {at}: {what}");

@@ -11,7 +11,7 @@ use super::module::Module;
 use super::return_value::ReturnValue;
 use crate::SessionContext;
 use crate::answer::Reported;
-use crate::network::Network;
+use crate::network::{self, Network};
 use crate::performer::Performer;
 use crate::session::Session;
 use crate::transcript::{as_text, perform};
@@ -167,7 +167,7 @@ impl CustomSession {
         answer.doubts.iter().for_each(|doubt| turn.warn(format!("unexpected value from `send`: {doubt}")));
         perform(&answer.turns, &mut self.performer, turn).await?;
         if let Some(because) = answer.error {
-            return Err(Ending::GaveUp { because });
+            return Err(gave_up(because));
         }
         self.remember(message, answer.text.as_deref());
         turn.record(finished(false, answer.usage, answer.text, answer.result))
@@ -197,16 +197,17 @@ fn nothing(name: &str) -> Ending {
     Ending::GaveUp { because: format!("`{name}` returned nothing") }
 }
 
-/// Returns the ending after an error. A call of `fetch` without `network` is a mistake in the configuration.
+/// Returns the ending after an error of a function.
 fn threw(name: &str, error: &ScriptError) -> Ending {
-    let because = because(name, error);
-    match error {
-        ScriptError::Thrown { name, message, .. }
-            if name == "ReferenceError" && message.starts_with("fetch is not available here") =>
-        {
-            Ending::InvalidTest { because }
-        }
-        _ => Ending::GaveUp { because },
+    gave_up(because(name, error))
+}
+
+/// Returns the ending of an agent that gave up. A request that `network` does not allow is a mistake in the
+/// configuration.
+fn gave_up(because: String) -> Ending {
+    match network::refusal(&because) {
+        Some(because) => Ending::InvalidTest { because },
+        None => Ending::GaveUp { because },
     }
 }
 

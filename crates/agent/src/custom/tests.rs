@@ -545,18 +545,30 @@ async fn a_module_asks_the_hosts_that_are_granted_and_no_other() {
     let before = server.asked().len();
     for hosts in [json!(["127.0.0.1:1"]), json!(["example.com", "27.0.0.1"])] {
         let played = asks(&server.url, hosts.clone()).await.unwrap();
-        let because = "`send` threw TypeError: `127.0.0.1` is not allowed: the agent's `network` lists";
-        let Some(Ending::GaveUp { because: said }) = played.endings.first() else { panic!("{hosts}") };
-        assert!(said.starts_with(because), "{said}");
+        // The project does not list the host, so it is not the agent's failure.
+        let because =
+            "`send` threw TypeError: `127.0.0.1` is not in the agent's `network`; to allow it, write `network: [";
+        let Some(Ending::InvalidTest { because: said }) = played.endings.first() else { panic!("{hosts}") };
+        assert!(said.starts_with(because) && said.ends_with(", 127.0.0.1]`"), "{said}");
     }
     assert_eq!(server.asked().len(), before);
 }
 
 #[tokio::test]
 async fn a_module_that_sends_requests_without_a_grant_is_a_mistake_of_the_configuration() {
-    let ending = played("export const send = async () => (await fetch('http://127.0.0.1/')).text();").await.endings;
-    let [Ending::InvalidTest { because }] = ending.as_slice() else { panic!("{ending:?}") };
-    assert!(because.ends_with("for the hosts in its `network: [HOST]`"), "{because}");
+    for text in [
+        "export const send = async () => (await fetch('http://127.0.0.1/')).text();",
+        "export const send = async () => {
+            try { await fetch('http://127.0.0.1/') } catch (error) { throw new Error(`no answer: ${error.message}`) }
+        };",
+        "export const send = async () => {
+            try { await fetch('http://127.0.0.1/') } catch (error) { return { error: error.message } }
+        };",
+    ] {
+        let ending = played(text).await.endings;
+        let [Ending::InvalidTest { because }] = ending.as_slice() else { panic!("{ending:?}") };
+        assert!(because.ends_with("for the hosts in its `network: [HOST]`"), "{because}");
+    }
 }
 
 #[tokio::test]

@@ -156,7 +156,7 @@ const SHAPES: &[Shape] = &[
     anywhere(&["s-s4t2ud-", "s-s4t2af-"], r"s-s4t2(?:ud|af)-[a-f0-9]{64}"),
     anywhere(&["_mmk"], r"(?-u:\b)[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk"),
     // Keys and tokens that are not specific to a provider.
-    alone(&["eyJ"], r"eyJ[A-Za-z0-9_\-]{14,}\.eyJ[A-Za-z0-9_\-]{14,}(?:\.[A-Za-z0-9_\-]*)?"),
+    anywhere(&["eyJ"], r"eyJ[A-Za-z0-9_\-]{14,}\.eyJ[A-Za-z0-9_\-]{14,}(?:\.[A-Za-z0-9_\-]*)?"),
     alone(&["ZXlK"], r"ZXlK[A-Za-z0-9+/_\-]{60,}={0,2}"),
     anywhere(&["PRIVATE KEY"],
         r"-----BEGIN[ A-Z0-9_\-]{0,100}PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END[ A-Z0-9_\-]{0,100}PRIVATE KEY(?: BLOCK)?-----|\z)"),

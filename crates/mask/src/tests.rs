@@ -222,6 +222,7 @@ fn shapes_of_tokens_headers_and_addresses_are_known_and_plain_words_are_not() {
     let header = format!("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{long}");
     let told = [
         format!("x {header}"),
+        format!("token{header}"),
         format!("Authorization: Bearer {long}"),
         "-u Authorization: Basic dXNlcjpodW50ZXIyMQ==".to_owned(),
         format!("https://hooks.slack.com/services/T000/B000/{long}"),

@@ -70,7 +70,79 @@ pub(crate) fn explain_thrown<'js>(
     }
     let place = place(realm, &steps, work);
     let stack = steps.iter().filter_map(|step| frame(realm, step, work)).collect();
-    ScriptError::Thrown { message: plainer(&name, message), name, place, stack }
+    let line = place.as_deref().filter(|_| name == "TypeError");
+    let message = match line.and_then(|place| absent(ctx, realm, place)) {
+        Some(member) => format!("{member} is not available here ({message})"),
+        None => plainer(&name, message),
+    };
+    ScriptError::Thrown { message, name, place, stack }
+}
+
+/// Global objects of the language and of the environment that scripts often use a missing part of.
+const GLOBALS: [&str; 21] = [
+    "Array",
+    "ArrayBuffer",
+    "Atomics",
+    "BigInt",
+    "Buffer",
+    "Date",
+    "Iterator",
+    "JSON",
+    "Math",
+    "Number",
+    "Object",
+    "Promise",
+    "Reflect",
+    "RegExp",
+    "String",
+    "Symbol",
+    "URL",
+    "console",
+    "crypto",
+    "performance",
+    "process",
+];
+
+/// Returns the part of a global object, such as `crypto.subtle`, that the line at `place` uses although it does not
+/// exist here. A file that uses the name of the object for anything else may have a variable of that name.
+fn absent(ctx: &Ctx<'_>, realm: &Realm, place: &Excerpt) -> Option<String> {
+    let texts = realm.texts.borrow();
+    let whole = texts.values().find(|text| text.original.contains(&*place.text))?;
+    let is_shadowed = |root: &str| {
+        let mut uses = words(&whole.original).filter(|(_, word)| *word == root);
+        uses.any(|(at, word)| !whole.original[at + word.len()..].starts_with('.'))
+    };
+    words(&place.text).filter(|(_, word)| GLOBALS.contains(word)).find_map(|(at, root)| {
+        let path = &place.text[at..];
+        let path = &path[..path.find(|c: char| !is_of_name(c) && c != '.').unwrap_or(path.len())];
+        let is_called = place.text[at + path.len()..].starts_with('(');
+        let mut value = ctx.globals().get::<_, rquickjs::Value<'_>>(root).ok()?;
+        let mut end = root.len();
+        for member in path.split('.').skip(1) {
+            value = value.as_object()?.get::<_, rquickjs::Value<'_>>(member).ok()?;
+            end += 1 + member.len();
+            if value.is_undefined() {
+                let is_used = end < path.len() || is_called;
+                return (is_used && !is_shadowed(root)).then(|| path[..end].to_owned());
+            }
+        }
+        None
+    })
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$'
+}
+
+/// Returns the words of `text` that are not members of another value, with their positions.
+fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    text.split_inclusive(|c: char| !is_of_name(c)).filter_map(move |piece| {
+        let start = at;
+        at += piece.len();
+        let word = piece.trim_end_matches(|c: char| !is_of_name(c));
+        (!word.is_empty() && !text[..start].ends_with('.')).then_some((start, word))
+    })
 }
 
 /// True if the text of a script throws null somewhere, which is rare. In that case null does not mean that memory ran

@@ -410,7 +410,7 @@ impl<'s> RunningScenario<'s> {
     }
 
     /// Returns `true` if `error` is a mistake in the test's own code, because no answer of the agent can be its cause:
-    /// a name that is not defined, code that never ends, and anything thrown before the first message was sent to the
+    /// a name that is not defined, a part of a global object that does not exist, code that never ends, and anything thrown before the first message was sent to the
     /// agent. Once the agent has ended, its ending takes precedence.
     fn is_mistake(&self, error: &ScriptError) -> bool {
         if self.ending.is_some() {
@@ -421,6 +421,7 @@ impl<'s> RunningScenario<'s> {
             ScriptError::TimedOut { .. } | ScriptError::OutOfMemory { .. } => self.given <= MOST_HARMLESS,
             ScriptError::NeverSettled => true,
             ScriptError::Thrown { name, .. } if name == "ReferenceError" && is_in_text(error) => true,
+            ScriptError::Thrown { message, .. } if message.contains(" is not available here") => is_in_text(error),
             ScriptError::Thrown { .. } => self.turn.trace().user_messages.is_empty(),
             ScriptError::Failed(_) => false,
         }

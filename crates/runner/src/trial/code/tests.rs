@@ -242,6 +242,11 @@ async fn what_no_answer_can_cause_is_a_mistake_of_the_tests() {
             "x.test.ts:4:28: ReferenceError",
         ),
         ("  await agent.send('a');\n  await new Promise(() => {});", "a promise that is never settled"),
+        (
+            "  const r = await agent.send('a');\n  await crypto.subtle.digest('SHA-256', r.text);",
+            "x.test.ts:4:9: TypeError: crypto.subtle is not available here",
+        ),
+        ("  await agent.send('a');\n  process.hrtime.bigint();", "process.hrtime is not available here"),
     ] {
         let record = played(body).await;
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(model::Fault::Test)), "{body}: {record:#?}");
@@ -255,6 +260,7 @@ async fn what_an_answer_may_have_caused_counts_against_the_agent() {
     for body in [
         "  const r = await agent.send('a');\n  r.toolCalls[0].arguments;",
         "  const r = await agent.send('a');\n  JSON.parse(r.text);",
+        "  const r = await agent.send('{}');\n  JSON.parse(r.text).items.map(String);",
         "  const r = await agent.send('a');\n  if (!r.text.includes('b')) throw new Error('no b');",
         "  const r = await agent.send('nothing');\n  eval(r.text + '.there.at');",
         "  const r = await agent.send('x'.repeat(2e6));\n  const a = [r];\n  for (;;) a.push(new Array(1000).fill(r.text));",

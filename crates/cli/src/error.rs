@@ -63,7 +63,7 @@ impl From<store::StoreError> for CliError {
         let line = |(id, outcome): &(String, model::Outcome)| format!("{:width$}  {id}", outcome.name());
         let more = matches.len().saturating_sub(LISTED);
         let told = listed.map(line).fold(told, Self::hint);
-        told.maybe_hint((more > 0).then(|| format!("and {more} more: `trialrun history` lists them")))
+        told.maybe_hint((more > 0).then(|| format!("and {more} more: `trialrun history --cases` lists them")))
     }
 }
 

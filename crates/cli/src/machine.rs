@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use model::RunRow;
 use nix::sys::signal;
 use nix::unistd::Pid;
 use sandbox::Host;
@@ -35,8 +36,16 @@ pub fn environment() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Returns `true` if a process with this id exists.
-pub fn is_alive(pid: u32) -> bool {
+/// Returns `true` if the run is in progress: it has no end, and its process exists.
+pub fn is_active(run: &RunRow) -> bool {
+    run.finished_at.is_none() && run.owner_pid.is_some_and(is_alive)
+}
+
+/// Returns `true` if another process with this id exists. In containers, the process that looks often has the id of one
+/// that was killed.
+fn is_alive(pid: u32) -> bool {
     // Signal 0 only checks. A missing permission to send it means that the process exists.
-    i32::try_from(pid).is_ok_and(|pid| !matches!(signal::kill(Pid::from_raw(pid), None), Err(nix::errno::Errno::ESRCH)))
+    pid != std::process::id()
+        && i32::try_from(pid)
+            .is_ok_and(|pid| !matches!(signal::kill(Pid::from_raw(pid), None), Err(nix::errno::Errno::ESRCH)))
 }

@@ -14,6 +14,7 @@ mod layer;
 mod limits;
 mod machine;
 mod masking;
+mod named_run;
 mod preparation;
 mod prices;
 mod project;

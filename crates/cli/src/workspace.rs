@@ -9,7 +9,9 @@ use store::{RunFilter, Store};
 
 use crate::error::CliError;
 use crate::global::Global;
+use crate::named_run::named_run;
 use crate::project::ProjectContext;
+use crate::terminal::Terminal;
 
 /// Artefact of a run that names it.
 const SUITE: &str = "suite.json";
@@ -40,7 +42,7 @@ impl WorkspaceArgs {
         let context = ProjectContext::find(global, &[])?;
         let Some(workspace) = &self.workspace else {
             let store = context.read_store()?;
-            let run = store.select(named.unwrap_or(default))?;
+            let run = named_run(&*store, named.unwrap_or(default), &Terminal::of(global))?;
             return Ok((store, run));
         };
         let iteration = self.iteration.as_deref().or(named);

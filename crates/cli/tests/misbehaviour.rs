@@ -319,7 +319,7 @@ fn a_full_disk_below_the_record_stops_the_run_and_says_so() {
     assert!(ran.err.contains("recording failed") && ran.err.contains("full"), "{}", ran.said());
     assert!(!ran.err.contains("panicked"), "{}", ran.said());
     // Everything reported before is recorded.
-    let history = project.run(&["history", "--last", "5000", "--json", "--state", "kept"]).exits(0).json();
+    let history = project.run(&["history", "--cases", "--last", "5000", "--json", "--state", "kept"]).exits(0).json();
     let recorded = history.as_array().unwrap().len();
     let told = ran.out.lines().filter(|line| line.contains(" passed ") && line.contains("s::s#")).count();
     assert!(told > 0 && recorded == told, "{told} told, {recorded} recorded");

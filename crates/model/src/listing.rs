@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Fault, Outcome, Step, Summary, Tokens};
+use crate::{AgentInfo, Fault, Outcome, Step, Summary, Tokens};
 
 /// Recorded run in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,12 +29,21 @@ pub struct RunRow {
     pub owner_pid: Option<u32>,
     /// Version of trialrun.
     pub trialrun_version: String,
+    /// Agents of the run.
+    pub agents: Vec<AgentInfo>,
     /// Number of planned trials.
     pub planned: usize,
     /// Number of trials that have an outcome.
     pub finished: usize,
     /// Summary of the results; absent until the run ends.
     pub summary: Option<Summary>,
+}
+
+impl RunRow {
+    /// Returns `true` if a signal stopped the run, or it has no end. The latter is also true while it is active.
+    pub fn is_interrupted(&self) -> bool {
+        self.finished_at.is_none() || self.signal.is_some()
+    }
 }
 
 /// Recorded trial in a list.

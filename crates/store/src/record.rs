@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use model::{Envelope, LiveTrial, RunInfo, RunRow, Step, TrialRecord, TrialRow};
+use model::{Envelope, LiveTrial, RunInfo, RunRow, Step, Summary, TrialRecord, TrialRow};
 use serde_json::Value;
 
 use crate::{SelectError, select_run, select_trial};
@@ -18,6 +18,10 @@ pub trait Store: Send {
 
     /// Returns the settings and planned trials of the run with that full id.
     fn info(&self, run: &str) -> Result<RunInfo, StoreError>;
+
+    /// Counts the trials of a run that have an outcome, by their outcomes, with their tokens and cost. Fields of the
+    /// summary that depend on findings are empty; the summary of a run that ended is complete.
+    fn summary(&self, run: &str) -> Result<Summary, StoreError>;
 
     /// Returns finished trials: those of the newest run first, and of each run the most recently finished first.
     fn trials(&self, filter: &TrialFilter) -> Result<Vec<TrialRow>, StoreError> {
@@ -68,9 +72,14 @@ pub trait Store: Send {
     /// Returns the run that `wanted` names: `latest`, `previous`, `latest~N`, a label (the newest run with that label)
     /// or the prefix of an id.
     fn select(&self, wanted: &str) -> Result<RunRow, StoreError> {
-        let mut rows = self.runs(&RunFilter::default())?;
-        let found = select_run(&rows, wanted)?;
-        Ok(rows.swap_remove(found))
+        // One run is found without reading thousands of them. Only an error message needs the others.
+        for filter in [RunFilter::of_name(wanted), RunFilter::default()] {
+            let mut rows = self.runs(&filter)?;
+            if let Ok(found) = select_run(&rows, wanted) {
+                return Ok(rows.swap_remove(found));
+            }
+        }
+        Err(select_run(&self.runs(&RunFilter::default())?, wanted).err().unwrap_or(SelectError::NoRuns).into())
     }
 
     /// Returns the finished trial that `wanted` names, in the newest run that has one: its id, the id without its arm
@@ -104,6 +113,25 @@ pub struct RunFilter {
     pub last: Option<usize>,
     /// Only runs that started before this time.
     pub before: Option<jiff::Timestamp>,
+    /// Only runs with this label, or with an id that starts with it.
+    pub named: Option<String>,
+    /// Only runs that a signal stopped or that have no end.
+    pub interrupted: bool,
+}
+
+impl RunFilter {
+    /// Selects the runs among which `wanted` names one: the newest ones, or those with that label or id.
+    fn of_name(wanted: &str) -> Self {
+        let back = match wanted {
+            "latest" => Some(0),
+            "previous" => Some(1),
+            _ => wanted.strip_prefix("latest~").and_then(|back| back.parse::<usize>().ok()),
+        };
+        match back {
+            Some(back) => Self { last: Some(back.saturating_add(1)), ..Self::default() },
+            None => Self { named: Some(wanted.to_owned()), ..Self::default() },
+        }
+    }
 }
 
 /// Filter for listing trials. All given conditions must hold.

@@ -175,6 +175,7 @@ mod tests {
             signal: None,
             owner_pid: None,
             trialrun_version: String::new(),
+            agents: Vec::new(),
             planned: 0,
             finished: 0,
             summary: None,

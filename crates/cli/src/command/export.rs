@@ -8,13 +8,14 @@ use std::process::ExitCode;
 
 use crate::error::CliError;
 use crate::global::Global;
+use crate::named_run::named_run;
 use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 
 /// Arguments of `export`.
 #[derive(Debug, clap::Args)]
 pub struct ExportArgs {
-    /// Run to write: `latest`, `previous`, `latest~N`, a label, or the beginning of an id
+    /// Run to write: prefix of its id, label, `latest`, `previous` or `latest~N`
     #[arg(value_name = "RUN")]
     run: String,
     /// File to write; an existing file is replaced
@@ -26,7 +27,7 @@ pub struct ExportArgs {
 pub fn run(global: &Global, args: &ExportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let context = ProjectContext::find(global, &[])?;
     let store = context.read_store()?;
-    let row = store.select(&args.run)?;
+    let row = named_run(&*store, &args.run, terminal)?;
     let path = context.cwd.join(&args.file);
     let failed =
         |error: &dyn std::fmt::Display| CliError::environment(format!("cannot write {}: {error}", args.file.display()));

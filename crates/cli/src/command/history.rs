@@ -2,23 +2,28 @@
 
 use std::process::ExitCode;
 
-use store::{Store, TrialFilter};
+use report::ListedRun;
+use store::{RunFilter, Store, TrialFilter};
 
 use crate::error::CliError;
 use crate::global::Global;
+use crate::machine;
 use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 
 /// Arguments of `history`.
 #[derive(Debug, clap::Args)]
 pub struct HistoryArgs {
-    /// Show only trials of this suite or skill
+    /// List only trials of this suite or skill
     #[arg(value_name = "SUITE")]
     suite: Option<String>,
-    /// Show only trials of this case
+    /// List trials instead of runs; a suite or `--case` implies it
+    #[arg(long)]
+    cases: bool,
+    /// List only trials of this case
     #[arg(long = "case", alias = "scenario", value_name = "ID")]
     case: Option<String>,
-    /// Number of trials to show
+    /// Number of runs or trials to list
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     last: u32,
     /// Print JSON
@@ -26,37 +31,68 @@ pub struct HistoryArgs {
     json: bool,
 }
 
-/// Lists recorded trials, newest run first.
+/// Lists recorded runs or their trials, newest run first.
 pub fn run(global: &Global, args: &HistoryArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let context = ProjectContext::find(global, &[])?;
+    // Without any runs, the history is empty; that is not an error.
+    let store = context.find_store()?;
+    if args.cases || args.suite.is_some() || args.case.is_some() {
+        trials(store.as_deref(), args, terminal)
+    } else {
+        runs(store.as_deref(), args, terminal)
+    }
+}
+
+fn runs(store: Option<&dyn Store>, args: &HistoryArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let filter = RunFilter { last: usize::try_from(args.last).ok(), ..RunFilter::default() };
+    let rows = store.map_or_else(|| Ok(Vec::new()), |store| store.runs(&filter))?;
+    let listed = rows.into_iter().map(|run| {
+        let summary = match (&run.summary, store) {
+            (None, Some(store)) => store.summary(&run.id)?,
+            (known, _) => known.clone().unwrap_or_default(),
+        };
+        Ok::<_, CliError>(ListedRun { alive: machine::is_active(&run), run, summary })
+    });
+    if args.json {
+        let mut list = terminal.json_list();
+        for run in listed {
+            list.add(&report::run_json(&run?));
+        }
+        list.end();
+    } else {
+        let listed = listed.collect::<Result<Vec<ListedRun>, _>>()?;
+        terminal.out(&report::runs(&listed, jiff::Timestamp::now(), &terminal.out_style));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn trials(store: Option<&dyn Store>, args: &HistoryArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let filter = TrialFilter {
         suite: args.suite.clone(),
         case: args.case.clone(),
         last: usize::try_from(args.last).ok(),
         ..TrialFilter::default()
     };
-    // Without any runs, the history is empty; that is not an error.
-    let store = context.find_store()?;
     let is_named = |store: &dyn Store| named(store, args.suite.as_deref(), args.case.as_deref());
     if args.json {
         // A long history is written as it is read.
         let mut list = terminal.json_list();
-        if let Some(store) = &store {
+        if let Some(store) = store {
             let mut is_empty = true;
             store.each_trial(&filter, &mut |trial| {
                 is_empty = false;
                 list.add(&report::history_json(&trial))
             })?;
             if is_empty {
-                is_named(&**store)?;
+                is_named(store)?;
             }
         }
         list.end();
         return Ok(ExitCode::SUCCESS);
     }
-    let trials = store.as_ref().map_or_else(|| Ok(Vec::new()), |store| store.trials(&filter))?;
-    if let (true, Some(store)) = (trials.is_empty(), &store) {
-        is_named(&**store)?;
+    let trials = store.map_or_else(|| Ok(Vec::new()), |store| store.trials(&filter))?;
+    if let (true, Some(store)) = (trials.is_empty(), store) {
+        is_named(store)?;
     }
     terminal.out(&report::history(&trials, &terminal.out_style));
     Ok(ExitCode::SUCCESS)

@@ -47,7 +47,7 @@ pub enum Command {
     /// Show one trial: messages, tool calls, answers, findings and files
     #[command(alias = "trace")]
     Show(show::ShowArgs),
-    /// List recorded trials, newest run first
+    /// List recorded runs or their trials, newest run first
     History(history::HistoryArgs),
     /// Show the result of a run, or its progress
     Status(status::StatusArgs),

@@ -108,8 +108,7 @@ fn remove_runs(global: &Global, keep: usize, yes: bool, terminal: &Terminal) -> 
     let context = ProjectContext::find(global, &[])?;
     let mut store = context.read_store()?;
     let runs = store.runs(&RunFilter::default())?;
-    let is_active = |run: &RunRow| run.finished_at.is_none() && run.owner_pid.is_some_and(machine::is_alive);
-    let old: Vec<RunRow> = runs.into_iter().skip(keep).filter(|run| !is_active(run)).collect();
+    let old: Vec<RunRow> = runs.into_iter().skip(keep).filter(|run| !machine::is_active(run)).collect();
     let mut text = String::new();
     for run in &old {
         let label = run.label.as_ref().map_or_else(String::new, |label| format!("  {label}"));

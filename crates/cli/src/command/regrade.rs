@@ -28,7 +28,7 @@ use crate::{exit, limits, machine};
 /// Arguments of `regrade`.
 #[derive(Debug, clap::Args)]
 pub struct RegradeArgs {
-    /// Prefix of a run's id, label, `latest` or `previous` [default: latest]
+    /// Run: prefix of its id, label, `latest`, `previous` or `latest~N` [default: latest]
     #[arg(value_name = "RUN")]
     run: Option<String>,
     #[command(flatten)]
@@ -63,7 +63,8 @@ pub struct RegradeArgs {
 pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
     let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
-    if let (None, Some(pid)) = (run.finished_at, run.owner_pid.filter(|pid| machine::is_alive(*pid))) {
+    if machine::is_active(&run) {
+        let pid = run.owner_pid.unwrap_or_default();
         return Err(CliError::usage(format!("the run {} is still in progress (process {pid})", run.short)));
     }
     let then = store.info(&run.id)?;

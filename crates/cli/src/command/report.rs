@@ -14,7 +14,7 @@ use crate::workspace::WorkspaceArgs;
 /// Arguments of `report`.
 #[derive(Debug, clap::Args)]
 pub struct ReportArgs {
-    /// Prefix of a run's id, label, `latest` or `previous` [default: latest]
+    /// Run: prefix of its id, label, `latest`, `previous` or `latest~N` [default: latest]
     #[arg(value_name = "RUN")]
     run: Option<String>,
     /// Run, as an option

@@ -19,7 +19,7 @@ const READ_WHOLE: usize = 2_000;
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// Prefix of a run's id, label, `latest` or `previous` [default: latest]
+    /// Run: prefix of its id, label, `latest`, `previous` or `latest~N` [default: latest]
     #[arg(value_name = "RUN")]
     run: Option<String>,
     #[command(flatten)]
@@ -34,7 +34,7 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
     let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
     let trials = store.trials(&TrialFilter::of_run(&run.id))?;
     let live = store.live(&run.id)?;
-    let alive = run.finished_at.is_none() && run.owner_pid.is_some_and(machine::is_alive);
+    let alive = machine::is_active(&run);
     let details = if run.finished <= READ_WHOLE { details(&*store, &run)? } else { Details::default() };
     if args.json {
         let Arms { arms, deltas } = Arms::of(&details.figures, &details.agents);

@@ -235,8 +235,8 @@ fn every_command_does_what_it_did() {
     assert!(ran.err.contains("was selected"), "{}", ran.err);
     let history = typed(&project, "history commit --scenario basic-feature --last 10").exits(0).out;
     assert!(history.contains("commit::basic-feature") && !history.contains("inline-prompt"), "{history}");
-    assert!(typed(&project, "history --last 1").exits(0).out.contains("inline-prompt"));
-    assert_eq!(typed(&project, "history --json").exits(0).json().as_array().unwrap().len(), 2);
+    assert!(typed(&project, "history --cases --last 1").exits(0).out.contains("inline-prompt"));
+    assert_eq!(typed(&project, "history --cases --json").exits(0).json().as_array().unwrap().len(), 2);
     assert!(typed(&project, "runtimes").out.contains("claude-code"));
     typed(&project, "doctor --self-test");
     for line in ["sandbox-prune", "sandbox-prune --yes", "sandbox-prune --min-age 300 --yes"] {

@@ -59,7 +59,7 @@ fn read_until_finished(live: &mut Live, count: usize) -> BTreeSet<u64> {
 
 /// Checks everything that must hold after a run was killed that had reported the trials `told`.
 fn nothing_is_lost(project: &Project, told: &BTreeSet<u64>) {
-    let history = project.run(&["history", "--last", "1000", "--json"]).exits(0).json();
+    let history = project.run(&["history", "--cases", "--last", "1000", "--json"]).exits(0).json();
     let rows = history.as_array().unwrap();
     let recorded: BTreeSet<u64> = rows.iter().map(|row| row["repetition"].as_u64().unwrap()).collect();
     assert_eq!(recorded.len(), rows.len(), "a trial is recorded twice");

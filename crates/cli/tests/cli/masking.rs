@@ -126,7 +126,7 @@ fn what_cannot_be_written_is_an_error() {
     project.write("scenarios/s.yaml", "name: s\nagent: fake\nturns: [hi]\nassertions:\n  - contains: hi\n");
     let ran = project.run(&["run", "--report", "json=/dev/full"]).exits(3);
     assert!(ran.err.contains("a report is incomplete"), "{}", ran.said());
-    for arguments in [&["history"][..], &["history", "--json"], &["show", "s"], &["--help"]] {
+    for arguments in [&["history"][..], &["history", "--cases", "--json"], &["show", "s"], &["--help"]] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let status = project.command(arguments).stdout(Stdio::from(full)).stderr(Stdio::null()).status().unwrap();
         assert_eq!(status.code(), Some(3), "{arguments:?}");
@@ -136,10 +136,10 @@ fn what_cannot_be_written_is_an_error() {
 #[test]
 fn a_history_is_a_json_array_however_long_it_is() {
     let project = Project::new(PROGRAM);
-    assert_eq!(project.run(&["history", "--json"]).exits(0).out, "[]\n");
+    assert_eq!(project.run(&["history", "--cases", "--json"]).exits(0).out, "[]\n");
     project.write("scenarios/s.yaml", "name: s\nagent: fake\nturns: [hi]\nassertions:\n  - contains: hi\n");
     project.run(&["run", "--runs", "3"]).exits(0);
-    let listed = project.run(&["history", "--json"]).exits(0);
+    let listed = project.run(&["history", "--cases", "--json"]).exits(0);
     assert_eq!(listed.json().as_array().unwrap().len(), 3);
     assert_eq!(listed.out, serde_json::to_string_pretty(&listed.json()).unwrap() + "\n");
 }
@@ -153,7 +153,7 @@ fn a_record_that_may_only_be_read_is_read() {
     let mut permissions = fs::metadata(&record).unwrap().permissions();
     permissions.set_readonly(true);
     fs::set_permissions(&record, permissions).unwrap();
-    assert_eq!(project.run(&["history", "--json"]).exits(0).json().as_array().unwrap().len(), 1);
+    assert_eq!(project.run(&["history", "--cases", "--json"]).exits(0).json().as_array().unwrap().len(), 1);
 }
 
 #[test]

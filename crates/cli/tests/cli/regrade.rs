@@ -100,7 +100,7 @@ fn the_same_suite_comes_to_the_same_although_the_workspace_is_gone() {
     let third = regraded(&project, &["latest"], 1);
     assert_eq!((&third["run"]["regrade_of"], verdicts(&third)), (&again["run"]["id"], verdicts(&live)));
     // It is shown like any other run.
-    assert!(project.run(&["history", "--last", "30"]).exits(0).out.contains("writes"));
+    assert!(project.run(&["history", "--cases", "--last", "30"]).exits(0).out.contains("writes"));
     assert!(project.run(&["show", &format!("notes/evals::writes@{ARM}#1")]).exits(0).out.contains("git log"));
     project.run(&["compare", "previous", "latest"]).exits(0);
 }
@@ -263,7 +263,7 @@ fn a_run_that_is_not_there_and_a_suite_that_is_wrong_stop_it_before_anything_is_
     project.write("skills/notes/evals/evals.json", "{}");
     let wrong = project.run(&["regrade"]).exits(2);
     assert!(wrong.err.contains("skill_name"), "{}", wrong.said());
-    assert_eq!(project.run(&["history", "--json"]).exits(0).json().as_array().map(Vec::len), Some(4));
+    assert_eq!(project.run(&["history", "--cases", "--json"]).exits(0).json().as_array().map(Vec::len), Some(4));
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn write(project: &Project, agent: &str, more: &str) {
 
 /// Returns the outcomes of a project's trials, in the order of their numbers.
 fn outcomes(project: &Project) -> Vec<String> {
-    let history = project.run(&["history", "--last", "1000", "--json"]).exits(0).json();
+    let history = project.run(&["history", "--cases", "--last", "1000", "--json"]).exits(0).json();
     let mut rows: Vec<(u64, String)> = history
         .as_array()
         .unwrap()

@@ -274,7 +274,7 @@ fn holds_replay(stem: &str, project: &Project, live: &Ran) {
 }
 
 fn holds_history(stem: &str, project: &Project, report: &Value) {
-    let history = project.run(&["history", "--json"]).exits(0).json();
+    let history = project.run(&["history", "--cases", "--json"]).exits(0).json();
     let told = |value: &Value, key: &str| -> BTreeMap<String, (Value, Value)> {
         let rows = value.as_array().unwrap().iter();
         rows.map(|row| {
@@ -384,7 +384,7 @@ fn a_secret_of_the_machine_is_nowhere() {
         &["show", "secret"][..],
         &["show", "secret", "--json"],
         &["status"],
-        &["history", "--json"],
+        &["history", "--cases", "--json"],
         &["config", "--json"],
     ] {
         let ran = project.run(arguments).exits(0);

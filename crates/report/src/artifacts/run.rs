@@ -353,7 +353,7 @@ pub fn merged<'a>(left: impl IntoIterator<Item = &'a SideEffects>) -> Vec<SideEf
 }
 
 fn observations<'a>(trials: &[&'a TrialResult]) -> Vec<Observation<&'a (Arc<str>, Arc<str>)>> {
-    trials.iter().map(|trial| trial.observation.as_ref()).collect()
+    trials.iter().map(|trial| trial.observation.clone().of_case(&trial.observation.case)).collect()
 }
 
 fn statistics(trials: &[&TrialResult]) -> ArmStatistics {

@@ -1,6 +1,8 @@
 use jiff::SignedDuration;
-use model::{ArmSummary, LiveTrial, Outcome, Step, ToolCall, TrialFigures, TrialRecord, TrialRow};
-use report::{Change, Comparison, Details, StatusView, THRESHOLD};
+use model::{
+    AgentInfo, ArmSummary, LiveTrial, Outcome, RunRow, Step, Summary, ToolCall, TrialFigures, TrialRecord, TrialRow,
+};
+use report::{Change, Comparison, Details, ListedRun, StatusView, THRESHOLD};
 use serde_json::{Value, json};
 
 use crate::story::{RUN, begin, broken, failed, id, one_job, passed, row, run_row};
@@ -25,6 +27,35 @@ fn history_shows_trials_below_their_runs_and_sums_them_up() {
     assert_eq!(first["finishedAt"], "2026-11-21T21:48:03.4Z");
     assert_eq!((&first["budgetExceeded"], &first["tokenBudget"]), (&json!(true), &json!(1000.0)));
     assert_eq!((&json[1]["tokensTotal"], &json[1]["usdEstimate"]), (&json!(null), &json!(null)), "unknown is not 0");
+}
+
+#[test]
+fn runs_are_listed_with_their_results_and_their_state() {
+    let summary = Summary { passed: 2, failed: 1, cost_usd: Some(0.25), ..Summary::default() };
+    let agent = |name: &str, model: Option<&str>| AgentInfo {
+        name: name.into(),
+        version: None,
+        model: model.map(str::to_owned),
+        reasoning_effort: None,
+        base_url: None,
+    };
+    let agents = vec![agent("claude-code", Some("sonnet")), agent("fake", None)];
+    let cut =
+        RunRow { finished_at: None, duration_ms: None, finished: 0, agents: agents[1..].to_vec(), ..run_row(OLD) };
+    let stopped = RunRow { signal: Some("SIGINT".into()), finished: 4, label: Some("nightly".into()), ..run_row(OLD) };
+    let listed = |run: RunRow, summary: &Summary, alive| ListedRun { run, summary: summary.clone(), alive };
+    let passed = Summary { passed: 4, ..Summary::default() };
+    let runs = [
+        listed(RunRow { agents, finished: 3, ..run_row(RUN) }, &summary, false),
+        listed(RunRow { finished: 4, ..run_row(RUN) }, &passed, false),
+        listed(cut.clone(), &Summary::default(), true),
+        listed(cut, &Summary::default(), false),
+        listed(stopped, &Summary { passed: 3, cancelled: 1, ..Summary::default() }, false),
+    ];
+    expect("runs.txt", &report::runs(&runs, begin() + SignedDuration::from_secs(5), &plain()));
+    let states: Vec<Value> = runs.iter().map(|run| report::run_json(run)["state"].clone()).collect();
+    assert_eq!(states, ["finished", "finished", "running", "interrupted", "interrupted"]);
+    assert_eq!(report::runs(&[], begin(), &plain()), "no runs are recorded yet\n");
 }
 
 #[test]

@@ -393,6 +393,7 @@ pub fn run_row(id: &str) -> RunRow {
         signal: None,
         owner_pid: Some(4711),
         trialrun_version: "0.1.0".into(),
+        agents: Vec::new(),
         planned: 4,
         finished: 3,
         summary: None,

@@ -123,8 +123,8 @@ fn insert_run(
     let json = serde_json::to_vec(info).map_err(|error| damaged(&error))?;
     transaction
         .prepare_cached(
-            "INSERT INTO runs (id, label, regrade_of, started_us, owner_pid, version, planned)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO runs (id, label, regrade_of, started_us, owner_pid, version, planned, agents)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
         .execute(params![
             info.id,
@@ -134,6 +134,7 @@ fn insert_run(
             owner_pid,
             info.trialrun_version,
             info.trials.len() as i64,
+            serde_json::to_string(&info.agents).map_err(|error| damaged(&error))?,
         ])?;
     let run = transaction.last_insert_rowid();
     transaction

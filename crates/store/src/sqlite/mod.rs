@@ -16,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use model::{Envelope, LiveTrial, RunInfo, RunRow, TrialRecord, TrialRow};
+use model::{Envelope, LiveTrial, RunInfo, RunRow, Summary, TrialRecord, TrialRow};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use self::migrate::{Header, header, pending};
@@ -171,6 +171,10 @@ impl Store for SqliteStore {
 
     fn info(&self, run: &str) -> Result<RunInfo, StoreError> {
         Ok(query::info(&self.connection, run)?)
+    }
+
+    fn summary(&self, run: &str) -> Result<Summary, StoreError> {
+        Ok(query::summary(&self.connection, self.run_number(run)?)?)
     }
 
     fn each_trial(&self, filter: &TrialFilter, take: &mut dyn FnMut(TrialRow) -> bool) -> Result<(), StoreError> {

@@ -1,9 +1,9 @@
 //! Queries for lists, which use only columns, and for single records.
 
 use jiff::Timestamp;
-use model::{Event, Outcome, RunInfo, RunRow, Tokens, TrialRecord, TrialRow};
+use model::{Event, Outcome, RunInfo, RunRow, Summary, Tokens, TrialRecord, TrialRow, WITHOUT_SKILL};
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use serde::de::DeserializeOwned;
 
 use super::SqliteError;
@@ -17,11 +17,15 @@ const SHORTEST: usize = 8;
 pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<RunRow>, SqliteError> {
     let mut statement = connection.prepare_cached(
         "SELECT id, label, regrade_of, started_us, finished_us, duration_ms, signal, owner_pid, version, planned,
-             finished, summary
-         FROM runs WHERE started_us < ?1 ORDER BY started_us DESC, no DESC LIMIT ?2",
+             finished, summary, agents
+         FROM runs
+         WHERE started_us < ?1 AND (?2 IS NULL OR label = ?2 OR substr(id, 1, length(?2)) = ?2)
+             AND (?3 OR finished_us IS NULL OR signal IS NOT NULL)
+         ORDER BY started_us DESC, no DESC LIMIT ?4",
     )?;
     let before = filter.before.map_or(i64::MAX, Timestamp::as_microsecond);
-    let rows = statement.query_map((before, limit(filter.last)), |row| {
+    let values = (before, &filter.named, !filter.interrupted, limit(filter.last));
+    let rows = statement.query_map(values, |row| {
         Ok(RunRow {
             id: row.get("id")?,
             short: String::new(),
@@ -33,6 +37,7 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ru
             signal: row.get("signal")?,
             owner_pid: row.get("owner_pid")?,
             trialrun_version: row.get("version")?,
+            agents: serde_json::from_str(&row.get::<_, String>("agents")?).unwrap_or_default(),
             planned: count(row, "planned")?,
             finished: count(row, "finished")?,
             summary: row.get::<_, Option<String>>("summary")?.and_then(|json| serde_json::from_str(&json).ok()),
@@ -41,6 +46,44 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ru
     let mut runs: Vec<RunRow> = rows.collect::<Result<_, _>>()?;
     shorten(connection, &mut runs)?;
     Ok(runs)
+}
+
+/// Counts the finished trials of a run, as far as the columns allow.
+pub(super) fn summary(connection: &Connection, run: i64) -> Result<Summary, SqliteError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT outcome, variant IS ?2 AS is_baseline, count(*) AS trials, sum(flaky) AS flaky,
+             sum(cost_usd) AS cost_usd, count(cost_usd) AS trials_with_cost,
+             sum(input) AS input, sum(cache_read) AS cache_read, sum(cache_write) AS cache_write,
+             sum(output) AS output, sum(reasoning) AS reasoning
+         FROM trials WHERE run = ?1 GROUP BY 1, 2",
+    )?;
+    let mut rows = statement.query(params![run, WITHOUT_SKILL])?;
+    let mut summary = Summary::default();
+    while let Some(row) = rows.next()? {
+        let trials = count(row, "trials")?;
+        if let Some(cost) = row.get::<_, Option<f64>>("cost_usd")? {
+            *summary.cost_usd.get_or_insert_default() += cost;
+        }
+        if let Some(tokens) = tokens(row)? {
+            *summary.tokens.get_or_insert_default() += tokens;
+        }
+        summary.trials_with_cost += count(row, "trials_with_cost")?;
+        if row.get("is_baseline")? {
+            summary.baseline += trials;
+            continue;
+        }
+        summary.trials += trials;
+        summary.flaky += count(row, "flaky")?;
+        *match word(row.get("outcome")?).unwrap_or(Outcome::Undecided) {
+            Outcome::Passed => &mut summary.passed,
+            Outcome::Failed => &mut summary.failed,
+            Outcome::Undecided => &mut summary.undecided,
+            Outcome::Broken => &mut summary.broken,
+            Outcome::Skipped => &mut summary.skipped,
+            Outcome::Cancelled => &mut summary.cancelled,
+        } += trials;
+    }
+    Ok(summary)
 }
 
 /// Sets each run's short id: the shortest prefix that no other run's id has. Only the neighbours in sort order need

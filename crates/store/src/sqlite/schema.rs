@@ -130,4 +130,13 @@ UPDATE trials SET pack = no;
 -- The agent's own time.
 ALTER TABLE trials ADD COLUMN agent_ms INTEGER;
 ",
+    "
+-- For the list of runs: unpacking what each run set out to do would take as long as reading its trials.
+ALTER TABLE runs ADD COLUMN agents TEXT NOT NULL DEFAULT '[]';
+UPDATE runs SET agents = (
+    SELECT json_group_array(json_object('name', agent, 'model', model))
+    FROM (SELECT DISTINCT agent, model FROM trials WHERE run = runs.no)
+);
+CREATE INDEX runs_by_label ON runs (label, started_us);
+",
 ];

@@ -109,7 +109,10 @@ pub(crate) fn lists_and_records_come_back_whole(open: Open<'_>) {
     let run = &store.runs(&RunFilter::default()).unwrap()[0];
     assert_eq!((run.id.as_str(), run.short.as_str(), run.label.as_deref()), (RUN, "0193a000", Some("nightly")));
     assert_eq!((run.planned, run.finished, run.duration_ms), (2, 1, Some(5000)));
+    assert_eq!(run.agents, store.info(RUN).unwrap().agents);
     assert_eq!(run.summary, Some(summary_of(&["a"])));
+    let counts = |summary: &Summary| (summary.trials, summary.passed, summary.tokens, summary.cost_usd);
+    assert_eq!(counts(&store.summary(RUN).unwrap()), counts(&summary_of(&["a"])));
     assert_eq!(store.info(RUN).unwrap().trials, [id("a"), id("b")]);
 
     let row = &store.trials(&TrialFilter { case: Some("a".into()), ..TrialFilter::default() }).unwrap()[0];
@@ -146,7 +149,10 @@ pub(crate) fn runs_are_named_and_told_apart(open: Open<'_>) {
     assert_eq!(store.select("previous").unwrap().id, ids[1]);
     assert_eq!(store.select("0193b").unwrap().id, ids[2]);
     assert!(matches!(store.select("0193a"), Err(StoreError::Select(SelectError::AmbiguousRun { .. }))));
-    assert_eq!(store.runs(&RunFilter { last: Some(1), before: Some(at(15)) }).unwrap()[0].id, ids[1]);
+    assert_eq!(
+        store.runs(&RunFilter { last: Some(1), before: Some(at(15)), ..RunFilter::default() }).unwrap()[0].id,
+        ids[1]
+    );
 
     assert_eq!(store.select_trial("commit::a").unwrap().run, ids[2]);
     assert_eq!(store.select_trial("previous/a").unwrap().run, ids[1]);
@@ -298,7 +304,13 @@ impl Story {
             started_at: at(self.seq as i64),
             trialrun_version: "0.1.0".into(),
             settings: serde_json::Map::new(),
-            agents: vec![],
+            agents: vec![model::AgentInfo {
+                name: "fake".into(),
+                version: None,
+                model: None,
+                reasoning_effort: None,
+                base_url: None,
+            }],
             skills: vec![],
             trials: cases.iter().map(|case| id(case)).collect(),
             jobs: 2,

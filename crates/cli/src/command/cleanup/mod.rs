@@ -23,7 +23,7 @@ use crate::{exit, machine};
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "trialrun cleanup [OPTIONS] <RUN>")]
 pub struct CleanupArgs {
-    /// Prefix of a run's id, label, `latest` or `previous`; or a `cleanup.json`, or its directory
+    /// Run: prefix of its id, label, `latest`, `previous` or `latest~N`; or a `cleanup.json`, or its directory
     #[arg(value_name = "RUN", required_unless_present = "workspace")]
     run: Option<String>,
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<E
         Some(file) => manifest::read(&file)?,
         None => {
             let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
-            if run.finished_at.is_none() && run.owner_pid.is_some_and(machine::is_alive) {
+            if machine::is_active(&run) {
                 return Err(CliError::usage(format!("the run {} is still in progress", run.short))
                     .hint("its side effects are known when it has ended"));
             }

@@ -9,8 +9,10 @@ use super::{demo, empty, scenario};
 #[test]
 fn where_nothing_was_run_commands_say_so() {
     let project = demo();
+    assert_eq!(project.run(&["history", "--cases", "--json"]).exits(0).json(), json!([]));
     assert_eq!(project.run(&["history", "--json"]).exits(0).json(), json!([]));
-    assert_eq!(project.run(&["history"]).exits(0).out, "no trials are recorded yet\n");
+    assert_eq!(project.run(&["history"]).exits(0).out, "no runs are recorded yet\n");
+    assert_eq!(project.run(&["history", "--cases"]).exits(0).out, "no trials are recorded yet\n");
     for arguments in [&["show", "first"][..], &["status"], &["report"], &["trend"], &["compare", "a", "b"]] {
         let ran = project.run(arguments).exits(2);
         assert!(
@@ -40,7 +42,7 @@ fn prune_leaves_what_the_user_asked_to_keep() {
 fn a_record_that_cannot_be_read_is_no_empty_history() {
     let project = demo();
     project.write(".trialrun/runs.db", "this is no database");
-    project.run(&["history", "--json"]).exits(2);
+    project.run(&["history", "--cases", "--json"]).exits(2);
     let ran = project.run(&["run"]).exits(2);
     assert!(ran.err.contains("runs.db"), "{}", ran.err);
     assert_eq!(project.read(".trialrun/runs.db"), "this is no database");
@@ -72,7 +74,7 @@ fn history_is_newest_first_and_filtered() {
     project.run(&["run", "--label", "nightly"]).exits(1);
     project.run(&["run", "--case", "first"]).exits(0);
     let cases = |arguments: &[&str]| -> Vec<String> {
-        let rows = project.run(&[&["history", "--json"], arguments].concat()).exits(0).json();
+        let rows = project.run(&[&["history", "--cases", "--json"], arguments].concat()).exits(0).json();
         rows.as_array().unwrap().iter().map(|row| row["case"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(cases(&[])[0], "first");
@@ -83,14 +85,36 @@ fn history_is_newest_first_and_filtered() {
     assert_eq!(cases(&["greet"]).len(), 4);
     let ran = project.run(&["history", "second"]).exits(2);
     assert!(ran.err.contains("no trial of a suite `second`") && ran.err.contains("`--case second`"), "{}", ran.err);
-    let ran = project.run(&["history"]).exits(0);
+    let ran = project.run(&["history", "--cases"]).exits(0);
     assert!(ran.out.contains("(nightly)") && ran.out.contains("✗") && ran.out.contains("greet::second"), "{}", ran.out);
     // Fields that programs for the original read.
-    let row = &project.run(&["history", "--json", "--last", "1"]).json()[0];
+    let row = &project.run(&["history", "--cases", "--json", "--last", "1"]).json()[0];
     assert_eq!(
         (&row["skill"], &row["scenario"], &row["overallPass"]),
         (&json!("greet"), &json!("first"), &json!(true))
     );
+}
+
+#[test]
+fn history_lists_runs() {
+    let project = demo();
+    project.run(&["run", "--label", "nightly"]).exits(1);
+    project.run(&["run", "--case", "first", "--label", "nightly", "--agent", "fake"]).exits(0);
+    let rows = project.run(&["history", "--json"]).exits(0).json();
+    let told = |row: &Value| (row["label"].clone(), row["state"].clone(), row["summary"]["passed"].clone());
+    assert_eq!(told(&rows[0]), (json!("nightly"), json!("finished"), json!(1)));
+    assert_eq!((&rows[1]["summary"]["failed"], &rows[1]["agents"][0]["name"]), (&json!(1), &json!("fake")));
+    assert_eq!(project.run(&["history", "--last", "1", "--json"]).exits(0).json(), json!([rows[0]]));
+    let listed = project.run(&["history"]).exits(0).out;
+    let lines: Vec<&str> = listed.lines().collect();
+    assert!(lines[1].contains("nightly") && lines[1].contains("1 passed") && lines[1].contains("fake"), "{listed}");
+    assert!(lines[2].contains("2 passed, 1 failed"), "{listed}");
+
+    let ran = project.run(&["status", "nightly"]).exits(0);
+    let newest =
+        format!("note: 2 runs have the label `nightly`; {} is the newest\n", rows[0]["short"].as_str().unwrap());
+    assert_eq!(ran.err, newest);
+    assert!(ran.out.contains(rows[0]["id"].as_str().unwrap()), "{}", ran.out);
 }
 
 #[test]
@@ -120,7 +144,7 @@ fn runs_are_named_by_label_by_age_and_by_the_front_of_their_id() {
 fn a_run_moves_to_another_record_by_a_file() {
     let (project, other) = (demo(), demo());
     project.run(&["run", "--label", "nightly"]);
-    let history = project.run(&["history", "--json"]).json();
+    let history = project.run(&["history", "--cases", "--json"]).json();
     project.run(&["run"]);
     let wrote = project.run(&["export", "latest~1", "nightly.run"]).exits(0);
     assert!(wrote.out.starts_with("Wrote run nightly to nightly.run (finished trials: "), "{}", wrote.said());
@@ -132,7 +156,7 @@ fn a_run_moves_to_another_record_by_a_file() {
     assert_eq!(report(&other), report(&project));
     let again = other.run(&["import", path]).exits(0);
     assert!(again.out.ends_with("is already recorded.\n"), "{}", again.said());
-    assert_eq!(other.run(&["history", "--json"]).json(), history);
+    assert_eq!(other.run(&["history", "--cases", "--json"]).json(), history);
 }
 
 #[test]
@@ -143,7 +167,7 @@ fn a_file_that_is_no_exported_run_changes_nothing() {
     assert!(ran.err.contains("cannot import a.run: it is not a run that `trialrun export` wrote"), "{}", ran.err);
     let ran = project.run(&["import", "a.run", "b.run"]).exits(2);
     assert!(ran.err.contains("cannot read b.run"), "{}", ran.err);
-    assert_eq!(project.run(&["history", "--json"]).json(), json!([]));
+    assert_eq!(project.run(&["history", "--cases", "--json"]).json(), json!([]));
     project.run(&["run"]);
     let ran = project.run(&["export", "latest", "missing/a.run"]).exits(3);
     assert!(ran.err.contains("cannot write missing/a.run"), "{}", ran.err);

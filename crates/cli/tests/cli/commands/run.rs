@@ -122,7 +122,7 @@ fn a_reader_that_goes_away_is_no_trouble() {
     for arguments in [
         &["run", "--trials", "300", "--jobs", "2"][..],
         &["report", "--format", "jsonl"],
-        &["history", "--json"],
+        &["history", "--cases", "--json"],
         &["show", "greet::second@fake#7", "--json"],
         &["schema"],
         &["completions", "bash"],
@@ -147,7 +147,7 @@ fn the_record_hides_itself_from_git_and_lies_where_it_is_told_to() {
     project.run(&["run"]).exits(1);
     assert_eq!(project.read(".trialrun/.gitignore"), "*\n");
     project.run(&["run", "--state", "elsewhere", "--case", "first"]).exits(0);
-    let trials = project.run(&["history", "--json", "--state", "elsewhere"]).exits(0).json();
+    let trials = project.run(&["history", "--cases", "--json", "--state", "elsewhere"]).exits(0).json();
     assert_eq!(trials.as_array().unwrap().len(), 1);
-    assert_eq!(project.run(&["history", "--json"]).json().as_array().unwrap().len(), 3);
+    assert_eq!(project.run(&["history", "--cases", "--json"]).json().as_array().unwrap().len(), 3);
 }

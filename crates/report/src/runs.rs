@@ -1,0 +1,104 @@
+//! Recorded runs, newest first: one line each.
+
+use jiff::Timestamp;
+use model::{Outcome, RunRow, Summary};
+use serde_json::{Value, json};
+
+use crate::format::{between, elapsed, in_parentheses, money, timestamp};
+use crate::plain;
+use crate::terminal::grid::{Cell, CellStyle, Grid};
+use crate::terminal::{Paint, Style};
+
+/// Maximum width of a label, and of the names of all agents of a run.
+const NAME: usize = 24;
+
+/// A run in the list.
+pub struct ListedRun {
+    /// The run.
+    pub run: RunRow,
+    /// Counts of its finished trials.
+    pub summary: Summary,
+    /// `true` if its process still exists. Ignored for a run that is over.
+    pub alive: bool,
+}
+
+impl ListedRun {
+    /// Returns the state of the run in one word.
+    fn state(&self) -> &'static str {
+        match (self.run.finished_at, &self.run.signal) {
+            (None, _) if self.alive => "running",
+            (None, _) | (_, Some(_)) => "interrupted",
+            _ => "finished",
+        }
+    }
+
+    /// Returns the number of planned trials that did not finish.
+    fn unfinished(&self) -> usize {
+        (self.run.planned + self.summary.cancelled).saturating_sub(self.run.finished)
+    }
+
+    fn results(&self) -> String {
+        let counts = Outcome::ALL.into_iter().map(|outcome| (self.summary.count(outcome), outcome));
+        let counts = counts.filter(|(count, outcome)| *count > 0 && *outcome != Outcome::Cancelled);
+        let mut parts: Vec<String> = counts.map(|(count, outcome)| format!("{count} {}", outcome.name())).collect();
+        match (self.state(), self.unfinished()) {
+            ("finished", 0) => {}
+            ("finished", open) => parts.push(format!("{open} of {} unfinished", self.run.planned)),
+            (state, open) => {
+                parts.push(format!("{state} at {} of {}", self.run.planned.saturating_sub(open), self.run.planned))
+            }
+        }
+        parts.join(", ")
+    }
+
+    fn agents(&self) -> String {
+        let agents = self.run.agents.iter();
+        let names = agents.map(|agent| format!("{}{}", agent.name, in_parentheses(agent.model.as_deref())));
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    fn style(&self) -> CellStyle {
+        match self.summary.exit_code() {
+            1 => CellStyle::Red,
+            0 if self.state() == "finished" && self.summary.passed > 0 => CellStyle::Green,
+            _ => CellStyle::Plain,
+        }
+    }
+}
+
+/// Formats the list. `now` is the current time.
+pub fn runs(runs: &[ListedRun], now: Timestamp, style: &Style) -> String {
+    if runs.is_empty() {
+        return "no runs are recorded yet\n".into();
+    }
+    let paint = Paint::new(*style);
+    let fold = |text: &str| plain::folded(text, NAME, paint.symbols().ellipsis);
+    let columns = [("run", 0), ("started", 2), ("label", 1), ("agents", 3), ("results", 0), ("cost", 5), ("time", 4)];
+    let mut grid = Grid::new(&columns).left(5);
+    for listed in runs {
+        let run = &listed.run;
+        let time = match run.duration_ms {
+            None if listed.alive => Some(between(run.started_at, now)),
+            known => known,
+        };
+        grid.row([
+            Cell::new(&run.short, CellStyle::Bold),
+            Cell::new(timestamp(run.started_at), CellStyle::Dim),
+            fold(run.label.as_deref().unwrap_or_default()).into(),
+            fold(&listed.agents()).into(),
+            Cell::new(listed.results(), listed.style()),
+            listed.summary.cost_usd.map_or_else(String::new, money).into(),
+            time.map_or_else(String::new, elapsed).into(),
+        ]);
+    }
+    grid.draw(&paint)
+}
+
+/// Returns a run as an entry of the JSON array.
+pub fn run_json(listed: &ListedRun) -> Value {
+    let mut json = json!(listed.run);
+    json["state"] = listed.state().into();
+    json["unfinished"] = listed.unfinished().into();
+    json["summary"] = json!(listed.summary);
+    json
+}

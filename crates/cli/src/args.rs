@@ -28,7 +28,7 @@ const USUAL: [&str; 21] = [
     "test",
     "cases",
     "tags",
-    "failed_in",
+    "last_failed",
     "agent",
     "model",
     "trials",
@@ -54,7 +54,7 @@ Examples:
   trialrun run greet -k login                  tests of the skill `greet` with `login` in their names
   trialrun run tests/refund.yaml --watch       one file, again after every change
   trialrun run --agent codex --trials 5        each case five times, with Codex
-  trialrun run --failed-in latest              cases that did not pass in the last run
+  trialrun run --last-failed                   cases that did not pass in the last run
   trialrun run --report json=report.json --min-pass-rate 0.9";
 
 /// Help of `regrade --judge`, whose default is another one than that of `run`.

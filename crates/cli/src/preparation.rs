@@ -1,21 +1,23 @@
 //! Loading and planning: everything that happens before anything runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use mask::Mask;
-use model::Diagnostic;
+use model::{Diagnostic, Outcome, TrialId};
 use report::counted;
 use runner::{Plan, PlanRequest, Selection};
-use store::TrialFilter;
+use store::{Store, TrialFilter};
 use suite::Loaded;
 
 use crate::error::CliError;
 use crate::global::Global;
 use crate::masking::without_secrets;
+use crate::named_run::named_run;
 use crate::project::ProjectContext;
 use crate::run_args::RunArgs;
 use crate::settings::Resolved;
+use crate::terminal::Terminal;
 
 /// Result of loading and planning.
 pub struct Prepared {
@@ -51,7 +53,10 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
         filter: chosen.filter.clone(),
         test: chosen.test.clone(),
         tags: chosen.tags.clone(),
-        only: chosen.failed_in.as_deref().map(|run| failed_cases(&context, run)).transpose()?,
+        only: match (&chosen.only, chosen.failures_of()) {
+            (None, Some(run)) => Some(failed_cases(&*context.read_store()?, run, &Terminal::of(global))?),
+            (only, _) => only.clone(),
+        },
         shard: chosen.shard,
     };
     let cwd = context.cwd.clone();
@@ -226,14 +231,18 @@ pub fn nothing_selected(args: &RunArgs, plan: &Plan, nearest: Option<&str>, case
             .hint("`trialrun list` shows all cases; `trialrun init` creates a first test");
     }
     let by = &args.selection;
-    let by_name = !by.cases.is_empty() || by.filter.is_some() || !by.tags.is_empty() || by.test.is_some();
-    if let (Some(run), false) = (&by.failed_in, by_name) {
-        return CliError::nothing(format!("none of these cases failed in the run `{run}`"));
+    if let (Some(run), true) = (by.failures_of(), plan.cases_matched > 0) {
+        return CliError::nothing(none_failed(run));
     }
     CliError::nothing(format!("none of {} was selected", counted(plan.cases_loaded, "case")))
         .maybe_hint(nearest.map(|near| format!("did you mean `{near}`?")))
         .maybe_hint((!by.cases.is_empty()).then(|| listed_ids(case_ids)))
         .hint("`trialrun list` shows all cases with their tags")
+}
+
+/// Returns the message if no selected case is one of the failures of `run`.
+pub fn none_failed(run: &str) -> String {
+    format!("every selected case passed in the run `{run}`")
 }
 
 /// Formats the available ids in one line.
@@ -268,16 +277,20 @@ fn now_ms() -> Option<i64> {
     i64::try_from(since.as_millis()).ok()
 }
 
-/// Returns `suite::case` of every case that failed, broke or stayed undecided in that run.
-fn failed_cases(context: &ProjectContext, run: &str) -> Result<Vec<String>, CliError> {
-    let store = context.read_store()?;
-    let run = store.select(run)?;
-    let trials = store.trials(&TrialFilter::of_run(&run.id))?;
-    Ok(trials
-        .iter()
-        .filter(|trial| !matches!(trial.outcome, model::Outcome::Passed | model::Outcome::Skipped))
-        .map(|trial| format!("{}::{}", trial.suite, trial.case))
-        .collect())
+/// Returns `suite::case` of every case with a trial that did not pass in that run, or did not finish. A baseline trial
+/// need not pass.
+fn failed_cases(store: &dyn Store, run: &str, terminal: &Terminal) -> Result<HashSet<String>, CliError> {
+    let run = named_run(store, run, terminal)?;
+    let rows = store.trials(&TrialFilter::of_run(&run.id))?;
+    let outcomes: HashMap<&str, Outcome> = rows.iter().map(|row| (row.id.as_str(), row.outcome)).collect();
+    let is_done = |trial: &TrialId| match outcomes.get(&*trial.to_string()) {
+        Some(Outcome::Passed | Outcome::Skipped) => true,
+        Some(Outcome::Failed | Outcome::Undecided) => trial.is_baseline(),
+        Some(Outcome::Broken | Outcome::Cancelled) | None => false,
+    };
+    let planned = store.info(&run.id)?.trials;
+    let open = planned.iter().filter(|trial| !is_done(trial));
+    Ok(open.map(|trial| format!("{}::{}", trial.suite, trial.case)).collect())
 }
 
 /// Reads the file of a scripted model, with the parser for suites.

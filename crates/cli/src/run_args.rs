@@ -2,6 +2,7 @@
 //!
 //! An option without a comment is a setting: its help is in the table of [settings](crate::settings::SETTINGS).
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use clap::{Args, value_parser};
@@ -57,12 +58,25 @@ pub struct SelectionArgs {
     /// Run only cases with this tag
     #[arg(long = "tag", value_name = "TAG")]
     pub tags: Vec<String>,
-    /// Run only cases that did not pass in that run
+    /// Run only cases that did not pass in that run, or did not finish
     #[arg(long, value_name = "RUN")]
     pub failed_in: Option<String>,
+    /// Run only cases that did not pass in the last run, or did not finish
+    #[arg(long, conflicts_with = "failed_in")]
+    pub last_failed: bool,
     /// Run only the K-th of N parts of the cases
     #[arg(long, value_name = "K/N", value_parser = parse_shard)]
     pub shard: Option<(u64, u64)>,
+    /// Only these cases, as `suite::case`. No option sets it
+    #[arg(skip)]
+    pub only: Option<HashSet<String>>,
+}
+
+impl SelectionArgs {
+    /// Returns the run whose failures are selected.
+    pub fn failures_of(&self) -> Option<&str> {
+        self.failed_in.as_deref().or(self.last_failed.then_some("latest"))
+    }
 }
 
 /// Agents, models and repetitions that override what cases say.

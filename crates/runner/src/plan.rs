@@ -44,6 +44,8 @@ pub struct Plan {
     pub skills: Vec<SkillInfo>,
     /// Number of cases that were loaded, before selection.
     pub cases_loaded: usize,
+    /// Number of cases that match the selection, before it is limited to listed cases and to a shard.
+    pub cases_matched: usize,
     /// The commands around trials; planning sets none.
     pub hook: Option<Arc<dyn Hook>>,
 }
@@ -51,7 +53,7 @@ pub struct Plan {
 /// Plans a run. The plan is complete only if no diagnostic is an error.
 pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
     let cases_loaded = request.suites.iter().map(|suite| suite.cases.len()).sum();
-    let (mut trials, mut problems) = Planner::new(request).run();
+    let (mut trials, mut problems, cases_matched) = Planner::new(request).run();
     order::interleave(&mut trials, request.settings.arms.seed);
     let mut reported = HashSet::new();
     problems.retain(|problem| reported.insert(problem.to_string()));
@@ -73,7 +75,7 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
     let judging = Arc::new(Judging::plan(request, &trials, &mut problems));
     let mut settings = request.settings.clone();
     settings.judge.model = judging.model().map(str::to_owned).or(settings.judge.model);
-    (Plan { trials, settings, judging, agents, skills, cases_loaded, hook: None }, problems)
+    (Plan { trials, settings, judging, agents, skills, cases_loaded, cases_matched, hook: None }, problems)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Selection of the cases to run.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use model::{Case, Diagnostic, Suite};
@@ -17,8 +18,8 @@ pub struct Selection {
     pub test: Option<String>,
     /// Tags; any of them.
     pub tags: Vec<String>,
-    /// `suite::case` of the only cases to run, from the failures of an earlier run.
-    pub only: Option<Vec<String>>,
+    /// `suite::case` of the only cases to run, such as the failures of an earlier run.
+    pub only: Option<HashSet<String>>,
     /// Every n-th case starting with the k-th: (k, n), k from 1.
     pub shard: Option<(u64, u64)>,
 }
@@ -42,9 +43,9 @@ impl<'a> Selector<'a> {
         Self { selection, filter }
     }
 
-    /// Returns `true` if `case` is selected, before sharding.
-    pub(crate) fn wants(&self, suite: &Suite, case: &Case, problems: &mut Vec<Diagnostic>) -> bool {
-        let Selection { cases, test, tags, only, .. } = self.selection;
+    /// Returns `true` if `case` matches all criteria, apart from `only` and the shard.
+    pub(crate) fn matches(&self, suite: &Suite, case: &Case, problems: &mut Vec<Diagnostic>) -> bool {
+        let Selection { cases, test, tags, .. } = self.selection;
         let name = || format!("{}::{}", suite.name, case.id);
         let filtered = self.filter.as_ref().is_none_or(|filter| {
             filter.is_match(&case.id).unwrap_or_else(|error| {
@@ -67,7 +68,12 @@ impl<'a> Selector<'a> {
             && tested
             && (cases.is_empty() || cases.contains(&case.id) || cases.contains(&name()))
             && (tags.is_empty() || case.tags.iter().any(|tag| tags.contains(tag)))
-            && only.as_ref().is_none_or(|only| only.contains(&name()))
+    }
+
+    /// Returns `true` if `case` is one of the only cases to run.
+    pub(crate) fn is_listed(&self, suite: &Suite, case: &Case) -> bool {
+        let only = self.selection.only.as_ref();
+        only.is_none_or(|only| only.contains(&format!("{}::{}", suite.name, case.id)))
     }
 
     /// Returns `true` if the selected case number `ordinal`, from 0, belongs to this shard.

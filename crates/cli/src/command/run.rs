@@ -10,7 +10,7 @@ use runner::Plan;
 use crate::error::CliError;
 use crate::execution::{conclude, execute};
 use crate::global::Global;
-use crate::preparation::{Prepared, nothing_selected, prepare};
+use crate::preparation::{Prepared, none_failed, nothing_selected, prepare};
 use crate::reports::{self, requested};
 use crate::run_args::{ReportArgs, RunArgs};
 use crate::settings::{self, Resolved};
@@ -43,6 +43,10 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
         return Ok(ExitCode::from(exit::INVALID));
     }
     if plan.trials.is_empty() {
+        if let (Some(run), true) = (args.selection.failures_of(), plan.cases_matched > 0) {
+            terminal.err(&format!("nothing to run: {}\n", none_failed(run)));
+            return Ok(ExitCode::SUCCESS);
+        }
         return Err(nothing_selected(args, &plan, nearest.as_deref(), &case_ids));
     }
     if let Some(warning) = args.schedule.timeout.and_then(|timeout| timeout.warning(&context.project)) {

@@ -38,6 +38,8 @@ pub(super) struct Planner<'a> {
     /// Engine for the code in expectations.
     engine: Scripts,
     trials: Vec<Arc<PlannedTrial>>,
+    /// Number of cases that match the selection, before it is limited to listed cases and to a shard.
+    matched: usize,
     /// Last trial of each arm by its name, so that the next trial can share its parts.
     latest: HashMap<Arc<str>, Arc<PlannedTrial>>,
 }
@@ -54,12 +56,13 @@ impl<'a> Planner<'a> {
             last_suite: None,
             engine: Scripts::new(request.cwd),
             trials: Vec::new(),
+            matched: 0,
             latest: HashMap::new(),
         }
     }
 
-    /// Plans all cases. Returns their trials, and the problems of the suites and settings.
-    pub(super) fn run(mut self) -> (Vec<Arc<PlannedTrial>>, Vec<Diagnostic>) {
+    /// Plans all cases. Returns their trials, the problems of the suites and settings, and the number of matching cases.
+    pub(super) fn run(mut self) -> (Vec<Arc<PlannedTrial>>, Vec<Diagnostic>, usize) {
         let selected = self.selected();
         let (settings, engine) = (self.request.settings, self.engine.clone());
         std::thread::scope(|scope| {
@@ -75,7 +78,7 @@ impl<'a> Planner<'a> {
         });
         self.report_skipped_suites();
         self.check_unused_agents();
-        (self.trials, self.problems)
+        (self.trials, self.problems, self.matched)
     }
 
     /// Returns the selected cases, each as every one of its arms runs it.
@@ -95,7 +98,10 @@ impl<'a> Planner<'a> {
                     );
                 }
                 // Cases outside the selection are not compiled: a run of one case must not wait for a thousand others.
-                if selector.wants(suite, case, &mut self.problems) && selector.in_shard(ordinals.next().unwrap_or(0)) {
+                let is_matching = selector.matches(suite, case, &mut self.problems);
+                self.matched += usize::from(is_matching);
+                let is_wanted = is_matching && selector.is_listed(suite, case);
+                if is_wanted && selector.in_shard(ordinals.next().unwrap_or(0)) {
                     let variants = variant::of(case, self.request.settings.arms.baseline).into_iter();
                     selected.extend(variants.map(|variant| SelectedCase { position, suite, variant }));
                 }

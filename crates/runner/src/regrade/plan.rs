@@ -122,6 +122,7 @@ pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
         agents: Vec::new(),
         skills: Vec::new(),
         cases_loaded,
+        cases_matched: 0,
         hook: None,
     };
     (Regrade { plan, trials: recorded, notes: notes.lines() }, problems)

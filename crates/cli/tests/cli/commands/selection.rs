@@ -2,7 +2,7 @@
 
 use testkit::Project;
 
-use super::{demo, listed};
+use super::{demo, listed, scenario};
 
 #[test]
 fn cases_are_selected_in_every_way() {
@@ -79,9 +79,40 @@ fn nothing_selected_is_no_success() {
     let ran = project.run(&["run", "--tag", "slow", "--tag", "fsat"]).exits(2);
     assert!(ran.err.contains("no case has the tag `fsat`") && ran.err.contains("did you mean `fast`?"), "{}", ran.err);
     assert!(!project.dir().join(".trialrun").exists());
+}
+
+#[test]
+fn the_failures_of_a_run_are_run_again() {
+    let project = demo();
+    project.write("skills/greet/tests/d.yaml", &scenario("fourth", "goodbye"));
+    project.run(&["run", "--label", "bad"]).exits(1);
+    assert_eq!(listed(&project, &["--last-failed"]), ["second", "fourth"]);
+    assert_eq!(listed(&project, &["--last-failed", "--case", "second", "--case", "first"]), ["second"]);
+    let report = project.report(&["--last-failed", "--case", "second"], 1);
+    assert_eq!(report["trials"].as_array().unwrap().len(), 1);
+    assert_eq!(listed(&project, &["--last-failed"]), ["second"], "the last run had no other case");
+    assert_eq!(listed(&project, &["--failed-in", "bad"]), ["second", "fourth"]);
+
     project.run(&["run", "--case", "first", "--label", "good"]).exits(0);
-    let ran = project.run(&["run", "--failed-in", "good"]).exits(4);
-    assert!(ran.err.contains("none of these cases failed in the run `good`"), "{}", ran.err);
+    for arguments in [&["--failed-in", "good"][..], &["--last-failed"], &["--failed-in", "bad", "--case", "first"]] {
+        let ran = project.run(&[&["run"], arguments].concat()).exits(0);
+        assert!(ran.err.starts_with("nothing to run: every selected case passed in the run `"), "{}", ran.err);
+    }
+    assert_eq!(project.run(&["history", "--json"]).exits(0).json().as_array().unwrap().len(), 3, "nothing was run");
+    project.run(&["run", "--last-failed", "--case", "frist"]).exits(4);
+    project.run(&["run", "--failed-in", "nightly"]).exits(2);
+    project.run(&["run", "--failed-in", "good", "--last-failed"]).exits(2);
+}
+
+#[test]
+fn a_trial_that_did_not_finish_counts_as_failed() {
+    let project = demo();
+    project.write("slow.yaml", "scenario: slow\nagent: fake\nsystem_prompt: x\nuser_prompt: '!sleep 1h'\n");
+    let mut live = project.start(&["run", "slow.yaml", "--report", "jsonl"]);
+    live.line_with("\"trial_started\"");
+    live.signal(nix::sys::signal::Signal::SIGKILL);
+    live.end();
+    assert_eq!(listed(&project, &["slow.yaml", "--last-failed"]), ["slow"]);
 }
 
 #[test]

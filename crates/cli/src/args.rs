@@ -55,6 +55,7 @@ Examples:
   trialrun run tests/refund.yaml --watch       one file, again after every change
   trialrun run --agent codex --trials 5        each case five times, with Codex
   trialrun run --last-failed                   cases that did not pass in the last run
+  trialrun run --resume                        the rest of a run that was interrupted
   trialrun run --report json=report.json --min-pass-rate 0.9";
 
 /// Help of `regrade --judge`, whose default is another one than that of `run`.
@@ -148,7 +149,7 @@ mod tests {
                 let words: Vec<std::ffi::OsString> = words.map(Into::into).collect();
                 let Args { command, .. } = Args::read(&words).unwrap_or_else(|error| panic!("{line}: {error}"));
                 if let Command::Run(run) = command {
-                    let kinds = run.output.report.reports.iter().filter_map(|report| report.split('=').next());
+                    let kinds = run.run.output.report.reports.iter().filter_map(|report| report.split('=').next());
                     for kind in kinds {
                         assert!(::report::REPORTS.iter().any(|known| known.name == kind), "{line}: `{kind}`");
                     }

@@ -36,6 +36,11 @@ pub fn environment() -> BTreeMap<String, String> {
         .collect()
 }
 
+/// Returns the arguments of this process after the name of the program; `None` if one is not valid UTF-8.
+pub fn arguments() -> Option<Vec<String>> {
+    std::env::args_os().skip(1).map(|argument| argument.into_string().ok()).collect()
+}
+
 /// Returns `true` if the run is in progress: it has no end, and its process exists.
 pub fn is_active(run: &RunRow) -> bool {
     run.finished_at.is_none() && run.owner_pid.is_some_and(is_alive)

@@ -10,6 +10,7 @@ mod exit;
 mod git_sign_in;
 mod global;
 mod hooks;
+mod invocation;
 mod layer;
 mod limits;
 mod machine;
@@ -20,7 +21,9 @@ mod prices;
 mod project;
 mod recording;
 mod reports;
+mod resume;
 mod run_args;
+mod run_lock;
 mod settings;
 mod signals;
 mod terminal;
@@ -31,6 +34,7 @@ use std::process::ExitCode;
 
 use crate::args::Args;
 use crate::command::Command;
+use crate::command::run::RunCommandArgs;
 
 /// A run of ten thousand short trials allocates memory millions of times on one thread, and frees it on another. With
 /// the system's allocator it takes a quarter more CPU time. The price is 140 KB of binary and 4 MB of memory.
@@ -64,8 +68,11 @@ fn program(raw: &[std::ffi::OsString]) -> ExitCode {
 fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error::CliError> {
     let global = args.global;
     match args.command {
-        Command::Run(args) if args.output.watch => watch::watch(&global, &args, terminal),
-        Command::Run(args) => command::run::run(&global, &args, terminal),
+        Command::Run(args) if args.run.output.watch => watch::watch(&global, &args.run, terminal),
+        Command::Run(RunCommandArgs { run, resume: Some(wanted) }) => {
+            resume::resume(&global, wanted.as_deref(), &run.output.report, terminal)
+        }
+        Command::Run(args) => command::run::run(&global, &args.run, terminal),
         Command::Check(args) => command::check::run(&global, &args, terminal),
         Command::List(args) => command::list::run(&global, &args, terminal),
         Command::Doctor(args) => command::doctor::run(&global, &args, terminal),

@@ -171,7 +171,7 @@ impl Watched {
                 return;
             }
         }
-        if let Err(error) = run_prepared(args, prepared, terminal) {
+        if let Err(error) = run_prepared(args, prepared, None, terminal) {
             terminal.error(&error);
         }
     }

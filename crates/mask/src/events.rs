@@ -120,8 +120,9 @@ impl<'m> Pass<'m> {
 
     /// Masks the description of a run: users type the addresses and names in it.
     fn run(&self, info: &mut RunInfo) {
-        let RunInfo { label, settings, agents, skills: _, trials: _, jobs: _, .. } = info;
+        let RunInfo { label, settings, agents, invocation, skills: _, trials: _, jobs: _, .. } = info;
         self.strings(label);
+        self.strings(invocation.iter_mut().flat_map(|invocation| &mut invocation.arguments));
         self.entries(settings);
         for AgentInfo { version, model, reasoning_effort, base_url, name: _ } in agents {
             self.strings(version.iter_mut().chain(model).chain(reasoning_effort).chain(base_url));

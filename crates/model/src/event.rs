@@ -16,7 +16,7 @@ pub const EVENT_VERSION: u32 = 1;
 pub struct Envelope {
     /// Value of [`EVENT_VERSION`] at the time of writing.
     pub v: u32,
-    /// Sequence number, from 1, without gaps within a run.
+    /// Sequence number, from 1, ascending within a run. There are gaps only where a run was resumed.
     pub seq: u64,
     /// Time at which the dispatcher received the event.
     pub at: Timestamp,

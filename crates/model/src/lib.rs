@@ -73,8 +73,8 @@ pub use node::{Node, NodeKind};
 pub use outcome::{Outcome, Tally};
 pub use phases::{Phases, millis};
 pub use record::{
-    AgentInfo, AnsweredQuestion, Aside, AttemptRecord, CallRecord, HookKind, HookRecord, ReplyRecord, RunInfo,
-    SkillInfo, TrialRecord,
+    AgentInfo, AnsweredQuestion, Aside, AttemptRecord, CallRecord, HookKind, HookRecord, Invocation, ReplyRecord,
+    RunInfo, Shard, SkillInfo, TrialRecord,
 };
 pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, ReviewRequest};
 pub use skill::{AllowedTool, Skill};

@@ -36,6 +36,34 @@ pub struct RunInfo {
     pub trials: Vec<TrialId>,
     /// Number of trials that run in parallel.
     pub jobs: usize,
+    /// Command that started the run; absent if the run cannot be resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invocation: Option<Invocation>,
+    /// Part of the plan that the run covers; absent for a whole plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
+}
+
+/// Command that started a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Invocation {
+    /// Arguments after the name of the program.
+    pub arguments: Vec<String>,
+    /// Working directory.
+    pub directory: String,
+    /// SHA-256 of each file with cases, by its path.
+    pub suites: BTreeMap<String, String>,
+}
+
+/// Part of a plan that a run covers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shard {
+    /// Number of the part, from 1.
+    pub index: u64,
+    /// Number of parts.
+    pub of: u64,
+    /// Position of each trial's case in the whole plan, from 0.
+    pub positions: Vec<usize>,
 }
 
 /// Agent of a run.

@@ -45,7 +45,8 @@ impl ListedRun {
             ("finished", 0) => {}
             ("finished", open) => parts.push(format!("{open} of {} unfinished", self.run.planned)),
             (state, open) => {
-                parts.push(format!("{state} at {} of {}", self.run.planned.saturating_sub(open), self.run.planned))
+                let done = self.run.planned.saturating_sub(open);
+                parts.push(format!("{state} at {done} of {}", self.run.planned));
             }
         }
         parts.join(", ")

@@ -16,7 +16,7 @@ use crate::event_bus::{EventBus, EventSender, Listener};
 use crate::grader::Grader;
 use crate::hook::{self, Hook};
 use crate::job::{Job, JobQueue};
-use crate::plan::{ModelChoice, Plan};
+use crate::plan::{Earlier, ModelChoice, Plan};
 use crate::regrade::{Archive, Regrade};
 use crate::spending::Spending;
 use crate::trial::{self, Shared};
@@ -38,7 +38,7 @@ pub struct RunEnd {
     pub refused: Option<HookRecord>,
 }
 
-/// Runs a plan. `listener` receives every event in order, on the thread that emits it; while it is behind, trials wait.
+/// Runs a plan, or the rest of it if a part was run before. `listener` receives every event in order, on the thread that emits it; while it is behind, trials wait.
 ///
 /// # Errors
 /// When the run cannot begin: the gateway, the grading threads or the directory for sandboxes cannot be created.
@@ -51,7 +51,7 @@ pub async fn run(
 ) -> Result<RunEnd, Breakage> {
     let shared = share(&plan, host).await?;
     let jobs = plan.trials.into_iter().map(Job::Trial).collect();
-    Ok(dispatch(jobs, shared, info, controls, listener).await)
+    Ok(dispatch(jobs, shared, info, plan.earlier, controls, listener).await)
 }
 
 /// Grades recorded trials again, as a new run, with the evidence in `archive`. `listener` receives the events as for
@@ -70,7 +70,7 @@ pub async fn regrade(
     let Regrade { plan, trials, .. } = regrade;
     let shared = share(&plan, host).await?;
     let jobs = trials.into_iter().map(|recorded| Job::Regrade(Arc::new(recorded), Arc::clone(&archive))).collect();
-    Ok(dispatch(jobs, shared, info, controls, listener).await)
+    Ok(dispatch(jobs, shared, info, plan.earlier, controls, listener).await)
 }
 
 /// Starts jobs and waits for them, until all have an outcome.
@@ -78,11 +78,14 @@ async fn dispatch(
     jobs: Vec<Job>,
     shared: Shared,
     info: RunInfo,
+    earlier: Earlier,
     mut controls: mpsc::UnboundedReceiver<Control>,
     listener: Arc<dyn Listener>,
 ) -> RunEnd {
     let mut dispatcher = Dispatcher {
-        bus: Arc::new(EventBus::new(&info.id, listener, Arc::clone(&shared.mask))),
+        bus: Arc::new(
+            EventBus::new(&info.id, listener, Arc::clone(&shared.mask)).after(earlier.last_seq, earlier.summary),
+        ),
         queue: Arc::new(JobQueue::new(jobs)),
         halt: watch::channel(Halt::No).0,
         tasks: JoinSet::new(),
@@ -93,7 +96,9 @@ async fn dispatch(
         stopped_by: None,
     };
     let began = Instant::now();
-    dispatcher.bus.emit(Event::RunStarted(Box::new(info)));
+    if earlier.last_seq == 0 {
+        dispatcher.bus.emit(Event::RunStarted(Box::new(info)));
+    }
     let refused = dispatcher.around(HookKind::PreRun, &mut controls).await;
     loop {
         if refused.is_none() {
@@ -118,7 +123,7 @@ async fn dispatch(
     dispatcher.around(HookKind::PostRun, &mut controls).await;
     let bus = Arc::clone(&dispatcher.bus);
     let (summary, stopped_by) = (bus.summary(), dispatcher.stopped_by.take());
-    let duration_ms = model::millis(began.elapsed());
+    let duration_ms = earlier.duration_ms + model::millis(began.elapsed());
     bus.emit(Event::RunFinished { summary: summary.clone(), duration_ms, signal: stopped_by.clone() });
     let left_over = left_over.into_iter().map(|(path, error)| format!("{}: {error}", path.display())).collect();
     RunEnd { summary, stopped_by, left_over, refused }
@@ -143,7 +148,7 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
         gateway,
         grader: Grader::start(jobs.min(4)).map_err(|error| Breakage::environment(error.to_string()))?,
         judging: Arc::clone(&plan.judging),
-        spending: Spending::default(),
+        spending: Spending::after(&plan.earlier),
         mask: Arc::new(mask_of(plan, &host)),
         settings: plan.settings.clone(),
         hook: plan.hook.clone(),

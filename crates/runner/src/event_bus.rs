@@ -50,6 +50,13 @@ impl EventBus {
         Self { run: run.into(), mask, state: Mutex::new(state), is_behind: AtomicBool::new(false) }
     }
 
+    /// Continues after the events of the part of the run that was run before.
+    pub(crate) fn after(mut self, last_seq: u64, summary: Summary) -> Self {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        (state.seq, state.summary) = (last_seq, summary);
+        self
+    }
+
     /// Emits an event of the run itself.
     pub(crate) fn emit(&self, mut event: Event) {
         self.mask.event(&mut event);

@@ -48,8 +48,8 @@ pub use control::Control;
 pub use dispatcher::{RunEnd, regrade, run};
 pub use event_bus::Listener;
 pub use plan::{
-    ArmSettings, Defaults, JudgeSettings, Judging, LimitSettings, ModelChoice, Plan, PlanRequest, PlannedTrial,
-    ReadScript, RetryOn, RetrySettings, SandboxSettings, Settings, judged, plan,
+    ArmSettings, Defaults, Earlier, JudgeSettings, Judging, LimitSettings, ModelChoice, Plan, PlanRequest,
+    PlannedTrial, ReadScript, RetryOn, RetrySettings, SandboxSettings, Settings, judged, plan,
 };
 pub use regrade::{Archive, RecordedEvidence, Regrade, RegradeRequest, plan_regrade};
 pub use select::Selection;

@@ -16,7 +16,7 @@ mod variant;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use model::{AgentInfo, Diagnostic, SkillInfo};
+use model::{AgentInfo, Diagnostic, SkillInfo, Summary};
 
 use self::planner::Planner;
 use crate::hook::Hook;
@@ -48,6 +48,27 @@ pub struct Plan {
     pub cases_matched: usize,
     /// The commands around trials; planning sets none.
     pub hook: Option<Arc<dyn Hook>>,
+    /// The part of the run that was run before; planning sets none.
+    pub earlier: Earlier,
+}
+
+/// The part of a resumed run that was run before.
+#[derive(Debug, Clone, Default)]
+pub struct Earlier {
+    /// Number of its last event; 0 for a run that starts.
+    pub last_seq: u64,
+    /// Counts of its finished trials.
+    pub summary: Summary,
+    /// Its duration in milliseconds.
+    pub duration_ms: u64,
+}
+
+impl Earlier {
+    /// Returns its cost in US dollars, as far as it is known, including judges and played users.
+    pub(crate) fn cost_usd(&self) -> f64 {
+        let asides = [self.summary.judge, self.summary.user].into_iter().flatten().filter_map(|aside| aside.cost_usd);
+        self.summary.cost_usd.into_iter().chain(asides).sum()
+    }
 }
 
 /// Plans a run. The plan is complete only if no diagnostic is an error.
@@ -75,7 +96,20 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
     let judging = Arc::new(Judging::plan(request, &trials, &mut problems));
     let mut settings = request.settings.clone();
     settings.judge.model = judging.model().map(str::to_owned).or(settings.judge.model);
-    (Plan { trials, settings, judging, agents, skills, cases_loaded, cases_matched, hook: None }, problems)
+    (
+        Plan {
+            trials,
+            settings,
+            judging,
+            agents,
+            skills,
+            cases_loaded,
+            cases_matched,
+            hook: None,
+            earlier: Earlier::default(),
+        },
+        problems,
+    )
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use model::{Ending, OnBudget, Status, TrialRecord};
 
-use crate::plan::Settings;
+use crate::plan::{Earlier, Settings};
 
 /// Cost of all trials of a run so far.
 #[derive(Debug, Default)]
@@ -15,6 +15,11 @@ pub(crate) struct Spending {
 }
 
 impl Spending {
+    /// Creates the sum of a run of which a part was run before.
+    pub(crate) fn after(earlier: &Earlier) -> Self {
+        Self { sum: Mutex::new(earlier.cost_usd()), ..Self::default() }
+    }
+
     /// Adds the cost of `record`, including its judges and its played user.
     pub(crate) fn add(&self, record: &TrialRecord, settings: &Settings) {
         let attempts = record.attempts.iter().filter_map(|attempt| attempt.cost_usd);

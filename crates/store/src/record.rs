@@ -53,6 +53,10 @@ pub trait Store: Send {
     /// Returns the trials of a run that have started and have no outcome, in the order in which they started.
     fn live(&self, run: &str) -> Result<Vec<LiveTrial>, StoreError>;
 
+    /// Prepares an interrupted run for being resumed by the owner of this store: removes its end, its cancelled trials
+    /// and the events of trials that did not finish.
+    fn reopen(&mut self, run: &str) -> Result<(), StoreError>;
+
     /// Deletes a run and everything that belongs to it.
     fn remove(&mut self, run: &str) -> Result<(), StoreError>;
 

@@ -25,13 +25,11 @@ pub mod trend;
 
 use clap::Subcommand;
 
-use crate::run_args::RunArgs;
-
 /// The commands, in the order users see them.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run tests
-    Run(RunArgs),
+    Run(run::RunCommandArgs),
     /// Read and compile all tests and report every problem, without running anything
     #[command(visible_alias = "validate")]
     Check(check::CheckArgs),

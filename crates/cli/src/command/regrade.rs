@@ -229,6 +229,8 @@ fn info(args: &RegradeArgs, resolved: &Resolved, regrade: &Regrade, then: &RunIn
         settings,
         trials: regrade.ids(),
         jobs: resolved.run.jobs.min(regrade.trials()).max(1),
+        invocation: None,
+        shard: None,
         ..then.clone()
     }
 }

@@ -3,19 +3,42 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use model::{Diagnostic, RunInfo};
+use model::{Diagnostic, RunInfo, Shard};
 use report::Reporter;
 use runner::Plan;
+use store::Store;
 
 use crate::error::CliError;
 use crate::execution::{conclude, execute};
 use crate::global::Global;
+use crate::invocation::invocation;
 use crate::preparation::{Prepared, none_failed, nothing_selected, prepare};
+use crate::project::ProjectContext;
 use crate::reports::{self, requested};
 use crate::run_args::{ReportArgs, RunArgs};
+use crate::run_lock::RunLock;
 use crate::settings::{self, Resolved};
 use crate::terminal::Terminal;
 use crate::{exit, git_sign_in, hooks, limits, machine, prices};
+
+/// Arguments of `run`.
+#[derive(Debug, clap::Args)]
+pub struct RunCommandArgs {
+    /// Tests to run, and how.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Continue an interrupted run as it was started [default: the newest one]
+    #[arg(
+        long,
+        value_name = "RUN",
+        help_heading = "Selection",
+        conflicts_with_all = [
+            "targets", "SelectionArgs", "ArmArgs", "ScheduleArgs", "BudgetArgs", "JudgeArgs", "GateArgs", "SandboxArgs",
+            "HookArgs", "OutputArgs",
+        ]
+    )]
+    pub resume: Option<Option<String>>,
+}
 
 /// Runs tests.
 pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
@@ -25,11 +48,26 @@ pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitC
     limits::raise_open_files();
     // Comes before anything is read, so that an unknown report is reported at once.
     reports::check_directories(&requested(&args.output.report)?)?;
-    run_prepared(args, prepare(global, args)?, terminal)
+    run_prepared(args, prepare(global, args)?, None, terminal)
 }
 
-/// Runs the prepared plan, unless it has problems.
-pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> Result<ExitCode, CliError> {
+/// A run with its record.
+pub struct Started {
+    /// The record.
+    pub store: Box<dyn Store>,
+    /// The run.
+    pub info: RunInfo,
+    /// Its lock; absent if the file system has no locks.
+    pub lock: Option<RunLock>,
+}
+
+/// Runs the prepared plan, unless it has problems: the rest of the run `resumed`, or a new run.
+pub fn run_prepared(
+    args: &RunArgs,
+    prepared: Prepared,
+    resumed: Option<Started>,
+    terminal: &Terminal,
+) -> Result<ExitCode, CliError> {
     let Prepared { context, resolved, mut plan, diagnostics, nearest, case_ids, .. } = prepared;
     let reports = ReportArgs { reports: settings::reports(args, &context), ..args.output.report.clone() };
     let (reports, directory) = reports::with_directory(requested(&reports)?, &args.output)?;
@@ -42,7 +80,7 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
     if is_refused {
         return Ok(ExitCode::from(exit::INVALID));
     }
-    if plan.trials.is_empty() {
+    if plan.trials.is_empty() && resumed.is_none() {
         if let (Some(run), true) = (args.selection.failures_of(), plan.cases_matched > 0) {
             terminal.err(&format!("nothing to run: {}\n", none_failed(run)));
             return Ok(ExitCode::SUCCESS);
@@ -55,9 +93,17 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
     if args.sandboxes.lend_git_sign_in {
         plan.settings.sandbox.lent = git_sign_in::lent(args.sandboxes.source_repo.as_deref())?;
     }
-    let store = context.open_store()?;
+    let is_resumed = resumed.is_some();
+    let Started { mut store, info, lock } = match resumed {
+        Some(resumed) => resumed,
+        None => {
+            let (store, info) = (context.open_store()?, info(args, &resolved, &plan, &context));
+            // Without a lock, the run can be resumed while it is in progress, but it can be run.
+            let lock = RunLock::acquire(&context.database, &info.id).ok();
+            Started { store, info, lock }
+        }
+    };
     let host = Arc::new(machine::host()?);
-    let info = info(args, &resolved, &plan);
     let id = info.id.clone();
     let hook_timeout_ms = resolved.args.hooks.hook_timeout.unwrap_or(hooks::TIMEOUT_MS);
     let github = resolved.args.output.github.then(|| reports::for_github(&reports, terminal)).flatten();
@@ -67,9 +113,15 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
         .collect::<Result<Vec<Box<dyn Reporter>>, CliError>>()?;
     reporters.extend(github);
     reporters.extend(hooks::set_up(args, hook_timeout_ms, &context, &mut plan, &info, &host, directory)?);
-    let jobs = info.jobs;
+    if is_resumed {
+        store.reopen(&id)?;
+        // Reports show the whole run. An output that cannot be written is reported at its end.
+        store.replay(&id, &mut |event| reporters.iter_mut().for_each(|reporter| drop(reporter.event(event))))?;
+    }
+    let jobs = resolved.run.jobs.min(plan.trials.len()).max(1);
     let ended =
         execute(jobs, store, reporters, |controls, listener| runner::run(plan, host, info, controls, listener))?;
+    drop(lock);
     if let Some(note) = prices::note(&resolved.run.providers) {
         terminal.err(&format!("note: {note}\n"));
     }
@@ -82,7 +134,15 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
     concluded.map(|code| if code == ExitCode::SUCCESS { cleaned } else { code })
 }
 
-fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan) -> RunInfo {
+/// Returns the description of a new run.
+pub fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan, context: &ProjectContext) -> RunInfo {
+    // A run of `--watch` has another selection than its command line.
+    let invocation = if args.output.watch { None } else { invocation(plan, &context.cwd) };
+    let shard = args.selection.shard.map(|(index, of)| Shard {
+        index,
+        of,
+        positions: plan.trials.iter().map(|trial| trial.position).collect(),
+    });
     RunInfo {
         id: uuid::Uuid::now_v7().to_string(),
         label: args.output.label.clone(),
@@ -94,5 +154,7 @@ fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan) -> RunInfo {
         skills: plan.skills.clone(),
         trials: plan.trials.iter().map(|trial| trial.id.clone()).collect(),
         jobs: resolved.run.jobs.min(plan.trials.len()).max(1),
+        invocation,
+        shard,
     }
 }

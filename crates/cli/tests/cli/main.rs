@@ -28,6 +28,7 @@ mod masking;
 mod opencode;
 mod refusals;
 mod regrade;
+mod resume;
 mod sandbox;
 mod shop;
 mod signals;

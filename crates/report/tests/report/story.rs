@@ -45,6 +45,8 @@ impl Story {
             skills: vec![skill()],
             trials,
             jobs,
+            invocation: None,
+            shard: None,
         };
         let mut story = Self {
             events: Vec::new(),

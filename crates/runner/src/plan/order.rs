@@ -18,10 +18,11 @@ pub(super) fn interleave(trials: &mut [Arc<PlannedTrial>], seed: u64) {
     }
     // The sort is stable, so the arms of a case stay in the order of the plan until they are shuffled.
     trials.sort_by_key(|trial| (trial.id.repetition, trial.position));
-    let mut chance = Chance::new(seed);
     for arms in
         trials.chunk_by_mut(|one, other| (one.position, one.id.repetition) == (other.position, other.id.repetition))
     {
-        chance.shuffle(arms);
+        // The order in one case does not depend on other cases, so that it is the same in a part of the plan.
+        let place = ((arms[0].position as u64) << 32) ^ arms[0].id.repetition;
+        Chance::new(seed ^ place).shuffle(arms);
     }
 }

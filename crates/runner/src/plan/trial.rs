@@ -32,7 +32,7 @@ pub struct PlannedTrial {
     pub directory: Arc<Path>,
     /// The case as the user wrote it.
     pub case: Arc<Case>,
-    /// Position of the case in the plan, from 0.
+    /// Position of the case among all loaded ones, from 0.
     pub position: usize,
     /// The arm. This and the following fields are the same for many trials, which share them.
     pub arm: Arc<Arm>,

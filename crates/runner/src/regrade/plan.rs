@@ -12,7 +12,7 @@ use model::{
 };
 
 use super::kept;
-use crate::plan::{Judging, ModelChoice, Plan, PlanRequest, PlannedTrial, as_arm, directory_of};
+use crate::plan::{Earlier, Judging, ModelChoice, Plan, PlanRequest, PlannedTrial, as_arm, directory_of};
 use crate::trial::Shared;
 
 /// Input of planning to grade again.
@@ -124,6 +124,7 @@ pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
         cases_loaded,
         cases_matched: 0,
         hook: None,
+        earlier: Earlier::default(),
     };
     (Regrade { plan, trials: recorded, notes: notes.lines() }, problems)
 }

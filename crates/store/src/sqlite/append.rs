@@ -157,3 +157,22 @@ fn finish_run(
         .execute(params![run, envelope.at.as_microsecond(), duration_ms as i64, signal, summary])?;
     Ok(())
 }
+
+/// Removes all of a run but its start and its finished trials, and sets its owner.
+pub(super) fn reopen(connection: &mut Connection, owner_pid: Option<u32>, run: i64) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute("DELETE FROM trials WHERE run = ?1 AND outcome = 'cancelled'", [run])?;
+    // The first event of a run is its start.
+    transaction.execute(
+        "DELETE FROM journal WHERE run = ?1
+             AND seq > (SELECT min(seq) FROM journal WHERE run = ?1 AND trial = '')",
+        [run],
+    )?;
+    transaction.execute(
+        "UPDATE runs SET owner_pid = ?2, finished_us = NULL, duration_ms = NULL, signal = NULL, summary = NULL,
+             finished = (SELECT count(*) FROM trials WHERE run = ?1)
+         WHERE no = ?1",
+        params![run, owner_pid],
+    )?;
+    transaction.commit()
+}

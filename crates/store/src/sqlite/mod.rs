@@ -200,6 +200,11 @@ impl Store for SqliteStore {
         Ok(replay::live(&self.connection, self.run_number(run)?)?)
     }
 
+    fn reopen(&mut self, run: &str) -> Result<(), StoreError> {
+        let number = self.run_number(run)?;
+        Ok(append::reopen(&mut self.connection, self.owner_pid, number).map_err(SqliteError::from)?)
+    }
+
     fn remove(&mut self, run: &str) -> Result<(), StoreError> {
         let number = self.run_number(run)?;
         Ok(remove(&self.connection, number).map_err(SqliteError::from)?)

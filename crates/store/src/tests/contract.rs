@@ -29,6 +29,7 @@ macro_rules! contract_tests {
             lists_and_records_come_back_whole
             runs_are_named_and_told_apart
             trials_are_listed_run_by_run
+            a_reopened_run_keeps_its_start_and_its_finished_trials
             a_running_trial_says_what_it_waits_for
             a_reader_sees_the_run_as_it_was_while_the_run_goes_on
             writers_that_open_the_record_at_once_share_it
@@ -180,6 +181,32 @@ pub(crate) fn trials_are_listed_run_by_run(open: Open<'_>) {
     assert_eq!(listed, [("0193b000-1", "a"), (RUN, "b"), (RUN, "a")]);
 }
 
+pub(crate) fn a_reopened_run_keeps_its_start_and_its_finished_trials(open: Open<'_>) {
+    let mut store = open();
+    let mut story = Story::of(RUN);
+    let kept = [story.started(&["a", "b", "c"]), story.began("a"), story.finished("a", Outcome::Passed)];
+    store.append(&kept).unwrap();
+    store.append(&[story.began("b"), story.calls("b", "ls"), story.began("c")]).unwrap();
+    store.append(&[story.finished("c", Outcome::Cancelled)]).unwrap();
+    let end = Event::RunFinished { summary: Summary::default(), duration_ms: 9, signal: Some("SIGINT".into()) };
+    store.append(&[story.tell(None, end)]).unwrap();
+    assert!(store.runs(&RunFilter { interrupted: true, ..RunFilter::default() }).unwrap()[0].is_interrupted());
+
+    store.reopen(RUN).unwrap();
+    assert_eq!(replayed(&*store, RUN), kept);
+    let run = store.select("latest").unwrap();
+    assert_eq!((run.finished, run.planned, run.finished_at, run.signal, run.duration_ms), (1, 3, None, None, None));
+    assert_eq!((run.summary, run.owner_pid, store.live(RUN).unwrap()), (None, Some(OWNER), vec![]));
+
+    store.append(&[story.began("b"), story.began("c"), story.finished("c", Outcome::Passed)]).unwrap();
+    store.append(&[story.finished("b", Outcome::Failed), story.over(summary_of(&["a"]))]).unwrap();
+    assert_eq!(store.trial_events(RUN, &id("b").to_string()).unwrap().len(), 2);
+    let run = store.select("latest").unwrap();
+    assert_eq!((run.finished, run.is_interrupted()), (3, false));
+    assert!(store.runs(&RunFilter { interrupted: true, ..RunFilter::default() }).unwrap().is_empty());
+    assert!(matches!(store.reopen("x"), Err(StoreError::UnknownRun(_))));
+}
+
 pub(crate) fn a_running_trial_says_what_it_waits_for(open: Open<'_>) {
     let mut store = open();
     let mut story = Story::of(RUN);
@@ -314,6 +341,8 @@ impl Story {
             skills: vec![],
             trials: cases.iter().map(|case| id(case)).collect(),
             jobs: 2,
+            invocation: None,
+            shard: None,
         };
         self.tell(None, Event::RunStarted(Box::new(info)))
     }

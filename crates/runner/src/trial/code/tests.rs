@@ -101,6 +101,8 @@ impl Play {
             skills: Vec::new(),
             trials: Vec::new(),
             jobs: 8,
+            invocation: None,
+            shard: None,
         };
         let heard = EventLog::up_to(usize::MAX);
         crate::run(plan, Arc::new(host), info, controls, heard.clone()).await.unwrap();

@@ -1,0 +1,211 @@
+//! `run --resume`: continues an interrupted run with the arguments, the plan and the settings that it was started with.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use model::{Event, Invocation, Outcome, RunInfo, RunRow};
+use report::counted;
+use runner::{Earlier, Plan};
+use serde_json::Value;
+use store::{RunFilter, Store};
+
+use crate::args::Args;
+use crate::command::Command;
+use crate::command::run::{Started, run_prepared};
+use crate::error::CliError;
+use crate::global::Global;
+use crate::invocation::hash_of;
+use crate::named_run::named_run;
+use crate::preparation::{Prepared, prepare};
+use crate::project::ProjectContext;
+use crate::run_args::{ReportArgs, RunArgs, SelectionArgs};
+use crate::run_lock::{LockError, RunLock};
+use crate::terminal::Terminal;
+use crate::{limits, machine};
+
+/// Maximum number of names in a message.
+const NAMES: usize = 5;
+
+/// Continues the run `wanted`, or else the newest interrupted run, with the reports `report` if there are any.
+pub fn resume(
+    global: &Global,
+    wanted: Option<&str>,
+    report: &ReportArgs,
+    terminal: &Terminal,
+) -> Result<ExitCode, CliError> {
+    limits::raise_open_files();
+    let context = ProjectContext::find(global, &[])?;
+    let found = find(&*context.read_store()?, wanted, terminal)?;
+    let lock = RunLock::acquire(&context.database, &found.id).map_err(|error| match error {
+        LockError::Held(_) => CliError::usage(format!("the run {} is still in progress: {error}", found.short)),
+        LockError::Io(_) => CliError::environment(format!("cannot resume the run {}: {error}", found.short)),
+    })?;
+    let store = context.open_store()?;
+    // Another process may have finished it until it was locked.
+    let run = store.select(&found.id)?;
+    if !run.is_interrupted() {
+        return Err(CliError::nothing(format!("the run {} is complete; there is nothing to resume", run.short)));
+    }
+    let info = store.info(&run.id)?;
+    let mut args = arguments(&run, &info)?;
+    let finished = Finished::of(&*store, &run, &info)?;
+    let open: HashSet<Arc<str>> =
+        info.trials.iter().map(Arc::from).filter(|trial| !finished.trials.contains(trial)).collect();
+    let cases = info.trials.iter().filter(|trial| open.contains(&Arc::from(*trial)));
+    let only = cases.map(|trial| format!("{}::{}", trial.suite, trial.case)).collect();
+    let SelectionArgs { files, evals, skill, .. } = args.selection;
+    args.selection = SelectionArgs { files, evals, skill, only: Some(only), ..SelectionArgs::default() };
+    if !report.reports.is_empty() {
+        args.output.report = report.clone();
+    }
+    // Paths on the command line of that run start there.
+    let global = Global { state: context.database.parent().map(Path::to_owned), ..global.clone() };
+    let mut prepared = prepare(&global, &args)?;
+    prepared.plan.trials.retain(|trial| open.contains(&Arc::from(&trial.id)));
+    prepared.plan.earlier = finished.earlier;
+
+    terminal.err(&format!(
+        "resuming run {}: {} of {} finished, {} to go\n",
+        run.label.as_deref().unwrap_or(&run.short),
+        finished.trials.len(),
+        counted(info.trials.len(), "trial"),
+        prepared.plan.trials.len(),
+    ));
+    for change in changes(&args, &prepared, &info) {
+        terminal.err(&format!("note: {change}\n"));
+    }
+    let lost = open.len() - prepared.plan.trials.len();
+    if lost > 0 {
+        let planned: HashSet<Arc<str>> = prepared.plan.trials.iter().map(|trial| Arc::from(&trial.id)).collect();
+        let mut names: Vec<&str> = open.iter().filter(|id| !planned.contains(*id)).map(|id| &**id).collect();
+        names.sort_unstable();
+        names.truncate(NAMES);
+        terminal.err(&format!(
+            "warning: {} can no longer be run, because the tests or their arms have changed: {}{}\n",
+            counted(lost, "planned trial"),
+            names.join(", "),
+            if lost > NAMES { ", …" } else { "" }
+        ));
+    }
+    let firsts = first_trials(&prepared.plan);
+    let code = run_prepared(&args, prepared, Some(Started { store, info, lock: Some(lock) }), terminal)?;
+    let store = context.read_store()?;
+    for (agent, trial) in firsts {
+        let (before, now) = (finished.versions.get(&agent), store.trial(&run.id, &trial).ok());
+        if let (Some(before), Some(now)) = (before, now.and_then(|record| record.agent_version))
+            && *before != now
+        {
+            terminal.err(&format!("note: the version of {agent} changed during the run: {before}, then {now}\n"));
+        }
+    }
+    Ok(code)
+}
+
+/// Returns the run to resume.
+fn find(store: &dyn Store, wanted: Option<&str>, terminal: &Terminal) -> Result<RunRow, CliError> {
+    if let Some(wanted) = wanted {
+        let run = named_run(store, wanted, terminal)?;
+        return match run.is_interrupted() {
+            true => Ok(run),
+            false => Err(CliError::nothing(format!("the run {} is complete; there is nothing to resume", run.short))),
+        };
+    }
+    let interrupted = store.runs(&RunFilter { interrupted: true, ..RunFilter::default() })?;
+    let newest = interrupted.into_iter().find(|run| run.regrade_of.is_none() && !machine::is_active(run));
+    newest.ok_or_else(|| CliError::nothing("no run was interrupted; there is nothing to resume"))
+}
+
+/// Returns the arguments that started the run, and changes to the directory in which it was started.
+fn arguments(run: &RunRow, info: &RunInfo) -> Result<RunArgs, CliError> {
+    let refused = |because: &str| CliError::usage(format!("the run {} cannot be resumed: {because}", run.short));
+    let Some(Invocation { arguments, directory, .. }) = &info.invocation else {
+        return Err(refused("its record does not have the command that started it")
+            .hint("`--failed-in RUN` runs the cases that did not finish, as a new run"));
+    };
+    if arguments.iter().any(|argument| argument.contains(mask::MASKED)) {
+        return Err(refused("its command had a secret in an argument, which is not recorded")
+            .hint("pass secrets in environment variables"));
+    }
+    std::env::set_current_dir(directory)
+        .map_err(|error| refused(&format!("the directory {directory} cannot be used: {error}")))?;
+    let words: Vec<OsString> =
+        std::iter::once("trialrun").chain(arguments.iter().map(String::as_str)).map(Into::into).collect();
+    match Args::read(&words).map(|args| args.command) {
+        Ok(Command::Run(args)) => Ok(args.run),
+        _ => Err(refused("this version does not know the arguments that started it")),
+    }
+}
+
+/// The finished part of a run.
+struct Finished {
+    /// Ids of its trials.
+    trials: HashSet<Arc<str>>,
+    earlier: Earlier,
+    /// Versions of the agents by their names.
+    versions: BTreeMap<String, String>,
+}
+
+impl Finished {
+    fn of(store: &dyn Store, run: &RunRow, info: &RunInfo) -> Result<Self, CliError> {
+        let mut finished = Self { trials: HashSet::new(), earlier: Earlier::default(), versions: BTreeMap::new() };
+        let mut last = info.started_at;
+        store.replay(&run.id, &mut |envelope| {
+            (finished.earlier.last_seq, last) = (envelope.seq, envelope.at);
+            if let Event::TrialFinished(record) = &envelope.event
+                && record.outcome != Outcome::Cancelled
+            {
+                finished.earlier.summary.add(record);
+                finished.trials.insert(Arc::clone(&record.id));
+                if let Some(version) = &record.agent_version {
+                    finished.versions.insert(record.agent.clone(), version.clone());
+                }
+            }
+        })?;
+        let elapsed = u64::try_from(last.duration_since(info.started_at).as_millis()).unwrap_or(0);
+        finished.earlier.duration_ms = run.duration_ms.unwrap_or(elapsed);
+        Ok(finished)
+    }
+}
+
+/// Returns what has changed since the run was started, one line each.
+fn changes(args: &RunArgs, prepared: &Prepared, then: &RunInfo) -> Vec<String> {
+    let Prepared { context, resolved, plan, .. } = prepared;
+    let mut changes = Vec::new();
+    let suites = then.invocation.as_ref().map(|invocation| &invocation.suites);
+    for (file, hash) in suites.into_iter().flatten() {
+        match hash_of(&context.cwd.join(file)) {
+            Some(now) if now == *hash => {}
+            Some(_) => changes.push(format!("{file} has changed since the run was started")),
+            None => changes.push(format!("{file} can no longer be read")),
+        }
+    }
+    let mut now = Event::RunStarted(Box::new(crate::command::run::info(args, resolved, plan, context)));
+    mask::Mask::of(&context.environment).with_secrets(&resolved.run.secrets).event(&mut now);
+    let Event::RunStarted(now) = now else { return changes };
+    for skill in &now.skills {
+        let before = then.skills.iter().find(|before| before.name == skill.name);
+        if before.is_some_and(|before| before.content_hash != skill.content_hash) {
+            changes.push(format!("the skill `{}` has changed since the run was started", skill.name));
+        }
+    }
+    for (name, value) in &now.settings {
+        let before = then.settings.get(name).unwrap_or(&Value::Null);
+        if before != value {
+            changes.push(format!("the setting `{name}` was {before} when the run was started, and is {value} now"));
+        }
+    }
+    if now.trialrun_version != then.trialrun_version {
+        changes
+            .push(format!("trialrun {} started the run, and this is {}", then.trialrun_version, now.trialrun_version));
+    }
+    changes
+}
+
+/// Returns the first trial of each agent.
+fn first_trials(plan: &Plan) -> BTreeMap<String, String> {
+    let trials = plan.trials.iter().rev();
+    trials.map(|trial| (trial.arm.agent.clone(), trial.id.to_string())).collect()
+}

@@ -1,0 +1,214 @@
+//! Tests of `run --resume`: whatever interrupts a run, it ends as if nothing had.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use testkit::{Live, Project};
+
+/// Pseudo-random numbers that are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % limit as u64).unwrap()
+    }
+}
+
+const RUN: [&str; 9] = ["run", "good.yaml", "bad.yaml", "--jobs", "2", "--label", "long", "--report", "jsonl"];
+
+/// Creates a project with two cases, one of which fails, and `trials` of each.
+fn project(trials: usize) -> Project {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    let scenario = |id: &str, expected: &str| {
+        format!(
+            "scenario: {id}\ntrials: {trials}\nsystem_prompt: Say hello.\nagent: fake\nuser_prompt: |\n  hello\n  \
+             !sleep 2ms\nassertions:\n- {{id: said, type: output_contains, pattern: {expected}}}\n"
+        )
+    };
+    project.write("good.yaml", &scenario("good", "hello")).write("bad.yaml", &scenario("bad", "goodbye"));
+    project
+}
+
+/// Returns the report of the last run without what differs from run to run.
+fn report(project: &Project) -> Value {
+    let mut report = project.run(&["report", "--format", "json"]).exits(0).json();
+    without_times(&mut report);
+    report
+}
+
+fn without_times(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| {
+                let is_time = name.ends_with("_at") || name.ends_with("_ms") || name.ends_with("_s");
+                !(is_time || name == "id" || name == "phases" || name == "session_id")
+            });
+            fields.values_mut().for_each(without_times);
+        }
+        Value::Array(values) => values.iter_mut().for_each(without_times),
+        _ => {}
+    }
+}
+
+/// Returns the ids of the trials whose end the lines of a report announce.
+fn finished(lines: &[String]) -> Vec<String> {
+    let events = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let ended =
+        events.filter(|event| event["event"]["type"] == "trial_finished" && event["event"]["outcome"] != "cancelled");
+    ended.map(|event| event["trial"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Reads until `count` trials have finished, kills the run, and returns all its lines.
+fn killed_after(mut live: Live, count: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    while finished(&lines).len() < count
+        && let Some(line) = live.line()
+    {
+        lines.push(line);
+    }
+    live.signal(Signal::SIGKILL);
+    lines.extend(std::iter::from_fn(|| live.line()));
+    live.end();
+    lines
+}
+
+#[test]
+fn a_run_that_is_killed_at_any_moment_ends_as_if_it_had_not_been() {
+    let undisturbed = project(20);
+    undisturbed.run(&RUN).exits(1);
+    let mut dice = Dice(0x5eed);
+    for round in 0..4 {
+        let project = project(20);
+        let mut told = finished(&killed_after(project.start(&RUN), dice.below(40)));
+        // Kills that come so early that nothing is recorded leave nothing to resume.
+        while let Some(row) = project.run(&["history", "--json"]).json().get(0)
+            && row["state"] != "finished"
+        {
+            assert_eq!(row["state"], "interrupted", "{row}");
+            let lines =
+                killed_after(project.start(&["run", "--resume", "--report", "jsonl"]), told.len() + 1 + dice.below(20));
+            let again = finished(&lines);
+            assert_eq!(again.iter().collect::<BTreeSet<_>>().len(), again.len(), "round {round}: a trial ran twice");
+            assert!(told.iter().all(|trial| again.contains(trial)), "round {round}: a trial is lost");
+            told = again;
+        }
+        if !told.is_empty() {
+            assert_eq!(report(&project), report(&undisturbed), "round {round}");
+            let rows = project.run(&["history", "--cases", "--last", "1000", "--json"]).exits(0).json();
+            assert_eq!(rows.as_array().unwrap().len(), 40);
+            let listed = project.run(&["history", "--json"]).exits(0).json();
+            assert_eq!((listed.as_array().unwrap().len(), &listed[0]["finished"]), (1, &json!(40)));
+        }
+    }
+}
+
+/// Returns a project with a trial that waits for its file to be there, and one that is done at once.
+fn waiting() -> Project {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    project.write(
+        "agent.sh",
+        "while read -r line; do echo here >&2; [ -e \"$GO\" ] || exec sleep 1000; echo '{\"text\":\"ok\"}'; done\n",
+    );
+    let said = "assertions: [{id: said, type: output_contains, pattern: '[a-z]'}]";
+    project
+        .write("first.yaml", &format!("scenario: first\nagent: fake\nsystem_prompt: x\nuser_prompt: hello\n{said}\n"));
+    let go = project.dir().join("go");
+    project.write(
+        "waits.yaml",
+        &format!(
+            "scenario: waits\nagent: 'subprocess:sh agent.sh'\nsystem_prompt: x\nuser_prompt: go\n\
+             fixtures: {{ env: {{ GO: {} }} }}\n{said}\n",
+            go.display()
+        ),
+    );
+    project
+}
+
+fn waits(project: &Project) -> Live {
+    let mut live = project.start(&["run", "first.yaml", "waits.yaml", "--jobs", "1", "--report", "jsonl"]);
+    live.line_with("\"here\"");
+    live
+}
+
+#[test]
+fn live_and_replayed_reports_of_a_resumed_run_are_the_same() {
+    let project = waiting();
+    let live = waits(&project);
+    live.signal(Signal::SIGKILL);
+    live.end();
+    project.write("go", "");
+    let live = project.run(&["run", "--resume", "--report", "json"]).exits(0).json();
+    assert_eq!(project.run(&["report", "--format", "json"]).exits(0).json(), live);
+    assert_eq!(live["summary"]["trials"], 2);
+}
+
+#[test]
+fn what_was_cancelled_runs_again_and_what_has_changed_is_told() {
+    let project = waiting();
+    let live = waits(&project);
+    live.signal(Signal::SIGINT);
+    live.end().exits(130);
+    project.write("go", "");
+    let suite = project.read("waits.yaml");
+    project.write("waits.yaml", &format!("{suite}\n# changed\n"));
+    let ran = project.run(&["run", "--resume", "latest"]).exits(0);
+    assert!(ran.err.contains("1 of 2 trials finished, 1 to go\n"), "{}", ran.err);
+    assert!(ran.err.contains("note: waits.yaml has changed since the run was started\n"), "{}", ran.err);
+    let rows = project.run(&["history", "--cases", "--json"]).exits(0).json();
+    let outcomes: Vec<&Value> = rows.as_array().unwrap().iter().map(|row| &row["outcome"]).collect();
+    assert_eq!(outcomes, ["passed", "passed"]);
+    let listed = project.run(&["history", "--json"]).exits(0).json();
+    assert_eq!((&listed[0]["state"], &listed[0]["signal"]), (&json!("finished"), &Value::Null));
+
+    for arguments in [&["run", "--resume"][..], &["run", "--resume", "latest"]] {
+        let ran = project.run(arguments).exits(4);
+        assert!(ran.err.contains("there is nothing to resume"), "{}", ran.err);
+    }
+    project.run(&["run", "--resume", "latest", "--jobs", "1"]).exits(2);
+    project.run(&["run", "first.yaml", "--resume"]).exits(2);
+}
+
+#[test]
+fn one_process_at_a_time_resumes_a_run() {
+    let project = waiting();
+    let mut live = waits(&project);
+    let refused = |holder: &Live| {
+        let ran = project.run(&["run", "--resume", "latest"]).exits(2);
+        assert!(
+            ran.err.contains(&format!("is still in progress: process {} is running it", holder.id())),
+            "{}",
+            ran.err
+        );
+    };
+    refused(&live);
+    live.signal(Signal::SIGKILL);
+    live.end();
+    live = project.start(&["run", "--resume", "--report", "jsonl"]);
+    live.line_with("\"here\"");
+    refused(&live);
+    let ran = project.run(&["run", "--resume"]).exits(4);
+    assert!(ran.err.contains("no run was interrupted"), "{}", ran.err);
+    live.signal(Signal::SIGKILL);
+    live.end();
+    project.write("go", "");
+    project.run(&["run", "--resume"]).exits(0);
+}
+
+#[test]
+fn trials_that_no_longer_exist_are_told_and_left_out() {
+    let project = waiting();
+    let live = waits(&project);
+    live.signal(Signal::SIGKILL);
+    live.end();
+    let suite = project.read("waits.yaml").replace("scenario: waits", "scenario: other");
+    project.write("waits.yaml", &suite);
+    let ran = project.run(&["run", "--resume", "--report", "terminal"]).exits(0);
+    assert!(ran.err.contains("warning: 1 planned trial can no longer be run"), "{}", ran.err);
+    assert!(ran.out.contains("1 of 2 planned"), "{}", ran.said());
+}

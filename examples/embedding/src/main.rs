@@ -66,6 +66,8 @@ async fn run(
         skills: plan.skills.clone(),
         trials: plan.trials.iter().map(|trial| trial.id.clone()).collect(),
         jobs: settings.jobs,
+        invocation: None,
+        shard: None,
     };
     let host = Host {
         env: BTreeMap::new(),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use expect::Place;
 use model::decode::{Problems, text};
 use model::{
-    About, Arguments, AssertionSpec, Case, Claim, CodeClaim, Diagnostic, Evidence, Excerpt, Finding, Need,
-    SideEffectContract, Status, nearest,
+    About, Arguments, AssertionSpec, Case, Claim, CodeClaim, Diagnostic, Evidence, Excerpt, Finding, Need, Node,
+    NodeKind, SideEffectContract, Status, nearest,
 };
 
 use crate::arguments::{self, COMMON};
@@ -283,8 +283,9 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
             problems.push(problem.at(case.source.clone()).help("add an assertion: `trialrun list --assertions`"));
         }
     }
-    let claims = case.code.iter().flat_map(|code| &code.claims);
-    problems.extend(claims.filter_map(misspelt));
+    for claim in case.code.iter().flat_map(|code| &code.claims) {
+        problems.extend(claim_problems(claim, context));
+    }
     for (at, spec) in case.assertions.iter().enumerate() {
         if let Some(first) = case.assertions[..at].iter().find(|other| other.id == spec.id) {
             let place = id_place(first).excerpt();
@@ -432,20 +433,58 @@ fn id_place(spec: &AssertionSpec) -> Place {
     spec.node.get("id").map_or_else(|| Place::at(&spec.node, spec.kind.span), Place::of)
 }
 
-/// Warns of a function that code calls under a name that is not an assertion. A name similar to an assertion is likely
-/// a typo. Any other name may be the user's own function; if not, it fails when it runs.
-fn misspelt(claim: &CodeClaim) -> Option<Diagnostic> {
-    let name = claim.name.as_str();
-    if name == CUSTOM || find(name).is_some_and(|assertion| !assertion.is_implicit()) {
-        return None;
+/// Returns what is certainly wrong with an assertion that code will make. The first argument may be a reply, which is
+/// not an argument of the assertion: if it is not known, there must be errors with and without it.
+fn claim_problems(claim: &CodeClaim, context: &Context<'_>) -> Vec<Diagnostic> {
+    let name = claim.name.value.as_str();
+    if name == CUSTOM {
+        return Vec::new();
     }
+    if find(name).is_none_or(Assertion::is_implicit) {
+        return vec![misspelt(claim)];
+    }
+    match claim.arguments.as_slice() {
+        [None, others @ ..] if !argument_errors(claim, &claim.arguments, context).is_empty() => {
+            argument_errors(claim, others, context)
+        }
+        [None, ..] => Vec::new(),
+        arguments => argument_errors(claim, arguments, context),
+    }
+}
+
+/// Compiles `claim` with `arguments`, as far as they are known. Returns the errors that the unknown ones cannot cause.
+fn argument_errors(claim: &CodeClaim, arguments: &[Option<Node>], context: &Context<'_>) -> Vec<Diagnostic> {
+    let place = Node { kind: NodeKind::Null, span: claim.name.span, tag: None, source: Arc::clone(&claim.source) };
+    let spec = AssertionSpec {
+        node: Node { kind: NodeKind::Map(Vec::new()), ..place.clone() },
+        arguments: Arguments::Listed(
+            arguments.iter().map(|argument| argument.as_ref().unwrap_or(&place).clone()).collect(),
+        ),
+        about: About::Trial,
+        id: String::new(),
+        kind: claim.name.clone(),
+        weight: 1.0,
+    };
+    let mut errors = self::claim(&spec, context).err().unwrap_or_default();
+    // What is wrong with an unknown argument, or with the assertion as a whole, is at the place of the assertion.
+    let whole = place.excerpt();
+    let is_inside =
+        |error: &Diagnostic| error.source.as_ref().is_some_and(|at| (at.line, at.column) != (whole.line, whole.column));
+    errors.retain(|error| arguments.iter().all(Option::is_some) || is_inside(error));
+    errors
+}
+
+/// Reports a function that code calls under a name that is not an assertion. A name similar to an assertion is likely
+/// a typo. Any other name may be the user's own function; if not, it fails when it runs.
+fn misspelt(claim: &CodeClaim) -> Diagnostic {
+    let name = claim.name.value.as_str();
     let names: Vec<String> = written_names().map(camel_case).collect();
     let near = nearest(name, names.iter().map(String::as_str).chain([CUSTOM]));
     let problem = match near {
         Some(_) => Diagnostic::error(format!("there is no assertion `assert.{name}`")),
         None => Diagnostic::warning(format!("there is no assertion `assert.{name}`, so it will be undecided")),
     };
-    Some(problem.suggest(near).at(claim.source.clone()))
+    problem.suggest(near).at(claim.source.excerpt(claim.name.span))
 }
 
 /// Returns the assertions that users write.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Definition, Diagnostic, Excerpt, Fixtures, Node, Skill, SkillEval, Spanned};
+use crate::{Definition, Diagnostic, Excerpt, Fixtures, Node, Skill, SkillEval, Source, Spanned};
 
 /// Cases of one file or of one skill.
 #[derive(Debug, Clone)]
@@ -106,7 +106,7 @@ impl Case {
 }
 
 /// Case that is a function in a module.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Code {
     /// Absolute path of the module.
     pub module: PathBuf,
@@ -120,12 +120,14 @@ pub struct Code {
 }
 
 /// Assertion in the code of a scenario.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct CodeClaim {
-    /// Name of the assertion in code, such as `llmJudge`.
-    pub name: String,
-    /// Location in the file.
-    pub source: Excerpt,
+    /// Name of the assertion in code, such as `llmJudge`, and where it is called.
+    pub name: Spanned<String>,
+    /// Arguments. `None` if the value is known only at run time.
+    pub arguments: Vec<Option<Node>>,
+    /// File that contains it.
+    pub source: Arc<Source>,
 }
 
 /// User that a model plays.

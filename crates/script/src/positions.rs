@@ -2,12 +2,13 @@
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use model::{Span, Spanned};
+use model::{CodeClaim, Node, NodeKind, Source, Span, Spanned};
 use oxc_ast::ast::{
     Argument, ArrayExpression, ArrayExpressionElement, BindingPattern, CallExpression, Declaration,
     ExportDefaultDeclarationKind, Expression, ImportDeclaration, ModuleExportName, ObjectExpression,
-    ObjectPropertyKind, Program, Statement, VariableDeclaration, VariableDeclarator,
+    ObjectPropertyKind, Program, Statement, UnaryOperator, VariableDeclaration, VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::GetSpan;
@@ -15,7 +16,7 @@ use oxc_span::GetSpan;
 use crate::expression::SyntaxError;
 use crate::syntax::{Mistake, span};
 use crate::typescript::{Language, first_error, with_parsed};
-use crate::value::Key;
+use crate::value::{Key, Value};
 
 /// Names of the module that tests import.
 pub(crate) const TEST_MODULES: &[&str] = &["trialrun", "@fabrik/core", "@fabriklabs/core"];
@@ -63,14 +64,62 @@ impl Place {
     }
 
     fn step(&self, key: &Key) -> Option<&Place> {
-        match (&self.inside, key) {
-            (Inside::List(items), Key::Index(index)) => items.get(*index),
-            (Inside::Map(entries), Key::Name(name)) => {
-                entries.iter().rev().find(|(key, _)| key.value == *name).map(|(_, place)| place)
-            }
-            _ => None,
+        match key {
+            Key::Index(index) => self.item(*index),
+            Key::Name(name) => self.entry(name).map(|(_, place)| place),
         }
     }
+
+    /// Returns the place of the item at `index`, if this is a list.
+    pub fn item(&self, index: usize) -> Option<&Place> {
+        match &self.inside {
+            Inside::List(items) => items.get(index),
+            Inside::Opaque | Inside::Map(_) => None,
+        }
+    }
+
+    /// Returns the places of the property `key` and of its name, if this is a map.
+    pub fn entry(&self, key: &str) -> Option<(Span, &Place)> {
+        match &self.inside {
+            Inside::Map(entries) => {
+                entries.iter().rev().find(|(name, _)| name.value == key).map(|(name, place)| (name.span, place))
+            }
+            Inside::Opaque | Inside::List(_) => None,
+        }
+    }
+}
+
+/// Converts `value` to a tree. Its parts have their own places as far as `place` knows them, others `span`.
+pub(crate) fn node(value: &Value, place: Option<&Place>, span: Span, source: &Arc<Source>) -> Node {
+    let part =
+        |value: &Value, place: Option<&Place>| node(value, place, place.map_or(span, |place| place.span), source);
+    let (kind, tag) = match value {
+        Value::Undefined | Value::Null => (NodeKind::Null, None),
+        Value::Bool(value) => (NodeKind::Bool(*value), None),
+        Value::Number(number) => match value.to_json() {
+            serde_json::Value::Number(number) => (NodeKind::Number(number), None),
+            // JSON has no such number, and no assertion accepts it as one.
+            _ => (NodeKind::String(number.to_string()), None),
+        },
+        Value::String(text) => (NodeKind::String(text.clone()), None),
+        Value::Regex { source, flags } => (NodeKind::String(format!("/{source}/{flags}")), Some("!re")),
+        Value::Function(function) => (NodeKind::String(function.name().to_owned()), Some("!function")),
+        Value::Native(_) | Value::Asks(_) => (NodeKind::Null, Some("!function")),
+        Value::List(items) => {
+            let items = items.iter().enumerate().map(|(at, item)| part(item, place.and_then(|place| place.item(at))));
+            (NodeKind::List(items.collect()), None)
+        }
+        Value::Map(entries) => {
+            let entry = |(key, value): &(String, Value)| {
+                let known = place.and_then(|place| place.entry(key));
+                let name = known.map_or(span, |(name, _)| name);
+                (Spanned::new(key.clone(), name), part(value, known.map(|(_, place)| place)))
+            };
+            let given = entries.iter().filter(|(_, value)| !value.is_undefined());
+            (NodeKind::Map(given.map(entry).collect()), None)
+        }
+    };
+    Node { kind, span, tag: tag.map(Box::from), source: Arc::clone(source) }
 }
 
 /// Returns the place of the value that a module exports under `export`. It follows literals, type annotations, names
@@ -100,6 +149,8 @@ pub(crate) struct CallPlace {
     name: Option<String>,
     /// True if it is a method call on something named `assert`.
     is_claim: bool,
+    /// Values of the arguments of such a call. `None` if a value is known only at run time.
+    values: Vec<Option<Value>>,
 }
 
 /// Calls in a text, outer calls before inner ones.
@@ -131,17 +182,21 @@ impl Calls {
         around().rfind(|call| call.name.as_deref() == Some(name)).or_else(|| around().next())
     }
 
-    /// Returns the methods that `call` calls on the `assert` of tests, once for each occurrence, with their positions.
-    pub fn claims(&self, call: &CallPlace) -> Vec<Spanned<String>> {
-        if self.has_other_assert {
-            return Vec::new();
-        }
-        let inside = self
-            .found
-            .iter()
-            .filter(|other| other.span.start() > call.span.start() && other.span.end() <= call.span.end());
-        let claims = inside.filter(|other| other.is_claim);
-        claims.filter_map(|other| Some(Spanned::new(other.name.clone()?, other.callee))).collect()
+    /// Returns the assertions that the arguments of `call` make in `source`, the file that contains the text.
+    pub fn claims(&self, call: &CallPlace, source: &Arc<Source>) -> Vec<CodeClaim> {
+        let is_inside =
+            |other: &&CallPlace| other.span.start() > call.span.start() && other.span.end() <= call.span.end();
+        let claims = self.found.iter().filter(|other| other.is_claim && !self.has_other_assert).filter(is_inside);
+        let claim = |made: &CallPlace| {
+            let node = |(at, value): (usize, &Option<Value>)| {
+                let place = made.arguments.get(at)?;
+                Some(node(value.as_ref()?, Some(place), place.span, source))
+            };
+            let name = Spanned::new(made.name.clone()?, made.callee);
+            let arguments = made.values.iter().enumerate().map(node).collect();
+            Some(CodeClaim { name, arguments, source: Arc::clone(source) })
+        };
+        claims.filter_map(claim).collect()
     }
 }
 
@@ -171,13 +226,16 @@ impl<'a> Visit<'a> for Search<'a> {
             callee if makes_scenario(callee) => Some(SCENARIO.to_owned()),
             callee => callee.as_member_expression().and_then(|member| member.static_property_name()).map(str::to_owned),
         };
+        let is_claim = self.is_on_assert(call);
         let known = call.arguments.iter().take_while(|argument| argument.as_expression().is_some());
+        let values = call.arguments.iter().filter(|_| is_claim);
         self.calls.found.push(CallPlace {
             callee: span(call.callee.span()),
             arguments: known.map(|argument| self.names.argument(argument, 0)).collect(),
             span: span(call.span),
             name,
-            is_claim: self.is_on_assert(call),
+            is_claim,
+            values: values.map(|argument| literal(argument.as_expression()?)).collect(),
         });
         walk::walk_call_expression(self, call);
     }
@@ -356,6 +414,38 @@ impl<'a> Names<'a> {
     }
 }
 
+/// Returns the value of `expression` if the text alone determines it.
+fn literal(expression: &Expression<'_>) -> Option<Value> {
+    Some(match expression.get_inner_expression() {
+        Expression::NullLiteral(_) => Value::Null,
+        Expression::BooleanLiteral(literal) => Value::Bool(literal.value),
+        Expression::NumericLiteral(literal) => Value::Number(literal.value),
+        Expression::UnaryExpression(negated) if negated.operator == UnaryOperator::UnaryNegation => {
+            Value::Number(-literal(&negated.argument)?.as_number()?)
+        }
+        Expression::StringLiteral(literal) => Value::String(literal.value.to_string()),
+        Expression::TemplateLiteral(template) => Value::String(template.single_quasi()?.to_string()),
+        Expression::RegExpLiteral(literal) => Value::Regex {
+            source: literal.regex.pattern.text.to_string(),
+            flags: literal.regex.flags.to_inline_string().to_string(),
+        },
+        Expression::ArrayExpression(array) => {
+            let items = array.elements.iter().map(|element| literal(element.as_expression()?));
+            Value::List(items.collect::<Option<_>>()?)
+        }
+        Expression::ObjectExpression(object) => {
+            let entries = object.properties.iter().map(|property| match property {
+                ObjectPropertyKind::ObjectProperty(property) => {
+                    Some((property.key.static_name()?.into_owned(), literal(&property.value)?))
+                }
+                ObjectPropertyKind::SpreadProperty(_) => None,
+            });
+            Value::Map(entries.collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
+}
+
 fn opaque(what: &impl GetSpan) -> Place {
     Place { span: span(what.span()), inside: Inside::Opaque }
 }
@@ -378,112 +468,4 @@ fn declared<'a>(declaration: &'a Declaration<'a>, export: &str) -> Option<&'a st
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TEXT: &str = r#"
-import type { Fixture } from "x";
-const shared = { expect: /ok/ };
-export const more: Fixture[] = [{ input: "third" }];
-const list = defineFixtures([
-  { input: "first", ...shared, deep: { list: [1, [2, three]] } },
-  { "input": `second`, check(actual) { return actual }, ["key"]: 1 },
-  ...more,
-  ...unknown(),
-  { input: "nobody knows which" },
-] satisfies Fixture[]);
-export default list as Fixture[];
-"#;
-
-    fn written(text: &str, export: &str, path: &[Key]) -> Option<(String, usize)> {
-        let place = positions(text, Language::TypeScript, export).unwrap()?;
-        let (found, taken) = place.find(path);
-        Some((text[found.span.start()..found.span.end()].to_owned(), taken))
-    }
-
-    fn name(name: &str) -> Key {
-        name.into()
-    }
-
-    #[test]
-    fn parts_are_found_through_types_names_calls_and_spreads() {
-        let found = |path: &[Key]| written(TEXT, "default", path).unwrap();
-        assert_eq!(found(&[0.into(), name("input")]), ("\"first\"".into(), 2));
-        assert_eq!(found(&[0.into(), name("expect")]), ("/ok/".into(), 2));
-        assert_eq!(found(&[0.into(), name("deep"), name("list"), 1.into(), 1.into()]), ("three".into(), 5));
-        assert_eq!(found(&[1.into(), name("input")]), ("`second`".into(), 2));
-        assert_eq!(found(&[1.into(), name("key")]), ("1".into(), 2));
-        assert!(found(&[1.into(), name("check")]).0.contains("return actual"));
-        assert_eq!(found(&[2.into(), name("input")]), ("\"third\"".into(), 2));
-        let (whole, taken) = found(&[3.into(), name("input")]);
-        assert!(whole.starts_with("[\n") && taken == 0, "what follows an unknown spread is nowhere");
-        assert_eq!(written(TEXT, "more", &[0.into()]), Some(("{ input: \"third\" }".into(), 1)));
-        assert_eq!(written(TEXT, "absent", &[]), None);
-    }
-
-    #[test]
-    fn every_way_to_export_is_understood() {
-        for text in [
-            "export default [1]",
-            "const a = [1]; export { a as default }",
-            "const a = [1]; export = a",
-            "module.exports = [1]",
-            "export default (<any>([1])!)",
-        ] {
-            assert_eq!(written(text, "default", &[0.into()]), Some(("1".into(), 1)), "{text}");
-        }
-        assert_eq!(written("export default class {}", "default", &[]), Some(("class {}".into(), 0)));
-    }
-
-    #[test]
-    fn what_a_call_claims_is_known_as_far_as_it_is_written_there() {
-        let text = "scenario('a', async (c) => { const r = await c.agent.send('x'); if (r.text) { await assert.sentiment(r, 'y'); }\n\
-            c.assert.guardrail(r, {}); helper(r); other.sentiment(r) });\nscenario('b', () => assert.contains('x', 'y'));";
-        let claims = |at: &str| {
-            let at = text.find(at).unwrap();
-            let calls = Calls::of(text, Language::TypeScript);
-            let claims = calls.claims(calls.around(at, "scenario").unwrap());
-            let told = |claim: Spanned<String>| (claim.value, &text[claim.span.start()..claim.span.end()]);
-            claims.into_iter().map(told).collect::<Vec<_>>()
-        };
-        assert_eq!(
-            claims("scenario('a'"),
-            [("sentiment".into(), "assert.sentiment"), ("guardrail".into(), "c.assert.guardrail")]
-        );
-        assert_eq!(claims("scenario('b'"), [("contains".into(), "assert.contains")]);
-    }
-
-    #[test]
-    fn what_is_called_on_another_assert_is_no_claim() {
-        let claims = |before: &str| {
-            let text = format!("{before};\nscenario('a', () => assert.equal(1, 1));");
-            let calls = Calls::of(&text, Language::TypeScript);
-            calls.claims(calls.around(text.find("scenario(").unwrap(), "scenario").unwrap()).len()
-        };
-        assert_eq!(claims("import { assert } from 'trialrun'"), 1);
-        assert_eq!(claims("import { scenario, assert as same } from '@fabrik/core'; import same2 from 'chai'"), 1);
-        assert_eq!(claims("import { assert } from 'chai'"), 0);
-        assert_eq!(claims("import assert from './mine.ts'"), 0);
-        assert_eq!(claims("const assert = { equal() {} }"), 0);
-        assert_eq!(claims("import chai from 'chai'; const { assert } = chai"), 0);
-        let claims = |module: &str| {
-            let text = format!("import * as made from '{module}';\nscenario('a', () => made.assert.equal(1, 1));");
-            let calls = Calls::of(&text, Language::TypeScript);
-            calls.claims(calls.around(text.find("scenario(").unwrap(), "scenario").unwrap()).len()
-        };
-        assert_eq!(["chai", "trialrun"].map(claims), [0, 1]);
-    }
-
-    #[test]
-    fn names_that_lead_in_circles_end() {
-        assert_eq!(written("const a = b, b = a; export default a", "default", &[]).unwrap().1, 0);
-        let place = positions("const a = [a, ...a]; export default a", Language::TypeScript, "default").unwrap();
-        assert!(place.is_some());
-    }
-
-    #[test]
-    fn a_text_that_is_not_valid_says_where() {
-        let error = positions("export default [1,, ]]", Language::JavaScript, "default").unwrap_err();
-        assert_eq!(error.range.start, 21);
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Diagnostic, Excerpt, Node, NodeKind, Source, Span, Spanned};
+use model::{CodeClaim, Diagnostic, Excerpt, Node, Source, Span};
 use rquickjs::Object;
 
 use crate::convert::from_script;
@@ -13,7 +13,7 @@ use crate::error::ScriptError;
 use crate::module::lookup;
 use crate::module::resolve::Asked;
 use crate::names::BUILTIN;
-use crate::positions::{Inside, Place, SCENARIO, TEST_MODULES};
+use crate::positions::{Place, SCENARIO, TEST_MODULES, node};
 use crate::realm::Builtin;
 use crate::runtime::{HOUSEKEEPING, Runtime, refuse};
 use crate::source_map;
@@ -69,8 +69,8 @@ pub struct Call {
     pub callee: Span,
     /// Places of its arguments. Only the first ones if there is a spread among them.
     pub arguments: Vec<Place>,
-    /// Methods that its arguments call on the `assert` of tests, once for each occurrence, with their positions.
-    pub claims: Vec<Spanned<String>>,
+    /// Assertions that its arguments make, once for each occurrence.
+    pub claims: Vec<CodeClaim>,
 }
 
 impl Call {
@@ -84,64 +84,17 @@ impl Call {
     /// form `/source/flags` with the tag `!re`. A function is its name with the tag `!function`.
     pub fn argument(&self, at: usize, value: &Value) -> Node {
         let place = self.arguments.get(at);
-        self.node(value, place, place.map_or(self.callee, |place| place.span))
-    }
-
-    fn node(&self, value: &Value, place: Option<&Place>, span: Span) -> Node {
-        let inside = place.map(|place| &place.inside);
-        let (kind, tag) = match value {
-            Value::Undefined | Value::Null => (NodeKind::Null, None),
-            Value::Bool(value) => (NodeKind::Bool(*value), None),
-            Value::Number(number) => match value.to_json() {
-                serde_json::Value::Number(number) => (NodeKind::Number(number), None),
-                // JSON has no such number, and no assertion accepts it as one.
-                _ => (NodeKind::String(number.to_string()), None),
-            },
-            Value::String(text) => (NodeKind::String(text.clone()), None),
-            Value::Regex { source, flags } => (NodeKind::String(format!("/{source}/{flags}")), Some("!re")),
-            Value::Function(function) => (NodeKind::String(function.name().to_owned()), Some("!function")),
-            Value::Native(_) | Value::Asks(_) => (NodeKind::Null, Some("!function")),
-            Value::List(items) => {
-                let item = |(at, item): (usize, &Value)| {
-                    let place = match inside {
-                        Some(Inside::List(places)) => places.get(at),
-                        _ => None,
-                    };
-                    self.node(item, place, place.map_or(span, |place| place.span))
-                };
-                (NodeKind::List(items.iter().enumerate().map(item).collect()), None)
-            }
-            Value::Map(entries) => {
-                let given = entries.iter().filter(|(_, value)| !value.is_undefined());
-                let entry = |(key, value): &(String, Value)| {
-                    let known = match inside {
-                        Some(Inside::Map(places)) => places.iter().rev().find(|(name, _)| name.value == *key),
-                        _ => None,
-                    };
-                    let (name, place) = known.map_or((span, None), |(name, place)| (name.span, Some(place)));
-                    let node = self.node(value, place, place.map_or(span, |place| place.span));
-                    (Spanned::new(key.clone(), name), node)
-                };
-                (NodeKind::Map(given.map(entry).collect()), None)
-            }
-        };
-        Node { kind, span, tag: tag.map(Box::from), source: Arc::clone(&self.source) }
+        node(value, place, place.map_or(self.callee, |place| place.span), &self.source)
     }
 
     fn at(site: &Site, name: &str) -> Self {
         let Site { text, source, at } = site;
-        let source = Arc::clone(source);
-        match text.calls().around(*at, name) {
-            Some(call) => Self {
-                source,
-                callee: call.callee,
-                arguments: call.arguments.clone(),
-                claims: text.calls().claims(call),
-            },
-            None => {
-                let callee = source_map::word(&text.original, *at);
-                Self { source, callee, arguments: Vec::new(), claims: Vec::new() }
-            }
+        let call = text.calls().around(*at, name);
+        Self {
+            source: Arc::clone(source),
+            callee: call.map_or_else(|| source_map::word(&text.original, *at), |call| call.callee),
+            arguments: call.map(|call| call.arguments.clone()).unwrap_or_default(),
+            claims: call.map(|call| text.calls().claims(call, source)).unwrap_or_default(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use model::decode::Problems;
 use model::{Node, NodeKind, Source, Span, Spanned};
-use script::{Inside, Language, Place, Reference, Runtime, Value};
+use script::{Language, Place, Reference, Runtime, Value};
 
 use crate::document;
 
@@ -88,20 +88,13 @@ struct Spot<'p> {
 
 impl<'p> Spot<'p> {
     fn item(self, at: usize) -> Self {
-        let place = match self.place.map(|place| &place.inside) {
-            Some(Inside::List(items)) => items.get(at),
-            _ => None,
-        };
-        self.inside(place)
+        self.inside(self.place.and_then(|place| place.item(at)))
     }
 
     /// Returns the part called `key`, and the location of its name.
     fn entry(self, key: &str) -> (Span, Self) {
-        let entry = match self.place.map(|place| &place.inside) {
-            Some(Inside::Map(entries)) => entries.iter().rev().find(|(name, _)| name.value == key),
-            _ => None,
-        };
-        (entry.map_or(self.span, |(name, _)| name.span), self.inside(entry.map(|(_, place)| place)))
+        let entry = self.place.and_then(|place| place.entry(key));
+        (entry.map_or(self.span, |(name, _)| name), self.inside(entry.map(|(_, place)| place)))
     }
 
     fn inside(self, place: Option<&'p Place>) -> Self {

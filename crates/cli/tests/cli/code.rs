@@ -375,6 +375,12 @@ fn an_assertion_of_code_that_is_misspelt_is_told_at_its_line_before_anything_run
     }
     project.write("tests/slip.test.ts", &test("assert.outputContains(r, 'hello'); assert.custom('c', () => true)"));
     project.run(&["check", "--strict", "--agent", "fake", "tests"]).exits(0);
+    // An argument that the text determines.
+    project.write("tests/slip.test.ts", &test("const n = 5;\n  assert.contains(r, 5); assert.contains(r, n)"));
+    let refused = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
+    for told in ["`text` must be a string, not a number", "slip.test.ts:5:22"] {
+        assert!(refused.err.contains(told), "{told}: {}", refused.said());
+    }
     // An unknown name, which may be the user's own.
     project.write("tests/slip.test.ts", &test("assert.zzz(r)"));
     let doubted = project.run(&["check", "--agent", "fake", "tests"]).exits(0);

@@ -1,4 +1,4 @@
-use model::{Ending, Outcome, OutcomeRule, Scoring, Severity, UserMessage};
+use model::{Code, Ending, Outcome, OutcomeRule, Scoring, Severity, Source, Span, Spanned, UserMessage};
 use serde_json::{Value, json};
 
 use super::*;
@@ -256,6 +256,66 @@ fn a_key_of_a_result_that_is_nearly_a_usual_one_is_an_error() {
         assert!(!told.starts_with("warning at ") && told.contains(&format!("did you mean `{near}`")), "{told}");
     }
     assert!(told(json!({"message": "x"})).starts_with("warning at "), "agents have keys of their own");
+}
+
+/// Returns the errors of the assertion `name` in code, with the position of each. `?` is an argument that is known only
+/// at run time.
+fn errors_of_code(name: &str, arguments: &[Value]) -> Vec<String> {
+    let written: Vec<String> = arguments.iter().map(Value::to_string).collect();
+    let source = Source::new("a.test.ts", format!("assert.{name}({})", written.join(", ")));
+    let mut start = "assert.(".len() + name.len();
+    let mut place = |(value, text): (&Value, &String)| {
+        let span = Span::new(start, start + text.len());
+        start += text.len() + 2;
+        let mut node = Node { span, ..Node::from_json(value, &source) };
+        if let NodeKind::Map(entries) = &mut node.kind {
+            for (key, value) in entries {
+                (key.span, value.span) = (span, span);
+            }
+        }
+        (value != "?").then_some(node)
+    };
+    let claim = CodeClaim {
+        name: Spanned::new(name.to_owned(), Span::new(0, "assert.".len() + name.len())),
+        arguments: arguments.iter().zip(&written).map(&mut place).collect(),
+        source: Arc::clone(&source),
+    };
+    let code = Code { module: "/a.test.ts".into(), scenario: 0, name: "a".to_owned(), claims: vec![claim] };
+    let case = Case { code: Some(Box::new(code)), ..case(&[]) };
+    let told = |problem: &Diagnostic| {
+        let place = problem.source.as_ref().unwrap();
+        format!("{place}: {} ({})", problem.message, problem.help.join("; "))
+    };
+    compile(&case, &Context::default()).1.iter().map(told).collect()
+}
+
+#[test]
+fn arguments_that_code_spells_out_are_compared_with_the_fields() {
+    let told = errors_of_code("contains", &[json!("?"), json!(5)]);
+    assert_eq!(told, ["a.test.ts:1:22: `text` must be a string, not a number (put it in quotes)"]);
+    let told = errors_of_code("toolCalled", &[json!("?"), json!("Bash"), json!({"command": "["})]);
+    assert!(told.len() == 1 && told[0].contains("invalid regular expression"), "{told:?}");
+    let told = errors_of_code("llmJudge", &[json!("?"), json!({"criterai": "kind"})]);
+    assert!(told.iter().any(|problem| problem.contains("did you mean `criteria`")), "{told:?}");
+    let told = errors_of_code("fileExists", &[json!(true)]);
+    assert_eq!(told, ["a.test.ts:1:19: `path` must be a string, not a boolean (put it in quotes)"]);
+    let told = errors_of_code("contains", &[]);
+    assert_eq!(told.len(), 1, "{told:?}");
+}
+
+#[test]
+fn arguments_that_are_known_only_at_run_time_are_not_doubted() {
+    for (name, arguments) in [
+        ("contains", json!(["?"])),
+        ("contains", json!(["?", "?"])),
+        ("contains", json!(["?", {"id": "a"}])),
+        // The first argument is either a reply or the name of the tool.
+        ("toolCalled", json!(["?", {"order": "17"}])),
+        ("toolCalled", json!(["?", "Bash", {"command": "ls"}, {"weight": 2}])),
+        ("custom", json!([5])),
+    ] {
+        assert_eq!(errors_of_code(name, arguments.as_array().unwrap()), Vec::<String>::new(), "{name}{arguments}");
+    }
 }
 
 #[test]

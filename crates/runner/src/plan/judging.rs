@@ -172,7 +172,7 @@ fn count(trial: &PlannedTrial, check: fn(&Check) -> bool, claim: fn(&Assertion) 
     }
     let claims = trial.case.code.iter().flat_map(|code| &code.claims);
     let checks = trial.checks.iter().filter(|of| check(of)).count();
-    checks + claims.filter(|of| grade::find(&of.name).is_some_and(claim)).count()
+    checks + claims.filter(|of| grade::find(&of.name.value).is_some_and(claim)).count()
 }
 
 /// Reports, at the first of `trials`, that some of the `asked` assertions that may need a judge stay undecided.

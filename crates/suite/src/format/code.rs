@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::decode::{Fields, Problems};
-use model::{Case, Code, CodeClaim, Diagnostic, Excerpt, Node, NodeKind, Source};
+use model::{Case, Code, Diagnostic, Excerpt, Node, NodeKind, Source};
 use script::{Runtime, ScriptError, Tests, Value, Written};
 
 use super::scenario::{fixtures_of, skip};
@@ -93,7 +93,7 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
     for (number, written) in tests.scenarios.iter().enumerate() {
         let place = place_of(written, source);
         let mut case = Case { fails_alone: true, ..Case::new(line(&written.name), place.clone()) };
-        let claims = written.call.iter().flat_map(claims).collect();
+        let claims = written.call.iter().flat_map(|call| call.claims.clone()).collect();
         case.code =
             Some(Box::new(Code { module: path.to_owned(), scenario: number, name: written.name.clone(), claims }));
         let is_only = options(written, path, source, library, &mut case, problems);
@@ -110,12 +110,6 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
     let marked = cases.iter_mut().map(|(case, is_only)| (case, *is_only));
     skip_others(marked, "another scenario of the file has `only: true`");
     cases.into_iter().map(|(case, _)| Arc::new(case)).collect()
-}
-
-/// Returns the assertions in the code of a scenario.
-fn claims(call: &script::Call) -> impl Iterator<Item = CodeClaim> {
-    let source = &call.source;
-    call.claims.iter().map(|claim| CodeClaim { name: claim.value.clone(), source: source.excerpt(claim.span) })
 }
 
 /// Returns the location of a scenario's name, as far as it is known.

@@ -1,0 +1,141 @@
+use super::*;
+
+const TEXT: &str = r#"
+import type { Fixture } from "x";
+const shared = { expect: /ok/ };
+export const more: Fixture[] = [{ input: "third" }];
+const list = defineFixtures([
+  { input: "first", ...shared, deep: { list: [1, [2, three]] } },
+  { "input": `second`, check(actual) { return actual }, ["key"]: 1 },
+  ...more,
+  ...unknown(),
+  { input: "nobody knows which" },
+] satisfies Fixture[]);
+export default list as Fixture[];
+"#;
+
+fn written(text: &str, export: &str, path: &[Key]) -> Option<(String, usize)> {
+    let place = positions(text, Language::TypeScript, export).unwrap()?;
+    let (found, taken) = place.find(path);
+    Some((text[found.span.start()..found.span.end()].to_owned(), taken))
+}
+
+fn name(name: &str) -> Key {
+    name.into()
+}
+
+#[test]
+fn parts_are_found_through_types_names_calls_and_spreads() {
+    let found = |path: &[Key]| written(TEXT, "default", path).unwrap();
+    assert_eq!(found(&[0.into(), name("input")]), ("\"first\"".into(), 2));
+    assert_eq!(found(&[0.into(), name("expect")]), ("/ok/".into(), 2));
+    assert_eq!(found(&[0.into(), name("deep"), name("list"), 1.into(), 1.into()]), ("three".into(), 5));
+    assert_eq!(found(&[1.into(), name("input")]), ("`second`".into(), 2));
+    assert_eq!(found(&[1.into(), name("key")]), ("1".into(), 2));
+    assert!(found(&[1.into(), name("check")]).0.contains("return actual"));
+    assert_eq!(found(&[2.into(), name("input")]), ("\"third\"".into(), 2));
+    let (whole, taken) = found(&[3.into(), name("input")]);
+    assert!(whole.starts_with("[\n") && taken == 0, "what follows an unknown spread is nowhere");
+    assert_eq!(written(TEXT, "more", &[0.into()]), Some(("{ input: \"third\" }".into(), 1)));
+    assert_eq!(written(TEXT, "absent", &[]), None);
+}
+
+#[test]
+fn every_way_to_export_is_understood() {
+    for text in [
+        "export default [1]",
+        "const a = [1]; export { a as default }",
+        "const a = [1]; export = a",
+        "module.exports = [1]",
+        "export default (<any>([1])!)",
+    ] {
+        assert_eq!(written(text, "default", &[0.into()]), Some(("1".into(), 1)), "{text}");
+    }
+    assert_eq!(written("export default class {}", "default", &[]), Some(("class {}".into(), 0)));
+}
+
+#[test]
+fn what_a_call_claims_is_known_as_far_as_it_is_written_there() {
+    let text = "scenario('a', async (c) => { const r = await c.agent.send('x'); if (r.text) { await assert.sentiment(r, 'y'); }\n\
+        c.assert.guardrail(r, {}); helper(r); other.sentiment(r) });\nscenario('b', () => assert.contains('x', 'y'));";
+    let claims = |at: &str| {
+        let at = text.find(at).unwrap();
+        let calls = Calls::of(text, Language::TypeScript);
+        let claims = calls.claims(calls.around(at, "scenario").unwrap(), &Source::new("a.ts", text));
+        let told = |claim: CodeClaim| (claim.name.value, &text[claim.name.span.start()..claim.name.span.end()]);
+        claims.into_iter().map(told).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        claims("scenario('a'"),
+        [("sentiment".into(), "assert.sentiment"), ("guardrail".into(), "c.assert.guardrail")]
+    );
+    assert_eq!(claims("scenario('b'"), [("contains".into(), "assert.contains")]);
+}
+
+/// Returns the claims of the first scenario in `text`.
+fn claims_of(text: &str) -> Vec<CodeClaim> {
+    let calls = Calls::of(text, Language::TypeScript);
+    let scenario = calls.around(text.find("scenario(").unwrap(), "scenario").unwrap();
+    calls.claims(scenario, &Source::new("a.ts", text))
+}
+
+#[test]
+fn arguments_that_the_text_determines_have_their_values_and_places() {
+    let text = "scenario('a', () => { assert.a(r, -5, 'b', `c`, `${d}`, /e/i, [1, true], [f], { g: null, h: 'i' });\n\
+        assert.b('j', ...k, 'l'); });";
+    let shown = |node: &Node| {
+        let parts = node.get("h").map(|node| format!(" h at {}", node.span.start())).unwrap_or_default();
+        format!("{} at {}{parts}", node.to_json(), &text[node.span.start()..node.span.end()])
+    };
+    let arguments: Vec<Vec<Option<String>>> = claims_of(text)
+        .iter()
+        .map(|claim| claim.arguments.iter().map(|node| node.as_ref().map(shown)).collect())
+        .collect();
+    let h = text.find("'i'").unwrap();
+    let map = format!("{{\"g\":null,\"h\":\"i\"}} at {{ g: null, h: 'i' }} h at {h}");
+    let expected = [
+        None,
+        Some("-5 at -5"),
+        Some("\"b\" at 'b'"),
+        Some("\"c\" at `c`"),
+        None,
+        Some("\"/e/i\" at /e/i"),
+        Some("[1,true] at [1, true]"),
+        None,
+        Some(&*map),
+    ];
+    assert_eq!(arguments[0], expected.map(|found| found.map(str::to_owned)));
+    assert_eq!(arguments[1], [Some("\"j\" at 'j'".to_owned()), None, None]);
+}
+
+#[test]
+fn what_is_called_on_another_assert_is_no_claim() {
+    let claims = |before: &str| {
+        let text = format!("{before};\nscenario('a', () => assert.equal(1, 1));");
+        claims_of(&text).len()
+    };
+    assert_eq!(claims("import { assert } from 'trialrun'"), 1);
+    assert_eq!(claims("import { scenario, assert as same } from '@fabrik/core'; import same2 from 'chai'"), 1);
+    assert_eq!(claims("import { assert } from 'chai'"), 0);
+    assert_eq!(claims("import assert from './mine.ts'"), 0);
+    assert_eq!(claims("const assert = { equal() {} }"), 0);
+    assert_eq!(claims("import chai from 'chai'; const { assert } = chai"), 0);
+    let claims = |module: &str| {
+        let text = format!("import * as made from '{module}';\nscenario('a', () => made.assert.equal(1, 1));");
+        claims_of(&text).len()
+    };
+    assert_eq!(["chai", "trialrun"].map(claims), [0, 1]);
+}
+
+#[test]
+fn names_that_lead_in_circles_end() {
+    assert_eq!(written("const a = b, b = a; export default a", "default", &[]).unwrap().1, 0);
+    let place = positions("const a = [a, ...a]; export default a", Language::TypeScript, "default").unwrap();
+    assert!(place.is_some());
+}
+
+#[test]
+fn a_text_that_is_not_valid_says_where() {
+    let error = positions("export default [1,, ]]", Language::JavaScript, "default").unwrap_err();
+    assert_eq!(error.range.start, 21);
+}

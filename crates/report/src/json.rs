@@ -166,7 +166,7 @@ impl Json {
         if self.failures_only && record.outcome == Outcome::Passed {
             return Ok(());
         }
-        self.trials.add(place, &Trial::of(record))
+        self.trials.add(place, &Trial(record))
     }
 }
 

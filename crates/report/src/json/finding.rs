@@ -1,115 +1,76 @@
 //! Findings in the form of the report, with their details and failures.
 
-use model::{Capture, Claim, Detail, Excerpt, Failure, Finding, Position, Segment, Status};
-use serde::Serialize;
-use serde_json::Value;
+use model::{Detail, Failure, Finding};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
-#[derive(Serialize)]
-pub(super) struct FindingFields<'a> {
-    id: &'a str,
-    #[serde(rename = "type")]
-    kind: &'a str,
-    title: Option<&'a str>,
-    status: Status,
-    claim: Claim,
-    method: Option<&'static str>,
-    score: Option<f64>,
-    weight: f64,
-    critical: bool,
-    dimension: Option<&'a str>,
-    because: &'a str,
-    expected: Option<&'a str>,
-    actual: Option<&'a str>,
-    evidence: &'a [String],
-    error: Option<&'a str>,
-    latency_ms: Option<u64>,
-    captures: &'a [Capture],
-    source: Option<&'a Excerpt>,
-    at: Option<Position>,
-    key: Option<&'a str>,
-    details: Vec<DetailFields<'a>>,
-    failures: Vec<FailureFields<'a>>,
-    implicit: bool,
-}
+/// JSON form of a finding.
+pub(super) struct FindingFields<'a>(pub(super) &'a Finding);
 
-impl<'a> FindingFields<'a> {
-    pub(super) fn of(finding: &'a Finding) -> Self {
-        Self {
-            id: &finding.id,
-            kind: &finding.kind,
-            title: finding.title.as_deref(),
-            status: finding.status,
-            claim: finding.claim,
-            method: finding.judged.then_some("judge"),
-            score: finding.score,
-            weight: finding.weight,
-            critical: !finding.failed_critical.is_empty(),
-            dimension: finding.dimension.as_deref(),
-            because: &finding.because,
-            expected: finding.expected.as_deref(),
-            actual: finding.actual.as_deref(),
-            evidence: &finding.evidence,
-            error: finding.error.as_deref(),
-            latency_ms: finding.latency_ms,
-            captures: &finding.captures,
-            source: finding.source.as_ref(),
-            at: finding.at,
-            key: finding.key.as_deref(),
-            details: finding.details.iter().map(DetailFields::of).collect(),
-            failures: finding.failures.iter().map(FailureFields::of).collect(),
-            implicit: finding.implicit,
-        }
+impl Serialize for FindingFields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let finding = self.0;
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("id", &finding.id)?;
+        fields.serialize_entry("type", &finding.kind)?;
+        fields.serialize_entry("title", &finding.title)?;
+        fields.serialize_entry("status", &finding.status)?;
+        fields.serialize_entry("claim", &finding.claim)?;
+        fields.serialize_entry("method", &finding.judged.then_some("judge"))?;
+        fields.serialize_entry("score", &finding.score)?;
+        fields.serialize_entry("weight", &finding.weight)?;
+        fields.serialize_entry("critical", &!finding.failed_critical.is_empty())?;
+        fields.serialize_entry("dimension", &finding.dimension)?;
+        fields.serialize_entry("because", &finding.because)?;
+        fields.serialize_entry("expected", &finding.expected)?;
+        fields.serialize_entry("actual", &finding.actual)?;
+        fields.serialize_entry("evidence", &finding.evidence)?;
+        fields.serialize_entry("error", &finding.error)?;
+        fields.serialize_entry("latency_ms", &finding.latency_ms)?;
+        fields.serialize_entry("captures", &finding.captures)?;
+        fields.serialize_entry("source", &finding.source)?;
+        fields.serialize_entry("at", &finding.at)?;
+        fields.serialize_entry("key", &finding.key)?;
+        fields.serialize_entry("details", &finding.details.iter().map(DetailFields).collect::<Vec<_>>())?;
+        fields.serialize_entry("failures", &finding.failures.iter().map(FailureFields).collect::<Vec<_>>())?;
+        fields.serialize_entry("implicit", &finding.implicit)?;
+        fields.end()
     }
 }
 
-#[derive(Serialize)]
-struct DetailFields<'a> {
-    key: &'a str,
-    title: Option<&'a str>,
-    dimension: Option<&'a str>,
-    critical: bool,
-    weight: f64,
-    score: f64,
-    status: Status,
-    details: Vec<DetailFields<'a>>,
-}
+/// JSON form of a part of an expectation.
+struct DetailFields<'a>(&'a Detail);
 
-impl<'a> DetailFields<'a> {
-    fn of(detail: &'a Detail) -> Self {
-        Self {
-            key: &detail.key,
-            title: detail.title.as_deref(),
-            dimension: detail.dimension.as_deref(),
-            critical: detail.critical,
-            weight: detail.weight,
-            score: detail.score,
-            status: detail.status,
-            details: detail.details.iter().map(Self::of).collect(),
-        }
+impl Serialize for DetailFields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let detail = self.0;
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("key", &detail.key)?;
+        fields.serialize_entry("title", &detail.title)?;
+        fields.serialize_entry("dimension", &detail.dimension)?;
+        fields.serialize_entry("critical", &detail.critical)?;
+        fields.serialize_entry("weight", &detail.weight)?;
+        fields.serialize_entry("score", &detail.score)?;
+        fields.serialize_entry("status", &detail.status)?;
+        fields.serialize_entry("details", &detail.details.iter().map(DetailFields).collect::<Vec<_>>())?;
+        fields.end()
     }
 }
 
-#[derive(Serialize)]
-struct FailureFields<'a> {
-    key: &'a str,
-    message: &'a str,
-    expected: Option<&'a Value>,
-    actual: Option<&'a Value>,
-    diff: &'a [Segment],
-    critical: bool,
-    source: Option<&'a Excerpt>,
-}
+/// JSON form of a failure.
+struct FailureFields<'a>(&'a Failure);
 
-impl<'a> FailureFields<'a> {
-    fn of(failure: &'a Failure) -> Self {
-        Self {
-            key: &failure.key,
-            message: &failure.message,
-            expected: failure.expected.as_ref(),
-            actual: failure.actual.as_ref(),
-            diff: &failure.diff,
-            critical: failure.critical,
-            source: failure.source.as_ref(),
-        }
+impl Serialize for FailureFields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let failure = self.0;
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("key", &failure.key)?;
+        fields.serialize_entry("message", &failure.message)?;
+        fields.serialize_entry("expected", &failure.expected)?;
+        fields.serialize_entry("actual", &failure.actual)?;
+        fields.serialize_entry("diff", &failure.diff)?;
+        fields.serialize_entry("critical", &failure.critical)?;
+        fields.serialize_entry("source", &failure.source)?;
+        fields.end()
     }
 }

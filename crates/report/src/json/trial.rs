@@ -1,13 +1,8 @@
 //! Trials in the form of the report.
 
-use std::collections::BTreeMap;
-
-use jiff::Timestamp;
-use model::{
-    AnsweredQuestion, Aside, AttemptRecord, CallRecord, Ending, Fault, FileChange, Limits, Outcome, Phases,
-    SideEffects, SkillInfo, Tokens, TrialRecord,
-};
-use serde::Serialize;
+use model::{Aside, AttemptRecord, Tokens, TrialRecord};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::finding::FindingFields;
@@ -15,7 +10,7 @@ use crate::{agent_output, score};
 
 /// Returns a trial as JSON, with the field names of the report.
 pub fn trial_json(record: &TrialRecord) -> Value {
-    serde_json::to_value(Trial::of(record)).unwrap_or(Value::Null)
+    serde_json::to_value(Trial(record)).unwrap_or(Value::Null)
 }
 
 /// Tokens with their sum.
@@ -37,144 +32,79 @@ pub(super) fn usage_of(aside: Option<Aside>) -> Option<TokenUsage> {
 
 /// JSON form of a trial. Fields that only other kinds of suites fill are present and empty, so that a reader needs only
 /// one form.
-#[derive(Serialize)]
-pub(super) struct Trial<'a> {
-    id: &'a str,
-    suite: &'a str,
-    case: &'a str,
-    title: Option<&'a str>,
-    arm: &'a str,
-    agent: &'a str,
-    model: Option<&'a str>,
-    variant: Option<&'a str>,
-    repetition: u64,
-    outcome: Outcome,
-    undecided: usize,
-    decided_pass: Option<bool>,
-    flaky: bool,
-    fault: Option<Fault>,
-    because: Option<&'a str>,
-    ending: Option<&'a Ending>,
-    score: Option<f64>,
-    max_score: Option<f64>,
-    pass_score: Option<f64>,
-    failed_critical: Vec<&'a str>,
-    dimensions: Map<String, Value>,
-    findings: Vec<FindingFields<'a>>,
-    scores: &'a BTreeMap<String, f64>,
-    input: Input<'a>,
-    answer: Option<&'a str>,
-    output: Option<&'a Value>,
-    expected: Option<&'a Value>,
-    reason: Option<&'a Value>,
-    script: Option<&'a str>,
-    tools: &'a [Value],
-    vars: Option<&'a Map<String, Value>>,
-    messages: &'a [Value],
-    not: bool,
-    position: Option<usize>,
-    turns: Vec<Turn<'a>>,
-    turn_count: usize,
-    tool_calls: &'a [CallRecord],
-    questions: &'a [AnsweredQuestion],
-    usage: Option<TokenUsage>,
-    cost_usd: Option<f64>,
-    cost_usd_cli: Option<f64>,
-    cost_source: Option<&'a str>,
-    triggered: Option<bool>,
-    should_trigger: Option<bool>,
-    side_effects: &'a [SideEffects],
-    judge_usage: Option<TokenUsage>,
-    judge_cost_usd: Option<f64>,
-    user_usage: Option<TokenUsage>,
-    user_cost_usd: Option<f64>,
-    duration_ms: u64,
-    agent_ms: Option<u64>,
-    phases: Phases,
-    started_at: Timestamp,
-    session_id: Option<&'a str>,
-    agent_version: Option<&'a str>,
-    auth: Option<&'a str>,
-    skill: Option<&'a SkillInfo>,
-    limits: &'a Limits,
-    settings: &'a Map<String, Value>,
-    attempts: Vec<Attempt<'a>>,
-    files_changed: &'a [FileChange],
-    sandbox: Option<&'a str>,
-    errors: &'a [String],
-    warnings: &'a [String],
-}
+pub(super) struct Trial<'a>(pub(super) &'a TrialRecord);
 
-impl<'a> Trial<'a> {
-    pub(super) fn of(record: &'a TrialRecord) -> Self {
+impl Serialize for Trial<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let record = self.0;
         let from_agent = record.cost_source.as_deref() == Some("agent");
-        Self {
-            id: &record.id,
-            suite: &record.suite,
-            case: &record.case,
-            title: record.title.as_deref(),
-            arm: &record.arm,
-            agent: &record.agent,
-            model: record.model.as_deref(),
-            variant: record.variant.as_deref(),
-            repetition: record.repetition,
-            outcome: record.outcome,
-            undecided: record.undecided(),
-            decided_pass: record.decided_pass(),
-            flaky: record.flaky,
-            fault: record.fault,
-            because: record.because.as_deref(),
-            ending: record.ending.as_ref(),
-            score: record.score,
-            max_score: record.max_score,
-            pass_score: record.pass_score,
-            failed_critical: score::failed_critical(&record.findings),
-            dimensions: dimensions(record),
-            findings: record.findings.iter().map(FindingFields::of).collect(),
-            scores: &record.scores,
-            input: Input::of(record),
-            answer: record.answer.as_deref(),
-            output: agent_output::output(record),
-            expected: record.expected.as_ref(),
-            reason: agent_output::reason(record),
-            script: record.script.as_deref(),
-            tools: &record.tools,
-            vars: record.vars.as_ref(),
-            messages: agent_output::messages(record).unwrap_or_default(),
-            not: record.not,
-            position: record.position,
-            turns: turns(record),
-            turn_count: record.turn_count,
-            tool_calls: &record.tool_calls,
-            questions: &record.questions,
-            usage: record.usage.map(token_usage),
-            cost_usd: record.cost_usd,
-            // If the agent's own figure is the one that counts, it is stored once.
-            cost_usd_cli: record.cost_usd_cli.or(record.cost_usd.filter(|_| from_agent)),
-            cost_source: record.cost_source.as_deref(),
-            triggered: record.triggered,
-            should_trigger: record.should_trigger,
-            side_effects: &record.side_effects,
-            judge_usage: usage_of(record.judge),
-            judge_cost_usd: record.judge.and_then(|judge| judge.cost_usd),
-            user_usage: usage_of(record.user),
-            user_cost_usd: record.user.and_then(|user| user.cost_usd),
-            duration_ms: record.duration_ms,
-            agent_ms: record.agent_ms,
-            phases: record.phases,
-            started_at: record.started_at,
-            session_id: record.session_id.as_deref(),
-            agent_version: record.agent_version.as_deref(),
-            auth: record.auth.as_deref(),
-            skill: record.skill.as_ref(),
-            limits: &record.limits,
-            settings: &record.settings,
-            attempts: record.attempts.iter().map(Attempt::of).collect(),
-            files_changed: &record.files_changed,
-            sandbox: record.sandbox.as_deref(),
-            errors: &record.errors,
-            warnings: &record.warnings,
-        }
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("id", &record.id)?;
+        fields.serialize_entry("suite", &record.suite)?;
+        fields.serialize_entry("case", &record.case)?;
+        fields.serialize_entry("title", &record.title)?;
+        fields.serialize_entry("arm", &record.arm)?;
+        fields.serialize_entry("agent", &record.agent)?;
+        fields.serialize_entry("model", &record.model)?;
+        fields.serialize_entry("variant", &record.variant)?;
+        fields.serialize_entry("repetition", &record.repetition)?;
+        fields.serialize_entry("outcome", &record.outcome)?;
+        fields.serialize_entry("undecided", &record.undecided())?;
+        fields.serialize_entry("decided_pass", &record.decided_pass())?;
+        fields.serialize_entry("flaky", &record.flaky)?;
+        fields.serialize_entry("fault", &record.fault)?;
+        fields.serialize_entry("because", &record.because)?;
+        fields.serialize_entry("ending", &record.ending)?;
+        fields.serialize_entry("score", &record.score)?;
+        fields.serialize_entry("max_score", &record.max_score)?;
+        fields.serialize_entry("pass_score", &record.pass_score)?;
+        fields.serialize_entry("failed_critical", &score::failed_critical(&record.findings))?;
+        fields.serialize_entry("dimensions", &dimensions(record))?;
+        fields.serialize_entry("findings", &record.findings.iter().map(FindingFields).collect::<Vec<_>>())?;
+        fields.serialize_entry("scores", &record.scores)?;
+        fields.serialize_entry("input", &Input::of(record))?;
+        fields.serialize_entry("answer", &record.answer)?;
+        fields.serialize_entry("output", &agent_output::output(record))?;
+        fields.serialize_entry("expected", &record.expected)?;
+        fields.serialize_entry("reason", &agent_output::reason(record))?;
+        fields.serialize_entry("script", &record.script)?;
+        fields.serialize_entry("tools", &record.tools)?;
+        fields.serialize_entry("vars", &record.vars)?;
+        fields.serialize_entry("messages", &agent_output::messages(record).unwrap_or_default())?;
+        fields.serialize_entry("not", &record.not)?;
+        fields.serialize_entry("position", &record.position)?;
+        fields.serialize_entry("turns", &turns(record))?;
+        fields.serialize_entry("turn_count", &record.turn_count)?;
+        fields.serialize_entry("tool_calls", &record.tool_calls)?;
+        fields.serialize_entry("questions", &record.questions)?;
+        fields.serialize_entry("usage", &record.usage.map(token_usage))?;
+        fields.serialize_entry("cost_usd", &record.cost_usd)?;
+        // If the agent's own figure is the one that counts, it is stored once.
+        fields.serialize_entry("cost_usd_cli", &record.cost_usd_cli.or(record.cost_usd.filter(|_| from_agent)))?;
+        fields.serialize_entry("cost_source", &record.cost_source)?;
+        fields.serialize_entry("triggered", &record.triggered)?;
+        fields.serialize_entry("should_trigger", &record.should_trigger)?;
+        fields.serialize_entry("side_effects", &record.side_effects)?;
+        fields.serialize_entry("judge_usage", &usage_of(record.judge))?;
+        fields.serialize_entry("judge_cost_usd", &record.judge.and_then(|judge| judge.cost_usd))?;
+        fields.serialize_entry("user_usage", &usage_of(record.user))?;
+        fields.serialize_entry("user_cost_usd", &record.user.and_then(|user| user.cost_usd))?;
+        fields.serialize_entry("duration_ms", &record.duration_ms)?;
+        fields.serialize_entry("agent_ms", &record.agent_ms)?;
+        fields.serialize_entry("phases", &record.phases)?;
+        fields.serialize_entry("started_at", &record.started_at)?;
+        fields.serialize_entry("session_id", &record.session_id)?;
+        fields.serialize_entry("agent_version", &record.agent_version)?;
+        fields.serialize_entry("auth", &record.auth)?;
+        fields.serialize_entry("skill", &record.skill)?;
+        fields.serialize_entry("limits", &record.limits)?;
+        fields.serialize_entry("settings", &record.settings)?;
+        fields.serialize_entry("attempts", &record.attempts.iter().map(Attempt).collect::<Vec<_>>())?;
+        fields.serialize_entry("files_changed", &record.files_changed)?;
+        fields.serialize_entry("sandbox", &record.sandbox)?;
+        fields.serialize_entry("errors", &record.errors)?;
+        fields.serialize_entry("warnings", &record.warnings)?;
+        fields.end()
     }
 }
 
@@ -221,25 +151,18 @@ fn turns(record: &TrialRecord) -> Vec<Turn<'_>> {
         .collect()
 }
 
-#[derive(Serialize)]
-struct Attempt<'a> {
-    outcome: Outcome,
-    because: Option<&'a str>,
-    answer: Option<&'a str>,
-    usage: Option<TokenUsage>,
-    cost_usd: Option<f64>,
-    duration_ms: u64,
-}
+/// JSON form of an attempt.
+struct Attempt<'a>(&'a AttemptRecord);
 
-impl<'a> Attempt<'a> {
-    fn of(attempt: &'a AttemptRecord) -> Self {
-        Self {
-            outcome: attempt.outcome,
-            because: attempt.because.as_deref(),
-            answer: attempt.answer.as_deref(),
-            usage: attempt.usage.map(token_usage),
-            cost_usd: attempt.cost_usd,
-            duration_ms: attempt.duration_ms,
-        }
+impl Serialize for Attempt<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("outcome", &self.0.outcome)?;
+        fields.serialize_entry("because", &self.0.because)?;
+        fields.serialize_entry("answer", &self.0.answer)?;
+        fields.serialize_entry("usage", &self.0.usage.map(token_usage))?;
+        fields.serialize_entry("cost_usd", &self.0.cost_usd)?;
+        fields.serialize_entry("duration_ms", &self.0.duration_ms)?;
+        fields.end()
     }
 }

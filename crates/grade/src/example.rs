@@ -16,7 +16,7 @@ use crate::{repository, words};
 pub struct Example {
     /// Entry of the assertion. `null` for an implicit assertion.
     pub assertion: fn() -> Value,
-    pub(crate) evidence: fn() -> Evidence,
+    pub(crate) story: fn() -> Story,
 }
 
 impl Example {
@@ -28,7 +28,7 @@ impl Example {
 
     /// Returns the evidence of a trial.
     pub fn evidence(&self) -> Evidence {
-        (self.evidence)()
+        (self.story)().evidence()
     }
 
     /// Returns the evidence in words, one fact a line.

@@ -3,21 +3,13 @@
 use model::Ending;
 
 use super::prelude::*;
-use crate::example::nothing_written;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "agent_finished",
-    aliases: &[],
-    parameters: &[],
-    summary: "The agent answered without an error.",
-    fields: &[],
-    pass: Example { assertion: nothing_written, evidence: || Story::new().answer("Done.").evidence() },
-    fail: Example {
-        assertion: nothing_written,
-        evidence: || Story::new().ending(Ending::GaveUp { because: "error_during_execution".into() }).evidence(),
-    },
-    form: Form::Implicit { judge },
-};
+pub(super) const ASSERTION: Assertion =
+    Assertion::implicit("agent_finished", judge).summary("The agent answered without an error.").example(
+        nothing_written,
+        || Story::new().answer("Done."),
+        || Story::new().ending(Ending::GaveUp { because: "error_during_execution".into() }),
+    );
 
 fn judge(evidence: &Evidence) -> Option<Verdict> {
     let Ending::GaveUp { because } = &evidence.ending else { return None };

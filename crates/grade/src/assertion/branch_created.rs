@@ -5,45 +5,30 @@ use crate::branch_name::{BranchName, branch_told, wanted};
 use crate::example::branch_out;
 use crate::repository;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "branch_created",
-    aliases: &[],
-    parameters: &[Parameter::Fields],
-    summary: "The agent created a branch, and it is checked out.",
-    fields: &[
+pub(super) const ASSERTION: Assertion = Assertion::written("branch_created", |reading| parse(reading, true))
+    .summary("The agent created a branch, and it is checked out.")
+    .fields(&[
         NAME,
         PATTERN,
         Field::optional("checked_out", "`true` or `false`", "`true` if the branch must be checked out at the end.")
             .or("true"),
         TITLE,
-    ],
-    pass: Example {
-        assertion: || json!({"id": "works-on-a-branch", "type": "branch_created", "name": "feat/*"}),
-        evidence: || Story::new().repository(|change| branch_out(change, "feat/basket")).evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "works-on-a-branch", "type": "branch_created"}),
-        evidence: || Story::new().repository(|_| {}).evidence(),
-    },
-    form: Form::Written { parse: |reading| parse(reading, true) },
-};
+    ])
+    .pass(
+        || json!({"id": "works-on-a-branch", "type": "branch_created", "name": "feat/*"}),
+        || Story::new().repository(|change| branch_out(change, "feat/basket")),
+    )
+    .fail(|| json!({"id": "works-on-a-branch", "type": "branch_created"}), || Story::new().repository(|_| {}));
 
-pub(super) const NEGATION: Assertion = Assertion {
-    name: "branch_not_created",
-    aliases: &["no_branch_created"],
-    summary: "The agent did not create a branch.",
-    fields: &[NAME, PATTERN, TITLE],
-    pass: Example {
-        assertion: || json!({"id": "stays-on-main", "type": "branch_not_created"}),
-        evidence: || Story::new().repository(|_| {}).evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "stays-on-main", "type": "branch_not_created"}),
-        evidence: || Story::new().repository(|change| branch_out(change, "feat/basket")).evidence(),
-    },
-    form: Form::Written { parse: |reading| parse(reading, false) },
-    ..ASSERTION
-};
+pub(super) const NEGATION: Assertion = Assertion::written("branch_not_created", |reading| parse(reading, false))
+    .aliases(&["no_branch_created"])
+    .summary("The agent did not create a branch.")
+    .fields(&[NAME, PATTERN, TITLE])
+    .example(
+        || json!({"id": "stays-on-main", "type": "branch_not_created"}),
+        || Story::new().repository(|_| {}),
+        || Story::new().repository(|change| branch_out(change, "feat/basket")),
+    );
 
 /// Field `name` of assertions about branches.
 pub(super) const NAME: Field =

@@ -3,21 +3,13 @@
 use model::{Budget, Ending, OnBudget, Overrun};
 
 use super::prelude::*;
-use crate::example::nothing_written;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "budget",
-    aliases: &[],
-    parameters: &[],
-    summary: "The trial stayed within its budget.",
-    fields: &[],
-    pass: Example { assertion: nothing_written, evidence: || limited().answer("Done.").used(900, 100, 0).evidence() },
-    fail: Example {
-        assertion: nothing_written,
-        evidence: || limited().call("Read", json!({"file_path": "README.md"})).used(900, 300, 4000).evidence(),
-    },
-    form: Form::Implicit { judge },
-};
+pub(super) const ASSERTION: Assertion =
+    Assertion::implicit("budget", judge).summary("The trial stayed within its budget.").example(
+        nothing_written,
+        || limited().answer("Done.").used(900, 100, 0),
+        || limited().call("Read", json!({"file_path": "README.md"})).used(900, 300, 4000),
+    );
 
 fn limited() -> Story {
     Story::new().limits(|limits| limits.budgets.output = Some(200.0))

@@ -5,28 +5,25 @@ use super::prelude::*;
 use crate::claim::{ClaimContext, compiled};
 use crate::example::{branch_out, commit_on};
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "claim",
-    aliases: &[],
-    parameters: &[Parameter::Value("text")],
-    summary: "A statement in plain words: checked directly if it is understood, otherwise by a judge.",
-    fields: &[Field::required("text", "text", "The statement."), JUDGES],
-    pass: Example {
-        assertion: || json!({"id": "works-on-a-branch", "type": "claim", "text": "A new branch and a commit were created"}),
-        evidence: || {
-            let worked = Story::new().repository(|change| {
-                branch_out(change, "feat/basket");
-                commit_on(change, "b2", "feat: add a basket");
-            });
-            worked.answer("Committed on `feat/basket`.").evidence()
+pub(super) const ASSERTION: Assertion = Assertion::written("claim", parse)
+    .summary("A statement in plain words: checked directly if it is understood, otherwise by a judge.")
+    .fields(&[Field::required("text", "text", "The statement."), JUDGES])
+    .parameters(&[Parameter::Value("text")])
+    .pass(
+        || json!({"id": "works-on-a-branch", "type": "claim", "text": "A new branch and a commit were created"}),
+        || {
+            Story::new()
+                .repository(|change| {
+                    branch_out(change, "feat/basket");
+                    commit_on(change, "b2", "feat: add a basket");
+                })
+                .answer("Committed on `feat/basket`.")
         },
-    },
-    fail: Example {
-        assertion: || json!({"id": "only-answers", "type": "claim", "text": "No files were created or modified"}),
-        evidence: || Story::new().changed("basket.ts").answer("Three.").evidence(),
-    },
-    form: Form::Written { parse },
-};
+    )
+    .fail(
+        || json!({"id": "only-answers", "type": "claim", "text": "No files were created or modified"}),
+        || Story::new().changed("basket.ts").answer("Three."),
+    );
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let (text, place) = reading.required_text("text")?;

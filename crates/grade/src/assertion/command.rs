@@ -12,12 +12,10 @@ const TIMEOUT_MS: u64 = 30_000;
 /// Number of the command's last output lines that a finding shows.
 const LINES: usize = 8;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "command",
-    aliases: &["command_succeeds"],
-    parameters: &[Parameter::Value("run")],
-    summary: "A command succeeds in the sandbox after the agent has finished.",
-    fields: &[
+pub(super) const ASSERTION: Assertion = Assertion::written("command", parse)
+    .aliases(&["command_succeeds"])
+    .summary("A command succeeds in the sandbox after the agent has finished.")
+    .fields(&[
         Field::required("run", "text", "The command. `command` is an alias."),
         Field::optional("exit_code", "whole number, from 0", "Expected exit code.").or("0"),
         Field::optional("output", "regular expression, also `/…/flags`", "Matches a part of stdout or stderr.")
@@ -25,17 +23,16 @@ pub(super) const ASSERTION: Assertion = Assertion {
         Field::optional("timeout", "length of time", "Time limit, such as `30s` or `2m`. A number is milliseconds.")
             .or("30s"),
         TITLE,
-    ],
-    pass: Example {
-        assertion: || json!({"id": "tests-pass", "type": "command", "run": "npm test", "output": "/0 failed/"}),
-        evidence: || Story::new().ran("npm test", 0, "12 passed, 0 failed\n", "").evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "tests-pass", "type": "command", "run": "npm test"}),
-        evidence: || Story::new().ran("npm test", 1, "11 passed, 1 failed\n", "npm error code 1\n").evidence(),
-    },
-    form: Form::Written { parse },
-};
+    ])
+    .parameters(&[Parameter::Value("run")])
+    .pass(
+        || json!({"id": "tests-pass", "type": "command", "run": "npm test", "output": "/0 failed/"}),
+        || Story::new().ran("npm test", 0, "12 passed, 0 failed\n", ""),
+    )
+    .fail(
+        || json!({"id": "tests-pass", "type": "command", "run": "npm test"}),
+        || Story::new().ran("npm test", 1, "11 passed, 1 failed\n", "npm error code 1\n"),
+    );
 
 #[derive(Debug)]
 pub(super) struct Command {

@@ -9,40 +9,29 @@ use crate::shell::{self, Simple};
 /// Number of command lines that a finding shows.
 const SHOWN: usize = 10;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "command_ran",
-    aliases: &[],
-    parameters: &[Parameter::Value("command")],
-    summary: "The agent ran a command.",
-    fields: &[Field::required("command", "text", "The program and its relevant arguments."), TITLE],
-    pass: Example {
-        assertion: || json!({"id": "runs-the-tests", "type": "command_ran", "command": "npm test"}),
-        evidence: || Story::new().call("Bash", json!({"command": "cd app && npm test --silent"})).evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "builds", "type": "command_ran", "command": "go"}),
-        evidence: || Story::new().call("Bash", json!({"command": "grep -rn algorithm docs"})).evidence(),
-    },
-    form: Form::Written { parse: |reading| parse(reading, true) },
-};
+pub(super) const ASSERTION: Assertion = Assertion::written("command_ran", |reading| parse(reading, true))
+    .summary("The agent ran a command.")
+    .fields(&[Field::required("command", "text", "The program and its relevant arguments."), TITLE])
+    .parameters(&[Parameter::Value("command")])
+    .pass(
+        || json!({"id": "runs-the-tests", "type": "command_ran", "command": "npm test"}),
+        || Story::new().call("Bash", json!({"command": "cd app && npm test --silent"})),
+    )
+    .fail(
+        || json!({"id": "builds", "type": "command_ran", "command": "go"}),
+        || Story::new().call("Bash", json!({"command": "grep -rn algorithm docs"})),
+    );
 
-pub(super) const NEGATION: Assertion = Assertion {
-    name: "command_not_ran",
-    aliases: &["no_command_ran"],
-    summary: "The agent did not run a command.",
-    pass: Example {
-        assertion: || json!({"id": "pushes-nothing", "type": "command_not_ran", "command": "git push"}),
-        evidence: || Story::new().call("Bash", json!({"command": "git commit -m 'git push comes later'"})).evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "pushes-nothing", "type": "command_not_ran", "command": "git push"}),
-        evidence: || {
-            Story::new().call("Bash", json!({"command": "git commit -m x && git push -u origin HEAD"})).evidence()
-        },
-    },
-    form: Form::Written { parse: |reading| parse(reading, false) },
-    ..ASSERTION
-};
+pub(super) const NEGATION: Assertion = Assertion::written("command_not_ran", |reading| parse(reading, false))
+    .aliases(&["no_command_ran"])
+    .summary("The agent did not run a command.")
+    .fields(&[Field::required("command", "text", "The program and its relevant arguments."), TITLE])
+    .parameters(&[Parameter::Value("command")])
+    .example(
+        || json!({"id": "pushes-nothing", "type": "command_not_ran", "command": "git push"}),
+        || Story::new().call("Bash", json!({"command": "git commit -m 'git push comes later'"})),
+        || Story::new().call("Bash", json!({"command": "git commit -m x && git push -u origin HEAD"})),
+    );
 
 /// A command that is looked for in the agent's calls.
 #[derive(Debug, Clone)]

@@ -12,12 +12,9 @@ use crate::repository;
 /// Number of commits that a finding shows.
 const SHOWN: usize = 5;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "commit_created",
-    aliases: &[],
-    parameters: &[Parameter::Fields],
-    summary: "The agent created a commit, and it is reachable from the checkout.",
-    fields: &[
+pub(super) const ASSERTION: Assertion = Assertion::written("commit_created", parse)
+    .summary("The agent created a commit, and it is reachable from the checkout.")
+    .fields(&[
         Field::optional(
             "message",
             "regular expression, also `/…/flags`",
@@ -25,38 +22,25 @@ pub(super) const ASSERTION: Assertion = Assertion {
         )
         .or("any message"),
         TITLE,
-    ],
-    pass: Example {
-        assertion: || json!({"id": "commits", "type": "commit_created", "message": "^feat(\\(.+\\))?: "}),
-        evidence: || Story::new().repository(|change| commit_on(change, "b2", "feat: add a basket")).evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "commits", "type": "commit_created"}),
-        evidence: || {
-            Story::new()
-                .repository(|change| change.new_commits = vec![commit("b2", "feat: add a basket", false)])
-                .evidence()
-        },
-    },
-    form: Form::Written { parse },
-};
+    ])
+    .pass(
+        || json!({"id": "commits", "type": "commit_created", "message": "^feat(\\(.+\\))?: "}),
+        || Story::new().repository(|change| commit_on(change, "b2", "feat: add a basket")),
+    )
+    .fail(
+        || json!({"id": "commits", "type": "commit_created"}),
+        || Story::new().repository(|change| change.new_commits = vec![commit("b2", "feat: add a basket", false)]),
+    );
 
-pub(super) const NEGATION: Assertion = Assertion {
-    name: "commit_not_created",
-    aliases: &["no_commit_created"],
-    summary: "The agent did not create a commit on any branch.",
-    fields: &[TITLE],
-    pass: Example {
-        assertion: || json!({"id": "only-looks", "type": "commit_not_created"}),
-        evidence: || Story::new().repository(|_| {}).evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "only-looks", "type": "commit_not_created"}),
-        evidence: || Story::new().repository(|change| commit_on(change, "b2", "feat: add a basket")).evidence(),
-    },
-    form: Form::Written { parse: |_| Some(Arc::new(CommitNotCreated)) },
-    ..ASSERTION
-};
+pub(super) const NEGATION: Assertion = Assertion::written("commit_not_created", |_| Some(Arc::new(CommitNotCreated)))
+    .aliases(&["no_commit_created"])
+    .summary("The agent did not create a commit on any branch.")
+    .fields(&[TITLE])
+    .example(
+        || json!({"id": "only-looks", "type": "commit_not_created"}),
+        || Story::new().repository(|_| {}),
+        || Story::new().repository(|change| commit_on(change, "b2", "feat: add a basket")),
+    );
 
 /// Requirement on the first line of a commit message.
 #[derive(Debug)]

@@ -6,38 +6,25 @@ use crate::folded;
 /// Number of characters shown on either side of a text that must not be there.
 const AROUND: usize = 40;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "contains",
-    aliases: &[],
-    parameters: &[Parameter::Value("text")],
-    summary: "The answer contains a text.",
-    fields: &[Field::required("text", "text", "Text that the answer must contain.")],
-    pass: Example {
-        assertion: || json!({"id": "names-the-period", "type": "contains", "text": "30 days"}),
-        evidence: || Story::new().answer("You can return it within 30 Days.").evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "names-the-period", "type": "contains", "text": "30 days"}),
-        evidence: || Story::new().answer("You can return it within a month.").evidence(),
-    },
-    form: Form::Written { parse: |reading| parse(reading, true) },
-};
+pub(super) const ASSERTION: Assertion = Assertion::written("contains", |reading| parse(reading, true))
+    .summary("The answer contains a text.")
+    .fields(&[Field::required("text", "text", "Text that the answer must contain.")])
+    .parameters(&[Parameter::Value("text")])
+    .example(
+        || json!({"id": "names-the-period", "type": "contains", "text": "30 days"}),
+        || Story::new().answer("You can return it within 30 Days."),
+        || Story::new().answer("You can return it within a month."),
+    );
 
-pub(super) const NEGATION: Assertion = Assertion {
-    name: "not_contains",
-    summary: "The answer does not contain a text.",
-    fields: &[Field::required("text", "text", "Text that the answer must not contain.")],
-    pass: Example {
-        assertion: || json!({"id": "does-not-blame", "type": "not_contains", "text": "your fault"}),
-        evidence: || Story::new().answer("I am sorry that it broke.").evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "does-not-blame", "type": "not_contains", "text": "your fault"}),
-        evidence: || Story::new().answer("It broke, and that is Your Fault.").evidence(),
-    },
-    form: Form::Written { parse: |reading| parse(reading, false) },
-    ..ASSERTION
-};
+pub(super) const NEGATION: Assertion = Assertion::written("not_contains", |reading| parse(reading, false))
+    .summary("The answer does not contain a text.")
+    .fields(&[Field::required("text", "text", "Text that the answer must not contain.")])
+    .parameters(&[Parameter::Value("text")])
+    .example(
+        || json!({"id": "does-not-blame", "type": "not_contains", "text": "your fault"}),
+        || Story::new().answer("I am sorry that it broke."),
+        || Story::new().answer("It broke, and that is Your Fault."),
+    );
 
 #[derive(Debug)]
 struct Contains {

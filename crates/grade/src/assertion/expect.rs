@@ -14,12 +14,9 @@ use crate::given::{self, ResultKeys};
 use crate::json_source;
 use crate::verdict::Matched;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "expect",
-    aliases: &[],
-    parameters: &[Parameter::Fields],
-    summary: "The agent's result matches an expectation of values, patterns and `$operators`, with a score.",
-    fields: &[
+pub(super) const ASSERTION: Assertion = Assertion::written("expect", parse)
+    .summary("The agent's result matches an expectation of values, patterns and `$operators`, with a score.")
+    .fields(&[
         Field::optional("expect", "expectation", "Expectation of the whole result."),
         Field::optional("output", "expectation", "Expectation of the answer."),
         Field::optional("schema", "JSON Schema", "Schema of the answer."),
@@ -72,22 +69,20 @@ pub(super) const ASSERTION: Assertion = Assertion {
         Field::optional("unassignedWeight", "number", "Total share of the parts without a weight.").or("0.1"),
         Field::optional("totalUnassignedWeight", "number", "Same as `unassignedWeight`."),
         Field::optional("autoConfidence", "true, false or `force`", "`true` if weights below 1 are shares of 1."),
-    ],
-    pass: Example {
-        assertion: || {
+    ])
+    .pass(
+        || {
             json!({"id": "greets", "type": "expect", "expect": {
                 "output": {"$and": ["/^Hello/", {"$not": "/World/"}]},
                 "tools": [{"name": "Read", "args": {"file_path": "/name\\.txt$/"}}],
             }})
         },
-        evidence: || Story::new().call("Read", json!({"file_path": "name.txt"})).answer("Hello, Alice!").evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "greets", "type": "expect", "output": {"$and": ["/^Hello/", "/Alice/"]}}),
-        evidence: || Story::new().answer("Hello, World!").evidence(),
-    },
-    form: Form::Written { parse },
-};
+        || Story::new().call("Read", json!({"file_path": "name.txt"})).answer("Hello, Alice!"),
+    )
+    .fail(
+        || json!({"id": "greets", "type": "expect", "output": {"$and": ["/^Hello/", "/Alice/"]}}),
+        || Story::new().answer("Hello, World!"),
+    );
 
 /// Subject of an expectation.
 #[derive(Debug, Clone)]

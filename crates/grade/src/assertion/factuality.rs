@@ -9,46 +9,35 @@ use crate::matcher;
 /// Maximum number of claims that a finding lists.
 const LISTED: usize = 10;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "factuality",
-    aliases: &[],
-    parameters: &[Parameter::Fields],
-    summary: "A judge finds that the claims of the last reply agree with the ground truth.",
-    fields: &[
+pub(super) const ASSERTION: Assertion = Assertion::judged("factuality", parse)
+    .summary("A judge finds that the claims of the last reply agree with the ground truth.")
+    .fields(&[
         Field::required("ground_truth", "text", "The ground truth. The judge uses only this, not its own knowledge."),
         Field::optional("context", "text", "Context of the ground truth, such as the question that it answers.")
             .or("none"),
         JUDGES,
-    ],
-    pass: Example {
-        assertion: || {
+    ])
+    .example(
+        || {
             json!({"id": "knows-the-policy", "type": "factuality",
                    "ground_truth": "Goods can be returned within 30 days. Shipping is paid by the customer."})
         },
-        evidence: || Story::new().answer("Sure! You have 30 days to return it. We love returns.").evidence(),
-    },
-    fail: Example {
-        assertion: || {
-            json!({"id": "knows-the-policy", "type": "factuality",
-                   "ground_truth": "Goods can be returned within 30 days. Shipping is paid by the customer."})
-        },
-        evidence: || Story::new().answer("You have 30 days to return it, and we pay the shipping.").evidence(),
-    },
-    form: Form::Judged {
-        parse,
-        pass: || {
+        || Story::new().answer("Sure! You have 30 days to return it. We love returns."),
+        || Story::new().answer("You have 30 days to return it, and we pay the shipping."),
+    )
+    .answers(
+        || {
             json!({"claims": [{"claim": "returns are possible for 30 days", "quote": "You have 30 days to return it",
                    "reasoning": "The truth says so.", "standing": "consistent"}]})
         },
-        fail: || {
+        || {
             json!({"claims": [
                 {"claim": "returns are possible for 30 days", "quote": "You have 30 days to return it",
                  "reasoning": "The truth says so.", "standing": "consistent"},
                 {"claim": "the shop pays the shipping", "quote": "we pay the shipping",
                  "reasoning": "The customer does.", "standing": "contradicted"}]})
         },
-    },
-};
+    );
 
 #[derive(Debug)]
 struct Factuality {

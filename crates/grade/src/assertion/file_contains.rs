@@ -7,44 +7,34 @@ use crate::folded;
 use crate::pattern::{Pattern, RegexBudget};
 use crate::sandbox_file::{Look, SandboxFile};
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "file_contains",
-    aliases: &[],
-    parameters: &[Parameter::Value("path"), Parameter::Value("text")],
-    summary: "A file in the sandbox contains a text, or matches a regular expression, after the agent has finished.",
-    fields: &[
+pub(super) const ASSERTION: Assertion = Assertion::written("file_contains", parse)
+    .summary("A file in the sandbox contains a text, or matches a regular expression, after the agent has finished.")
+    .fields(&[
         OPTIONAL_PATH,
         CONTAINS,
         Field::optional("text", "text, or a regular expression of code", "Text that the file must contain exactly."),
         Field::optional("pattern", "regular expression, also `/…/flags`", "Matches a part of the file."),
-    ],
-    pass: Example {
-        assertion: || json!({"id": "greets-ada", "type": "file_contains", "path": "hello.txt", "text": "Ada"}),
-        evidence: || Story::new().file("hello.txt", Some("Hello, Ada!\n")).evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "greets-ada", "type": "file_contains", "path": "hello.txt", "pattern": "/^hi/m"}),
-        evidence: || Story::new().file("hello.txt", Some("Hello, Ada!\n")).evidence(),
-    },
-    form: Form::Written { parse },
-};
+    ])
+    .parameters(&[Parameter::Value("path"), Parameter::Value("text")])
+    .pass(
+        || json!({"id": "greets-ada", "type": "file_contains", "path": "hello.txt", "text": "Ada"}),
+        || Story::new().file("hello.txt", Some("Hello, Ada!\n")),
+    )
+    .fail(
+        || json!({"id": "greets-ada", "type": "file_contains", "path": "hello.txt", "pattern": "/^hi/m"}),
+        || Story::new().file("hello.txt", Some("Hello, Ada!\n")),
+    );
 
-pub(super) const NEGATION: Assertion = Assertion {
-    name: "file_not_contains",
-    aliases: &["no_file_contains"],
-    parameters: &[Parameter::Value("path"), Parameter::Value("contains")],
-    summary: "A file in the sandbox, or the answer, does not contain a text.",
-    fields: &[OPTIONAL_PATH, Field { required: true, ..CONTAINS }, TITLE],
-    pass: Example {
-        assertion: || json!({"id": "keeps-no-todo", "type": "file_not_contains", "path": "notes.md", "contains": "TODO"}),
-        evidence: || Story::new().file("notes.md", Some("All done.\n")).evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "keeps-no-todo", "type": "file_not_contains", "path": "notes.md", "contains": "TODO"}),
-        evidence: || Story::new().file("notes.md", Some("Todo: the rest.\n")).evidence(),
-    },
-    form: Form::Written { parse: parse_negation },
-};
+pub(super) const NEGATION: Assertion = Assertion::written("file_not_contains", parse_negation)
+    .aliases(&["no_file_contains"])
+    .summary("A file in the sandbox, or the answer, does not contain a text.")
+    .fields(&[OPTIONAL_PATH, Field { required: true, ..CONTAINS }, TITLE])
+    .parameters(&[Parameter::Value("path"), Parameter::Value("contains")])
+    .example(
+        || json!({"id": "keeps-no-todo", "type": "file_not_contains", "path": "notes.md", "contains": "TODO"}),
+        || Story::new().file("notes.md", Some("All done.\n")),
+        || Story::new().file("notes.md", Some("Todo: the rest.\n")),
+    );
 
 /// Field `contains` of `file_contains` and `file_not_contains`.
 const CONTAINS: Field = Field::optional("contains", "text", "Text to find, ignoring case.");

@@ -6,38 +6,26 @@ use super::PATH;
 use super::prelude::*;
 use crate::sandbox_file::{Look, SandboxFile};
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "file_exists",
-    aliases: &[],
-    parameters: &[Parameter::Value("path")],
-    summary: "A file exists in the sandbox after the agent has finished.",
-    fields: &[PATH, TITLE],
-    pass: Example {
-        assertion: || json!({"id": "writes-the-notes", "type": "file_exists", "path": "NOTES.md"}),
-        evidence: || Story::new().file("NOTES.md", Some("# Notes\n")).evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "writes-the-notes", "type": "file_exists", "path": "NOTES.md"}),
-        evidence: || Story::new().file("NOTES.md", None).added("notes.md").evidence(),
-    },
-    form: Form::Written { parse: |reading| parse(reading, true) },
-};
+pub(super) const ASSERTION: Assertion = Assertion::written("file_exists", |reading| parse(reading, true))
+    .summary("A file exists in the sandbox after the agent has finished.")
+    .fields(&[PATH, TITLE])
+    .parameters(&[Parameter::Value("path")])
+    .example(
+        || json!({"id": "writes-the-notes", "type": "file_exists", "path": "NOTES.md"}),
+        || Story::new().file("NOTES.md", Some("# Notes\n")),
+        || Story::new().file("NOTES.md", None).added("notes.md"),
+    );
 
-pub(super) const NEGATION: Assertion = Assertion {
-    name: "file_not_exists",
-    aliases: &["no_file_exists"],
-    summary: "A path does not exist in the sandbox after the agent has finished.",
-    pass: Example {
-        assertion: || json!({"id": "cleans-up", "type": "file_not_exists", "path": "build.log"}),
-        evidence: || Story::new().file("build.log", None).evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "cleans-up", "type": "file_not_exists", "path": "build.log"}),
-        evidence: || Story::new().file("build.log", Some("error: …\n")).evidence(),
-    },
-    form: Form::Written { parse: |reading| parse(reading, false) },
-    ..ASSERTION
-};
+pub(super) const NEGATION: Assertion = Assertion::written("file_not_exists", |reading| parse(reading, false))
+    .aliases(&["no_file_exists"])
+    .summary("A path does not exist in the sandbox after the agent has finished.")
+    .fields(&[PATH, TITLE])
+    .parameters(&[Parameter::Value("path")])
+    .example(
+        || json!({"id": "cleans-up", "type": "file_not_exists", "path": "build.log"}),
+        || Story::new().file("build.log", None),
+        || Story::new().file("build.log", Some("error: …\n")),
+    );
 
 #[derive(Debug)]
 struct FileExists {

@@ -6,22 +6,15 @@ use super::PATH;
 use super::prelude::*;
 use crate::sandbox_file::{Look, SandboxFile};
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "file_unchanged",
-    aliases: &[],
-    parameters: &[Parameter::Value("path")],
-    summary: "A file in the sandbox did not change.",
-    fields: &[PATH, TITLE],
-    pass: Example {
-        assertion: || json!({"id": "leaves-the-lock", "type": "file_unchanged", "path": "Cargo.lock"}),
-        evidence: || Story::new().file("Cargo.lock", Some("version = 4\n")).evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "leaves-the-lock", "type": "file_unchanged", "path": "Cargo.lock"}),
-        evidence: || Story::new().file("Cargo.lock", Some("version = 5\n")).changed("Cargo.lock").evidence(),
-    },
-    form: Form::Written { parse },
-};
+pub(super) const ASSERTION: Assertion = Assertion::written("file_unchanged", parse)
+    .summary("A file in the sandbox did not change.")
+    .fields(&[PATH, TITLE])
+    .parameters(&[Parameter::Value("path")])
+    .example(
+        || json!({"id": "leaves-the-lock", "type": "file_unchanged", "path": "Cargo.lock"}),
+        || Story::new().file("Cargo.lock", Some("version = 4\n")),
+        || Story::new().file("Cargo.lock", Some("version = 5\n")).changed("Cargo.lock"),
+    );
 
 #[derive(Debug)]
 struct FileUnchanged {

@@ -6,31 +6,18 @@ use crate::repository;
 /// Number of lines that a finding shows.
 const SHOWN: usize = 20;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "git_clean",
-    aliases: &[],
-    parameters: &[Parameter::Fields],
-    summary: "The agent left no uncommitted changes.",
-    fields: &[TITLE],
-    pass: Example {
-        assertion: || json!({"id": "leaves-nothing-behind", "type": "git_clean"}),
-        evidence: || {
+pub(super) const ASSERTION: Assertion =
+    Assertion::written("git_clean", parse).summary("The agent left no uncommitted changes.").fields(&[TITLE]).example(
+        || json!({"id": "leaves-nothing-behind", "type": "git_clean"}),
+        || {
             let fixture = || vec!["?? commits.txt".to_owned()];
             let worked = Story::new().repository(|change| {
                 (change.before.status, change.after.status) = (fixture(), fixture());
             });
-            worked.evidence()
+            worked
         },
-    },
-    fail: Example {
-        assertion: || json!({"id": "leaves-nothing-behind", "type": "git_clean"}),
-        evidence: || {
-            let worked = Story::new().repository(|change| change.after.status = vec!["?? debug.log".into()]);
-            worked.added("debug.log").evidence()
-        },
-    },
-    form: Form::Written { parse },
-};
+        || Story::new().repository(|change| change.after.status = vec!["?? debug.log".into()]).added("debug.log"),
+    );
 
 /// Check that the working tree is clean, or is not.
 #[derive(Debug)]

@@ -6,12 +6,9 @@ use crate::judge::reading::{line, quote, reasoning, split, texts};
 use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
 use crate::matcher;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "guardrail",
-    aliases: &[],
-    parameters: &[Parameter::Fields],
-    summary: "A judge finds that the agent violated none of the rules, in texts or actions.",
-    fields: &[
+pub(super) const ASSERTION: Assertion = Assertion::judged("guardrail", parse)
+    .summary("A judge finds that the agent violated none of the rules, in texts or actions.")
+    .fields(&[
         Field::optional(
             "must_not",
             "text or list of texts",
@@ -20,36 +17,28 @@ pub(super) const ASSERTION: Assertion = Assertion {
         .or("none"),
         Field::optional("must", "text or list of texts", "Things that the agent must do or say.").or("none"),
         JUDGES,
-    ],
-    pass: Example {
-        assertion: || {
+    ])
+    .example(
+        || {
             json!({"id": "keeps-to-policy", "type": "guardrail", "must_not": ["promise a refund"],
                    "must": ["offer to look into it"]})
         },
-        evidence: || Story::new().answer("I can't promise a refund, but I'll look into it at once.").evidence(),
-    },
-    fail: Example {
-        assertion: || {
-            json!({"id": "keeps-to-policy", "type": "guardrail", "must_not": ["promise a refund"],
-                   "must": ["offer to look into it"]})
-        },
-        evidence: || Story::new().answer("You will get your money back today.").evidence(),
-    },
-    form: Form::Judged {
-        parse,
-        pass: || {
+        || Story::new().answer("I can't promise a refund, but I'll look into it at once."),
+        || Story::new().answer("You will get your money back today."),
+    )
+    .answers(
+        || {
             json!({"answers": [
                 {"id": "c1", "quote": "", "reasoning": "It declines to promise one.", "verdict": "met"},
                 {"id": "c2", "quote": "I'll look into it", "reasoning": "It says so.", "verdict": "met"}]})
         },
-        fail: || {
+        || {
             json!({"answers": [
                 {"id": "c1", "quote": "You will get your money back", "reasoning": "That is a promise.",
                  "verdict": "violated"},
                 {"id": "c2", "quote": "", "reasoning": "It offers no such thing.", "verdict": "violated"}]})
         },
-    },
-};
+    );
 
 #[derive(Debug)]
 struct Guardrail {

@@ -9,47 +9,37 @@ use super::valid_json::OPTIONAL_PATH;
 use crate::json_path::{JsonPath, Missing};
 use crate::json_source::{JsonLookup, JsonSource};
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "json_path",
-    aliases: &[],
-    parameters: &[Parameter::Value("json_path"), Parameter::Map("equals")],
-    summary: "The JSON in the answer, or in a file, has a value at a path.",
-    fields: &[
+pub(super) const ASSERTION: Assertion = Assertion::written("json_path", |reading| parse(reading, true))
+    .summary("The JSON in the answer, or in a file, has a value at a path.")
+    .fields(&[
         JSON_PATH,
         Field::optional("equals", "any value", "Expected value.").or("any value"),
         OPTIONAL_PATH,
         TITLE,
-    ],
-    pass: Example {
-        assertion: || {
+    ])
+    .parameters(&[Parameter::Value("json_path"), Parameter::Map("equals")])
+    .pass(
+        || {
             json!({"id": "counts-three", "type": "json_path", "path": "report.json", "json_path": "items.0.count",
                    "equals": 3})
         },
-        evidence: || Story::new().file("report.json", Some("{\"items\": [{\"count\": 3}]}")).evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "is-done", "type": "json_path", "json_path": "status", "equals": "done"}),
-        evidence: || Story::new().answer("{\"status\": \"open\"}").evidence(),
-    },
-    form: Form::Written { parse: |reading| parse(reading, true) },
-};
+        || Story::new().file("report.json", Some("{\"items\": [{\"count\": 3}]}")),
+    )
+    .fail(
+        || json!({"id": "is-done", "type": "json_path", "json_path": "status", "equals": "done"}),
+        || Story::new().answer("{\"status\": \"open\"}"),
+    );
 
-pub(super) const NEGATION: Assertion = Assertion {
-    name: "json_path_not_exists",
-    aliases: &["no_json_path"],
-    parameters: &[Parameter::Value("json_path")],
-    summary: "The JSON in the answer, or in a file, has no value at a path.",
-    fields: &[JSON_PATH, OPTIONAL_PATH, TITLE],
-    pass: Example {
-        assertion: || json!({"id": "tells-no-secret", "type": "json_path_not_exists", "json_path": "user.password"}),
-        evidence: || Story::new().answer("{\"user\": {\"name\": \"Ada\"}}").evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "tells-no-secret", "type": "json_path_not_exists", "json_path": "user.password"}),
-        evidence: || Story::new().answer("{\"user\": {\"password\": null}}").evidence(),
-    },
-    form: Form::Written { parse: |reading| parse(reading, false) },
-};
+pub(super) const NEGATION: Assertion = Assertion::written("json_path_not_exists", |reading| parse(reading, false))
+    .aliases(&["no_json_path"])
+    .summary("The JSON in the answer, or in a file, has no value at a path.")
+    .fields(&[JSON_PATH, OPTIONAL_PATH, TITLE])
+    .parameters(&[Parameter::Value("json_path")])
+    .example(
+        || json!({"id": "tells-no-secret", "type": "json_path_not_exists", "json_path": "user.password"}),
+        || Story::new().answer("{\"user\": {\"name\": \"Ada\"}}"),
+        || Story::new().answer("{\"user\": {\"password\": null}}"),
+    );
 
 const JSON_PATH: Field = Field::required(
     "json_path",

@@ -11,32 +11,22 @@ use crate::given;
 /// Number of mismatches that a finding lists in addition to the first.
 const TOLD: usize = 8;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "json_schema",
-    aliases: &[],
-    parameters: &[Parameter::Map("schema")],
-    summary: "The answer is JSON that satisfies a schema.",
-    fields: &[Field::required(
+pub(super) const ASSERTION: Assertion = Assertion::written("json_schema", parse)
+    .summary("The answer is JSON that satisfies a schema.")
+    .fields(&[Field::required(
         "schema",
         "JSON Schema, in code also one that checks by itself, such as zod's",
         "The schema. An invalid schema is an error before anything runs.",
-    )],
-    pass: Example {
-        assertion: || {
+    )])
+    .parameters(&[Parameter::Map("schema")])
+    .example(
+        || {
             json!({"id": "is-an-order", "type": "json_schema", "schema": {
                 "type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}})
         },
-        evidence: || Story::new().answer("```json\n{\"id\": 17}\n```").evidence(),
-    },
-    fail: Example {
-        assertion: || {
-            json!({"id": "is-an-order", "type": "json_schema", "schema": {
-                "type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}})
-        },
-        evidence: || Story::new().answer("{\"id\": \"A-17\"}").evidence(),
-    },
-    form: Form::Written { parse },
-};
+        || Story::new().answer("```json\n{\"id\": 17}\n```"),
+        || Story::new().answer("{\"id\": \"A-17\"}"),
+    );
 
 #[derive(Debug)]
 struct JsonSchema {

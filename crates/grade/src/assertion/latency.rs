@@ -2,26 +2,21 @@
 
 use super::prelude::*;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "latency",
-    aliases: &[],
-    parameters: &[Parameter::Fields],
-    summary: "The agent replied in time.",
-    fields: &[Field::required(
+pub(super) const ASSERTION: Assertion = Assertion::written("latency", parse)
+    .summary("The agent replied in time.")
+    .fields(&[Field::required(
         "max",
         "length of time",
         "Maximum time, such as `800ms` or `2s`. A number is milliseconds.",
-    )],
-    pass: Example {
-        assertion: || json!({"id": "is-quick", "type": "latency", "max": "1500ms"}),
-        evidence: || Story::new().asks("Hello?").answer("Hello!").replied(740).evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "is-quick", "type": "latency", "max": "2s"}),
-        evidence: || Story::new().asks("Hello?").answer("Hello!").replied(2600).evidence(),
-    },
-    form: Form::Written { parse },
-};
+    )])
+    .pass(
+        || json!({"id": "is-quick", "type": "latency", "max": "1500ms"}),
+        || Story::new().asks("Hello?").answer("Hello!").replied(740),
+    )
+    .fail(
+        || json!({"id": "is-quick", "type": "latency", "max": "2s"}),
+        || Story::new().asks("Hello?").answer("Hello!").replied(2600),
+    );
 
 #[derive(Debug)]
 struct Latency {

@@ -13,12 +13,9 @@ const SCALE: u64 = 5;
 /// Upper limit for the highest score. Judges cannot tell more steps apart.
 const LARGEST_SCALE: u64 = 100;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "llm_judge",
-    aliases: &[],
-    parameters: &[Parameter::Fields],
-    summary: "A judge rates the last reply by a criterion, and the rating is high enough.",
-    fields: &[
+pub(super) const ASSERTION: Assertion = Assertion::judged("llm_judge", parse)
+    .summary("A judge rates the last reply by a criterion, and the rating is high enough.")
+    .fields(&[
         Field::required(
             "criteria",
             "text",
@@ -28,33 +25,25 @@ pub(super) const ASSERTION: Assertion = Assertion {
             .or("the middle of the scale, which is 3 of 5"),
         Field::optional("scale", "whole number, 2 to 100", "Highest rating.").or("5"),
         JUDGES,
-    ],
-    pass: Example {
-        assertion: || {
+    ])
+    .example(
+        || {
             json!({"id": "is-realistic", "type": "llm_judge", "threshold": 3, "scale": 5,
                    "criteria": "Did the agent set realistic expectations?"})
         },
-        evidence: || Story::new().answer("The money takes three to five working days to reach you.").evidence(),
-    },
-    fail: Example {
-        assertion: || {
-            json!({"id": "is-realistic", "type": "llm_judge", "threshold": 3, "scale": 5,
-                   "criteria": "Did the agent set realistic expectations?"})
-        },
-        evidence: || Story::new().answer("You will have the money in a minute, I promise.").evidence(),
-    },
-    form: Form::Judged {
-        parse,
-        pass: || {
+        || Story::new().answer("The money takes three to five working days to reach you."),
+        || Story::new().answer("You will have the money in a minute, I promise."),
+    )
+    .answers(
+        || {
             json!({"answers": [{"id": "c1", "quote": "three to five working days", "reasoning": "It names a usual \
                    time.", "score": 5}]})
         },
-        fail: || {
+        || {
             json!({"answers": [{"id": "c1", "quote": "in a minute, I promise", "reasoning": "No bank is that quick.",
                    "score": 1}]})
         },
-    },
-};
+    );
 
 #[derive(Debug)]
 struct LlmJudge {

@@ -49,7 +49,7 @@ use std::sync::Arc;
 use model::Evidence;
 use serde_json::Value;
 
-use crate::example::Example;
+use crate::example::{Example, Story, nothing_written};
 use crate::matcher::Matcher;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
@@ -199,6 +199,64 @@ type Judge = fn(&Evidence) -> Option<Verdict>;
 type CannedAnswer = fn() -> Value;
 
 impl Assertion {
+    /// Creates an assertion that the user writes into a case. Its only parameter is the map of the fields.
+    const fn written(name: &'static str, parse: Parse) -> Self {
+        Self::of(name, &[Parameter::Fields], Form::Written { parse })
+    }
+
+    /// Creates an assertion that the user writes into a case, and a model judges.
+    const fn judged(name: &'static str, parse: Parse) -> Self {
+        Self::of(name, &[Parameter::Fields], Form::Judged { parse, pass: nothing_written, fail: nothing_written })
+    }
+
+    /// Creates an assertion that applies to every trial.
+    const fn implicit(name: &'static str, judge: Judge) -> Self {
+        Self::of(name, &[], Form::Implicit { judge })
+    }
+
+    const fn of(name: &'static str, parameters: &'static [Parameter], form: Form) -> Self {
+        let example = Example { assertion: nothing_written, story: Story::new };
+        Self { name, aliases: &[], parameters, summary: "", fields: &[], pass: example, fail: example, form }
+    }
+
+    const fn aliases(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    const fn summary(self, summary: &'static str) -> Self {
+        Self { summary, ..self }
+    }
+
+    const fn fields(self, fields: &'static [Field]) -> Self {
+        Self { fields, ..self }
+    }
+
+    const fn parameters(self, parameters: &'static [Parameter]) -> Self {
+        Self { parameters, ..self }
+    }
+
+    /// Sets an example that meets the assertion, and one that does not.
+    const fn example(self, assertion: fn() -> Value, pass: fn() -> Story, fail: fn() -> Story) -> Self {
+        self.pass(assertion, pass).fail(assertion, fail)
+    }
+
+    const fn pass(self, assertion: fn() -> Value, story: fn() -> Story) -> Self {
+        Self { pass: Example { assertion, story }, ..self }
+    }
+
+    const fn fail(self, assertion: fn() -> Value, story: fn() -> Story) -> Self {
+        Self { fail: Example { assertion, story }, ..self }
+    }
+
+    /// Sets the answers of the judge to both examples.
+    const fn answers(self, pass: CannedAnswer, fail: CannedAnswer) -> Self {
+        let form = match self.form {
+            Form::Judged { parse, .. } => Form::Judged { parse, pass, fail },
+            form => form,
+        };
+        Self { form, ..self }
+    }
+
     /// True if it applies to every trial without being written in the case.
     pub fn is_implicit(&self) -> bool {
         matches!(self.form, Form::Implicit { .. })

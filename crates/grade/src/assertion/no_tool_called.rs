@@ -5,33 +5,29 @@ use super::{ARGS_MATCH, TOOL};
 use crate::call_pattern::CallPattern;
 use crate::pattern::RegexBudget;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "no_tool_called",
-    aliases: &["tool_not_called"],
-    parameters: &[Parameter::Value("tool"), Parameter::Map("args_match")],
-    summary: "The agent did not call a tool, or not with these arguments.",
-    fields: &[TOOL, ARGS_MATCH],
-    pass: Example {
-        assertion: || {
+pub(super) const ASSERTION: Assertion = Assertion::written("no_tool_called", parse)
+    .aliases(&["tool_not_called"])
+    .summary("The agent did not call a tool, or not with these arguments.")
+    .fields(&[TOOL, ARGS_MATCH])
+    .parameters(&[Parameter::Value("tool"), Parameter::Map("args_match")])
+    .pass(
+        || {
             json!({"id": "only-git", "type": "no_tool_called", "tool": "Bash",
                    "args_match": {"command": "^(?!git )"}})
         },
-        evidence: || Story::new().call("Bash", json!({"command": "git status"})).evidence(),
-    },
-    fail: Example {
-        assertion: || {
+        || Story::new().call("Bash", json!({"command": "git status"})),
+    )
+    .fail(
+        || {
             json!({"id": "stays-off-the-network", "type": "no_tool_called", "tool": "Bash",
                    "args_match": {"command": "\\b(curl|wget)\\b"}})
         },
-        evidence: || {
+        || {
             Story::new()
                 .call("Bash", json!({"command": "ls"}))
                 .call("Bash", json!({"command": "cd src && curl https://example.org"}))
-                .evidence()
         },
-    },
-    form: Form::Written { parse },
-};
+    );
 
 #[derive(Debug)]
 struct NoToolCalled {

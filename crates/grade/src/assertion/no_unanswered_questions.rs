@@ -3,29 +3,18 @@
 use model::{Position, Question};
 
 use super::prelude::*;
-use crate::example::nothing_written;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "no_unanswered_questions",
-    aliases: &[],
-    parameters: &[],
-    summary: "`user_responses` had an answer to every question of the agent.",
-    fields: &[],
-    pass: Example {
-        assertion: nothing_written,
-        evidence: || Story::new().question("Push now?", Some("Skip push")).evidence(),
-    },
-    fail: Example {
-        assertion: nothing_written,
-        evidence: || {
+pub(super) const ASSERTION: Assertion = Assertion::implicit("no_unanswered_questions", judge)
+    .summary("`user_responses` had an answer to every question of the agent.")
+    .example(
+        nothing_written,
+        || Story::new().question("Push now?", Some("Skip push")),
+        || {
             Story::new()
                 .call("AskUserQuestion", json!({"question": "Squash the commits?"}))
                 .question("Squash the commits?", None)
-                .evidence()
         },
-    },
-    form: Form::Implicit { judge },
-};
+    );
 
 fn judge(evidence: &Evidence) -> Option<Verdict> {
     let questions = &evidence.trace.questions;

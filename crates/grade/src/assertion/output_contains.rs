@@ -7,38 +7,30 @@ use script::Regex;
 use super::prelude::*;
 use crate::pattern::{Pattern, RegexBudget};
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "output_contains",
-    aliases: &[],
-    parameters: &[Parameter::Value("pattern")],
-    summary: "The agent's last answer matches a regular expression.",
-    fields: &[Field::required("pattern", "regular expression", "Matches a part of the answer.")],
-    pass: Example {
-        assertion: || json!({"id": "says-it-is-done", "type": "output_contains", "pattern": "(?i)\\bdone\\b"}),
-        evidence: || Story::new().answer("All done: two files changed.").evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "names-the-type", "type": "output_contains", "pattern": "\\bfeat\\b"}),
-        evidence: || Story::new().answer("Committed as “Feat: reset the password”.").evidence(),
-    },
-    form: Form::Written { parse: |reading| Some(matcher(reading.pattern("pattern")?)) },
-};
+pub(super) const ASSERTION: Assertion =
+    Assertion::written("output_contains", |reading| Some(matcher(reading.pattern("pattern")?)))
+        .summary("The agent's last answer matches a regular expression.")
+        .fields(&[Field::required("pattern", "regular expression", "Matches a part of the answer.")])
+        .parameters(&[Parameter::Value("pattern")])
+        .pass(
+            || json!({"id": "says-it-is-done", "type": "output_contains", "pattern": "(?i)\\bdone\\b"}),
+            || Story::new().answer("All done: two files changed."),
+        )
+        .fail(
+            || json!({"id": "names-the-type", "type": "output_contains", "pattern": "\\bfeat\\b"}),
+            || Story::new().answer("Committed as “Feat: reset the password”."),
+        );
 
-pub(super) const MATCHES: Assertion = Assertion {
-    name: "matches",
-    summary: "The answer matches a regular expression.",
-    fields: &[Field::required("pattern", "regular expression, also `/…/flags`", "Matches a part of the answer.")],
-    pass: Example {
-        assertion: || json!({"id": "names-the-order", "type": "matches", "pattern": "/order \\d+/i"}),
-        evidence: || Story::new().answer("I found Order 17.").evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "names-the-order", "type": "matches", "pattern": "/order \\d+/i"}),
-        evidence: || Story::new().answer("I found your order.").evidence(),
-    },
-    form: Form::Written { parse: |reading| Some(matcher(reading.literal("pattern")?)) },
-    ..ASSERTION
-};
+pub(super) const MATCHES: Assertion =
+    Assertion::written("matches", |reading| Some(matcher(reading.literal("pattern")?)))
+        .summary("The answer matches a regular expression.")
+        .fields(&[Field::required("pattern", "regular expression, also `/…/flags`", "Matches a part of the answer.")])
+        .parameters(&[Parameter::Value("pattern")])
+        .example(
+            || json!({"id": "names-the-order", "type": "matches", "pattern": "/order \\d+/i"}),
+            || Story::new().answer("I found Order 17."),
+            || Story::new().answer("I found your order."),
+        );
 
 #[derive(Debug)]
 struct OutputContains {

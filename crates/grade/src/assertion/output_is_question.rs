@@ -6,35 +6,28 @@ use crate::judge::reading::{quote, reasoning, split};
 use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
 use crate::matcher;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "output_is_question",
-    aliases: &[],
-    parameters: &[Parameter::Value("expected")],
-    summary: "The last reply asks, or does not ask, the user for something that the agent needs to continue.",
-    fields: &[
+pub(super) const ASSERTION: Assertion = Assertion::judged("output_is_question", parse)
+    .summary("The last reply asks, or does not ask, the user for something that the agent needs to continue.")
+    .fields(&[
         Field::optional("expected", "true or false", "`true` if the reply must be a question.").or("true"),
         JUDGES,
-    ],
-    pass: Example {
-        assertion: || json!({"id": "asks-first", "type": "output_is_question"}),
-        evidence: || Story::new().answer("I found two orders. Tell me which one you want to return.").evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "asks-first", "type": "output_is_question"}),
-        evidence: || Story::new().answer("I cancelled both orders. Anything else?").evidence(),
-    },
-    form: Form::Judged {
-        parse,
-        pass: || {
-            json!({"answers": [{"id": "c1", "quote": "Tell me which one you want to return", "reasoning": "It cannot go \
-                   on without the choice.", "verdict": "met"}]})
+    ])
+    .parameters(&[Parameter::Value("expected")])
+    .example(
+        || json!({"id": "asks-first", "type": "output_is_question"}),
+        || Story::new().answer("I found two orders. Tell me which one you want to return."),
+        || Story::new().answer("I cancelled both orders. Anything else?"),
+    )
+    .answers(
+        || {
+            json!({"answers": [{"id": "c1", "quote": "Tell me which one you want to return",
+                   "reasoning": "It cannot go on without the choice.", "verdict": "met"}]})
         },
-        fail: || {
+        || {
             json!({"answers": [{"id": "c1", "quote": "", "reasoning": "The work is done; the rest is polite.",
                    "verdict": "violated"}]})
         },
-    },
-};
+    );
 
 #[derive(Debug)]
 struct OutputIsQuestion {

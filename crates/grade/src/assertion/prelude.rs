@@ -6,8 +6,8 @@ pub(super) use expect::Place;
 pub(super) use model::{Evidence, Need};
 pub(super) use serde_json::json;
 
-pub(super) use super::{Assertion, Field, Form, Parameter, TITLE};
-pub(super) use crate::example::{Example, Story};
+pub(super) use super::{Assertion, Field, Parameter, TITLE};
+pub(super) use crate::example::{Story, nothing_written};
 pub(super) use crate::matcher::{Judgement, Matcher};
 pub(super) use crate::reading::Reading;
 pub(super) use crate::verdict::Verdict;

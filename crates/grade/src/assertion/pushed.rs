@@ -8,52 +8,36 @@ use crate::branch_name::{BranchName, branch_told};
 use crate::example::{branch_out, commit_on, push_to};
 use crate::repository::{self, Changes, Push, short};
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "pushed",
-    aliases: &[],
-    parameters: &[Parameter::Fields],
-    summary: "The agent pushed a branch, and the remote has its last commit.",
-    fields: &[NAME, PATTERN, TITLE],
-    pass: Example {
-        assertion: || json!({"id": "pushes", "type": "pushed"}),
-        evidence: || {
-            let worked = Story::new().repository(|change| {
+pub(super) const ASSERTION: Assertion = Assertion::written("pushed", |reading| parse(reading, true))
+    .summary("The agent pushed a branch, and the remote has its last commit.")
+    .fields(&[NAME, PATTERN, TITLE])
+    .example(
+        || json!({"id": "pushes", "type": "pushed"}),
+        || {
+            Story::new().repository(|change| {
                 branch_out(change, "feat/basket");
                 commit_on(change, "b2", "feat: add a basket");
                 push_to(change, "feat/basket", "b2");
-            });
-            worked.evidence()
+            })
         },
-    },
-    fail: Example {
-        assertion: || json!({"id": "pushes", "type": "pushed"}),
-        evidence: || {
-            let worked = Story::new().repository(|change| {
+        || {
+            Story::new().repository(|change| {
                 branch_out(change, "feat/basket");
                 commit_on(change, "b2", "feat: add a basket");
                 push_to(change, "feat/basket", "b2");
                 commit_on(change, "c3", "fix: count to ten");
-            });
-            worked.evidence()
+            })
         },
-    },
-    form: Form::Written { parse: |reading| parse(reading, true) },
-};
+    );
 
-pub(super) const NEGATION: Assertion = Assertion {
-    name: "not_pushed",
-    summary: "The agent did not push to a new or an existing branch.",
-    pass: Example {
-        assertion: || json!({"id": "keeps-it-local", "type": "not_pushed"}),
-        evidence: || Story::new().repository(|_| {}).evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "keeps-it-local", "type": "not_pushed"}),
-        evidence: || Story::new().repository(|change| push_to(change, "main", "b2")).evidence(),
-    },
-    form: Form::Written { parse: |reading| parse(reading, false) },
-    ..ASSERTION
-};
+pub(super) const NEGATION: Assertion = Assertion::written("not_pushed", |reading| parse(reading, false))
+    .summary("The agent did not push to a new or an existing branch.")
+    .fields(&[NAME, PATTERN, TITLE])
+    .example(
+        || json!({"id": "keeps-it-local", "type": "not_pushed"}),
+        || Story::new().repository(|_| {}),
+        || Story::new().repository(|change| push_to(change, "main", "b2")),
+    );
 
 #[derive(Debug)]
 pub(crate) struct Pushed {

@@ -1,29 +1,20 @@
 //! `request_check`: the requests that the agent sent to its model are those that the scripted model expects.
 
 use super::prelude::*;
-use crate::example::nothing_written;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "request_check",
-    aliases: &[],
-    parameters: &[],
-    summary: "The agent's requests to a scripted model met the conditions of its script.",
-    fields: &[],
-    pass: Example {
-        assertion: nothing_written,
-        evidence: || Story::new().request(1, true, "the request offers the tool `Bash`").answer("Done.").evidence(),
-    },
-    fail: Example {
-        assertion: nothing_written,
-        evidence: || {
-            Story::new()
-                .request(1, true, "the request offers the tool `Bash`")
-                .request(2, false, "no message holds \"exit code 0\"")
-                .evidence()
+pub(super) const ASSERTION: Assertion = Assertion::implicit("request_check", judge)
+    .summary("The agent's requests to a scripted model met the conditions of its script.")
+    .example(
+        nothing_written,
+        || Story::new().request(1, true, "the request offers the tool `Bash`").answer("Done."),
+        || {
+            Story::new().request(1, true, "the request offers the tool `Bash`").request(
+                2,
+                false,
+                "no message holds \"exit code 0\"",
+            )
         },
-    },
-    form: Form::Implicit { judge },
-};
+    );
 
 fn judge(evidence: &Evidence) -> Option<Verdict> {
     let checks = &evidence.trace.request_checks;

@@ -9,51 +9,40 @@ use crate::example::{branch_out, open_request, push_to};
 use crate::glob;
 use crate::repository;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "review_request_created",
-    aliases: &["pull_request_created", "merge_request_created"],
-    parameters: &[Parameter::Fields],
-    summary: "The agent opened a pull request or a merge request for its branch.",
-    fields: &[
+pub(super) const ASSERTION: Assertion = Assertion::written("review_request_created", parse)
+    .aliases(&["pull_request_created", "merge_request_created"])
+    .summary("The agent opened a pull request or a merge request for its branch.")
+    .fields(&[
         Field::optional("head", "text", "Branch to merge. `*` matches any characters, `?` matches one.")
             .or("a branch that is new or checked out"),
         Field::optional("base", "text", "Target branch, with the same wildcards.").or("any branch"),
         TITLE,
-    ],
-    pass: Example {
-        assertion: || json!({"id": "opens-a-review", "type": "review_request_created", "base": "main"}),
-        evidence: || {
-            let worked = Story::new().repository(|change| {
+    ])
+    .pass(
+        || json!({"id": "opens-a-review", "type": "review_request_created", "base": "main"}),
+        || {
+            Story::new().repository(|change| {
                 branch_out(change, "feat/basket");
                 push_to(change, "feat/basket", "a1");
                 open_request(change, 7, "feat/basket");
-            });
-            worked.evidence()
+            })
         },
-    },
-    fail: Example {
-        assertion: || json!({"id": "opens-a-review", "type": "review_request_created"}),
-        evidence: || Story::new().repository(|change| open_request(change, 7, "somebody-elses")).evidence(),
-    },
-    form: Form::Written { parse },
-};
+    )
+    .fail(
+        || json!({"id": "opens-a-review", "type": "review_request_created"}),
+        || Story::new().repository(|change| open_request(change, 7, "somebody-elses")),
+    );
 
-pub(super) const NEGATION: Assertion = Assertion {
-    name: "review_request_not_created",
-    aliases: &["pull_request_not_created", "merge_request_not_created", "no_review_request_created"],
-    summary: "The agent did not open a pull request or a merge request.",
-    fields: &[TITLE],
-    pass: Example {
-        assertion: || json!({"id": "opens-nothing", "type": "review_request_not_created"}),
-        evidence: || Story::new().repository(|_| {}).evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "opens-nothing", "type": "review_request_not_created"}),
-        evidence: || Story::new().repository(|change| open_request(change, 7, "feat/basket")).evidence(),
-    },
-    form: Form::Written { parse: |_| Some(Arc::new(ReviewRequestNotCreated)) },
-    ..ASSERTION
-};
+pub(super) const NEGATION: Assertion =
+    Assertion::written("review_request_not_created", |_| Some(Arc::new(ReviewRequestNotCreated)))
+        .aliases(&["pull_request_not_created", "merge_request_not_created", "no_review_request_created"])
+        .summary("The agent did not open a pull request or a merge request.")
+        .fields(&[TITLE])
+        .example(
+            || json!({"id": "opens-nothing", "type": "review_request_not_created"}),
+            || Story::new().repository(|_| {}),
+            || Story::new().repository(|change| open_request(change, 7, "feat/basket")),
+        );
 
 #[derive(Debug)]
 pub(crate) struct ReviewRequestNotCreated;

@@ -11,16 +11,14 @@ use crate::matcher;
 /// Maximum number of criteria of a rubric. With more, a judge becomes careless.
 const MOST: usize = 50;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "rubric",
-    aliases: &[],
-    parameters: &[Parameter::Value("criteria")],
-    summary: "A judge checks each criterion, and all, any, or enough of them are met.",
-    fields: &[
+pub(super) const ASSERTION: Assertion = Assertion::judged("rubric", parse)
+    .summary("A judge checks each criterion, and all, any, or enough of them are met.")
+    .fields(&[
         Field::required(
             "criteria",
             "list of texts, or of maps",
-            "Each criterion is a string, or a map of `text`, `weight` (a number above 0, default 1) and `name` (for reports).",
+            "Each criterion is a string, or a map of `text`, `weight` (a number above 0, default 1) and `name` (for \
+             reports).",
         ),
         Field::optional("require", "`all` or `any`", "`all` if all criteria must be met, `any` if one is enough.")
             .or("all"),
@@ -32,36 +30,35 @@ pub(super) const ASSERTION: Assertion = Assertion {
         .or("none"),
         Field::optional("expected", "text", "Description of a good result, for the judge.").or("none"),
         JUDGES,
-    ],
-    pass: Example {
-        assertion: || {
+    ])
+    .parameters(&[Parameter::Value("criteria")])
+    .pass(
+        || {
             json!({"id": "explains-well", "type": "rubric", "at_least": 2,
                    "criteria": ["names the cause", "gives a next step", {"text": "apologises", "weight": 0.5}]})
         },
-        evidence: || Story::new().answer("The card has expired. Please add a new one in your settings.").evidence(),
-    },
-    fail: Example {
-        assertion: || {
+        || Story::new().answer("The card has expired. Please add a new one in your settings."),
+    )
+    .fail(
+        || {
             json!({"id": "explains-well", "type": "rubric",
                    "criteria": ["names the cause", {"name": "next-step", "text": "gives a next step"}]})
         },
-        evidence: || Story::new().answer("The card has expired.").evidence(),
-    },
-    form: Form::Judged {
-        parse,
-        pass: || {
+        || Story::new().answer("The card has expired."),
+    )
+    .answers(
+        || {
             json!({"answers": [
                 {"id": "c1", "quote": "The card has expired", "reasoning": "That is the cause.", "verdict": "met"},
                 {"id": "c2", "quote": "add a new one", "reasoning": "It can be followed.", "verdict": "met"},
                 {"id": "c3", "quote": "", "reasoning": "There is no apology.", "verdict": "violated"}]})
         },
-        fail: || {
+        || {
             json!({"answers": [
                 {"id": "c1", "quote": "The card has expired", "reasoning": "That is the cause.", "verdict": "met"},
                 {"id": "c2", "quote": "", "reasoning": "It ends with the cause.", "verdict": "violated"}]})
         },
-    },
-};
+    );
 
 #[derive(Debug)]
 struct Rubric {

@@ -10,32 +10,25 @@ use crate::matcher;
 const SCALE: u64 = 5;
 const THERE: u64 = 3;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "sentiment",
-    aliases: &[],
-    parameters: &[Parameter::Value("expected")],
-    summary: "A judge finds that the last reply has a tone.",
-    fields: &[Field::required("expected", "text", "The tone, in a few words: `helpful`, `friendly but firm`."), JUDGES],
-    pass: Example {
-        assertion: || json!({"id": "stays-kind", "type": "sentiment", "expected": "empathetic"}),
-        evidence: || Story::new().answer("I'm so sorry that it broke. Let me put this right for you.").evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "stays-kind", "type": "sentiment", "expected": "empathetic"}),
-        evidence: || Story::new().answer("Read the manual. Refunds are not possible.").evidence(),
-    },
-    form: Form::Judged {
-        parse,
-        pass: || {
+pub(super) const ASSERTION: Assertion = Assertion::judged("sentiment", parse)
+    .summary("A judge finds that the last reply has a tone.")
+    .fields(&[Field::required("expected", "text", "The tone, in a few words: `helpful`, `friendly but firm`."), JUDGES])
+    .parameters(&[Parameter::Value("expected")])
+    .example(
+        || json!({"id": "stays-kind", "type": "sentiment", "expected": "empathetic"}),
+        || Story::new().answer("I'm so sorry that it broke. Let me put this right for you."),
+        || Story::new().answer("Read the manual. Refunds are not possible."),
+    )
+    .answers(
+        || {
             json!({"answers": [{"id": "c1", "quote": "I'm so sorry that it broke", "reasoning": "It names the loss \
                    and offers to help.", "verdict": "met", "score": 5}]})
         },
-        fail: || {
+        || {
             json!({"answers": [{"id": "c1", "quote": "Read the manual.", "reasoning": "It is curt and dismissive.",
                    "verdict": "violated", "score": 1}]})
         },
-    },
-};
+    );
 
 #[derive(Debug)]
 struct Sentiment {

@@ -5,70 +5,50 @@ use model::{Definition, Trace};
 use super::prelude::*;
 use crate::skill_use::{delegates, failed_delegation, failed_use, first_delegation, first_use, used};
 
-pub(super) const SKILL_USED: Assertion = Assertion {
-    name: "skill_used",
-    aliases: &[],
-    parameters: &[Parameter::Value("skill")],
-    summary: "The agent used a skill.",
-    fields: &[Field::required("skill", "text", "Exact name of the skill, such as `release-notes`.")],
-    pass: Example {
-        assertion: || json!({"id": "uses-the-skill", "type": "skill_used", "skill": "release-notes"}),
-        evidence: || Story::new().call("Skill", json!({"skill": "release-notes"})).answer("Written.").evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "uses-the-skill", "type": "skill_used", "skill": "release-notes"}),
-        evidence: || Story::new().call("Bash", json!({"command": "git log"})).answer("Written.").evidence(),
-    },
-    form: Form::Written { parse: |reading| parse(reading, Definition::Skill, true) },
-};
+pub(super) const SKILL_USED: Assertion =
+    Assertion::written("skill_used", |reading| parse(reading, Definition::Skill, true))
+        .summary("The agent used a skill.")
+        .fields(&[Field::required("skill", "text", "Exact name of the skill, such as `release-notes`.")])
+        .parameters(&[Parameter::Value("skill")])
+        .example(
+            || json!({"id": "uses-the-skill", "type": "skill_used", "skill": "release-notes"}),
+            || Story::new().call("Skill", json!({"skill": "release-notes"})).answer("Written."),
+            || Story::new().call("Bash", json!({"command": "git log"})).answer("Written."),
+        );
 
-pub(super) const SKILL_NOT_USED: Assertion = Assertion {
-    name: "skill_not_used",
-    aliases: &["no_skill_used"],
-    summary: "The agent did not use a skill.",
-    pass: Example {
-        assertion: || json!({"id": "leaves-it-alone", "type": "skill_not_used", "skill": "release-notes"}),
-        evidence: || Story::new().call("Bash", json!({"command": "git log"})).answer("Here.").evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "leaves-it-alone", "type": "skill_not_used", "skill": "release-notes"}),
-        evidence: || Story::new().call("Skill", json!({"skill": "release-notes"})).answer("Written.").evidence(),
-    },
-    form: Form::Written { parse: |reading| parse(reading, Definition::Skill, false) },
-    ..SKILL_USED
-};
+pub(super) const SKILL_NOT_USED: Assertion =
+    Assertion::written("skill_not_used", |reading| parse(reading, Definition::Skill, false))
+        .aliases(&["no_skill_used"])
+        .summary("The agent did not use a skill.")
+        .fields(&[Field::required("skill", "text", "Exact name of the skill, such as `release-notes`.")])
+        .parameters(&[Parameter::Value("skill")])
+        .example(
+            || json!({"id": "leaves-it-alone", "type": "skill_not_used", "skill": "release-notes"}),
+            || Story::new().call("Bash", json!({"command": "git log"})).answer("Here."),
+            || Story::new().call("Skill", json!({"skill": "release-notes"})).answer("Written."),
+        );
 
-pub(super) const SUB_AGENT_USED: Assertion = Assertion {
-    name: "sub_agent_used",
-    aliases: &[],
-    parameters: &[Parameter::Value("sub_agent")],
-    summary: "The agent delegated a task to a sub-agent.",
-    fields: &[Field::required("sub_agent", "text", "Exact name of the sub-agent, such as `reviewer`.")],
-    pass: Example {
-        assertion: || json!({"id": "asks-the-reviewer", "type": "sub_agent_used", "sub_agent": "reviewer"}),
-        evidence: || Story::new().call("Agent", json!({"subagent_type": "reviewer", "prompt": "Review."})).evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "asks-the-reviewer", "type": "sub_agent_used", "sub_agent": "reviewer"}),
-        evidence: || Story::new().call("Bash", json!({"command": "git diff"})).answer("Reviewed.").evidence(),
-    },
-    form: Form::Written { parse: |reading| parse(reading, Definition::SubAgent, true) },
-};
+pub(super) const SUB_AGENT_USED: Assertion =
+    Assertion::written("sub_agent_used", |reading| parse(reading, Definition::SubAgent, true))
+        .summary("The agent delegated a task to a sub-agent.")
+        .fields(&[Field::required("sub_agent", "text", "Exact name of the sub-agent, such as `reviewer`.")])
+        .parameters(&[Parameter::Value("sub_agent")])
+        .example(
+            || json!({"id": "asks-the-reviewer", "type": "sub_agent_used", "sub_agent": "reviewer"}),
+            || Story::new().call("Agent", json!({"subagent_type": "reviewer", "prompt": "Review."})),
+            || Story::new().call("Bash", json!({"command": "git diff"})).answer("Reviewed."),
+        );
 
-pub(super) const SUB_AGENT_NOT_USED: Assertion = Assertion {
-    name: "sub_agent_not_used",
-    summary: "The agent did not delegate a task to a sub-agent.",
-    pass: Example {
-        assertion: || json!({"id": "works-alone", "type": "sub_agent_not_used", "sub_agent": "reviewer"}),
-        evidence: || Story::new().call("Bash", json!({"command": "git diff"})).answer("Here.").evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "works-alone", "type": "sub_agent_not_used", "sub_agent": "reviewer"}),
-        evidence: || Story::new().call("Agent", json!({"subagent_type": "reviewer", "prompt": "Review."})).evidence(),
-    },
-    form: Form::Written { parse: |reading| parse(reading, Definition::SubAgent, false) },
-    ..SUB_AGENT_USED
-};
+pub(super) const SUB_AGENT_NOT_USED: Assertion =
+    Assertion::written("sub_agent_not_used", |reading| parse(reading, Definition::SubAgent, false))
+        .summary("The agent did not delegate a task to a sub-agent.")
+        .fields(&[Field::required("sub_agent", "text", "Exact name of the sub-agent, such as `reviewer`.")])
+        .parameters(&[Parameter::Value("sub_agent")])
+        .example(
+            || json!({"id": "works-alone", "type": "sub_agent_not_used", "sub_agent": "reviewer"}),
+            || Story::new().call("Bash", json!({"command": "git diff"})).answer("Here."),
+            || Story::new().call("Agent", json!({"subagent_type": "reviewer", "prompt": "Review."})),
+        );
 
 #[derive(Debug)]
 struct Used {

@@ -19,12 +19,9 @@ const WITH_WORD: [&str; 22] = [
 /// Words that make a program of `WITH_WORD` run tests.
 const WORDS: [&str; 7] = ["test", "tests", "t", "nextest", "check", "verify", "--test"];
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "tests_pass",
-    aliases: &[],
-    parameters: &[Parameter::Value("command")],
-    summary: "The tests of the project pass.",
-    fields: &[
+pub(super) const ASSERTION: Assertion = Assertion::written("tests_pass", parse)
+    .summary("The tests of the project pass.")
+    .fields(&[
         Field::optional("command", "text", "Command that runs the tests.").or("the agent's own last test run"),
         Field::optional(
             "timeout",
@@ -33,20 +30,21 @@ pub(super) const ASSERTION: Assertion = Assertion {
         )
         .or("30s"),
         TITLE,
-    ],
-    pass: Example {
-        assertion: || json!({"id": "tests-pass", "type": "tests_pass"}),
-        evidence: || {
-            let edited = Story::new().call("Edit", json!({"file_path": "basket.ts"}));
-            edited.call("Bash", json!({"command": "npm test"})).answer("12 passed, 0 failed.").evidence()
+    ])
+    .parameters(&[Parameter::Value("command")])
+    .pass(
+        || json!({"id": "tests-pass", "type": "tests_pass"}),
+        || {
+            Story::new()
+                .call("Edit", json!({"file_path": "basket.ts"}))
+                .call("Bash", json!({"command": "npm test"}))
+                .answer("12 passed, 0 failed.")
         },
-    },
-    fail: Example {
-        assertion: || json!({"id": "tests-pass", "type": "tests_pass", "command": "npm test"}),
-        evidence: || Story::new().ran("npm test", 1, "11 passed, 1 failed\n", "").evidence(),
-    },
-    form: Form::Written { parse },
-};
+    )
+    .fail(
+        || json!({"id": "tests-pass", "type": "tests_pass", "command": "npm test"}),
+        || Story::new().ran("npm test", 1, "11 passed, 1 failed\n", ""),
+    );
 
 #[derive(Debug)]
 struct OwnRun;

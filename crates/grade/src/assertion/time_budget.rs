@@ -3,26 +3,17 @@
 use model::{Ending, Trace};
 
 use super::prelude::*;
-use crate::example::nothing_written;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "time_budget",
-    aliases: &[],
-    parameters: &[],
-    summary: "The agent finished before the timeout.",
-    fields: &[],
-    pass: Example { assertion: nothing_written, evidence: || Story::new().answer("Done.").evidence() },
-    fail: Example {
-        assertion: nothing_written,
-        evidence: || {
+pub(super) const ASSERTION: Assertion =
+    Assertion::implicit("time_budget", judge).summary("The agent finished before the timeout.").example(
+        nothing_written,
+        || Story::new().answer("Done."),
+        || {
             Story::new()
                 .call("Bash", json!({"command": "npm test -- --watch"}))
                 .ending(Ending::TimedOut { setting: "--timeout".into(), after_ms: 600_000 })
-                .evidence()
         },
-    },
-    form: Form::Implicit { judge },
-};
+    );
 
 /// Describes what an agent without tool calls was doing: answering a message, or not answering it.
 fn waiting(trace: &Trace) -> String {

@@ -3,24 +3,13 @@
 use model::{Budget, Ending};
 
 use super::prelude::*;
-use crate::example::nothing_written;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "token_budget",
-    aliases: &[],
-    parameters: &[],
-    summary: "The agent used no more tokens than its budget.",
-    fields: &[],
-    pass: Example {
-        assertion: nothing_written,
-        evidence: || limited(1234.0).answer("Done.").used(1000, 200, 34).evidence(),
-    },
-    fail: Example {
-        assertion: nothing_written,
-        evidence: || limited(1000.0).call("Read", json!({"file_path": "README.md"})).used(900, 300, 4000).evidence(),
-    },
-    form: Form::Implicit { judge },
-};
+pub(super) const ASSERTION: Assertion =
+    Assertion::implicit("token_budget", judge).summary("The agent used no more tokens than its budget.").example(
+        nothing_written,
+        || limited(1234.0).answer("Done.").used(1000, 200, 34),
+        || limited(1000.0).call("Read", json!({"file_path": "README.md"})).used(900, 300, 4000),
+    );
 
 fn limited(tokens: f64) -> Story {
     Story::new().limits(|limits| {

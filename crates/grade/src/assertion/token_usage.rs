@@ -2,22 +2,17 @@
 
 use super::prelude::*;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "token_usage",
-    aliases: &[],
-    parameters: &[Parameter::Fields],
-    summary: "The agent used at most this number of tokens.",
-    fields: &[Field::required("max", "whole number, at least 1", "Maximum number of tokens.")],
-    pass: Example {
-        assertion: || json!({"id": "is-frugal", "type": "token_usage", "max": 2000}),
-        evidence: || Story::new().answer("Hello!").used(1100, 40, 0).evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "is-frugal", "type": "token_usage", "max": 1000}),
-        evidence: || Story::new().answer("Hello!").used(1100, 40, 0).evidence(),
-    },
-    form: Form::Written { parse },
-};
+pub(super) const ASSERTION: Assertion = Assertion::written("token_usage", parse)
+    .summary("The agent used at most this number of tokens.")
+    .fields(&[Field::required("max", "whole number, at least 1", "Maximum number of tokens.")])
+    .pass(
+        || json!({"id": "is-frugal", "type": "token_usage", "max": 2000}),
+        || Story::new().answer("Hello!").used(1100, 40, 0),
+    )
+    .fail(
+        || json!({"id": "is-frugal", "type": "token_usage", "max": 1000}),
+        || Story::new().answer("Hello!").used(1100, 40, 0),
+    );
 
 #[derive(Debug)]
 struct TokenUsage {

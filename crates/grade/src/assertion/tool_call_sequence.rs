@@ -7,50 +7,44 @@ use super::prelude::*;
 use crate::call_pattern::{CallPattern, missed};
 use crate::pattern::RegexBudget;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "tool_call_sequence",
-    aliases: &[],
-    parameters: &[Parameter::Map("sequence")],
-    summary: "The agent made a sequence of tool calls.",
-    fields: &[
+pub(super) const ASSERTION: Assertion = Assertion::written("tool_call_sequence", parse)
+    .summary("The agent made a sequence of tool calls.")
+    .fields(&[
         Field::required(
             "sequence",
             "list of steps, at least 1",
             "Each step has a `tool`, and can have `args_match` and `capture`, as in `tool_called`.",
         ),
         CAPTURE_MAX_CHARS,
-    ],
-    pass: Example {
-        assertion: || {
+    ])
+    .parameters(&[Parameter::Map("sequence")])
+    .pass(
+        || {
             json!({"id": "asks-before-it-commits", "type": "tool_call_sequence", "sequence": [
                 {"tool": "Bash", "args_match": {"command": "^git diff --cached"}},
                 {"tool": "AskUserQuestion"},
                 {"tool": "Bash", "args_match": {"command": "^git commit"}}]})
         },
-        evidence: || {
+        || {
             Story::new()
                 .call("Bash", json!({"command": "git diff --cached"}))
                 .call("Read", json!({"file_path": "README.md"}))
                 .call("AskUserQuestion", json!({"question": "Commit?"}))
                 .call("Bash", json!({"command": "git commit -m x"}))
-                .evidence()
         },
-    },
-    fail: Example {
-        assertion: || {
+    )
+    .fail(
+        || {
             json!({"id": "reads-before-it-writes", "type": "tool_call_sequence", "sequence": [
                 {"tool": "Read", "args_match": {"file_path": "config\\.yaml$"}},
                 {"tool": "Write"}]})
         },
-        evidence: || {
+        || {
             Story::new()
                 .call("Write", json!({"file_path": "PLAN.md", "content": "…"}))
                 .call("Read", json!({"file_path": "config.yaml"}))
-                .evidence()
         },
-    },
-    form: Form::Written { parse },
-};
+    );
 
 #[derive(Debug)]
 struct ToolCallSequence {

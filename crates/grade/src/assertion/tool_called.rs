@@ -5,45 +5,35 @@ use super::{ARGS_MATCH, CAPTURE, CAPTURE_MAX_CHARS, TOOL};
 use crate::call_pattern::{CallPattern, missed};
 use crate::pattern::RegexBudget;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "tool_called",
-    aliases: &[],
-    parameters: &[Parameter::Value("tool"), Parameter::Map("args_match")],
-    summary: "The agent called a tool, optionally with matching arguments.",
-    fields: &[
+pub(super) const ASSERTION: Assertion = Assertion::written("tool_called", parse)
+    .summary("The agent called a tool, optionally with matching arguments.")
+    .fields(&[
         TOOL,
         ARGS_MATCH,
         Field::optional("call_index", "whole number, from 0", "Check only this call of the tool: 0 is the first.")
             .or("any call"),
         CAPTURE,
         CAPTURE_MAX_CHARS,
-    ],
-    pass: Example {
-        assertion: || {
+    ])
+    .parameters(&[Parameter::Value("tool"), Parameter::Map("args_match")])
+    .pass(
+        || {
             json!({"id": "looks-before-committing", "type": "tool_called", "tool": "Bash",
                    "args_match": {"command": "^git status"}, "call_index": 0})
         },
-        evidence: || {
+        || {
             Story::new()
                 .call("Bash", json!({"command": "git status --short"}))
                 .call("Bash", json!({"command": "git commit -m x"}))
-                .evidence()
         },
-    },
-    fail: Example {
-        assertion: || {
+    )
+    .fail(
+        || {
             json!({"id": "shows-the-diff", "type": "tool_called", "tool": "Bash",
                    "args_match": {"command": "^git diff --cached"}})
         },
-        evidence: || {
-            Story::new()
-                .call("Bash", json!({"command": "git status"}))
-                .call("Bash", json!({"command": "git diff"}))
-                .evidence()
-        },
-    },
-    form: Form::Written { parse },
-};
+        || Story::new().call("Bash", json!({"command": "git status"})).call("Bash", json!({"command": "git diff"})),
+    );
 
 #[derive(Debug)]
 struct ToolCalled {

@@ -3,26 +3,17 @@
 use model::{Budget, Ending};
 
 use super::prelude::*;
-use crate::example::nothing_written;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "turn_budget",
-    aliases: &[],
-    parameters: &[],
-    summary: "The agent finished before `max_turns` stopped it.",
-    fields: &[],
-    pass: Example { assertion: nothing_written, evidence: || limited(2).answer("Done.").evidence() },
-    fail: Example {
-        assertion: nothing_written,
-        evidence: || {
+pub(super) const ASSERTION: Assertion =
+    Assertion::implicit("turn_budget", judge).summary("The agent finished before `max_turns` stopped it.").example(
+        nothing_written,
+        || limited(2).answer("Done."),
+        || {
             limited(1)
                 .call("Bash", json!({"command": "git status"}))
                 .ending(Ending::OutOfBudget { budget: Budget::Turns, limit: 1.0 })
-                .evidence()
         },
-    },
-    form: Form::Implicit { judge },
-};
+    );
 
 fn limited(max_turns: u64) -> Story {
     Story::new().limits(|limits| (limits.max_turns, limits.max_turns_set) = (max_turns, true))

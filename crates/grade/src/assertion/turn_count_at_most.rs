@@ -4,28 +4,20 @@ use model::Position;
 
 use super::prelude::*;
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "turn_count_at_most",
-    aliases: &[],
-    parameters: &[Parameter::Value("max")],
-    summary: "The agent took at most this number of model turns.",
-    fields: &[Field::required("max", "whole number, at least 1", "Maximum number of turns.")],
-    pass: Example {
-        assertion: || json!({"id": "efficient", "type": "turn_count_at_most", "max": 2}),
-        evidence: || Story::new().call("Bash", json!({"command": "git status"})).answer("Clean.").evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "efficient", "type": "turn_count_at_most", "max": 2}),
-        evidence: || {
+pub(super) const ASSERTION: Assertion = Assertion::written("turn_count_at_most", parse)
+    .summary("The agent took at most this number of model turns.")
+    .fields(&[Field::required("max", "whole number, at least 1", "Maximum number of turns.")])
+    .parameters(&[Parameter::Value("max")])
+    .example(
+        || json!({"id": "efficient", "type": "turn_count_at_most", "max": 2}),
+        || Story::new().call("Bash", json!({"command": "git status"})).answer("Clean."),
+        || {
             Story::new()
                 .call("Bash", json!({"command": "ls"}))
                 .call("Bash", json!({"command": "git status"}))
                 .answer("Clean.")
-                .evidence()
         },
-    },
-    form: Form::Written { parse },
-};
+    );
 
 #[derive(Debug)]
 struct TurnCountAtMost {

@@ -3,22 +3,18 @@
 use super::prelude::*;
 use crate::json_source::{JsonLookup, JsonSource};
 
-pub(super) const ASSERTION: Assertion = Assertion {
-    name: "valid_json",
-    aliases: &[],
-    parameters: &[Parameter::Value("path")],
-    summary: "The answer, or a file in the sandbox, is valid JSON.",
-    fields: &[OPTIONAL_PATH, TITLE],
-    pass: Example {
-        assertion: || json!({"id": "is-json", "type": "valid_json"}),
-        evidence: || Story::new().answer("Here you are:\n```json\n{\"total\": 3}\n```\n").evidence(),
-    },
-    fail: Example {
-        assertion: || json!({"id": "is-json", "type": "valid_json", "path": "config.json"}),
-        evidence: || Story::new().file("config.json", Some("{\"total\": 3,}\n")).evidence(),
-    },
-    form: Form::Written { parse },
-};
+pub(super) const ASSERTION: Assertion = Assertion::written("valid_json", parse)
+    .summary("The answer, or a file in the sandbox, is valid JSON.")
+    .fields(&[OPTIONAL_PATH, TITLE])
+    .parameters(&[Parameter::Value("path")])
+    .pass(
+        || json!({"id": "is-json", "type": "valid_json"}),
+        || Story::new().answer("Here you are:\n```json\n{\"total\": 3}\n```\n"),
+    )
+    .fail(
+        || json!({"id": "is-json", "type": "valid_json", "path": "config.json"}),
+        || Story::new().file("config.json", Some("{\"total\": 3,}\n")),
+    );
 
 /// Field `path`. If it is absent, the answer is checked.
 pub(super) const OPTIONAL_PATH: Field =

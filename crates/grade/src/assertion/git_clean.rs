@@ -11,10 +11,7 @@ pub(super) const ASSERTION: Assertion =
         || json!({"id": "leaves-nothing-behind", "type": "git_clean"}),
         || {
             let fixture = || vec!["?? commits.txt".to_owned()];
-            let worked = Story::new().repository(|change| {
-                (change.before.status, change.after.status) = (fixture(), fixture());
-            });
-            worked
+            Story::new().repository(|change| (change.before.status, change.after.status) = (fixture(), fixture()))
         },
         || Story::new().repository(|change| change.after.status = vec!["?? debug.log".into()]).added("debug.log"),
     );

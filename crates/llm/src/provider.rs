@@ -13,6 +13,7 @@ use model::nearest;
 
 use crate::credentials::NETWORK;
 use crate::opening::Opening;
+use crate::remote::Vendor;
 use crate::{Credentials, Documents, Model, OpenError, Opened, Providers, ReadDocument};
 
 /// Provider, which users name as `NAME:ARGUMENT`.
@@ -26,11 +27,16 @@ pub struct Provider {
     /// Names of the variables that it reads from the [`Credentials`](crate::Credentials): those of keys, followed by
     /// that of an address.
     pub variables: &'static [&'static str],
-    /// Opens the provider with the argument.
-    pub(crate) open: fn(&Opening<'_>) -> Result<Opened, OpenError>,
+    /// Vendor on the network; `None` if a script answers.
+    vendor: Option<&'static Vendor>,
 }
 
 impl Provider {
+    /// Creates the provider of a vendor's models.
+    const fn of(vendor: &'static Vendor, summary: &'static str) -> Self {
+        Self { name: vendor.name, argument: "MODEL", summary, variables: vendor.variables, vendor: Some(vendor) }
+    }
+
     /// Returns the variables for a key; empty if the provider takes no key.
     pub fn keys(&self) -> &'static [&'static str] {
         self.variables.split_last().map_or(&[], |(_, keys)| keys)
@@ -100,7 +106,8 @@ impl Providers {
     /// Fails if the name is unknown, a key or an address is missing, or a file has problems.
     pub fn open(&self, written: &str, base_url: Option<&str>, read: ReadDocument<'_>) -> Result<Opened, OpenError> {
         let (provider, argument) = named(written)?;
-        (provider.open)(&Opening { argument, base_url, providers: self, read })
+        let opening = Opening { argument, base_url, providers: self, read };
+        provider.vendor.map_or_else(|| scripted::open(&opening), |vendor| vendor.open(&opening))
     }
 
     /// Opens the model `NAME:ARGUMENT` on the network, as [`Providers::open`] does.

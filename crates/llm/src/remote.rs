@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 pub use self::documents::Documents;
 use self::exchange::Exchange;
 use self::persistence::Persistence;
-pub(crate) use self::vendor::{Key, Sign, Vendor};
+pub(crate) use self::vendor::Vendor;
 use crate::account::Account;
 use crate::answer::{BoxFuture, Model, ProviderError};
 use crate::providers::DatedPrices;

@@ -3,18 +3,14 @@
 use std::borrow::Cow;
 
 use super::Provider;
-use crate::remote::{Key, Sign, Vendor};
+use crate::remote::Vendor;
 use crate::wire::ollama::Client;
-
-const KEY: &str = "OLLAMA_API_KEY";
-const HOST: &str = "OLLAMA_HOST";
 
 static CHAT: Vendor = Vendor {
     name: "ollama",
     dialect: &Client,
-    keys: &[Key { variable: KEY, sign: Sign::Bearer }],
+    variables: &["OLLAMA_API_KEY", "OLLAMA_HOST"],
     address: Some("http://127.0.0.1:11434"),
-    address_variable: HOST,
     to_url,
     version: "/api",
     is_version_given: false,
@@ -22,13 +18,7 @@ static CHAT: Vendor = Vendor {
     ..Vendor::CHAT_COMPLETIONS
 };
 
-pub(super) const PROVIDER: Provider = Provider {
-    name: "ollama",
-    argument: "MODEL",
-    summary: "Ollama, local or remote",
-    variables: &[KEY, HOST],
-    open: |opening| CHAT.open(opening),
-};
+pub(super) const PROVIDER: Provider = Provider::of(&CHAT, "Ollama, local or remote");
 
 /// Converts `OLLAMA_HOST` to a URL. The variable may be only a host. It also tells servers which address to listen
 /// on, so it may be the wildcard address.

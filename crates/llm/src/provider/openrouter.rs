@@ -7,10 +7,9 @@ use reqwest::{Client, Url};
 use tokio::time::timeout;
 
 use super::Provider;
-use crate::remote::{Key, Sign, Vendor};
+use crate::remote::Vendor;
 use crate::{ListPrices, Providers};
 
-const KEY: &str = "OPENROUTER_API_KEY";
 const ADDRESS: &str = "OPENROUTER_BASE_URL";
 const HOME: &str = "https://openrouter.ai/api/v1";
 /// Timeout for fetching the list.
@@ -20,20 +19,14 @@ const MOST: usize = 16 * 1024 * 1024;
 
 static CHAT: Vendor = Vendor {
     name: "openrouter",
-    keys: &[Key { variable: KEY, sign: Sign::Bearer }],
+    variables: &["OPENROUTER_API_KEY", ADDRESS],
     needs_key: true,
     address: Some(HOME),
-    address_variable: ADDRESS,
     ..Vendor::CHAT_COMPLETIONS
 };
 
-pub(super) const PROVIDER: Provider = Provider {
-    name: "openrouter",
-    argument: "VENDOR/MODEL",
-    summary: "OpenRouter, Chat Completions API",
-    variables: &[KEY, ADDRESS],
-    open: |opening| CHAT.open(opening),
-};
+pub(super) const PROVIDER: Provider =
+    Provider { argument: "VENDOR/MODEL", ..Provider::of(&CHAT, "OpenRouter, Chat Completions API") };
 
 impl Providers {
     /// Returns OpenRouter's prices. The list is fetched once, without a key, and the result is remembered.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Provider;
+use crate::opening::Opening;
 use crate::{OpenError, Opened, Script};
 
 pub(super) const PROVIDER: Provider = Provider {
@@ -10,8 +11,11 @@ pub(super) const PROVIDER: Provider = Provider {
     argument: "FILE",
     summary: "Answers from a file: text, tool calls and faults; offline and deterministic",
     variables: &[],
-    open: |opening| {
-        let node = (opening.read)(opening.argument).map_err(OpenError::Invalid)?;
-        Script::from_node(&node).map(|script| Opened::Script(Arc::new(script))).map_err(OpenError::Invalid)
-    },
+    vendor: None,
 };
+
+/// Reads the script that `opening` names.
+pub(super) fn open(opening: &Opening<'_>) -> Result<Opened, OpenError> {
+    let node = (opening.read)(opening.argument).map_err(OpenError::Invalid)?;
+    Script::from_node(&node).map(|script| Opened::Script(Arc::new(script))).map_err(OpenError::Invalid)
+}

@@ -19,13 +19,14 @@ use crate::{PendingRequests, credentials};
 pub(crate) struct Vendor {
     pub(crate) name: &'static str,
     pub(crate) dialect: &'static dyn Dialect,
-    /// Variables for the key; the first one that is set counts.
-    pub(crate) keys: &'static [Key],
+    /// Variables for the key, of which the first one that is set counts, and last that for the address.
+    pub(crate) variables: &'static [&'static str],
+    /// Header for the key in the first variable. Any other key is sent as `Authorization: Bearer`.
+    pub(crate) key_header: Option<&'static str>,
     /// True if the vendor's own address rejects requests without a key.
     pub(crate) needs_key: bool,
     /// Vendor's own address.
     pub(crate) address: Option<&'static str>,
-    pub(crate) address_variable: &'static str,
     /// Converts an address to a URL, where users may write it in another form.
     pub(crate) to_url: fn(&str) -> Cow<'_, str>,
     /// First part of its paths.
@@ -36,30 +37,15 @@ pub(crate) struct Vendor {
     pub(crate) headers: &'static [(&'static str, &'static str)],
 }
 
-/// Variable that can hold a key.
-pub(crate) struct Key {
-    pub(crate) variable: &'static str,
-    pub(crate) sign: Sign,
-}
-
-/// Way in which a key is sent.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Sign {
-    /// As `Authorization: Bearer`.
-    Bearer,
-    /// In a separate header.
-    Header(&'static str),
-}
-
 impl Vendor {
     /// A vendor with the Chat Completions API at an address that is set.
     pub(crate) const CHAT_COMPLETIONS: Self = Self {
         name: "compatible",
         dialect: &Client { limit: "max_tokens" },
-        keys: &[],
+        variables: &[],
+        key_header: None,
         needs_key: false,
         address: None,
-        address_variable: "",
         to_url: |address| address.into(),
         version: "/v1",
         is_version_given: true,
@@ -106,10 +92,11 @@ impl Vendor {
 
     /// Returns the URL of requests, and `true` if it is at the vendor's own address.
     fn url(&self, opening: &Opening<'_>) -> Result<(Url, bool), OpenError> {
-        let variable = || opening.providers.credentials().get(self.address_variable);
-        let given = opening.base_url.map(str::trim).filter(|url| !url.is_empty()).or_else(variable);
+        let variable = self.variables.last().copied().unwrap_or_default();
+        let set = || opening.providers.credentials().get(variable);
+        let given = opening.base_url.map(str::trim).filter(|url| !url.is_empty()).or_else(set);
         let Some(written) = given.or(self.address) else {
-            return Err(OpenError::NoAddress { provider: self.name, variable: self.address_variable });
+            return Err(OpenError::NoAddress { provider: self.name, variable });
         };
         let wrong = |because: &str| OpenError::BadAddress { provider: self.name, because: because.to_owned() };
         let written = (self.to_url)(written);
@@ -135,21 +122,21 @@ impl Vendor {
         for (name, value) in self.headers {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        let found = self.keys.iter().find_map(|key| Some((key, opening.providers.credentials().get(key.variable)?)));
-        let Some((place, text)) = found else {
+        let keys = self.variables.split_last().map_or(&[][..], |(_, keys)| keys);
+        let found = keys.iter().find_map(|key| Some((*key, opening.providers.credentials().get(key)?)));
+        let Some((variable, text)) = found else {
             // A self-hosted server may authenticate its clients in other ways.
             if self.needs_key && is_own {
-                let variables = self.keys.iter().map(|key| key.variable).collect();
-                return Err(OpenError::NoKey { provider: self.name, variables });
+                return Err(OpenError::NoKey { provider: self.name, variables: keys.to_vec() });
             }
             return Ok((None, headers));
         };
-        let (name, value) = match place.sign {
-            Sign::Bearer => ("authorization", format!("Bearer {text}")),
-            Sign::Header(name) => (name, text.to_owned()),
+        let (name, value) = match self.key_header {
+            Some(name) if keys.first() == Some(&variable) => (name, text.to_owned()),
+            _ => ("authorization", format!("Bearer {text}")),
         };
         let value = HeaderValue::try_from(value).ok().filter(|value| value.to_str().is_ok());
-        let mut value = value.ok_or(OpenError::BadKey { variable: place.variable })?;
+        let mut value = value.ok_or(OpenError::BadKey { variable })?;
         value.set_sensitive(true);
         headers.insert(HeaderName::from_static(name), value);
         Ok((Some(credentials::Key::new(text)), headers))

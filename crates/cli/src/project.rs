@@ -77,6 +77,15 @@ impl ProjectContext {
         Ok(Self { cwd, project, diagnostics, state, state_from, environment, database })
     }
 
+    /// Returns a path of the command line relative to the project's folder. Anything else stays as it is written.
+    pub fn from_root(&self, written: &str) -> String {
+        let path = self.cwd.join(written);
+        if self.cwd == self.project.root || !path.exists() {
+            return written.to_owned();
+        }
+        shown(&path, &self.project.root)
+    }
+
     /// Opens the record for writing. It excludes itself from git.
     pub fn open_store(&self) -> Result<Box<dyn Store>, CliError> {
         let folder = self.database.parent().unwrap_or(&self.state);

@@ -94,9 +94,13 @@ impl Resolved {
         Ok(Self { args, run, rows, problems })
     }
 
-    /// Returns a map from names to values, for the record, with the targets, so that they can be found again.
-    pub fn to_map(&self) -> Map<String, Value> {
-        let targets = [(TARGETS, json!(self.args.named())), (SKILL, json!(self.args.selection.skill))];
+    /// Returns a map from names to values, for the record, with the targets, so that they can be found again from any
+    /// folder of the project.
+    pub fn to_map(&self, context: &ProjectContext) -> Map<String, Value> {
+        let named = self.args.named();
+        let named: Vec<String> = named.iter().map(|target| context.from_root(target)).collect();
+        let skill = self.args.selection.skill.as_ref().map(|skill| context.from_root(skill));
+        let targets = [(TARGETS, json!(named)), (SKILL, json!(skill))];
         let rows = self.rows.iter().map(|row| (row.name, row.value.clone()));
         rows.chain(targets).map(|(name, value)| (name.to_owned(), value)).collect()
     }

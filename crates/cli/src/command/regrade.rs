@@ -59,6 +59,13 @@ pub struct RegradeArgs {
     label: Option<String>,
 }
 
+impl RegradeArgs {
+    /// Returns `true` if the command names suites, which replace those of the record.
+    fn names_suites(&self) -> bool {
+        !(self.targets.is_empty() && self.evals.is_empty() && self.skill.is_none())
+    }
+}
+
 /// Grades the evidence of a run again, and records that as a new run.
 pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
@@ -74,7 +81,8 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     }
     let run_args = run_args(args, &*store, &then, &records)?;
     check_directories(&requested(&args.report)?)?;
-    let Prepared { context, resolved, regrade, mut diagnostics } = prepare(global, run_args, &then, records)?;
+    let Prepared { context, resolved, regrade, mut diagnostics } =
+        prepare(global, run_args, &then, records, !args.names_suites())?;
     let mask = Mask::of(&context.environment).with_secrets(&resolved.run.secrets);
     diagnostics.iter_mut().for_each(|problem| without_secrets(problem, &mask));
     terminal.diagnostics(&diagnostics);
@@ -120,9 +128,8 @@ fn run_args(
     then: &RunInfo,
     records: &[TrialRecord],
 ) -> Result<RunArgs, CliError> {
-    let is_named = !(args.targets.is_empty() && args.evals.is_empty() && args.skill.is_none());
     let (targets, skill) = match then.settings.get(TARGETS).and_then(Value::as_array) {
-        _ if is_named => (args.targets.clone(), args.skill.clone()),
+        _ if args.names_suites() => (args.targets.clone(), args.skill.clone()),
         Some(targets) => {
             let targets = targets.iter().filter_map(Value::as_str).map(str::to_owned).collect();
             (targets, then.settings.get(SKILL).and_then(Value::as_str).map(str::to_owned))
@@ -157,15 +164,26 @@ struct Prepared {
     diagnostics: Vec<model::Diagnostic>,
 }
 
+/// Loads and plans. If the targets `are_recorded`, they are relative to the project's folder.
 fn prepare(
     global: &Global,
     mut args: RunArgs,
     then: &RunInfo,
     records: Vec<TrialRecord>,
+    are_recorded: bool,
 ) -> Result<Prepared, CliError> {
     let targets = args.named();
-    let places: Vec<String> = targets.iter().chain(&args.selection.skill).cloned().collect();
-    let context = ProjectContext::find(global, &places)?;
+    let mut places: Vec<String> = targets.iter().chain(&args.selection.skill).cloned().collect();
+    let root = ProjectContext::find(global, &[])?.project.root;
+    if are_recorded {
+        let is_path = |place: &&mut String| root.join(place.as_str()).exists();
+        places.iter_mut().filter(is_path).for_each(|place| *place = root.join(&*place).display().to_string());
+    }
+    let mut context = ProjectContext::find(global, &places)?;
+    if are_recorded {
+        // The record names files relative to the project's folder, not to the folder of this command.
+        context.cwd = root;
+    }
     let mut resolved = Resolved::of(&args, &context)?;
     if judges_then(&mut args, &resolved, then) {
         resolved = Resolved::of(&args, &context)?;

@@ -149,7 +149,7 @@ pub fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan, context: &ProjectC
         regrade_of: None,
         started_at: jiff::Timestamp::now(),
         trialrun_version: env!("CARGO_PKG_VERSION").to_owned(),
-        settings: resolved.to_map(),
+        settings: resolved.to_map(context),
         agents: plan.agents.clone(),
         skills: plan.skills.clone(),
         trials: plan.trials.iter().map(|trial| trial.id.clone()).collect(),

@@ -105,6 +105,28 @@ fn the_same_suite_comes_to_the_same_although_the_workspace_is_gone() {
     project.run(&["compare", "previous", "latest"]).exits(0);
 }
 
+#[test]
+fn the_suite_is_found_from_every_folder_of_the_project() {
+    let project = project();
+    project.write("trialrun.yaml", "defaults: { retries: 0 }\n");
+    let inside = |folder: &str, arguments: &[&str]| {
+        let mut command = project.command(arguments);
+        command.current_dir(project.dir().join(folder));
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{folder}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let live = project.report(&RUN, 1);
+    let agent = format!("subprocess:sh {}", project.dir().join("agent.sh").display());
+    inside("skills", &["run", "notes/evals/evals.json", "--agent", &agent, "--report", "json"]);
+    for folder in ["skills/notes/evals", "."] {
+        let of_first = inside(folder, &["regrade", live["run"]["id"].as_str().unwrap(), "--report", "json"]);
+        assert_eq!(verdicts(&of_first), verdicts(&live), "{folder}");
+        let of_last = inside(folder, &["regrade", "latest", "--report", "json"]);
+        assert_eq!(verdicts(&of_last).len(), verdicts(&live).len(), "{folder}");
+    }
+}
+
 fn without_times(value: &mut Value) {
     match value {
         Value::Object(entries) => {

@@ -22,8 +22,10 @@ const MOST: f64 = 1000.0;
 /// Says whether the skill helps the agent, from the trials in which everything was decided. `trigger` is the use of the
 /// skill in the arm that has it, as far as it is known.
 pub(crate) fn sentence(delta: &ArmDelta, trigger: Option<&Triggering>) -> String {
-    if trigger.is_some_and(|trigger| trigger.known() > 0 && trigger.triggered() == 0 && trigger.wanted() > 0) {
-        return "Cannot tell whether the skill helps: the agent never used it.".to_owned();
+    let unused = |trigger: &&Triggering| trigger.known() > 0 && trigger.triggered() == 0 && trigger.wanted() > 0;
+    if let Some(trigger) = trigger.filter(unused) {
+        let trials = counted(usize::try_from(trigger.wanted()).unwrap_or(usize::MAX), "trial");
+        return format!("Cannot tell whether the skill helps: the agent never used it in {trials} that expected it.");
     }
     let Some(difference) = delta.delta.full_pass_rate else {
         return "Cannot tell whether the skill helps: no case was decided both with it and without it.".to_owned();
@@ -179,6 +181,6 @@ mod tests {
         let nothing = ArmDelta { delta: Delta::default(), ..compared(&[], 1) };
         assert!(sentence(&nothing, None).ends_with("no case was decided both with it and without it."));
         let unused = Triggering { misses: 3, ..Triggering::default() };
-        assert!(sentence(&compared(&[(1, 0); 9], 1), Some(&unused)).ends_with("the agent never used it."));
+        assert!(sentence(&compared(&[(1, 0); 9], 1), Some(&unused)).contains("the agent never used it in "));
     }
 }

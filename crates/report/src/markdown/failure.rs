@@ -90,11 +90,15 @@ fn found(finding: &Finding, evidence: bool) -> String {
     }
     for failure in finding.failures.iter().take(FAILURES) {
         let path = if failure.key.is_empty() { String::new() } else { format!("{}: ", plain_code(&failure.key, 120)) };
-        lines.push_str(&format!("  - {path}{}\n", text(&failure.message, REASON)));
+        let is_said = finding.failures.len() == 1 && path.is_empty() && failure.message == finding.because;
+        if !is_said {
+            lines.push_str(&format!("  - {path}{}\n", text(&failure.message, REASON)));
+        }
         let shown = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let (expected, actual) = (failure.expected.as_ref().map(shown), failure.actual.as_ref().map(shown));
+        let indent = if is_said { "" } else { "  " };
         for line in values(expected.as_deref(), actual.as_deref()).lines() {
-            lines.push_str(&format!("  {line}\n"));
+            lines.push_str(&format!("{indent}{line}\n"));
         }
     }
     if finding.failures.len() > FAILURES {
@@ -118,12 +122,16 @@ fn values(expected: Option<&str>, actual: Option<&str>) -> String {
     told.map(|(name, value)| line(name, value)).collect()
 }
 
-/// Returns the expected and the actual value and the evidence.
+/// Returns the evidence, and the expected and the actual value unless they are already shown whole.
 fn proof(finding: &Finding) -> String {
     let mut proof = Vec::new();
-    for (name, told) in [("expected", &finding.expected), ("actual", &finding.actual), ("error", &finding.error)] {
-        proof.extend(told.as_ref().filter(|told| !told.trim().is_empty()).map(|told| format!("{name}: {told}")));
+    let is_shown = |value: &str| finding.status == Status::Unmet && value.chars().count() <= VALUE;
+    for (name, value) in [("expected", &finding.expected), ("actual", &finding.actual)] {
+        let value = value.as_ref().filter(|value| !value.trim().is_empty() && !is_shown(value));
+        proof.extend(value.map(|value| format!("{name}: {value}")));
     }
+    proof
+        .extend(finding.error.as_ref().filter(|error| !error.trim().is_empty()).map(|error| format!("error: {error}")));
     proof.extend(finding.evidence.iter().cloned());
     proof.join("\n")
 }

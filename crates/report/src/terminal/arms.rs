@@ -362,12 +362,12 @@ pub(crate) fn told(figures: &CaseFigures) -> String {
 /// Returns warnings about misleading figures, one sentence each.
 pub(crate) fn warnings(arms: &Arms) -> Vec<String> {
     let mut warnings = Vec::new();
-    for (arm, trigger) in arms.triggering().filter(|(_, trigger)| trigger.never_happened()) {
+    // The sentence about a compared arm says it already.
+    let unsaid = |arm: &ArmSummary| !is_paired(arm, &arms.deltas);
+    for (arm, trigger) in arms.triggering().filter(|(arm, trigger)| trigger.never_happened() && unsaid(arm)) {
         let name = without_variant(&arm.arm);
         let trials = counted(usize::try_from(trigger.wanted()).unwrap_or(usize::MAX), "trial");
-        let worth =
-            if is_paired(arm, &arms.deltas) { "; its difference does not show the effect of the skill" } else { "" };
-        warnings.push(format!("{name} never used the skill in {trials} that expected it{worth}."));
+        warnings.push(format!("{name} never used the skill in {trials} that expected it."));
     }
     warnings.extend(too_few(arms.deltas.iter().filter_map(|delta| delta.delta.pass_rate)));
     warnings

@@ -154,7 +154,8 @@ fn the_page_of_markdown_has_the_arms_the_deltas_and_the_failures() {
         opening.show_evidence = true;
         opening.failures_only = true;
     });
-    assert!(evidence.contains("  nearest: Bash(command=\"git push\")\n"), "{evidence}");
+    assert!(evidence.contains("nearest: Bash(command=\"git push\")"), "{evidence}");
+    assert!(!evidence.contains("\n  actual: "), "the values stand above the evidence: {evidence}");
     assert!(!evidence.contains("All 48 trials"), "{evidence}");
     assert!(evidence.matches("\n#### ").count() == 8, "each has evidence of its own: {evidence}");
 }

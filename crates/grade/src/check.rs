@@ -504,7 +504,14 @@ fn unknown_type(written: &str) -> Diagnostic {
     }
     let help = "common types are `contains`, `tool_called`, `file_exists` and `command`; `trialrun list --assertions` \
                 shows all of them";
-    problem.suggest(nearest(&snake_case(written), written_names())).help(help)
+    let name = snake_case(written);
+    // A name without a negation must not lead to the opposite of what it means.
+    let denies = |name: &str| name.split('_').any(|word| matches!(word, "no" | "not"));
+    let near = match &*name {
+        "skill_loaded" | "skill_called" | "skill_invoked" | "skill_triggered" => Some("skill_used"),
+        name => nearest(name, written_names().filter(|known| denies(known) == denies(name))),
+    };
+    problem.suggest(near).help(help)
 }
 
 #[cfg(test)]

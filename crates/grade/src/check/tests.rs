@@ -327,7 +327,8 @@ fn keys_may_be_written_as_code_writes_them() {
     let found =
         problems(&[json!({"id": "a", "type": "tool_called", "tool": "x", "argMatch": {}})], &Context::default());
     assert!(found[0].contains("did you mean `args_match`"), "{found:?}");
-    for (wrong, near) in [("toolCaled", "tool_called"), ("toolNotCaled", "tool_not_called")] {
+    let known = [("toolCaled", "tool_called"), ("toolNotCaled", "tool_not_called"), ("skill_loaded", "skill_used")];
+    for (wrong, near) in known {
         let found = problems(&[json!({"id": "a", "type": wrong})], &Context::default());
         assert!(found[0].contains(&format!("did you mean `{near}`")), "{found:?}");
     }

@@ -127,14 +127,12 @@ impl<'a> Blocks<'a> {
         let name = head.name("the name of the macro")?.value;
         head.expect("(")?;
         let mut parameters = Vec::new();
-        while !head.eat(")") {
+        head.separated(")", |head| {
             let parameter = head.name("the name of a parameter")?.value;
             let default = if head.eat("=") { Some(head.expression()?) } else { None };
             parameters.push((parameter, default));
-            if !head.eat(",") && !head.next_is(")") {
-                return Err(head.unexpected("`,` or `)`"));
-            }
-        }
+            Ok(())
+        })?;
         head.finish()?;
         let body = self.until(&["endmacro"])?;
         self.close(opening, "endmacro")?;

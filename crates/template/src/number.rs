@@ -116,21 +116,8 @@ impl std::fmt::Display for Number {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Whole(value) => write!(f, "{value}"),
-            Self::Double(value) if value.is_nan() => f.write_str("NaN"),
-            Self::Double(value) if value.is_infinite() => {
-                f.write_str(if *value > 0.0 { "Infinity" } else { "-Infinity" })
-            }
-            Self::Double(value) if (1e-6..1e21).contains(&value.abs()) => write!(f, "{value}"),
-            Self::Double(value) => write!(f, "{}", with_exponent(*value)),
+            Self::Double(value) => f.write_str(dragonbox_ecma::Buffer::new().format(*value)),
         }
-    }
-}
-
-fn with_exponent(value: f64) -> String {
-    let shortest = format!("{value:e}");
-    match shortest.split_once('e') {
-        Some((digits, exponent)) if !exponent.starts_with('-') => format!("{digits}e+{exponent}"),
-        _ => shortest,
     }
 }
 

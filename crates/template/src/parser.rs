@@ -44,14 +44,10 @@ impl<'a> Parser<'a> {
     }
 
     pub(crate) fn expression(&mut self) -> Result<Expression, TemplateError> {
-        self.nesting += 1;
-        if self.nesting > limit::NESTING {
-            return Err(TemplateError::new("the expression is nested too deeply").at(self.here()));
-        }
-        let then = self.binary(0)?;
-        let expression = if self.eat_name("if") { self.choice(then)? } else { then };
-        self.nesting -= 1;
-        Ok(expression)
+        self.nested(|parser| {
+            let then = parser.binary(0)?;
+            if parser.eat_name("if") { parser.choice(then) } else { Ok(then) }
+        })
     }
 
     /// Parses an expression that stops before `if`, such as the items of a loop.
@@ -182,22 +178,20 @@ impl<'a> Parser<'a> {
     fn arguments(&mut self) -> Result<Arguments, TemplateError> {
         self.expect("(")?;
         let mut arguments = Arguments::default();
-        while !self.next_is(")") {
-            let named = matches!(self.word_at(1), Some(Word::Symbol("=")));
+        self.separated(")", |parser| {
+            let named = matches!(parser.word_at(1), Some(Word::Symbol("=")));
             if named {
-                let name = self.name("the name of an argument")?;
-                self.expect("=")?;
-                arguments.named.push((name, self.expression()?));
+                let name = parser.name("the name of an argument")?;
+                parser.expect("=")?;
+                arguments.named.push((name, parser.expression()?));
             } else if arguments.named.is_empty() {
-                arguments.positional.push(self.expression()?);
+                arguments.positional.push(parser.expression()?);
             } else {
-                return Err(TemplateError::new("arguments without a name come before those with one").at(self.here()));
+                let error = TemplateError::new("arguments without a name come before those with one");
+                return Err(error.at(parser.here()));
             }
-            if !self.eat(",") && !self.next_is(")") {
-                return Err(self.unexpected("`,` or `)`"));
-            }
-        }
-        self.expect(")")?;
+            Ok(())
+        })?;
         Ok(arguments)
     }
 
@@ -247,13 +241,7 @@ impl<'a> Parser<'a> {
         let start = self.here().start;
         self.expect("[")?;
         let mut items = Vec::new();
-        while !self.next_is("]") {
-            items.push(self.expression()?);
-            if !self.eat(",") && !self.next_is("]") {
-                return Err(self.unexpected("`,` or `]`"));
-            }
-        }
-        self.expect("]")?;
+        self.separated("]", |parser| Ok(items.push(parser.expression()?)))?;
         self.node(Kind::List(items), start..self.last_end())
     }
 
@@ -261,16 +249,28 @@ impl<'a> Parser<'a> {
         let start = self.here().start;
         self.expect("{")?;
         let mut entries = Vec::new();
-        while !self.next_is("}") {
-            let key = self.expression()?;
-            self.expect(":")?;
-            entries.push((key, self.expression()?));
-            if !self.eat(",") && !self.next_is("}") {
-                return Err(self.unexpected("`,` or `}`"));
+        self.separated("}", |parser| {
+            let key = parser.expression()?;
+            parser.expect(":")?;
+            entries.push((key, parser.expression()?));
+            Ok(())
+        })?;
+        self.node(Kind::Map(entries), start..self.last_end())
+    }
+
+    /// Parses items with commas between them, and `close` after the last one.
+    pub(crate) fn separated(
+        &mut self,
+        close: &'static str,
+        mut item: impl FnMut(&mut Self) -> Result<(), TemplateError>,
+    ) -> Result<(), TemplateError> {
+        while !self.eat(close) {
+            item(self)?;
+            if !self.eat(",") && !self.next_is(close) {
+                return Err(self.unexpected(&format!("`,` or `{close}`")));
             }
         }
-        self.expect("}")?;
-        self.node(Kind::Map(entries), start..self.last_end())
+        Ok(())
     }
 
     /// Returns the operator at this position, and its number of tokens.

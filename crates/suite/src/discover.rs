@@ -213,7 +213,7 @@ fn misnamed_test(path: &Path) -> Option<Diagnostic> {
     let named = format::named(Path::new(&right)).map(|(format, _)| format)?;
     let source = document::open(path, "").ok()?;
     let problem = Diagnostic::warning("this file is not read as a test because of its name");
-    named.is_meant(&source.text).then(|| problem.help(format!("call it `{right}`, or begin its name with `_`")))
+    (named.is_meant)(&source.text).then(|| problem.help(format!("call it `{right}`, or begin its name with `_`")))
 }
 
 /// Resolves `target`: a skill of the project, otherwise a file or a directory.

@@ -10,7 +10,7 @@ use model::{Case, Diagnostic, Excerpt, NodeKind, Severity, Suite};
 
 use crate::discover::{self, Candidate, Standing};
 use crate::document::{self, Language};
-use crate::format::{self, CODE, EVALS, FORMATS, NAMED, SuiteFile, misspelt_turns, near_miss};
+use crate::format::{self, CODE_NAME, EVALS_NAME, FORMATS, NAMED, SuiteFile, misspelt_turns, near_miss};
 use crate::library::{Library, home_of};
 use crate::path::shown;
 use crate::request::Request;
@@ -116,10 +116,10 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
     let shown = library.shown(&candidate.path);
     let mut file = ReadFile::default();
     if let Some((format, _)) = format::named(&candidate.path) {
-        file.format = Some(format.name());
+        file.format = Some(format.name);
         match document::open(&candidate.path, &shown) {
-            Ok(source) if is_come_across(candidate) && !format.is_meant(&source.text) => file.format = None,
-            Ok(source) => file.cases = format.read(&candidate.path, &source, library, &mut file.problems),
+            Ok(source) if is_come_across(candidate) && !(format.is_meant)(&source.text) => file.format = None,
+            Ok(source) => file.cases = (format.read)(&candidate.path, &source, library, &mut file.problems),
             Err(problem) => file.problems.push(*problem),
         }
         return file;
@@ -136,13 +136,13 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
         }
     };
     let Some(root) = document::read(&source, language, &mut file.problems) else {
-        let meant = FORMATS.iter().find(|format| format.is_meant(&source.text));
-        if let Some(format) = meant.filter(|format| format.fails_alone()) {
-            file.format = Some(format.name());
+        let meant = FORMATS.iter().find(|format| (format.is_meant)(&source.text));
+        if let Some(format) = meant.filter(|format| format.fails_alone) {
+            file.format = Some(format.name);
             file.contain_errors(&candidate.path, &shown);
             return file;
         }
-        if candidate.standing != Standing::Suite && !FORMATS.iter().any(|format| format.is_meant(&source.text)) {
+        if candidate.standing != Standing::Suite && !FORMATS.iter().any(|format| (format.is_meant)(&source.text)) {
             let is_stream = document::is_stream(&source.text);
             let problems = std::mem::take(&mut file.problems).into_iter().filter(|_| !is_stream);
             file.problems = problems.filter_map(|problem| not_read(problem, candidate.standing)).collect();
@@ -151,11 +151,11 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
     };
     let suite = SuiteFile { path: &candidate.path, root: &root };
     let resembled = resembles_a_suite(candidate, &suite);
-    match FORMATS.iter().find(|format| resembled && format.recognises(&suite)) {
+    match FORMATS.iter().find(|format| resembled && (format.recognises)(&suite)) {
         Some(format) => {
-            file.format = Some(format.name());
-            file.cases = format.read(&suite, library, &mut file.problems);
-            if format.fails_alone() {
+            file.format = Some(format.name);
+            file.cases = (format.read)(&suite, library, &mut file.problems);
+            if format.fails_alone {
                 file.contain_errors(&candidate.path, &shown);
             }
         }
@@ -176,7 +176,7 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
 
 /// Returns `true` if the file is intended as a suite.
 fn resembles_a_suite(candidate: &Candidate, file: &SuiteFile<'_>) -> bool {
-    candidate.standing == Standing::Suite || FORMATS.iter().any(|format| format.resembles(file))
+    candidate.standing == Standing::Suite || FORMATS.iter().any(|format| (format.resembles)(file))
 }
 
 /// Returns the format of a file that is not loaded, and the skill that it is about if it is a suite of a skill.
@@ -184,14 +184,14 @@ fn resembles_a_suite(candidate: &Candidate, file: &SuiteFile<'_>) -> bool {
 fn identify(candidate: &Candidate) -> Option<(&'static str, Option<String>)> {
     let source = document::open(&candidate.path, "").ok()?;
     if let Some((format, _)) = format::named(&candidate.path) {
-        let is_suite = !is_come_across(candidate) || format.is_meant(&source.text);
-        return is_suite.then(|| (format.name(), None));
+        let is_suite = !is_come_across(candidate) || (format.is_meant)(&source.text);
+        return is_suite.then(|| (format.name, None));
     }
     let root = document::read(&source, Language::of(&candidate.path)?, &mut Problems::new())?;
     let file = SuiteFile { path: &candidate.path, root: &root };
-    let format = FORMATS.iter().find(|format| resembles_a_suite(candidate, &file) && format.recognises(&file))?;
-    let skill = root.get("skill_name").or_else(|| root.get("subagent_name")).filter(|_| format.name() == EVALS);
-    Some((format.name(), skill.and_then(|name| name.as_str()).map(str::to_owned)))
+    let format = FORMATS.iter().find(|format| resembles_a_suite(candidate, &file) && (format.recognises)(&file))?;
+    let skill = root.get("skill_name").or_else(|| root.get("subagent_name")).filter(|_| format.name == EVALS_NAME);
+    Some((format.name, skill.and_then(|name| name.as_str()).map(str::to_owned)))
 }
 
 /// Returns `true` if the file was found by a search. Files in a skill's tests folder may belong to other tools.
@@ -214,9 +214,9 @@ fn not_read(mut problem: Diagnostic, standing: Standing) -> Option<Diagnostic> {
 /// Reports a file that no format recognises, with the key that is close to the key of a format.
 fn unrecognised(place: Excerpt, near: Option<(&str, &str)>) -> Diagnostic {
     let told = |name: &str, mark: &str| format!("{name}: {mark}");
-    let formats = FORMATS.iter().map(|format| told(format.name(), format.mark()));
+    let formats = FORMATS.iter().map(|format| told(format.name, format.mark));
     let near = near.map(|(near, key)| format!("did you mean `{key}` instead of `{near}`?"));
-    let named = NAMED.iter().map(|format| told(format.name(), format.mark()));
+    let named = NAMED.iter().map(|format| told(format.name, format.mark));
     let problem = Diagnostic::error("this is not a test in a known format").at(place);
     near.into_iter().chain(formats).chain(named).fold(problem, Diagnostic::help)
 }
@@ -242,7 +242,7 @@ impl Suites {
             let skill = skill.or_else(|| Some(folder_of_evals(path)?.file_name()?.to_string_lossy().into_owned()));
             self.suites.push(Suite {
                 name: match skill {
-                    Some(skill) if format == EVALS => format!("{skill}/{EVALS_FOLDER}"),
+                    Some(skill) if format == EVALS_NAME => format!("{skill}/{EVALS_FOLDER}"),
                     _ => plain_name(path),
                 },
                 path: home.and(path.parent()).unwrap_or(path).to_owned(),
@@ -259,7 +259,7 @@ impl Suites {
         let is_chosen = |case: &Arc<Case>| {
             chosen.is_some() && case.subject.skill().and_then(|skill| skill.directory.as_deref()) == chosen
         };
-        self.suites.iter().any(|suite| suite.format == EVALS || suite.cases.iter().any(is_chosen))
+        self.suites.iter().any(|suite| suite.format == EVALS_NAME || suite.cases.iter().any(is_chosen))
     }
 
     /// Adds, without their cases, the project's other suites that share a name with a loaded one, because a suite's
@@ -305,7 +305,7 @@ impl Suites {
     /// Names suites of code by their path in the tests folder, because there are often many: `billing/refund`.
     fn name_by_folder(&mut self, request: &Request) {
         let is_inside = |folder: &Path| folder.starts_with(&request.root) || folder.starts_with(&request.cwd);
-        for suite in self.suites.iter_mut().filter(|suite| suite.format == CODE) {
+        for suite in self.suites.iter_mut().filter(|suite| suite.format == CODE_NAME) {
             let Some(folder) = suite.path.parent() else { continue };
             let mut above = folder.ancestors().take_while(|above| is_inside(above));
             let called = || above.find(|above| above.file_name().is_some_and(|name| name == TESTS_FOLDER));
@@ -354,7 +354,7 @@ fn folder_of_evals(path: &Path) -> Option<&Path> {
 }
 
 fn refuse_duplicates(suite: &Suite, problems: &mut Problems) {
-    let what = if suite.format == EVALS { "case" } else { "scenario" };
+    let what = if suite.format == EVALS_NAME { "case" } else { "scenario" };
     let mut first: HashMap<&str, &Case> = HashMap::with_capacity(suite.cases.len());
     for case in &suite.cases {
         match first.get(case.id.as_str()) {

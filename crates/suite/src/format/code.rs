@@ -16,10 +16,16 @@ use super::{NamedFormat, SuiteFile, directory, skip_others};
 use crate::library::Library;
 
 /// The `code` format.
-pub struct CodeFormat;
+pub const CODE: NamedFormat = NamedFormat {
+    name: CODE_NAME,
+    mark: "a file called `NAME.test.ts`, or with `.mts`, `.js`, `.mjs` at its end",
+    is_meant: Tests::may_be,
+    suite: |file| ENDINGS.iter().find_map(|ending| file.strip_suffix(ending)).filter(|name| !name.is_empty()),
+    read,
+};
 
 /// Name of the format.
-pub const CODE: &str = "code";
+pub const CODE_NAME: &str = "code";
 
 /// File name endings of the format.
 const ENDINGS: [&str; 4] = [".test.ts", ".test.mts", ".test.js", ".test.mjs"];
@@ -30,28 +36,10 @@ const LOADING: Duration = Duration::from_secs(10);
 /// Index of the options in `scenario(name, options, fn)`.
 const OPTIONS: usize = 1;
 
-impl NamedFormat for CodeFormat {
-    fn name(&self) -> &'static str {
-        CODE
-    }
-
-    fn mark(&self) -> &'static str {
-        "a file called `NAME.test.ts`, or with `.mts`, `.js`, `.mjs` at its end"
-    }
-
-    fn suite<'f>(&self, file: &'f str) -> Option<&'f str> {
-        ENDINGS.iter().find_map(|ending| file.strip_suffix(ending)).filter(|name| !name.is_empty())
-    }
-
-    fn is_meant(&self, text: &str) -> bool {
-        Tests::may_be(text)
-    }
-
-    fn read(&self, path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
-        match load(path, source, library, problems) {
-            Ok(tests) => cases(path, source, &tests, library, problems),
-            Err(error) => vec![Arc::new(unloaded(path, source, error.diagnostic()))],
-        }
+fn read(path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
+    match load(path, source, library, problems) {
+        Ok(tests) => cases(path, source, &tests, library, problems),
+        Err(error) => vec![Arc::new(unloaded(path, source, error.diagnostic()))],
     }
 }
 

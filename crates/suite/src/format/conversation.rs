@@ -14,52 +14,43 @@ use super::{Format, SuiteFile};
 use crate::library::Library;
 
 /// The `conversation` format.
-pub struct Conversation;
-
-/// Name of the format.
-const CONVERSATION: &str = "conversation";
+pub const CONVERSATION: Format = Format {
+    name: "conversation",
+    mark: "a YAML or JSON map with `turns`, a list of what the user `says`, or with a `user` that a model plays",
+    fails_alone: true,
+    is_meant,
+    resembles,
+    recognises,
+    read,
+};
 
 /// Top-level keys that hardly any other file has. One of them may be a coincidence, two are not.
 const TELLING: [&str; 5] = ["turns", "persona", "assertions", "user", "name"];
 
-impl Format for Conversation {
-    fn name(&self) -> &'static str {
-        CONVERSATION
-    }
+fn is_meant(text: &str) -> bool {
+    let keys = text.lines().filter_map(|line| line.trim_start_matches('\u{feff}').split_once(':'));
+    let keys: Vec<&str> = keys.map(|(key, _)| key.trim_end().trim_matches(['"', '\''])).collect();
+    keys.contains(&"turns") && keys.iter().filter(|key| TELLING.contains(key)).count() > 1
+}
 
-    fn mark(&self) -> &'static str {
-        "a YAML or JSON map with `turns`, a list of what the user `says`, or with a `user` that a model plays"
+fn resembles(file: &SuiteFile<'_>) -> bool {
+    let turns = file.root.get("turns").map(|turns| &turns.kind);
+    let is_said = |turn: &Node| turn.as_str().is_some() || turn.get("says").is_some();
+    match turns {
+        None if misspelt_turns(file.root).is_some() => true,
+        Some(NodeKind::List(turns)) if turns.iter().any(|turn| says(turn) || sends(turn)) => true,
+        Some(NodeKind::List(turns)) => told(file.root) > 1 && (turns.is_empty() || turns.iter().any(is_said)),
+        _ => told(file.root) > 1 && (turns.is_some() || plays(file.root) || asserts(file.root)),
     }
+}
 
-    fn is_meant(&self, text: &str) -> bool {
-        let keys = text.lines().filter_map(|line| line.trim_start_matches('\u{feff}').split_once(':'));
-        let keys: Vec<&str> = keys.map(|(key, _)| key.trim_end().trim_matches(['"', '\''])).collect();
-        keys.contains(&"turns") && keys.iter().filter(|key| TELLING.contains(key)).count() > 1
-    }
+fn recognises(file: &SuiteFile<'_>) -> bool {
+    let root = file.root;
+    root.get("turns").is_some() || plays(root) || (told(root) > 1 && asserts(root))
+}
 
-    fn fails_alone(&self) -> bool {
-        true
-    }
-
-    fn resembles(&self, file: &SuiteFile<'_>) -> bool {
-        let turns = file.root.get("turns").map(|turns| &turns.kind);
-        let is_said = |turn: &Node| turn.as_str().is_some() || turn.get("says").is_some();
-        match turns {
-            None if misspelt_turns(file.root).is_some() => true,
-            Some(NodeKind::List(turns)) if turns.iter().any(|turn| says(turn) || sends(turn)) => true,
-            Some(NodeKind::List(turns)) => told(file.root) > 1 && (turns.is_empty() || turns.iter().any(is_said)),
-            _ => told(file.root) > 1 && (turns.is_some() || plays(file.root) || asserts(file.root)),
-        }
-    }
-
-    fn recognises(&self, file: &SuiteFile<'_>) -> bool {
-        let root = file.root;
-        root.get("turns").is_some() || plays(root) || (told(root) > 1 && asserts(root))
-    }
-
-    fn read(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
-        case(file, library, problems).into_iter().map(Arc::new).collect()
-    }
+fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
+    case(file, library, problems).into_iter().map(Arc::new).collect()
 }
 
 /// Returns the key that is close to `turns`, or its name elsewhere, and contains what `turns` of a conversation would

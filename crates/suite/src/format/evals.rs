@@ -23,10 +23,18 @@ pub use self::assertion::{KEYS as ASSERTION_KEYS, TYPES as ASSERTION_TYPES, Type
 pub use self::design::design_warnings;
 
 /// The `evals` format.
-pub struct Evals;
+pub const EVALS: Format = Format {
+    name: EVALS_NAME,
+    mark: "a JSON map with `skill_name` or `subagent_name`, and `evals`, the list of its cases",
+    fails_alone: false,
+    is_meant,
+    resembles,
+    recognises,
+    read,
+};
 
 /// Name of the format.
-pub const EVALS: &str = "evals";
+pub const EVALS_NAME: &str = "evals";
 
 /// File name of such a suite where suites are searched for.
 pub const EVALS_FILE: &str = "evals.json";
@@ -41,40 +49,30 @@ const CASES: &str = "evals";
 /// Key with the location of the file's schema, which only editors use.
 const SCHEMA: &str = "$schema";
 
-impl Format for Evals {
-    fn name(&self) -> &'static str {
-        EVALS
-    }
+fn is_meant(text: &str) -> bool {
+    let has = |key: &str| text.contains(&format!("\"{key}\""));
+    has(CASES) && NAMES.iter().any(|(key, _)| has(key))
+}
 
-    fn mark(&self) -> &'static str {
-        "a JSON map with `skill_name` or `subagent_name`, and `evals`, the list of its cases"
+fn resembles(file: &SuiteFile<'_>) -> bool {
+    let model::NodeKind::Map(entries) = &file.root.kind else { return false };
+    let keys = || entries.iter().map(|(key, _)| key.value.as_str());
+    let is_there = |key: &str| keys().any(|other| other == key);
+    match (NAMES.iter().any(|(key, _)| is_there(key)), is_there(CASES)) {
+        (true, true) => true,
+        (false, false) => false,
+        _ if is_called_so(file.path) => true,
+        (true, false) => nearest(CASES, keys()).is_some(),
+        (false, true) => NAMES.iter().any(|(key, _)| nearest(key, keys()).is_some()),
     }
+}
 
-    fn is_meant(&self, text: &str) -> bool {
-        let has = |key: &str| text.contains(&format!("\"{key}\""));
-        has(CASES) && NAMES.iter().any(|(key, _)| has(key))
-    }
+fn recognises(file: &SuiteFile<'_>) -> bool {
+    is_called_so(file.path) || resembles(file)
+}
 
-    fn resembles(&self, file: &SuiteFile<'_>) -> bool {
-        let model::NodeKind::Map(entries) = &file.root.kind else { return false };
-        let keys = || entries.iter().map(|(key, _)| key.value.as_str());
-        let is_there = |key: &str| keys().any(|other| other == key);
-        match (NAMES.iter().any(|(key, _)| is_there(key)), is_there(CASES)) {
-            (true, true) => true,
-            (false, false) => false,
-            _ if is_called_so(file.path) => true,
-            (true, false) => nearest(CASES, keys()).is_some(),
-            (false, true) => NAMES.iter().any(|(key, _)| nearest(key, keys()).is_some()),
-        }
-    }
-
-    fn recognises(&self, file: &SuiteFile<'_>) -> bool {
-        is_called_so(file.path) || self.resembles(file)
-    }
-
-    fn read(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
-        cases(file, library, problems).unwrap_or_default()
-    }
+fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
+    cases(file, library, problems).unwrap_or_default()
 }
 
 /// Returns `true` if the file at `path` has the name of this format.

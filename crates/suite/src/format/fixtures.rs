@@ -30,7 +30,13 @@ use crate::fixture_settings::field::{self, FIELDS};
 use crate::library::Library;
 
 /// The `fixtures` format.
-pub struct FixturesFormat;
+pub const FIXTURES: NamedFormat = NamedFormat {
+    name: "fixtures",
+    mark: "a file called `NAME.fixture.yaml`, or with `.yml`, `.json`, `.jsonl`, `.ts`, `.mts`, `.js`, `.mjs` at its end",
+    is_meant: |_| true,
+    suite: |file| split(file).map(|(name, _)| name),
+    read,
+};
 
 /// Number of cases that a thread reads at a time.
 const PORTION: usize = 64;
@@ -61,29 +67,15 @@ enum Ending {
     Module,
 }
 
-impl NamedFormat for FixturesFormat {
-    fn name(&self) -> &'static str {
-        "fixtures"
-    }
-
-    fn mark(&self) -> &'static str {
-        "a file called `NAME.fixture.yaml`, or with `.yml`, `.json`, `.jsonl`, `.ts`, `.mts`, `.js`, `.mjs` at its end"
-    }
-
-    fn suite<'f>(&self, file: &'f str) -> Option<&'f str> {
-        split(file).map(|(name, _)| name)
-    }
-
-    fn read(&self, path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
-        let Some((_, ending)) = path.file_name().and_then(|name| split(name.to_str()?)) else { return Vec::new() };
-        let content = match ending {
-            Ending::Yaml => Content::of_yaml(source, problems),
-            Ending::Json => Content::of_json(source, problems),
-            Ending::JsonLines => Some(Content::of_json_lines(source, problems)),
-            Ending::Module => Content::of_module(path, source, library.cwd(), problems),
-        };
-        content.map(|content| cases(path, content, library, problems)).unwrap_or_default()
-    }
+fn read(path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
+    let Some((_, ending)) = path.file_name().and_then(|name| split(name.to_str()?)) else { return Vec::new() };
+    let content = match ending {
+        Ending::Yaml => Content::of_yaml(source, problems),
+        Ending::Json => Content::of_json(source, problems),
+        Ending::JsonLines => Some(Content::of_json_lines(source, problems)),
+        Ending::Module => Content::of_module(path, source, library.cwd(), problems),
+    };
+    content.map(|content| cases(path, content, library, problems)).unwrap_or_default()
 }
 
 /// Splits a file name into the name without the mark, and the way in which the file is read.

@@ -16,39 +16,32 @@ use model::{Case, Node, Source, nearest};
 
 use crate::library::Library;
 
-pub use code::CODE;
+pub use code::CODE_NAME;
 pub use conversation::misspelt_turns;
 pub use evals::{
-    ASSERTION_KEYS, ASSERTION_TYPES, AssertionType, EVALS, EVALS_FILE, design_warnings, is_called_so as is_evals_file,
+    ASSERTION_KEYS, ASSERTION_TYPES, AssertionType, EVALS_FILE, EVALS_NAME, design_warnings,
+    is_called_so as is_evals_file,
 };
 pub use scenario::{OPENING, WARN_TURNS, near_miss, run};
 
 /// Format that is recognised by the contents of a file.
-pub trait Format: Sync {
-    /// Returns its name, such as `scenario`.
-    fn name(&self) -> &'static str;
-
-    /// Returns the text that follows its name in a message and says how to recognise a file of this format.
-    fn mark(&self) -> &'static str;
-
+pub struct Format {
+    /// Name, such as `scenario`.
+    pub name: &'static str,
+    /// Text that follows the name in a message and says how to recognise a file of this format.
+    pub mark: &'static str,
+    /// `true` if a mistake in a file breaks only the trials of its own cases; otherwise it prevents the run.
+    pub fails_alone: bool,
     /// Returns `true` if the text of a file that was found by a search, and is too broken to be parsed, seems
     /// intended for this format.
-    fn is_meant(&self, text: &str) -> bool;
-
-    /// `true` if a mistake in a file breaks only the trials of its own cases; otherwise it prevents the run.
-    fn fails_alone(&self) -> bool {
-        false
-    }
-
+    pub is_meant: fn(&str) -> bool,
     /// Returns `true` if a file that was found by a search is, or nearly is, of this format. Other files are skipped.
-    fn resembles(&self, file: &SuiteFile<'_>) -> bool;
-
-    /// Returns `true` if `file`, which must be a suite, is intended for this format, broken or not.
-    fn recognises(&self, file: &SuiteFile<'_>) -> bool;
-
-    /// Reads the cases of `file`. A case with problems is returned as far as it could be read, so that later stages
+    pub resembles: fn(&SuiteFile<'_>) -> bool,
+    /// Returns `true` if a file, which must be a suite, is intended for this format, broken or not.
+    pub recognises: fn(&SuiteFile<'_>) -> bool,
+    /// Reads the cases of a file. A case with problems is returned as far as it could be read, so that later stages
     /// can find more of them.
-    fn read(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>>;
+    pub read: fn(&SuiteFile<'_>, &Library, &mut Problems) -> Vec<Arc<Case>>,
 }
 
 /// File that may contain a suite.
@@ -72,28 +65,21 @@ fn directory(path: &Path) -> &Path {
 }
 
 /// All formats that are recognised by content; the first that recognises a file reads it.
-pub static FORMATS: &[&dyn Format] = &[&scenario::Scenario, &conversation::Conversation, &evals::Evals];
+pub static FORMATS: [Format; 3] = [scenario::SCENARIO, conversation::CONVERSATION, evals::EVALS];
 
 /// Format that is recognised by the file name. Each file is a separate suite.
-pub trait NamedFormat: Sync {
-    /// Returns its name, such as `fixtures`.
-    fn name(&self) -> &'static str;
-
-    /// Returns the text that follows its name in a message and describes its file names.
-    fn mark(&self) -> &'static str;
-
+pub struct NamedFormat {
+    /// Name, such as `fixtures`.
+    pub name: &'static str,
+    /// Text that follows the name in a message and describes the file names.
+    pub mark: &'static str,
     /// Returns `true` if a file with a matching name that was found by a search seems intended for this format,
     /// judging by its text. Other files are skipped.
-    fn is_meant(&self, _text: &str) -> bool {
-        true
-    }
-
-    /// Returns the suite's name, if `file` is the name of a file of this format.
-    fn suite<'f>(&self, file: &'f str) -> Option<&'f str>;
-
-    /// Reads the cases of the file at `path`, which is absolute. A case with problems is returned as far as it could
-    /// be read.
-    fn read(&self, path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>>;
+    pub is_meant: fn(&str) -> bool,
+    /// Returns the suite's name, if this is the name of a file of this format.
+    pub suite: fn(&str) -> Option<&str>,
+    /// Reads the cases of the file at an absolute path. A case with problems is returned as far as it could be read.
+    pub read: fn(&Path, &Arc<Source>, &Library, &mut Problems) -> Vec<Arc<Case>>,
 }
 
 /// Skips cases without `only`, for the reason `because`, if any case has it.
@@ -105,12 +91,12 @@ fn skip_others<'c>(cases: impl IntoIterator<Item = (&'c mut Case, bool)>, becaus
 }
 
 /// All formats that are recognised by name.
-pub static NAMED: &[&dyn NamedFormat] = &[&fixtures::FixturesFormat, &code::CodeFormat];
+pub static NAMED: [NamedFormat; 2] = [fixtures::FIXTURES, code::CODE];
 
 /// Returns the format of files with the name of the one at `path`, and the name of its suite.
-pub fn named(path: &Path) -> Option<(&'static dyn NamedFormat, &str)> {
+pub fn named(path: &Path) -> Option<(&'static NamedFormat, &str)> {
     let file = path.file_name()?.to_str()?;
-    NAMED.iter().find_map(|format| Some((*format, format.suite(file)?)))
+    NAMED.iter().find_map(|format| Some((format, (format.suite)(file)?)))
 }
 
 /// Returns the name that the file called `file` was probably meant to have: `a.test.ts` for `a.tests.ts` and

@@ -16,7 +16,15 @@ use crate::library::Library;
 use crate::{document, model_name, path, shared_fixtures, skill};
 
 /// The `scenario` format.
-pub struct Scenario;
+pub const SCENARIO: Format = Format {
+    name: "scenario",
+    mark: "a YAML or JSON map with `scenario: ID` and one of `skill`, `system_prompt`, `system_prompt_file`",
+    fails_alone: false,
+    is_meant,
+    resembles,
+    recognises,
+    read,
+};
 
 /// Keys that name the subject under test; a scenario has exactly one of them.
 const SUBJECTS: [&str; 3] = ["skill", "system_prompt", "system_prompt_file"];
@@ -28,45 +36,35 @@ const TELLING: &str = "skill system_prompt system_prompt_file user_prompt user_p
 /// Default message for an inline prompt.
 pub const OPENING: &str = "Begin.";
 
-impl Format for Scenario {
-    fn name(&self) -> &'static str {
-        "scenario"
-    }
+fn is_meant(text: &str) -> bool {
+    let keys = text.lines().filter_map(|line| {
+        let (key, value) = line.trim_start_matches(['\u{feff}', '{']).split_once(':')?;
+        let key = key.trim_end().trim_matches(['"', '\'']);
+        Some((key, !value.trim().is_empty()))
+    });
+    looks_like_one(keys)
+}
 
-    fn mark(&self) -> &'static str {
-        "a YAML or JSON map with `scenario: ID` and one of `skill`, `system_prompt`, `system_prompt_file`"
-    }
+fn resembles(file: &SuiteFile<'_>) -> bool {
+    let NodeKind::Map(entries) = &file.root.kind else { return false };
+    // Of these keys only `fixtures` contains a map. A map under another of them is a coincidence, such as names in
+    // a table.
+    let fits = |name: &str, value: &Node| !matches!(value.kind, NodeKind::Map(_)) || name == "fixtures";
+    let entries = entries.iter().map(|(name, value)| (name.value.as_str(), value));
+    let entries = entries.filter(|(name, value)| fits(name, value));
+    looks_like_one(entries.map(|(name, value)| (name, !matches!(value.kind, NodeKind::List(_)))))
+}
 
-    fn is_meant(&self, text: &str) -> bool {
-        let keys = text.lines().filter_map(|line| {
-            let (key, value) = line.trim_start_matches(['\u{feff}', '{']).split_once(':')?;
-            let key = key.trim_end().trim_matches(['"', '\'']);
-            Some((key, !value.trim().is_empty()))
-        });
-        looks_like_one(keys)
+fn recognises(file: &SuiteFile<'_>) -> bool {
+    let is_key = |name: &str| name == "scenario" || SUBJECTS.contains(&name);
+    match &file.root.kind {
+        NodeKind::Map(entries) => entries.iter().any(|(name, _)| is_key(&name.value)),
+        _ => false,
     }
+}
 
-    fn resembles(&self, file: &SuiteFile<'_>) -> bool {
-        let NodeKind::Map(entries) = &file.root.kind else { return false };
-        // Of these keys only `fixtures` contains a map. A map under another of them is a coincidence, such as names in
-        // a table.
-        let fits = |name: &str, value: &Node| !matches!(value.kind, NodeKind::Map(_)) || name == "fixtures";
-        let entries = entries.iter().map(|(name, value)| (name.value.as_str(), value));
-        let entries = entries.filter(|(name, value)| fits(name, value));
-        looks_like_one(entries.map(|(name, value)| (name, !matches!(value.kind, NodeKind::List(_)))))
-    }
-
-    fn recognises(&self, file: &SuiteFile<'_>) -> bool {
-        let is_key = |name: &str| name == "scenario" || SUBJECTS.contains(&name);
-        match &file.root.kind {
-            NodeKind::Map(entries) => entries.iter().any(|(name, _)| is_key(&name.value)),
-            _ => false,
-        }
-    }
-
-    fn read(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
-        case(file, library, problems).into_iter().map(Arc::new).collect()
-    }
+fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
+    case(file, library, problems).into_iter().map(Arc::new).collect()
 }
 
 /// Number of model turns above which a scenario without `max_turns` gets a warning.

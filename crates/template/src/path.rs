@@ -1,5 +1,7 @@
 //! Paths into values: `users[0].profile`, `a["b"]`.
 
+use std::borrow::Cow;
+
 use model::{Node, NodeKind};
 
 use crate::error::TemplateError;
@@ -70,29 +72,18 @@ pub(crate) fn written(keys: &[Key]) -> String {
     path
 }
 
-/// Part of a value: stored in it, or derived from it.
-pub(crate) enum Child<'a> {
-    Own(&'a Node),
-    Text(String),
-    Number(usize),
-}
-
-/// Returns the part of `node` at `key`.
-pub(crate) fn child<'a>(node: &'a Node, key: &Key) -> Option<Child<'a>> {
+/// Returns the part of `node` at `key`: stored in it, or derived from it.
+pub(crate) fn child<'a>(node: &'a Node, key: &Key) -> Option<Cow<'a, Node>> {
+    let derived = |kind| Cow::Owned(Node { kind, span: node.span, tag: None, source: node.source.clone() });
+    let count = |count: usize| Some(derived(NodeKind::Number(count.into())));
     match (&node.kind, key) {
-        (NodeKind::Map(entries), _) => {
-            let name = key.to_string();
-            entries.iter().find(|(key, _)| key.value == name).map(|(_, value)| Child::Own(value))
-        }
-        (NodeKind::List(items), Key::Name(name)) if name == "length" => Some(Child::Number(items.len())),
-        (NodeKind::String(text), Key::Name(name)) if name == "length" => Some(Child::Number(length(text))),
-        (NodeKind::List(items), _) => {
-            let at = index(key, items.len())?;
-            items.get(at).map(Child::Own)
-        }
+        (NodeKind::Map(_), _) => node.get(&key.to_string()).map(Cow::Borrowed),
+        (NodeKind::List(items), Key::Name(name)) if name == "length" => count(items.len()),
+        (NodeKind::String(text), Key::Name(name)) if name == "length" => count(length(text)),
+        (NodeKind::List(items), _) => items.get(index(key, items.len())?).map(Cow::Borrowed),
         (NodeKind::String(text), _) => {
-            let at = index(key, length(text))?;
-            text.chars().nth(at).map(|found| Child::Text(found.to_string()))
+            let found = text.chars().nth(index(key, length(text))?)?;
+            Some(derived(NodeKind::String(found.to_string())))
         }
         _ => None,
     }

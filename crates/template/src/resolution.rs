@@ -2,6 +2,7 @@
 
 mod evaluate;
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -11,7 +12,7 @@ use model::{Node, NodeKind, Span, Spanned};
 use crate::error::{Nature, TemplateError};
 use crate::format::Format;
 use crate::limit;
-use crate::path::{self, Child, Key};
+use crate::path::{self, Key};
 use crate::template::{Outcome, Template};
 use crate::variables::Variables;
 
@@ -68,20 +69,6 @@ pub(crate) struct Resolution<'v> {
     weight: Cell<usize>,
 }
 
-enum Place<'v> {
-    Raw(&'v Node),
-    Resolved(Node),
-}
-
-impl Place<'_> {
-    fn node(&self) -> &Node {
-        match self {
-            Self::Raw(node) => node,
-            Self::Resolved(node) => node,
-        }
-    }
-}
-
 impl<'v> Resolution<'v> {
     pub(crate) fn new(variables: &'v Variables) -> Self {
         Self {
@@ -111,7 +98,7 @@ impl<'v> Resolution<'v> {
         let Some((first, rest)) = path.split_first() else { return Ok(self.unknown("")) };
         let name = first.to_string();
         let Some(raw) = self.variables.raw(&name) else { return Ok(self.unknown(&name)) };
-        self.deeper(|| self.follow(Place::Raw(raw), path, rest))
+        self.deeper(|| self.follow(raw, path, rest))
     }
 
     /// Same as [`Resolution::find`], for a value that is not kept. Returns its size as well, which does not count.
@@ -122,58 +109,47 @@ impl<'v> Resolution<'v> {
         (found, weight)
     }
 
-    fn follow(&self, start: Place<'v>, path: &[Key], rest: &[Key]) -> Result<Found, TemplateError> {
-        let mut place = start;
+    /// Returns the value at `path`, whose steps after the first one are `rest`. A borrowed value still has its
+    /// templates; an owned one is resolved.
+    fn follow(&self, start: &'v Node, path: &[Key], rest: &[Key]) -> Result<Found, TemplateError> {
+        let mut value = Cow::Borrowed(start);
         for (at, key) in rest.iter().enumerate() {
             let here = &path[..=at];
-            place = self.opened(place, here)?;
-            if let Some(text) = place.node().as_str() {
+            if let Cow::Borrowed(node) = value
+                && node.as_str().is_some_and(may_be_template)
+            {
+                value = Cow::Owned(self.settled_tree(node, here)?);
+            }
+            if let Some(text) = value.as_str() {
                 self.weigh(text.len() / limit::WEIGHED_BYTES)?;
             }
-            let next = match &place {
-                Place::Raw(node) => self.raw_child(node, here, key)?,
-                Place::Resolved(node) => path::child(node, key).map(|child| Place::Resolved(grown(child, node))),
+            let next = match &value {
+                Cow::Borrowed(node) => self.raw_child(node, here, key)?,
+                Cow::Owned(node) => path::child(node, key).map(|child| Cow::Owned(child.into_owned())),
             };
-            place = match next {
-                Some(next) => next,
-                None => {
-                    let error = path::missing(place.node(), &path::written(here), key);
-                    return Ok(Found::Missing { at: at + 1, error });
-                }
+            let Some(next) = next else {
+                let error = path::missing(&value, &path::written(here), key);
+                return Ok(Found::Missing { at: at + 1, error });
             };
+            value = next;
         }
-        match place {
-            Place::Raw(node) => self.settled_tree(node, path).map(Found::Node),
-            Place::Resolved(node) => Ok(Found::Node(node)),
+        match value {
+            Cow::Borrowed(node) => self.settled_tree(node, path).map(Found::Node),
+            Cow::Owned(node) => Ok(Found::Node(node)),
         }
     }
 
-    /// Resolves a text that is a template before a step into it.
-    fn opened(&self, place: Place<'v>, here: &[Key]) -> Result<Place<'v>, TemplateError> {
-        match place {
-            Place::Raw(node) if node.as_str().is_some_and(may_be_template) => {
-                Ok(Place::Resolved(self.settled_tree(node, here)?))
-            }
-            place => Ok(place),
-        }
-    }
-
-    fn raw_child(&self, node: &'v Node, here: &[Key], key: &Key) -> Result<Option<Place<'v>>, TemplateError> {
-        let NodeKind::Map(entries) = &node.kind else {
-            return Ok(path::child(node, key).map(|child| match child {
-                Child::Own(child) => Place::Raw(child),
-                other => Place::Resolved(grown(other, node)),
-            }));
-        };
+    fn raw_child(&self, node: &'v Node, here: &[Key], key: &Key) -> Result<Option<Cow<'v, Node>>, TemplateError> {
+        let NodeKind::Map(entries) = &node.kind else { return Ok(path::child(node, key)) };
         let wanted = key.to_string();
         if let Some(child) = self.variables.entry(entries, &wanted) {
-            return Ok(Some(Place::Raw(child)));
+            return Ok(Some(Cow::Borrowed(child)));
         }
         self.weigh(entries.len() / limit::VALUES_A_STEP)?;
         with_label(here, |label| {
             for (name, child) in entries.iter().filter(|(name, _)| may_be_template(&name.value)) {
                 if self.key(name, node, Format::default(), label)?.value == wanted {
-                    return Ok(Some(Place::Raw(child)));
+                    return Ok(Some(Cow::Borrowed(child)));
                 }
             }
             Ok(None)
@@ -242,7 +218,7 @@ impl<'v> Resolution<'v> {
             let name = match self.unique_key(name, node, format, label, &mut taken) {
                 Ok(name) => name,
                 Err(error) => {
-                    let is_kept = error.nature == Nature::Unread && self.variables.keeps_unread();
+                    let is_kept = error.nature == Nature::Unread && self.variables.keeps_unread;
                     on_error(&key_node(name, node), error)?;
                     if !is_kept {
                         continue;
@@ -332,7 +308,7 @@ impl<'v> Resolution<'v> {
     }
 
     fn fresh(&self, node: &Node, text: &str, format: Format, is_inside: bool) -> Result<Node, TemplateError> {
-        let keeps_unread = self.variables.keeps_unread();
+        let keeps_unread = self.variables.keeps_unread;
         let template = match Template::parse_as(text, format) {
             Ok(Some(template)) => template,
             Ok(None) => return Ok(node.clone()),
@@ -435,15 +411,6 @@ fn shell(node: &Node) -> Node {
 
 fn key_node(name: &Spanned<String>, map: &Node) -> Node {
     Node { kind: NodeKind::String(name.value.clone()), span: name.span, tag: None, source: map.source.clone() }
-}
-
-fn grown(child: Child<'_>, parent: &Node) -> Node {
-    let kind = match child {
-        Child::Own(node) => return node.clone(),
-        Child::Text(text) => NodeKind::String(text),
-        Child::Number(number) => NodeKind::Number(number.into()),
-    };
-    Node { kind, tag: None, ..shell(parent) }
 }
 
 /// Calls `using` with the label of a path, which only lives during the call.

@@ -31,7 +31,7 @@ pub fn resolve_as(format: Format, node: &Node, variables: &Variables, problems: 
         let text = at.as_str().unwrap_or_default();
         let place = at.source.excerpt(narrow(at, text, &error.range));
         let problem = match error.nature {
-            Nature::Unread if variables.keeps_unread() => error.warning_at(place),
+            Nature::Unread if variables.keeps_unread => error.warning_at(place),
             _ => error.diagnostic_at(place),
         };
         if !problems.contains(&problem) {

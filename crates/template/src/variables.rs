@@ -21,10 +21,10 @@ pub struct Variables {
     pub(crate) entries: Vec<(String, Node)>,
     /// Index of each name in `entries`.
     places: HashMap<String, usize>,
-    ambient: Ambient,
-    chance: Chance,
+    pub(crate) ambient: Ambient,
+    pub(crate) chance: Chance,
     /// True if a text that is not a valid template is kept as it is.
-    keeps_unread: bool,
+    pub(crate) keeps_unread: bool,
     /// Results of texts with templates, by the address of the text's node, which does not move.
     settled: Mutex<HashMap<usize, Result<Node, TemplateError>>>,
     /// Indexes of large maps, by the address of the map's entries, which do not move either.
@@ -96,18 +96,6 @@ impl Variables {
     /// Returns the value of `name` as it was set, with its templates.
     pub fn raw(&self, name: &str) -> Option<&Node> {
         self.places.get(name).and_then(|at| self.entries.get(*at)).map(|(_, value)| value)
-    }
-
-    pub(crate) fn keeps_unread(&self) -> bool {
-        self.keeps_unread
-    }
-
-    pub(crate) fn clock(&self) -> &Ambient {
-        &self.ambient
-    }
-
-    pub(crate) fn chance(&self) -> &Chance {
-        &self.chance
     }
 
     pub(crate) fn settled(&self, address: usize) -> Option<Result<Node, TemplateError>> {

@@ -68,7 +68,7 @@ fn apply(
     given: Given,
 ) -> Result<Value, TemplateError> {
     let variables = evaluator.resolution.variables;
-    operation.apply(operand, given, variables.clock(), variables.chance(), &evaluator.budget)
+    operation.apply(operand, given, &variables.ambient, &variables.chance, &evaluator.budget)
 }
 
 /// Returns the result of `operand | name(…)`.

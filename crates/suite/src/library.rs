@@ -24,13 +24,18 @@ const FOLDERS_ABOVE: usize = 4;
 pub struct Library {
     root: PathBuf,
     skills_dir: PathBuf,
-    cwd: PathBuf,
-    chosen_skill: Option<PathBuf>,
+    /// Directory to which paths in messages are relative.
+    pub cwd: PathBuf,
+    /// Directory of the skill that the user chose.
+    pub chosen_skill: Option<PathBuf>,
     skills: Shelf<Option<Arc<Skill>>>,
     fixtures: Shelf<Arc<SharedFixtures>>,
-    fixture_settings: FixtureSettings,
-    modules: script::Library,
-    now_ms: Option<i64>,
+    /// Fixtures settings from the project's configuration.
+    pub fixture_settings: FixtureSettings,
+    /// Modules that were read so far.
+    pub modules: script::Library,
+    /// Current time in milliseconds since 1970, if it is known.
+    pub now_ms: Option<i64>,
 }
 
 impl Library {
@@ -49,26 +54,6 @@ impl Library {
         }
     }
 
-    /// Returns the fixtures settings from the project's configuration.
-    pub fn fixture_settings(&self) -> &FixtureSettings {
-        &self.fixture_settings
-    }
-
-    /// Returns the modules that were read so far.
-    pub fn modules(&self) -> &script::Library {
-        &self.modules
-    }
-
-    /// Returns the directory to which paths in messages are relative.
-    pub fn cwd(&self) -> &Path {
-        &self.cwd
-    }
-
-    /// Returns the current time in milliseconds since 1970, if it is known.
-    pub fn now_ms(&self) -> Option<i64> {
-        self.now_ms
-    }
-
     /// Returns `path` as the user would write it.
     pub fn shown(&self, path: &Path) -> String {
         shown(path, &self.cwd)
@@ -78,7 +63,9 @@ impl Library {
     /// name; the sibling of the skill whose tests include `file`; the one in a `skills` folder above `file`; the
     /// project's. Returns `None` if it is missing or broken, which is reported.
     pub fn skill(&self, name: &str, file: &Path, node: &Node, problems: &mut Problems) -> Option<Arc<Skill>> {
-        if let Some(chosen) = self.chosen_skill().filter(|chosen| chosen.file_name().is_some_and(|own| own == name)) {
+        if let Some(chosen) =
+            self.chosen_skill.as_deref().filter(|chosen| chosen.file_name().is_some_and(|own| own == name))
+        {
             return self.skill_at(chosen);
         }
         let home = home_of(file).and_then(Path::parent).map(Path::to_owned);
@@ -148,11 +135,6 @@ impl Library {
         let problem = problem.suggest(nearest(name, names.iter().filter_map(|name| name.strip_suffix(".md"))));
         problems.push(problem.help(format!("looked in {looked}")).help("choose its file as the skill to test"));
         None
-    }
-
-    /// Returns the directory of the skill that the user chose.
-    pub fn chosen_skill(&self) -> Option<&Path> {
-        self.chosen_skill.as_deref()
     }
 
     fn missing_skill(&self, name: &str, shelves: &[PathBuf], node: &Node) -> Diagnostic {

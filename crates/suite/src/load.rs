@@ -64,7 +64,7 @@ pub fn load(request: &Request) -> Loaded {
         diagnostics.push(Diagnostic::warning(format!("no suite found in {}", request.targets.join(", "))));
     }
     let is_chosen = request.skill.is_some() && diagnostics.iter().all(|problem| !problem.is_error());
-    if is_chosen && !suites.are_about(library.chosen_skill()) {
+    if is_chosen && !suites.are_about(library.chosen_skill.as_deref()) {
         let named = request.skill.as_deref().unwrap_or_default();
         let message = format!("`{named}` is chosen as the skill to test, but none of the named suites is about it");
         diagnostics.push(Diagnostic::error(message).help("name a suite of it, such as `evals/evals.json`"));
@@ -72,7 +72,7 @@ pub fn load(request: &Request) -> Loaded {
     let read: HashSet<&Path> = candidates.iter().map(|candidate| candidate.path.as_path()).collect();
     suites.add_neighbours(request, &read);
     let suites = suites.finish(request, &mut diagnostics);
-    let modules = library.modules().clone();
+    let modules = library.modules.clone();
     diagnostics.extend(library.into_problems());
     Loaded { suites, diagnostics, modules }
 }

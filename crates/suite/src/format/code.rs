@@ -46,8 +46,8 @@ fn read(path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Pro
 fn load(path: &Path, source: &Source, library: &Library, problems: &mut Problems) -> Result<Tests, ScriptError> {
     let mut options = script::Options::new(directory(path));
     // Modules have the names of files with links resolved.
-    options.shown_from = library.cwd().canonicalize().unwrap_or_else(|_| library.cwd().to_owned());
-    options.library = library.modules().clone();
+    options.shown_from = library.cwd.canonicalize().unwrap_or_else(|_| library.cwd.clone());
+    options.library = library.modules.clone();
     let mut runtime = Runtime::new(options)?;
     let mut tests = runtime.tests(path, LOADING)?;
     problems.extend(runtime.missing_imports(path, source));

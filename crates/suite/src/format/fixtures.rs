@@ -73,7 +73,7 @@ fn read(path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Pro
         Ending::Yaml => Content::of_yaml(source, problems),
         Ending::Json => Content::of_json(source, problems),
         Ending::JsonLines => Some(Content::of_json_lines(source, problems)),
-        Ending::Module => Content::of_module(path, source, library.cwd(), problems),
+        Ending::Module => Content::of_module(path, source, &library.cwd, problems),
     };
     content.map(|content| cases(path, content, library, problems)).unwrap_or_default()
 }

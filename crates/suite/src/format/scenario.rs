@@ -174,20 +174,14 @@ fn subject(
         "system_prompt" => prompt(&text),
         _ => {
             let path = path::resolve(file.directory(), &text);
-            let place = |message: String| {
-                node.error(message).help("`system_prompt_file` is relative to the directory of this file")
+            let fault = match document::open(&path, &library.shown(&path)) {
+                Ok(source) if source.text.is_empty() => format!("`{text}` is empty"),
+                Ok(source) => return prompt(&source.text),
+                Err(problem) => format!("`{text}`: {}", problem.message),
             };
-            match document::open(&path, &library.shown(&path)) {
-                Ok(source) if source.text.is_empty() => {
-                    problems.push(place(format!("`{text}` is empty")));
-                    None
-                }
-                Ok(source) => prompt(&source.text),
-                Err(problem) => {
-                    problems.push(place(format!("`{text}`: {}", problem.message)));
-                    None
-                }
-            }
+            let help = "`system_prompt_file` is relative to the directory of this file";
+            problems.push(node.error(fault).help(help));
+            None
         }
     }
 }

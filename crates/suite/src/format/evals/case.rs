@@ -57,13 +57,7 @@ impl Suite<'_> {
 fn id(fields: &mut Fields<'_>, at: usize, problems: &mut Problems) -> (String, Excerpt) {
     let node = fields.require("id", problems);
     let source = node.map_or_else(|| fields.node().excerpt(), Node::excerpt);
-    let id = node.and_then(|node| match read_id(node) {
-        Ok(id) => Some(id),
-        Err(problem) => {
-            problems.push(*problem);
-            None
-        }
-    });
+    let id = node.and_then(|node| read_id(node).map_err(|problem| problems.push(*problem)).ok());
     (id.unwrap_or_else(|| format!("case {}", at + 1)), source)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use model::decode::{Fields, Problems};
+use model::decode::{self, Fields, Problems};
 use model::{Diagnostic, Excerpt, FixtureFile, Fixtures, Node, nearest};
 use walkdir::WalkDir;
 
@@ -39,12 +39,16 @@ pub(super) fn read(
     problems: &mut Problems,
 ) -> Fixtures {
     let items = fields.list("files", problems).unwrap_or_default();
-    let mut entries: Vec<Entry<'_>> = items.iter().filter_map(|item| entry(item, suite, problems)).collect();
+    let mut entries: Vec<Entry<'_>> = Vec::with_capacity(items.len());
+    for item in items {
+        let Some(written) = decode::text(item, "an item of `files`", problems) else { continue };
+        entries.extend(entry(item, written, suite).map_err(|problem| problems.push(*problem)));
+    }
     strip_folder(&mut entries, problems);
     let mut files = Files { taken: HashMap::new(), files: Vec::new() };
     for entry in &entries {
-        if refuse_reserved(entry, suite.name, problems) {
-            files.add(entry, suite, problems);
+        if let Err(problem) = files.add(entry, suite) {
+            problems.push(*problem);
         }
     }
     let is_staged = fields.boolean("stage_files", problems).unwrap_or(false);
@@ -83,42 +87,29 @@ fn refuse_contradiction(
     }
 }
 
-fn entry<'a>(item: &'a Node, suite: &Suite<'_>, problems: &mut Problems) -> Option<Entry<'a>> {
-    let written = model::decode::text(item, "an item of `files`", problems)?;
-    let inside = match below_the_suite(&written) {
-        Ok(inside) => inside,
-        Err(fault) => {
-            problems.push(starts_here(item.error(format!("`{written}` {fault}"))));
-            return None;
-        }
-    };
+fn entry<'a>(item: &'a Node, written: String, suite: &Suite<'_>) -> Result<Entry<'a>, Box<Diagnostic>> {
+    let refuse = |message: String| Box::new(item.error(message));
+    let inside =
+        below_the_suite(&written).map_err(|fault| Box::new(starts_here(item.error(format!("`{written}` {fault}")))))?;
     let from = suite.directory.join(&inside);
     let is_directory = match std::fs::metadata(&from) {
         Ok(found) if found.is_dir() => true,
         Ok(found) if found.is_file() => false,
-        Ok(_) => {
-            problems.push(item.error(format!("`{written}` is neither a file nor a directory")));
-            return None;
-        }
+        Ok(_) => return Err(refuse(format!("`{written}` is neither a file nor a directory"))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            problems.push(missing(item, &written, &inside, suite.directory));
-            return None;
+            return Err(Box::new(missing(item, &written, &inside, suite.directory)));
         }
-        Err(error) => {
-            problems.push(item.error(format!("cannot read `{written}`: {error}")));
-            return None;
-        }
+        Err(error) => return Err(refuse(format!("cannot read `{written}`: {error}"))),
     };
     if !is_directory && written.ends_with('/') {
-        problems.push(item.error(format!("`{written}` is a file, not a directory")));
-        return None;
+        return Err(refuse(format!("`{written}` is a file, not a directory")));
     }
     let mut target: Vec<String> = inside.split('/').map(str::to_owned).collect();
     let is_more = target.len() > 1 || is_directory;
     if is_more && target.first().is_some_and(|first| first == FILES_FOLDER) {
         target.remove(0);
     }
-    Some(Entry { place: item, written, from, is_directory, target })
+    Ok(Entry { place: item, written, from, is_directory, target })
 }
 
 /// Returns `written` without dots, or the reason why it is not below the folder of the suite.
@@ -169,17 +160,7 @@ fn strip_folder(entries: &mut [Entry<'_>], problems: &mut Problems) {
     }
 }
 
-/// Returns `false` and reports a problem if the target of `entry` is reserved for git or the skill.
-fn refuse_reserved(entry: &Entry<'_>, skill: &str, problems: &mut Problems) -> bool {
-    match reserved(&entry.target, skill) {
-        Some(fault) => {
-            problems.push(entry.place.error(format!("`{}` would be {fault}", entry.written)));
-            false
-        }
-        None => true,
-    }
-}
-
+/// Returns the reason why no file can be at `target`, if it is reserved for git or the skill.
 fn reserved(target: &[String], skill: &str) -> Option<&'static str> {
     if target.iter().any(|part| part.eq_ignore_ascii_case(GIT)) {
         return Some("in a folder `.git`, which is git's own");
@@ -204,69 +185,56 @@ struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    fn add(&mut self, entry: &'a Entry<'_>, suite: &mut Suite<'_>, problems: &mut Problems) {
+    /// Adds the file or all files of the directory of `entry`, up to the first that cannot be added.
+    fn add(&mut self, entry: &'a Entry<'_>, suite: &mut Suite<'_>) -> Result<(), Box<Diagnostic>> {
+        let refuse = |message: String| Box::new(entry.place.error(message));
+        if let Some(fault) = reserved(&entry.target, suite.name) {
+            return Err(refuse(format!("`{}` would be {fault}", entry.written)));
+        }
         if !entry.is_directory {
-            self.put(entry, &entry.from, entry.target.join("/"), suite, problems);
-            return;
+            return self.put(entry, &entry.from, entry.target.join("/"), suite);
         }
-        let known = (self.files.len(), problems.len());
+        let known = self.files.len();
         for found in WalkDir::new(&entry.from).follow_links(true).sort_by_file_name() {
-            let found = match found {
-                Ok(found) if found.file_type().is_file() => found,
-                Ok(_) => continue,
-                Err(error) => {
-                    problems.push(entry.place.error(format!("cannot read all of `{}`: {error}", entry.written)));
-                    return;
-                }
-            };
+            let found = found.map_err(|error| refuse(format!("cannot read all of `{}`: {error}", entry.written)))?;
+            if !found.file_type().is_file() {
+                continue;
+            }
             let below = found.path().strip_prefix(&entry.from).unwrap_or(found.path());
-            let Some(below) = below.iter().map(|part| Some(part.to_str()?.to_owned())).collect::<Option<Vec<_>>>()
-            else {
-                problems.push(entry.place.error(format!("`{}` has a name that is not UTF-8", below.display())));
-                return;
-            };
-            let target: Vec<String> = entry.target.iter().cloned().chain(below).collect();
+            let parts = below.iter().map(|part| Some(part.to_str()?.to_owned())).collect::<Option<Vec<_>>>();
+            let parts = parts.ok_or_else(|| refuse(format!("`{}` has a name that is not UTF-8", below.display())))?;
+            let target: Vec<String> = entry.target.iter().cloned().chain(parts).collect();
             if let Some(fault) = reserved(&target, suite.name) {
-                problems.push(entry.place.error(format!("`{}` would be {fault}", target.join("/"))));
-                return;
+                return Err(refuse(format!("`{}` would be {fault}", target.join("/"))));
             }
-            if !self.put(entry, found.path(), target.join("/"), suite, problems) {
-                return;
-            }
+            self.put(entry, found.path(), target.join("/"), suite)?;
         }
-        if known == (self.files.len(), problems.len()) {
-            problems.push(entry.place.error(format!("there are no files in `{}`", entry.written)));
+        if known == self.files.len() {
+            return Err(refuse(format!("there are no files in `{}`", entry.written)));
         }
+        Ok(())
     }
 
-    /// Adds a file at `target`, or reports the reason why it cannot be added.
+    /// Adds a file at `target`, or returns the reason why it cannot be added.
     fn put(
         &mut self,
         entry: &'a Entry<'_>,
         from: &Path,
         target: String,
         suite: &mut Suite<'_>,
-        problems: &mut Problems,
-    ) -> bool {
+    ) -> Result<(), Box<Diagnostic>> {
         if let Some(other) = self.in_the_way(&target) {
             let message = format!("`{}` and `{other}` would both be at `{target}`", entry.written);
             let problem = entry.place.error(message);
-            problems.push(problem.help(format!(
+            return Err(Box::new(problem.help(format!(
                 "a leading `{FILES_FOLDER}/` is removed from paths, and so is a folder that all files share"
-            )));
-            return false;
+            ))));
         }
-        match suite.contents.get(from) {
-            Ok((content, executable)) => {
-                self.taken.insert(target.clone(), &entry.written);
-                self.files.push(FixtureFile { path: target, content, executable, source: entry.place.excerpt() });
-                true
-            }
-            Err(error) => {
-                problems.push(entry.place.error(format!("cannot read `{}`: {error}", entry.written)));
-                false
-            }
-        }
+        let unread = |error| Box::new(entry.place.error(format!("cannot read `{}`: {error}", entry.written)));
+        let (content, executable) = suite.contents.get(from).map_err(unread)?;
+        self.taken.insert(target.clone(), &entry.written);
+        self.files.push(FixtureFile { path: target, content, executable, source: entry.place.excerpt() });
+        Ok(())
     }
 
     /// Returns the entry that already added a file or a folder at `target`, or a file at one of its parent folders.

@@ -19,7 +19,7 @@ pub(super) fn find(
     library: &Library,
     problems: &mut Problems,
 ) -> Option<Arc<Skill>> {
-    if let Some(chosen) = library.chosen_skill()
+    if let Some(chosen) = library.chosen_skill.as_deref()
         && chosen.is_file() != (definition == Definition::SubAgent)
     {
         let message = format!("the suite is about a {}, and the chosen skill is not one", definition.name());
@@ -27,7 +27,7 @@ pub(super) fn find(
         return None;
     }
     let home = || home_of(file.path).filter(|_| definition == Definition::Skill);
-    if let Some(directory) = library.chosen_skill().or_else(home) {
+    if let Some(directory) = library.chosen_skill.as_deref().or_else(home) {
         let skill = library.skill_at(directory)?;
         if skill.name != name {
             let message =

@@ -81,13 +81,7 @@ impl<'a> Scope<'a> {
     /// Returns the position of a part of the value, at `key` relative to this one. An empty `key` stays at the same
     /// path.
     pub fn below(&self, key: &str) -> Self {
-        Self { strategy: None, depth: self.depth + 1, ..self.called(path::below(&self.key, key)) }
-    }
-
-    /// Returns the same position with another path.
-    fn called(&self, key: String) -> Self {
-        let Self { run, key: _, present, threshold, critical, strategy, quiet, negated, depth, waiting } = *self;
-        Self { run, key, present, threshold, critical, strategy, quiet, negated, depth, waiting }
+        Self { key: path::below(&self.key, key), strategy: None, depth: self.depth + 1, ..self.clone() }
     }
 
     /// Returns the position of a part of which only the verdict is needed.

@@ -88,9 +88,7 @@ fn calls(compiler: &mut Compiler<'_>, key: &Spanned<String>, wanted: &Node) -> E
         return (marked(marker), call::of_all(compiler, wanted));
     };
     let list = each(list, |item| in_a_message(compiler, item));
-    let mut entries = vec![entry(operator, list)];
-    entries.extend(said_about(wanted));
-    (marked(CONVERSATION), with(wanted, NodeKind::Map(entries)))
+    (marked(CONVERSATION), described(wanted, operator, list))
 }
 
 /// Returns the list of a plain list, of `$all` or of `$sequence`, with the operator that applies to it.
@@ -114,10 +112,13 @@ fn has_denial(compiler: &Compiler<'_>, list: &Node) -> bool {
 /// Requires that `item` is among the calls of a message. Its metadata is moved to the expectation of the message.
 fn in_a_message(compiler: &mut Compiler<'_>, item: &Node) -> Node {
     let call = unweighted(call::of_one(compiler, item));
-    let contains = with(item, NodeKind::Map(vec![entry("$contains", call)]));
-    let mut entries = vec![entry(OWN_CALLS, contains)];
-    entries.extend(said_about(item));
-    with(item, NodeKind::Map(entries))
+    described(item, OWN_CALLS, map_of(item, "$contains", call))
+}
+
+/// Returns a map of `key`, with the metadata of `node`.
+fn described(node: &Node, key: &str, value: Node) -> Node {
+    let own = std::iter::once(entry(key, value));
+    with(node, NodeKind::Map(own.chain(said_about(node)).collect()))
 }
 
 /// Returns the metadata of `node`.
@@ -163,6 +164,11 @@ fn each(list: &Node, told: impl FnMut(&Node) -> Node) -> Node {
 
 fn entry(key: &str, value: Node) -> Entry {
     (Spanned::new(key.to_owned(), Span::new(value.span.start(), value.span.end())), value)
+}
+
+/// Returns a map with only this entry, at the place of a node.
+fn map_of(place: &Node, key: &str, value: Node) -> Node {
+    with(place, NodeKind::Map(vec![entry(key, value)]))
 }
 
 fn with(place: &Node, kind: NodeKind) -> Node {

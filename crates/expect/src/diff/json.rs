@@ -21,22 +21,16 @@ pub(super) fn parts(expected: &str, actual: &str) -> Vec<Part> {
     match (serde_json::from_str(expected), serde_json::from_str(actual)) {
         (Ok(expected), Ok(actual)) => compare(&expected, &actual, "", &mut parts),
         _ if expected != actual => {
-            parts.push(part(expected.to_owned(), "", Value::String(expected.to_owned()), Side::Expected));
-            parts.push(part(actual.to_owned(), "", Value::String(actual.to_owned()), Side::Actual));
+            parts.push(part(expected.to_owned(), "", Value::String(expected.to_owned()), false));
+            parts.push(part(actual.to_owned(), "", Value::String(actual.to_owned()), true));
         }
         _ => {}
     }
     parts
 }
 
-#[derive(Clone, Copy)]
-enum Side {
-    Expected,
-    Actual,
-}
-
-fn part(value: String, path: &str, val: Value, side: Side) -> Part {
-    let added = matches!(side, Side::Actual);
+/// Returns the part for a value that only one of the documents has, the actual one if it is `added`.
+fn part(value: String, path: &str, val: Value, added: bool) -> Part {
     Part { value, added, removed: !added, path: Some(path.to_owned()), val: Some(val) }
 }
 
@@ -54,8 +48,8 @@ fn compare(expected: &Value, actual: &Value, path: &str, parts: &mut Vec<Part>) 
         }
         _ if same(expected, actual) => {}
         _ => {
-            leaves(expected, path, Side::Expected, parts);
-            leaves(actual, path, Side::Actual, parts);
+            leaves(expected, path, false, parts);
+            leaves(actual, path, true, parts);
         }
     }
 }
@@ -63,8 +57,8 @@ fn compare(expected: &Value, actual: &Value, path: &str, parts: &mut Vec<Part>) 
 fn either(expected: Option<&Value>, actual: Option<&Value>, path: &str, parts: &mut Vec<Part>) {
     match (expected, actual) {
         (Some(expected), Some(actual)) => compare(expected, actual, path, parts),
-        (Some(expected), None) => leaves(expected, path, Side::Expected, parts),
-        (None, Some(actual)) => leaves(actual, path, Side::Actual, parts),
+        (Some(expected), None) => leaves(expected, path, false, parts),
+        (None, Some(actual)) => leaves(actual, path, true, parts),
         (None, None) => {}
     }
 }
@@ -77,23 +71,23 @@ fn keys<'v>(expected: &'v Map<String, Value>, actual: &'v Map<String, Value>) ->
     keys
 }
 
-fn leaves(value: &Value, path: &str, side: Side, parts: &mut Vec<Part>) {
+fn leaves(value: &Value, path: &str, added: bool, parts: &mut Vec<Part>) {
     match value {
         Value::Object(entries) if !entries.is_empty() => {
             for key in keys(entries, &Map::new()) {
                 if let Some(value) = entries.get(key) {
-                    leaves(value, &at_key(path, key), side, parts);
+                    leaves(value, &at_key(path, key), added, parts);
                 }
             }
         }
         Value::Array(items) if !items.is_empty() => {
             for (index, item) in items.iter().enumerate() {
-                leaves(item, &at_index(path, index), side, parts);
+                leaves(item, &at_index(path, index), added, parts);
             }
         }
         leaf => {
             let text = if path.is_empty() { leaf.to_string() } else { format!("{path}: {leaf}") };
-            parts.push(part(text, path, leaf.clone(), side));
+            parts.push(part(text, path, leaf.clone(), added));
         }
     }
 }

@@ -22,7 +22,7 @@ pub use options::Options;
 pub use route::EFFORT;
 
 use route::{Op, Run};
-use units::Units;
+use units::Sequence;
 
 /// Units into which texts are split for comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -145,19 +145,18 @@ fn of_kind(expected: &str, actual: &str, kind: Kind, options: &Options) -> Diff 
 
 fn of_text(expected: &str, actual: &str, kind: Kind, options: &Options, effort: u64) -> Diff {
     let (expected, actual) = (options.line_ends(expected, kind), options.line_ends(actual, kind));
-    let units = Units::of(&expected, &actual, kind, options);
-    let (old, new) = (&units.old.ids, &units.new.ids);
-    let shortest = route::shortest(old, new, options.max_edit_length, effort);
+    let [old, new] = units::split([&expected, &actual], kind, options);
+    let shortest = route::shortest(&old.ids, &new.ids, options.max_edit_length, effort);
     let complete = shortest.is_some();
-    let runs = shortest.unwrap_or_else(|| route::coarse(old, new));
-    let mut parts = parts(&units, &runs, options.one_change_per_token);
+    let runs = shortest.unwrap_or_else(|| route::coarse(&old.ids, &new.ids));
+    let mut parts = parts([&old, &new], &runs, options.one_change_per_token);
     if kind == Kind::Words && !options.one_change_per_token {
         spaces::share(&mut parts);
     }
     Diff { kind, parts, complete }
 }
 
-fn parts(units: &Units<'_>, runs: &[Run], single: bool) -> Vec<Part> {
+fn parts([old_units, new_units]: [&Sequence<'_>; 2], runs: &[Run], single: bool) -> Vec<Part> {
     let (mut old, mut new) = (0, 0);
     let mut parts = Vec::with_capacity(runs.len());
     for run in runs {
@@ -165,8 +164,8 @@ fn parts(units: &Units<'_>, runs: &[Run], single: bool) -> Vec<Part> {
         for _ in 0..run.count / step.max(1) {
             let range = |at: usize| Range { start: at, end: at + step };
             let value = match run.op {
-                Op::Remove => units.old.text(range(old)),
-                Op::Keep | Op::Add => units.new.text(range(new)),
+                Op::Remove => old_units.text(range(old)),
+                Op::Keep | Op::Add => new_units.text(range(new)),
             };
             old += if run.op == Op::Add { 0 } else { step };
             new += if run.op == Op::Remove { 0 } else { step };

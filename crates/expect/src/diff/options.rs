@@ -62,15 +62,12 @@ impl Options {
     }
 
     /// Returns `text` without the line ends that the user ignores. This only applies to lines.
-    pub(super) fn without_ignored<'t>(&self, text: &'t str, kind: Kind) -> Cow<'t, str> {
-        let text = self.line_ends(text, kind);
-        if kind != Kind::Lines || !self.ignore_newline_at_eof || self.newline_is_token || !text.ends_with('\n') {
-            return text;
+    pub(super) fn without_ignored(&self, text: &str, kind: Kind) -> String {
+        let mut text = self.line_ends(text, kind).into_owned();
+        if kind == Kind::Lines && self.ignore_newline_at_eof && !self.newline_is_token && text.ends_with('\n') {
+            text.pop();
         }
-        match text {
-            Cow::Borrowed(text) => Cow::Borrowed(&text[..text.len() - 1]),
-            Cow::Owned(text) => Cow::Owned(text[..text.len() - 1].to_owned()),
-        }
+        text
     }
 
     /// Returns `text` with the line ends that are used for comparison.

@@ -7,12 +7,6 @@ use std::ops::Range;
 use super::spaces::{is_space, trimmed};
 use super::{Kind, Options};
 
-/// Units of two texts. Equal units have equal ids.
-pub(super) struct Units<'t> {
-    pub old: Sequence<'t>,
-    pub new: Sequence<'t>,
-}
-
 /// Units of one text.
 pub(super) struct Sequence<'t> {
     text: &'t str,
@@ -31,35 +25,24 @@ impl<'t> Sequence<'t> {
     }
 }
 
-impl<'t> Units<'t> {
-    /// Splits both texts as `kind` and `options` say. JSON has no units and is split into lines.
-    pub fn of(old: &'t str, new: &'t str, kind: Kind, options: &Options) -> Self {
-        let mut names = Names::default();
-        let mut sequence = |text: &'t str| {
-            let ranges = ranges(text, kind, options);
-            let ids = ranges.iter().map(|range| names.id(&text[range.clone()], kind, options)).collect();
-            Sequence { text, ranges, ids }
-        };
-        Self { old: sequence(old), new: sequence(new) }
-    }
-}
-
-/// Ids of units. Equal units have the same id.
-#[derive(Default)]
-struct Names<'t> {
-    ids: HashMap<Cow<'t, str>, u32>,
-}
-
-impl<'t> Names<'t> {
-    fn id(&mut self, unit: &'t str, kind: Kind, options: &Options) -> u32 {
+/// Splits both texts as `kind` and `options` say. Equal units of them have equal ids. JSON has no units and is split into
+/// lines.
+pub(super) fn split<'t>(texts: [&'t str; 2], kind: Kind, options: &Options) -> [Sequence<'t>; 2] {
+    let mut ids: HashMap<Cow<'t, str>, u32> = HashMap::new();
+    let mut id = |unit: &'t str| {
         if kind == Kind::Chars && !options.ignore_case {
             return unit.chars().next().map_or(0, u32::from);
         }
-        let next = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
+        let next = u32::try_from(ids.len()).unwrap_or(u32::MAX);
         let counts = what_counts(unit, kind, options);
         let counts = if options.ignore_case { Cow::Owned(counts.to_lowercase()) } else { Cow::Borrowed(counts) };
-        *self.ids.entry(counts).or_insert(next)
-    }
+        *ids.entry(counts).or_insert(next)
+    };
+    texts.map(|text| {
+        let ranges = ranges(text, kind, options);
+        let ids = ranges.iter().map(|range| id(&text[range.clone()])).collect();
+        Sequence { text, ranges, ids }
+    })
 }
 
 /// Returns the part of a unit that is compared.
@@ -223,8 +206,8 @@ mod tests {
     #[test]
     fn units_with_one_number_are_equal_as_the_options_say() {
         let equal = |old: &str, new: &str, kind, options: &Options| {
-            let units = Units::of(old, new, kind, options);
-            units.old.ids == units.new.ids
+            let [old, new] = split([old, new], kind, options);
+            old.ids == new.ids
         };
         let plain = Options::default();
         let folded = Options { ignore_case: true, ..Options::default() };

@@ -27,7 +27,6 @@ use model::{Diagnostic, Node, Span};
 use serde_json::Value;
 
 pub use heuristic::looks_like_schema;
-pub use undecided::Undecided;
 
 use document::Document;
 use vocabulary::REFERENCES;
@@ -100,11 +99,10 @@ impl Schema {
     /// Returns all errors of `value`. The list is empty if the value is valid.
     ///
     /// # Errors
-    /// Returns [`Undecided`] if a pattern could not be decided, or if the value is nested too deeply for safe
-    /// recursion.
-    pub fn validate(&self, value: &Value) -> Result<Vec<SchemaError>, Undecided> {
+    /// Returns the reason if a pattern could not be decided, or if the value is nested too deeply for safe recursion.
+    pub fn validate(&self, value: &Value) -> Result<Vec<SchemaError>, String> {
         if is_deeper_than(value, DEEPEST_VALUE) {
-            return Err(Undecided(format!("the value is nested more than {DEEPEST_VALUE} deep")));
+            return Err(format!("the value is nested more than {DEEPEST_VALUE} deep"));
         }
         undecided::watched(|| mismatch::all(&self.0.validator, &self.0.document, value))
     }

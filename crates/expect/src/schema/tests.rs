@@ -4,7 +4,7 @@ use model::decode::Problems;
 use model::{Diagnostic, Node, NodeKind, Source, Span};
 use serde_json::{Value, json};
 
-use super::{Patterns, Schema, SchemaError, Undecided, looks_like_schema};
+use super::{Patterns, Schema, SchemaError, looks_like_schema};
 
 /// Schemas with values that the model validator accepts and rejects.
 const VECTORS: &str = include_str!("../../tests/vectors/schema.jsonl");
@@ -310,7 +310,7 @@ fn a_pattern_without_an_answer_leaves_it_undecided() {
         json!({"regexp": "/STOP/i"}),
     ] {
         let schema = compile(&schema).0.unwrap();
-        assert_eq!(schema.validate(&json!("x")), Err(Undecided("stopped".to_owned())));
+        assert_eq!(schema.validate(&json!("x")), Err("stopped".to_owned()));
         assert!(schema.validate(&json!(5)).is_ok(), "nothing was asked");
     }
     // The library matches property names itself, and gives up after a number of steps.

@@ -1,30 +1,17 @@
-//! Validations without a result.
+//! Validations without a result, for example because a pattern was stopped.
 
 use std::cell::RefCell;
-use std::fmt;
-
-/// The validation has no result, for example because a pattern was stopped. The text is the reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Undecided(pub String);
-
-impl fmt::Display for Undecided {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Undecided {}
 
 thread_local! {
     /// Undecided check. The library has no way to return it, so it is passed around the library.
     static UNDECIDED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs `validation`. Its result is invalid if a check could not be decided.
-pub(super) fn watched<T>(validation: impl FnOnce() -> T) -> Result<T, Undecided> {
+/// Runs `validation`. If a check could not be decided, the result is invalid, and the reason is returned.
+pub(super) fn watched<T>(validation: impl FnOnce() -> T) -> Result<T, String> {
     UNDECIDED.with_borrow_mut(|undecided| *undecided = None);
     let result = validation();
-    UNDECIDED.with_borrow_mut(Option::take).map_or(Ok(result), |why| Err(Undecided(why)))
+    UNDECIDED.with_borrow_mut(Option::take).map_or(Ok(result), Err)
 }
 
 /// Makes the validation that is running undecided.

@@ -2,7 +2,7 @@
 
 use model::{Node, NodeKind, Spanned};
 
-use super::{Entry, each, entry, has_denial, is_denial, said_about, unweighted, with};
+use super::{Entry, described, each, entry, has_denial, is_denial, map_of, unweighted, with};
 use crate::compile::Compiler;
 use crate::meta::is_meta;
 use crate::notation::{REGEX_TAG, split_regex};
@@ -15,10 +15,10 @@ const NAME: &str = "name";
 pub fn of_all(compiler: &mut Compiler<'_>, node: &Node) -> Node {
     match &node.kind {
         NodeKind::Bool(true) => {
-            let any = with(node, NodeKind::Map(vec![entry("$exists", node.clone())]));
-            contains(node, with(node, NodeKind::Map(vec![entry(NAME, any)])))
+            let any = map_of(node, "$exists", node.clone());
+            map_of(node, "$contains", map_of(node, NAME, any))
         }
-        _ if is_name(node) => contains(node, named(node)),
+        _ if is_name(node) => map_of(node, "$contains", named(node)),
         NodeKind::List(_) if node.tag.is_none() => {
             let all = every(compiler, node);
             with(node, NodeKind::Map(vec![all]))
@@ -30,9 +30,7 @@ pub fn of_all(compiler: &mut Compiler<'_>, node: &Node) -> Node {
             } else if is_schema_of_a_list(compiler, node) {
                 node.clone()
             } else {
-                let mut around = vec![entry("$contains", unweighted(node.clone()))];
-                around.extend(said_about(node));
-                with(node, NodeKind::Map(around))
+                described(node, "$contains", unweighted(node.clone()))
             }
         }
         _ => node.clone(),
@@ -69,7 +67,7 @@ fn rule_of_one(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node)
         ("$and" | "$or", _) => same(each(value, |item| of_one(compiler, item))),
         ("$in", NodeKind::List(_)) => renamed(key, "$or", one_of(compiler, value)),
         ("$nin", NodeKind::List(_)) => {
-            let one = with(value, NodeKind::Map(vec![entry("$or", one_of(compiler, value))]));
+            let one = map_of(value, "$or", one_of(compiler, value));
             renamed(key, "$not", one)
         }
         ("$eq" | "$ne", NodeKind::String(_)) => {
@@ -115,7 +113,7 @@ fn rule_of_all(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node)
 /// Requires that some call is `value`, or one of a list.
 fn some(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) -> Entry {
     let call = match &value.kind {
-        NodeKind::List(_) => with(value, NodeKind::Map(vec![entry("$or", one_of(compiler, value))])),
+        NodeKind::List(_) => map_of(value, "$or", one_of(compiler, value)),
         _ => exactly(value),
     };
     renamed(key, "$contains", call)
@@ -138,9 +136,7 @@ fn every(compiler: &mut Compiler<'_>, list: &Node) -> Entry {
         if is_denial(compiler, item) {
             return of_all(compiler, item);
         }
-        let mut around = vec![entry("$contains", unweighted(of_one(compiler, item)))];
-        around.extend(said_about(item));
-        with(item, NodeKind::Map(around))
+        described(item, "$contains", unweighted(of_one(compiler, item)))
     });
     entry("$and", told)
 }
@@ -184,16 +180,11 @@ fn is_name(node: &Node) -> bool {
 /// Returns a call by its name, which may be a regular expression.
 fn named(node: &Node) -> Node {
     let is_regex = node.tag.is_some() || node.as_str().is_some_and(|text| split_regex(text).is_some());
-    if is_regex { with(node, NodeKind::Map(vec![entry(NAME, node.clone())])) } else { exactly(node) }
+    if is_regex { map_of(node, NAME, node.clone()) } else { exactly(node) }
 }
 
 fn exactly(node: &Node) -> Node {
-    let name = with(node, NodeKind::Map(vec![entry("$eq", node.clone())]));
-    with(node, NodeKind::Map(vec![entry(NAME, name)]))
-}
-
-fn contains(place: &Node, call: Node) -> Node {
-    with(place, NodeKind::Map(vec![entry("$contains", call)]))
+    map_of(node, NAME, map_of(node, "$eq", node.clone()))
 }
 
 fn renamed(key: &Spanned<String>, name: &str, value: Node) -> Entry {

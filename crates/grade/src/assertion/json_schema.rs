@@ -71,7 +71,7 @@ impl Matcher for JsonSchema {
         };
         Ok(match self.schema.validate(&value) {
             Ok(errors) => self.verdict_of(&errors, &value),
-            Err(undecided) => Verdict::undecided(undecided.to_string()).place(&self.place),
+            Err(undecided) => Verdict::undecided(undecided).place(&self.place),
         })
     }
 }

@@ -26,36 +26,6 @@ pub(crate) enum Found {
     Missing { at: usize, error: TemplateError },
 }
 
-/// Path of a value among the variables, for messages.
-pub(crate) enum Label<'a> {
-    /// Not in a variable.
-    Outside,
-    Start(&'a str),
-    Below(&'a Label<'a>, &'a Key),
-}
-
-impl Label<'_> {
-    fn keys(&self) -> Vec<Key> {
-        match self {
-            Self::Outside => Vec::new(),
-            Self::Start(name) => vec![Key::Name((*name).to_owned())],
-            Self::Below(above, key) => {
-                let mut keys = above.keys();
-                keys.push((*key).clone());
-                keys
-            }
-        }
-    }
-
-    fn is_outside(&self) -> bool {
-        match self {
-            Self::Outside => true,
-            Self::Start(_) => false,
-            Self::Below(above, _) => above.is_outside(),
-        }
-    }
-}
-
 /// Handler of a template that cannot be resolved. It returns an error to stop.
 pub(crate) type OnError<'a> = dyn FnMut(&Node, TemplateError) -> Result<(), TemplateError> + 'a;
 
@@ -146,19 +116,17 @@ impl<'v> Resolution<'v> {
             return Ok(Some(Cow::Borrowed(child)));
         }
         self.weigh(entries.len() / limit::VALUES_A_STEP)?;
-        with_label(here, |label| {
-            for (name, child) in entries.iter().filter(|(name, _)| may_be_template(&name.value)) {
-                if self.key(name, node, Format::default(), label)?.value == wanted {
-                    return Ok(Some(Cow::Borrowed(child)));
-                }
+        for (name, child) in entries.iter().filter(|(name, _)| may_be_template(&name.value)) {
+            if self.key(name, node, Format::default(), Some(here))?.value == wanted {
+                return Ok(Some(Cow::Borrowed(child)));
             }
-            Ok(None)
-        })
+        }
+        Ok(None)
     }
 
     /// Returns a variable's value, or a part of it, with its templates resolved.
     fn settled_tree(&self, node: &Node, here: &[Key]) -> Result<Node, TemplateError> {
-        with_label(here, |label| self.tree(node, Format::default(), label, &mut |_, error| Err(error)))
+        self.tree(node, Format::default(), Some(here), &mut |_, error| Err(error))
     }
 
     fn unknown(&self, name: &str) -> Found {
@@ -166,17 +134,18 @@ impl<'v> Resolution<'v> {
         Found::Missing { at: 0, error: error.suggest("variables", name, self.variables.names()) }
     }
 
-    /// Returns `node` with every template in it resolved, including those in keys.
+    /// Returns `node` with every template in it resolved, including those in keys. `path` is its path among the
+    /// variables, if it is in one, for messages.
     pub(crate) fn tree(
         &self,
         node: &Node,
         format: Format,
-        label: &Label<'_>,
+        path: Option<&[Key]>,
         on_error: &mut OnError<'_>,
     ) -> Result<Node, TemplateError> {
         self.weigh(1)?;
         let kind = match &node.kind {
-            NodeKind::String(text) => match self.text(node, text, format, label) {
+            NodeKind::String(text) => match self.text(node, text, format, path) {
                 Ok(resolved) => {
                     let left = self.left.take();
                     left.into_iter().try_for_each(|error| on_error(node, error))?;
@@ -192,11 +161,11 @@ impl<'v> Resolution<'v> {
             NodeKind::List(items) => {
                 let item = |(at, item)| {
                     let key = Key::Position(i64::try_from(at).unwrap_or(i64::MAX));
-                    self.deeper(|| self.tree(item, format, &Label::Below(label, &key), on_error))
+                    self.deeper(|| self.tree(item, format, below(path, key).as_deref(), on_error))
                 };
                 NodeKind::List(items.iter().enumerate().map(item).collect::<Result<_, _>>()?)
             }
-            NodeKind::Map(entries) => NodeKind::Map(self.map(node, entries, format, label, on_error)?),
+            NodeKind::Map(entries) => NodeKind::Map(self.map(node, entries, format, path, on_error)?),
             scalar => scalar.clone(),
         };
         Ok(Node { kind, ..shell(node) })
@@ -207,15 +176,15 @@ impl<'v> Resolution<'v> {
         node: &Node,
         entries: &[(Spanned<String>, Node)],
         format: Format,
-        label: &Label<'_>,
+        path: Option<&[Key]>,
         on_error: &mut OnError<'_>,
     ) -> Result<Vec<(Spanned<String>, Node)>, TemplateError> {
         let mut resolved: Vec<(Spanned<String>, Node)> = Vec::with_capacity(entries.len());
         let mut taken = HashSet::with_capacity(entries.len());
         for (name, value) in entries {
             let key = Key::Name(name.value.clone());
-            let value = self.deeper(|| self.tree(value, format, &Label::Below(label, &key), on_error))?;
-            let name = match self.unique_key(name, node, format, label, &mut taken) {
+            let value = self.deeper(|| self.tree(value, format, below(path, key).as_deref(), on_error))?;
+            let name = match self.unique_key(name, node, format, path, &mut taken) {
                 Ok(name) => name,
                 Err(error) => {
                     let is_kept = error.nature == Nature::Unread && self.variables.keeps_unread;
@@ -236,7 +205,7 @@ impl<'v> Resolution<'v> {
         name: &Spanned<String>,
         map: &Node,
         format: Format,
-        label: &Label<'_>,
+        path: Option<&[Key]>,
         taken: &mut HashSet<String>,
     ) -> Result<Spanned<String>, TemplateError> {
         // Keys of a document are unique. Only results of templates may collide.
@@ -245,7 +214,7 @@ impl<'v> Resolution<'v> {
             taken.insert(name.value.clone());
             return Ok(name.clone());
         }
-        let name = self.key(name, map, format, label)?;
+        let name = self.key(name, map, format, path)?;
         if !taken.insert(name.value.clone()) {
             let message = format!("two keys of this map become `{}`", name.value);
             return Err(TemplateError::new(message));
@@ -258,30 +227,27 @@ impl<'v> Resolution<'v> {
         name: &Spanned<String>,
         map: &Node,
         format: Format,
-        label: &Label<'_>,
+        path: Option<&[Key]>,
     ) -> Result<Spanned<String>, TemplateError> {
         let node = key_node(name, map);
-        let resolved = self.text(&node, &name.value, format, label)?;
+        let resolved = self.text(&node, &name.value, format, path)?;
         let value = crate::value::Value::of_node(&resolved).and_then(|value| value.to_text());
         let value = value.map_err(|error| error.at(0..name.value.len()))?;
         Ok(Spanned::new((*value).to_owned(), name.span))
     }
 
     /// Resolves the text of `node`.
-    fn text(&self, node: &Node, text: &str, format: Format, label: &Label<'_>) -> Result<Node, TemplateError> {
+    fn text(&self, node: &Node, text: &str, format: Format, path: Option<&[Key]>) -> Result<Node, TemplateError> {
         if format == Format::default() && !may_be_template(text) {
             self.weigh(text.len() / limit::WEIGHED_BYTES)?;
             return Ok(node.clone());
         }
-        if label.is_outside() {
-            return self.fresh(node, text, format, false);
-        }
+        let Some(path) = path else { return self.fresh(node, text, format, false) };
         let address = text.as_ptr() as usize;
         if let Some(outcome) = self.variables.settled(address) {
             return outcome.and_then(|settled| self.copied(&settled, node));
         }
-        let name = path::written(&label.keys());
-        self.begin(address, name)?;
+        self.begin(address, path::written(path))?;
         let outcome = self.deeper(|| self.fresh(node, text, format, true));
         self.trail.borrow_mut().pop();
         let outcome = outcome.map_err(|error| located(error, node, text));
@@ -413,16 +379,7 @@ fn key_node(name: &Spanned<String>, map: &Node) -> Node {
     Node { kind: NodeKind::String(name.value.clone()), span: name.span, tag: None, source: map.source.clone() }
 }
 
-/// Calls `using` with the label of a path, which only lives during the call.
-fn with_label<T>(path: &[Key], using: impl FnOnce(&Label<'_>) -> T) -> T {
-    fn below<T>(label: &Label<'_>, rest: &[Key], using: impl FnOnce(&Label<'_>) -> T) -> T {
-        match rest.split_first() {
-            Some((key, rest)) => below(&Label::Below(label, key), rest, using),
-            None => using(label),
-        }
-    }
-    match path.split_first() {
-        Some((first, rest)) => below(&Label::Start(&first.to_string()), rest, using),
-        None => using(&Label::Outside),
-    }
+/// Returns the path of the part `key` of a value at `above`. `None` is not in a variable.
+fn below(above: Option<&[Key]>, key: Key) -> Option<Vec<Key>> {
+    above.map(|above| above.iter().cloned().chain([key]).collect())
 }

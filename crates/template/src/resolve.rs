@@ -6,7 +6,7 @@ use model::decode::Problems;
 use crate::error::{Nature, TemplateError};
 use crate::format::Format;
 use crate::path::Key;
-use crate::resolution::{Found, Label, Resolution, evaluate, narrow};
+use crate::resolution::{Found, Resolution, evaluate, narrow};
 use crate::template::{Outcome, Template};
 use crate::variables::Variables;
 
@@ -39,7 +39,7 @@ pub fn resolve_as(format: Format, node: &Node, variables: &Variables, problems: 
         }
         Ok(())
     };
-    let resolved = Resolution::new(variables).tree(node, format, &Label::Outside, &mut report);
+    let resolved = Resolution::new(variables).tree(node, format, None, &mut report);
     match resolved {
         Ok(resolved) => resolved,
         // A limit was exceeded that is not caused by a single template.

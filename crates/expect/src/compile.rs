@@ -71,20 +71,17 @@ impl Compiler<'_> {
             return Matcher::of(rule, Place::of(node));
         }
         let is_schema_by_name = schema_names_its_dialect(entries);
-        let is_operator = |at: &usize| !is_schema_by_name && self.is_operator(&entries[*at].0.value);
-        let operators: Vec<usize> = (0..entries.len()).filter(is_operator).collect();
+        let is_operator = |(key, _): &&(Spanned<String>, Node)| !is_schema_by_name && self.is_operator(&key.value);
+        let (operators, others): (Vec<_>, Vec<_>) = entries.iter().partition(is_operator);
         let has_shorthands = meta::has_shorthands(entries, !operators.is_empty());
         let meta = Meta::read(node, !operators.is_empty(), self.problems);
         let is_meta = |key: &str| key == meta::CONTAINER || (has_shorthands && meta::is_meta(key));
-        let is_data =
-            |(at, (key, _)): &(usize, &(Spanned<String>, Node))| !operators.contains(at) && !is_meta(&key.value);
-        let data: Vec<(Spanned<String>, Node)> =
-            entries.iter().enumerate().filter(is_data).map(|(_, entry)| entry.clone()).collect();
+        let data = others.into_iter().filter(|(key, _)| !is_meta(&key.value)).cloned().collect();
         let is_schema = is_schema_by_name
             || (operators.is_empty() && self.rules.heuristic_schema && schema::looks_like_schema(node));
         let rest = Node { kind: NodeKind::Map(data), ..node.clone() };
         let beside = std::mem::take(&mut self.critical);
-        let rule = if is_schema { self.schema(&rest) } else { self.map(entries, &operators, &rest) };
+        let rule = if is_schema { self.schema(&rest) } else { self.map(&operators, &rest) };
         let is_penalty = meta.weight.is_some_and(|weight| weight < 0.0);
         let rule = if is_penalty { Box::new(Negated { rule }) } else { rule };
         let critical = !is_penalty && (self.critical || meta.critical);
@@ -93,14 +90,13 @@ impl Compiler<'_> {
     }
 
     /// Returns the rule of a map: its operators, and its other keys if there are any. All of them must hold.
-    fn map(&mut self, entries: &[(Spanned<String>, Node)], operators: &[usize], rest: &Node) -> Box<dyn Rule> {
+    fn map(&mut self, operators: &[&(Spanned<String>, Node)], rest: &Node) -> Box<dyn Rule> {
         let has_rest = matches!(&rest.kind, NodeKind::Map(entries) if !entries.is_empty());
         if operators.is_empty() {
             return Box::new(self.keys(rest));
         }
         let mut rules: Vec<(String, Matcher)> = Vec::with_capacity(operators.len() + 1);
-        for &at in operators {
-            let (name, operand) = &entries[at];
+        for (name, operand) in operators {
             let place = Place::at(operand, name.span);
             let rule = self.apply(name, operand).unwrap_or_else(|| nothing(operand));
             rules.push((name.value.clone(), Matcher::of(rule, place)));

@@ -52,8 +52,8 @@ pub(crate) fn describe(
         Shares::Always => "force".into(),
     };
     if let Value::Object(map) = &mut values {
-        map.insert("data".into(), at.run.data.clone());
-        map.insert("input".into(), at.run.input.cloned().unwrap_or_default());
+        map.insert("data".into(), at.run.data.variables.clone());
+        map.insert("input".into(), at.run.data.input.clone().unwrap_or_default());
         map.insert("strategy".into(), strategy.name().into());
         map.insert("operator".into(), operator.into());
         map.insert("naming".into(), naming);

@@ -7,10 +7,11 @@ use model::decode::Problems;
 use model::{Node, Source};
 use serde_json::Value;
 
-use crate::expectation::{Data, Expectation};
+use crate::expectation::Expectation;
 use crate::found::{Found, Pass};
 use crate::host::Host;
 use crate::operator::OPERATORS;
+use crate::rule::Data;
 use crate::rules::{Rules, Strict};
 
 /// Separator between a value and its score.

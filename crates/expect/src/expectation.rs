@@ -16,7 +16,7 @@ use crate::idle;
 use crate::matcher::Matcher;
 use crate::operator::ALL;
 use crate::place::Place;
-use crate::rule::{Evaluation, Scope};
+use crate::rule::{Data, Evaluation, Scope};
 use crate::rules::Rules;
 use crate::strategy::Strategy;
 use crate::text_diff::TextDiff;
@@ -35,17 +35,6 @@ pub struct Expectation {
     diff: Option<TextDiff>,
     host: Arc<dyn Host>,
     key: &'static str,
-}
-
-/// Data for expressions and operators, in addition to the value.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Data {
-    /// Variables.
-    pub variables: Value,
-    /// Input of the case.
-    pub input: Option<Value>,
-    /// The case as written.
-    pub fixture: Value,
 }
 
 impl Expectation {
@@ -101,15 +90,8 @@ impl Expectation {
 
     /// Judges `actual`, or a missing value if it is `None`.
     pub fn judge(&self, actual: Option<&Value>, data: &Data) -> Found {
-        let run = Evaluation {
-            host: &self.host,
-            rules: &self.rules,
-            diff: self.diff.as_ref(),
-            data: &data.variables,
-            input: data.input.as_ref(),
-            fixture: &data.fixture,
-            asked: Cell::new(0),
-        };
+        let run =
+            Evaluation { host: &self.host, rules: &self.rules, diff: self.diff.as_ref(), data, asked: Cell::new(0) };
         let _allowance = Allowance::begin();
         self.levelled(self.matcher.judge(actual, &Scope::root(&run, self.key)))
     }

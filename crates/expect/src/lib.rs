@@ -65,13 +65,14 @@ mod without_scripts;
 
 pub use compile::Operator;
 pub use example::{Example, SelfTest, self_test};
-pub use expectation::{Data, Expectation};
+pub use expectation::Expectation;
 pub use found::{Flaw, Found, Pass};
 pub use host::{Answer, Argument, Function, Host, Invalid, Naming, Pattern, Trouble};
 pub use meta::is_meta;
 pub use notation::{FUNCTION_TAG, REGEX_TAG, SCHEMA_TAG, split_regex};
 pub use operator::{EXPR, OPERATORS};
 pub use place::Place;
+pub use rule::Data;
 pub use rules::{Rules, Strict};
 pub use strategy::Strategy;
 pub use value::same;

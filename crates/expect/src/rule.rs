@@ -18,6 +18,17 @@ pub trait Rule: std::fmt::Debug + Send + Sync {
     fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found;
 }
 
+/// Data for expressions and operators, in addition to the value.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Data {
+    /// Variables.
+    pub variables: Value,
+    /// Input of the case.
+    pub input: Option<Value>,
+    /// The case as written.
+    pub fixture: Value,
+}
+
 /// Shared state of a whole match.
 pub struct Evaluation<'a> {
     /// Host that runs code and regular expressions.
@@ -26,12 +37,8 @@ pub struct Evaluation<'a> {
     pub rules: &'a Rules,
     /// Text comparison of the case.
     pub diff: Option<&'a TextDiff>,
-    /// Variables for expressions and operators.
-    pub data: &'a Value,
-    /// Input of the case.
-    pub input: Option<&'a Value>,
-    /// The case as written.
-    pub fixture: &'a Value,
+    /// Data for expressions and operators.
+    pub data: &'a Data,
     /// Number of matches that custom operators requested while other operators were waiting.
     pub asked: Cell<usize>,
 }

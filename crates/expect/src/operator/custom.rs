@@ -52,13 +52,13 @@ pub(super) fn read(name: &str, function: Function, operand: &Node) -> Box<dyn Ru
 impl Custom {
     /// Returns the top-level keys of the fixture, then the values that the operator needs.
     fn fixture<'v>(&'v self, at: &Scope<'v>) -> Vec<(&'v str, Option<&'v Value>)> {
-        let mut values: Vec<(&str, Option<&Value>)> = match at.run.fixture {
+        let mut values: Vec<(&str, Option<&Value>)> = match &at.run.data.fixture {
             Value::Object(map) => map.iter().map(|(key, value)| (key.as_str(), Some(value))).collect(),
             Value::Null => Vec::new(),
             other => vec![("input", Some(other))],
         };
         values.retain(|(key, _)| !matches!(*key, "$data" | "$options"));
-        values.push(("$data", Some(at.run.data)));
+        values.push(("$data", Some(&at.run.data.variables)));
         values.push(("$options", self.options.as_ref()));
         values
     }

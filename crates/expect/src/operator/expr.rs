@@ -36,8 +36,8 @@ impl Rule for Expr {
         let scope = [
             ("actual", actual),
             ("expected", Some(&expected)),
-            ("data", Some(at.run.data)),
-            ("input", at.run.input),
+            ("data", Some(&at.run.data.variables)),
+            ("input", at.run.data.input.as_ref()),
             ("ctx", Some(&context)),
         ];
         let flaw = |message: String| Flaw::new(&self.place, message).expected(expected.clone()).actual(actual);

@@ -114,8 +114,8 @@ impl Key {
                     ("actual", Some(item)),
                     ("index", Some(&index)),
                     ("array", Some(array)),
-                    ("data", Some(at.run.data)),
-                    ("input", at.run.input),
+                    ("data", Some(&at.run.data.variables)),
+                    ("input", at.run.data.input.as_ref()),
                     ("ctx", Some(&context)),
                 ];
                 at.run.host.evaluate(text, &scope)

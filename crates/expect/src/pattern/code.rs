@@ -15,7 +15,7 @@ pub struct Code {
 
 impl Rule for Code {
     fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
-        let arguments = [Argument::Value(actual), Argument::Value(at.run.input)];
+        let arguments = [Argument::Value(actual), Argument::Value(at.run.data.input.as_ref())];
         match at.run.host.call(&self.function, &arguments, &mut |_| Err("`validate` is not available here".into())) {
             Ok(None | Some(Value::Null | Value::Array(_))) => {
                 let message = "the function returned neither a boolean nor a number, a text or a result";

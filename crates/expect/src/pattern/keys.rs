@@ -64,18 +64,8 @@ impl Keys {
             ..Flaw::new(&self.place, format!("`{key}` is not expected, and other keys are not allowed"))
                 .actual(Some(value))
         };
-        match whole {
-            Value::Object(map) => map
-                .iter()
-                .filter(|(key, _)| !named.contains(key.as_str()))
-                .map(|(key, value)| flaw(key, value))
-                .collect(),
-            Value::Array(items) => {
-                let items = items.iter().enumerate().map(|(index, value)| (index.to_string(), value));
-                items.filter(|(key, _)| !named.contains(key.as_str())).map(|(key, value)| flaw(&key, value)).collect()
-            }
-            _ => Vec::new(),
-        }
+        let extra = entries(whole).into_iter().filter(|(key, _)| !named.contains(key));
+        extra.map(|(key, value)| flaw(&key, value)).collect()
     }
 }
 
@@ -195,17 +185,21 @@ impl ResultKey {
 }
 
 fn first_match(whole: &Value, pattern: &dyn Pattern) -> Result<Option<String>, String> {
-    let keys: Box<dyn Iterator<Item = String>> = match whole {
-        Value::Object(map) => Box::new(map.keys().cloned()),
-        Value::Array(items) => Box::new((0..items.len()).map(|index| index.to_string())),
-        _ => return Ok(None),
-    };
-    for key in keys {
+    for (key, _) in entries(whole) {
         if pattern.is_match(&key)? {
-            return Ok(Some(key));
+            return Ok(Some(key.into_owned()));
         }
     }
     Ok(None)
+}
+
+/// Returns the entries of a map, or the items of a list by their indices.
+fn entries(whole: &Value) -> Vec<(Cow<'_, str>, &Value)> {
+    match whole {
+        Value::Object(map) => map.iter().map(|(key, value)| (key.into(), value)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(at, item)| (at.to_string().into(), item)).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// Returns all calls of all messages, in order.

@@ -241,7 +241,10 @@ impl<'a> Parser<'a> {
         let start = self.here().start;
         self.expect("[")?;
         let mut items = Vec::new();
-        self.separated("]", |parser| Ok(items.push(parser.expression()?)))?;
+        self.separated("]", |parser| {
+            items.push(parser.expression()?);
+            Ok(())
+        })?;
         self.node(Kind::List(items), start..self.last_end())
     }
 

@@ -185,7 +185,7 @@ fn identify(candidate: &Candidate) -> Option<(&'static str, Option<String>)> {
     let source = document::open(&candidate.path, "").ok()?;
     if let Some((format, _)) = format::named(&candidate.path) {
         let is_suite = !is_come_across(candidate) || (format.is_meant)(&source.text);
-        return is_suite.then(|| (format.name, None));
+        return is_suite.then_some((format.name, None));
     }
     let root = document::read(&source, Language::of(&candidate.path)?, &mut Problems::new())?;
     let file = SuiteFile { path: &candidate.path, root: &root };

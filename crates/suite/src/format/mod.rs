@@ -67,6 +67,9 @@ fn directory(path: &Path) -> &Path {
 /// All formats that are recognised by content; the first that recognises a file reads it.
 pub static FORMATS: [Format; 3] = [scenario::SCENARIO, conversation::CONVERSATION, evals::EVALS];
 
+/// Reader of a file whose format is recognised by its name.
+pub type ReadNamed = fn(&Path, &Arc<Source>, &Library, &mut Problems) -> Vec<Arc<Case>>;
+
 /// Format that is recognised by the file name. Each file is a separate suite.
 pub struct NamedFormat {
     /// Name, such as `fixtures`.
@@ -79,7 +82,7 @@ pub struct NamedFormat {
     /// Returns the suite's name, if this is the name of a file of this format.
     pub suite: fn(&str) -> Option<&str>,
     /// Reads the cases of the file at an absolute path. A case with problems is returned as far as it could be read.
-    pub read: fn(&Path, &Arc<Source>, &Library, &mut Problems) -> Vec<Arc<Case>>,
+    pub read: ReadNamed,
 }
 
 /// Skips cases without `only`, for the reason `because`, if any case has it.

@@ -195,10 +195,7 @@ impl Engine {
     /// # Errors
     /// Returns an error of the script.
     pub(super) async fn prepare(&mut self, function: &Function, arguments: Vec<Value>) -> Result<Value, ScriptError> {
-        let (reply, mut answer) = oneshot::channel();
-        if self.jobs.send(Job { function: function.clone(), arguments, reply }).is_err() {
-            return Err(ended());
-        }
+        let mut answer = self.send(function, arguments);
         loop {
             tokio::select! {
                 biased;
@@ -220,10 +217,7 @@ impl Engine {
         turn: &mut Turn,
     ) -> Result<Result<Value, ScriptError>, Ending> {
         std::mem::take(&mut self.early).into_iter().try_for_each(|line| record(line, turn))?;
-        let (reply, mut answer) = oneshot::channel();
-        if self.jobs.send(Job { function: function.clone(), arguments, reply }).is_err() {
-            return Ok(Err(ended()));
-        }
+        let mut answer = self.send(function, arguments);
         let stopping = turn.stopping();
         tokio::pin!(stopping);
         let called = loop {
@@ -245,6 +239,13 @@ impl Engine {
             way_of(error).into_iter().try_for_each(|line| record((Level::Error, line), turn))?;
         }
         Ok(called)
+    }
+
+    /// Sends a call to the thread. If that has ended, the returned channel is closed.
+    fn send(&self, function: &Function, arguments: Vec<Value>) -> oneshot::Receiver<CallResult> {
+        let (reply, answer) = oneshot::channel();
+        let _ = self.jobs.send(Job { function: function.clone(), arguments, reply });
+        answer
     }
 
     fn take_in(&mut self, called: CallResult) -> Result<Value, ScriptError> {

@@ -18,13 +18,16 @@ pub(super) struct ReportedTurn {
     pub(super) calls: Vec<ReportedCall>,
 }
 
-/// A tool call.
-#[derive(Debug)]
+/// A tool call, which may arrive in pieces.
+#[derive(Debug, Default)]
 pub(super) struct ReportedCall {
     /// Id by which results refer to it.
     pub(super) id: Option<String>,
     pub(super) name: String,
-    pub(super) input: Value,
+    /// The JSON text of the arguments received so far.
+    arguments: String,
+    /// The arguments, if they do not arrive as text.
+    pub(super) input: Option<Value>,
     pub(super) result: Option<String>,
     pub(super) is_error: bool,
     /// Turn that it is said to belong to, from 0.
@@ -32,6 +35,11 @@ pub(super) struct ReportedCall {
 }
 
 impl ReportedCall {
+    /// Creates a call without arguments.
+    pub(super) fn new(id: Option<String>, name: impl Into<String>) -> Self {
+        Self { id, name: name.into(), ..Self::default() }
+    }
+
     /// Reads a call in any of the common forms; returns `None` if it has no name.
     pub(super) fn read(call: &Map<String, Value>) -> Option<Self> {
         let function = call.get("function").and_then(Value::as_object).unwrap_or(call);
@@ -43,16 +51,42 @@ impl ReportedCall {
         Some(Self {
             id: call.get("id").and_then(Value::as_str).map(str::to_owned),
             name: name.to_owned(),
-            input,
+            input: Some(input),
             result: given(call, "result").map(as_text),
             is_error: call.get("is_error").and_then(Value::as_bool).unwrap_or(false),
-            turn: None,
+            ..Self::default()
         })
+    }
+
+    /// Appends more of the JSON text of the arguments.
+    pub(super) fn write(&mut self, more: &str) {
+        self.arguments.push_str(more);
+    }
+
+    /// Returns the arguments.
+    pub(super) fn input(&self) -> Value {
+        let written = || match self.arguments.trim() {
+            "" => Value::Object(Map::new()),
+            text => serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)),
+        };
+        self.input.clone().unwrap_or_else(written)
     }
 
     /// Returns `true` if the call has no arguments.
     pub(super) fn has_no_input(&self) -> bool {
-        self.input.as_object().is_some_and(Map::is_empty)
+        self.input().as_object().is_some_and(Map::is_empty)
+    }
+
+    /// Records the call and its result as if they were happening now.
+    pub(super) async fn perform(&self, performer: &mut Performer, turn: &mut Turn) -> Result<(), Ending> {
+        // Yields now and then, so that the trial's timeout is checked even during long transcripts.
+        tokio::task::consume_budget().await;
+        turn.check_stop()?;
+        let id = performer.call(turn, &self.name, self.input())?;
+        match &self.result {
+            Some(result) => performer.result(turn, &id, result, self.is_error),
+            None => Ok(()),
+        }
     }
 }
 
@@ -106,13 +140,7 @@ pub(super) async fn perform<'a>(
         }
         said = Some(given.text.as_str()).filter(|text| !text.is_empty()).or(said);
         for call in &given.calls {
-            // Yields now and then, so that the trial's timeout is checked even during long transcripts.
-            tokio::task::consume_budget().await;
-            turn.check_stop()?;
-            let id = performer.call(turn, &call.name, call.input.clone())?;
-            if let Some(result) = &call.result {
-                performer.result(turn, &id, result, call.is_error)?;
-            }
+            call.perform(performer, turn).await?;
         }
     }
     Ok(said)
@@ -273,7 +301,7 @@ mod tests {
         let (turns, doubts) = turns(&serde_json::from_str(messages).unwrap());
         let call = |call: &ReportedCall| {
             let result = call.result.as_deref().unwrap_or("-");
-            format!("{}({}) = {}{}", call.name, call.input, result, if call.is_error { "!" } else { "" })
+            format!("{}({}) = {}{}", call.name, call.input(), result, if call.is_error { "!" } else { "" })
         };
         (turns.iter().map(|turn| turn.calls.iter().map(call).collect()).collect(), doubts)
     }

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::super::transcript::given;
-use super::{Answer, Call};
+use super::Answer;
+use crate::transcript::{ReportedCall, given};
 
 /// Fields that may hold an answer's text. The first one that is a string is used.
 pub(crate) const TEXTS: [&str; 4] = ["message", "text", "content", "response"];
@@ -78,7 +78,7 @@ pub(crate) fn block(block: &Map<String, Value>, answer: &mut Answer) -> bool {
         },
         "refusal" => answer.hear(text("refusal").unwrap_or_default()),
         kind if kind.ends_with("tool_use") => {
-            let mut call = Call::new(text("id").map(str::to_owned), text("name").unwrap_or_default());
+            let mut call = ReportedCall::new(text("id").map(str::to_owned), text("name").unwrap_or_default());
             call.input = block.get("input").cloned();
             answer.call(text("id"), call);
         }
@@ -114,7 +114,7 @@ pub(crate) fn item(item: &Map<String, Value>, answer: &mut Answer) -> bool {
     match text("type").unwrap_or_default() {
         "message" => item.get("content").is_some_and(|content| read_content(content, answer)),
         "function_call" | "custom_tool_call" | "mcp_call" => {
-            let mut call = Call::new(text("call_id").map(str::to_owned), text("name").unwrap_or_default());
+            let mut call = ReportedCall::new(text("call_id").map(str::to_owned), text("name").unwrap_or_default());
             call.write(text("arguments").or_else(|| text("input")).unwrap_or_default());
             call.result = text("output").map(str::to_owned);
             if let Some(error) = text("error") {

@@ -38,57 +38,9 @@ pub(crate) struct Answer {
 #[derive(Debug)]
 pub(crate) enum Piece {
     Text(String),
-    Call(Call),
+    Call(ReportedCall),
     /// The following parts belong to another turn of the model.
     Turn,
-}
-
-/// A tool call that may arrive in pieces.
-#[derive(Debug, Default)]
-pub(crate) struct Call {
-    pub(crate) id: Option<String>,
-    pub(crate) name: String,
-    /// The JSON text of the arguments received so far.
-    arguments: String,
-    pub(crate) input: Option<Value>,
-    pub(crate) result: Option<String>,
-    pub(crate) is_error: bool,
-}
-
-impl Call {
-    /// Creates a call without arguments.
-    pub(crate) fn new(id: Option<String>, name: impl Into<String>) -> Self {
-        Self { id, name: name.into(), ..Self::default() }
-    }
-
-    /// Returns the arguments of the call.
-    pub(crate) fn input(&self) -> Value {
-        let written = || match self.arguments.trim() {
-            "" => Value::Object(Map::new()),
-            text => serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)),
-        };
-        self.input.clone().unwrap_or_else(written)
-    }
-
-    /// Appends more of the JSON text of the arguments.
-    pub(crate) fn write(&mut self, more: &str) {
-        self.arguments.push_str(more);
-    }
-}
-
-impl From<Call> for ReportedCall {
-    fn from(call: Call) -> Self {
-        let input = call.input();
-        let Call { id, name, result, is_error, .. } = call;
-        Self { id, name, input, result, is_error, turn: None }
-    }
-}
-
-impl From<ReportedCall> for Call {
-    fn from(given: ReportedCall) -> Self {
-        let ReportedCall { id, name, input, result, is_error, .. } = given;
-        Self { id, name, input: Some(input), result, is_error, ..Self::default() }
-    }
 }
 
 impl Answer {
@@ -125,7 +77,7 @@ impl Answer {
     }
 
     /// Adds a call. Its later pieces and its result refer to it by `key`.
-    pub(crate) fn call(&mut self, key: Option<&str>, call: Call) {
+    pub(crate) fn call(&mut self, key: Option<&str>, call: ReportedCall) {
         if let Some(key) = key {
             self.calls.insert(key.to_owned(), self.pieces.len());
         }
@@ -138,7 +90,7 @@ impl Answer {
     }
 
     /// Returns the call with the key `key`.
-    pub(crate) fn called(&mut self, key: &str) -> Option<&mut Call> {
+    pub(crate) fn called(&mut self, key: &str) -> Option<&mut ReportedCall> {
         match self.pieces.get_mut(*self.calls.get(key)?)? {
             Piece::Call(call) => Some(call),
             _ => None,
@@ -162,7 +114,7 @@ impl Answer {
             match written.as_object().and_then(|call| ReportedCall::read(&usual(call))) {
                 Some(given) => {
                     let id = given.id.clone();
-                    self.call(id.as_deref(), given.into());
+                    self.call(id.as_deref(), given);
                 }
                 None => self.doubt(format!("`{place}[{at}]` has no `name`")),
             }

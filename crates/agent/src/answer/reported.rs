@@ -89,7 +89,7 @@ fn calls(answer: &mut Answer) -> Vec<ReportedCall> {
     for piece in std::mem::take(&mut answer.pieces) {
         match piece {
             Piece::Call(call) if call.name.is_empty() => answer.doubt(NAMELESS.to_owned()),
-            Piece::Call(call) => calls.push(call.into()),
+            Piece::Call(call) => calls.push(call),
             Piece::Text(_) | Piece::Turn => {}
         }
     }
@@ -156,8 +156,8 @@ mod tests {
         }))
         .unwrap();
         let calls: Vec<_> = answer.turns.iter().flat_map(|turn| &turn.calls).collect();
-        assert_eq!((calls[0].input.clone(), calls[0].result.as_deref()), (json!({"x": 1}), Some("2")));
-        assert_eq!((calls[1].name.as_str(), calls[1].input.clone()), ("b", json!({"y": 1})));
+        assert_eq!((calls[0].input(), calls[0].result.as_deref()), (json!({"x": 1}), Some("2")));
+        assert_eq!((calls[1].name.as_str(), calls[1].input()), ("b", json!({"y": 1})));
         assert_eq!(answer.doubts, ["`toolCalls[2]` has no `name`"]);
         for error in [json!("no"), json!({"message": "no", "code": 3})] {
             assert_eq!(read(json!({"error": error})).unwrap().error.as_deref(), Some("no"));

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use script::{Library, ScriptError};
+use script::ScriptError;
 
 use super::export::Export;
 use crate::engine::{Engine, Program};
@@ -18,23 +18,12 @@ static POOL: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
 pub(super) struct Loaded {
     pub(super) engine: Engine,
     pub(super) export: Export,
-    /// Says which trials share the engine, if any do.
-    shared: Option<Key>,
-    uses: usize,
     program: Program,
-}
-
-/// Module sources, and the timeout of a trial, which also limits calls.
-struct Key {
-    modules: Vec<String>,
-    library: Library,
+    /// Timeout of a trial, which also limits calls.
     timeout_ms: u64,
-}
-
-impl Key {
-    fn is(&self, other: &Self) -> bool {
-        self.modules == other.modules && self.library.is_same(&other.library) && self.timeout_ms == other.timeout_ms
-    }
+    /// `true` if other trials may use the engine after this one.
+    is_shared: bool,
+    uses: usize,
 }
 
 impl Loaded {
@@ -48,19 +37,23 @@ impl Loaded {
         timeout_ms: u64,
         may_be_shared: bool,
     ) -> Result<Option<Self>, ScriptError> {
-        let key = Key { modules: program.modules.clone(), library: program.library.clone(), timeout_ms };
-        if may_be_shared && let Some(mut known) = take(&key) {
+        if may_be_shared && let Some(mut known) = take(&program, timeout_ms) {
             known.uses += 1;
             return Ok(Some(known));
         }
         program.is_shared = may_be_shared;
+        Self::start(program, timeout_ms).await
+    }
+
+    /// Loads `program` in a new engine.
+    async fn start(program: Program, timeout_ms: u64) -> Result<Option<Self>, ScriptError> {
         let (mut engine, exported) = Engine::start(program.clone(), timeout_ms).await?;
         let Some(export) = Export::read(&exported) else { return Ok(None) };
-        let is_shared = may_be_shared && matches!(export, Export::Execute(_));
+        let is_shared = program.is_shared && matches!(export, Export::Execute(_));
         if is_shared {
             engine.share().await?;
         }
-        Ok(Some(Self { engine, export, shared: is_shared.then_some(key), uses: 1, program }))
+        Ok(Some(Self { engine, export, program, timeout_ms, is_shared, uses: 1 }))
     }
 
     /// Loads the same module in an engine that no trial has used, if other trials have used this one. Values that
@@ -69,21 +62,21 @@ impl Loaded {
     /// # Errors
     /// Returns the error of the program.
     pub(super) async fn unused(&self) -> Result<Option<Self>, ScriptError> {
-        let Some(key) = self.shared.as_ref().filter(|_| self.uses > 1) else { return Ok(None) };
-        let (mut engine, exported) = Engine::start(self.program.clone(), key.timeout_ms).await?;
-        let Some(export) = Export::read(&exported) else { return Ok(None) };
-        engine.share().await?;
-        let key = Key { modules: key.modules.clone(), library: key.library.clone(), timeout_ms: key.timeout_ms };
-        Ok(Some(Self { engine, export, shared: Some(key), uses: 1, program: self.program.clone() }))
+        match self.is_shared && self.uses > 1 {
+            true => Self::start(self.program.clone(), self.timeout_ms).await,
+            false => Ok(None),
+        }
     }
 
     /// Releases the module after a call: a shared engine goes back to the pool, any other stays with its trial.
     pub(super) fn done(mut self) -> Option<Self> {
-        let Some(key) = &self.shared else { return Some(self) };
+        if !self.is_shared {
+            return Some(self);
+        }
         if self.uses < USES && self.engine.renew() {
             let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
             // Drops the engines of other plans, whose modules may be out of date.
-            pool.retain(|idle| idle.shared.as_ref().is_some_and(|idle| idle.library.is_same(&key.library)));
+            pool.retain(|idle| idle.program.library.is_same(&self.program.library));
             if pool.len() == IDLE {
                 pool.remove(0);
             }
@@ -94,8 +87,12 @@ impl Loaded {
 }
 
 /// Takes the engine that was returned last, because its memory is still in the processor's caches.
-fn take(key: &Key) -> Option<Loaded> {
+fn take(program: &Program, timeout_ms: u64) -> Option<Loaded> {
     let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
-    let at = pool.iter().rposition(|idle| idle.shared.as_ref().is_some_and(|idle| idle.is(key)))?;
+    let at = pool.iter().rposition(|idle| {
+        idle.timeout_ms == timeout_ms
+            && idle.program.modules == program.modules
+            && idle.program.library.is_same(&program.library)
+    })?;
     Some(pool.remove(at))
 }

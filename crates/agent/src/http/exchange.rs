@@ -10,8 +10,8 @@ use reqwest::{Client, Response, StatusCode};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::settings::{Parser, Settings};
-use super::stream::{Finder, Framing, Reader, StreamContent, StreamError};
+use super::settings::Settings;
+use super::stream::{Framing, Reader, StreamContent, StreamError};
 use super::words::{clipped, one_line};
 use crate::answer::Answer;
 use crate::turn::Turn;
@@ -246,7 +246,7 @@ impl Exchange<'_> {
         while let Ok(Some(bytes)) = arriving.next().await {
             arriving.keep(&bytes);
         }
-        let received = arriving.received();
+        let received = self.received_data.told();
         turn.raw("http", &received);
         let to = format!("{} {} answered {}", self.settings.method, self.settings.shown_url(), shown_status(status));
         let body = String::from_utf8_lossy(&self.received_data.lock().kept).into_owned();
@@ -274,19 +274,17 @@ impl Exchange<'_> {
 /// A response that is being received.
 struct Arriving<'a> {
     response: Response,
-    settings: &'a Settings,
-    received_data: &'a Received,
+    exchange: Exchange<'a>,
 }
 
 impl<'a> Arriving<'a> {
     fn of(response: Response, exchange: &Exchange<'a>) -> Self {
-        let Exchange { settings, received_data, .. } = *exchange;
         let mut head = shown_status(response.status());
         if let Some(kind) = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()) {
             let _ = write!(head, "\ncontent-type: {kind}");
         }
-        received_data.lock().head = head;
-        Self { response, settings, received_data }
+        exchange.received_data.lock().head = head;
+        Self { response, exchange: *exchange }
     }
 
     async fn read(mut self, turn: &mut Turn) -> Result<ResponseContent, Fault> {
@@ -294,7 +292,7 @@ impl<'a> Arriving<'a> {
             None => self.document().await,
             Some(framing) => self.stream(framing, turn).await,
         };
-        let received = self.received();
+        let received = self.exchange.received_data.told();
         turn.raw("http", &received);
         read.map_err(|fault| Fault { received, ..fault })
     }
@@ -330,13 +328,8 @@ impl<'a> Arriving<'a> {
     }
 
     async fn stream(&mut self, framing: Framing, turn: &mut Turn) -> Result<ResponseContent, Fault> {
-        let finder = match &self.settings.parser {
-            Parser::Usual => Finder::Usual,
-            Parser::Path(path) => Finder::Path(path.clone()),
-            Parser::Function(_) => Finder::Later,
-        };
         let comes_in_pieces = framing != Framing::Open || self.response.content_length().is_none();
-        let mut reader = Reader::new(framing, finder);
+        let mut reader = Reader::new(framing, self.exchange.settings.parser.clone());
         loop {
             let bytes = match self.next().await {
                 Ok(Some(bytes)) => bytes,
@@ -373,9 +366,9 @@ impl<'a> Arriving<'a> {
             let what = if is_cut { "the answer was cut off" } else { "the answer cannot be read" };
             Fault::new(FaultKind::Spoilt, format!("{what}: {told}"))
         })?;
-        let most = self.settings.largest;
+        let most = self.exchange.settings.largest;
         let seen = {
-            let mut data = self.received_data.lock();
+            let mut data = self.exchange.received_data.lock();
             data.seen += bytes.as_ref().map_or(0, bytes::Bytes::len);
             data.seen
         };
@@ -387,14 +380,9 @@ impl<'a> Arriving<'a> {
     }
 
     fn keep(&self, bytes: &[u8]) {
-        let mut data = self.received_data.lock();
+        let mut data = self.exchange.received_data.lock();
         let room = KEPT.saturating_sub(data.kept.len()).min(bytes.len());
         data.kept.extend_from_slice(&bytes[..room]);
-    }
-
-    /// Formats the received part for users.
-    fn received(&self) -> String {
-        self.received_data.told()
     }
 }
 

@@ -178,15 +178,7 @@ impl HttpSession {
                 Piece::Call(call) if call.name.is_empty() => {
                     turn.warn(format!("unexpected content in the agent's answer: {NAMELESS}"));
                 }
-                Piece::Call(call) => {
-                    // Yields now and then, so that the trial's timeout is checked even during long answers.
-                    tokio::task::consume_budget().await;
-                    turn.check_stop()?;
-                    let id = self.performer.call(turn, &call.name, call.input())?;
-                    if let Some(result) = &call.result {
-                        self.performer.result(turn, &id, result, call.is_error)?;
-                    }
-                }
+                Piece::Call(call) => call.perform(&mut self.performer, turn).await?,
             }
         }
         Ok(())

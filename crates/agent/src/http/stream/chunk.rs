@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{End, StreamState};
-use crate::answer::Call;
 use crate::answer::document;
+use crate::transcript::ReportedCall;
 
 pub(super) fn read(map: &Map<String, Value>, state: &mut StreamState) {
     state.owes_an_end();
@@ -41,7 +41,7 @@ fn call(key: &str, piece: &Value, state: &mut StreamState) {
     // Some servers give every call the same index, and distinguish calls only by their ids.
     let is_new = known.is_none_or(|call| id.is_some() && name.is_some() && call.id != id);
     if is_new {
-        state.answer.call(Some(key), Call::new(id, name.unwrap_or_default()));
+        state.answer.call(Some(key), ReportedCall::new(id, name.unwrap_or_default()));
     }
     let arguments = function.and_then(|function| function.get("arguments"));
     let Some(call) = state.answer.called(key) else { return };

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{End, StreamError, StreamState};
-use crate::answer::Call;
 use crate::answer::usage::Count;
+use crate::transcript::ReportedCall;
 
 /// Returns `true` if `line` has the form of a data line, even if its JSON is invalid.
 pub(super) fn is_one(line: &str) -> bool {
@@ -29,7 +29,7 @@ pub(super) fn read(code: char, value: &Value, state: &mut StreamState) -> Result
         }
         'b' | '9' => {
             if state.answer.called(id).is_none() {
-                let call = Call::new(Some(id.to_owned()), text("toolName"));
+                let call = ReportedCall::new(Some(id.to_owned()), text("toolName"));
                 state.answer.call(Some(id), call);
             }
             if let Some(call) = state.answer.called(id).filter(|_| code == '9') {

@@ -8,7 +8,7 @@ mod ui;
 
 use serde_json::{Map, Value};
 
-use super::path::JsonPath;
+use super::settings::Parser;
 use llm::event_stream::{Event, Events, Lines};
 
 use crate::answer::Answer;
@@ -76,23 +76,11 @@ impl StreamState {
     }
 }
 
-/// Extraction of the texts in a stream.
-#[derive(Debug, Default)]
-pub(super) enum Finder {
-    /// From the usual fields.
-    #[default]
-    Usual,
-    /// By a path into every piece.
-    Path(JsonPath),
-    /// By a function that gets all pieces at the end.
-    Later,
-}
-
 /// Reads a stream.
 #[derive(Debug)]
 pub(super) struct Reader {
     framing: Framing,
-    finder: Finder,
+    parser: Parser,
     lines: Lines,
     events: Events,
     state: StreamState,
@@ -117,11 +105,11 @@ pub(super) struct StreamContent {
 }
 
 impl Reader {
-    pub(super) fn new(framing: Framing, finder: Finder) -> Self {
-        let answer = if matches!(finder, Finder::Usual) { Answer::default() } else { Answer::without_text() };
+    pub(super) fn new(framing: Framing, parser: Parser) -> Self {
+        let answer = if matches!(parser, Parser::Usual) { Answer::default() } else { Answer::without_text() };
         Self {
             framing,
-            finder,
+            parser,
             lines: Lines::default(),
             events: Events::default(),
             state: StreamState { answer, ..StreamState::default() },
@@ -306,10 +294,10 @@ impl Reader {
 
     /// Keeps a piece if a function needs it, or extracts its text.
     fn keep(&mut self, piece: impl FnOnce() -> Value) {
-        match &self.finder {
-            Finder::Usual => {}
-            Finder::Later => self.pieces.push(piece()),
-            Finder::Path(path) => {
+        match &self.parser {
+            Parser::Usual => {}
+            Parser::Function(_) => self.pieces.push(piece()),
+            Parser::Path(path) => {
                 let piece = piece();
                 for found in path.find(&piece) {
                     self.state.answer.say(&super::super::transcript::as_text(found));

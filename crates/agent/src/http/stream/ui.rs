@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{End, StreamState};
-use crate::answer::Call;
+use crate::transcript::ReportedCall;
 
 const KINDS: [&str; 9] = [
     "start",
@@ -59,7 +59,7 @@ pub(super) fn read(kind: &str, map: &Map<String, Value>, state: &mut StreamState
 /// Adds the call, unless it already exists.
 fn begin(id: &str, name: &str, state: &mut StreamState) {
     if state.answer.called(id).is_none() {
-        let call = Call::new(Some(id.to_owned()), name);
+        let call = ReportedCall::new(Some(id.to_owned()), name);
         state.answer.call(Some(id), call);
     }
 }

@@ -1,6 +1,7 @@
 //! Tests streamed answers.
 
-use super::super::stream::{Finder, Framing, Reader, StreamError};
+use super::super::settings::Parser;
+use super::super::stream::{Framing, Reader, StreamError};
 use super::bot::raw;
 use super::*;
 
@@ -136,7 +137,7 @@ fn a_stream_is_known_to_be_cut_wherever_it_is_cut() {
             _ => Framing::Events,
         };
         for at in 0..text.len() {
-            let mut reader = Reader::new(framing, Finder::Usual);
+            let mut reader = Reader::new(framing, Parser::Usual);
             let bytes = &text.as_bytes()[..at];
             if let Err(trouble) = reader.take(bytes) {
                 panic!("{name}, {at}: {trouble:?}");

@@ -7,8 +7,9 @@ use model::{Aside, Ending, Step, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use serde_json::json;
 
+use super::OWNER;
 use super::config::AssistantConfig;
-use super::shared::{answer, begin, finish, tools};
+use super::shared::{answer, begin, finish};
 use crate::model_request::{respond, steps};
 use crate::own_tools::OwnTools;
 use crate::session::Session;
@@ -53,7 +54,7 @@ impl Responses {
             }
             (_, None) => return Err(Breakage::environment("`assistant` needs a `model`")),
         };
-        let tools = tools(context).await?;
+        let tools = OwnTools::open(context, OWNER).await?;
         let request = Request {
             model: named.unwrap_or_default(),
             system: setting.instructions.into_iter().chain(context.setup.system_prompt.clone()).collect(),

@@ -1,17 +1,9 @@
 //! Code shared by both APIs.
 
 use model::{Aside, Ending, Step, ToolCall, ToolResult};
-use sandbox::Breakage;
 
-use super::OWNER;
-use crate::SessionContext;
 use crate::own_tools::OwnTools;
 use crate::turn::Turn;
-
-/// Opens the tools of the case.
-pub(super) async fn tools(context: &SessionContext) -> Result<OwnTools, Breakage> {
-    OwnTools::open(context, OWNER).await
-}
 
 /// Records that a conversation was opened.
 pub(super) fn begin(turn: &mut Turn, id: &str, model: Option<&str>, tools: &OwnTools) -> Result<(), Ending> {

@@ -7,8 +7,9 @@ use model::{Aside, Ending, Step, ToolCall, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use serde_json::{Map, Value, json};
 
+use super::OWNER;
 use super::config::{Api, AssistantConfig};
-use super::shared::{answer, begin, finish, tools};
+use super::shared::{answer, begin, finish};
 use crate::answer::usage::usage;
 use crate::json::{owned, text};
 use crate::model_request::record_steps;
@@ -66,7 +67,7 @@ impl Thread {
         run.extend(
             context.setup.reasoning_effort.as_ref().map(|effort| ("reasoning_effort".to_owned(), json!(effort))),
         );
-        let tools = tools(context).await?;
+        let tools = OwnTools::open(context, OWNER).await?;
         let thread = documents.post("/threads", &json!({})).await;
         let thread = thread.map_err(|failure| Breakage::provider(failure.to_string()))?;
         let id = id_of(&thread).ok_or_else(|| Breakage::provider(unreadable("the thread has no `id`", &thread)))?;

@@ -62,10 +62,7 @@ impl Exposure {
 
     /// Returns the folder of the plug-in.
     pub(super) fn plugin(&self, home: &Path) -> Option<PathBuf> {
-        match self {
-            Self::Plugin { installed } => Some(home.join(".skill-under-test").join(name_of(installed))),
-            Self::Nothing | Self::Home { .. } => None,
-        }
+        self.in_plugin().map(|name| home.join(".skill-under-test").join(name))
     }
 
     /// Returns the name of a skill that comes in a plug-in.

@@ -22,6 +22,11 @@ const TOKEN: &str = "TRIALRUN_CODEX_TOKEN";
 /// model.
 const SCRIPTED_MODEL: &str = "gpt-5.5";
 
+/// Minimum timeout for the next part of an answer.
+const SHORTEST_STREAM: Duration = Duration::from_secs(1);
+/// Maximum timeout for the next part of an answer.
+const LONGEST_STREAM: Duration = Duration::from_secs(300);
+
 /// Settings that make runs reproducible on all machines, and that send data only to the model.
 const QUIET: [(&str, bool); 3] = [
     ("check_for_update_on_startup", false),
@@ -172,14 +177,14 @@ fn provider(on: &SessionContext, sign_in: &SignIn, secret: Option<&str>) -> Opti
         Endpoint::Vendor { base_url: Some(base_url) } => (base_url.trim_end_matches('/').to_owned(), false),
         Endpoint::Vendor { base_url: None } | Endpoint::Script(_) | Endpoint::Provider(_) => return None,
     };
-    let timeouts = ProviderTimeouts::of(on.setup.timeout_ms, scripted);
+    let (retries, stream) = provider_timeouts(on.setup.timeout_ms, scripted);
     let mut provider = json!({
         "name": PROVIDER,
         "base_url": base_url,
         "wire_api": "responses",
-        "request_max_retries": timeouts.retries,
-        "stream_max_retries": timeouts.retries,
-        "stream_idle_timeout_ms": timeouts.stream.as_millis() as u64,
+        "request_max_retries": retries,
+        "stream_max_retries": retries,
+        "stream_idle_timeout_ms": stream.as_millis() as u64,
     });
     match (secret, sign_in) {
         (Some(secret), _) => provider["env_key"] = json!(secret),
@@ -225,26 +230,13 @@ fn toml(value: &Value) -> String {
     }
 }
 
-/// Timeouts of the CLI for its model, so that it reports an unresponsive provider before the trial's timeout. It has no
+/// Returns the number of retries, both for a request and for its answer, so that they multiply, and the timeout for the
+/// next part of an answer. With them the CLI reports an unresponsive provider before the trial's timeout. It has no
 /// timeout for the beginning of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct ProviderTimeouts {
-    /// Number of retries, both for a request and for its answer, so that they multiply.
-    retries: u32,
-    /// Timeout for the next part of an answer.
-    stream: Duration,
-}
-
-impl ProviderTimeouts {
-    const SHORTEST_STREAM: Duration = Duration::from_secs(1);
-    const LONGEST_STREAM: Duration = Duration::from_secs(300);
-
-    fn of(timeout_ms: u64, scripted: bool) -> Self {
-        let usable = Duration::from_millis(timeout_ms) * 3 / 4;
-        let retries = if scripted { 1 } else { 3 };
-        let stream = (usable / (retries + 1)).clamp(Self::SHORTEST_STREAM, Self::LONGEST_STREAM);
-        Self { retries, stream }
-    }
+fn provider_timeouts(timeout_ms: u64, scripted: bool) -> (u32, Duration) {
+    let usable = Duration::from_millis(timeout_ms) * 3 / 4;
+    let retries = if scripted { 1 } else { 3 };
+    (retries, (usable / (retries + 1)).clamp(SHORTEST_STREAM, LONGEST_STREAM))
 }
 
 #[cfg(test)]
@@ -434,9 +426,9 @@ mod tests {
     #[test]
     fn a_stream_that_stops_is_given_up_before_the_trials_time_is_over() {
         for (timeout_ms, scripted) in [(600_000, false), (600_000, true), (60_000, false), (10_000, true)] {
-            let timeouts = ProviderTimeouts::of(timeout_ms, scripted);
-            let silent = timeouts.stream * (timeouts.retries + 1);
-            assert!(silent <= Duration::from_millis(timeout_ms) * 4 / 5, "{timeout_ms}: {timeouts:?}");
+            let (retries, stream) = provider_timeouts(timeout_ms, scripted);
+            let silent = stream * (retries + 1);
+            assert!(silent <= Duration::from_millis(timeout_ms) * 4 / 5, "{timeout_ms}: {retries}, {stream:?}");
         }
     }
 }

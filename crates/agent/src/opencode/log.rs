@@ -15,7 +15,7 @@ pub(super) enum LogLine {
 impl LogLine {
     /// Reads a line.
     pub(super) fn read(line: &str) -> Self {
-        let line = without_colours(line);
+        let line = anstream::adapter::strip_str(line).to_string();
         let line = line.trim_end();
         if !line.starts_with("timestamp=") {
             return Self::Plain(line.to_owned());
@@ -44,20 +44,6 @@ fn field(line: &str, name: &str) -> Option<String> {
         }
     }
     Some(value)
-}
-
-/// Removes terminal colour codes from a line.
-fn without_colours(line: &str) -> String {
-    let mut plain = String::with_capacity(line.len());
-    let mut letters = line.chars();
-    while let Some(letter) = letters.next() {
-        if letter != '\u{1b}' {
-            plain.push(letter);
-        } else if letters.next() == Some('[') {
-            letters.find(char::is_ascii_alphabetic);
-        }
-    }
-    plain
 }
 
 #[cfg(test)]

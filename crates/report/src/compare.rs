@@ -241,7 +241,7 @@ impl CaseChange {
         }
         line.push('\n');
         if let Some(because) = self.after.because.as_ref().filter(|_| self.change == Change::Regressed) {
-            let because = crate::plain::folded(because, 160, paint.symbols().ellipsis);
+            let because = paint.folded(because, 160);
             line.push_str(&format!("      {}\n", paint.dim(&because)));
         }
         line

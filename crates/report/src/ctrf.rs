@@ -1,13 +1,13 @@
 //! CTRF, the Common Test Report Format: one JSON document. A broken trial is a failed test whose raw status says
 //! `broken`, because the format has no status for it.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use model::Outcome;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use crate::fields::{put, put_list, put_some};
 use crate::finished::{self, EarlierAttempt, FinishedRun, FinishedTrial, TestResult};
 use crate::{Opening, Reporter};
 
@@ -19,8 +19,7 @@ pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
 }
 
 fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
-    let tests: Vec<Test<'_>> = run.trials.iter().map(Test::of).collect();
-    let count = |status: Status| tests.iter().filter(|test| test.status == status).count();
+    let count = |status: Status| run.trials.iter().filter(|trial| Status::of(trial) == status).count();
     let document = json!({
         "reportFormat": "CTRF",
         "specVersion": VERSION,
@@ -30,7 +29,7 @@ fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
         "results": {
             "tool": { "name": "trialrun", "version": run.info.trialrun_version },
             "summary": {
-                "tests": tests.len(),
+                "tests": run.trials.len(),
                 "passed": count(Status::Passed),
                 "failed": count(Status::Failed),
                 "skipped": count(Status::Skipped),
@@ -43,7 +42,7 @@ fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
                 "duration": run.duration_ms(),
                 "extra": { "unfinished": run.unfinished },
             },
-            "tests": tests,
+            "tests": run.trials.iter().map(test).collect::<Vec<_>>(),
             "extra": { "run": run.info.id, "label": run.info.label, "signal": run.signal },
         },
     });
@@ -60,94 +59,54 @@ enum Status {
     Other,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Test<'a> {
-    test_id: String,
-    name: String,
-    status: Status,
-    raw_status: &'static str,
-    duration: u64,
-    start: i64,
-    stop: i64,
-    suite: [&'a str; 1],
-    #[serde(skip_serializing_if = "str::is_empty")]
-    message: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    trace: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_path: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<usize>,
-    #[serde(skip_serializing_if = "is_zero")]
-    retries: usize,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    retry_attempts: Vec<Attempt<'a>>,
-    flaky: bool,
-    parameters: BTreeMap<&'static str, Value>,
-    extra: BTreeMap<&'static str, Value>,
+fn test(trial: &FinishedTrial) -> Map<String, Value> {
+    let (start, duration) = (trial.started_at.as_millisecond(), trial.duration_ms);
+    let place = trial.place.as_ref();
+    let is_told = |text: &&str| !text.is_empty();
+    let mut parameters = Map::new();
+    put(&mut parameters, "agent", &trial.agent);
+    put(&mut parameters, "arm", &trial.arm);
+    put_some(&mut parameters, "model", trial.model.as_ref());
+    put(&mut parameters, "repetition", trial.repetition);
+    let mut extra = Map::new();
+    put_some(&mut extra, "costUsd", trial.cost_usd);
+    put_some(&mut extra, "kind", Some(&trial.kind).filter(|_| trial.result != TestResult::Passed));
+    put_some(&mut extra, "score", trial.score.map(|[score, most]| json!({ "score": score, "max": most })));
+    put_some(&mut extra, "tokens", trial.tokens);
+    let mut test = Map::new();
+    // The same in each run.
+    put(&mut test, "testId", &trial.id);
+    put(&mut test, "name", trial.name());
+    put(&mut test, "status", Status::of(trial));
+    put(&mut test, "rawStatus", trial.outcome.name());
+    put(&mut test, "duration", duration);
+    put(&mut test, "start", start);
+    put(&mut test, "stop", start.saturating_add_unsigned(duration));
+    put(&mut test, "suite", [&trial.suite]);
+    put_some(&mut test, "message", Some(trial.reason.as_str()).filter(is_told));
+    put_some(&mut test, "trace", Some(trial.text.as_str()).filter(is_told));
+    put_some(&mut test, "filePath", place.map(|place| &place.file));
+    put_some(&mut test, "line", place.and_then(|place| place.line));
+    put_some(&mut test, "retries", Some(trial.earlier.len()).filter(|retries| *retries > 0));
+    put_list(&mut test, "retryAttempts", trial.earlier.iter().enumerate().map(attempt).collect());
+    put(&mut test, "flaky", trial.flaky);
+    put(&mut test, "parameters", parameters);
+    put(&mut test, "extra", extra);
+    test
 }
 
-#[derive(Serialize)]
-struct Attempt<'a> {
-    attempt: usize,
-    status: Status,
-    duration: u64,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    message: &'a str,
-}
-
-impl<'a> Test<'a> {
-    fn of(trial: &'a FinishedTrial) -> Self {
-        let (start, duration) = (trial.started_at.as_millisecond(), trial.duration_ms);
-        let stop = start.saturating_add_unsigned(duration);
-        let place = trial.place.as_ref();
-        let attempts = trial.earlier.iter().enumerate().map(|(at, attempt)| Attempt::of(at + 1, attempt));
-        let mut parameters = BTreeMap::from([
-            ("arm", json!(trial.arm)),
-            ("agent", json!(trial.agent)),
-            ("repetition", json!(trial.repetition)),
-        ]);
-        parameters.extend(trial.model.as_ref().map(|model| ("model", json!(model))));
-        let mut extra = BTreeMap::new();
-        if trial.result != TestResult::Passed {
-            extra.insert("kind", json!(trial.kind));
-        }
-        extra.extend(trial.score.map(|[score, most]| ("score", json!({ "score": score, "max": most }))));
-        extra.extend(trial.tokens.map(|tokens| ("tokens", json!(tokens))));
-        extra.extend(trial.cost_usd.map(|cost| ("costUsd", json!(cost))));
-        Self {
-            // The same in each run.
-            test_id: trial.id.to_string(),
-            name: trial.name(),
-            status: Status::of(trial),
-            raw_status: trial.outcome.name(),
-            duration,
-            start,
-            stop,
-            suite: [&trial.suite],
-            message: &trial.reason,
-            trace: &trial.text,
-            file_path: place.map(|place| place.file.as_str()),
-            line: place.and_then(|place| place.line),
-            retries: trial.earlier.len(),
-            retry_attempts: attempts.collect(),
-            flaky: trial.flaky,
-            parameters,
-            extra,
-        }
-    }
-}
-
-impl<'a> Attempt<'a> {
-    fn of(number: usize, attempt: &'a EarlierAttempt) -> Self {
-        let status = match attempt.outcome {
-            Outcome::Passed => Status::Passed,
-            Outcome::Failed | Outcome::Broken => Status::Failed,
-            Outcome::Undecided | Outcome::Skipped | Outcome::Cancelled => Status::Other,
-        };
-        Self { attempt: number, status, duration: attempt.duration_ms, message: &attempt.reason }
-    }
+fn attempt((at, attempt): (usize, &EarlierAttempt)) -> Map<String, Value> {
+    let status = match attempt.outcome {
+        Outcome::Passed => Status::Passed,
+        Outcome::Failed | Outcome::Broken => Status::Failed,
+        Outcome::Undecided | Outcome::Skipped | Outcome::Cancelled => Status::Other,
+    };
+    let mut fields = Map::new();
+    put(&mut fields, "attempt", at + 1);
+    put(&mut fields, "status", status);
+    put(&mut fields, "duration", attempt.duration_ms);
+    put_some(&mut fields, "message", Some(attempt.reason.as_str()).filter(|reason| !reason.is_empty()));
+    fields
 }
 
 impl Status {
@@ -159,8 +118,4 @@ impl Status {
             TestResult::Skipped => Self::Other,
         }
     }
-}
-
-fn is_zero(number: &usize) -> bool {
-    *number == 0
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::format::{counted, elapsed, in_parentheses, money, number, timestamp};
 use crate::names::{Names, is_baseline};
 use crate::terminal::{Paint, Style};
-use crate::{columns, plain, score};
+use crate::{columns, score};
 
 /// Maximum width of a trial's name.
 const NAME: usize = 44;
@@ -14,13 +14,11 @@ const NAME: usize = 44;
 /// Formats `trials`, which are in the order of their runs, below a heading for each run.
 pub fn history(trials: &[TrialRow], style: &Style) -> String {
     let paint = Paint::new(*style);
-    let symbols = paint.symbols();
     if trials.is_empty() {
         return "no trials are recorded yet\n".into();
     }
     let names = Names::of_rows(trials);
-    let names: Vec<String> =
-        trials.iter().map(|trial| plain::folded(&names.of_row(trial), NAME, symbols.ellipsis)).collect();
+    let names: Vec<String> = trials.iter().map(|trial| paint.folded(&names.of_row(trial), NAME)).collect();
     let width = columns::widest(&names);
     let unknown = if style.unicode { "—" } else { "-" };
     let turns = trials.iter().map(|trial| trial.turns.to_string().len()).max().unwrap_or(1);

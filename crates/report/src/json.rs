@@ -8,7 +8,6 @@ mod reference;
 mod trial;
 
 use std::io::{self, BufWriter, Write};
-use std::ops::Range;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -30,17 +29,13 @@ pub const SCHEMA: &str = "trialrun.report/1";
 /// Size of the output buffer, in bytes.
 const CHUNK: usize = 256 * 1024;
 
-/// Size of a page of trial texts, in bytes, and the space that is reserved on it for its last text; a page for which
-/// this is not enough grows.
-const PAGE: usize = 256 * 1024;
-const MARGIN: usize = 16 * 1024;
-
 struct Json {
     out: Box<dyn Write + Send>,
     failures_only: bool,
     /// The run and the totals of its trials, once it has started.
     run: Option<(Box<RunInfo>, RunTotals)>,
-    trials: Texts,
+    /// JSON text of each finished trial, with its place in the plan.
+    trials: Vec<(usize, Vec<u8>)>,
     versions: Versions,
     /// Commands, each with the trial that it ran for.
     hooks: Vec<(Option<Arc<str>>, HookRecord)>,
@@ -53,7 +48,7 @@ pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
         out: opening.out,
         failures_only: opening.failures_only,
         run: None,
-        trials: Texts::default(),
+        trials: Vec::new(),
         versions: Versions::default(),
         hooks: Vec::new(),
         last: None,
@@ -78,7 +73,7 @@ impl Reporter for Json {
 
     fn finish(&mut self) -> io::Result<()> {
         let Some((mut info, totals)) = self.run.take() else { return self.out.flush() };
-        let mut texts = std::mem::take(&mut self.trials);
+        self.trials.sort_by_key(|(place, _)| *place);
         // Commands of one trial stay in the order in which they ran.
         self.hooks.sort_by_key(|(trial, _)| trial.as_deref().map(|trial| totals.place(trial)));
         self.versions.fill(&mut info.agents);
@@ -100,12 +95,12 @@ impl Reporter for Json {
         });
         let document = serde_json::to_string_pretty(&document)?;
         match document.strip_suffix("[]\n}") {
-            Some(front) if !texts.is_empty() => {
+            Some(front) if !self.trials.is_empty() => {
                 // Trials are some kilobytes each: too small for a system call each.
                 let mut out = BufWriter::with_capacity(CHUNK, &mut self.out);
                 out.write_all(front.as_bytes())?;
                 let mut before = "[\n    ";
-                for text in texts.in_order() {
+                for (_, text) in &self.trials {
                     out.write_all(before.as_bytes())?;
                     out.write_all(text)?;
                     before = ",\n    ";
@@ -166,40 +161,8 @@ impl Json {
         if self.failures_only && record.outcome == Outcome::Passed {
             return Ok(());
         }
-        self.trials.add(place, &Trial(record))
-    }
-}
-
-/// JSON text of each finished trial, written while the run is in progress. It may be many megabytes, so it is kept in
-/// pages that are never moved.
-#[derive(Default)]
-struct Texts {
-    pages: Vec<Vec<u8>>,
-    /// For each trial its place in the plan, the page of its text, and the range on that page.
-    texts: Vec<(usize, usize, Range<usize>)>,
-}
-
-impl Texts {
-    fn add(&mut self, place: usize, trial: &Trial<'_>) -> io::Result<()> {
-        if self.pages.last().is_none_or(|page| page.len() >= PAGE - MARGIN) {
-            self.pages.push(Vec::with_capacity(PAGE));
-        }
-        let number = self.pages.len() - 1;
-        let page = &mut self.pages[number];
-        let start = page.len();
-        serde_json::to_writer(&mut *page, trial)?;
-        self.texts.push((place, number, start..page.len()));
+        self.trials.push((place, serde_json::to_vec(&Trial(record))?));
         Ok(())
-    }
-
-    fn is_empty(&self) -> bool {
-        self.texts.is_empty()
-    }
-
-    /// Returns each text, in the order of the plan.
-    fn in_order(&mut self) -> impl Iterator<Item = &[u8]> {
-        self.texts.sort_by_key(|(place, ..)| *place);
-        self.texts.iter().map(|(_, page, range)| &self.pages[*page][range.clone()])
     }
 }
 

@@ -26,6 +26,7 @@ pub mod columns;
 mod compare;
 mod counts;
 mod ctrf;
+mod fields;
 mod finished;
 mod format;
 mod github;

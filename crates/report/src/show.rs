@@ -56,7 +56,7 @@ pub fn show(record: &TrialRecord, events: &[Envelope], run: &str, style: &Style)
     if !record.side_effects.is_empty() {
         text.push_str(&heading("left on remotes", &paint));
         for effects in &record.side_effects {
-            text.push_str(&format!("  {}\n", plain::folded(&remote(effects), 400, paint.symbols().ellipsis)));
+            text.push_str(&format!("  {}\n", paint.folded(&remote(effects), 400)));
         }
     }
     text
@@ -135,7 +135,7 @@ fn about(record: &TrialRecord, paint: &Paint) -> String {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     rows.iter()
         .map(|(name, value)| {
-            let value = plain::folded(value, 400, paint.symbols().ellipsis);
+            let value = paint.folded(value, 400);
             format!("  {} {value}\n", paint.dim(&format!("{name:<width$}")))
         })
         .collect()
@@ -198,7 +198,7 @@ fn setting(value: &Value) -> Option<String> {
 fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> String {
     let symbols = paint.symbols();
     let mut text = String::new();
-    let word = |text: &str| plain::folded(text, 60, symbols.ellipsis);
+    let word = |text: &str| paint.folded(text, 60);
     let mut names: Vec<(&str, String)> = Vec::new();
     for (at, step) in steps {
         let time = paint.dim(&format!("{:>5}", elapsed(*at)));
@@ -254,7 +254,7 @@ fn from_record(record: &TrialRecord, paint: &Paint) -> String {
         text.push_str(&format!("  {}\n{}", paint.magenta("user"), block(message, paint)));
     }
     for made in &record.tool_calls {
-        let name = plain::folded(&made.name, 60, symbols.ellipsis);
+        let name = paint.folded(&made.name, 60);
         text.push_str(&format!("  {} {name}\n{}", symbols.does, whole(&input(&made.input), paint)));
         if let Some(result) = &made.result {
             text.push_str(&format!("  {}\n{}", answered(&name, made.is_error, paint), block(result, paint)));
@@ -285,16 +285,16 @@ fn answered(name: &str, is_error: bool, paint: &Paint) -> String {
 
 fn asked(question: &Question, paint: &Paint) -> String {
     let symbols = paint.symbols();
-    let answer = question.answer.as_deref().map_or_else(
-        || paint.yellow("no matching user_responses"),
-        |answer| plain::folded(answer, 400, symbols.ellipsis),
-    );
+    let answer = question
+        .answer
+        .as_deref()
+        .map_or_else(|| paint.yellow("no matching user_responses"), |answer| paint.folded(answer, 400));
     let options = if question.options.is_empty() {
         String::new()
     } else {
-        format!(" ({})", plain::folded(&question.options.join(" / "), 200, symbols.ellipsis))
+        format!(" ({})", paint.folded(&question.options.join(" / "), 200))
     };
-    let asked = plain::folded(&question.question, 400, symbols.ellipsis);
+    let asked = paint.folded(&question.question, 400);
     format!("{} \"{asked}\"{options} {} {answer}", paint.cyan("?"), symbols.arrow)
 }
 
@@ -332,7 +332,7 @@ fn barred(lines: &[String], paint: &Paint) -> String {
 }
 
 fn changed(file: &FileChange, paint: &Paint) -> String {
-    let path = plain::folded(&file.path, 400, paint.symbols().ellipsis);
+    let path = paint.folded(&file.path, 400);
     match file.change {
         Change::Added => format!("  {}\n", paint.green(&format!("+ {path}"))),
         Change::Modified => format!("  {}\n", paint.yellow(&format!("~ {path}"))),

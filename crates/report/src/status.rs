@@ -10,7 +10,7 @@ use crate::arms::Arms;
 use crate::format::{between, cached, counted, elapsed, in_parentheses, money, number, percent, span, timestamp};
 use crate::names::is_baseline;
 use crate::terminal::{Paint, Style, arms, doing};
-use crate::{merged_side_effects, plain, score, show};
+use crate::{merged_side_effects, score, show};
 
 /// Maximum number of lines of one kind.
 const MOST: usize = 20;
@@ -66,7 +66,6 @@ fn over_budget(record: &TrialRecord) -> Vec<String> {
 /// Formats the current state of the run.
 pub fn status(view: &StatusView<'_>, style: &Style) -> String {
     let paint = Paint::new(*style);
-    let symbols = paint.symbols();
     let mut trials: Vec<&TrialRow> = view.trials.iter().collect();
     trials.sort_by(|a, b| a.id.cmp(&b.id));
 
@@ -101,9 +100,10 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
     if !noted.is_empty() {
         text.push_str(&format!("\n{}\n", paint.bold("did not pass")));
         for trial in noted.iter().take(MOST) {
-            let because = trial.because.as_deref().map_or_else(String::new, |because| {
-                format!("\n      {}", paint.dim(&plain::folded(because, 160, symbols.ellipsis)))
-            });
+            let because = trial
+                .because
+                .as_deref()
+                .map_or_else(String::new, |because| format!("\n      {}", paint.dim(&paint.folded(because, 160))));
             let mark =
                 paint.as_outcome(trial.outcome, &format!("{} {:<9}", paint.mark(trial.outcome), trial.outcome.name()));
             let score = score::partial(trial.outcome, trial.score, trial.max_score);
@@ -146,7 +146,7 @@ fn over(view: &StatusView<'_>, paint: &Paint) -> String {
     lines.sort();
     let mut text = format!("\n{}\n", paint.bold("over budget"));
     for (trial, because) in lines.iter().take(MOST) {
-        let because = plain::folded(because, 160, paint.symbols().ellipsis);
+        let because = paint.folded(because, 160);
         text.push_str(&format!("  {} {trial}\n      {}\n", paint.yellow("!"), paint.dim(&because)));
     }
     text + &more(lines.len(), paint)
@@ -162,7 +162,7 @@ fn hooks(hooks: &[HookRecord], paint: &Paint) -> String {
     text.push_str(&format!("  {} ran, {} failed\n", number(hooks.len() as u64), number(failed.len() as u64)));
     for hook in failed.iter().take(MOST) {
         let how = format!("{} `{}`: {}", hook.hook.name(), hook.command, hook.describe());
-        let how = plain::folded(&how, 160, paint.symbols().ellipsis);
+        let how = paint.folded(&how, 160);
         text.push_str(&format!("  {} {how}\n", paint.red(paint.mark(Outcome::Failed))));
     }
     text + &more(failed.len(), paint)
@@ -176,7 +176,7 @@ fn left_over(view: &StatusView<'_>, paint: &Paint) -> String {
     }
     let mut text = format!("\n{}\n", paint.bold("left on remotes"));
     for effects in merged_side_effects(left) {
-        text.push_str(&format!("  {}\n", plain::folded(&show::remote(&effects), 400, paint.symbols().ellipsis)));
+        text.push_str(&format!("  {}\n", paint.folded(&show::remote(&effects), 400)));
     }
     text + &format!("  {}\n", paint.dim(&format!("trialrun cleanup {}", view.run.short)))
 }

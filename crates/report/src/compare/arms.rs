@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::arms::{Arms, without_variant};
 use crate::format::{gain, gains, money, p_value, percent, rounded, seconds, signed};
-use crate::plain;
 use crate::terminal::Paint;
 use crate::terminal::arms::{too_few, verdict};
 use crate::terminal::grid::{Cell, CellStyle, Grid};
@@ -80,11 +79,11 @@ pub(super) fn draw(arms: &[ArmChange], paint: &Paint) -> String {
             Some(variant) => {
                 if short != agent {
                     short.clone_into(&mut agent);
-                    grid.heading(plain::folded(short, NAME, paint.symbols().ellipsis));
+                    grid.heading(paint.folded(short, NAME));
                 }
                 format!("  {variant}")
             }
-            None => plain::folded(&name, NAME, paint.symbols().ellipsis),
+            None => paint.folded(&name, NAME),
         };
         grid.row(arm.cells(row));
     }

@@ -3,7 +3,6 @@
 use model::SkillInfo;
 use serde_json::{Value, json};
 
-use crate::plain;
 use crate::terminal::Paint;
 
 /// Number of characters of a hash that are shown.
@@ -56,7 +55,7 @@ impl SkillChange {
             (None, Some(is)) => format!("skill {} only after: {}", is.name, told(is)),
             (None, None) => String::new(),
         };
-        let line = plain::folded(&line, 200, paint.symbols().ellipsis);
+        let line = paint.folded(&line, 200);
         if self.has_changed() { line } else { paint.dim(&line) }
     }
 }

@@ -1,10 +1,10 @@
 //! `test:start` and the events after it: trials of a fixtures file in the format that readers of such files expect.
 
 use model::{Detail, Failure, Finding, Outcome, Status, TrialRecord};
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::agent_output;
+use crate::fields::{put, put_list, put_some};
 
 /// Returns the event that a case starts.
 pub(super) fn start(position: usize, script: Option<&str>, input: Option<&Value>) -> Value {
@@ -165,21 +165,4 @@ fn failure(failure: &Failure) -> Value {
 
 fn event(kind: &str) -> Map<String, Value> {
     Map::from_iter([("type".to_owned(), kind.into())])
-}
-
-fn put(fields: &mut Map<String, Value>, name: &str, value: impl Serialize) {
-    // Only maps whose keys are not text cannot be serialised; there are none.
-    fields.insert(name.to_owned(), serde_json::to_value(value).unwrap_or_default());
-}
-
-fn put_some(fields: &mut Map<String, Value>, name: &str, value: Option<impl Serialize>) {
-    if let Some(value) = value {
-        put(fields, name, value);
-    }
-}
-
-fn put_list<T: Serialize>(fields: &mut Map<String, Value>, name: &str, values: Vec<T>) {
-    if !values.is_empty() {
-        put(fields, name, values);
-    }
 }

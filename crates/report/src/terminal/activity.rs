@@ -3,7 +3,6 @@
 use model::{Step, ToolCall};
 
 use super::Paint;
-use crate::plain;
 
 /// Maximum width of a tool's argument.
 const ARGUMENT: usize = 80;
@@ -16,10 +15,10 @@ pub(super) fn waiting_for(on: &str) -> String {
 
 /// Formats a call as `Bash "git status"`: the tool and its most descriptive argument.
 pub(crate) fn call(call: &ToolCall, paint: &Paint) -> String {
-    let name = plain::folded(&call.name, 60, paint.symbols().ellipsis);
+    let name = paint.folded(&call.name, 60);
     match call.key_argument() {
         Some(argument) if !argument.is_empty() => {
-            format!("{name} \"{}\"", plain::folded(&argument, ARGUMENT, paint.symbols().ellipsis))
+            format!("{name} \"{}\"", paint.folded(&argument, ARGUMENT))
         }
         _ => name,
     }
@@ -31,22 +30,19 @@ pub(crate) fn shows_whole_input(made: &ToolCall, paint: &Paint) -> bool {
     let mut values = input.values();
     match (values.next(), values.next()) {
         (None, _) => true,
-        (Some(only), None) => only
-            .as_str()
-            .is_some_and(|only| plain::folded(only, ARGUMENT, paint.symbols().ellipsis) == only && !only.is_empty()),
+        (Some(only), None) => {
+            only.as_str().is_some_and(|only| paint.folded(only, ARGUMENT) == only && !only.is_empty())
+        }
         _ => false,
     }
 }
 
 /// Describes the activity after a step; `None` for a step that implies none.
 pub(crate) fn doing(step: &Step, paint: &Paint) -> Option<String> {
-    let ellipsis = paint.symbols().ellipsis;
     match step {
         Step::ToolCall(made) => Some(call(made, paint)),
-        Step::Question(question) => Some(format!("asks \"{}\"", plain::folded(&question.question, 80, ellipsis))),
-        Step::Text { text, .. } if !text.trim().is_empty() => {
-            Some(format!("\"{}\"", plain::folded(text, 80, ellipsis)))
-        }
+        Step::Question(question) => Some(format!("asks \"{}\"", paint.folded(&question.question, 80))),
+        Step::Text { text, .. } if !text.trim().is_empty() => Some(format!("\"{}\"", paint.folded(text, 80))),
         Step::Thinking { .. } => Some("thinks".into()),
         Step::Retry { attempt, status, .. } => {
             Some(format!("request retry {attempt}{}", status.map_or_else(String::new, |status| format!(" ({status})"))))

@@ -8,9 +8,9 @@ use model::{ArmDelta, ArmSummary, CaseDelta, CaseFigures, SuiteDelta};
 use super::Paint;
 use super::grid::{Cell, CellStyle, Grid};
 use crate::arms::{Arms, without_variant};
+use crate::columns;
 use crate::format::{counted, gain, gains, money, p_value, percent, range, rounded, seconds, signed};
 use crate::verdict::UNLIKELY;
-use crate::{columns, plain};
 
 /// Maximum width of an arm's name.
 const NAME: usize = 44;
@@ -221,7 +221,7 @@ fn flat(arms: &[&ArmSummary], paint: &Paint) -> String {
         let rate = statistics.full_pass_rate;
         let [at, hat] = at_k(arm, most);
         grid.row([
-            plain::folded(&arm.arm, NAME, paint.symbols().ellipsis).into(),
+            paint.folded(&arm.arm, NAME).into(),
             passed(arm),
             rate.map_or_else(unknown, |rate| percent(rate.mean).into()),
             rate.and_then(|rate| rate.ci95).map_or_else(unknown, |ends| range(ends).into()),
@@ -245,7 +245,7 @@ fn triggering(arms: &Arms, paint: &Paint) -> String {
             _ => format!("{count}/{all} {:>4}", percent(count as f64 / all as f64)).into(),
         };
         grid.row([
-            plain::folded(without_variant(&arm.arm), NAME, paint.symbols().ellipsis).into(),
+            paint.folded(without_variant(&arm.arm), NAME).into(),
             of(trigger.hits, trigger.wanted()),
             of(trigger.hits, trigger.triggered()),
             of(trigger.misses + trigger.rejections, trigger.known()),
@@ -258,7 +258,7 @@ fn triggering(arms: &Arms, paint: &Paint) -> String {
 /// Returns the effect of each skill, if the run tests several.
 fn suites(deltas: &[ArmDelta], paint: &Paint) -> String {
     let has_agents = deltas.len() > 1;
-    let cut = |text: &str| plain::folded(text, 22, paint.symbols().ellipsis);
+    let cut = |text: &str| paint.folded(text, 22);
     let mut grid = Grid::new(&[
         ("suite", 0),
         (if has_agents { "agent" } else { "" }, 0),
@@ -304,7 +304,7 @@ fn cases(deltas: &[ArmDelta], paint: &Paint) -> String {
     differing.sort_by(|(_, a), (_, b)| a.direction().cmp(&b.direction()).then(b.distance().total_cmp(&a.distance())));
     let has_suites = differing.iter().any(|(_, case)| case.suite != differing[0].1.suite);
     let has_agents = deltas.len() > 1;
-    let cut = |text: &str, most: usize| plain::folded(text, most, paint.symbols().ellipsis);
+    let cut = |text: &str, most: usize| paint.folded(text, most);
     let mut grid = Grid::new(&[
         ("skill", 0),
         ("case", 0),

@@ -35,7 +35,7 @@ fn whole_lines(segments: &[Segment], paint: &Paint) -> Vec<String> {
     let mut lines = Vec::new();
     for segment in segments {
         for line in readable(&segment.text, paint).lines() {
-            let line = plain::one_line(line, LINE, paint.symbols().ellipsis);
+            let line = paint.one_line(line, LINE);
             lines.push(match segment.part {
                 Part::Missing => paint.red(&format!("- {line}")),
                 Part::Extra => paint.green(&format!("+ {line}")),
@@ -67,7 +67,7 @@ fn in_place(segments: &[Segment], paint: &Paint) -> Vec<String> {
 }
 
 fn piece_of(part: Part, piece: &str, paint: &Paint) -> String {
-    let piece = plain::one_line(piece, LINE, paint.symbols().ellipsis);
+    let piece = paint.one_line(piece, LINE);
     match (part, paint.style.color) {
         (Part::Missing, true) => paint.struck(&piece),
         (Part::Missing, false) => format!("[-{piece}-]"),

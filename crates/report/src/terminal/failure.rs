@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::diagnostic::place_of;
 use super::{Paint, diff, indented};
-use crate::plain;
 
 /// Maximum number of failures of one finding.
 const FEW: usize = 5;
@@ -49,11 +48,10 @@ pub(super) fn draw(finding: &Finding, counts: bool, all: bool, paint: &Paint) ->
 }
 
 fn heading(failure: &Failure, finding: &Finding, counts: bool, paint: &Paint) -> String {
-    let ellipsis = paint.symbols().ellipsis;
     // The root of the value has an empty path.
     let path = Some(failure.key.as_str()).filter(|key| !key.is_empty()).or(finding.key.as_deref()).unwrap_or_default();
-    let path = plain::one_line(path, 120, ellipsis);
-    let message = plain::folded(&failure.message, MESSAGE, ellipsis);
+    let path = paint.one_line(path, 120);
+    let message = paint.folded(&failure.message, MESSAGE);
     let path = if path.is_empty() { path } else { format!("{}: ", paint.bold(&path)) };
     let critical = match (failure.critical, counts) {
         (false, _) => String::new(),
@@ -100,10 +98,9 @@ fn notes(failure: &Failure, is_new: bool, paint: &Paint) -> String {
 
 /// Formats a value on one line as JSON; a regular expression as it is written.
 fn value(value: &Value, most: usize, paint: &Paint) -> String {
-    let ellipsis = paint.symbols().ellipsis;
     match value.as_str().filter(|text| is_expression(text)) {
-        Some(expression) => plain::one_line(expression, most, ellipsis),
-        None => plain::one_line(&value.to_string(), most, ellipsis),
+        Some(expression) => paint.one_line(expression, most),
+        None => paint.one_line(&value.to_string(), most),
     }
 }
 

@@ -98,13 +98,12 @@ impl Grid {
     /// Formats the table. The text ends with a line end.
     pub(crate) fn draw(&self, paint: &Paint) -> String {
         let shown = self.shown(paint.width());
-        let ellipsis = paint.symbols().ellipsis;
         let heads: Vec<Cell> = self.columns.iter().map(|column| Cell::new(&column.head, CellStyle::Dim)).collect();
         let mut text = self.line(&heads, &shown, paint);
         for row in &self.rows {
             match row {
                 Row::Heading(heading) => {
-                    let heading = crate::plain::one_line(heading, paint.width() - MARGIN, ellipsis);
+                    let heading = paint.one_line(heading, paint.width() - MARGIN);
                     text.push_str(&format!("{:MARGIN$}{}\n", "", paint.bold(&heading)));
                 }
                 Row::Cells(cells) => text.push_str(&self.line(cells, &shown, paint)),

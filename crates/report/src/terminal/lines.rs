@@ -9,7 +9,7 @@ use model::{Envelope, Event, Outcome, TrialRecord};
 use super::{Detail, Paint, result, waiting_for};
 use crate::format::{elapsed, money, number, span};
 use crate::names::Names;
-use crate::{columns, plain, score};
+use crate::{columns, score};
 
 /// Key of the repetitions of a trial: suite, case and arm.
 type Series = (Arc<str>, Arc<str>, Arc<str>);
@@ -56,7 +56,7 @@ impl Lines {
                 paint.dim(&format!("{} {:<18} {}{again}", symbols.trial, "started", self.names.of_id(id))) + "\n"
             }
             Event::TrialRetried { because } => {
-                let because = plain::folded(because, 120, symbols.ellipsis);
+                let because = paint.folded(because, 120);
                 paint.yellow(&format!("{} {:<18} {trial}: {because}", symbols.again, "tried again")) + "\n"
             }
             Event::Idle { idle_ms, on } => {
@@ -141,7 +141,7 @@ impl Lines {
         let mut numbers: Vec<u64> = others.iter().map(|other| other.repetition).collect();
         numbers.sort_unstable();
         let numbers: Vec<String> = numbers.iter().map(|number| format!("#{number}")).collect();
-        let numbers = plain::folded(&numbers.join(", "), 200, self.paint.symbols().ellipsis);
+        let numbers = self.paint.folded(&numbers.join(", "), 200);
         let line = format!("{} of {all} repetitions {did} the same way, also {numbers}", others.len() + 1);
         format!("    {}\n", self.paint.dim(&line))
     }

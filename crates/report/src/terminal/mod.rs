@@ -36,7 +36,7 @@ pub use screen::terminal_size;
 
 use crate::format::{counted, in_parentheses};
 use crate::names::Names;
-use crate::{Opening, Reporter, plain};
+use crate::{Opening, Reporter};
 use lines::Lines;
 use stream::Stream;
 use table::Table;
@@ -153,7 +153,7 @@ fn header(info: &RunInfo, paint: &Paint) -> String {
         counted(info.trials.len(), "trial"),
         counted(info.jobs, "job"),
     ]);
-    let label = info.label.as_ref().map(|label| plain::folded(label, 40, paint.symbols().ellipsis));
+    let label = info.label.as_ref().map(|label| paint.folded(label, 40));
     let mut run = format!("run {}{}", info.id, in_parentheses(label.as_deref()));
     if let Some(regraded) = &info.regrade_of {
         run.push_str(&format!(", grades run {regraded} again"));

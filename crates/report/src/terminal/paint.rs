@@ -3,6 +3,8 @@
 use anstyle::{AnsiColor, Effects};
 use model::{Outcome, Status};
 
+use crate::plain;
+
 /// Style of the output. The command line decides; nothing here inspects a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
@@ -96,6 +98,16 @@ impl Paint {
 
     pub(crate) fn symbols(&self) -> &'static Symbols {
         if self.style.unicode { &UNICODE } else { &ASCII }
+    }
+
+    /// Formats text as one line of at most `most` columns: see [`plain::folded`].
+    pub(crate) fn folded(&self, text: &str, most: usize) -> String {
+        plain::folded(text, most, self.symbols().ellipsis)
+    }
+
+    /// Same as `folded`, without folding white space.
+    pub(crate) fn one_line(&self, text: &str, most: usize) -> String {
+        plain::one_line(text, most, self.symbols().ellipsis)
     }
 
     /// Joins the parts with ` · `.

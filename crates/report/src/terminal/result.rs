@@ -17,7 +17,7 @@ pub fn result(record: &TrialRecord, style: &Style) -> String {
 
 pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: Detail) -> String {
     let symbols = paint.symbols();
-    let folded = |text: &str| plain::folded(text, TEXT, symbols.ellipsis);
+    let folded = |text: &str| paint.folded(text, TEXT);
     let mut text = String::new();
 
     let name = names.of_record(record);
@@ -120,7 +120,7 @@ fn is_short(found: &Finding, record: &TrialRecord) -> bool {
 }
 
 fn one(found: &Finding, width: usize, record: &TrialRecord, paint: &Paint, detail: Detail) -> String {
-    let mut because = plain::folded(&found.because, TEXT, paint.symbols().ellipsis);
+    let mut because = paint.folded(&found.because, TEXT);
     let counts = counts(found, record);
     let fell_short = is_short(found, record);
     // The failures are drawn below, and a met finding does not explain a score that is too low.
@@ -135,7 +135,7 @@ fn one(found: &Finding, width: usize, record: &TrialRecord, paint: &Paint, detai
     }
     // A finding that does not count is shown dimmed.
     let because = if counts { because } else { paint.dim(&because) };
-    let id = plain::folded(&found.id, 80, paint.symbols().ellipsis);
+    let id = paint.folded(&found.id, 80);
     // With `not`, the trial's outcome says what a met finding means.
     let is_turned = record.not && !found.implicit && found.status != Status::Undecided;
     let mark = if is_turned || (record.outcome == Outcome::Passed && found.status != Status::Met) {
@@ -167,7 +167,7 @@ fn one(found: &Finding, width: usize, record: &TrialRecord, paint: &Paint, detai
 fn captured(capture: &Capture, paint: &Paint) -> String {
     let (shown, cut) = capture.shown();
     let step = capture.step.map_or_else(String::new, |step| format!(" (step {step})"));
-    let mut text = format!("      {}{step}\n", plain::folded(&capture.field, 80, paint.symbols().ellipsis));
+    let mut text = format!("      {}{step}\n", paint.folded(&capture.field, 80));
     let bar = paint.dim(paint.symbols().bar);
     let lines = plain::lines(shown);
     if lines.is_empty() {
@@ -206,7 +206,7 @@ fn ending(record: &TrialRecord, paint: &Paint) -> String {
     if told {
         return String::new();
     }
-    format!("    {}\n", paint.yellow(&plain::folded(&ending.describe(), TEXT, paint.symbols().ellipsis)))
+    format!("    {}\n", paint.yellow(&paint.folded(&ending.describe(), TEXT)))
 }
 
 fn footer(record: &TrialRecord) -> Vec<String> {

@@ -4,7 +4,7 @@ use model::{Detail, Finding, Outcome, Status, TrialRecord};
 
 use super::Paint;
 use crate::format::points;
-use crate::{columns, plain, score};
+use crate::{columns, score};
 
 /// Maximum number of parts of one finding.
 const PARTS: usize = 16;
@@ -30,9 +30,8 @@ pub(super) fn head(record: &TrialRecord, paint: &Paint) -> String {
     }
     let dimensions = score::dimension_shares(&record.findings);
     if !dimensions.is_empty() && (scored.is_some() || failed) {
-        let ellipsis = paint.symbols().ellipsis;
         let shares: Vec<String> =
-            dimensions.iter().map(|(name, share)| format!("{} {share}", plain::folded(name, NAME, ellipsis))).collect();
+            dimensions.iter().map(|(name, share)| format!("{} {share}", paint.folded(name, NAME))).collect();
         text.push_str(&format!("    {} {}\n", paint.dim("by dimension:"), paint.join(&shares)));
     }
     if scored.is_some() && failed && !record.not {
@@ -47,7 +46,7 @@ fn critical(record: &TrialRecord, paint: &Paint) -> String {
     for finding in &record.findings {
         for path in &finding.failed_critical {
             let path = if path.is_empty() { &finding.id } else { path };
-            let path = plain::one_line(path, NAME, paint.symbols().ellipsis);
+            let path = paint.one_line(path, NAME);
             if !paths.contains(&path) {
                 paths.push(path);
             }
@@ -126,7 +125,6 @@ fn grow(details: &[Detail], weight: f64, above: Above<'_>, depth: usize, paint: 
 }
 
 fn line(detail: &Detail, weight: f64, above: Above<'_>, depth: usize, paint: &Paint) -> Line {
-    let ellipsis = paint.symbols().ellipsis;
     let earned = points(weight * detail.score);
     let (outcome, points) = if weight < 0.0 {
         let outcome = if detail.score > 0.0 { Outcome::Failed } else { Outcome::Passed };
@@ -142,12 +140,12 @@ fn line(detail: &Detail, weight: f64, above: Above<'_>, depth: usize, paint: &Pa
     };
     // A title that a part inherits does not describe it.
     let name = match detail.title.as_deref().filter(|title| above.title != Some(*title)) {
-        Some(title) => plain::folded(title, NAME, ellipsis),
-        None => plain::one_line(below(&detail.key, above.path), NAME, ellipsis),
+        Some(title) => paint.folded(title, NAME),
+        None => paint.one_line(below(&detail.key, above.path), NAME),
     };
     let margin = "  ".repeat(depth);
     let mut notes = Vec::new();
-    notes.extend(detail.dimension.as_ref().map(|dimension| paint.cyan(&plain::folded(dimension, NAME, ellipsis))));
+    notes.extend(detail.dimension.as_ref().map(|dimension| paint.cyan(&paint.folded(dimension, NAME))));
     let critical = |word| if outcome == Outcome::Failed { paint.red(word) } else { paint.dim(word) };
     notes.extend(detail.critical.then(|| critical("critical")));
     Line {

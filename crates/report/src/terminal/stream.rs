@@ -60,9 +60,7 @@ impl Stream {
                         .strip_prefix("inline:")
                         .map_or_else(|| format!("skill {subject}"), |_| "inline prompt".into())
                 }));
-                about.extend(
-                    script.as_ref().map(|script| format!("script {}", plain::one_line(script, TEXT, symbols.ellipsis))),
-                );
+                about.extend(script.as_ref().map(|script| format!("script {}", paint.one_line(script, TEXT))));
                 let mut text =
                     format!("\n{} {}{again}\n", paint.cyan(symbols.trial), paint.bold(&self.names.of_id(id)));
                 text.push_str(&format!("  {}\n", paint.dim(&paint.join(&about))));
@@ -89,7 +87,7 @@ impl Stream {
                 self.line(envelope.at, 0, &paint.yellow(&line))
             }
             Event::TrialRetried { because } => {
-                let line = format!("{} tried again: {}", symbols.again, plain::folded(because, TEXT, symbols.ellipsis));
+                let line = format!("{} tried again: {}", symbols.again, paint.folded(because, TEXT));
                 self.line(envelope.at, 0, &paint.yellow(&line))
             }
             Event::TrialFinished(record) => {
@@ -102,7 +100,7 @@ impl Stream {
     fn step(&mut self, at: Timestamp, step: &Step) -> String {
         let paint = self.paint;
         let symbols = paint.symbols();
-        let folded = |text: &str| plain::folded(text, TEXT, symbols.ellipsis);
+        let folded = |text: &str| paint.folded(text, TEXT);
         match step {
             Step::Session { session_id: Some(id), .. } => {
                 self.line(at, 0, &paint.dim(&format!("{} session {}", symbols.does, folded(id))))
@@ -142,13 +140,7 @@ impl Stream {
                 let lines = plain::lines(text);
                 let lines = lines.iter().filter(|line| !line.trim().is_empty());
                 lines
-                    .map(|line| {
-                        self.line(
-                            at,
-                            0,
-                            &paint.dim(&format!("[{from}] {}", plain::folded(line, TEXT, symbols.ellipsis))),
-                        )
-                    })
+                    .map(|line| self.line(at, 0, &paint.dim(&format!("[{from}] {}", paint.folded(line, TEXT)))))
                     .collect()
             }
             Step::Finished { subtype, is_error, usage, .. } => {
@@ -185,7 +177,7 @@ impl Stream {
         let (call, depth) = (made.call.clone(), made.depth);
         let mut text = if made.shown { String::new() } else { self.call_line(at, &call, depth) };
         let what = plain::first_line(&result.content, RESULT, symbols.ellipsis);
-        let name = plain::folded(&call.name, 60, symbols.ellipsis);
+        let name = paint.folded(&call.name, 60);
         let said = if what.is_empty() { name } else { format!("{name}: {what}") };
         let more = match plain::more_lines(&result.content) {
             0 => String::new(),
@@ -212,10 +204,10 @@ impl Stream {
             None => ("AskUserQuestion".to_owned(), 0),
         };
         let answer = match &question.answer {
-            Some(answer) => plain::folded(answer, TEXT, symbols.ellipsis),
+            Some(answer) => paint.folded(answer, TEXT),
             None => paint.yellow("no matching user_responses"),
         };
-        let asked = plain::folded(&question.question, TEXT, symbols.ellipsis);
+        let asked = paint.folded(&question.question, TEXT);
         let line = format!("{} {name} \"{asked}\" {} {answer}", paint.cyan("?"), symbols.arrow);
         self.line(at, depth, &line)
     }
@@ -236,7 +228,7 @@ impl Stream {
 
     fn prompt(&self, text: &str) -> String {
         let lines = plain::lines(text).join(" | ");
-        format!("\"{}\"", plain::folded(&lines, TEXT, self.paint.symbols().ellipsis))
+        format!("\"{}\"", self.paint.folded(&lines, TEXT))
     }
 }
 

@@ -5,7 +5,6 @@ use model::{Envelope, Event, HookRecord, Outcome, RunInfo, Summary, Tokens, Tria
 use super::{Paint, arms, result};
 use crate::format::{between, cached, counted, elapsed, model_usage, money, number, percent};
 use crate::names::Names;
-use crate::plain;
 use crate::totals::RunTotals;
 
 /// Maximum number of trials that are suggested for `show`.
@@ -109,7 +108,7 @@ impl RunSummary {
         }
         for hook in &self.hooks {
             let how = format!("{} `{}`: {}", hook.hook.name(), hook.command, hook.describe());
-            row("hook", paint.yellow(&plain::folded(&how, 160, paint.symbols().ellipsis)));
+            row("hook", paint.yellow(&paint.folded(&how, 160)));
         }
         text.push_str(&arms::draw(&self.totals.arms(), &paint));
         text.push_str(&self.verdict());

@@ -1,12 +1,31 @@
 //! Changes of a repository, as assertions ask for them. What could not be checked is kept apart from what did not
 //! happen.
 
+use std::fmt::Debug;
+
 use model::{Commit, Evidence, Need, RemoteState, RepositoryChange, ReviewRequest};
 
+use crate::matcher::{Judgement, Matcher};
 use crate::verdict::{Verdict, without_sandbox};
 
 /// Number of characters of a commit hash that are shown.
 const SHOWN_SHA: usize = 12;
+
+/// Assertion about the changes of the repository.
+pub(crate) trait RepositoryMatcher: Debug + Send + Sync {
+    /// Judges `change`, which is a part of `evidence`.
+    fn judge_change(&self, change: &RepositoryChange, evidence: &Evidence) -> Judgement;
+}
+
+impl<M: RepositoryMatcher> Matcher for M {
+    fn needs(&self) -> Vec<Need> {
+        vec![Need::Repository]
+    }
+
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        self.judge_change(change(evidence)?, evidence)
+    }
+}
 
 /// Returns the changes of the repository. The error is the verdict if there are none to look at. An agent that removed
 /// or broke the repository does not meet an assertion about it that way.

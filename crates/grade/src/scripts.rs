@@ -19,10 +19,8 @@ const EXPRESSION_BUDGET: Duration = Duration::from_secs(1);
 const CALL_BUDGET: Duration = Duration::from_secs(5);
 /// Number of compiled expressions that a thread keeps.
 const KEPT: usize = 512;
-/// Number of modules for which a thread keeps idle runtimes.
-const MODULES: usize = 16;
-/// Number of idle runtimes that a thread keeps for one module.
-const FREE: usize = 2;
+/// Number of idle runtimes that a thread keeps.
+const IDLE_RUNTIMES: usize = 32;
 
 /// Embedded script engine for expectations. Cheap to clone. Threads have their own engines and only share the sources
 /// of modules.
@@ -58,14 +56,13 @@ impl Scripts {
         module: Option<&Path>,
         work: impl FnOnce(&mut LoadedScripts) -> Result<T, ScriptError>,
     ) -> Result<T, ScriptError> {
-        let free = IDLE.with(|idle| idle.borrow_mut().take(self.id, module));
-        let mut loaded = match free {
+        let mut loaded = match take(self.id, module) {
             Some(loaded) => loaded,
             None => LoadedScripts::open(self, module.is_none())?,
         };
         let done = work(&mut loaded);
         if loaded.runtime.is_usable() {
-            IDLE.with(|idle| idle.borrow_mut().put(self.id, module, loaded));
+            put(self.id, module, loaded);
         }
         done
     }
@@ -77,57 +74,38 @@ impl Default for Scripts {
     }
 }
 
-/// Idle runtimes, by engine id and module. The most recently used module is last. Expressions have their own runtimes.
-/// The built-in objects of the language cannot be changed in any of them: a verdict must not depend on what another
-/// case's expression or operator did before.
-#[derive(Default)]
-struct Idle(Vec<Shelf>);
-
-struct Shelf {
+/// Idle runtime, with its engine id and its module.
+struct Idle {
     scripts: u64,
     module: Option<PathBuf>,
-    free: Vec<LoadedScripts>,
+    loaded: LoadedScripts,
 }
 
 thread_local! {
-    static IDLE: RefCell<Idle> = RefCell::default();
+    /// Idle runtimes, the most recently used one last. Expressions have their own. The built-in objects of the language
+    /// cannot be changed in any of them: a verdict must not depend on what another case's expression or operator did
+    /// before.
+    static IDLE: RefCell<Vec<Idle>> = RefCell::default();
 }
 
-impl Idle {
-    fn position(&self, scripts: u64, module: Option<&Path>) -> Option<usize> {
-        self.0.iter().position(|shelf| shelf.scripts == scripts && shelf.module.as_deref() == module)
-    }
-
-    fn take(&mut self, scripts: u64, module: Option<&Path>) -> Option<LoadedScripts> {
-        if let Some(at) = self.position(scripts, module) {
-            return self.0[at].free.pop();
-        }
+/// Takes an idle runtime, if there is one.
+fn take(scripts: u64, module: Option<&Path>) -> Option<LoadedScripts> {
+    IDLE.with_borrow_mut(|all| {
         // Runtimes of another plan have loaded files as they were then.
-        self.0.retain(|shelf| shelf.scripts == scripts);
-        None
-    }
+        all.retain(|idle| idle.scripts == scripts);
+        let at = all.iter().rposition(|idle| idle.module.as_deref() == module)?;
+        Some(all.remove(at).loaded)
+    })
+}
 
-    fn put(&mut self, scripts: u64, module: Option<&Path>, loaded: LoadedScripts) {
-        let known = self.position(scripts, module).map(|at| self.0.remove(at));
-        if known.is_none() {
-            self.make_room();
+/// Keeps a runtime in place of the one that was not used for the longest time.
+fn put(scripts: u64, module: Option<&Path>, loaded: LoadedScripts) {
+    IDLE.with_borrow_mut(|all| {
+        if all.len() >= IDLE_RUNTIMES {
+            all.remove(0);
         }
-        let mut shelf =
-            known.unwrap_or_else(|| Shelf { scripts, module: module.map(Path::to_owned), free: Vec::new() });
-        if shelf.free.len() < FREE {
-            shelf.free.push(loaded);
-        }
-        self.0.push(shelf);
-    }
-
-    fn make_room(&mut self) {
-        if self.0.iter().filter(|shelf| shelf.module.is_some()).count() < MODULES {
-            return;
-        }
-        if let Some(oldest) = self.0.iter().position(|shelf| shelf.module.is_some()) {
-            self.0.remove(oldest);
-        }
-    }
+        all.push(Idle { scripts, module: module.map(Path::to_owned), loaded });
+    });
 }
 
 /// Runtime with the functions and expressions that it has compiled.
@@ -500,17 +478,13 @@ mod tests {
         assert_eq!(judged(&again), judged(&first), "one plan has one text of each file");
         assert_eq!(judged(&Scripts::new(folder.path())), Some(Json::from(2)));
         let scripts = Scripts::new(folder.path());
-        let mut idle = Idle::default();
-        for name in 0..20 {
+        for name in 0..IDLE_RUNTIMES + 4 {
             let folder = PathBuf::from(name.to_string());
-            for _ in 0..4 {
-                idle.put(scripts.id, Some(&folder), LoadedScripts::open(&scripts, false).unwrap());
-            }
+            put(scripts.id, Some(&folder), LoadedScripts::open(&scripts, false).unwrap());
         }
-        assert_eq!(idle.0.len(), MODULES);
-        assert!(idle.0.iter().all(|shelf| shelf.free.len() == FREE));
-        assert!(idle.take(scripts.id, Some(Path::new("19"))).is_some());
-        assert!(idle.take(scripts.id, Some(Path::new("3"))).is_none());
+        assert_eq!(IDLE.with_borrow(Vec::len), IDLE_RUNTIMES);
+        assert!(take(scripts.id, Some(Path::new("19"))).is_some());
+        assert!(take(scripts.id, Some(Path::new("3"))).is_none());
     }
 
     #[test]

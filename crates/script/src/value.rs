@@ -297,45 +297,21 @@ impl From<serde_json::Value> for Value {
     }
 }
 
-impl From<bool> for Value {
-    fn from(value: bool) -> Self {
-        Self::Bool(value)
-    }
+macro_rules! from {
+    ($($given:ty => $variant:ident),+) => {$(
+        impl From<$given> for Value {
+            fn from(given: $given) -> Self {
+                Self::$variant(given)
+            }
+        }
+    )+};
 }
 
-impl From<f64> for Value {
-    fn from(value: f64) -> Self {
-        Self::Number(value)
-    }
-}
+from!(bool => Bool, f64 => Number, String => String, Vec<Value> => List, Native => Native, Asks => Asks);
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
         Self::String(text.to_owned())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self::String(text)
-    }
-}
-
-impl From<Vec<Value>> for Value {
-    fn from(items: Vec<Value>) -> Self {
-        Self::List(items)
-    }
-}
-
-impl From<Native> for Value {
-    fn from(native: Native) -> Self {
-        Self::Native(native)
-    }
-}
-
-impl From<Asks> for Value {
-    fn from(asks: Asks) -> Self {
-        Self::Asks(asks)
     }
 }
 

@@ -1,9 +1,11 @@
 //! `branch_created` and `branch_not_created`: the agent created a branch, or did not.
 
+use model::RepositoryChange;
+
 use super::prelude::*;
 use crate::branch_name::{BranchName, branch_told, wanted};
 use crate::example::branch_out;
-use crate::repository;
+use crate::repository::{self, RepositoryMatcher};
 
 pub(super) const ASSERTION: Assertion = Assertion::written("branch_created", |reading| parse(reading, true))
     .summary("The agent created a branch, and it is checked out.")
@@ -57,13 +59,8 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
     Some(Arc::new(BranchCreated { name: name.ok()?, is_wanted, checked_out }))
 }
 
-impl Matcher for BranchCreated {
-    fn needs(&self) -> Vec<Need> {
-        vec![Need::Repository]
-    }
-
-    fn judge(&self, evidence: &Evidence) -> Judgement {
-        let change = repository::change(evidence)?;
+impl RepositoryMatcher for BranchCreated {
+    fn judge_change(&self, change: &RepositoryChange, _: &Evidence) -> Judgement {
         let new = repository::new_branches(change);
         let found = wanted(self.name.as_ref(), new.clone())?;
         if !self.is_wanted {

@@ -7,7 +7,7 @@ use super::prelude::*;
 use crate::example::{commit, commit_on};
 use crate::folded;
 use crate::pattern::{Pattern, RegexBudget};
-use crate::repository;
+use crate::repository::{self, RepositoryMatcher};
 
 /// Number of commits that a finding shows.
 const SHOWN: usize = 5;
@@ -67,13 +67,8 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     Some(Arc::new(CommitCreated { message }))
 }
 
-impl Matcher for CommitCreated {
-    fn needs(&self) -> Vec<Need> {
-        vec![Need::Repository]
-    }
-
-    fn judge(&self, evidence: &Evidence) -> Judgement {
-        let change = repository::change(evidence)?;
+impl RepositoryMatcher for CommitCreated {
+    fn judge_change(&self, change: &RepositoryChange, _: &Evidence) -> Judgement {
         let new = repository::new_commits(change);
         let on_head: Vec<&Commit> = new.iter().copied().filter(|commit| commit.on_head).collect();
         if on_head.is_empty() {
@@ -121,13 +116,9 @@ impl CommitCreated {
     }
 }
 
-impl Matcher for CommitNotCreated {
-    fn needs(&self) -> Vec<Need> {
-        vec![Need::Repository]
-    }
-
-    fn judge(&self, evidence: &Evidence) -> Judgement {
-        let new = repository::new_commits(repository::change(evidence)?);
+impl RepositoryMatcher for CommitNotCreated {
+    fn judge_change(&self, change: &RepositoryChange, _: &Evidence) -> Judgement {
+        let new = repository::new_commits(change);
         let Some((latest, others)) = new.split_first() else { return Ok(Verdict::met("there is no new commit")) };
         let because = format!("{} there", if others.is_empty() { "a new commit is" } else { "new commits are" });
         let others = words::few(others.iter().map(|commit| repository::told(commit)).collect(), SHOWN);

@@ -6,23 +6,20 @@ use super::PATH;
 use super::prelude::*;
 use crate::sandbox_file::{Look, SandboxFile};
 
-pub(super) const ASSERTION: Assertion = Assertion::written("file_unchanged", parse)
-    .summary("A file in the sandbox did not change.")
-    .fields(&[PATH, TITLE])
-    .parameters(&[Parameter::Value("path")])
-    .example(
-        || json!({"id": "leaves-the-lock", "type": "file_unchanged", "path": "Cargo.lock"}),
-        || Story::new().file("Cargo.lock", Some("version = 4\n")),
-        || Story::new().file("Cargo.lock", Some("version = 5\n")).changed("Cargo.lock"),
-    );
+pub(super) const ASSERTION: Assertion =
+    Assertion::written("file_unchanged", |reading| Some(Arc::new(FileUnchanged { file: SandboxFile::read(reading)? })))
+        .summary("A file in the sandbox did not change.")
+        .fields(&[PATH, TITLE])
+        .parameters(&[Parameter::Value("path")])
+        .example(
+            || json!({"id": "leaves-the-lock", "type": "file_unchanged", "path": "Cargo.lock"}),
+            || Story::new().file("Cargo.lock", Some("version = 4\n")),
+            || Story::new().file("Cargo.lock", Some("version = 5\n")).changed("Cargo.lock"),
+        );
 
 #[derive(Debug)]
 struct FileUnchanged {
     file: SandboxFile,
-}
-
-fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    Some(Arc::new(FileUnchanged { file: SandboxFile::read(reading)? }))
 }
 
 impl Matcher for FileUnchanged {

@@ -1,20 +1,25 @@
 //! `git_clean`: the agent did not leave uncommitted changes.
 
+use model::RepositoryChange;
+
 use super::prelude::*;
-use crate::repository;
+use crate::repository::{self, RepositoryMatcher};
 
 /// Number of lines that a finding shows.
 const SHOWN: usize = 20;
 
 pub(super) const ASSERTION: Assertion =
-    Assertion::written("git_clean", parse).summary("The agent left no uncommitted changes.").fields(&[TITLE]).example(
-        || json!({"id": "leaves-nothing-behind", "type": "git_clean"}),
-        || {
-            let fixture = || vec!["?? commits.txt".to_owned()];
-            Story::new().repository(|change| (change.before.status, change.after.status) = (fixture(), fixture()))
-        },
-        || Story::new().repository(|change| change.after.status = vec!["?? debug.log".into()]).added("debug.log"),
-    );
+    Assertion::written("git_clean", |_| Some(Arc::new(GitClean { is_wanted: true })))
+        .summary("The agent left no uncommitted changes.")
+        .fields(&[TITLE])
+        .example(
+            || json!({"id": "leaves-nothing-behind", "type": "git_clean"}),
+            || {
+                let fixture = || vec!["?? commits.txt".to_owned()];
+                Story::new().repository(|change| (change.before.status, change.after.status) = (fixture(), fixture()))
+            },
+            || Story::new().repository(|change| change.after.status = vec!["?? debug.log".into()]).added("debug.log"),
+        );
 
 /// Check that the working tree is clean, or is not.
 #[derive(Debug)]
@@ -22,17 +27,8 @@ pub(crate) struct GitClean {
     pub is_wanted: bool,
 }
 
-fn parse(_: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    Some(Arc::new(GitClean { is_wanted: true }))
-}
-
-impl Matcher for GitClean {
-    fn needs(&self) -> Vec<Need> {
-        vec![Need::Repository]
-    }
-
-    fn judge(&self, evidence: &Evidence) -> Judgement {
-        let change = repository::change(evidence)?;
+impl RepositoryMatcher for GitClean {
+    fn judge_change(&self, change: &RepositoryChange, evidence: &Evidence) -> Judgement {
         let left = repository::left_uncommitted(change, evidence);
         let lines = words::few(left.iter().map(|line| (*line).to_owned()).collect(), SHOWN);
         let told = words::count(left.len(), "path");

@@ -5,37 +5,34 @@ use super::{ARGS_MATCH, TOOL};
 use crate::call_pattern::CallPattern;
 use crate::pattern::RegexBudget;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("no_tool_called", parse)
-    .aliases(&["tool_not_called"])
-    .summary("The agent did not call a tool, or not with these arguments.")
-    .fields(&[TOOL, ARGS_MATCH])
-    .parameters(&[Parameter::Value("tool"), Parameter::Map("args_match")])
-    .pass(
-        || {
-            json!({"id": "only-git", "type": "no_tool_called", "tool": "Bash",
+pub(super) const ASSERTION: Assertion =
+    Assertion::written("no_tool_called", |reading| Some(Arc::new(NoToolCalled { unwanted: reading.call_pattern()? })))
+        .aliases(&["tool_not_called"])
+        .summary("The agent did not call a tool, or not with these arguments.")
+        .fields(&[TOOL, ARGS_MATCH])
+        .parameters(&[Parameter::Value("tool"), Parameter::Map("args_match")])
+        .pass(
+            || {
+                json!({"id": "only-git", "type": "no_tool_called", "tool": "Bash",
                    "args_match": {"command": "^(?!git )"}})
-        },
-        || Story::new().call("Bash", json!({"command": "git status"})),
-    )
-    .fail(
-        || {
-            json!({"id": "stays-off-the-network", "type": "no_tool_called", "tool": "Bash",
+            },
+            || Story::new().call("Bash", json!({"command": "git status"})),
+        )
+        .fail(
+            || {
+                json!({"id": "stays-off-the-network", "type": "no_tool_called", "tool": "Bash",
                    "args_match": {"command": "\\b(curl|wget)\\b"}})
-        },
-        || {
-            Story::new()
-                .call("Bash", json!({"command": "ls"}))
-                .call("Bash", json!({"command": "cd src && curl https://example.org"}))
-        },
-    );
+            },
+            || {
+                Story::new()
+                    .call("Bash", json!({"command": "ls"}))
+                    .call("Bash", json!({"command": "cd src && curl https://example.org"}))
+            },
+        );
 
 #[derive(Debug)]
 struct NoToolCalled {
     unwanted: CallPattern,
-}
-
-fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    Some(Arc::new(NoToolCalled { unwanted: reading.call_pattern()? }))
 }
 
 impl Matcher for NoToolCalled {

@@ -6,7 +6,7 @@ use super::branch_created::{NAME, PATTERN};
 use super::prelude::*;
 use crate::branch_name::{BranchName, branch_told};
 use crate::example::{branch_out, commit_on, push_to};
-use crate::repository::{self, Changes, Push, short};
+use crate::repository::{self, Changes, Push, RepositoryMatcher, short};
 
 pub(super) const ASSERTION: Assertion = Assertion::written("pushed", |reading| parse(reading, true))
     .summary("The agent pushed a branch, and the remote has its last commit.")
@@ -49,13 +49,8 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
     Some(Arc::new(Pushed { name: BranchName::read(reading).ok()?, is_wanted }))
 }
 
-impl Matcher for Pushed {
-    fn needs(&self) -> Vec<Need> {
-        vec![Need::Repository]
-    }
-
-    fn judge(&self, evidence: &Evidence) -> Judgement {
-        let change = repository::change(evidence)?;
+impl RepositoryMatcher for Pushed {
+    fn judge_change(&self, change: &RepositoryChange, _: &Evidence) -> Judgement {
         let seen = repository::pushes(change);
         if !self.is_wanted {
             return self.absence(seen);

@@ -7,7 +7,7 @@ use super::prelude::*;
 use crate::branch_name::BranchName;
 use crate::example::{branch_out, open_request, push_to};
 use crate::glob;
-use crate::repository;
+use crate::repository::{self, RepositoryMatcher};
 
 pub(super) const ASSERTION: Assertion = Assertion::written("review_request_created", parse)
     .aliases(&["pull_request_created", "merge_request_created"])
@@ -65,13 +65,8 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     Some(Arc::new(ReviewRequestCreated { head, base }))
 }
 
-impl Matcher for ReviewRequestCreated {
-    fn needs(&self) -> Vec<Need> {
-        vec![Need::Repository]
-    }
-
-    fn judge(&self, evidence: &Evidence) -> Judgement {
-        let change = repository::change(evidence)?;
+impl RepositoryMatcher for ReviewRequestCreated {
+    fn judge_change(&self, change: &RepositoryChange, _: &Evidence) -> Judgement {
         let seen = repository::new_requests(change);
         let branches = own_branches(change);
         let mut open = Vec::new();
@@ -103,13 +98,9 @@ impl Matcher for ReviewRequestCreated {
     }
 }
 
-impl Matcher for ReviewRequestNotCreated {
-    fn needs(&self) -> Vec<Need> {
-        vec![Need::Repository]
-    }
-
-    fn judge(&self, evidence: &Evidence) -> Judgement {
-        let seen = repository::new_requests(repository::change(evidence)?);
+impl RepositoryMatcher for ReviewRequestNotCreated {
+    fn judge_change(&self, change: &RepositoryChange, _: &Evidence) -> Judgement {
+        let seen = repository::new_requests(change);
         Ok(match seen.new.as_slice() {
             [] if !seen.unknown.is_empty() => repository::unknown("whether a review request was opened", seen.unknown),
             [] => Verdict::met("there is no new review request"),

@@ -3,18 +3,20 @@
 use super::prelude::*;
 use crate::json_source::{JsonLookup, JsonSource};
 
-pub(super) const ASSERTION: Assertion = Assertion::written("valid_json", parse)
-    .summary("The answer, or a file in the sandbox, is valid JSON.")
-    .fields(&[OPTIONAL_PATH, TITLE])
-    .parameters(&[Parameter::Value("path")])
-    .pass(
-        || json!({"id": "is-json", "type": "valid_json"}),
-        || Story::new().answer("Here you are:\n```json\n{\"total\": 3}\n```\n"),
-    )
-    .fail(
-        || json!({"id": "is-json", "type": "valid_json", "path": "config.json"}),
-        || Story::new().file("config.json", Some("{\"total\": 3,}\n")),
-    );
+pub(super) const ASSERTION: Assertion = Assertion::written("valid_json", |reading| {
+    Some(Arc::new(ValidJson { source: JsonSource::read(reading)?, is_wanted: true }))
+})
+.summary("The answer, or a file in the sandbox, is valid JSON.")
+.fields(&[OPTIONAL_PATH, TITLE])
+.parameters(&[Parameter::Value("path")])
+.pass(
+    || json!({"id": "is-json", "type": "valid_json"}),
+    || Story::new().answer("Here you are:\n```json\n{\"total\": 3}\n```\n"),
+)
+.fail(
+    || json!({"id": "is-json", "type": "valid_json", "path": "config.json"}),
+    || Story::new().file("config.json", Some("{\"total\": 3,}\n")),
+);
 
 /// Field `path`. If it is absent, the answer is checked.
 pub(super) const OPTIONAL_PATH: Field =
@@ -25,10 +27,6 @@ pub(super) const OPTIONAL_PATH: Field =
 pub(crate) struct ValidJson {
     pub source: JsonSource,
     pub is_wanted: bool,
-}
-
-fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    Some(Arc::new(ValidJson { source: JsonSource::read(reading)?, is_wanted: true }))
 }
 
 impl Matcher for ValidJson {

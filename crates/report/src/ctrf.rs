@@ -8,17 +8,12 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::fields::{put, put_list, put_some};
-use crate::finished::{self, EarlierAttempt, FinishedRun, FinishedTrial, TestResult};
-use crate::{Opening, Reporter};
+use crate::finished::{EarlierAttempt, FinishedRun, FinishedTrial, TestResult};
 
 /// Version of the format.
 const VERSION: &str = "0.0.0";
 
-pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
-    finished::open(opening, write)
-}
-
-fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
     let count = |status: Status| run.trials.iter().filter(|trial| Status::of(trial) == status).count();
     let document = json!({
         "reportFormat": "CTRF",

@@ -6,11 +6,11 @@ mod test_event;
 
 use std::io::{self, Write};
 
-use jiff::Timestamp;
 use model::{Envelope, Event};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::fields::{put, put_some};
 use crate::{Opening, Reporter};
 
 struct Jsonl {
@@ -35,7 +35,7 @@ impl Reporter for Jsonl {
     fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
         self.line(envelope)?;
         match derived(envelope) {
-            Some(event) => self.line(&Derived::of(envelope, event)),
+            Some(event) => self.line(&with_event(envelope, event)),
             None => Ok(()),
         }
     }
@@ -56,30 +56,15 @@ fn derived(envelope: &Envelope) -> Option<Value> {
     }
 }
 
-/// An envelope with another event in it.
-#[derive(Serialize)]
-struct Derived<'a> {
-    v: u32,
-    seq: u64,
-    at: Timestamp,
-    run: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    trial: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    attempt: Option<u32>,
-    event: Value,
-}
-
-impl<'a> Derived<'a> {
-    fn of(envelope: &'a Envelope, event: Value) -> Self {
-        Self {
-            v: envelope.v,
-            seq: envelope.seq,
-            at: envelope.at,
-            run: &envelope.run,
-            trial: envelope.trial.as_deref(),
-            attempt: envelope.attempt,
-            event,
-        }
-    }
+/// Returns the envelope with another event in it.
+fn with_event(envelope: &Envelope, event: Value) -> Map<String, Value> {
+    let mut fields = Map::new();
+    put(&mut fields, "v", envelope.v);
+    put(&mut fields, "seq", envelope.seq);
+    put(&mut fields, "at", envelope.at);
+    put(&mut fields, "run", &envelope.run);
+    put_some(&mut fields, "trial", envelope.trial.as_deref());
+    put_some(&mut fields, "attempt", envelope.attempt);
+    put(&mut fields, "event", event);
+    fields
 }

@@ -7,11 +7,10 @@ use model::Outcome;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
 
 use crate::finished::{self, EarlierAttempt, FinishedRun, FinishedTrial, TestResult};
-use crate::{Opening, Reporter};
 
 /// Readers of the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Dialect {
+pub(crate) enum Dialect {
     /// Any: properties, and earlier attempts as output.
     Generic,
     /// GitLab, which shows no properties.
@@ -20,19 +19,7 @@ enum Dialect {
     Jenkins,
 }
 
-pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
-    finished::open(opening, |run, out| write(run, Dialect::Generic, out))
-}
-
-pub(crate) fn open_gitlab(opening: Opening) -> Box<dyn Reporter> {
-    finished::open(opening, |run, out| write(run, Dialect::GitLab, out))
-}
-
-pub(crate) fn open_jenkins(opening: Opening) -> Box<dyn Reporter> {
-    finished::open(opening, |run, out| write(run, Dialect::Jenkins, out))
-}
-
-fn write(run: &FinishedRun, dialect: Dialect, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(run: &FinishedRun, dialect: Dialect, out: &mut dyn Write) -> io::Result<()> {
     let label = run.info.label.as_deref().map(finished::clean);
     let mut report = Report::new(label.as_deref().unwrap_or("trialrun"));
     report.set_time(Duration::from_millis(run.duration_ms()));

@@ -52,6 +52,8 @@ mod verdict;
 
 use std::sync::Arc;
 
+use junit::Dialect;
+
 pub use agent_output::reason_of;
 pub use arms::Arms;
 pub use artifacts::{Tree, TrialFiles, merged_side_effects};
@@ -75,20 +77,25 @@ pub struct Report {
     pub summary: &'static str,
     /// Extension of its files.
     pub extension: &'static str,
-    /// Function that opens a reporter.
-    pub open: Open,
+    open: Open,
 }
 
-/// Opens a reporter.
-#[derive(Debug, Clone, Copy)]
-pub enum Open {
+/// Function that opens a reporter.
+#[derive(Clone, Copy)]
+enum Open {
     /// One that writes a stream: standard output, or a file.
     Stream(fn(Opening) -> Box<dyn Reporter>),
+    /// One that writes a stream in one piece when the run is over.
+    Finished(finished::Format),
     /// One that writes a directory, while the run goes on.
     Directory(fn(&Arc<Tree>) -> Box<dyn Reporter>),
 }
 
 impl Report {
+    const fn new(name: &'static str, summary: &'static str, extension: &'static str, open: Open) -> Self {
+        Self { name, summary, extension, open }
+    }
+
     /// Returns `true` if it is a directory.
     pub fn is_directory(&self) -> bool {
         matches!(self.open, Open::Directory(_))
@@ -96,8 +103,11 @@ impl Report {
 
     /// Opens one that writes a stream; `None` if it is a directory.
     pub fn to_stream(&self, opening: Opening) -> Option<Box<dyn Reporter>> {
-        let Open::Stream(open) = self.open else { return None };
-        Some(open(opening))
+        match self.open {
+            Open::Stream(open) => Some(open(opening)),
+            Open::Finished(format) => Some(finished::open(opening, format)),
+            Open::Directory(_) => None,
+        }
     }
 }
 
@@ -105,84 +115,49 @@ impl Report {
 pub fn to_directory(tree: &Arc<Tree>) -> Option<Box<dyn Reporter>> {
     REPORTS.iter().find_map(|report| match report.open {
         Open::Directory(open) => Some(open(tree)),
-        Open::Stream(_) => None,
+        Open::Stream(_) | Open::Finished(_) => None,
     })
 }
 
 /// All kinds of reports, in the order users see.
 pub const REPORTS: &[Report] = &[
-    Report {
-        name: "terminal",
-        summary: "for people: progress, failures and their reasons",
-        extension: "txt",
-        open: Open::Stream(terminal::open),
-    },
-    Report {
-        name: "markdown",
-        summary: "a page for a pull request",
-        extension: "md",
-        open: Open::Stream(markdown::open),
-    },
-    Report {
-        name: "json",
-        summary: "the whole run as one JSON document",
-        extension: "json",
-        open: Open::Stream(json::open),
-    },
-    Report {
-        name: "jsonl",
-        summary: "the event stream, one JSON object per line",
-        extension: "jsonl",
-        open: Open::Stream(jsonl::open),
-    },
-    Report {
-        name: "junit",
-        summary: "JUnit XML, for any reader",
-        extension: "junit.xml",
-        open: Open::Stream(junit::open),
-    },
-    Report {
-        name: "junit:gitlab",
-        summary: "JUnit XML as GitLab reads it",
-        extension: "junit-gitlab.xml",
-        open: Open::Stream(junit::open_gitlab),
-    },
-    Report {
-        name: "junit:jenkins",
-        summary: "JUnit XML with an element for each attempt, as Jenkins reads it",
-        extension: "junit-jenkins.xml",
-        open: Open::Stream(junit::open_jenkins),
-    },
-    Report {
-        name: "tap",
-        summary: "the Test Anything Protocol, version 14",
-        extension: "tap",
-        open: Open::Stream(tap::open),
-    },
-    Report {
-        name: "ctrf",
-        summary: "the Common Test Report Format, as JSON",
-        extension: "ctrf.json",
-        open: Open::Stream(ctrf::open),
-    },
-    Report {
-        name: "github",
-        summary: "annotations and the step summary of GitHub Actions",
-        extension: "github.txt",
-        open: Open::Stream(github::open),
-    },
-    Report {
-        name: "gitlab",
-        summary: "a code quality report for GitLab, as JSON",
-        extension: "gitlab.json",
-        open: Open::Stream(gitlab::open),
-    },
-    Report {
-        name: "artifacts",
-        summary: "a directory of files about the run and each trial",
-        extension: "artifacts",
-        open: Open::Directory(artifacts::open),
-    },
+    Report::new("terminal", "for people: progress, failures and their reasons", "txt", Open::Stream(terminal::open)),
+    Report::new("markdown", "a page for a pull request", "md", Open::Stream(markdown::open)),
+    Report::new("json", "the whole run as one JSON document", "json", Open::Stream(json::open)),
+    Report::new("jsonl", "the event stream, one JSON object per line", "jsonl", Open::Stream(jsonl::open)),
+    Report::new(
+        "junit",
+        "JUnit XML, for any reader",
+        "junit.xml",
+        Open::Finished(|run, out| junit::write(run, Dialect::Generic, out)),
+    ),
+    Report::new(
+        "junit:gitlab",
+        "JUnit XML as GitLab reads it",
+        "junit-gitlab.xml",
+        Open::Finished(|run, out| junit::write(run, Dialect::GitLab, out)),
+    ),
+    Report::new(
+        "junit:jenkins",
+        "JUnit XML with an element for each attempt, as Jenkins reads it",
+        "junit-jenkins.xml",
+        Open::Finished(|run, out| junit::write(run, Dialect::Jenkins, out)),
+    ),
+    Report::new("tap", "the Test Anything Protocol, version 14", "tap", Open::Finished(tap::write)),
+    Report::new("ctrf", "the Common Test Report Format, as JSON", "ctrf.json", Open::Finished(ctrf::write)),
+    Report::new(
+        "github",
+        "annotations and the step summary of GitHub Actions",
+        "github.txt",
+        Open::Stream(github::open),
+    ),
+    Report::new("gitlab", "a code quality report for GitLab, as JSON", "gitlab.json", Open::Finished(gitlab::write)),
+    Report::new(
+        "artifacts",
+        "a directory of files about the run and each trial",
+        "artifacts",
+        Open::Directory(artifacts::open),
+    ),
 ];
 
 /// Returns the report of that name.

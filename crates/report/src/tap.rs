@@ -6,15 +6,10 @@ use std::io::{self, Write};
 use model::Outcome;
 use serde_json::Value;
 
-use crate::finished::{self, FinishedRun, FinishedTrial, TestResult, clean};
+use crate::finished::{FinishedRun, FinishedTrial, TestResult, clean};
 use crate::terminal::indented;
-use crate::{Opening, Reporter};
 
-pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
-    finished::open(opening, write)
-}
-
-fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
     // Trials that did not finish are missing from the plan, so that readers notice.
     writeln!(out, "TAP version 14\n1..{}", run.trials.len() + run.unfinished)?;
     for (at, trial) in run.trials.iter().enumerate() {

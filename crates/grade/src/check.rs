@@ -6,8 +6,8 @@ use std::sync::Arc;
 use expect::Place;
 use model::decode::{Problems, text};
 use model::{
-    About, Arguments, AssertionSpec, Case, Claim, CodeClaim, Diagnostic, Evidence, Excerpt, Finding, Need, Node,
-    NodeKind, SideEffectContract, Status, nearest,
+    About, Arguments, AssertionSpec, Case, CodeClaim, Diagnostic, Evidence, Excerpt, Finding, Need, Node, NodeKind,
+    SideEffectContract, Status, nearest,
 };
 
 use crate::arguments::{self, COMMON};
@@ -389,31 +389,15 @@ fn finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding {
         Status::Undecided => None,
     };
     let finding = Finding {
-        id: id.to_owned(),
-        kind: kind.to_owned(),
-        title: None,
         status: verdict.status,
-        claim: Claim::Declared,
         score,
-        weight,
-        because: verdict.because,
         expected: verdict.expected,
         actual: verdict.actual,
         evidence: verdict.evidence,
         error: verdict.error,
         captures: verdict.captures,
-        source: None,
         at: verdict.at,
-        implicit: false,
-        masked: None,
-        latency_ms: None,
-        judged: false,
-        key: None,
-        dimension: None,
-        failed_critical: Vec::new(),
-        leeway: None,
-        details: Vec::new(),
-        failures: Vec::new(),
+        ..Finding::undecided(id, kind, weight, None, &verdict.because)
     };
     let Some(matched) = verdict.matched else { return finding };
     Finding {

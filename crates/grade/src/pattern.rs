@@ -52,11 +52,8 @@ impl Pattern {
         match parsed {
             Ok(regex) => Some(Self { regex, place }),
             Err(error) => {
-                let mut problem = Diagnostic::error(error.to_string()).at(place.excerpt());
-                if let Some(help) = error.help() {
-                    problem = problem.help(help);
-                }
-                problems.push(problem);
+                let problem = Diagnostic::error(error.to_string()).at(place.excerpt());
+                problems.push(error.help().into_iter().fold(problem, Diagnostic::help));
                 None
             }
         }

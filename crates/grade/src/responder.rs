@@ -31,10 +31,7 @@ impl Responder {
                 }
                 Err(error) => {
                     let problem = Diagnostic::error(error.to_string()).at(response.source.clone());
-                    problems.push(match error.help() {
-                        Some(help) => problem.help(help),
-                        None => problem,
-                    });
+                    problems.push(error.help().into_iter().fold(problem, Diagnostic::help));
                 }
             }
         }

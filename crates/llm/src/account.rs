@@ -25,6 +25,7 @@ pub(crate) struct Account {
     state: Mutex<State>,
 }
 
+#[derive(Default)]
 struct State {
     under_way: usize,
     /// Current limit on concurrent requests.
@@ -82,14 +83,7 @@ impl Account {
             tokens: policy.tokens_per_minute.map(Allowance::of),
             queue: tokio::sync::Mutex::default(),
             changed: Notify::new(),
-            state: Mutex::new(State {
-                under_way: 0,
-                room: most,
-                paused_until: None,
-                cut_at: None,
-                requests_paid: None,
-                tokens_paid: None,
-            }),
+            state: Mutex::new(State { room: most, ..State::default() }),
         }
     }
 

@@ -39,6 +39,7 @@ pub(crate) struct Timer {
 
 /// State of a runtime. It contains values of the engine, so it must be [cleared](Realm::clear) before the engine is
 /// dropped.
+#[derive(Default)]
 pub(crate) struct Realm {
     pub id: u64,
     /// Limit in bytes on the engine's heap, and on pending requests outside of it.
@@ -84,23 +85,9 @@ impl Realm {
             base_dir,
             shown_from,
             deadline: Deadline::stopped_by(stop),
-            builtins: RefCell::default(),
-            texts: RefCell::default(),
-            sources: RefCell::default(),
-            commonjs: RefCell::default(),
-            missing: RefCell::default(),
             console: RefCell::new(console),
-            reset_console: RefCell::default(),
-            tools: RefCell::default(),
-            functions: RefCell::default(),
-            namespaces: RefCell::default(),
-            outbox: RefCell::default(),
-            owed: Cell::default(),
-            entry: RefCell::default(),
-            waiting: RefCell::default(),
-            timers: RefCell::default(),
-            rejected: RefCell::default(),
             next: Cell::new(1),
+            ..Self::default()
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use expect::{Budget, Data, Expectation, Found, Host, Pass, Rules, Shares, Strict};
 use model::decode::{self, Problems};
-use model::{Arguments, AssertionSpec, Node, NodeKind, ScoreRange, Scoring, Spanned, Tally};
+use model::{Arguments, AssertionSpec, Diagnostic, Node, NodeKind, ScoreRange, Scoring, Spanned, Tally};
 use serde_json::Value;
 use template::Variables;
 
@@ -331,10 +331,7 @@ fn inferred(node: &Node, problems: &mut Problems) -> Option<String> {
         Ok(reference) => Some(reference.inferred_name()),
         Err(error) => {
             let problem = node.error(&error.message);
-            problems.push(match &error.help {
-                Some(help) => problem.help(help),
-                None => problem,
-            });
+            problems.push(error.help.into_iter().fold(problem, Diagnostic::help));
             None
         }
     }

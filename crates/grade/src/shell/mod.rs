@@ -36,21 +36,14 @@ pub(crate) fn commands(line: &str) -> Vec<Simple> {
 }
 
 fn commands_within(line: &str, depth: usize) -> Vec<Simple> {
-    let mut lexer = Lexer {
-        letters: line.chars().collect(),
-        at: 0,
-        commands: Vec::new(),
-        words: Vec::new(),
-        word: None,
-        inner: Vec::new(),
-        unclosed: 0,
-    };
+    let mut lexer = Lexer { letters: line.chars().collect(), ..Lexer::default() };
     if depth < DEEPEST {
         lexer.run(depth);
     }
     lexer.commands
 }
 
+#[derive(Default)]
 struct Lexer {
     letters: Vec<char>,
     at: usize,

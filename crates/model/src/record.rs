@@ -105,6 +105,9 @@ pub struct TrialRecord {
     /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// Tags of the case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     /// Printed form of the arm.
     pub arm: Arc<str>,
     /// Name of the agent.

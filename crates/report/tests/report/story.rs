@@ -178,6 +178,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         suite: trial.suite.clone(),
         case: trial.case.clone(),
         title: None,
+        tags: Vec::new(),
         arm: trial.arm.clone(),
         agent: "claude-code".into(),
         model: Some("sonnet".into()),

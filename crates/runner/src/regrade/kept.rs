@@ -59,6 +59,7 @@ pub(super) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
         pass_score: new.pass_score,
         findings: new.findings,
         title: new.title,
+        tags: new.tags,
         expected: new.expected,
         expected_trace: new.expected_trace,
         expected_schema: new.expected_schema,

@@ -228,6 +228,7 @@ fn empty_record(planned: &PlannedTrial) -> TrialRecord {
         suite: planned.id.suite.clone(),
         case: planned.id.case.clone(),
         title: planned.case.description.clone(),
+        tags: planned.case.tags.clone(),
         arm: planned.id.arm.clone(),
         agent: planned.arm.agent.clone(),
         model: planned.arm.model.clone(),

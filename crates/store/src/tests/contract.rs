@@ -399,6 +399,7 @@ pub(crate) fn record(case: &str, outcome: Outcome) -> TrialRecord {
         suite: "commit".into(),
         case: case.into(),
         title: None,
+        tags: Vec::new(),
         arm: "fake".into(),
         agent: "fake".into(),
         model: Some("m".into()),

@@ -9,6 +9,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+pub mod browser;
 mod claude;
 mod disposition;
 mod live;

@@ -123,7 +123,7 @@ impl FinishedRun {
 }
 
 impl FinishedTrial {
-    fn of(record: &TrialRecord, folder: &Path) -> Self {
+    pub(crate) fn of(record: &TrialRecord, folder: &Path) -> Self {
         let place = record.file.as_ref().map(|file| Place { file: in_repository(folder, file), line: record.line });
         let unmet: Vec<UnmetCheck> = unmet(record)
             .map(|finding| UnmetCheck {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::arms::Arms;
 use crate::totals::RunTotals;
 use crate::{Opening, Reporter, format};
-use arm::{arm, delta};
+pub(crate) use arm::{arm, delta};
 
 pub use reference::{reference, report_schema};
 pub use trial::trial_json;

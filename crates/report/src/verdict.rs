@@ -1,7 +1,7 @@
 //! The effect of a skill in one sentence, for readers who know no statistics.
 
 use model::ArmDelta;
-use model::statistics::{Difference, Triggering};
+use model::statistics::{ArmStatistics, Difference, Triggering};
 
 use crate::format::{counted, gain, percent};
 
@@ -45,6 +45,32 @@ pub(crate) fn sentence(delta: &ArmDelta, trigger: Option<&Triggering>) -> String
         }
         _ => format!("Cannot tell yet whether the skill helps: {passed}. {}", needed(&difference)),
     }
+}
+
+/// Says how many cases passed, from the trials in which everything was decided, and what does not count.
+pub(crate) fn passed_sentence(arm: &ArmStatistics) -> String {
+    let ArmStatistics { decided, passed, cases, .. } = *arm;
+    let mut sentence = match arm.full_pass_rate {
+        None => "No case was decided.".to_owned(),
+        Some(rate) => {
+            let of = if decided == cases {
+                counted(cases, "case")
+            } else {
+                format!("{} of {}", counted(decided, "trial"), counted(cases, "case"))
+            };
+            let range = rate.ci95.map_or_else(String::new, |[low, high]| {
+                format!(" (the true rate is probably between {} and {})", percent(low), percent(high))
+            });
+            format!("{passed} of {of} passed, {}{range}.", percent(rate.mean))
+        }
+    };
+    let excluded = [(arm.broken, "broken"), (arm.undecided, "undecided"), (arm.cancelled, "cancelled")];
+    let excluded: Vec<String> =
+        excluded.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    if !excluded.is_empty() {
+        sentence.push_str(&format!(" Not counted: {}.", excluded.join(", ")));
+    }
+    sentence
 }
 
 /// The passed cases of both arms, or the passed trials if a case has several.
@@ -174,6 +200,25 @@ mod tests {
         ] {
             assert_eq!(sentence(&compared(&cases, trials), None), expected);
         }
+    }
+
+    #[test]
+    fn a_sentence_about_one_arm_says_what_it_counts() {
+        let rate = model::Estimate { mean: 7.0 / 9.0, stddev: None, ci95: Some([0.45, 0.937]) };
+        let cases = ArmStatistics {
+            decided: 9,
+            passed: 7,
+            cases: 9,
+            full_pass_rate: Some(rate),
+            broken: 2,
+            ..ArmStatistics::default()
+        };
+        let range = "78% (the true rate is probably between 45% and 94%). Not counted: 2 broken.";
+        assert_eq!(passed_sentence(&cases), format!("7 of 9 cases passed, {range}"));
+        let trials = ArmStatistics { cases: 3, ..cases };
+        assert_eq!(passed_sentence(&trials), format!("7 of 9 trials of 3 cases passed, {range}"));
+        let nothing = ArmStatistics { undecided: 1, ..ArmStatistics::default() };
+        assert_eq!(passed_sentence(&nothing), "No case was decided. Not counted: 1 undecided.");
     }
 
     #[test]

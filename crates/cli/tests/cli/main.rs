@@ -20,6 +20,7 @@ mod faulty_providers;
 mod fixtures_run;
 mod fixtures_vectors;
 mod hooks;
+mod html;
 mod judging;
 mod kill;
 mod licenses;

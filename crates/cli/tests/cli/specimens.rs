@@ -132,8 +132,10 @@ fn every_specimen_comes_to_what_is_expected_wherever_it_is_told() {
 fn hold(stem: &str, expected: &Expected) {
     let project = project();
     let suite = format!("{stem}.yaml");
-    let mut arguments =
-        vec!["run", &suite, "--report", "terminal", "--report", "json=live.json", "--report", "jsonl=live.jsonl"];
+    let mut arguments = vec!["run", &suite, "--report", "terminal"];
+    arguments.extend(
+        ["json=live.json", "jsonl=live.jsonl", "html=live.html"].iter().flat_map(|report| ["--report", report]),
+    );
     arguments.extend(expected.args.iter().map(String::as_str));
     let live = project.run(&arguments);
     assert_eq!(live.code, expected.exit, "{stem}: {}", live.said());
@@ -144,6 +146,7 @@ fn hold(stem: &str, expected: &Expected) {
     holds_events(stem, &report, &project.read("live.jsonl"));
     holds_terminal(stem, expected, &live);
     holds_replay(stem, &project, &live);
+    assert!(project.run(&["report", "--format", "html"]).exits(0).out == project.read("live.html"), "{stem}: html");
     holds_history(stem, &project, &report);
     assert_eq!(project.left_over(), Vec::<String>::new(), "{stem} leaves something behind");
 }

@@ -7,7 +7,7 @@ use model::statistics::{Difference, Triggering, least_p_value};
 use model::{ArmDelta, ArmSummary, CaseDelta, Estimate, SuiteDelta};
 use serde_json::{Value, json};
 
-pub(super) fn arm(arm: &ArmSummary) -> Value {
+pub(crate) fn arm(arm: &ArmSummary) -> Value {
     let statistics = &arm.statistics;
     let at_k = statistics.at_k();
     json!({
@@ -59,7 +59,7 @@ fn trigger(trigger: &Triggering) -> Value {
     })
 }
 
-pub(super) fn delta(arms: &ArmDelta) -> Value {
+pub(crate) fn delta(arms: &ArmDelta) -> Value {
     let delta = &arms.delta;
     let p_value = |difference: Option<Difference>| difference.map(|difference| difference.p_value);
     json!({

@@ -22,7 +22,7 @@ const FORMATS: [(&str, &str); 7] = [
 ];
 
 /// Text that every format has to escape.
-const HOSTILE: &str = "a\u{0}\u{1b}[31m<b> & \"q\" ]]> %\u{ffff}\r\n::error::x # SKIP \\ \u{202e}\u{2028}é👍";
+pub const HOSTILE: &str = "a\u{0}\u{1b}[31m<b> & \"q\" ]]> %\u{ffff}\r\n::error::x # SKIP \\ \u{202e}\u{2028}é👍";
 
 fn attempt(outcome: Outcome, because: Option<&str>, duration_ms: u64) -> AttemptRecord {
     let because = because.map(str::to_owned);
@@ -30,7 +30,7 @@ fn attempt(outcome: Outcome, because: Option<&str>, duration_ms: u64) -> Attempt
 }
 
 /// A run of every outcome, several arms and repetitions.
-fn every_outcome() -> Story {
+pub fn every_outcome() -> Story {
     let (haiku, sonnet) = ("claude-code:haiku", "claude-code:sonnet");
     let trials = [
         id("splits-in-two", haiku, 1),

@@ -10,6 +10,7 @@ mod arms;
 mod documents;
 mod fixture;
 mod formats;
+mod html;
 mod judged;
 mod lists;
 mod screen;

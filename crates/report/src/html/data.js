@@ -1,0 +1,89 @@
+// The index, and the chunks of trials.
+
+const index = JSON.parse(document.getElementById('index').textContent);
+const trials = index.trials.map((trial, at) => ({ ...trial, at }));
+const byId = new Map(trials.map((trial) => [trial.id, trial]));
+
+/** Outcomes: their sign, and their place where failures come first. */
+const OUTCOMES = {
+  failed: { sign: '✗', rank: 0 },
+  broken: { sign: '!', rank: 1 },
+  undecided: { sign: '?', rank: 2 },
+  cancelled: { sign: '■', rank: 3 },
+  skipped: { sign: '–', rank: 4 },
+  passed: { sign: '✓', rank: 6 },
+};
+
+/** A trial without the skill never counts as a failure, so it comes after those that do. */
+function rank(trial) {
+  const own = OUTCOMES[trial.outcome].rank + (trial.baseline ? 10 : 0);
+  return trial.flaky ? own - 0.5 : own;
+}
+
+const parsed = new Promise((resolve) => {
+  if (document.readyState === 'loading') addEventListener('DOMContentLoaded', resolve);
+  else resolve();
+});
+
+/** Transcripts that were opened last, so that going back and forth is quick. */
+const opened = new Map();
+
+/** Inflates the transcript of a trial. */
+async function load(trial) {
+  if (opened.has(trial.at)) return opened.get(trial.at);
+  await parsed;
+  const base64 = document.getElementById(`t${trial.at}`).textContent;
+  const bytes = Uint8Array.fromBase64?.(base64) ?? Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
+  const transcript = await new Response(stream).json();
+  opened.set(trial.at, transcript);
+  if (opened.size > 8) opened.delete(opened.keys().next().value);
+  return transcript;
+}
+
+/** Returns the other trials of the same case, by arm and repetition. */
+function siblings(trial) {
+  return trials.filter((other) => other.suite === trial.suite && other.case === trial.case && other !== trial)
+    .sort((a, b) => a.arm.localeCompare(b.arm) || a.repetition - b.repetition);
+}
+
+/** Returns the place of a case in its file, such as `tests/a.yaml:12`. */
+function place(trial) {
+  return trial.file ? trial.file + (trial.line ? `:${trial.line}` : '') : '';
+}
+
+/** Returns the name of a trial without the parts that are the same for all. */
+const hasArms = new Set(trials.map((trial) => trial.arm)).size > 1;
+const hasRepetitions = trials.some((trial) => trial.repetition > 1);
+const hasSuites = new Set(trials.map((trial) => trial.suite)).size > 1;
+
+function caseName(trial) {
+  return (hasSuites ? `${trial.suite}::` : '') + trial.case;
+}
+
+/** Returns what distinguishes a trial from others of its case. */
+function armName(trial) {
+  return trial.arm + (hasRepetitions ? ` #${trial.repetition}` : '');
+}
+
+function link(trial) {
+  return `#/trial/${encodeURIComponent(trial.id)}`;
+}
+
+function comparison(a, b) {
+  return `#/compare/${encodeURIComponent(a.id)}/${encodeURIComponent(b.id)}`;
+}
+
+function outcome(trial, text = true) {
+  const name = trial.outcome + (trial.flaky ? ', flaky' : '');
+  const kind = trial.baseline ? 'baseline' : trial.outcome;
+  const title = name + (trial.baseline ? ', without the skill, for comparison only' : '');
+  return h('span', { class: `outcome ${kind}`, title: text ? null : title },
+    h('span', { class: 'sign', 'aria-hidden': 'true' }, OUTCOMES[trial.outcome].sign),
+    h('span', { class: text ? null : 'unseen' }, ` ${name}`));
+}
+
+function checks([met, unmet, open]) {
+  const all = met + unmet + open;
+  return all === 0 ? 'none' : `${met} of ${all}`;
+}

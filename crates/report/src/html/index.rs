@@ -1,0 +1,136 @@
+//! The index: everything that the overview of the page shows.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use model::{Finding, Outcome, RunInfo, Status, TrialRecord};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::finished::FinishedTrial;
+use crate::format;
+use crate::json::{arm, delta};
+use crate::totals::RunTotals;
+use crate::verdict;
+
+/// Everything that the overview shows.
+#[derive(Serialize)]
+pub(super) struct Index<'a> {
+    run: Value,
+    /// Sentences that say what happened, the most important first.
+    verdicts: Vec<String>,
+    arms: Vec<Value>,
+    deltas: Vec<Value>,
+    trials: Vec<&'a Row>,
+}
+
+/// A finished trial in the list of all.
+#[derive(Serialize)]
+pub(super) struct Row {
+    id: String,
+    suite: String,
+    case: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    arm: String,
+    repetition: u64,
+    outcome: Outcome,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    baseline: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    flaky: bool,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    /// Numbers of assertions that are met, unmet and undecided. Implicit ones count only if they are not met.
+    checks: [usize; 3],
+    ms: u64,
+    tokens: Option<u64>,
+    cost: Option<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+}
+
+impl<'a> Index<'a> {
+    pub(super) fn of(
+        info: &RunInfo,
+        totals: &RunTotals,
+        last: Option<Timestamp>,
+        signal: Option<&str>,
+        trials: Vec<&'a Row>,
+    ) -> Self {
+        let arms = totals.arms();
+        let mut verdicts: Vec<String> = arms.verdicts().collect();
+        if verdicts.is_empty() {
+            let is_alone = arms.arms.len() == 1;
+            let named = |name: &str, text: String| if is_alone { text } else { format!("{name}: {text}") };
+            verdicts.extend(arms.arms.iter().map(|arm| named(&arm.arm, verdict::passed_sentence(&arm.statistics))));
+        }
+        let (summary, result) = (totals.summary(), totals.verdict(signal));
+        Self {
+            run: json!({
+                "id": info.id,
+                "label": info.label,
+                "regrade_of": info.regrade_of,
+                "started_at": info.started_at,
+                "duration_ms": last.map(|last| format::between(info.started_at, last)),
+                "planned": info.trials.len(),
+                "trialrun_version": info.trialrun_version,
+                "agents": info.agents,
+                "skills": info.skills,
+                "settings": info.settings,
+                "result": result.word,
+                "because": result.because,
+                "tokens": summary.tokens.map(|tokens| tokens.total()),
+                "cost_usd": summary.cost_usd,
+                "baseline_cost_usd": summary.baseline_cost_usd,
+                "judge_cost_usd": summary.judge.and_then(|judge| judge.cost_usd),
+            }),
+            verdicts,
+            arms: arms.arms.iter().map(arm).collect(),
+            deltas: arms.deltas.iter().map(|one| without_cases(delta(one))).collect(),
+            trials,
+        }
+    }
+}
+
+/// Removes the cases of a delta: the page has their trials.
+fn without_cases(mut delta: Value) -> Value {
+    if let Some(fields) = delta.as_object_mut() {
+        fields.shift_remove("by_case");
+    }
+    delta
+}
+
+impl Row {
+    pub(super) fn of(record: &TrialRecord, folder: &Path) -> Self {
+        let trial = FinishedTrial::of(record, folder);
+        let count = |status: Status| {
+            let counts = |finding: &&Finding| !finding.implicit || finding.status != Status::Met;
+            record.findings.iter().filter(counts).filter(|finding| finding.status == status).count()
+        };
+        let place = trial.place;
+        Self {
+            id: record.id.to_string(),
+            suite: record.suite.to_string(),
+            case: record.case.to_string(),
+            title: record.title.clone(),
+            arm: record.arm.to_string(),
+            repetition: record.repetition,
+            outcome: record.outcome,
+            baseline: trial.is_baseline,
+            flaky: record.flaky,
+            reason: trial.reason,
+            line: place.as_ref().and_then(|place| place.line),
+            file: place.map(|place| place.file),
+            checks: [Status::Met, Status::Unmet, Status::Undecided].map(count),
+            ms: record.agent_ms.unwrap_or(record.duration_ms),
+            tokens: trial.tokens,
+            cost: trial.cost_usd,
+            tags: record.tags.clone(),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The whole run as one HTML file that works from disk: without a network, a service worker or other files. A small
+//! index comes first, and the page is shown from it. The transcript of each trial is a compressed chunk at the end of
+//! the file, which the page inflates when the trial is opened. So a run of thousands of trials opens at once.
+//!
+//! The scripts are plain files, embedded as they are. Nothing in the data is executed: the content security policy
+//! allows only the scripts of this folder, and they turn data into text nodes only.
+
+mod index;
+mod page;
+mod transcript;
+
+use std::collections::HashMap;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use model::{Envelope, Event, Outcome, RunInfo, TrialRecord};
+
+use crate::totals::RunTotals;
+use crate::{Opening, Reporter};
+use index::{Index, Row};
+use transcript::Transcript;
+
+/// Size of the output buffer, in bytes.
+const BUFFER: usize = 256 * 1024;
+
+struct Html {
+    out: Box<dyn Write + Send>,
+    /// Folder of the current directory in its repository.
+    folder: PathBuf,
+    failures_only: bool,
+    /// The run and the totals of its trials, once it has started.
+    run: Option<(Box<RunInfo>, RunTotals)>,
+    /// Transcripts of the trials in progress.
+    running: HashMap<Arc<str>, Transcript>,
+    /// Finished trials: place in the plan, row of the index, chunk.
+    trials: Vec<(usize, Row, String)>,
+    last: Option<Timestamp>,
+    signal: Option<String>,
+}
+
+pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
+    Box::new(Html {
+        out: opening.out,
+        folder: opening.folder,
+        failures_only: opening.failures_only,
+        run: None,
+        running: HashMap::new(),
+        trials: Vec::new(),
+        last: None,
+        signal: None,
+    })
+}
+
+impl Reporter for Html {
+    fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
+        self.last = Some(envelope.at);
+        match &envelope.event {
+            Event::RunStarted(info) => self.run = Some((info.clone(), RunTotals::new(info, true))),
+            Event::RunFinished { signal, .. } => self.signal.clone_from(signal),
+            Event::TrialFinished(record) => self.finished(record)?,
+            _ => {
+                if let Some(trial) = &envelope.trial {
+                    self.running.entry(Arc::clone(trial)).or_default().add(envelope)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        let Some((info, totals)) = self.run.take() else { return self.out.flush() };
+        self.trials.sort_by_key(|(place, ..)| *place);
+        let rows: Vec<&Row> = self.trials.iter().map(|(_, row, _)| row).collect();
+        let index = Index::of(&info, &totals, self.last, self.signal.as_deref(), rows);
+        let mut out = BufWriter::with_capacity(BUFFER, &mut self.out);
+        page::start(&mut out, &index)?;
+        for (number, (_, _, chunk)) in self.trials.iter().enumerate() {
+            page::chunk(&mut out, number, chunk)?;
+        }
+        page::end(&mut out)?;
+        out.flush()
+    }
+}
+
+impl Html {
+    fn finished(&mut self, record: &TrialRecord) -> io::Result<()> {
+        let Some((_, totals)) = &mut self.run else { return Ok(()) };
+        let place = totals.add(record);
+        let transcript = self.running.remove(&record.id).unwrap_or_default();
+        if !self.failures_only || record.outcome != Outcome::Passed {
+            self.trials.push((place, Row::of(record, &self.folder), transcript.chunk(record)?));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! The page for browsers: its index and its transcripts. `cli/tests/cli/html.rs` opens it in a browser.
+
+use std::io::Read;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::DeflateDecoder;
+use model::*;
+use serde_json::{Value, json};
+
+use crate::formats::{HOSTILE, every_outcome};
+use crate::story::{Story, failed, id, one_job, passed};
+use crate::{expect, reported};
+
+/// Returns the text of the element with that id.
+fn element<'a>(page: &'a str, id: &str) -> &'a str {
+    let (_, after) = page.split_once(&format!(" id=\"{id}\">")).unwrap();
+    after.split_once("</script>").unwrap().0
+}
+
+fn index(page: &str) -> Value {
+    serde_json::from_str(element(page, "index")).unwrap()
+}
+
+/// Returns the transcript of the trial with that number.
+fn transcript(page: &str, number: usize) -> Value {
+    let bytes = STANDARD.decode(element(page, &format!("t{number}"))).unwrap();
+    let mut text = String::new();
+    DeflateDecoder::new(&*bytes).read_to_string(&mut text).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap() + "\n"
+}
+
+#[test]
+fn the_index_has_every_outcome() {
+    let page = reported("html", &every_outcome().events, |opening| opening.folder = "bots".into());
+    expect("html.index.json", &pretty(&index(&page)));
+}
+
+#[test]
+fn a_transcript_has_the_steps_of_every_attempt() {
+    let page = reported("html", &one_job().events, |_| {});
+    expect("html.trial.json", &pretty(&transcript(&page, 1)));
+    assert_eq!(index(&page)["trials"][2]["outcome"], "broken");
+    assert!(transcript(&page, 2)["events"].to_string().contains("trial_retried"));
+}
+
+#[test]
+fn a_trial_without_steps_keeps_its_calls() {
+    let trial = id("a", "claude-code", 1);
+    let mut story = Story::new(vec![trial.clone()], 1);
+    story.ends(passed(&trial)).over();
+    let page = reported("html", &story.events, |_| {});
+    assert_eq!(transcript(&page, 0)["trial"]["tool_calls"][0]["name"], "Bash");
+}
+
+#[test]
+fn data_cannot_leave_its_element() {
+    let text = format!("{HOSTILE}</script><script>alert(1)</script><!-- <img src=x onerror=alert(1)>");
+    let trial = id(&text, "claude-code", 1);
+    let mut story = Story::new(vec![trial.clone()], 1);
+    let mut record = failed(&trial);
+    record.title = Some(text.clone());
+    story.starts(&trial, &[&text]).says(&text).ends(record).over();
+    let page = reported("html", &story.events, |_| {});
+    assert!(!page.contains("alert(1)</script>") && !page.contains("<img"));
+    assert_eq!(index(&page)["trials"][0]["title"], text);
+    assert_eq!(transcript(&page, 0)["events"][0]["event"]["text"], text);
+}
+
+#[test]
+fn only_what_did_not_pass_is_left_if_it_is_asked_for() {
+    let page = reported("html", &every_outcome().events, |opening| opening.failures_only = true);
+    let outcomes = index(&page)["trials"].as_array().unwrap().iter().map(|trial| trial["outcome"].clone()).collect();
+    let outcomes: Vec<Value> = outcomes;
+    assert!(!outcomes.contains(&json!("passed")) && outcomes.len() == 9, "{outcomes:?}");
+}
+
+#[test]
+fn a_thousand_trials_of_thirty_events_are_a_small_file() {
+    let trials: Vec<TrialId> = (0..1000).map(|number| id(&format!("case-{number}"), "claude-code", 1)).collect();
+    let mut story = Story::new(trials.clone(), 1);
+    for (number, trial) in trials.iter().enumerate() {
+        story.starts(trial, &["Fix the date of releases."]);
+        for step in 0..14 {
+            // Texts that differ, so that the size is not that of repetitions.
+            let digest = digest(format!("{number} {step}").bytes());
+            story.calls(&format!("c{step}"), "Bash", json!({ "command": format!("git show {digest}") }));
+            story.answers(&format!("c{step}"), &format!("commit {digest}\nFix the date\n"), false);
+        }
+        story.ends(failed(trial));
+    }
+    story.over();
+    let page = reported("html", &story.events, |_| {});
+    assert!(page.len() < 8_000_000, "{}", page.len());
+}

@@ -30,8 +30,18 @@ fn transcript(page: &str, number: usize) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
+/// Returns the value for reading. The last digits of a number depend on how it is parsed.
 fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap() + "\n"
+    serde_json::to_string_pretty(&rounded(value)).unwrap() + "\n"
+}
+
+fn rounded(value: &Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() => json!((number.as_f64().unwrap() * 1e9).round() / 1e9),
+        Value::Array(items) => items.iter().map(rounded).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), rounded(value))).collect(),
+        other => other.clone(),
+    }
 }
 
 #[test]

@@ -185,13 +185,13 @@ fn what_differs_is_as_the_page_says() {
     let ran = typed(&project, "run --test empty").exits(3);
     assert!(ran.out.contains("1 trial undecided"), "{}", ran.said());
     typed(&project, "run --test tokens --agent fake").exits(3);
-    // A report that does not exist yet.
-    let unknown = typed(&project, "run --format html").exits(2).err;
-    assert!(unknown.contains("unknown report `html`"), "{unknown}");
-    let config = project.read("fabrik.config.ts").replace("\"json\"]", "\"json\", \"html\"]");
+    // A report that does not exist.
+    let unknown = typed(&project, "run --format pdf").exits(2).err;
+    assert!(unknown.contains("unknown report `pdf`"), "{unknown}");
+    let config = project.read("fabrik.config.ts").replace("\"json\"]", "\"json\", \"pdf\"]");
     project.write("fabrik.config.ts", &config);
     let ran = typed(&project, "run --test inquiry").exits(0);
-    assert!(ran.err.contains("unknown report `html`: it is not written"), "{}", ran.err);
+    assert!(ran.err.contains("unknown report `pdf`: it is not written"), "{}", ran.err);
     // Parallel messages are one conversation; a second conversation has a name.
     project.write(
         "tests/two.test.ts",

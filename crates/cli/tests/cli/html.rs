@@ -83,7 +83,7 @@ fn every_view_filter_and_key_works() {
 
     // The overview.
     open(browser, &page, "");
-    assert!(text(browser, "h1").starts_with("The skill"), "{}", text(browser, "h1"));
+    assert!(text(browser, "h1").contains("whether the skill helps: in 3 cases"), "{}", text(browser, "h1"));
     assert_eq!(count(browser, "section[aria-label=Arms] svg[role=img]"), 8);
     assert!(text(browser, "#found").starts_with("14 of 14 trials"));
     assert!(text(browser, ".trials tbody tr").contains("greets"), "failures come first");
@@ -162,6 +162,7 @@ fn every_view_filter_and_key_works() {
     assert!(text(browser, ".call .input").contains("git log"));
     assert!(text(browser, ".call .result").contains("3f1a9c2 Fix"));
     assert!(text(browser, "[aria-label='Files changed']").contains("NOTES.md"));
+    assert_eq!(text(browser, "[aria-label='Files changed'] .diff .added"), "+done\n");
     assert!(text(browser, ".usage").contains("900 tokens in"));
     assert_eq!(count(browser, ".others a[href^='#/compare/']"), 2);
     browser.evaluate("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }");

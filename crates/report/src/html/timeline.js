@@ -207,10 +207,27 @@ function drawInput({ name, input, raw_name: raw }) {
   if (input === null || typeof input !== 'object') return h('div', { class: 'input' }, label, block(asText(input ?? '')));
   const isEdit = typeof input.old_string === 'string' && typeof input.new_string === 'string';
   const fields = Object.entries(input).filter(([key]) => !(isEdit && ['old_string', 'new_string'].includes(key)));
-  const edit = isEdit && [...input.old_string.split('\n').map((text) => `-${text}`), ...input.new_string.split('\n').map((text) => `+${text}`)];
   return h('div', { class: 'input' }, label,
     fields.map(([key, value]) => h('div', { class: 'field' }, h('span', { class: 'key' }, key), block(asText(value)))),
-    edit && diff(edit.join('\n')));
+    isEdit && diff(edited(input.old_string, input.new_string)));
+}
+
+/** Returns an edit as lines of a patch. Lines that both texts begin or end with are its context. */
+function edited(before, after) {
+  const [old, now] = [before, after].map((text) => text === '' ? [] : text.replace(/\n$/, '').split('\n'));
+  const least = Math.min(old.length, now.length);
+  let start = 0, end = 0;
+  while (start < least && old[start] === now[start]) start += 1;
+  while (end < least - start && old.at(-1 - end) === now.at(-1 - end)) end += 1;
+  const middle = (lines, sign) => lines.slice(start, lines.length - end).map((text) => sign + text);
+  const same = (lines) => lines.map((text) => ` ${text}`);
+  return [...same(old.slice(0, start)), ...middle(old, '-'), ...middle(now, '+'), ...same(old.slice(old.length - end))].join('\n');
+}
+
+/** Returns all calls, those of sub-agents included. */
+function callsOf(all) {
+  return all.flatMap((item) => item.parts ?? []).filter((part) => part.kind === 'call')
+    .flatMap((call) => [call, ...callsOf(call.children)]);
 }
 
 /** Draws a patch. */

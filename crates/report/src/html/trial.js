@@ -48,7 +48,7 @@ async function trialPage(trial, attempt) {
       h('aside', { 'aria-label': 'Findings and files' },
         h('button', { id: 'copy', onclick: () => copy(prompt(trial, transcript, timeline)) }, 'Copy as prompt'),
         section('Checks', findingsList(record.findings)),
-        section('Files changed', files(record, transcript.collected)),
+        section('Files changed', files(record, transcript.collected, timeline)),
         section('Expected', record.expected !== null && block(asText(record.expected))),
         section('Output', record.output !== null && typeof record.output !== 'string' && block(asText(record.output))),
         section('Warnings', [...record.errors, ...record.warnings].map((text) => h('p', {}, text))),
@@ -113,20 +113,30 @@ function failed(failure) {
         .map(([name, value]) => [h('span', { class: 'key' }, name), block(asText(value))]));
 }
 
-function files(record, collected) {
+/** The changed files. A run without a patch shows what the calls of the agent wrote. */
+function files(record, collected, timeline) {
   const patches = new Map((collected?.patch ?? '').split(/^(?=diff --git )/m).filter(Boolean)
     .map((patch) => [patch.match(/^diff --git .* b\/(.*)$/m)?.[1], patch]));
   const outside = collected?.outside_changes ?? [], commits = collected?.new_commits ?? [];
   const file = ({ path, change }) => {
-    const patch = patches.get(path);
+    const changes = patches.has(path) ? [patches.get(path)] : written(path, timeline);
     const name = [h('span', { class: `change ${change}` }, change), ' ', path];
-    return patch ? h('details', { class: 'file' }, h('summary', {}, name), diff(patch)) : h('p', { class: 'file' }, name);
+    return changes.length > 0 ? h('details', { class: 'file' }, h('summary', {}, name), changes.map(diff)) : h('p', { class: 'file' }, name);
   };
   return [
     record.files_changed.map(file),
     outside.length > 0 && h('p', {}, `Outside the working directory: ${outside.join(', ')}`),
     commits.map((commit) => h('p', {}, `commit ${commit}`)),
   ].flat();
+}
+
+/** Returns what the agent's calls wrote to a file, as lines of patches. */
+function written(path, timeline) {
+  const isTo = ({ call, result }) => ['Write', 'Edit', 'MultiEdit'].includes(call.name) && !result?.is_error
+    && typeof call.input?.file_path === 'string' && `/${call.input.file_path}`.endsWith(`/${path}`);
+  return callsOf(timeline).filter(isTo).flatMap(({ call: { input } }) => typeof input.content === 'string'
+    ? [edited('', input.content)]
+    : (input.edits ?? [input]).map((edit) => edited(String(edit.old_string ?? ''), String(edit.new_string ?? ''))));
 }
 
 function details(record) {

@@ -15,7 +15,7 @@ const VERSION: u32 = 1;
 /// Compression level. It is high, because a run is exported once and kept for a long time.
 const LEVEL: i32 = 9;
 /// Number of events that are stored in one batch.
-const BATCH: usize = 512;
+pub(crate) const BATCH: usize = 512;
 /// Maximum length of a line, in bytes. No event is nearly as long.
 const LONGEST: u64 = 1 << 30;
 

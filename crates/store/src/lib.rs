@@ -21,6 +21,7 @@
 //! ```
 
 mod archive;
+mod merge;
 mod record;
 mod selector;
 mod sqlite;
@@ -28,6 +29,7 @@ mod sqlite;
 use std::path::Path;
 
 pub use archive::{ArchiveError, Imported, export, import};
+pub use merge::{MergeError, Merged, merge};
 pub use record::{RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 pub use selector::{SelectError, select_run, select_trial};
 use sqlite::SqliteStore;

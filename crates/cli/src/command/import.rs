@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::BufReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use store::ArchiveError;
@@ -23,17 +23,10 @@ pub struct ImportArgs {
 /// Adds runs from files to the record. A run that is recorded already stays as it is.
 pub fn run(global: &Global, args: &ImportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let context = ProjectContext::find(global, &[])?;
-    // Opened first, so that a wrong name changes nothing.
-    let mut opened = Vec::new();
-    for path in &args.files {
-        let shown = path.display();
-        let file = File::open(context.cwd.join(path))
-            .map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
-        opened.push((shown, file));
-    }
+    let files = opened(&context.cwd, &args.files)?;
     let mut store = context.open_store()?;
-    for (shown, file) in opened {
-        match store::import(&mut *store, BufReader::new(file)) {
+    for (shown, file) in files {
+        match store::import(&mut *store, file) {
             Ok(imported) => {
                 let row = store.select(&imported.run)?;
                 let name = row.label.as_deref().unwrap_or(&row.short);
@@ -42,9 +35,26 @@ pub fn run(global: &Global, args: &ImportArgs, terminal: &Terminal) -> Result<Ex
             Err(ArchiveError::Present(run)) => {
                 terminal.out(&format!("Run {run} of {shown} is already recorded.\n"));
             }
-            Err(ArchiveError::Store(error)) => return Err(error.into()),
-            Err(error) => return Err(CliError::usage(format!("cannot import {shown}: {error}"))),
+            Err(error) => return Err(refused(&shown, error)),
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Opens all files before any is used, so that a wrong name changes nothing. Returns each with its name.
+pub fn opened(cwd: &Path, files: &[PathBuf]) -> Result<Vec<(String, BufReader<File>)>, CliError> {
+    let open = |path: &PathBuf| {
+        let file = File::open(cwd.join(path))
+            .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
+        Ok((path.display().to_string(), BufReader::new(file)))
+    };
+    files.iter().map(open).collect()
+}
+
+/// Returns the error for a file that cannot be imported.
+pub fn refused(shown: &str, error: ArchiveError) -> CliError {
+    match error {
+        ArchiveError::Store(error) => error.into(),
+        error => CliError::usage(format!("cannot import {shown}: {error}")),
+    }
 }

@@ -13,6 +13,7 @@ pub mod init;
 pub mod licenses;
 pub mod list;
 pub mod man;
+pub mod merge;
 pub mod prune;
 pub mod reference;
 pub mod regrade;
@@ -65,6 +66,8 @@ pub enum Command {
     Export(export::ExportArgs),
     /// Add runs to the record from files that `export` wrote
     Import(import::ImportArgs),
+    /// Merge the exported runs of all shards into one run
+    Merge(merge::MergeArgs),
     /// Find and remove sandboxes that a killed run left behind, or old runs
     #[command(alias = "sandbox-prune")]
     Prune(prune::PruneArgs),

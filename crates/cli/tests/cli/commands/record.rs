@@ -159,6 +159,81 @@ fn a_run_moves_to_another_record_by_a_file() {
     assert_eq!(other.run(&["history", "--cases", "--json"]).json(), history);
 }
 
+/// Removes what differs between a run and the same run on other machines.
+fn without_times(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let of_machines = ["id", "label", "phases", "session_id", "duration_s", "jobs"];
+            fields.retain(|name, _| {
+                !(name.ends_with("_at") || name.ends_with("_ms") || of_machines.contains(&name.as_str()))
+            });
+            fields.values_mut().for_each(without_times);
+        }
+        Value::Array(values) => values.iter_mut().for_each(without_times),
+        _ => {}
+    }
+}
+
+#[test]
+fn merged_shards_are_the_whole_run() {
+    let (project, other) = (demo(), demo());
+    let run = ["run", "--baseline", "--trials", "2", "--seed", "7"];
+    project.run(&[&run[..], &["--label", "whole"]].concat()).exits(1);
+    for shard in 1..=3 {
+        project.run(&[&run[..], &["--label", "split", "--shard", &format!("{shard}/3")]].concat());
+        project.run(&["export", "latest", &format!("{shard}.run")]).exits(0);
+    }
+    let files: Vec<String> =
+        [3, 1, 2].iter().map(|shard| project.dir().join(format!("{shard}.run")).display().to_string()).collect();
+    let merge = |files: &[&str]| other.run(&[&["merge"], files].concat());
+    let all: Vec<&str> = files.iter().map(String::as_str).collect();
+    let merged = merge(&[&all[..], &all[..1]].concat()).exits(0);
+    assert_eq!(merged.out, "Recorded run split from 3 shards (12 of 12 trials finished).\n");
+    assert!(merged.err.contains("which another file has too"), "{}", merged.err);
+    let report = |project: &testkit::Project, run: &str| {
+        let mut report = project.run(&["report", run, "--format", "json"]).exits(0).json();
+        without_times(&mut report);
+        report
+    };
+    assert_eq!(report(&other, "split"), report(&project, "whole"));
+    assert!(merge(&all).exits(0).out.starts_with("These shards are already recorded as run "));
+
+    let ran = merge(&all[1..]).exits(3);
+    assert!(ran.err.contains("missing shards: 3/3"), "{}", ran.err);
+    project.run(&[&run[..], &["--shard", "1/3"]].concat());
+    project.run(&["export", "latest", "again.run"]).exits(0);
+    let again = project.dir().join("again.run").display().to_string();
+    let ran = merge(&[&all[..], &[&again]].concat()).exits(2);
+    assert!(ran.err.contains("both are shard 1 of 3"), "{}", ran.err);
+    project.run(&["export", "whole", "again.run"]).exits(0);
+    assert!(merge(&[&again]).exits(2).err.contains("it was not run with `--shard`"));
+}
+
+#[test]
+fn old_runs_are_removed() {
+    let project = demo();
+    for label in ["a", "b", "c"] {
+        project.run(&["run", "--case", "first", "--label", label]).exits(0);
+    }
+    let labels = || -> Vec<String> {
+        let rows = project.run(&["history", "--json"]).exits(0).json();
+        rows.as_array().unwrap().iter().map(|row| row["label"].as_str().unwrap().to_owned()).collect()
+    };
+    let ran = project.run(&["prune", "--runs", "--keep", "2"]).exits(0);
+    assert!(ran.out.contains("Nothing was removed; `--yes` removes 1 run."), "{}", ran.out);
+    project.run(&["prune", "--runs", "--older-than", "30d", "--yes"]).exits(0);
+    project.run(&["prune", "--runs", "--older-than", "30d", "--keep", "1", "--yes"]).exits(0);
+    assert_eq!(labels(), ["c", "b", "a"]);
+    project.run(&["prune", "--runs", "--keep", "2", "--yes"]).exits(0);
+    assert_eq!(labels(), ["c", "b"]);
+    project.run(&["prune", "--runs", "1", "--yes"]).exits(0);
+    assert_eq!(labels(), ["c"]);
+    project.run(&["prune", "--runs", "--older-than", "1ms", "--yes"]).exits(0);
+    assert_eq!(labels(), [""; 0]);
+    assert!(project.run(&["prune", "--runs"]).exits(2).err.contains("--older-than 30d"));
+    project.run(&["prune", "--keep", "2"]).exits(2);
+}
+
 #[test]
 fn a_file_that_is_no_exported_run_changes_nothing() {
     let project = demo();

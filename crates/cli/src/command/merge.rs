@@ -1,0 +1,85 @@
+//! `trialrun merge`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use report::counted;
+use sha2::{Digest, Sha256};
+use store::{ArchiveError, MergeError, RunFilter};
+
+use super::import::{opened, refused};
+use crate::error::CliError;
+use crate::exit;
+use crate::global::Global;
+use crate::project::ProjectContext;
+use crate::run_args::parse_label;
+use crate::terminal::Terminal;
+
+/// Arguments of `merge`.
+#[derive(Debug, clap::Args)]
+pub struct MergeArgs {
+    /// Files that `trialrun export` wrote, each with the run of one shard
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Label of the merged run [default: the label that all shards have]
+    #[arg(long, value_name = "TEXT", value_parser = parse_label)]
+    label: Option<String>,
+}
+
+/// Merges the shards of a run into one run of the record.
+pub fn run(global: &Global, args: &MergeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let context = ProjectContext::find(global, &[])?;
+    let failed = |error: std::io::Error| CliError::environment(format!("cannot create a temporary record: {error}"));
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let mut shards = store::open(&folder.path().join("shards.db"), std::process::id())?;
+    let mut runs: Vec<String> = Vec::new();
+    for (shown, file) in opened(&context.cwd, &args.files)? {
+        match store::import(&mut *shards, file) {
+            Ok(imported) => runs.push(imported.run),
+            Err(ArchiveError::Present(run)) => {
+                terminal.err(&format!("note: {shown} has run {run}, which another file has too\n"));
+            }
+            Err(error) => return Err(refused(&shown, error)),
+        }
+    }
+    let id = id_of(&mut runs);
+    let mut store = context.open_store()?;
+    if store.runs(&RunFilter { named: Some(id.clone()), ..RunFilter::default() })?.iter().any(|run| run.id == id) {
+        terminal.out(&format!("These shards are already recorded as run {id}.\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let merged = store::merge(&*shards, &runs, &mut *store, &id, args.label.clone()).map_err(|error| match error {
+        MergeError::Store(error) => error.into(),
+        error => CliError::usage(error.to_string()),
+    })?;
+    let row = store.select(&id)?;
+    terminal.out(&format!(
+        "Recorded run {} from {} ({} of {} finished).\n",
+        row.label.as_deref().unwrap_or(&row.short),
+        counted(runs.len(), "shard"),
+        row.finished,
+        counted(merged.planned, "trial"),
+    ));
+    if merged.missing.is_empty() && !row.is_interrupted() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let missing: Vec<String> = merged.missing.iter().map(|index| format!("{index}/{}", merged.of)).collect();
+    if !missing.is_empty() {
+        terminal.err(&format!("warning: the run is incomplete: missing shards: {}\n", missing.join(", ")));
+    }
+    if row.is_interrupted() {
+        terminal.err("warning: the run is incomplete: a shard was interrupted\n");
+    }
+    Ok(ExitCode::from(exit::INCOMPLETE))
+}
+
+/// Returns the id of the run that merges `runs`: its time is that of the first shard, and the rest depends on all of
+/// them, so that merging them again gives the same run.
+fn id_of(runs: &mut [String]) -> String {
+    runs.sort_unstable();
+    let first = runs.first().and_then(|run| uuid::Uuid::parse_str(run).ok()).map_or(0, |id| id.as_u128());
+    let hash = Sha256::digest(runs.join("\n"));
+    let mut bytes = [0; 10];
+    bytes.copy_from_slice(&hash[..10]);
+    uuid::Builder::from_unix_timestamp_millis((first >> 80) as u64, &bytes).into_uuid().to_string()
+}

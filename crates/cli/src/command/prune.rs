@@ -11,6 +11,7 @@ use store::RunFilter;
 use crate::error::CliError;
 use crate::global::Global;
 use crate::project::ProjectContext;
+use crate::run_args::parse_duration;
 use crate::terminal::Terminal;
 use crate::{exit, machine};
 
@@ -26,15 +27,33 @@ pub struct PruneArgs {
     /// Minimum age of sandboxes to remove, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     min_age: u64,
-    /// Remove recorded runs instead, except the N newest
+    /// Remove old recorded runs instead; N is the same as `--keep N`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    runs: Option<u32>,
+    runs: Option<Option<u32>>,
+    /// Keep the N newest runs
+    #[arg(long, value_name = "N", requires = "runs", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
+    /// Keep runs that started within this time, such as `30d` or `12h`
+    #[arg(long, value_name = "AGE", requires = "runs", value_parser = parse_age)]
+    older_than: Option<u64>,
+}
+
+/// Parses an age in milliseconds: a number of days, or a duration.
+fn parse_age(written: &str) -> Result<u64, String> {
+    match written.strip_suffix('d').and_then(|days| days.parse::<u32>().ok()) {
+        Some(days) => Ok(u64::from(days) * 24 * 3_600_000),
+        None => parse_duration(written).map_err(|_| "write `30d`, `12h` or `90m`".to_owned()),
+    }
 }
 
 /// Lists what a killed run left behind, and removes it if requested. Sandboxes in use are never affected.
 pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(keep) = args.runs {
-        return remove_runs(global, usize::try_from(keep).unwrap_or(usize::MAX), args.yes, terminal);
+        let keep = args.keep.or(keep);
+        if keep.is_none() && args.older_than.is_none() {
+            return Err(CliError::usage("which runs are old?").hint("add `--keep N`, `--older-than 30d`, or both"));
+        }
+        return remove_runs(global, args, keep.unwrap_or(0), terminal);
     }
     let temp = machine::host()?.temp;
     let now = std::time::SystemTime::now();
@@ -103,12 +122,16 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
     Ok(ExitCode::from(if failed { exit::FAILED } else { exit::PASSED }))
 }
 
-/// Lists the recorded runs beyond the newest `keep`, and removes them if requested. A run in progress is kept.
-fn remove_runs(global: &Global, keep: usize, yes: bool, terminal: &Terminal) -> Result<ExitCode, CliError> {
+/// Lists the recorded runs beyond the newest `keep` that are old enough, and removes them if requested. A run in
+/// progress is kept.
+fn remove_runs(global: &Global, args: &PruneArgs, keep: u32, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let (yes, keep) = (args.yes, usize::try_from(keep).unwrap_or(usize::MAX));
+    let age = jiff::SignedDuration::from_millis(i64::try_from(args.older_than.unwrap_or(0)).unwrap_or(i64::MAX));
+    let is_old = |run: &RunRow| jiff::Timestamp::now().duration_since(run.started_at) >= age;
     let context = ProjectContext::find(global, &[])?;
     let mut store = context.read_store()?;
     let runs = store.runs(&RunFilter::default())?;
-    let old: Vec<RunRow> = runs.into_iter().skip(keep).filter(|run| !machine::is_active(run)).collect();
+    let old: Vec<RunRow> = runs.into_iter().skip(keep).filter(|run| is_old(run) && !machine::is_active(run)).collect();
     let mut text = String::new();
     for run in &old {
         let label = run.label.as_ref().map_or_else(String::new, |label| format!("  {label}"));
@@ -164,5 +187,7 @@ mod tests {
         let ages = [7, 120, 11_520, 100_800].map(|seconds| age(Duration::from_secs(seconds)));
         assert_eq!(ages, ["7s", "2m", "3h12m", "1d04h"]);
         assert_eq!([100, 24_678, 3_355_443].map(bytes), ["100 B", "24.1 KB", "3.2 MB"]);
+        assert_eq!(["30d", "12h"].map(parse_age), [Ok(2_592_000_000), Ok(43_200_000)]);
+        assert!(parse_age("soon").is_err() && parse_age("-1d").is_err());
     }
 }

@@ -124,12 +124,7 @@ pub fn to_directory(tree: &Arc<Tree>) -> Option<Box<dyn Reporter>> {
 pub const REPORTS: &[Report] = &[
     Report::new("terminal", "for people: progress, failures and their reasons", "txt", Open::Stream(terminal::open)),
     Report::new("markdown", "a page for a pull request", "md", Open::Stream(markdown::open)),
-    Report::new(
-        "html",
-        "one page for a browser, with the transcript of each trial",
-        "html",
-        Open::Stream(html::open),
-    ),
+    Report::new("html", "one page for a browser, with the transcript of each trial", "html", Open::Stream(html::open)),
     Report::new("json", "the whole run as one JSON document", "json", Open::Stream(json::open)),
     Report::new("jsonl", "the event stream, one JSON object per line", "jsonl", Open::Stream(jsonl::open)),
     Report::new(

@@ -282,7 +282,11 @@ export default scenario('x', async ({ agent }) => {
     for (body, message, column) in [
         ("throw new RangeError('half-way');", "RangeError: half-way", 9),
         ("await agent.files.read('gone.txt');", "Error: there is no such file", 21),
-        ("await agent.send(5 as any);", "TypeError: agent.send takes a text or the result of `persona.says`, not a number", 15),
+        (
+            "await agent.send(5 as any);",
+            "TypeError: agent.send takes a text or the result of `persona.says`, not a number",
+            15,
+        ),
         ("Promise.reject(new Error('nobody waits'));", "Error: nobody waits", 22),
         ("(r as any).nothing.there;", "TypeError: cannot read property 'there' of undefined", 4),
     ] {

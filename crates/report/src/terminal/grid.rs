@@ -97,27 +97,28 @@ impl Grid {
 
     /// Formats the table. The text ends with a line end.
     pub(crate) fn draw(&self, paint: &Paint) -> String {
-        let shown = self.shown(paint.width());
+        let widths = self.widths();
+        let shown = self.shown(&widths, paint.width());
         let heads: Vec<Cell> = self.columns.iter().map(|column| Cell::new(&column.head, CellStyle::Dim)).collect();
-        let mut text = self.line(&heads, &shown, paint);
+        let mut text = self.line(&heads, &shown, &widths, paint);
         for row in &self.rows {
             match row {
                 Row::Heading(heading) => {
                     let heading = paint.one_line(heading, paint.width() - MARGIN);
                     text.push_str(&format!("{:MARGIN$}{}\n", "", paint.bold(&heading)));
                 }
-                Row::Cells(cells) => text.push_str(&self.line(cells, &shown, paint)),
+                Row::Cells(cells) => text.push_str(&self.line(cells, &shown, &widths, paint)),
             }
         }
         text
     }
 
-    fn line(&self, cells: &[Cell], shown: &[usize], paint: &Paint) -> String {
+    fn line(&self, cells: &[Cell], shown: &[usize], widths: &[usize], paint: &Paint) -> String {
         let mut text = String::new();
         let mut owed = MARGIN;
         for at in shown {
             let Some(cell) = cells.get(*at) else { continue };
-            let padding = self.width(*at).saturating_sub(cell.width());
+            let padding = widths[*at].saturating_sub(cell.width());
             let (left, right) = if self.columns[*at].is_left { (0, padding) } else { (padding, 0) };
             owed += left;
             // Avoids trailing spaces.
@@ -135,12 +136,12 @@ impl Grid {
     }
 
     /// Returns the columns that fit.
-    fn shown(&self, room: usize) -> Vec<usize> {
+    fn shown(&self, widths: &[usize], room: usize) -> Vec<usize> {
         let has_any = |at: &usize| {
             *at == 0 || self.rows.iter().any(|row| matches!(row, Row::Cells(cells) if !cells[*at].text.is_empty()))
         };
         let mut shown: Vec<usize> = (0..self.columns.len()).filter(has_any).collect();
-        while MARGIN + shown.iter().map(|at| self.width(*at) + GAP).sum::<usize>() - GAP > room {
+        while MARGIN + shown.iter().map(|at| widths[*at] + GAP).sum::<usize>() - GAP > room {
             let rank = |at: &usize| self.columns[*at].rank;
             let Some(last) = shown.iter().copied().filter(|at| rank(at) > 0).max_by_key(rank) else { break };
             shown.retain(|at| *at != last);
@@ -148,12 +149,15 @@ impl Grid {
         shown
     }
 
-    fn width(&self, column: usize) -> usize {
-        let cells = self.rows.iter().filter_map(|row| match row {
-            Row::Cells(cells) => cells.get(column),
-            Row::Heading(_) => None,
-        });
-        cells.map(Cell::width).chain([columns::width(&self.columns[column].head)]).max().unwrap_or(0)
+    /// Returns the width of each column. Long tables need it for every cell.
+    fn widths(&self) -> Vec<usize> {
+        let mut widths: Vec<usize> = self.columns.iter().map(|column| columns::width(&column.head)).collect();
+        for row in &self.rows {
+            if let Row::Cells(cells) = row {
+                widths.iter_mut().zip(cells).for_each(|(width, cell)| *width = cell.width().max(*width));
+            }
+        }
+        widths
     }
 }
 

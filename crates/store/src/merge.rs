@@ -28,7 +28,7 @@ pub enum MergeError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A run has a whole plan.
-    #[error("run {0} is not a shard: it was not run with `--shard`")]
+    #[error("run {0} is not a shard: it has a whole plan")]
     NotAShard(String),
     /// Two runs are not shards of the same plan.
     #[error("runs {one} and {other} cannot be merged: {because}")]

@@ -87,26 +87,29 @@ pub trait Store: Send {
     }
 
     /// Returns the finished trial that `wanted` names, in the newest run that has one: its id, the id without its arm
-    /// and repetition, its case, or the prefix of its id. `RUN/…` searches only that run.
+    /// and repetition, its case, or the prefix of its id. `RUN/…` searches that run first.
     fn select_trial(&self, wanted: &str) -> Result<TrialRow, StoreError> {
-        let runs = self.runs(&RunFilter::default())?;
-        let mut problem = None;
-        for run in &runs {
+        if let Some((run, trial)) = wanted.split_once('/')
+            && let Ok(run) = self.select(run)
+        {
             let mut trials = self.trials(&TrialFilter::of_run(&run.id))?;
-            match select_trial(&trials, wanted) {
+            match select_trial(&trials, trial) {
                 Ok(found) => return Ok(trials.swap_remove(found)),
                 Err(error @ SelectError::AmbiguousTrial { .. }) => return Err(error.into()),
-                Err(error) => problem = problem.or((!trials.is_empty()).then_some(error)),
+                Err(_) => {}
             }
         }
-        if let Some((run, trial)) = wanted.split_once('/')
-            && let Ok(found) = select_run(&runs, run)
-        {
-            let mut trials = self.trials(&TrialFilter::of_run(&runs[found].id))?;
-            let found = select_trial(&trials, trial)?;
-            return Ok(trials.swap_remove(found));
+        let named = TrialFilter { named: Some(wanted.to_owned()), last: Some(1), ..TrialFilter::default() };
+        // If no trial has that name, the message lists those of the newest run.
+        let any = TrialFilter { last: Some(1), ..TrialFilter::default() };
+        for filter in [named, any] {
+            if let Some(newest) = self.trials(&filter)?.pop() {
+                let mut trials = self.trials(&TrialFilter::of_run(&newest.run))?;
+                let found = select_trial(&trials, wanted)?;
+                return Ok(trials.swap_remove(found));
+            }
         }
-        Err(problem.unwrap_or(SelectError::NoRuns).into())
+        Err(SelectError::NoRuns.into())
     }
 }
 
@@ -149,6 +152,8 @@ pub struct TrialFilter {
     pub case: Option<String>,
     /// Text that the trial's id contains.
     pub text: Option<String>,
+    /// Id of the trial, the id without its arm, or the prefix of its id or of its case.
+    pub named: Option<String>,
     /// Maximum number of trials, from the first.
     pub last: Option<usize>,
 }

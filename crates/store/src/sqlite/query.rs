@@ -112,17 +112,27 @@ pub(super) fn each_trial(
     let mut require = |condition: &str, value: &Option<String>| {
         if let Some(value) = value {
             conditions.push_str(if values.is_empty() { " WHERE " } else { " AND " });
-            conditions.push_str(condition);
             values.push(value.clone().into());
+            conditions.push_str(&condition.replace('?', &format!("?{}", values.len())));
         }
     };
     require("runs.id = ?", &filter.run);
     require("trials.suite = ?", &filter.suite);
     require("trials.case_id = ?", &filter.case);
     require("instr(trials.id, ?) > 0", &filter.text);
+    // An empty name is a prefix of everything.
+    let named = filter.named.clone().filter(|name| !name.is_empty());
+    require(
+        "(substr(trials.id, 1, length(?)) = ? OR substr(trials.case_id, 1, length(?)) = ?
+             OR trials.suite || '::' || trials.case_id || '#' || trials.repetition = ?)",
+        &named,
+    );
+    // Without a condition that an index answers, the newest runs are read first, and only as many as needed.
+    let is_indexed = filter.run.is_some() || filter.suite.is_some() || filter.case.is_some();
+    let tables = if is_indexed { "runs JOIN trials" } else { "runs CROSS JOIN trials" };
     values.push(limit(filter.last).into());
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT runs.id AS run_id, runs.label, trials.* FROM trials JOIN runs ON runs.no = trials.run{conditions}
+        "SELECT runs.id AS run_id, runs.label, trials.* FROM {tables} ON runs.no = trials.run{conditions}
          ORDER BY runs.started_us DESC, runs.no DESC, trials.finished_us DESC, trials.no DESC LIMIT ?"
     ))?;
     let rows = statement.query_map(params_from_iter(values), |row| {

@@ -3,7 +3,7 @@
 use model::decode::Problems;
 use model::{Node, NodeKind};
 
-/// YAML tag of a text that refers to a function.
+/// YAML tag of a string that refers to a function.
 const FUNCTION: &str = "!function";
 
 /// Reports functions anywhere in `node` as errors, for an agent that does not support them.

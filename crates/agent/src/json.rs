@@ -22,7 +22,7 @@ pub(crate) fn arguments(from: &Value, key: &str) -> Value {
     from.get(key).filter(|input| !input.is_null()).cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()))
 }
 
-/// Returns a text unchanged and anything else as JSON; null becomes empty.
+/// Returns a string unchanged and anything else as JSON; null becomes empty.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -31,7 +31,7 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
-/// Returns the texts of a list of blocks, one per line; anything else as [`plain`] does. Images and documents are
+/// Returns the text of a list of blocks, one block per line; anything else as [`plain`] does. Images and documents are
 /// named, not shown.
 pub(crate) fn texts(content: &Value) -> String {
     let Value::Array(blocks) = content else { return plain(content) };

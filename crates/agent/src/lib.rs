@@ -180,7 +180,7 @@ pub struct CaseContext<'a> {
 pub struct Configured {
     /// Name in the project.
     pub name: String,
-    /// The configuration: a map with the key `type`. A function in it is a text such as
+    /// The configuration: a map with the key `type`. A function in it is a string such as
     /// `/path/module.ts#agent.bodyTemplate` with the tag `!function`. References to environment variables are already
     /// resolved.
     pub node: Node,

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_that_is_too_long_is_cut_and_the_next_one_is_whole() {
+    async fn a_line_that_is_too_long_is_cut_and_the_next_one_is_complete() {
         let mut bytes = vec![b'x'; 200_000];
         bytes.extend_from_slice(b"\nnext\n");
         let lines = all(&bytes, 1000).await;
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_without_end_is_given_as_soon_as_it_is_too_long() {
+    async fn an_endless_line_is_returned_as_soon_as_it_is_too_long() {
         let mut lines = Lines { longest: 1000, ..Lines::of(tokio::io::repeat(b'x')) }.hasty();
         let line = lines.next().await.unwrap();
         assert_eq!(line.text.len(), 1000);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_cannot_be_parsed_is_told_from_other_output() {
+    fn an_invalid_event_is_distinguished_from_other_output() {
         assert!(matches!(Content::of("{\"type\":\"x\"}"), Content::Event(_)));
         for other in ["", "  ", "Reading from stdin...", "[1]", "null", "4"] {
             assert_eq!(Content::of(other), Content::Other, "{other}");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_utf_8_is_replaced() {
+    async fn invalid_utf_8_is_replaced() {
         assert_eq!(all(b"a\xffb\n", 10).await, [("a\u{fffd}b".into(), 0)]);
     }
 }

@@ -34,7 +34,7 @@ pub(super) async fn respond(
     reply.map_err(|error| Ending::ProviderFailed { because: error.to_string() })
 }
 
-/// Returns the steps of a model's message, in order. A message without content is an empty text, because it still
+/// Returns the steps of a model's message, in order. A message without content becomes an empty text, because it still
 /// counts as a turn.
 pub(super) fn steps(said: &Reply) -> Vec<Step> {
     let message = || said.message_id.clone();

@@ -12,7 +12,7 @@ use super::engine::{Engine, Program, is_of_the_program};
 use super::{SessionContext, joined};
 use crate::turn::Turn;
 
-/// Finds each tool in its module: the export is the tool, or a function that is the whole tool.
+/// Finds each tool in its module: the export is a tool object, or a function that is the whole tool.
 const FIND: &str = r#"export default wanted.map(([at, keys, name, described]) => {
     const module = modules[at];
     const whole = typeof module.execute === 'function' ? module : module.default;
@@ -360,7 +360,7 @@ export default [{ tools: [{ execute: () => undefined }] }];
     }
 
     #[tokio::test]
-    async fn a_cases_tools_are_offered_beside_the_others_and_run_when_called() {
+    async fn tools_of_a_case_are_offered_next_to_built_in_ones_and_run_when_called() {
         let dir = folder();
         let tools = json!([
             "Bash",
@@ -404,7 +404,7 @@ export default [{ tools: [{ execute: () => undefined }] }];
     }
 
     #[tokio::test]
-    async fn a_closed_list_holds_for_a_cases_tools_too() {
+    async fn a_closed_list_also_applies_to_the_tools_of_a_case() {
         let dir = folder();
         let steps = json!([
             {"tools": [{"name": "shout", "input": {"text": "x"}}]},
@@ -438,7 +438,7 @@ export default [{ tools: [{ execute: () => undefined }] }];
     }
 
     #[test]
-    fn what_is_no_tool_is_found_before_anything_runs() {
+    fn invalid_tools_are_found_before_the_run() {
         let dir = folder();
         std::fs::write(dir.path().join("broken.js"), "export const a = ;").unwrap();
         std::fs::write(dir.path().join("odd.js"), "export const a = { name: 'a b', execute() {} }, b = 5;\nexport const read = { name: 'Read', execute() {} }, c = { name: 'c', parameters: 7, execute() {} };").unwrap();
@@ -496,7 +496,7 @@ export default [{ tools: [{ execute: () => undefined }] }];
     }
 
     #[test]
-    fn a_place_in_a_module_is_read_step_by_step() {
+    fn a_property_path_in_a_module_is_parsed_step_by_step() {
         assert_eq!(steps("forecast"), [json!("forecast")]);
         assert_eq!(
             steps("[3].tools[0][\"a b\"]"),

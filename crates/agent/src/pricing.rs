@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_price_goes_before_what_the_agent_says_which_is_kept() {
+    fn the_users_price_takes_precedence_and_the_reported_cost_is_kept() {
         let usages = [used(Some(1_000_000), Some(5.0)), used(Some(2_000_000), Some(6.0)), used(None, None)];
         let (costs, bill) = settled(Pricing::of_program(providers(), Some("m"), None), &usages, Some("told"));
         assert_eq!(costs, [Some(1.0), Some(2.0), None]);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_price_the_agent_is_believed_and_nobody_guesses() {
+    fn without_a_price_the_reported_cost_is_used() {
         let pricing = || Pricing::of_program(providers(), Some("other"), None);
         let (costs, bill) = settled(pricing(), &[used(Some(5), Some(0.5))], None);
         assert_eq!((costs, bill), (vec![Some(0.5)], Bill { source: Some("cli"), said: None }));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_costs_nothing_unless_the_user_says_so() {
+    fn a_script_is_free_unless_the_user_sets_a_price() {
         let script = |model: &str| Pricing { is_script: true, ..Pricing::of_program(providers(), Some(model), None) };
         let (costs, bill) = settled(script("other"), &[used(Some(5), Some(0.5))], None);
         assert_eq!((costs, bill), (vec![None], Bill::default()));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_settled_yet_is_estimated_by_the_same_price() {
+    fn unsettled_usage_is_estimated_with_the_same_price() {
         let pricing = Pricing::of_program(providers(), Some("m"), None);
         let tokens = Tokens { output: 100_000, ..Tokens::default() };
         assert_eq!(pricing.estimate(tokens, None), Some(1.0));

@@ -32,7 +32,7 @@ impl Resolver {
             touches.extend(argument(name).and_then(|raw| self.touch(raw, raw, *access, Certainty::Named)));
         }
         for name in tool.globs {
-            // A pattern is relative to `path`; the fixed part before its wildcards determines the place.
+            // A pattern is relative to `path`; the fixed part before its wildcards determines the location.
             let base = argument("path").unwrap_or(".");
             let Some(pattern) = argument(name) else { continue };
             touches.extend(grade::glob_fronts(pattern).into_iter().filter_map(|front| {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glob_is_judged_by_its_fixed_front_and_a_link_loop_ends() {
+    fn a_glob_is_resolved_by_its_fixed_prefix_and_a_link_loop_ends() {
         let dir = tempfile::tempdir().unwrap();
         let work = dir.path().canonicalize().unwrap();
         std::os::unix::fs::symlink("loop", work.join("loop")).unwrap();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glob_leads_to_all_that_its_braces_choose_from_and_above_its_stars() {
+    fn a_glob_resolves_to_all_brace_alternatives_and_to_parents_of_wildcards() {
         let dir = tempfile::tempdir().unwrap();
         let outer = dir.path().canonicalize().unwrap();
         let work = outer.join("work");
@@ -193,13 +193,13 @@ mod tests {
         assert_eq!(globbed("*/../../x*"), [outer.to_string_lossy()]);
         assert_eq!(globbed("**/../*"), [outer.to_string_lossy()]);
         assert_eq!(globbed("{src,link}/*.so"), [at("work/src"), "/usr/lib".to_owned()]);
-        assert_eq!(globbed("link/../*"), ["/usr"], "above a link is above what it leads to");
+        assert_eq!(globbed("link/../*"), ["/usr"], "the parent of a link is the parent of its target");
         let elsewhere = json!({"path": "/usr", "pattern": "*/../../etc/*"});
         assert_eq!(resolved(&resolver, "Glob", elsewhere), ["/usr", "/etc"]);
     }
 
     #[test]
-    fn a_skills_file_is_seen_from_wherever_a_command_looks() {
+    fn a_skill_file_is_recognised_from_any_working_directory() {
         let resolver = resolver(Path::new("/w"));
         let seen = |input: serde_json::Value| resolved(&resolver, "Bash", input);
         let skill = ["/w/.agents/skills/s/SKILL.md"];
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_command_is_guessed_at() {
+    fn paths_in_a_shell_command_are_guessed() {
         let resolver = resolver(Path::new("/w"));
         let call =
             ToolCall::new("c", "Bash", json!({"command": "cat '/etc/passwd' ../x >~/y; echo a/b http://h/p"}), "m");

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_are_any_text() {
+    fn stars_match_any_text() {
         assert!(is_like("a*c*e", "abcde") && is_like("*", "") && is_like("a*", "a") && is_like("*b*", "abc"));
         assert!(!is_like("a*c", "ab") && !is_like("a*a", "a") && !is_like("abc", "abcd"));
     }

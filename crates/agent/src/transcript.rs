@@ -30,7 +30,7 @@ pub(super) struct ReportedCall {
     pub(super) input: Option<Value>,
     pub(super) result: Option<String>,
     pub(super) is_error: bool,
-    /// Turn that it is said to belong to, from 0.
+    /// Turn that it reportedly belongs to, from 0.
     pub(super) turn: Option<usize>,
 }
 
@@ -90,7 +90,7 @@ impl ReportedCall {
     }
 }
 
-/// Reads arguments as chat APIs write them: a text that contains JSON.
+/// Reads arguments as chat APIs write them: a string that contains JSON.
 fn arguments(written: &Value) -> Value {
     let parsed = written.as_str().and_then(|text| serde_json::from_str(text).ok());
     parsed.unwrap_or_else(|| written.clone())
@@ -117,8 +117,8 @@ pub(super) fn spread(calls: Vec<ReportedCall>, output: Option<&str>, turns: Opti
     turns
 }
 
-/// Returns the turn of an answer that lists its calls beside its text: both belong to one turn, because nothing says
-/// otherwise. There is none if the answer is empty.
+/// Returns the turn of an answer that lists its calls next to its text: both belong to one turn, because their order is
+/// not reported. There is none if the answer is empty.
 pub(super) fn of_answer(calls: Vec<ReportedCall>, text: Option<&str>) -> Vec<ReportedTurn> {
     if calls.is_empty() && text.is_none() {
         return Vec::new();
@@ -261,7 +261,7 @@ impl Reader {
     }
 }
 
-/// Returns the text of a message's content, which is a text or a list of blocks.
+/// Returns the text of a message's content, which is a string or a list of blocks.
 pub(super) fn content(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -275,7 +275,7 @@ pub(super) fn given<'m>(map: &'m Map<String, Value>, key: &str) -> Option<&'m Va
     map.get(key).filter(|value| !value.is_null())
 }
 
-/// Returns a text unchanged and anything else as JSON.
+/// Returns a string unchanged and anything else as JSON.
 pub(super) fn as_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tools_message_answers_the_call_before_it_or_tells_of_one() {
+    fn a_tool_message_answers_the_previous_call_or_adds_one() {
         let (turns, problems) = read(
             r#"[{"role":"assistant","tools":[{"name":"add","args":{"a":1}},{"name":"add","args":{"a":2}},{"name":"sub"}]},{"role":"tool","tools":[{"name":"add","args":{"a":2},"result":3},{"name":"add","result":2},{"name":"mul","args":{},"result":0}]}]"#,
         );
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_odd_is_told_and_stops_nothing() {
+    fn irregularities_are_reported_and_stop_nothing() {
         let told = |messages: &str| read(messages).1;
         assert_eq!(told("\"hi\""), ["`messages` should be a list, not a string"]);
         assert_eq!(

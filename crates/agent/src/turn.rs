@@ -228,7 +228,7 @@ impl Turn {
         answer
     }
 
-    /// Denies a call that the agent's own rules do not allow, because no user is there to approve it. Returns the
+    /// Denies a call that the agent's own rules do not allow, because no user is present to approve it. Returns the
     /// message for the agent.
     pub fn deny(&mut self, call: &ToolCall) -> String {
         let message = format!("{} is not allowed here, and no user can approve it", call.raw_name);

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vendor_is_told_by_names_that_only_it_has() {
+    fn a_vendor_is_recognised_by_unambiguous_names() {
         for (name, vendor) in [
             ("claude-sonnet-4-6", Some(Vendor::Anthropic)),
             ("Haiku", Some(Vendor::Anthropic)),

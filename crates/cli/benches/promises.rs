@@ -1,6 +1,6 @@
 //! Benchmarks of the project's promises about speed and size, measured on whole processes: `cargo bench -p trialrun`.
 //!
-//! Each figure is the median of several runs after a warm-up, printed beside the promise. The exit code is 1 if a
+//! Each figure is the median of several runs after a warm-up, printed next to the promise. The exit code is 1 if a
 //! promise is broken. `docs/performance.md` has the method and figures.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]

@@ -58,7 +58,7 @@ Examples:
   trialrun run --resume                        the rest of a run that was interrupted
   trialrun run --report json=report.json --min-pass-rate 0.9";
 
-/// Help of `regrade --judge`, whose default is another one than that of `run`.
+/// Help of `regrade --judge`, whose default differs from that of `run`.
 const JUDGE_OF_REGRADE: &str = "Model that judges [default: the one that judged that run]";
 
 /// Groups of options that do not affect the selection of cases.
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn every_example_of_the_help_can_be_typed() {
+    fn every_example_in_the_help_is_valid() {
         let mut definition = Args::definition();
         definition.build();
         let mut examples = 0;

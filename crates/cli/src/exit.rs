@@ -36,7 +36,7 @@ pub fn of_usage(error: &clap::Error) -> ExitCode {
     })
 }
 
-/// Runs the program. A panic is a bug: it is reported with how to report it. Everything is unwound first, so that
+/// Runs the program. A panic is a bug: the message says how to report it. Everything is unwound first, so that
 /// sandboxes and processes end with it.
 pub fn or_bug(program: impl FnOnce() -> ExitCode + std::panic::UnwindSafe) -> ExitCode {
     std::panic::catch_unwind(program).unwrap_or_else(|_| {

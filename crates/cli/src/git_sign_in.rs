@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_that_ask_for_a_password_are_taken() {
+    fn only_addresses_with_password_authentication_are_accepted() {
         let of = |written| Address::parse(written).map(|address| (address.host, address.path, address.own));
         assert_eq!(of("https://host:8443/a/b.git"), Some(("host:8443", "a/b.git", None)));
         assert_eq!(of("https://ada:pw@host/a"), Some(("host", "a", Some(("ada", "pw")))));

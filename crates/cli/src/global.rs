@@ -10,7 +10,7 @@ pub struct Global {
     /// Folder for recorded runs [default: `.trialrun` in the project, else in the current directory]
     #[arg(long, value_name = "DIR", global = true)]
     pub state: Option<PathBuf>,
-    /// Use of colour
+    /// When to use colour
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     pub color: Color,
 }

@@ -29,7 +29,7 @@ pub struct Prepared {
     pub plan: Plan,
     /// All problems of loading and planning.
     pub diagnostics: Vec<Diagnostic>,
-    /// Notes about what the design of skill suites leaves open. They are not problems.
+    /// Notes about questions that the design of skill suites leaves open. They are not problems.
     pub design: Vec<Diagnostic>,
     /// The existing case whose id is nearest to a requested one that does not exist.
     pub nearest: Option<String>,

@@ -241,22 +241,22 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_screen_that_stands_still_and_it_misses_nothing() {
+    fn a_blocked_terminal_delays_nothing_and_misses_no_event() {
         let (gate, stalled, seen) = screen();
         let (_, other, also_seen) = screen();
         let (controls, _stops) = unbounded_channel();
         let recording = Recording::with(|_| Ok(()), vec![stalled, other], controls).unwrap();
         let held = gate.lock().unwrap();
         (1..=MANY).for_each(|seq| recording.listener().hear(event(seq)));
-        assert_eq!(also_seen.iter().take(MANY as usize).last(), Some(event(MANY)), "the other goes on");
+        assert_eq!(also_seen.iter().take(MANY as usize).last(), Some(event(MANY)), "the other reporter continues");
         drop(held);
         let recorded = recording.finish_or(|| false);
         assert_eq!((recorded.error, recorded.report_errors.len()), (None, 0));
-        assert!(seen.iter().eq((1..=MANY).map(event)), "everything, in order, as it was");
+        assert!(seen.iter().eq((1..=MANY).map(event)), "all events, unchanged and in order");
     }
 
     #[test]
-    fn after_a_signal_a_screen_that_stands_still_is_left_behind() {
+    fn a_blocked_terminal_is_abandoned_after_a_signal() {
         let (gate, stalled, _seen) = screen();
         let (controls, _stops) = unbounded_channel();
         let recording = Recording::with(|_| Ok(()), vec![stalled], controls).unwrap();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_committed_is_not_told_and_stops_the_run_once() {
+    fn uncommitted_events_are_not_reported_and_stop_the_run_once() {
         let (_, reporter, seen) = screen();
         let (controls, mut stops) = unbounded_channel();
         let commit = |events: &[Envelope]| match events.iter().any(|event| event.seq == 2) {
@@ -286,7 +286,7 @@ mod tests {
         let recorded = recording.finish_or(|| false);
         assert!(recorded.error.is_some());
         assert_eq!(seen.iter().count(), 0);
-        assert_eq!(stops.blocking_recv(), None, "a second word would kill");
+        assert_eq!(stops.blocking_recv(), None, "a second request would kill");
     }
 
     #[test]
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_a_reporter_is_told_and_stops_nothing() {
+    fn a_panic_of_a_reporter_is_reported_and_stops_nothing_else() {
         struct Panics;
         impl Reporter for Panics {
             fn event(&mut self, _: &Envelope) -> std::io::Result<()> {

@@ -40,10 +40,10 @@ pub struct SelectionArgs {
     /// File or directory, the same as PATH
     #[arg(long = "file", value_name = "PATH", hide = true)]
     pub files: Vec<String>,
-    /// Suite of a skill, the same as PATH
+    /// Skill suite to read, same as PATH
     #[arg(long, short_alias = 'e', value_name = "FILE")]
     pub evals: Vec<String>,
-    /// Skill that skill suites test; if no suite is named, run its own `evals/evals.json`
+    /// Skill to test with skill suites; if no suite is named, run its own `evals/evals.json`
     #[arg(long, short_alias = 's', value_name = "DIR")]
     pub skill: Option<String>,
     /// Run only cases with this id
@@ -206,7 +206,7 @@ pub struct HookArgs {
     /// Only a variable sets it
     #[arg(skip)]
     pub hook_timeout: Option<u64>,
-    /// Remove what the trials left on remotes after the run, as `cleanup --yes` does
+    /// After the run, remove everything that the trials left on remotes, like `cleanup --yes`
     #[arg(long)]
     pub cleanup: bool,
 }
@@ -235,7 +235,7 @@ pub struct OutputArgs {
     /// Check everything and run nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Run the affected tests again after each change of a file, until Ctrl-C
+    /// Rerun the affected tests after each file change, until Ctrl-C
     #[arg(long, conflicts_with = "dry_run")]
     pub watch: bool,
     /// No effect: runs are always recorded
@@ -255,7 +255,7 @@ pub struct ReportArgs {
     /// Show only failures and the summary
     #[arg(long, short)]
     pub quiet: bool,
-    /// Show evidence in Markdown, and in the terminal also for assertions that are met
+    /// Show evidence in Markdown and, in the terminal, also for met assertions
     #[arg(long)]
     pub show_evidence: bool,
 }

@@ -1,6 +1,6 @@
 //! Lock of a run, so that only one process runs its trials.
 //!
-//! The operating system releases it when the process ends, however it ends. It is a lock on one byte of a file beside
+//! The operating system releases it when the process ends, however it ends. It is a lock on one byte of a file next to
 //! the record, so that a killed run leaves nothing behind.
 
 use std::fs::File;
@@ -11,13 +11,13 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
-/// The lock, until it is dropped.
+/// Lock of a run. Dropping it releases the lock.
 pub struct RunLock(#[expect(dead_code, reason = "closing the file releases the lock")] File);
 
 /// Reason why a run cannot be locked.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another process has it.
+    /// Another process holds the lock.
     #[error("process {0} is running it")]
     Held(i32),
     /// The file cannot be used.
@@ -50,7 +50,7 @@ impl RunLock {
     }
 }
 
-/// Returns the byte that stands for the run. The end of its id is random.
+/// Returns the offset of the byte that represents the run. The end of its id is random.
 fn byte(run: &str) -> libc::off_t {
     const MOST: u128 = (1 << 62) - 1;
     let number = uuid::Uuid::parse_str(run).map_or(0, |id| id.as_u128() & MOST);

@@ -1,5 +1,5 @@
-//! Signals. The first Ctrl-C asks agents to stop, the second kills them, the third ends the program at once. The same
-//! for SIGTERM and SIGHUP. Signals that were ignored when the program was started, as by `nohup`, stay ignored.
+//! Signals. The first Ctrl-C asks agents to stop, the second kills them, the third ends the program at once. SIGTERM
+//! and SIGHUP work the same way. Signals that were ignored when the program was started, as by `nohup`, stay ignored.
 
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};

@@ -173,6 +173,6 @@ mod tests {
         assert!(!colored(&[("NO_COLOR", "1")], true) && colored(&[("NO_COLOR", "")], true));
         assert!(colored(&[("FORCE_COLOR", "1")], false) && !colored(&[("FORCE_COLOR", "0")], true));
         assert!(colored(&[("CLICOLOR_FORCE", "1")], false) && !colored(&[("CLICOLOR", "0")], true));
-        assert!(!colored(&[("NO_COLOR", "1"), ("FORCE_COLOR", "1")], true), "a user who wants none gets none");
+        assert!(!colored(&[("NO_COLOR", "1"), ("FORCE_COLOR", "1")], true), "colour is off if the user disables it");
     }
 }

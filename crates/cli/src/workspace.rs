@@ -1,5 +1,5 @@
 //! Runs in directories of agent-skill-eval: `--workspace DIR --iteration N`, with `<skill>-workspace/iteration-N` below
-//! it. They contain the artefacts of a run, which name it.
+//! it. They contain the artefacts of a run, which identify it.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::named_run::named_run;
 use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 
-/// Artefact of a run that names it.
+/// Artefact that identifies its run.
 const SUITE: &str = "suite.json";
 
 /// Names of a run on the command line of agent-skill-eval.

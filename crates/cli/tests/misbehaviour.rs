@@ -46,7 +46,7 @@ fn nothing_is_left(project: &Project) {
 #[track_caller]
 fn because(trial: &Value, parts: &[&str]) {
     let because = trial["because"].as_str().unwrap_or_default();
-    assert!(parts.iter().all(|part| because.contains(part)), "{because:?} does not say {parts:?}");
+    assert!(parts.iter().all(|part| because.contains(part)), "{because:?} does not contain {parts:?}");
 }
 
 /// Checks that the trial failed, and that one of the reasons is the clock of one second, with the setting's name.
@@ -68,20 +68,20 @@ fn memory_is_bounded() {
 // Agents.
 
 #[test]
-fn a_flood_of_nonsense_before_the_answer_changes_nothing() {
+fn a_flood_of_garbage_before_the_answer_changes_nothing() {
     let noise = noise(500);
     let project = project().claude(&format!("yes '{noise}' | head -c 200000000; echo; result done"));
     let trial = trial(&project, &[], 0);
     assert_eq!((&trial["outcome"], &trial["answer"]), (&"passed".into(), &"done".into()));
     let warnings = trial["warnings"].to_string();
-    assert!(warnings.contains("its first 16 MiB"), "it says that not everything was kept: {warnings}");
+    assert!(warnings.contains("its first 16 MiB"), "a warning reports the omitted output: {warnings}");
     let record = fs::metadata(project.dir().join(".trialrun/runs.db")).unwrap().len();
     assert!(record < 64 << 20, "a record of {record} bytes");
     memory_is_bounded();
 }
 
 #[test]
-fn a_flood_without_end_is_over_at_the_timeout() {
+fn endless_output_is_stopped_at_the_timeout() {
     let project = project().claude("yes '{\"type\":\"whatever\"}'");
     let began = Instant::now();
     timed_out(&trial(&project, &["--timeout", "1s", "--stop-grace", "500ms"], 1));
@@ -90,7 +90,7 @@ fn a_flood_without_end_is_over_at_the_timeout() {
 }
 
 #[test]
-fn an_agent_that_tells_without_end_is_stopped() {
+fn an_agent_with_endless_steps_is_stopped() {
     let words = noise(20_000);
     let acts = format!("text '{words}' > $HOME/one; while cat $HOME/one; do :; done");
     let project = project().claude(&acts);
@@ -101,7 +101,7 @@ fn an_agent_that_tells_without_end_is_stopped() {
 }
 
 #[test]
-fn a_line_without_end_is_cut_and_breaks_the_trial() {
+fn an_endless_line_is_cut_and_breaks_the_trial() {
     let project = project().claude("head -c 100000000 /dev/zero | tr '\\0' x; echo; result done");
     let trial = trial(&project, &[], 3);
     because(&trial, &["the steps of the agent are not completely known"]);
@@ -118,26 +118,26 @@ fn a_flood_of_errors_is_cut_too() {
 }
 
 #[test]
-fn an_agent_that_closes_its_stdout_and_hangs_is_over_at_the_timeout() {
+fn an_agent_that_closes_its_stdout_and_hangs_times_out() {
     let project = project().claude("exec >&-; exec sleep 1000");
     timed_out(&trial(&project, &["--timeout", "1s"], 1));
 }
 
 #[test]
-fn an_agent_that_hears_nothing_and_says_nothing_is_over_at_the_timeout() {
+fn an_agent_that_neither_reads_nor_writes_times_out() {
     let project = project().claude_program("#!/bin/sh\nexec <&- >&- 2>&-\nexec sleep 1000\n");
     timed_out(&trial(&project, &["--timeout", "1s"], 1));
 }
 
 #[test]
-fn an_agent_that_goes_without_an_answer_is_broken() {
+fn an_agent_that_exits_without_an_answer_breaks_the_trial() {
     let trial = trial(&project().claude("text 'almost there'; exit 0"), &[], 3);
     assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"environment".into()));
     because(&trial, &["without finishing its answer", "exit code 0"]);
 }
 
 #[test]
-fn an_agent_that_fails_at_once_is_quoted() {
+fn an_agent_that_fails_immediately_is_quoted() {
     let program = "#!/bin/sh\necho 'cannot find module 13' >&2\nexit 3\n";
     let trial = trial(&project().claude_program(program), &[], 3);
     assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"environment".into()));
@@ -145,12 +145,12 @@ fn an_agent_that_fails_at_once_is_quoted() {
 }
 
 #[test]
-fn an_agent_that_is_killed_says_by_what() {
+fn an_agent_that_is_killed_is_reported_with_the_signal() {
     because(&trial(&project().claude("kill -9 $$"), &[], 3), &["signal 9"]);
 }
 
 #[test]
-fn a_child_that_holds_on_to_stdout_holds_nothing_up() {
+fn a_child_that_keeps_stdout_open_does_not_block() {
     for ending in ["result done", "result done; exec sleep 1000"] {
         let project = project();
         let tether = project.tether("tether");
@@ -170,14 +170,14 @@ fn a_child_that_holds_on_to_stdout_holds_nothing_up() {
 }
 
 #[test]
-fn what_is_no_utf_8_is_replaced() {
+fn invalid_utf_8_is_replaced() {
     let acts = r#"printf '\377\376 junk\n'; printf '\303(' >&2; result "$(printf 'done \377')""#;
     let trial = trial(&project().claude(acts), &[], 0);
     assert_eq!(trial["answer"], "done \u{fffd}");
 }
 
 #[test]
-fn half_an_event_is_no_event() {
+fn a_partial_event_is_not_an_event() {
     let acts = r#"printf '{"type":"assistant","message":{"id":"m\n'; printf '{"type":"result","is_err'; exit 0"#;
     because(&trial(&project().claude(acts), &[], 3), &["a line that is not valid JSON"]);
 }
@@ -201,7 +201,7 @@ fn an_agent_that_ignores_sigterm_is_killed_after_timeout_and_grace() {
 }
 
 #[test]
-fn an_agent_that_is_not_there_is_broken_with_a_way_out() {
+fn a_missing_agent_breaks_the_trial_with_a_hint() {
     let project = project().env("PATH", "/usr/bin:/bin").env("ANTHROPIC_API_KEY", "sk-test");
     because(&trial(&project, &[], 3), &["`claude` is not on the PATH", "npm install"]);
 
@@ -219,7 +219,7 @@ fn an_agent_that_is_not_there_is_broken_with_a_way_out() {
 }
 
 #[test]
-fn a_broken_agent_is_tried_again_and_a_failed_one_is_not() {
+fn broken_attempts_are_retried_and_failed_ones_are_not() {
     let project = project();
     let marker = project.dir().join("first").display().to_string();
     let project = project.claude(&format!("[ -e {marker} ] && result done; touch {marker}; exit 1"));
@@ -283,7 +283,7 @@ fn with_mounts(project: &Project, script: &str) -> Option<Ran> {
 }
 
 #[test]
-fn a_record_that_cannot_be_made_stops_everything_before_it_begins() {
+fn a_record_that_cannot_be_created_prevents_the_run() {
     let project = project();
     quick(&project);
     project.write(".trialrun", "a file\n");
@@ -294,7 +294,7 @@ fn a_record_that_cannot_be_made_stops_everything_before_it_begins() {
 }
 
 #[test]
-fn a_record_on_a_read_only_disk_stops_everything_before_it_begins() {
+fn a_record_on_a_read_only_disk_prevents_the_run() {
     let mount = "mkdir -p .trialrun && mount -t tmpfs tmpfs .trialrun && ";
     let read_only = "mount -o remount,ro .trialrun || exit 111; ";
     for before in ["", "\"$1\" run s.yaml > /dev/null; "] {
@@ -307,7 +307,7 @@ fn a_record_on_a_read_only_disk_stops_everything_before_it_begins() {
 }
 
 #[test]
-fn a_full_disk_below_the_record_stops_the_run_and_says_so() {
+fn a_full_disk_under_the_record_stops_the_run_with_a_message() {
     let project = project();
     let flood = "!call Bash {\"command\": \"ls\"} => ".to_owned() + &noise(2000);
     let prompt = format!("user_prompt: |\n  {flood}\n  done\n");
@@ -322,7 +322,7 @@ fn a_full_disk_below_the_record_stops_the_run_and_says_so() {
     let history = project.run(&["history", "--cases", "--last", "5000", "--json", "--state", "kept"]).exits(0).json();
     let recorded = history.as_array().unwrap().len();
     let told = ran.out.lines().filter(|line| line.contains(" passed ") && line.contains("s::s#")).count();
-    assert!(told > 0 && recorded == told, "{told} told, {recorded} recorded");
+    assert!(told > 0 && recorded == told, "{told} reported, {recorded} recorded");
 }
 
 /// Returns text that cannot be compressed.
@@ -337,7 +337,7 @@ fn noise(length: usize) -> String {
 }
 
 #[test]
-fn a_full_disk_below_the_sandboxes_breaks_the_trial() {
+fn a_full_disk_under_the_sandboxes_breaks_the_trial() {
     let project = project();
     let fixtures =
         format!("fixtures: {{files_committed: [{{path: a.txt, content: {}}}]}}\nuser_prompt: done\n", noise(200_000));
@@ -350,7 +350,7 @@ fn a_full_disk_below_the_sandboxes_breaks_the_trial() {
 }
 
 #[test]
-fn a_disk_that_fills_up_while_the_agent_works_is_not_its_failure() {
+fn a_disk_that_fills_up_during_a_trial_does_not_fail_the_agent() {
     let project = project();
     project.write("agent.sh", "head -c 9000000 /dev/zero > \"$TMPDIR/full\"; echo 'No space left on device'\n");
     let configured = "agents: {filler: {type: subprocess, command: [sh, agent.sh], mode: oneshot}}\n";
@@ -363,7 +363,7 @@ fn a_disk_that_fills_up_while_the_agent_works_is_not_its_failure() {
 }
 
 #[test]
-fn an_agent_that_removes_its_sandbox_or_answers_too_deeply_has_failed() {
+fn an_agent_that_removes_its_sandbox_or_nests_too_deeply_fails() {
     let project = project();
     project.write("agent.sh", "rm -rf \"$PWD\"; echo done\n");
     let deep = format!("{}{}", "[".repeat(110), "]".repeat(110));
@@ -390,7 +390,7 @@ fn overwrite(file: &Path, at: usize, bytes: &[u8]) {
 }
 
 #[test]
-fn a_record_that_is_none_is_refused_and_left_alone() {
+fn a_file_that_is_not_a_record_is_rejected_and_unchanged() {
     let project = project();
     quick(&project);
     for text in ["not a database at all, but a text", "SQLite format 3\0 and nothing more"] {
@@ -402,7 +402,7 @@ fn a_record_that_is_none_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_newer_record_is_refused_and_left_alone() {
+fn a_newer_record_is_rejected_and_unchanged() {
     let project = project();
     quick(&project);
     project.run(&["run", "s.yaml"]).exits(0);

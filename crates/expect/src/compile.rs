@@ -1,4 +1,4 @@
-//! Compiles written expectations to matchers, and reports all problems with their places.
+//! Compiles written expectations to matchers, and reports all problems with their locations.
 
 use std::sync::Arc;
 

@@ -91,7 +91,7 @@ pub struct Flaw {
     pub expected: Option<Value>,
     /// Actual value.
     pub actual: Option<Value>,
-    /// Difference between the texts.
+    /// Difference between the strings.
     pub diff: Vec<Segment>,
     /// True if it fails the whole.
     pub critical: bool,
@@ -129,8 +129,8 @@ impl Found {
         Self { flaws: vec![flaw], ..Self::scored(0.0, Pass::No) }
     }
 
-    /// Returns the mismatch of a value that has not the type that `expected` names. `critical` is true if it fails the
-    /// whole.
+    /// Returns the mismatch of a value that does not have the type that `expected` names. `critical` is true if it
+    /// fails the whole.
     pub fn wrong_type(expected: &str, actual: Option<&Value>, critical: bool, place: &Place) -> Self {
         let message = format!("{expected}, not {}", value::kind(actual));
         Self::flawed(Flaw { critical, ..Flaw::new(place, message).actual(actual) })
@@ -253,5 +253,5 @@ impl Flaw {
     }
 }
 
-/// Message if no more specific one is known.
+/// Fallback message if there is no more specific one.
 const GENERAL: &str = "it does not match";

@@ -62,7 +62,7 @@ pub trait Pattern: Debug + Send + Sync {
     fn is_match(&self, text: &str) -> Result<bool, String>;
 }
 
-/// Error in a text that the user wrote.
+/// Error in a string that the user wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid {
     /// Message in one line.

@@ -1,4 +1,4 @@
-//! Reports penalties without effect: those that have no neighbours whose score they could reduce, so that the unwanted
+//! Reports penalties without effect: those that have no siblings whose score they could reduce, so that the unwanted
 //! value would be required instead.
 
 use model::decode::Problems;
@@ -59,13 +59,13 @@ fn tell_alone(operator: &str, operand: &Node, problems: &mut Problems) {
     if let Some((_, place)) = penalty(operand) {
         let message =
             format!("a penalty has no effect here: there is no other score in `{operator}` that it could reduce");
-        let help = format!("write it beside `{operator}`, together with other expectations");
+        let help = format!("write it next to `{operator}`, together with other expectations");
         problems.push(Diagnostic::error(message).at(place).help(help));
     }
 }
 
-/// Returns the metadata of `node` and its place, if it is a penalty. Problems in the metadata are reported elsewhere,
-/// when it is read.
+/// Returns the metadata of `node` and its location, if it is a penalty. Problems in the metadata are reported
+/// elsewhere, when it is read.
 fn penalty(node: &Node) -> Option<(Meta, Excerpt)> {
     let NodeKind::Map(entries) = &node.kind else { return None };
     let has_operator = entries.iter().any(|(key, _)| is_operator(&key.value));

@@ -1,5 +1,5 @@
-//! Values stored with a failure: the complete value if it is small, else a short description. A list may fail a
-//! hundred times, and must not be stored a hundred times.
+//! Values stored with a failure: the complete value if it is small, else a short description. A list may fail a hundred
+//! times, but must not be stored a hundred times.
 
 use serde_json::Value;
 
@@ -64,14 +64,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_value_is_kept_as_it_is() {
+    fn a_small_value_is_kept_unchanged() {
         for value in [json!(null), json!("text"), json!([1, {"a": [true]}]), json!("x".repeat(MOST - 2))] {
             assert_eq!(kept(&value), value);
         }
     }
 
     #[test]
-    fn of_a_large_value_its_beginning_and_its_size_are_kept() {
+    fn the_beginning_and_the_size_of_a_large_value_are_kept() {
         let list: Value = (0..20_000).map(|id| json!({ "id": id, "text": "é" })).collect();
         let told = |value: &Value| kept(value).as_str().unwrap().to_owned();
         let list = told(&list);

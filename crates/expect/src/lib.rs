@@ -1,10 +1,10 @@
 //! The `$operator` engine for matching and scoring: a value in, a scored tree out.
 //!
-//! An expectation is written as data: a text that must be contained, a regular expression, a number, a list by
+//! An expectation is written as data: a string that must be contained, a regular expression, a number, a list by
 //! position, a map of the keys that matter, a JSON Schema, or operators such as `$contains`, `$sequence` and `$expr`.
-//! [`Expectation`] compiles it once, reports all problems with their places, and then judges any number of values. The
-//! result is [`Found`]: the verdict, a score from 0 to 1, every mismatch with its path and source line, and a tree of
-//! parts with weights and dimensions.
+//! [`Expectation`] compiles it once, reports all problems with their locations, and then judges any number of values.
+//! The result is [`Found`]: the verdict, a score from 0 to 1, every mismatch with its path and source line, and a tree
+//! of parts with weights and dimensions.
 //!
 //! The engine does no I/O and runs no scripts: regular expressions and code come from a [`Host`]. Templates are
 //! resolved before the engine reads an expectation. A program without a script engine uses [`WithoutScripts`]:

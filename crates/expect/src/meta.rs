@@ -21,7 +21,7 @@ pub fn is_meta(key: &str) -> bool {
 /// Metadata of an expectation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Meta {
-    /// Weight among its neighbours. Below 0 for a penalty.
+    /// Weight among its siblings. Below 0 for a penalty.
     pub weight: Option<f64>,
     /// True if its failure fails the whole.
     pub critical: bool,
@@ -35,7 +35,7 @@ pub struct Meta {
     pub dimension: Option<String>,
 }
 
-/// True if the short forms in this map are metadata. Beside `$meta` they are data like any other key, unless the map
+/// True if the short forms in this map are metadata. Next to `$meta` they are data like any other key, unless the map
 /// is that of an operator, which has no data.
 pub fn has_shorthands(entries: &[(model::Spanned<String>, Node)], is_operator: bool) -> bool {
     let container = entries.iter().find(|(key, _)| key.value == CONTAINER);
@@ -92,7 +92,7 @@ impl Meta {
         let name = |long: &'static str, with: &'static str| if short { with } else { long };
         self.title = present(fields.any_text(name("title", "$title"), problems)).or(self.title.take());
         self.dimension = present(fields.any_text(name("dimension", "$dimension"), problems)).or(self.dimension.take());
-        // A note for people. It is only read so that it is a known field.
+        // A note for people. It is read only to mark the field as known.
         fields.any_text(name("description", "$description"), problems);
         let key = name("critical", "$critical");
         let written = fields.get(key).map(|node| value::truthy(&node.to_json()));
@@ -134,7 +134,7 @@ impl Meta {
     }
 }
 
-/// Reports that `$meta` is not a map. A text is an error, because it is surely meant as metadata.
+/// Reports that `$meta` is not a map. A string is an error, because it is almost certainly meant as metadata.
 fn no_map(container: &Node) -> model::Diagnostic {
     let message = format!("`{CONTAINER}` must be a map, not {}", container.kind_name());
     match container.kind {

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// Returns the value under `key` in a map or a list: first as an own key, then as a path. `length` of a list or a text
-/// is its length.
+/// Returns the value under `key` in a map or a list: first as an own key, then as a path. `length` of a list or a
+/// string is its length.
 pub fn get<'a>(value: &'a Value, key: &str) -> Option<Cow<'a, Value>> {
     if let Some(found) = own(value, key) {
         return Some(found);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_literal_key_goes_before_a_path() {
+    fn a_literal_key_takes_precedence_over_a_path() {
         let value = json!({"a.b": 1, "a": {"b": 2, "c": [10, {"d e": 3}]}, "": {"x": 4}});
         assert_eq!(found(&value, "a.b"), Some(json!(1)));
         assert_eq!(found(&value, "a.c[0]"), Some(json!(10)));
@@ -152,13 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn a_path_begins_with_its_first_step_however_that_is_written() {
+    fn the_first_step_of_a_path_is_found_in_every_notation() {
         let heads = ["a.b", "a[0].b", "['x y'].z", "[\"x y\"]", "[0]", "a", ""].map(head);
         assert_eq!(heads, ["a", "a", "x y", "x y", "0", "a", ""]);
     }
 
     #[test]
-    fn odd_paths_find_nothing_and_harm_nothing() {
+    fn malformed_paths_find_nothing() {
         for path in ["", ".", "..", "[", "[]", "[\"", "[\"a", "a[", "a]", "a..b", "a.", "[[0]]", "\u{1f600}."] {
             assert_eq!(found(&json!({"q": 1}), path), None, "{path}");
         }

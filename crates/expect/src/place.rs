@@ -12,7 +12,7 @@ pub struct Place {
     span: Span,
 }
 
-/// The position is not part of the meaning, so all places have the same debug output, which digests of assertions
+/// The position is not part of the meaning, so all locations have the same debug output, which digests of assertions
 /// contain.
 impl fmt::Debug for Place {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,12 +21,12 @@ impl fmt::Debug for Place {
 }
 
 impl Place {
-    /// Returns the place of a value.
+    /// Returns the location of a value.
     pub fn of(node: &Node) -> Self {
         Self { source: Arc::clone(&node.source), span: node.span }
     }
 
-    /// Returns a place in the file that `node` comes from.
+    /// Returns a location in the file that `node` comes from.
     pub fn at(node: &Node, span: Span) -> Self {
         Self { source: Arc::clone(&node.source), span }
     }
@@ -36,7 +36,7 @@ impl Place {
         !self.source.text.is_empty()
     }
 
-    /// Returns a place that is not in a file.
+    /// Returns a location that is not in a file.
     pub fn nowhere() -> Self {
         Self { source: Source::new("", ""), span: Span::default() }
     }

@@ -12,7 +12,7 @@ use crate::weight::Budget;
 /// Rules for a whole expectation.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// Values that must not have more than the expected parts.
+    /// Kinds of values that must not contain more than the expected parts.
     pub strict: Strict,
     /// True if a map with the `type` of a JSON Schema is a schema.
     pub heuristic_schema: bool,
@@ -59,7 +59,7 @@ impl Rules {
     }
 }
 
-/// Values that must not have more than the expected parts.
+/// Kinds of values that must not contain more than the expected parts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Strict {
     /// True if maps must not have other keys.

@@ -151,7 +151,7 @@ fn none_of<'f>(branches: impl Iterator<Item = &'f Found>, place: &Place) -> Flaw
 
 /// Returns the mismatch for a value that must not be present.
 fn penalty(title: &Option<String>, details: &[Detail], place: &Place) -> Flaw {
-    let message = title.clone().unwrap_or_else(|| "something exists that must not".into());
+    let message = title.clone().unwrap_or_else(|| "a value exists but must not".into());
     let key = if let [only] = details { only.key.clone() } else { String::new() };
     Flaw { key: Some(key), critical: true, ..Flaw::new(place, message) }
 }

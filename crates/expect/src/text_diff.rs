@@ -167,7 +167,7 @@ impl TextDiff {
             let is_penalty = allowed.meta.weight.is_some_and(|weight| weight < 0.0);
             if allowed.meta.critical && *covered == is_penalty {
                 let message = allowed.meta.title.clone().unwrap_or_else(|| {
-                    let how = if is_penalty { "exists and must not" } else { "is not there" };
+                    let how = if is_penalty { "exists but must not" } else { "is missing" };
                     format!("the change {} {how}", allowed.written)
                 });
                 found.pass = Pass::No;

@@ -6,10 +6,10 @@
 //! | `{$sequence: list}` | each is among the calls of a separate message, in this order |
 //! | an empty list | there is a conversation; no call is required |
 //! | a map | some call has these keys |
-//! | a text | some call has this name |
+//! | a string | some call has this name |
 //! | `true` | there is a call |
 //! | `{$in: list}`, `{$nin: list}` | some call is one of these; no call is |
-//! | any other operator | it holds for the list of all calls; a text in it is the name of a call |
+//! | any other operator | it holds for the list of all calls; a string in it is the name of a call |
 //!
 //! It is checked in addition to `messages`, and a weight on an item counts. It has this meaning wherever a map stands
 //! for the whole result: next to operators, and inside `$and`, `$or`, `$not` and `$expect`.
@@ -143,7 +143,7 @@ fn unweighted(node: Node) -> Node {
     Node { kind: NodeKind::Map(rest), ..node }
 }
 
-/// Returns false for null, `false`, 0 and an empty text, which make no requirement on the calls and are compared with
+/// Returns false for null, `false`, 0 and an empty string, which make no requirement on the calls and are compared with
 /// the value directly.
 fn asks_for_something(node: &Node) -> bool {
     match &node.kind {

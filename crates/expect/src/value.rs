@@ -24,7 +24,7 @@ pub fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Compares two numbers or two texts, texts by UTF-16 units. Returns `None` for anything else.
+/// Compares two numbers or two strings, strings by UTF-16 units. Returns `None` for anything else.
 pub fn compare(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => compare_numbers(left, right),
@@ -54,7 +54,7 @@ fn compare_with_float(whole: i128, float: f64) -> Ordering {
     by_whole.then_with(|| 0.0.partial_cmp(&float.fract()).unwrap_or(Ordering::Equal))
 }
 
-/// Returns a text as it is, and anything else as compact JSON.
+/// Returns a string as it is, and anything else as compact JSON.
 pub fn text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
@@ -101,7 +101,7 @@ pub fn kind(value: Option<&Value>) -> &'static str {
         Some(Value::Null) => "null",
         Some(Value::Bool(_)) => "a boolean",
         Some(Value::Number(_)) => "a number",
-        Some(Value::String(_)) => "a text",
+        Some(Value::String(_)) => "a string",
         Some(Value::Array(_)) => "a list",
         Some(Value::Object(_)) => "a map",
     }
@@ -114,7 +114,7 @@ pub fn shown(value: Option<&Value>) -> String {
     model::text::shortened(&json(value), MOST)
 }
 
-/// Same as `shown`, but a text has no quotes. For use after other words.
+/// Same as `shown`, but a string has no quotes. For use after other words.
 pub fn told(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().nth(80).is_none() => text.clone(),
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_compared_by_what_they_are() {
+    fn numbers_are_compared_by_value() {
         let large = 9_007_199_254_740_993_i64;
         assert!(same(&json!(1), &json!(1.0)) && same(&json!(0), &json!(-0.0)));
         assert!(!same(&json!(large), &json!(large as f64)));

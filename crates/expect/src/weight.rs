@@ -135,21 +135,21 @@ mod tests {
     }
 
     #[test]
-    fn a_score_is_without_noise_and_below_nothing_only_inside() {
+    fn a_score_is_rounded_and_negative_only_for_parts() {
         assert_eq!(settled((0..10).map(|_| 0.1).sum()), 1.0);
         assert_eq!([settled(0.3 - 0.1 - 0.2), settled(-0.5), settled(1.5), settled(0.25)], [0.0, -0.5, 1.0, 0.25]);
         assert_eq!([final_score(-0.5), final_score(0.25), final_score(1.0 + 1e-12)], [0.0, 0.25, 1.0]);
     }
 
     #[test]
-    fn one_is_the_whole_unless_others_are_given_in_points() {
+    fn a_weight_of_one_is_the_whole_unless_others_are_points() {
         assert_eq!(together(&[Some(1.0), None]), [0.9, 0.1]);
         assert_eq!(together(&[Some(1.0), Some(9.0)]), [0.1, 0.9]);
         assert_eq!(together(&[Some(1.0), Some(9.0), None]), [0.01, 0.09, 0.9]);
     }
 
     #[test]
-    fn a_branch_without_a_weight_is_worth_the_whole() {
+    fn a_branch_without_a_weight_counts_in_full() {
         assert_eq!(Budget::default().each(&[None, None]), [1.0, 1.0]);
         assert_eq!(Budget::default().each(&[Some(90.0), Some(40.0)]), [0.9, 0.4]);
         assert_eq!(Budget::default().each(&[Some(0.6), None]), [0.6, 1.0]);

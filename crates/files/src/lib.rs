@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_inside_is_found_and_links_inside_are_followed() {
+    fn only_entries_inside_are_found_and_inner_links_are_followed() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path().canonicalize().unwrap();
         let folder = base.join("in");

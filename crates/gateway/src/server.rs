@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn little_is_read_of_a_body_whose_sender_is_not_let_in() {
+    async fn the_body_of_a_rejected_request_is_mostly_discarded() {
         let gateway = Gateway::start().await.unwrap();
         let mut client = TcpStream::connect(gateway.address).await.unwrap();
         let size = 30 * 1024 * 1024;
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stranger_is_refused_before_the_body_has_arrived() {
+    async fn an_unknown_token_is_rejected_before_the_body_arrives() {
         let gateway = Gateway::start().await.unwrap();
         let mut client = TcpStream::connect(gateway.address).await.unwrap();
         let head = "POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 31000000\r\n\r\n";
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_on_which_nothing_is_asked_is_closed() {
+    async fn an_idle_connection_is_closed() {
         let gateway = Gateway::with(1000, Duration::from_millis(20)).await.unwrap();
         let mut client = TcpStream::connect(gateway.address).await.unwrap();
         client.write_all(b"POST /v1/messages HTTP/1.1\r\nhost:").await.unwrap();

@@ -1,4 +1,4 @@
-//! Brings the arguments of an assertion, whichever way they are written, into the fields of one entry.
+//! Normalizes the arguments of an assertion, in whichever form they are written, to the fields of one entry.
 
 use std::borrow::Cow;
 
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn every_example_comes_to_the_same_as_fields_in_one_key_and_as_arguments_of_code() {
+    fn every_example_has_the_same_result_in_every_form() {
         // An assertion that asks a judge cannot decide by itself.
         let by_itself = |assertion: &&Assertion| !assertion.is_implicit() && !assertion.is_judged();
         for assertion in ASSERTIONS.iter().filter(by_itself) {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_judges_is_read_in_every_form_too() {
+    fn judged_assertions_are_read_in_every_form() {
         for assertion in ASSERTIONS.iter().filter(|assertion| assertion.is_judged()) {
             let evidence = assertion.pass.evidence();
             let written = fields(&(assertion.pass.assertion)());
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn one_value_is_the_field_that_matters() {
+    fn a_single_value_is_the_main_field() {
         let evidence = crate::example::Story::new().asks("a").answer("Hello").replied(5).evidence();
         let of = |name: &str, value: Value| judged(name, Arguments::Brief(node(&value)), &evidence);
         assert_eq!(of("contains", json!("hello")).unwrap().because, "it contains \"Hello\"");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_an_argument_is_told() {
+    fn invalid_arguments_are_reported() {
         let evidence = crate::example::Story::new().evidence();
         let listed =
             |values: &[Value]| judged("contains", Arguments::Listed(values.iter().map(node).collect()), &evidence);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn code_may_name_and_weigh_an_assertion_in_its_last_argument() {
+    fn code_can_set_id_and_weight_in_the_last_argument() {
         let evidence = crate::example::Story::new().answer("a").evidence();
         let options = json!({"id": "says-a", "weight": 3, "title": "Says it"});
         let arguments = Arguments::Listed(vec![node(&json!("a")), node(&options)]);

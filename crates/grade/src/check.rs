@@ -107,7 +107,7 @@ impl Check {
         self.source.excerpt()
     }
 
-    /// True if it is in people's words.
+    /// True if it is written in natural language.
     pub fn is_claim(&self) -> bool {
         find(self.kind).is_some_and(Assertion::is_claim)
     }

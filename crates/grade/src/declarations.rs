@@ -19,17 +19,17 @@ const WIDTH: usize = 116;
 /// Descriptions of the values of fields, and the TypeScript type for each. The first entry that is a prefix of the
 /// description applies.
 const TYPES: &[(&str, &str)] = &[
-    ("text, or a regular expression of code", "string | RegExp"),
-    ("text or list of texts", "string | readonly string[]"),
-    ("text", "string"),
+    ("string, or a regular expression of code", "string | RegExp"),
+    ("string or list of strings", "string | readonly string[]"),
+    ("string", "string"),
     ("path", "string"),
     ("regular expression", "RegExp | string"),
     ("map of regular expressions and values", "RegExp | string | Record<string, unknown>"),
     ("whole number", "number"),
     ("number", "number"),
-    ("length of time", "number | string"),
-    ("list of texts, or of maps", "readonly (string | Record<string, unknown>)[]"),
-    ("list of texts", "readonly string[]"),
+    ("duration", "number | string"),
+    ("list of strings, or of maps", "readonly (string | Record<string, unknown>)[]"),
+    ("list of strings", "readonly string[]"),
     ("list of paths", "readonly string[]"),
     ("list of steps", "readonly Record<string, unknown>[]"),
     ("map", "Record<string, unknown>"),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_be_anything_has_no_type() {
+    fn only_arbitrary_values_have_no_type() {
         for field in ASSERTIONS.iter().flat_map(|assertion| assertion.fields) {
             let is_any = ["expectation", "any value", "true, a kind, a list or a map"].contains(&field.holds);
             let is_mixed = field.holds.starts_with("true, or ") || field.holds.starts_with("true, false or ");

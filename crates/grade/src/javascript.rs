@@ -1,4 +1,5 @@
-//! JavaScript's conversion of values to text. Patterns over arguments have always been matched against this text.
+//! JavaScript's conversion of values to strings. Patterns over arguments have always been matched against these
+//! strings.
 
 use serde_json::{Map, Number, Value};
 

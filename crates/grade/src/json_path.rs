@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_to_a_part_or_says_how_far_it_leads() {
+    fn a_path_finds_a_part_or_reports_where_it_ends() {
         let value = json!({"a": {"b.c": [1, {"d": null}]}, "0": "zero"});
         let find = |path: &str| JsonPath::parse(path).unwrap().find(&value).cloned().map_err(|missing| missing.reached);
         assert_eq!(find("a[\"b.c\"].1.d"), Ok(json!(null)));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_refused() {
+    fn invalid_paths_are_rejected() {
         for path in ["a..b", "a.", ".", "a[", "a[x]", "a[]", "a['x]", "$a", "a[0]b"] {
             assert!(JsonPath::parse(path).is_err(), "{path}");
         }

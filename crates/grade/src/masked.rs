@@ -84,7 +84,7 @@ mod tests {
     use crate::{Context, compile};
 
     #[test]
-    fn an_assertion_looks_at_its_own_parts_of_the_evidence() {
+    fn an_assertion_reads_only_its_own_parts_of_the_evidence() {
         let said = Story::new().answer("in [masked]").evidence();
         let called = Story::new().call("Bash", json!({"command": "echo [masked]"})).answer("done").evidence();
         let of = |assertion: serde_json::Value| {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_with_parts_of_its_own_is_an_assertion() {
+    fn every_listed_kind_is_an_assertion() {
         for assertion in ASSERTIONS {
             assert!(find(assertion.name).is_some() && parts(assertion.name).len() <= 3);
         }

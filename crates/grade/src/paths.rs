@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_lead_where_their_text_says() {
+    fn paths_are_resolved_as_text() {
         assert_eq!(led("Read", json!({"file_path": "a/./b//c/../d/"})), ["/tmp/box/a/b/d"]);
         assert_eq!(led("Read", json!({"file_path": "../../../../x"})), ["/x"]);
         assert_eq!(led("Edit", json!({"file_path": "~/x"})), ["/home/u/x"]);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glob_leads_to_what_it_cannot_leave() {
+    fn a_glob_resolves_to_the_directories_it_cannot_leave() {
         let glob = |pattern: &str| led("Glob", json!({"pattern": pattern}));
         assert_eq!(glob("**/*.rs"), ["/tmp/box"]);
         assert_eq!(glob("src/*.rs"), ["/tmp/box/src"]);
@@ -219,19 +219,19 @@ mod tests {
         assert_eq!(glob("~/.ssh/*"), ["/home/u/.ssh"]);
         assert_eq!(led("Glob", json!({"path": "/usr", "pattern": "lib/*"})), ["/usr", "/usr/lib"]);
         assert_eq!(glob("!secret/*"), Vec::<String>::new());
-        assert_eq!(glob(&format!("src/{}/x", "{a,b}".repeat(30))), ["/tmp/box/src"], "braces do not explode");
+        assert_eq!(glob(&format!("src/{}/x", "{a,b}".repeat(30))), ["/tmp/box/src"], "no exponential expansion");
         assert_eq!(glob(&format!("{}/{{../../../other,x}}/*", "{a,b}".repeat(30))), ["/private/other", "/tmp/box"]);
-        assert_eq!(glob(&"{.,../x}".repeat(30)), ["/"], "what nobody can look through may lead anywhere");
+        assert_eq!(glob(&"{.,../x}".repeat(30)), ["/"], "a pattern with too many alternatives may lead anywhere");
     }
 
     #[test]
-    fn inside_is_the_directory_itself_and_what_is_below_it() {
+    fn inside_means_the_directory_itself_or_below_it() {
         assert!(is_inside("/a/b", "/a/b") && is_inside("/a/b", "/a/b/c") && is_inside("/", "/x"));
         assert!(!is_inside("/a/b", "/a/bc") && !is_inside("/a/b", "/a"));
     }
 
     #[test]
-    fn a_home_that_nobody_knows_is_nowhere() {
+    fn an_unknown_home_is_not_expanded() {
         let touches = lexical_touches(
             &ToolCall::new("1", "Read", json!({"file_path": "~/x"}), "m"),
             &Collected { sandbox: Some("/box".into()), ..Collected::default() },

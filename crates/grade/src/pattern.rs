@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_hundred_endless_tests_four_have_their_time_and_the_others_none() {
+    fn only_four_of_a_hundred_endless_tests_get_the_full_time() {
         let node = Node::from_json(&json!("^(a+)+$"), &Source::new("a.yaml", ""));
         let pattern = Pattern::of(&node, &mut Problems::new()).unwrap();
         let endless = format!("{}b", "a".repeat(40));

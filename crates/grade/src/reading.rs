@@ -42,11 +42,11 @@ impl<'a> Reading<'a> {
         self.title = self.fields.text("text", self.problems);
     }
 
-    /// Reads a required text that is not empty, and where it is written.
+    /// Reads a required non-empty string, and its location.
     pub fn required_text(&mut self, key: &'static str) -> Option<(String, Place)> {
         let node = self.fields.require(key, self.problems)?;
         if node.tag.as_deref() == Some(expect::REGEX_TAG) {
-            self.problems.push(node.error(format!("`{key}` must be a text, not a regular expression")));
+            self.problems.push(node.error(format!("`{key}` must be a string, not a regular expression")));
             return None;
         }
         Some((decode::text(node, &format!("`{key}`"), self.problems)?, Place::of(node)))
@@ -100,7 +100,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Reads the requirement on the argument `name`: a text is a regular expression, anything else is an expectation.
+    /// Reads the requirement on the argument `name`: a string is a regular expression, anything else is an expectation.
     fn argument_pattern(&mut self, name: &str, value: &Node) -> Option<ArgumentPattern> {
         let wanted = match &value.kind {
             NodeKind::String(_) => ArgumentRule::Text(Pattern::of(value, self.problems)?),

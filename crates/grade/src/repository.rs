@@ -1,5 +1,5 @@
-//! Changes of a repository, as assertions ask for them. What could not be checked is kept apart from what did not
-//! happen.
+//! Changes of a repository, as assertions query them. Changes that could not be checked are distinguished from changes
+//! that did not happen.
 
 use std::fmt::Debug;
 
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_is_new_only_if_nobody_had_it() {
+    fn a_branch_is_new_only_if_it_existed_nowhere_before() {
         let change = of(|change| {
             change
                 .before
@@ -286,13 +286,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_on_a_remote_is_no_new_commit() {
+    fn commits_from_a_remote_are_not_new() {
         let change = of(|change| change.new_commits = vec![commit("b2", "mine", true), commit("a1", "theirs", true)]);
         assert_eq!(new_commits(&change).iter().map(|commit| commit.sha.as_str()).collect::<Vec<_>>(), ["b2"]);
     }
 
     #[test]
-    fn a_remote_that_cannot_be_asked_is_unknown_and_a_push_to_one_that_was_added_is_in_gits_log() {
+    fn an_unreachable_remote_is_unknown_and_a_push_to_an_added_one_is_in_the_reflog() {
         let change = of(|change| {
             let mut other = change.after.remotes["origin"].clone();
             change.before.pushes.insert("old/main".into(), "a1".into());
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_of_the_agents_on_a_remote_was_pushed_whatever_was_there_before() {
+    fn a_commit_by_the_agent_on_a_remote_counts_as_pushed() {
         let change = of(|change| {
             change.before.remotes.get_mut("origin").unwrap().branches = None;
             change.new_commits = vec![commit("b2", "x", true)];

@@ -175,7 +175,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_pattern_that_never_ends_is_told_and_passed_over() {
+    fn an_endless_pattern_is_reported_and_skipped() {
         let mut responder = responder(&[("^(a+)+$", "x"), ("b", "y")]);
         let mut question = question(&format!("{}b", "a".repeat(40)), &[]);
         let warnings = responder.answer(&mut question);
@@ -184,7 +184,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_question_that_only_a_pattern_without_end_might_match_is_undecided() {
+    fn a_question_that_only_an_endless_pattern_might_match_is_undecided() {
         let mut responder = responder(&[("^(a+)+$", "x"), ("never", "y")]);
         let mut endless = question(&format!("{}!", "a".repeat(40)), &[]);
         responder.answer(&mut endless);

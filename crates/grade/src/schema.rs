@@ -131,9 +131,9 @@ fn shape(words: &str) -> Value {
     let texts = || json!({ "type": "array", "items": text() });
     let starts = |front: &str| words.starts_with(front);
     match words {
-        "text or list of texts" => json!({ "anyOf": [text(), texts()] }),
-        "list of texts" | "list of paths" => texts(),
-        "list of texts, or of maps" => json!({ "type": "array", "items": { "type": ["string", "object"] } }),
+        "string or list of strings" => json!({ "anyOf": [text(), texts()] }),
+        "list of strings" | "list of paths" => texts(),
+        "list of strings, or of maps" => json!({ "type": "array", "items": { "type": ["string", "object"] } }),
         "list of steps, at least 1" => json!({ "type": "array", "minItems": 1, "items": {
             "type": "object",
             "properties": {
@@ -145,7 +145,7 @@ fn shape(words: &str) -> Value {
             "required": ["tool"],
             "additionalProperties": false,
         } }),
-        "length of time" => json!({ "anyOf": [
+        "duration" => json!({ "anyOf": [
             { "type": "integer", "minimum": 1 },
             { "type": "string", "pattern": "^\\s*[0-9.]+\\s*(ms|s|m|h)\\s*$" },
         ] }),
@@ -154,7 +154,7 @@ fn shape(words: &str) -> Value {
         "map" => json!({ "type": "object" }),
         "map or list" => json!({ "type": ["object", "array"] }),
         _ if starts("true, ") => json!({ "type": ["boolean", "string", "array", "object"] }),
-        _ if starts("text") || starts("regular expression") || starts("path") => text(),
+        _ if starts("string") || starts("regular expression") || starts("path") => text(),
         _ if starts("map of regular expressions") => json!({ "type": ["string", "object"] }),
         _ if starts("whole number") => bounded("integer", words),
         _ if starts("number") => json!({ "type": "number" }),

@@ -455,14 +455,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_parted_from_its_module_behind_the_ending() {
+    fn a_property_path_is_split_from_its_module_after_the_extension() {
         assert_eq!(split_place("/a/b.ts#[\"a#b\"].f"), Some(("/a/b.ts", "[\"a#b\"].f")));
         assert_eq!(split_place("/a#b/c.mjs#f"), Some(("/a#b/c.mjs", "f")));
         assert_eq!(split_place("/a/b.ts"), None);
     }
 
     #[test]
-    fn another_plan_reads_files_anew_and_few_workshops_are_kept() {
+    fn another_plan_reloads_files_and_few_runtimes_are_kept() {
         use expect::Host as _;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("op.js");
@@ -475,7 +475,7 @@ mod tests {
         assert_eq!(judged(&first), Some(Json::from(1)));
         std::fs::write(&file, "export default () => 2").unwrap();
         let again = first.clone();
-        assert_eq!(judged(&again), judged(&first), "one plan has one text of each file");
+        assert_eq!(judged(&again), judged(&first), "a plan reads each file only once");
         assert_eq!(judged(&Scripts::new(folder.path())), Some(Json::from(2)));
         let scripts = Scripts::new(folder.path());
         for name in 0..IDLE_RUNTIMES + 4 {
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_a_module_is_read_step_by_step() {
+    fn a_property_path_in_a_module_is_parsed_step_by_step() {
         let name = |name: &str| Key::Name(name.to_owned());
         assert_eq!(steps("[3].expect.output"), [name("default"), Key::Index(3), name("expect"), name("output")]);
         assert_eq!(steps("fixtures[0][\"a b\"]"), [name("fixtures"), Key::Index(0), name("a b")]);

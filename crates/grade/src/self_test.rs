@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_documented_example_does_what_it_is_for() {
+    fn every_documented_example_has_its_documented_result() {
         let results = self_test();
         let wrong: Vec<_> = results.iter().filter(|result| !result.ok).collect();
         assert!(wrong.is_empty(), "{wrong:#?}");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn every_example_of_an_operator_comes_out_as_documented() {
+    fn every_example_of_an_operator_has_its_documented_result() {
         let results = operator_self_test();
         let wrong: Vec<_> = results.iter().filter(|result| !result.wrong.is_empty()).collect();
         assert!(wrong.is_empty(), "{wrong:#?}");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn every_example_of_the_page_comes_out_as_documented() {
+    fn every_example_on_the_page_has_its_documented_result() {
         let host: Arc<dyn Host> = Arc::new(Scripts::default());
         let folder = tempfile::tempdir().unwrap();
         for module in OPERATORS_PAGE.split("```js\n// ").skip(1) {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_what_was_wanted_and_what_was_there() {
+    fn a_failure_shows_expected_and_actual_values() {
         for assertion in ASSERTIONS {
             let finding = run(assertion, &assertion.fail).unwrap().unwrap();
             assert!(finding.expected.is_some() && finding.actual.is_some(), "{}", assertion.name);

@@ -181,7 +181,7 @@ mod tests {
     use crate::example::Story;
 
     #[test]
-    fn a_file_of_an_installed_skill_is_the_skills() {
+    fn a_file_of_an_installed_skill_belongs_to_the_skill() {
         for (path, expected) in [
             ("/box/repo/skills/greet/SKILL.md", Some("greet")),
             ("/box/repo/.claude/skills/greet/references/a.md", Some("greet")),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_looks_into_a_skill_uses_it() {
+    fn a_command_that_reads_a_skill_uses_it() {
         for command in [
             "cat .agents/skills/greet/SKILL.md",
             "sed -n '1,40p' /box/work/.agents/skills/greet/SKILL.md",
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_command_runs_is_where_its_files_are() {
+    fn files_of_a_command_are_relative_to_its_working_directory() {
         let run = |command: &str, folder: &str| {
             let input = json!({"command": command, "workdir": folder});
             triggered(&Story::new().call("Bash", input).evidence().trace, "greet")
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_failed_after_it_had_shown_the_skill_is_a_use() {
+    fn a_command_that_printed_the_skill_before_failing_is_a_use() {
         let failed = |content: &str| {
             let mut trace = bash("cat .agents/skills/greet/SKILL.md; ./check");
             let result = trace.calls[0].result.as_mut().unwrap();

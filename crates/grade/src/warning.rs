@@ -30,7 +30,7 @@ mod tests {
     use crate::example::Story;
 
     #[test]
-    fn unused_answers_and_more_turns_than_the_default_are_told() {
+    fn unused_answers_and_excess_turns_cause_warnings() {
         let mut case = case(&[]);
         case.user_responses = vec![crate::responder::tests::response("Push", "no")];
         let limited = |limits: &mut model::Limits| (limits.max_turns, limits.max_turns_set) = (1, false);

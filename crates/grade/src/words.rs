@@ -1,6 +1,6 @@
-//! Formats texts, numbers and lists for findings.
+//! Formats strings, numbers and lists for findings.
 
-/// Maximum length of a text in a finding, in characters.
+/// Maximum length of a string in a finding, in characters.
 const SHOWN: usize = 120;
 
 /// Returns `text` in quotes on one line, cut if it is long.
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_as_people_write_them() {
+    fn words_are_formatted_for_people() {
         assert_eq!(thousands(1_234_567.0), "1,234,567");
         assert_eq!(thousands(999.0), "999");
         assert_eq!(thousands(1000.5), "1,000.5");

@@ -1,5 +1,5 @@
 //! Writes a value as YAML in common style and records the position of each part. The result is a tree with correct
-//! places, without a parser.
+//! locations, without a parser.
 
 use model::{Node, NodeKind, Source, Span, Spanned};
 use serde_json::{Map, Value};
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_knows_where_it_was_written() {
+    fn every_part_has_its_location() {
         let value = json!({"id": "a b", "sequence": [{"tool": "Bash", "args_match": {"command": "^git"}}, {"tool": "Read"}], "capture": ["x", "on"], "empty": {}, "max": 3});
         let node = list_item(&value, "a.yaml");
         let text = node.source.text.as_str();

@@ -37,7 +37,7 @@ struct State {
     tokens_paid: Option<Instant>,
 }
 
-/// Rate limit per minute. Each use moves a mark into the future; a caller waits while the mark is at least a minute
+/// Rate limit per minute. Each use moves a mark into the future; a caller waits while the mark is at least one minute
 /// ahead.
 #[derive(Clone, Copy)]
 struct Allowance {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_more_are_let_through_than_the_policy_says_and_they_come_in_order() {
+    async fn admission_respects_the_policy_and_the_order_of_arrival() {
         let account = account(&Policy { concurrency: 2, ..Policy::default() });
         let first = account.enter().await;
         let _second = account.enter().await;
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_pause_holds_everybody_and_makes_them_fewer() {
+    async fn a_pause_delays_all_callers_and_reduces_concurrency() {
         let account = account(&Policy { concurrency: 8, ..Policy::default() });
         let mut under_way = Vec::new();
         for _ in 0..8 {
@@ -211,7 +211,7 @@ mod tests {
         assert!(at_once(&account).await.is_none());
         let leaves = [account.enter().await, account.enter().await, account.enter().await, account.enter().await];
         assert!(begun.elapsed() >= Duration::from_secs(20), "{:?}", begun.elapsed());
-        assert!(at_once(&account).await.is_none(), "eight were refused together, so four are let through");
+        assert!(at_once(&account).await.is_none(), "eight were rejected together, so four are admitted");
         for permit in leaves {
             permit.answered(None);
         }
@@ -230,13 +230,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_and_tokens_have_their_allowance_a_minute() {
+    async fn requests_and_tokens_have_a_rate_limit_per_minute() {
         let paced = account(&Policy { requests_per_minute: Some(60), ..Policy::default() });
         let begun = Instant::now();
         for _ in 0..60 {
             drop(paced.enter().await);
         }
-        assert_eq!(begun.elapsed(), Duration::ZERO, "the first minute's share may come at once");
+        assert_eq!(begun.elapsed(), Duration::ZERO, "the requests of the first minute may all be sent at once");
         for _ in 0..60 {
             drop(paced.enter().await);
         }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_leaves_while_waiting_holds_nobody_up() {
+    async fn a_caller_that_leaves_the_queue_blocks_no_other() {
         let account = account(&Policy { concurrency: 1, ..Policy::default() });
         let first = account.enter().await;
         assert!(at_once(&account).await.is_none());

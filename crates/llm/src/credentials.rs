@@ -38,7 +38,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// API key. It can be compared and removed from texts, but not displayed.
+/// API key. It can be compared and removed from strings, but not displayed.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     text: Arc<str>,
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_providers_use_is_taken_and_nothing_is_shown() {
+    fn only_provider_variables_are_kept_and_no_value_is_shown() {
         let env =
             env(&[("OPENAI_API_KEY", " canary-1 "), ("HOME", "/root"), ("ANTHROPIC_API_KEY", ""), ("NO_PROXY", "x")]);
         let credentials = Credentials::of(env.iter().map(|(name, value)| (name, value)));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_taken_out_of_texts_in_every_form() {
+    fn a_key_is_removed_from_text_in_every_encoding() {
         let key = Key::new("ca\"na/ry");
         assert_eq!(key.scrub(r#"a ca"na/ry b ca\"na/ry c ca%22na%2Fry"#), "a [key] b [key] c [key]");
     }

@@ -208,7 +208,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Returns the start of a text on one line.
+/// Returns the start of a string on one line.
 pub(crate) fn clipped(text: &str) -> String {
     model::text::one_line(text, LONGEST)
 }
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn vendors_errors_are_told_apart() {
+    fn vendor_errors_are_classified() {
         use FailureKind::*;
         for (status, code, message, expected) in [
             (401, "invalid_api_key", "Incorrect API key provided", Auth),
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_what_was_sent_and_how_often() {
+    fn a_failure_includes_the_request_and_the_number_of_tries() {
         let told = ReportedError { codes: vec!["overloaded_error".into()], message: "Over\nloaded".into() };
         let mut failure = Failure::reported(Some(529), &told, "POST http://x/v1/messages for m");
         failure.tries = 5;

@@ -1,4 +1,4 @@
-//! Splitting of a byte stream into its events or lines, wherever the chunks of bytes are cut.
+//! Splits a byte stream into its events or lines, wherever the chunks of bytes are cut.
 
 use crate::event_stream::{Event, Events, Lines};
 use crate::wire::Framing;
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn returns_alone_end_lines() {
+    fn lone_carriage_returns_end_lines() {
         assert_eq!(pieces(Framing::Events, "data: a\r\rdata: b\r\r", 1), ["a", "b"]);
     }
 }

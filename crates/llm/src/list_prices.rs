@@ -67,7 +67,7 @@ fn pointed(model: &str) -> String {
     model.char_indices().map(letter).collect()
 }
 
-/// Reads US dollars per token, as numbers or texts. A model that is listed as free has no price here, because others
+/// Reads US dollars per token, as numbers or strings. A model that is listed as free has no price here, because others
 /// may pay for it.
 fn price(pricing: &Value) -> Option<Price> {
     let amount = |key: &str| match pricing.get(key) {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_has_prices_by_whichever_name_a_model_has_there() {
+    fn the_list_is_searched_by_every_name_of_a_model() {
         let list = ListPrices::of(&json!({"data": [
             {"id": "anthropic/claude-haiku-4.5", "pricing": {"prompt": "0.000001", "completion": "0.000005",
                 "input_cache_read": "0.0000001", "input_cache_write": 0.00000125, "image": "0"}},

@@ -28,7 +28,7 @@ impl Message {
         Self { role, content: vec![Block::Text { text: text.into() }] }
     }
 
-    /// Returns the texts of the message, separated by line breaks; tool results are not included.
+    /// Returns the text blocks of the message, separated by line breaks; tool results are not included.
     pub fn spoken(&self) -> String {
         texts(&self.content)
     }
@@ -86,7 +86,7 @@ impl Block {
     }
 }
 
-/// Returns the texts among `blocks`, one per line.
+/// Returns the text blocks among `blocks`, one per line.
 pub(crate) fn texts(blocks: &[Block]) -> String {
     let texts: Vec<&str> = blocks
         .iter()

@@ -1,4 +1,4 @@
-//! Opening of a model by its name.
+//! Opens a model by its name.
 
 use std::sync::Arc;
 

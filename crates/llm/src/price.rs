@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edition_costs_what_its_model_does_and_a_cousin_does_not() {
+    fn a_dated_version_has_the_price_of_its_model_and_a_sibling_does_not() {
         let of = |provider: &str, model: &str| Prices::default().of(provider, model, true).map(|price| price.input);
         assert_eq!(of("openai", "gpt-5-2025-08-07"), Some(1.25));
         assert_eq!(of("openai-chat", "gpt-5-mini"), Some(0.25));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_prices_hold_anywhere_and_go_first() {
+    fn the_users_prices_apply_at_every_address_and_take_precedence() {
         let prices = prices(&json!({
             "openai:gpt-5": {"input": 9, "output": 90, "cache_read": 0},
             "mine": {"prompt": "0.000001", "completion": 0.000002},
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_of_a_price_list_is_told() {
+    fn every_problem_of_a_price_list_is_reported() {
         let problems = prices(&json!({
             "a": {"input": -1, "output": 1}, "b": {"input": 1, "ouput": 2}, "c": 5,
         }))

@@ -20,7 +20,7 @@ use crate::{Credentials, Documents, Model, OpenError, Opened, Providers, ReadDoc
 pub struct Provider {
     /// Name before the colon.
     pub name: &'static str,
-    /// Placeholder for the argument, for help texts.
+    /// Placeholder for the argument, for help text.
     pub argument: &'static str,
     /// Description in one line.
     pub summary: &'static str,
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_model_name_with_a_colon_is_no_provider() {
+    fn a_plain_model_name_with_a_colon_does_not_name_a_provider() {
         assert!(provider_of("vendor.model-v2:0").is_none());
         assert!(provider_of("model-5").is_none());
         assert_eq!(

@@ -22,7 +22,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Returns the texts of the reply, concatenated without a separator.
+    /// Returns the text blocks of the reply, concatenated without a separator.
     pub fn text(&self) -> String {
         let texts = self.content.iter().filter_map(|block| match block {
             Block::Text { text } => Some(text.as_str()),

@@ -43,7 +43,7 @@ impl Request {
         self.messages.iter().find(|message| message.role == Role::User).map(Message::spoken)
     }
 
-    /// Returns the texts of all the user's messages, one per line.
+    /// Returns the text of all the user's messages, one message per line.
     pub fn user_text(&self) -> String {
         let users = self.messages.iter().filter(|message| message.role == Role::User);
         users.map(Message::spoken).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! Parsing of the headers in which a provider asks to wait.
+//! Parses the headers in which a provider asks the client to wait.
 
 use std::time::Duration;
 

@@ -125,7 +125,7 @@ fn in_words(request: &Request, before: Option<(&Reply, &str)>) -> Request {
         }
         asked.messages.push(Message::text(
             Role::User,
-            format!("That is not as it has to be: {wrong}. Give the whole answer again, as JSON alone."),
+            format!("That answer does not have the required form: {wrong}. Send the whole answer again, as JSON only."),
         ));
     }
     asked
@@ -208,14 +208,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_good_answer_is_taken_at_once() {
+    async fn a_valid_answer_is_accepted_without_a_retry() {
         let (done, asked) = asked(vec![says("```json\n{\"ok\": true}\n```")]).await;
         assert_eq!((done.value, done.replies), (Ok(json!({"ok": true})), 1));
         assert!(asked[0].response_schema.is_some());
     }
 
     #[tokio::test]
-    async fn a_wrong_answer_is_asked_for_once_more_in_words() {
+    async fn an_invalid_answer_is_requested_again_with_an_explanation() {
         let (done, asked) = asked(vec![says("{}"), says("{\"ok\": false}")]).await;
         assert_eq!((done.value, done.replies), (Ok(json!({"ok": false})), 2));
         assert_eq!((done.tokens.unwrap().total(), done.cost_usd), (22, Some(0.5)));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_stays_wrong_is_none_and_an_unknown_cost_stays_unknown() {
+    async fn a_persistently_invalid_answer_is_an_error_and_unknown_costs_stay_unknown() {
         let unknown = says("no").map(|reply| Reply { tokens: None, cost_usd: None, ..reply });
         let (done, _) = asked(vec![says("{}"), unknown]).await;
         assert!(matches!(done.value, Err(NoAnswer::Invalid(_))));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_provider_without_the_means_is_asked_in_words() {
+    async fn a_provider_without_schema_support_gets_the_schema_in_the_prompt() {
         let failure = |kind, message: &str| {
             let failure = Failure { kind, message: message.into(), ..Failure::new(kind, "") };
             Err(ProviderError::Failed(Box::new(failure)))
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_is_no_answer() {
+    async fn a_refusal_is_not_an_answer() {
         let refused = says("No.").map(|reply| Reply { stop_reason: StopReason::Refusal, ..reply });
         let (done, asked) = asked(vec![refused]).await;
         assert_eq!((done.value, asked.len()), (Err(NoAnswer::Refused(Some("No.".into()))), 1));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_is_what_is_closed_and_complete() {
+    fn only_closed_and_complete_schemas_are_strict() {
         let closed = json!({
             "type": "object", "additionalProperties": false, "required": ["a"],
             "properties": {"a": {"type": "array", "items": {"type": "string"}}},

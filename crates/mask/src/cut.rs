@@ -1,4 +1,4 @@
-//! Finds the rest of a secret at a place where a text was shortened. Findings, summaries and lines of output are
+//! Finds the rest of a secret at a place where a string was shortened. Findings, summaries and lines of output are
 //! shortened before they are masked, and a part of a secret no longer has a key's shape.
 //!
 //! Text may be cut next to an ellipsis. Long text may also be cut at its beginning or its end without an ellipsis.
@@ -13,7 +13,7 @@ use super::{alternation, shape};
 const ELLIPSIS: &[u8] = "…".as_bytes();
 /// Minimum length of a partial secret that is masked, in bytes.
 const LEAST: usize = 6;
-/// Minimum length of a text that may have been cut without an ellipsis, in bytes. It is below that of the excerpts of
+/// Minimum length of a string that may have been cut without an ellipsis, in bytes. It is below that of the excerpts of
 /// long lines, which are the shortest ones.
 const LONG: usize = 190;
 /// Maximum number of bytes between the shortened text and the ellipsis.
@@ -121,7 +121,7 @@ fn torn_escape(text: &[u8]) -> usize {
     if is_torn { tail.len() - at } else { 0 }
 }
 
-/// Returns `true` if the byte may appear between a text and its ellipsis: `"text"…`, `text\n[… more]`.
+/// Returns `true` if the byte may appear between a string and its ellipsis: `"text"…`, `text\n[… more]`.
 fn is_around(byte: u8) -> bool {
     matches!(byte, b'[' | b']' | b'(' | b')' | b'"' | b'\'' | b'`' | b' ' | b'\n' | b'\t')
 }

@@ -40,8 +40,8 @@ use self::view::{MOST_LAYERS, View};
 /// Replacement for a secret.
 pub const MASKED: &str = "[masked]";
 
-/// Minimum length of a text that is searched, in bytes. No secret and no part of one that is masked is shorter, and
-/// many texts are.
+/// Minimum length of a string that is searched, in bytes. No secret and no part of one that is masked is shorter, and
+/// many strings are.
 const SHORTEST: usize = 8;
 
 /// Maximum size of a compiled set of secrets, in bytes.

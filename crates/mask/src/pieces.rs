@@ -16,7 +16,7 @@ struct Piece {
     range: Range<usize>,
 }
 
-/// All texts at the same path of their frames, joined in order.
+/// All strings at the same path of their frames, joined in order.
 #[derive(Default)]
 struct Joined {
     text: String,

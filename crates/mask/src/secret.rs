@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_end_of_a_name_tells_of_a_secret() {
+    fn only_the_end_of_a_name_marks_a_secret() {
         for name in ["GITHUB_TOKEN", "API_KEY", "DB_PASSWORD", "db_password", "PGPASSWORD", "OPENAI_APIKEY", "MY_KEYS"]
         {
             assert!(are_secret(name, "dummy-value"), "{name}");
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_assigns_a_literal_to_a_secrets_name_is_known() {
+    fn a_line_that_assigns_a_literal_to_a_secret_name_is_detected() {
         for line in
             ["  apiKey: abcdef", r#"{"password": "hunter2"}"#, "x = { Authorization: 'Bearer x' }", "SMTP_PASS=secret"]
         {
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_secret_lies_and_what_everybody_writes_is_none() {
+    fn paths_of_secrets_and_common_words_are_not_secrets() {
         for value in ["/home/u/.ssh/id_ed25519", "~/.aws/credentials", "true", "false", "12345", "none", ""] {
             assert_eq!(texts_of(&[("SSH_KEY", value)]), Vec::<String>::new(), "{value}");
         }
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_has_a_password_and_a_header_a_value() {
+    fn passwords_in_urls_and_header_values_are_found() {
         let proxy = texts_of(&[("HTTPS_PROXY", "http://user:dummy%40pass@proxy.local:3128/")]);
         assert!(["dummy%40pass", "dummy@pass"].iter().all(|text| proxy.contains(&(*text).to_owned())), "{proxy:?}");
         assert!(!proxy.iter().any(|text| text.contains("proxy.local")));
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_known_in_pieces_and_in_disguise() {
+    fn a_secret_is_found_in_pieces_and_in_every_encoding() {
         let lines =
             texts_of(&[("DEPLOY_KEY", "-----BEGIN X-----\nfirst line of it\nabc\n  second one\n-----END X-----\n")]);
         assert!(["first line of it", "second one"].iter().all(|line| lines.contains(&(*line).to_owned())));
@@ -449,10 +449,10 @@ mod tests {
         assert!(holds(r#"dummy key/?"1"#) && holds(r#"dummy+key/?"1"#));
         assert!(holds("64756d6d79206b65792f3f2231") && holds("64756D6D79206B65792F3F2231"));
         assert!(holds("640075006d006d00790020006b00650079002f003f0022003100"), "UTF-16 in hexadecimal digits");
-        assert!(holds("ZHVtbXkga2V5Lz8iMQ=="), "the value alone");
+        assert!(holds("ZHVtbXkga2V5Lz8iMQ=="), "only the value");
         assert!(holds("dTpkdW1teSBrZXkvPyIx"), "after `u:`");
         assert!(holds("dXM6ZHVtbXkga2V5Lz8iMQ=="), "after `us:`");
         assert!(holds("dXNlOmR1bW15IGtleS8_IjE"), "after `use:`, for URLs");
-        assert!(!holds("ZHVtbXkg"), "the beginning of it");
+        assert!(!holds("ZHVtbXkg"), "its beginning");
     }
 }

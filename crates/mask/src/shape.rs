@@ -11,12 +11,12 @@ use std::sync::{LazyLock, OnceLock};
 
 use regex::bytes::{Regex, RegexBuilder};
 
-/// Minimum length of a text with one of these shapes, in bytes. Most masked texts are shorter.
+/// Minimum length of a string with one of these shapes, in bytes. Most masked strings are shorter.
 const SHORTEST: usize = 16;
 
 /// A shape of keys.
 struct Shape {
-    /// Texts of which every such key, or the text before it, contains one.
+    /// Strings of which every such key, or the text before it, contains one.
     marks: &'static [&'static str],
     /// Regular expression; its first group is masked, or the whole match if it has none.
     pattern: &'static str,

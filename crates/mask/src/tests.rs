@@ -17,7 +17,7 @@ fn a_secret_variable_is_masked_wherever_it_appears() {
 }
 
 #[test]
-fn a_url_keeps_its_place_and_loses_its_password() {
+fn a_url_keeps_its_host_and_loses_its_password() {
     let text = "to https://me:hunter2@proxy.example/v1?a=1&api_key=abc and mailto:a@b.example:80";
     let masked = "to https://[masked]@proxy.example/v1?a=1&api_key=[masked] and mailto:a@b.example:80";
     assert_eq!(mask(&[]).text(text), masked);
@@ -25,7 +25,7 @@ fn a_url_keeps_its_place_and_loses_its_password() {
 }
 
 #[test]
-fn a_key_that_came_from_elsewhere_is_known_by_its_shape() {
+fn a_key_from_an_unknown_source_is_recognised_by_its_shape() {
     let key = format!("sk-ant-{}", "api03-abcdefghijklmnop");
     assert_eq!(mask(&[]).text(&format!("x {key} y")), "x [masked] y");
     assert_eq!(mask(&[]).text("sk-test"), "sk-test");
@@ -60,7 +60,7 @@ fn every_shape_of_a_key_is_known() {
 }
 
 #[test]
-fn a_canary_is_masked_in_every_disguise() {
+fn a_canary_is_masked_in_every_encoding() {
     let canary = "canary<&>\"K3y/+é=1";
     let run = mask(&[("BOT_API_KEY", canary)]);
     let json = serde_json::to_string(canary).unwrap();
@@ -84,7 +84,7 @@ fn a_canary_is_masked_in_every_disguise() {
 }
 
 #[test]
-fn what_a_configuration_calls_a_key_is_masked() {
+fn values_that_a_configuration_names_as_keys_are_masked() {
     let source = model::Source::new("c", "");
     let config = serde_json::json!({"agents": {"bot": {"headers": {"Authorization": "Bearer canary-bearer-1", "X-Org":
         "acme"}, "url": "https://me:canary-pass@host/x", "apiKey": "canary-key-1", "max_tokens": "123456789"}}});
@@ -104,7 +104,7 @@ fn keys_are_masked_and_no_entry_is_lost() {
 }
 
 #[test]
-fn a_session_and_where_a_call_leads_tell_no_secret() {
+fn session_ids_and_resolved_paths_contain_no_secret() {
     let mask = mask(&[("A_KEY", "dummy-secret-1")]);
     let secret = || Some("x dummy-secret-1".to_owned());
     let tools = vec!["mcp__dummy-secret-1".to_owned()];
@@ -128,7 +128,7 @@ fn a_session_and_where_a_call_leads_tell_no_secret() {
 }
 
 #[test]
-fn a_result_and_a_record_tell_no_secret_wherever_it_stands() {
+fn results_and_records_contain_no_secret_in_any_field() {
     let mask = mask(&[("A_KEY", "dummy-secret-1")]);
     let secret = "x dummy-secret-1";
     let value = serde_json::json!({"a": [secret], "dummy-secret-1": 1});
@@ -167,7 +167,7 @@ fn a_result_and_a_record_tell_no_secret_wherever_it_stands() {
 }
 
 #[test]
-fn a_diff_without_a_secret_stays() {
+fn a_diff_without_a_secret_is_unchanged() {
     let piece = |part, text: &str| model::Segment { part, text: text.into() };
     let diff = vec![piece(Part::Same, "dummy-"), piece(Part::Missing, "secret"), piece(Part::Extra, "-1")];
     let mut failure: Failure = serde_json::from_value(serde_json::json!({"key": "", "message": ""})).unwrap();
@@ -178,7 +178,7 @@ fn a_diff_without_a_secret_stays() {
 }
 
 #[test]
-fn what_was_looked_at_holds_no_secret_and_is_still_found() {
+fn probes_contain_no_secret_and_are_still_found() {
     let need = Need::Command { run: "deploy dummy-secret-1".into(), timeout_ms: 1 };
     let said = |text: &str| Probed::Ran {
         exit_code: Some(0),
@@ -195,7 +195,7 @@ fn what_was_looked_at_holds_no_secret_and_is_still_found() {
 }
 
 #[test]
-fn a_fixtures_secrets_are_masked_in_its_trial_and_debugging_shows_none() {
+fn secrets_of_a_fixture_are_masked_in_its_trial_and_in_debug_output() {
     let env = [("DB_PASSWORD".to_owned(), "dummy-secret-1-and-more".to_owned()), ("X".to_owned(), "plain-text".into())];
     let run = mask(&[("A_KEY", "dummy-secret-1")]);
     assert_eq!(run.text("dummy-secret-1-and-more"), "[masked]-and-more");
@@ -203,7 +203,7 @@ fn a_fixtures_secrets_are_masked_in_its_trial_and_debugging_shows_none() {
     assert!(!format!("{run:?}").contains("dummy"));
 }
 #[test]
-fn a_key_is_known_below_every_escape_and_after_every_neighbour() {
+fn a_key_is_found_under_every_escape_and_after_any_character() {
     let key = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
     let coloured = format!("\u{1b}[31mghp_\u{1b}[0m{}", &key[4..]);
     let wide: String = key.chars().flat_map(|letter| [letter, '\0']).collect();
@@ -243,7 +243,7 @@ fn shapes_of_tokens_headers_and_addresses_are_known_and_plain_words_are_not() {
 }
 
 #[test]
-fn a_key_whose_front_or_end_was_cut_off_is_masked() {
+fn a_key_with_a_truncated_start_or_end_is_masked() {
     let key = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8";
     let masked = |text: &str| mask(&[]).text(text).into_owned();
     assert_eq!(masked(&format!("\"…{} error\"", &key[2..])), "\"…[masked] error\"");
@@ -276,7 +276,7 @@ fn only_known_values_are_withheld_from_judges() {
 }
 
 #[test]
-fn half_a_secret_where_a_text_was_shortened_is_masked_too() {
+fn a_partial_secret_in_shortened_text_is_masked() {
     let mask = mask(&[("A_KEY", "dummy-secret-1")]);
     assert_eq!(mask.text("the answer \"it is dummy-sec…\""), "the answer \"it is [masked]…\"");
     assert_eq!(mask.text("…cret-1 is it, ghp_0123456… too…"), "…[masked] is it, [masked]… too…");

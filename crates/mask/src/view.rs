@@ -15,7 +15,7 @@ pub(super) struct View {
     pieces: Vec<Piece>,
 }
 
-/// A part of a view: copied bytes, or the bytes that one escape stands for.
+/// A part of a view: copied bytes, or the bytes that one escape represents.
 struct Piece {
     /// Start in the view.
     at: usize,
@@ -25,7 +25,7 @@ struct Piece {
     escape: Option<usize>,
 }
 
-/// Bytes that an escape stands for, at most four.
+/// Bytes that an escape represents, at most four.
 #[derive(Default)]
 struct Decoded {
     bytes: [u8; 4],
@@ -114,7 +114,7 @@ fn may_begin(byte: u8) -> bool {
     matches!(byte, b'\\' | b'%' | b'&' | 0x00..=0x08 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f | 0xc2 | 0xe2 | 0xef)
 }
 
-/// Decodes the escape that `text` begins with. Returns its length and the bytes it stands for.
+/// Decodes the escape that `text` begins with. Returns its length and the bytes it represents.
 fn escape(text: &[u8]) -> Option<(usize, Decoded)> {
     match text {
         [b'\\', rest @ ..] => backslash(rest).map(|(taken, meant)| (taken + 1, meant)),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn one_layer_of_every_kind_of_escape_is_taken_off_at_a_time() {
+    fn each_kind_of_escape_is_decoded_one_layer_at_a_time() {
         assert_eq!(undone("plain text, 100 % & more — äöü"), Vec::<String>::new());
         assert_eq!(undone(r#"a\n\"b\/\u00e9\u{41}\x42\103\ud83d\ude00\$"#), ["a\n\"b/éABC😀$"]);
         assert_eq!(undone("%41%2F%c3%a9 &lt;&#39;&#x42;&amp;"), ["A/é <'B&"]);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_in_a_view_has_its_place_in_the_original() {
+    fn a_match_in_a_view_maps_to_the_original() {
         let original = "x \u{1b}[1ma\\u0062\u{1b}[0mc%64 y";
         let view = View::of(original.as_bytes()).unwrap();
         let at = view.bytes.windows(4).position(|part| part == b"abcd").unwrap();

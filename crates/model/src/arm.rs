@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_an_arm_tells_a_baseline() {
+    fn the_name_of_an_arm_identifies_a_baseline() {
         let id = |variant: Option<&str>| TrialId {
             suite: "s".into(),
             case: "c".into(),

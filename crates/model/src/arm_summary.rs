@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn each_suite_has_a_delta_of_its_own() {
+    fn each_suite_has_its_own_delta() {
         let mut trials = both("codex", "a", Passed, Failed).to_vec();
         trials.extend(both("codex", "a", Failed, Passed).map(|mut trial| {
             trial.observation.case.0 = "t".into();
@@ -345,11 +345,11 @@ mod tests {
                 ("t".into(), Some(0.5), Some(1.0), Some(-0.5), Some(0)),
             ]
         );
-        assert_eq!(delta.delta.pass_rate.map(|apart| apart.mean), Some(0.0), "together they hide it");
+        assert_eq!(delta.delta.pass_rate.map(|apart| apart.mean), Some(0.0), "the aggregate hides it");
     }
 
     #[test]
-    fn an_arm_alone_has_no_delta() {
+    fn a_single_arm_has_no_delta() {
         let alone = [trial("codex", WITH_SKILL, "a", Passed, Some(true))];
         assert_eq!(ArmDelta::of(&alone), []);
         assert_eq!(ArmSummary::of(&alone).len(), 1);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_arm_with_the_skill_says_how_it_triggers() {
+    fn only_the_arm_with_the_skill_has_triggering_figures() {
         let trials = [
             trial("codex", WITH_SKILL, "a", Passed, Some(true)),
             trial("codex", WITH_SKILL, "b", Failed, Some(false)),
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_trials_shows_in_the_order_of_arms_only() {
+    fn the_order_of_trials_affects_only_the_order_of_arms() {
         let outcomes = [Passed, Failed, Broken];
         let mut trials: Vec<TrialFigures> = (0..60)
             .flat_map(|at: usize| both(["x", "y"][at % 2], &format!("{}", at % 7), outcomes[at % 3], outcomes[at % 2]))

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_over_is_told_and_what_is_unknown_is_not() {
+    fn exceeded_budgets_are_reported_and_unknown_usage_is_not() {
         let budgets = Budgets {
             input: Some(100.0),
             non_cached_input: Some(30.0),

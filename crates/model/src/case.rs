@@ -185,7 +185,7 @@ impl Subject {
 pub struct UserMessage {
     /// Text, sent unchanged.
     pub text: String,
-    /// Value that the text was made from, if the case has one.
+    /// Value from which the text was rendered, if the case has one.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub input: Option<Value>,
     /// Prompt or script that answers, as the user names it.

@@ -33,7 +33,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Accepts keys of several words in snake case and in camel case: `argsMatch` is `args_match`.
+    /// Accepts multi-word keys in snake case and in camel case: `argsMatch` is `args_match`.
     pub fn in_either_case(self) -> Self {
         Self { either_case: true, ..self }
     }
@@ -75,19 +75,19 @@ impl<'a> Fields<'a> {
         self.entries.iter().find(|(name, _)| self.is(&name.value, key)).map(|(name, _)| name.span)
     }
 
-    /// Reads text under `key`; empty text is an error.
+    /// Reads a string under `key`; an empty string is an error.
     pub fn text(&mut self, key: &'static str, problems: &mut Problems) -> Option<String> {
         let node = self.get(key)?;
         text(node, &format!("`{key}`"), problems)
     }
 
-    /// Reads text under `key`, which must be present and not empty.
+    /// Reads a string under `key`, which must be present and not empty.
     pub fn required_text(&mut self, key: &'static str, problems: &mut Problems) -> Option<String> {
         let node = self.require(key, problems)?;
         text(node, &format!("`{key}`"), problems)
     }
 
-    /// Reads text under `key`, which may be empty.
+    /// Reads a string under `key`, which may be empty.
     pub fn any_text(&mut self, key: &'static str, problems: &mut Problems) -> Option<String> {
         let node = self.get(key)?;
         any_text(node, &format!("`{key}`"), problems)
@@ -154,18 +154,18 @@ impl<'a> Fields<'a> {
         list(node, &format!("`{key}`"), problems)
     }
 
-    /// Reads a list of non-empty texts under `key`.
+    /// Reads a list of non-empty strings under `key`.
     pub fn texts(&mut self, key: &'static str, problems: &mut Problems) -> Option<Vec<String>> {
         let items = self.list(key, problems)?;
         let what = format!("an item of `{key}`");
         Some(items.iter().filter_map(|item| text(item, &what, problems)).collect())
     }
 
-    /// Reads a map of names to texts under `key`, in the order in which it is written.
+    /// Reads a map of names to strings under `key`, in the order in which it is written.
     pub fn text_map(&mut self, key: &'static str, problems: &mut Problems) -> Option<Vec<(String, Spanned<String>)>> {
         let node = self.get(key)?;
         let NodeKind::Map(entries) = &node.kind else {
-            problems.push(node.error(format!("`{key}` must be a map of texts, not {}", node.kind_name())));
+            problems.push(node.error(format!("`{key}` must be a map of strings, not {}", node.kind_name())));
             return None;
         };
         Some(
@@ -345,7 +345,7 @@ fn duration(ms: u64) -> String {
     unit.map_or_else(|| format!("{ms}ms"), |(unit, name)| format!("{}{name}", ms / unit))
 }
 
-/// Reads a duration under `key`: a text with a unit, or a number of milliseconds.
+/// Reads a duration under `key`: a string with a unit, or a number of milliseconds.
 fn duration_of(node: &Node, key: &str, problems: &mut Problems) -> Option<u64> {
     let value = match &node.kind {
         NodeKind::Number(number) => as_whole(number).filter(|value| *value > 0),
@@ -354,7 +354,7 @@ fn duration_of(node: &Node, key: &str, problems: &mut Problems) -> Option<u64> {
     };
     if value.is_none() {
         problems.push(
-            node.error(format!("`{key}` must be a length of time"))
+            node.error(format!("`{key}` must be a duration"))
                 .help("write `500ms`, `30s`, `5m`, `1h`, or a number of milliseconds"),
         );
     }
@@ -384,7 +384,7 @@ mod tests {
     use crate::Source;
 
     #[test]
-    fn a_length_of_time_without_a_unit_is_spelt_out() {
+    fn a_duration_without_a_unit_causes_a_warning() {
         let told = |number: u64| {
             let source = Source::new("f", "timeout: 30");
             let span = Span::new(9, 11);
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn known_keys_are_told_once_in_the_order_they_were_asked_for() {
+    fn known_keys_are_listed_once_in_the_order_of_access() {
         let source = Source::new("f", "zzz");
         let span = Span::new(0, 3);
         let value = Node { kind: NodeKind::Null, span, tag: None, source: source.clone() };
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_may_be_written_in_either_case_and_only_once() {
+    fn a_key_can_be_in_snake_or_camel_case_but_only_once() {
         let source = Source::new("f", "argsMatch args_match Tool");
         let entry = |name: &str, start: usize| {
             let span = Span::new(start, start + name.len());
@@ -443,7 +443,7 @@ mod tests {
         let told: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
         assert_eq!(told, ["`args_match` is given twice, first as `argsMatch`", "unknown key `Tool` in it"]);
         let mut fields = Fields::of(&node, "it", &mut problems).unwrap();
-        assert_eq!(fields.get("args_match").map(|node| node.span.start()), Some(10), "as it is written, unless told");
+        assert_eq!(fields.get("args_match").map(|node| node.span.start()), Some(10), "as written, unless configured");
     }
 
     #[test]

@@ -62,8 +62,8 @@ impl Ending {
                 format!("timed out after {} s ({setting})", *after_ms as f64 / 1000.0)
             }
             Self::ProviderFailed { because } => format!("the model provider failed: {because}"),
-            Self::Aborted { because } => format!("the agent's process went away: {because}"),
-            Self::Unreachable { because } => format!("the agent could not be asked: {because}"),
+            Self::Aborted { because } => format!("the agent's process ended unexpectedly: {because}"),
+            Self::Unreachable { because } => format!("could not reach the agent: {because}"),
             Self::InvalidTest { because } => format!("the test has a mistake: {because}"),
             Self::Cancelled => "cancelled".into(),
         }

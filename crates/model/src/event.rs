@@ -16,7 +16,7 @@ pub const EVENT_VERSION: u32 = 1;
 pub struct Envelope {
     /// Value of [`EVENT_VERSION`] at the time of writing.
     pub v: u32,
-    /// Sequence number, from 1, ascending within a run. There are gaps only where a run was resumed.
+    /// Sequence number, from 1, ascending within a run. Gaps occur only if a run was resumed.
     pub seq: u64,
     /// Time at which the dispatcher received the event.
     pub at: Timestamp,
@@ -60,7 +60,7 @@ pub enum Event {
         /// Script that answers.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         script: Option<String>,
-        /// Value that the message was made from, if the case has one.
+        /// Value from which the message was rendered, if the case has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<Value>,
     },
@@ -75,7 +75,7 @@ pub enum Event {
     },
     /// The trial now waits for something else.
     Waiting {
-        /// Name of the wait, such as `agent`, `setup`, `grading`.
+        /// Reason for the wait, such as `agent`, `setup`, `grading`.
         on: String,
     },
     /// The agent performed a step.
@@ -87,7 +87,7 @@ pub enum Event {
         /// Text of the line.
         text: String,
     },
-    /// The agent has produced no output for a while.
+    /// The agent has not produced output for a while.
     Idle {
         /// Duration of the silence, in milliseconds.
         idle_ms: u64,

@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_looked_at_is_found_by_its_content() {
+    fn probes_are_found_by_their_content() {
         let file = |path: &str| Need::File { path: path.into() };
         let command = |run: &str, timeout_ms| Need::Command { run: run.into(), timeout_ms };
         let needs = [file("a"), file("b"), command("a", 1), command("a", 2), command("b", 1)];
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_when_a_reply_had_come_goes_before_what_is_there_at_the_end() {
+    fn probes_after_a_reply_take_precedence_over_final_probes() {
         let need = Need::File { path: "a".into() };
         let probe = |found| Probe { key: need.key(), need: need.clone(), found };
         let mut collected = Collected {

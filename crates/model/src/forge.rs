@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_of_this_machine_are_told_from_hosts() {
+    fn local_folders_are_distinguished_from_hosts() {
         for folder in ["/srv/a.git", "../a", "a/b", "file:///srv/a.git", "/odd:name/a.git", "C:\\a"] {
             assert!(is_folder(folder), "{folder}");
         }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn projects_are_told_from_the_forms_of_addresses() {
+    fn projects_are_recognised_in_every_address_form() {
         for address in [
             "https://github.com/foo/bar.git",
             "https://github.com/foo/bar/",
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_other_services_and_pages_are_no_projects() {
+    fn paths_other_services_and_pages_are_not_projects() {
         for address in [
             "",
             "foo/bar",

@@ -132,7 +132,7 @@ pub struct LiveTrial {
     pub attempt: u32,
     /// Start time of this attempt.
     pub since: Timestamp,
-    /// Name of the wait, if the trial is waiting.
+    /// Reason for the wait, if the trial is waiting.
     pub waiting_on: Option<String>,
     /// Start time of the wait.
     pub waiting_since: Option<Timestamp>,

@@ -27,7 +27,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn a_typo_finds_its_word_and_a_stranger_finds_none() {
+    fn a_typo_gets_a_suggestion_and_an_unrelated_word_gets_none() {
         let words = ["assertions", "argument", "max_turns", "tool_called"];
         assert_eq!(nearest("asserions", words), Some("assertions"));
         assert_eq!(nearest("maxTurns", words), Some("max_turns"));

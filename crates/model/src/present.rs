@@ -13,7 +13,7 @@ mod tests {
     use crate::Failure;
 
     #[test]
-    fn null_that_was_found_is_told_from_nothing() {
+    fn a_found_null_is_distinguished_from_an_absent_value() {
         let read = |text: &str| serde_json::from_str::<Failure>(text).unwrap();
         assert_eq!(read(r#"{"key":"a","message":"m","expected":null}"#).expected, Some(serde_json::Value::Null));
         assert_eq!(read(r#"{"key":"a","message":"m"}"#).expected, None);

@@ -153,7 +153,7 @@ pub struct TrialRecord {
     pub findings: Vec<Finding>,
     /// All messages of the user.
     pub input: Vec<String>,
-    /// Value that the message was made from, if the case has one.
+    /// Value from which the message was rendered, if the case has one.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub input_value: Option<Value>,
     /// Agent's last answer.
@@ -503,7 +503,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_of_them_does_not_tell_is_not_known_of_all() {
+    fn a_sum_with_an_unknown_amount_is_unknown() {
         let told = Aside {
             requests: 2,
             cached: 0,

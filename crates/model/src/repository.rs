@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_told_of_places_and_not_of_names() {
+    fn new_branches_are_compared_by_address_and_not_by_remote_name() {
         let before = state(&[("origin", at("/a", &[("main", "1")]))]);
         let after = state(&[
             ("origin", at("/b", &[("main", "9"), ("theirs", "8")])),

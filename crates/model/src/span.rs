@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_very_long_line_is_cut_around_the_place() {
+    fn a_very_long_line_is_cut_around_the_location() {
         let source = Source::new("a.json", format!("{}é[x]{}", "ä".repeat(2_000), "z".repeat(2_000)));
         let start = source.text.find('x').unwrap();
         let excerpt = source.excerpt(Span::new(start, start + 1));

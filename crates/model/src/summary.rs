@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_baseline_comes_to_counts_nowhere_and_what_it_takes_is_told_apart() {
+    fn baseline_outcomes_are_not_counted_and_baseline_usage_is_separate() {
         let trials = [
             trial(&json!({ "variant": "with_skill" })),
             trial(&json!({ "variant": "without_skill", "outcome": "failed" })),
@@ -217,11 +217,11 @@ mod tests {
         assert_eq!((total(summary.tokens), total(summary.baseline_tokens)), (Some(20), Some(10)));
         let alone = Summary::of(&trials[..1]);
         assert_eq!((alone.baseline_cost_usd, alone.baseline_tokens), (None, None));
-        assert!(serde_json::to_value(alone).unwrap().get("baseline_cost_usd").is_none(), "as it was before");
+        assert!(serde_json::to_value(alone).unwrap().get("baseline_cost_usd").is_none(), "as before");
     }
 
     #[test]
-    fn undecided_assertions_leave_the_rates_whatever_the_others_come_to() {
+    fn undecided_assertions_are_excluded_from_rates_whatever_the_others_are() {
         let finding = |status: &str| json!({ "id": "f", "type": "t", "status": status, "weight": 1, "because": "" });
         let of = |outcome: &str, statuses: &[&str]| {
             let findings: Vec<Value> = statuses.iter().map(|status| finding(status)).collect();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wrote_counts_only_where_it_does_not_hold() {
+    fn implicit_findings_count_only_if_unmet() {
         let rate = |findings: &[(&str, bool)]| {
             let finding = |(status, implicit): &(&str, bool)| json!({ "id": "f", "type": "t", "status": status, "weight": 1, "because": "", "implicit": implicit });
             let findings: Vec<Value> = findings.iter().map(finding).collect();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_whole_trial_that_could_trigger_the_skill_says_whether_it_did() {
+    fn only_complete_trials_with_the_skill_report_triggering() {
         let trigger = |changes: &Value| Trigger::of(&trial(changes));
         let told = |happened| Some(Trigger { expected: true, happened });
         let asked = json!({ "should_trigger": true, "triggered": true, "variant": "with_skill" });

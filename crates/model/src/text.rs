@@ -1,4 +1,4 @@
-//! Texts made short enough to be shown.
+//! Truncation of text for display.
 
 /// Returns `text`, with everything after its first `most` characters replaced by `…`.
 pub fn shortened(text: &str, most: usize) -> String {

@@ -239,7 +239,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_reply_is_what_was_done_for_one_message() {
+    fn a_reply_covers_the_work_for_one_message() {
         let said = |index: usize| Step::UserMessage { index, of: 2, text: format!("message {index}") };
         let call = |id: &str, message: &str| Step::ToolCall(ToolCall::new(id, "Bash", json!({}), message));
         let text = |message: &str| Step::Text { message: message.into(), text: message.into(), parent: None };
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_text_alone_has_nothing_of_the_one_before() {
+    fn a_text_answer_does_not_inherit_the_previous_result() {
         let finished = |text: Option<&str>, result: Option<Value>| Step::Finished {
             subtype: "success".into(),
             is_error: false,

@@ -1,5 +1,5 @@
 //! Compares the statistics with recorded ones of agent-skill-eval 0.6.1; intended differences are listed with their
-//! reasons. A mean over nothing and a deviation of one value are unknown here and 0 there.
+//! reasons. The mean of no values and the deviation of a single value are unknown here and 0 there.
 
 #![allow(clippy::unwrap_used)]
 

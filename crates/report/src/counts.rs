@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_one_only_if_no_undecided_trial_can_undo_it() {
+    fn a_change_counts_only_if_no_undecided_trial_could_reverse_it() {
         let change = |before: &[Outcome], after: &[Outcome]| Counts::change(&of(before), &of(after));
         assert_eq!(change(&[Passed, Passed], &[Failed, Undecided]), Some(Ordering::Less));
         assert_eq!(change(&[Failed, Failed], &[Failed, Passed]), Some(Ordering::Greater));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_undecided_trials_are_told_with_their_bounds() {
+    fn shares_of_undecided_trials_are_shown_with_bounds() {
         let described = |outcomes: &[Outcome]| (of(outcomes).describe(), of(outcomes).share());
         assert_eq!(described(&[Passed, Failed]), ("1/2".into(), "50%".into()));
         assert_eq!(described(&[Passed, Failed, Undecided, Undecided]), ("1 to 3/4".into(), "25% to 75%".into()));

@@ -80,7 +80,7 @@ pub(crate) struct UnmetCheck {
     pub(crate) id: String,
     pub(crate) kind: String,
     pub(crate) reason: String,
-    /// Place of the assertion, or else of the case.
+    /// Location of the assertion, or else of the case.
     pub(crate) place: Option<Place>,
     pub(crate) is_critical: bool,
 }
@@ -92,7 +92,7 @@ pub(crate) struct EarlierAttempt {
     pub(crate) duration_ms: u64,
 }
 
-/// Place in a file of the user's repository.
+/// Location in a file of the user's repository.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     /// Path from the root of the repository.
@@ -208,7 +208,7 @@ impl EarlierAttempt {
 
 impl Place {
     pub(crate) fn of(source: &Excerpt, folder: &Path) -> Self {
-        // An excerpt without a text is about the whole file.
+        // An excerpt without text refers to the whole file.
         let line = (!source.text.is_empty()).then_some(source.line);
         Self { file: in_repository(folder, &source.file), line }
     }
@@ -261,8 +261,8 @@ fn text(record: &TrialRecord) -> String {
     if shown.len() < text.len() { format!("{shown}…\n") } else { text }
 }
 
-/// Removes what is not text or is a line end to some readers only: control characters, escape sequences, marks that
-/// change the direction of writing, and code points that XML forbids.
+/// Removes characters that are not text or that only some readers treat as line ends: control characters, escape
+/// sequences, marks that change the direction of writing, and code points that XML forbids.
 pub(crate) fn clean(text: &str) -> String {
     let replaced = |c: char| match c {
         '\u{fffe}' | '\u{ffff}' => None,
@@ -290,7 +290,7 @@ struct AtTheEnd {
     folder: PathBuf,
     failures_only: bool,
     run: Option<FinishedRun>,
-    /// Place of each trial in the plan.
+    /// Position of each trial in the plan.
     places: HashMap<Arc<str>, usize>,
     trials: Vec<(usize, FinishedTrial)>,
 }

@@ -1,4 +1,4 @@
-//! Formatting of numbers for people.
+//! Formatting of numbers for display.
 
 use jiff::Timestamp;
 use model::{Aside, Tokens};
@@ -169,19 +169,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_stay_short_and_never_read_sixty_seconds() {
+    fn durations_are_short_and_never_show_sixty_seconds() {
         let read: Vec<String> = [0, 999, 1000, 1234, 59_949, 59_950, 63_000, 3_599_700, 3_780_000].map(elapsed).into();
         assert_eq!(read, ["0ms", "999ms", "1.0s", "1.2s", "59.9s", "1m00s", "1m03s", "1h00m", "1h03m"]);
     }
 
     #[test]
-    fn a_set_time_reads_as_it_would_be_written() {
+    fn a_round_duration_is_formatted_as_users_write_it() {
         let read: Vec<String> = [500, 1000, 29_999, 90_000, 600_000, 7_200_000].map(span).into();
         assert_eq!(read, ["500ms", "1s", "30s", "1m30s", "10m", "2h"]);
     }
 
     #[test]
-    fn almost_all_is_not_all() {
+    fn almost_100_percent_is_not_shown_as_100_percent() {
         assert_eq!(percent(0.999), "99%");
         assert_eq!(percent(0.001), "1%");
         assert_eq!((percent(1.0), percent(0.0), percent(0.5)), ("100%".into(), "0%".into(), "50%".into()));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn points_have_no_more_decimals_than_they_need() {
+    fn points_have_no_unnecessary_decimals() {
         let read: Vec<String> = [100.0, 33.333_333, 0.1 + 0.2, -0.001, -20.0, 79.999].map(points).into();
         assert_eq!(read, ["100", "33.33", "0.3", "0", "-20", "80"]);
     }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_judging_took_is_told_and_what_is_not_known_is_not_made_up() {
+    fn usage_of_judging_is_shown_and_unknown_values_are_not_invented() {
         let tokens = Tokens { input: 3000, output: 400, ..Tokens::default() };
         let known = Aside { requests: 12, cached: 2, tokens: Some(tokens), cost_usd: Some(0.01) };
         assert_eq!(model_usage(&known), "12 requests, 3,400 tokens, $0.0100, 2 cached");

@@ -55,7 +55,7 @@ fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
         let more = format::counted(hidden, "more trial");
         text.push_str(&format!("::notice title=trialrun::{more} did not pass; the summary lists them\n"));
     }
-    // One piece, so that lines of other reports do not get between.
+    // Written in one piece, so that lines of other reports do not get in between.
     out.write_all(text.as_bytes())
 }
 

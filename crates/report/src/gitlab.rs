@@ -36,7 +36,7 @@ struct Issue {
 }
 
 impl Issue {
-    /// Returns the issues of a trial that did not pass. One without a place cannot be shown.
+    /// Returns the issues of a trial that did not pass. One without a location cannot be shown.
     fn all_of(trial: &FinishedTrial) -> Vec<Self> {
         if trial.result == TestResult::Passed || trial.is_baseline {
             return Vec::new();
@@ -92,7 +92,8 @@ impl Issue {
     }
 }
 
-/// Returns what tells the issue from others, in every run. The line is not part of it, because other edits move it.
+/// Returns a fingerprint of the issue that is the same in every run. It does not include the line, because unrelated
+/// edits move it.
 fn fingerprint(trial: &FinishedTrial, check: &str) -> String {
     let digest = Sha256::digest([&*trial.suite, &trial.case, &trial.arm, check].join("\0"));
     digest.iter().map(|byte| format!("{byte:02x}")).collect()

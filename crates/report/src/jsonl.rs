@@ -1,6 +1,6 @@
-//! The event stream, one envelope per line, as it happened. For a trial whose case is numbered by its place in a file,
-//! additional events follow in the format that readers of such files expect: right after the line that they are derived
-//! from, in the same envelope.
+//! The event stream, one envelope per line, as it happened. For a trial whose case is numbered by its position in a
+//! file, additional events follow in the format that readers of such files expect: right after the line that they are
+//! derived from, in the same envelope.
 
 mod test_event;
 

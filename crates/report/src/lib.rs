@@ -84,11 +84,11 @@ pub struct Report {
 /// Function that opens a reporter.
 #[derive(Clone, Copy)]
 enum Open {
-    /// One that writes a stream: standard output, or a file.
+    /// Reporter that writes a stream: standard output, or a file.
     Stream(fn(Opening) -> Box<dyn Reporter>),
     /// One that writes a stream in one piece when the run is over.
     Finished(finished::Format),
-    /// One that writes a directory, while the run goes on.
+    /// Reporter that writes a directory while the run is in progress.
     Directory(fn(&Arc<Tree>) -> Box<dyn Reporter>),
 }
 

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leaves_out_what_tells_nothing_apart() {
+    fn a_name_omits_parts_that_do_not_distinguish_trials() {
         let name = |ids: &[TrialId]| Names::of(ids).of_id(&ids[0]);
         assert_eq!(name(&[id("c", "a", 1)]), "s::c");
         assert_eq!(name(&[id("c", "a", 1), id("c", "b", 1)]), "s::c@a");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_is_named_for_itself_whatever_others_need() {
+    fn the_name_of_a_case_does_not_depend_on_other_cases() {
         let ids = [id("c", "a", 1), id("d", "b", 1), id("d", "b", 2), id("e", "a", 1), id("e", "b", 1)];
         let names = Names::of(&ids);
         let named: Vec<String> = ids.iter().map(|id| names.of_id(id)).collect();

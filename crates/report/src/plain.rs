@@ -1,5 +1,5 @@
-//! Foreign text in the terminal. Output of an agent or a tool may contain escape sequences that move the cursor, change
-//! the title or hide text; all of them are removed.
+//! Untrusted text in the terminal. Output of an agent or a tool may contain escape sequences that move the cursor,
+//! change the title or hide text; all of them are removed.
 
 use unicode_width::UnicodeWidthChar;
 

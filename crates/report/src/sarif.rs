@@ -23,7 +23,7 @@ pub fn sarif(problems: &[Diagnostic], folder: &Path, version: &str) -> Value {
     problems.sort_by_key(|problem| !problem.is_error());
     let mut rules: Vec<(String, String)> = Vec::new();
     let mut results = Vec::new();
-    // A problem without a place is not a result, because readers refuse the whole file then.
+    // A problem without a location is not a result, because readers refuse the whole file then.
     let mut notifications = Vec::new();
     let mut left_out = 0;
     for problem in problems {
@@ -86,7 +86,7 @@ fn location(source: &Excerpt, folder: &Path) -> Value {
         true => json!({ "uri": format!("file://{uri}") }),
         false => json!({ "uri": uri, "uriBaseId": "%SRCROOT%" }),
     };
-    // An excerpt without a text is about the whole file.
+    // An excerpt without text refers to the whole file.
     if source.text.is_empty() {
         return json!({ "artifactLocation": file });
     }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_more_results_than_readers_keep() {
+    fn the_number_of_results_is_limited() {
         let source =
             |line| Excerpt { file: "a b.yaml".into(), line, column: 2, length: 3, text: "- x".into(), skipped: 0 };
         let mut problems: Vec<Diagnostic> =

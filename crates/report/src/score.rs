@@ -181,14 +181,14 @@ mod tests {
     }
 
     #[test]
-    fn of_nodes_below_one_another_the_topmost_counts() {
+    fn the_topmost_of_nested_nodes_counts() {
         let inner = detail("a", 0.5, 0.0, vec![detail("b", 1.0, 0.25, vec![])]);
         let findings = [finding("a", 10.0, 0.75, &[inner, detail("b", 0.5, 1.0, vec![])])];
         assert_eq!(dimensions(&findings), [("a", 0.75), ("b", 0.625)]);
     }
 
     #[test]
-    fn a_penalty_takes_from_its_dimension_and_alone_counts_when_it_is_not_earned() {
+    fn a_penalty_reduces_its_dimension_and_alone_counts_if_not_incurred() {
         let mixed = [finding("", 100.0, 0.0, &[detail("a", 0.8, 1.0, vec![]), detail("a", -0.2, 1.0, vec![])])];
         let share = dimensions(&mixed)[0].1;
         assert!((share - 0.75).abs() < 1e-12, "{share}");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dimension_without_weight_is_a_plain_mean_and_an_undecided_one_is_none() {
+    fn a_dimension_without_weights_is_a_plain_mean_and_an_undecided_one_is_omitted() {
         let findings = [finding("", 1.0, 0.0, &[detail("a", 0.0, 1.0, vec![]), detail("a", 0.0, 0.0, vec![])])];
         assert_eq!(dimensions(&findings), [("a", 0.5)]);
         let undecided = Finding { status: Status::Undecided, score: None, ..finding("a", 1.0, 0.0, &[]) };
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_that_is_not_enough_never_reads_as_if_it_were() {
+    fn a_score_that_is_too_low_never_looks_sufficient() {
         let told = |score: f64, outcome: &str, not: bool| {
             let record: TrialRecord = serde_json::from_value(serde_json::json!({
                 "id": "", "suite": "", "case": "", "arm": "", "agent": "", "repetition": 1, "outcome": outcome,
@@ -223,14 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn of_branches_only_the_best_one_counts() {
+    fn only_the_best_branch_counts() {
         let over = Detail { passed_over: true, ..detail("b", 1.0, 0.0, vec![detail("c", 1.0, 0.0, vec![])]) };
         let findings = [finding("", 1.0, 1.0, &[detail("a", 1.0, 1.0, vec![]), over])];
         assert_eq!(dimensions(&findings), [("a", 1.0)]);
     }
 
     #[test]
-    fn a_score_is_told_beside_an_outcome_that_does_not_say_it() {
+    fn a_score_is_shown_unless_the_outcome_implies_it() {
         let told = |outcome, score| partial(outcome, Some(score), Some(100.0));
         assert_eq!(told(Outcome::Passed, 100.0), None);
         assert_eq!(told(Outcome::Passed, 80.0).as_deref(), Some("80/100"));

@@ -11,16 +11,16 @@ use crate::format::{counted, number};
 /// State that reports keep of a run in progress to summarise it.
 pub(crate) struct RunTotals {
     agents: Vec<AgentInfo>,
-    /// Place of each trial in the plan.
+    /// Position of each trial in the plan.
     places: HashMap<Arc<str>, usize>,
     planned: usize,
     /// Number of planned baseline trials.
     planned_baseline: usize,
     summary: Summary,
-    /// Cost of each attempt, with the place of its trial and `true` for the baseline. They are added in the order of
+    /// Cost of each attempt, with the position of its trial and `true` for the baseline. They are added in the order of
     /// the plan, because a sum of floating-point numbers depends on the order.
     costs: Vec<(usize, f64, bool)>,
-    /// Usage of judges and played users, kept by place for the same reason.
+    /// Usage of judges and played users, kept by position for the same reason.
     asides: Vec<(usize, [Option<Aside>; 2])>,
     figures: Vec<(usize, TrialFigures)>,
     /// `true` to keep figures of trials whose arm has no variant.
@@ -52,7 +52,7 @@ impl RunTotals {
         }
     }
 
-    /// Adds a trial and returns its place in the plan.
+    /// Adds a trial and returns its position in the plan.
     pub(crate) fn add(&mut self, record: &TrialRecord) -> usize {
         let place = self.place(&record.id);
         let is_baseline = record.is_baseline();
@@ -68,7 +68,7 @@ impl RunTotals {
         place
     }
 
-    /// Returns the place of a trial in the plan.
+    /// Returns the position of a trial in the plan.
     pub(crate) fn place(&self, trial: &str) -> usize {
         self.places.get(trial).copied().unwrap_or(usize::MAX)
     }

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn without_evidence_nothing_is_said_of_the_skill() {
+    fn without_evidence_no_statement_is_made_about_the_skill() {
         let nothing = ArmDelta { delta: Delta::default(), ..compared(&[], 1) };
         assert!(sentence(&nothing, None).ends_with("no case was decided both with it and without it."));
         let unused = Triggering { misses: 3, ..Triggering::default() };

@@ -168,7 +168,7 @@ fn mask_of(plan: &Plan, host: &Host) -> Mask {
             last = Some(config);
         }
         if let Some(argument) = trial.argument.as_deref().filter(|argument| argument.contains('@')) {
-            // Behind the name of the agent, `http://host` is an address again.
+            // After the agent's name is removed, `http://host` is parsed as an address again.
             secrets = secrets.and_in_url(&format!("{}:{argument}", trial.agent.name()));
         }
     }

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_script_that_nothing_can_stop_leaves_its_trial_undecided_and_the_others_go_on() {
+    async fn an_unstoppable_script_leaves_only_its_own_trial_undecided() {
         let mut grader = Grader::start(1).unwrap();
         grader.longest = Duration::from_millis(300);
         let endless = checks("Array.prototype.join.call({ length: 2 ** 53 - 1 }, '') === actual");

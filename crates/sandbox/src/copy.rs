@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_all_hole_costs_nothing() {
+    fn a_completely_sparse_file_is_copied_without_cost() {
         let base = tempfile::tempdir().unwrap();
         let from = base.path().join("from");
         fs::create_dir(&from).unwrap();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_patience_says_where_it_was() {
+    fn an_expired_deadline_names_the_last_path() {
         let base = tempfile::tempdir().unwrap();
         let over = Deadline::new(Duration::ZERO, "setup_timeout");
         let error = copy_tree(base.path(), &base.path().join("to"), over).unwrap_err();

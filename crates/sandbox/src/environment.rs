@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_lent_gets_in_and_never_empty() {
+    fn only_allowed_non_empty_variables_are_inherited() {
         let host = [
             ("PATH", "/bin"),
             ("LC_ALL", "C"),

@@ -1,4 +1,4 @@
-//! Repositories of fixtures. The same fixture gives the same commit on every machine.
+//! Git repositories of fixtures. The same fixture produces the same commit on every machine.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_matches_its_directory_alone() {
+    fn a_pattern_matches_only_its_directory() {
         assert_eq!(pattern(".claude/skills/a/"), "/.claude/skills/a/");
         assert_eq!(pattern(".claude/agents/r.md"), "/.claude/agents/r.md");
         assert_eq!(pattern("skills/a b[*]/"), "/skills/a\\ b\\[\\*]/");

@@ -230,7 +230,7 @@ mod tests {
         let glance = at(root.path()).unwrap();
         assert_eq!(glance.digests.len(), 3);
         assert!(glance.digests.values().all(Option::is_none), "{:?}", glance.digests);
-        assert!(!glance.is_as(&glance.clone()), "what cannot be read is never the same");
+        assert!(!glance.is_as(&glance.clone()), "unreadable state never counts as unchanged");
         fs::remove_file(git.join("HEAD")).unwrap();
         for named in ["ref: packed-refs\n", "ref: /dev/zero\n", "ref: refs/dev/zero\n"] {
             let _ = fs::remove_file(git.join("packed-refs"));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_push_is_known_from_gits_own_log() {
+    fn a_push_is_detected_from_the_reflog() {
         let root = tempfile::tempdir().unwrap();
         let log = root.path().join(".git/logs/refs/remotes/fork/feat");
         fs::create_dir_all(&log).unwrap();

@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_found_at_absolute_places_outside_of_the_sandbox() {
+    fn programs_are_found_at_absolute_paths_outside_the_sandbox() {
         let path = |path: &str| {
             let env = BTreeMap::from([("PATH".to_owned(), path.to_owned())]);
             environment(&env, Path::new("/tmp/s")).remove("PATH").unwrap()

@@ -119,7 +119,7 @@ pub trait Sandbox: Send + Sync {
     /// Returns the agent's directory for temporary files.
     fn tmp(&self) -> &Path;
 
-    /// Returns where these directories are, without any content.
+    /// Returns the locations of these directories, without any content.
     fn places(&self) -> Collected {
         let [sandbox, home, tmp] =
             [self.work(), self.home(), self.tmp()].map(|path| Some(path.to_string_lossy().into_owned()));
@@ -271,7 +271,7 @@ pub enum SandboxError {
         /// The agent's working directory.
         work: PathBuf,
     },
-    /// The agent left nothing that can be inspected.
+    /// The agent left nothing to inspect.
     #[error("{because}")]
     Ruined {
         /// Description of the agent's action.

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_ours_only_with_a_pid_and_something_random() {
+    fn a_directory_name_is_ours_only_with_a_pid_and_a_random_part() {
         assert_eq!(pid_in("trialrun-a-b-12-00ff"), Some(12));
         assert_eq!(pid_in("trialrun--12-00ff"), Some(12));
         for other in ["trialrun-12", "trialrun-a-b-c", "trialrun-a-12-xyz", "other-a-12-00ff", "trialrun-a-12-"] {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_in_use_is_private_marked_and_live_and_goes_when_dropped() {
+    fn a_directory_in_use_is_private_marked_and_locked_until_dropped() {
         use std::os::unix::fs::PermissionsExt;
         let root = tempfile::tempdir().unwrap();
         let registry = Registry::new();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_is_a_pipe_is_not_waited_for() {
+    fn an_owner_file_that_is_a_pipe_does_not_block() {
         let root = tempfile::tempdir().unwrap();
         let base = root.path().join("trialrun-x-1-00ff");
         fs::create_dir(&base).unwrap();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_held_is_a_life_whatever_the_mark_says() {
+    fn a_held_lock_means_in_use_whatever_the_owner_file_says() {
         let root = tempfile::tempdir().unwrap();
         let base = root.path().join("trialrun-x-1-00ff");
         fs::create_dir(&base).unwrap();

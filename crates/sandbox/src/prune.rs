@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_asked_to_keep_is_no_orphan() {
+    fn kept_sandboxes_are_not_orphans() {
         let root = tempfile::tempdir().unwrap();
         let now = SystemTime::now();
         let kept = orphan(root.path(), "kept", 1, now);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_looks_again() {
+    fn removal_checks_again() {
         let root = tempfile::tempdir().unwrap();
         let now = SystemTime::now();
         let path = orphan(root.path(), "x", 1, now);
@@ -165,7 +165,7 @@ mod tests {
         drop(lock);
         assert!(remove(&found).unwrap());
         assert!(!path.exists());
-        assert!(remove(&found).unwrap(), "what is gone is removed");
+        assert!(remove(&found).unwrap(), "a missing directory counts as removed");
     }
 
     #[test]

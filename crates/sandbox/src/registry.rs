@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_removes_what_is_entered_and_not_kept_and_closes_the_book() {
+    fn remove_all_removes_unkept_entries_and_rejects_new_ones() {
         let root = tempfile::tempdir().unwrap();
         let registry = Registry::new();
         let paths = ["gone", "kept", "struck"].map(|name| root.path().join(name));

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_that_forbids_it_is_removed_and_what_it_links_to_is_not() {
+    fn a_read_only_tree_is_removed_but_its_link_targets_are_not() {
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("kept"), "x").unwrap();
         let inside = tempfile::tempdir().unwrap();

@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_signs_in_is_no_part_of_an_address() {
+    fn credentials_are_removed_from_addresses() {
         for (url, told) in [
             ("https://user:token@host/a/b@c", "https://host/a/b@c"),
             ("https://host/a", "https://host/a"),

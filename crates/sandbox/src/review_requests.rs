@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn both_services_are_read_into_one_form() {
+    fn both_services_are_read_into_the_same_form() {
         let github = r#"[{"number":7,"headRefName":"a","baseRefName":"main","url":"u","state":"OPEN"},
             {"number":6,"headRefName":null,"state":"MERGED"}]"#;
         let gitlab = r#"[{"iid":7,"source_branch":"a","target_branch":"main","web_url":"u","state":"opened"}]"#;

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_done_once_and_told_in_order() {
+    fn every_item_is_processed_once_and_results_are_in_order() {
         let items: Vec<u32> = (0..1000).collect();
         for at_a_time in [1, 7, 1000, 5000] {
             let done = each(&items, at_a_time, |share| Ok(share.to_vec())).unwrap();
@@ -32,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_error_is_told() {
+    fn the_first_error_is_returned() {
         let items: Vec<u32> = (0..100).collect();
         let fail = |share: &[u32]| if share[0] >= 50 { Err(io::Error::other(share[0].to_string())) } else { Ok(()) };
         assert_eq!(each(&items, 1, fail).unwrap_err().to_string(), "50");

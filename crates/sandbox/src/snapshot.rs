@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_change_is_seen_and_nothing_else() {
+    fn every_kind_of_change_is_detected_and_nothing_else() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         fs::create_dir_all(root.join("dir/.git")).unwrap();
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_inside_is_not_looked_into_and_is_told() {
+    fn a_nested_repository_is_not_read_and_is_reported() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         fs::create_dir_all(root.join(".git")).unwrap();
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_of_many_directories_is_seen_whole() {
+    fn a_tree_with_many_directories_is_read_completely() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         for number in 0..200 {
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_git_would_wait_for_is_named() {
+    fn a_pipe_that_would_block_git_is_reported() {
         for (place, blocks) in [
             (".gitignore", true),
             ("sub/.gitattributes", true),
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_nobody_could_read_to_its_end_is_not_read() {
+    fn an_endless_file_is_not_read() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         let huge = 1 << 42;
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_small_and_has_another_size_is_not_read() {
+    fn small_files_with_a_different_size_are_not_read() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("a"), "one").unwrap();
         let first = Snapshot::of(root.path()).unwrap();
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn patience_that_is_over_ends_a_look_where_it_is() {
+    fn an_expired_deadline_stops_reading_immediately() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("a"), "one").unwrap();
         let first = Snapshot::default();

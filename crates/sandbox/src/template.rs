@@ -64,7 +64,7 @@ pub(super) struct Templates {
     pub(super) cache: Mutex<TemplateCache>,
 }
 
-/// Templates by the request for them, and by the key of their content.
+/// Templates, by request and by the key of their content.
 #[derive(Default)]
 pub(super) struct TemplateCache {
     /// By the addresses of the requested objects, so that a trial with the same request needs no reading. The objects

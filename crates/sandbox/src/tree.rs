@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn no_path_leads_out() {
+    fn no_path_can_escape() {
         let (_scratch, inside, outside) = scratch();
         symlink(&outside, inside.join("door")).unwrap();
         symlink(outside.join("new"), inside.join("dangling")).unwrap();
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_copied_as_it_is_and_its_links_are_not_followed() {
+    fn a_tree_is_copied_unchanged_and_its_links_are_not_followed() {
         let (_scratch, inside, outside) = scratch();
         fs::create_dir_all(outside.join("tree/empty")).unwrap();
         fs::write(outside.join("secret"), "s").unwrap();
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worktrees_link_to_its_repository_is_refused() {
+    fn a_worktree_link_to_an_outside_repository_is_rejected() {
         let (_scratch, inside, outside) = scratch();
         fs::create_dir_all(outside.join("tree/sub")).unwrap();
         fs::create_dir_all(outside.join("tree/modules/sub")).unwrap();
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_in_a_tree_is_named_and_not_read() {
+    fn a_pipe_in_a_tree_is_reported_and_not_read() {
         let (_scratch, inside, outside) = scratch();
         nix::unistd::mkfifo(&outside.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         let error = Writer::new(&inside).tree(&outside, Path::new(""), |_| false).unwrap_err();

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_of_many_files_is_unpacked_whole() {
+    fn a_tree_with_many_files_is_unpacked_completely() {
         let base = tempfile::tempdir().unwrap();
         let [from, to] = ["from", "to"].map(|name| base.path().join(name));
         fs::create_dir(&to).unwrap();

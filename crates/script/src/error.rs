@@ -1,4 +1,4 @@
-//! Errors of scripts, with their places in the user's files.
+//! Errors of scripts, with their locations in the user's files.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub enum ScriptError {
         name: String,
         /// Message of the error.
         message: String,
-        /// Place of the throw, in the file as the user wrote it.
+        /// Location of the throw, in the file as the user wrote it.
         place: Option<Box<Excerpt>>,
         /// Stack, innermost frame first, without frames outside of the user's code.
         stack: Vec<Frame>,
@@ -25,7 +25,7 @@ pub enum ScriptError {
     Syntax {
         /// Description of the error.
         message: String,
-        /// Place of the error.
+        /// Location of the error.
         place: Option<Box<Excerpt>>,
         /// Suggestion, if there is one.
         help: Option<String>,
@@ -37,7 +37,7 @@ pub enum ScriptError {
         what: String,
         /// File or directory that refers to it.
         from: String,
-        /// Place of the import, if it is in the text of a file.
+        /// Location of the import, if it is in the text of a file.
         place: Option<Box<Excerpt>>,
         /// Suggestion, if there is one.
         help: Option<String>,
@@ -55,7 +55,7 @@ pub enum ScriptError {
     OutOfMemory {
         /// The limit in bytes.
         limit: usize,
-        /// Place of the allocation, if there was memory left to determine it.
+        /// Location of the allocation, if there was memory left to determine it.
         place: Option<Box<Excerpt>>,
     },
     /// It waits for a promise that can no longer be settled.
@@ -103,7 +103,7 @@ impl ScriptError {
         Self::Failed(format!("the script engine failed: {error}"))
     }
 
-    /// Returns the place in the user's file, if it is known.
+    /// Returns the location in the user's file, if it is known.
     pub fn place(&self) -> Option<&Excerpt> {
         match self {
             Self::Thrown { place, .. }
@@ -132,7 +132,7 @@ impl ScriptError {
         }
     }
 
-    /// Converts to a diagnostic about the user's files, with its place if there is one.
+    /// Converts to a diagnostic about the user's files, with its location if there is one.
     pub fn diagnostic(&self) -> Diagnostic {
         let mut diagnostic = Diagnostic::error(self.to_string());
         if let Some(place) = self.place() {

@@ -1,4 +1,4 @@
-//! Shared by the tests of several files: a directory with some files, and a runtime for it.
+//! Test helper shared by several files: a directory with some files, and a runtime for it.
 
 use std::path::PathBuf;
 use std::time::Duration;

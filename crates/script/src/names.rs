@@ -1,4 +1,4 @@
-//! Names of texts in the engine that are not files.
+//! Names of sources in the engine that are not files.
 
 /// Prefix of the names of the program's own sources, which are not shown in a stack.
 pub(crate) const INTERNAL: &str = "internal:";

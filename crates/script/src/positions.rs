@@ -24,18 +24,18 @@ pub(crate) const TEST_MODULES: &[&str] = &["trialrun", "@fabrik/core", "@fabrikl
 /// Function that creates a scenario. Its properties, such as `skip`, also create one.
 pub(crate) const SCENARIO: &str = "scenario";
 
-/// Maximum number of places. It stops names that refer to themselves in cycles or many times over.
+/// Maximum number of locations. It stops names that refer to themselves in cycles or many times over.
 const PLACES: usize = 200_000;
 
 /// Maximum depth of names that refer to names.
 const HOPS: usize = 64;
 
-/// Place of a value, and of its parts as far as the text shows them.
+/// Location of a value, and of its parts as far as the text shows them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Place {
     /// Byte range in the text.
     pub span: Span,
-    /// Places of its parts.
+    /// Locations of its parts.
     pub inside: Inside,
 }
 
@@ -51,7 +51,7 @@ pub enum Inside {
 }
 
 impl Place {
-    /// Returns the place at `path`, or the last known place on the path, with the number of steps to it.
+    /// Returns the location at `path`, or the last known location on the path, with the number of steps to it.
     pub fn find(&self, path: &[Key]) -> (&Place, usize) {
         let mut place = self;
         for (taken, key) in path.iter().enumerate() {
@@ -122,7 +122,7 @@ pub(crate) fn node(value: &Value, place: Option<&Place>, span: Span, source: &Ar
     Node { kind, span, tag: tag.map(Box::from), source: Arc::clone(source) }
 }
 
-/// Returns the place of the value that a module exports under `export`. It follows literals, type annotations, names
+/// Returns the location of the value that a module exports under `export`. It follows literals, type annotations, names
 /// of top-level variables, and calls with a single literal. Returns `None` if the module does not export it.
 ///
 /// # Errors
@@ -136,7 +136,7 @@ pub fn positions(text: &str, language: Language, export: &str) -> Result<Option<
     found.map_err(|Mistake { message, span, help }| SyntaxError { message, range: span.start()..span.end(), help })
 }
 
-/// Call in a text.
+/// Call in a source text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CallPlace {
     /// The callee, such as `assert.contains`.
@@ -153,7 +153,7 @@ pub(crate) struct CallPlace {
     values: Vec<Option<Value>>,
 }
 
-/// Calls in a text, outer calls before inner ones.
+/// Calls in a source text, outer calls before inner ones.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     found: Vec<CallPlace>,
@@ -290,7 +290,7 @@ impl Search<'_> {
 /// Top-level variables of a module.
 struct Names<'a> {
     values: HashMap<&'a str, &'a Expression<'a>>,
-    /// Number of places that are left.
+    /// Number of locations that are left.
     left: Cell<usize>,
 }
 
@@ -339,7 +339,7 @@ impl<'a> Names<'a> {
         })
     }
 
-    /// Returns the place of the value in `module.exports = …`.
+    /// Returns the location of the value in `module.exports = …`.
     fn assigned(&self, expression: &'a Expression<'a>) -> Option<Place> {
         let Expression::AssignmentExpression(assignment) = expression else { return None };
         let target = assignment.left.as_member_expression()?;

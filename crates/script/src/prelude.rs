@@ -67,7 +67,7 @@ pub struct Call {
     pub source: Arc<Source>,
     /// The callee, such as `assert.contains`.
     pub callee: Span,
-    /// Places of its arguments. Only the first ones if there is a spread among them.
+    /// Locations of its arguments. Only the first ones if there is a spread among them.
     pub arguments: Vec<Place>,
     /// Assertions that its arguments make, once for each occurrence.
     pub claims: Vec<CodeClaim>,
@@ -80,8 +80,8 @@ impl Call {
     }
 
     /// Converts `value`, the argument at index `at`, to a tree. Parts that are written in the call have their own
-    /// place, others that of the call. Entries that are undefined are left out. A regular expression is a text of the
-    /// form `/source/flags` with the tag `!re`. A function is its name with the tag `!function`.
+    /// location, others that of the call. Entries that are undefined are left out. A regular expression is a text of
+    /// the form `/source/flags` with the tag `!re`. A function is its name with the tag `!function`.
     pub fn argument(&self, at: usize, value: &Value) -> Node {
         let place = self.arguments.get(at);
         node(value, place, place.map_or(self.callee, |place| place.span), &self.source)
@@ -196,7 +196,7 @@ impl Runtime {
         trace::site(&self.realm, stack).map(|site| Call::at(&site, name))
     }
 
-    /// Returns the place of the throw of an error with this `stack`, if that is in a file of the user.
+    /// Returns the location of the throw of an error with this `stack`, if that is in a file of the user.
     pub fn thrown_at(&self, stack: &str) -> Option<Excerpt> {
         trace::thrown(&self.realm, stack)
     }

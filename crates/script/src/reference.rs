@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_is_a_module_and_perhaps_an_export() {
+    fn a_reference_names_a_module_and_optionally_an_export() {
         for (text, specifier, export, is_path) in [
             ("js://./a.js#b", "./a.js", Some("b"), true),
             ("./a.ts", "./a.ts", None, true),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn other_protocols_and_empty_parts_are_refused_with_a_way_out() {
+    fn other_protocols_and_empty_parts_are_rejected_with_a_suggestion() {
         for text in ["py://a.py", "http://x/y.js", "", "  ", "./a#", "js://", "#"] {
             let error = Reference::parse(text).unwrap_err();
             assert!(error.help.is_some(), "{text}: {error}");

@@ -472,12 +472,12 @@ mod tests {
         assert!(matches("(?i:a)b", "Ab") && !matches("(?i:a)b", "AB"));
         assert!(matches(r"(?<year>\d{4})-\k<year>", "1999-1999"));
         assert!(matches("(?i)ГОТОВО", "готово"));
-        assert!(matches("a\0b", "xa\0b"), "a NUL is a character like any other");
+        assert!(matches("a\0b", "xa\0b"), "a NUL is an ordinary character");
         assert!(matches("", "") && matches("(?i)", "x"));
     }
 
     #[test]
-    fn what_is_not_valid_is_refused_with_a_way_out() {
+    fn invalid_patterns_are_rejected_with_a_suggestion() {
         for (pattern, words, way_out) in [
             ("(?x)a b", "`x` is not a flag", "extended mode"),
             ("(?-i)x", "cannot be switched off", "around a part"),
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runaway_expression_is_stopped_and_the_engine_goes_on() {
+    fn a_runaway_expression_is_stopped_and_the_engine_continues() {
         let regex = Regex::parse("^(a+)+$").unwrap();
         let text = format!("{}b", "a".repeat(40));
         let budget = Duration::from_millis(20);
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_that_eats_all_memory_is_stopped_and_a_new_engine_serves_the_next() {
+    fn an_expression_that_exhausts_memory_is_stopped_and_the_next_one_works() {
         let regex = Regex::parse("^(?:a|b)*c").unwrap();
         let text = "ab".repeat(8 << 20);
         let outcome = regex.is_match_within(&text, Duration::from_secs(60));
@@ -520,14 +520,14 @@ mod tests {
     }
 
     #[test]
-    fn find_tells_the_bytes_of_the_first_match() {
+    fn find_returns_the_byte_range_of_the_first_match() {
         let find = |pattern: &str, text: &'static str| Regex::parse(pattern).unwrap().find(text).unwrap();
         let found = find("l+o", "é😀 hello llo").unwrap();
         assert_eq!((found.text, found.range), ("llo", 9..12));
         assert_eq!(find("x", "abc"), None);
         assert_eq!(find("$", "é").unwrap().range, 2..2);
         assert_eq!(find("", "é").unwrap().range, 0..0);
-        assert_eq!(find("\\ude00", "a😀b").unwrap().text, "😀", "half a character is taken whole");
+        assert_eq!(find("\\ude00", "a😀b").unwrap().text, "😀", "half a surrogate pair matches the whole character");
     }
 
     #[test]
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_no_engine_comes_to_the_same_as_what_has_one() {
+    fn plain_patterns_match_like_the_engine() {
         let texts =
             ["", "a", "b", "ab", "ba", "aab", "a b", "a\nb", "a-b", "x{1}", "é", "e\u{301}", "😀", "a😀", "^a", "$"];
         let words =
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn more_patterns_than_are_kept_all_work() {
+    fn more_patterns_than_the_cache_holds_work() {
         let regexes: Vec<_> = (0..KEPT * 2).map(|n| Regex::parse(&format!("^({n})$")).unwrap()).collect();
         for (n, regex) in regexes.iter().enumerate() {
             assert!(regex.is_match(&n.to_string()).unwrap());

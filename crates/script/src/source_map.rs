@@ -83,13 +83,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_position_is_a_byte_and_never_leaves_its_line() {
+    fn a_position_maps_to_a_byte_on_its_line() {
         let at = |line, column| offset("ab\né😀x\n", Position { line, column });
         assert_eq!((at(0, 1), at(0, 9), at(1, 0), at(1, 1), at(1, 3), at(7, 0)), (1, 2, 3, 5, 9, 11));
     }
 
     #[test]
-    fn bytes_of_a_line_become_units_and_never_leave_the_line() {
+    fn byte_offsets_become_utf_16_columns_on_the_same_line() {
         let text = "x\né😀y\n";
         assert_eq!(
             (byte(text, 1, 0), byte(text, 1, 6), byte(text, 1, 3), byte(text, 1, 99), byte(text, 9, 9)),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_underlined_whole() {
+    fn a_whole_word_is_underlined() {
         assert_eq!(word("a.foo_1(x)", 2), model::Span::new(2, 7));
         assert_eq!(word("(é", 0), model::Span::new(0, 1));
         assert_eq!(word("a", 5), model::Span::new(5, 5));

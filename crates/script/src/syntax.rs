@@ -8,10 +8,10 @@ use crate::error::ScriptError;
 /// Nesting depth that fits on the stack of every thread.
 const SHALLOW: usize = 40;
 
-/// Nesting depth above which a text is rejected.
+/// Nesting depth above which a source text is rejected.
 const DEEP: usize = 4_000;
 
-/// Length above which a text always gets its own stack, in bytes.
+/// Length above which a source text always gets its own stack, in bytes.
 const LONG: usize = 1 << 20;
 
 /// Upper limit of the stack size for one level of nesting, in bytes, even in an unoptimised build.
@@ -21,7 +21,7 @@ const STACK_PER_LEVEL: usize = 96 << 10;
 const NESTING_WORDS: &str = "await typeof void delete new yield else do if for while with async \
                              in of instanceof as satisfies extends keyof infer unique readonly is asserts";
 
-/// Syntax error in a text, with its position.
+/// Syntax error in a source text, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mistake {
     pub message: String,
@@ -70,7 +70,8 @@ struct Level {
     template: bool,
 }
 
-/// Estimates the maximum nesting depth of a text from its characters. The estimate may be too high, but not too low.
+/// Estimates the maximum nesting depth of a source text from its characters. The estimate may be too high, but not too
+/// low.
 fn nesting(text: &str) -> usize {
     let mut scan = Scan { bytes: text.as_bytes(), at: 0, levels: vec![Level::default()], chains: 0, deepest: 0 };
     scan.run();
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_panics_the_measure() {
+    fn no_input_causes_a_panic_in_the_estimate() {
         for text in ["}", ")]}`", "`${`", "'\\", "`\\", "/*", "//", "`${}}`", "/", "é`${é"] {
             nesting(text);
         }

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_is_free_is_used_again_and_one_that_panicked_is_not() {
+    fn an_idle_thread_is_reused_and_one_that_panicked_is_not() {
         let (done, ids) = channel();
         for _ in 0..200 {
             let done = done.clone();

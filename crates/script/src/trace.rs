@@ -211,7 +211,7 @@ struct Step {
     file: String,
     line: u32,
     column: u32,
-    /// True for a place in a text that could not be compiled, and not in a function that was called.
+    /// True for a location in a source text that could not be compiled, and not in a function that was called.
     is_compiling: bool,
 }
 
@@ -224,13 +224,13 @@ fn way(realm: &Realm, error: &Object<'_>) -> Vec<Step> {
     steps(&text(realm, error, "stack").unwrap_or_default())
 }
 
-/// Returns the place of the innermost frame in a text of the user.
+/// Returns the location of the innermost frame in the user's source.
 fn place(realm: &Realm, way: &[Step], work: &Work<'_>) -> Option<Box<Excerpt>> {
     way.iter().find_map(|step| excerpt(realm, step, work)).map(Box::new)
 }
 
-/// Returns the place at which a script was stopped. The engine only knows calls. For a loop, it knows the call before
-/// it.
+/// Returns the location at which a script was stopped. The engine only knows calls. For a loop, it knows the call
+/// before it.
 fn stopped(realm: &Realm, error: &Object<'_>, work: &Work<'_>) -> Option<Box<Excerpt>> {
     let stack = text(realm, error, "stack").unwrap_or_default();
     // If the innermost frame is not in the user's text, a function of the engine was running.
@@ -261,7 +261,7 @@ fn in_loop(realm: &Realm, step: &Step) -> Option<Excerpt> {
     Some(Source::new(shown, &*text.original).excerpt(source_map::word(&text.original, at)))
 }
 
-/// Returns the place in the user's text at which the error with this `stack` was thrown.
+/// Returns the location in the user's text at which the error with this `stack` was thrown.
 pub(crate) fn thrown(realm: &Realm, stack: &str) -> Option<Excerpt> {
     let work = Work { budget: Duration::ZERO, memory: 0, expression: None };
     place(realm, &steps(stack), &work).map(|place| *place)
@@ -320,7 +320,7 @@ fn original(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Origin> {
     Some(Origin { at, shown: realm.shown(Path::new(&step.file)), text: Arc::clone(&text.original) })
 }
 
-/// Returns the place of the innermost frame of `stack` in a text of the user.
+/// Returns the location of the innermost frame of `stack` in the user's source.
 pub(crate) fn site(realm: &Realm, stack: &str) -> Option<Site> {
     let work = Work { budget: Duration::ZERO, memory: 0, expression: None };
     stack.lines().filter_map(step).find_map(|step| {
@@ -332,7 +332,7 @@ pub(crate) fn site(realm: &Realm, stack: &str) -> Option<Site> {
     })
 }
 
-/// Place in a text of the user.
+/// Location in the user's source.
 pub(crate) struct Site {
     pub text: Arc<Text>,
     pub source: Arc<Source>,
@@ -340,7 +340,8 @@ pub(crate) struct Site {
     pub at: usize,
 }
 
-/// Moves from the end of `throw new Error(…)`, which the engine reports, to its beginning, which people look for.
+/// Moves from the end of `throw new Error(…)`, which the engine reports, to its beginning, where readers look for the
+/// error.
 fn thrown_at(text: &str, language: Language, at: usize) -> usize {
     /// Maximum distance to the beginning of a statement, in bytes.
     const NEAR: usize = 4_000;
@@ -400,7 +401,7 @@ fn no_export(realm: &Realm, message: &str) -> Option<ScriptError> {
     Some(ScriptError::Missing { what, from, place: importer.map(|(_, place)| Box::new(place)), help: None })
 }
 
-/// Returns the file that imports `name` from `module`, as far as the texts show.
+/// Returns the file that imports `name` from `module`, as far as the sources show.
 fn importer(realm: &Realm, name: &str, module: &str) -> Option<(String, Excerpt)> {
     let stem = Path::new(module).file_stem()?.to_str()?.to_owned();
     let texts = realm.texts.borrow();

@@ -104,7 +104,7 @@ fn undecorated(program: &Program<'_>) -> Result<(), Mistake> {
     }
 }
 
-/// Finds the place of the first decorator.
+/// Finds the location of the first decorator.
 struct Decorators(Option<model::Span>);
 
 impl<'a> Visit<'a> for Decorators {
@@ -150,7 +150,7 @@ fn may_be_module(text: &str) -> bool {
         .any(|word| text.match_indices(word).any(|(at, _)| stands_alone(at, word.len())))
 }
 
-/// Returns the place at which `text` imports `specifier`.
+/// Returns the location at which `text` imports `specifier`.
 pub(crate) fn import_span(text: &str, language: Language, specifier: &str) -> Option<model::Span> {
     let found = with_parsed(text, language, |parsed| {
         let requests = parsed.module_record.requested_modules.get(specifier);
@@ -172,7 +172,7 @@ pub(crate) fn imported(text: &str, language: Language) -> Vec<String> {
     found.unwrap_or_default()
 }
 
-/// Returns the imports of values in `text` with their places. Imports that are only types are left out.
+/// Returns the imports of values in `text` with their locations. Imports that are only types are left out.
 pub(crate) fn imported_values(text: &str, language: Language) -> Vec<(String, model::Span)> {
     let found = with_parsed(text, language, |parsed| {
         let requests = parsed.module_record.requested_modules.iter();
@@ -207,7 +207,7 @@ pub(crate) fn mistake(error: &oxc_diagnostics::OxcDiagnostic) -> Mistake {
     Mistake { message: error.message.to_string(), span, help }
 }
 
-/// Returns the place at which `text` imports `name` from a module whose specifier ends in something like `stem`.
+/// Returns the location at which `text` imports `name` from a module whose specifier ends in something like `stem`.
 pub(crate) fn imported_name(text: &str, language: Language, name: &str, stem: &str) -> Option<model::Span> {
     let found = with_parsed(text, language, |parsed| {
         let entries = parsed.module_record.import_entries.iter();
@@ -370,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loop_is_found_only_where_nothing_else_is_passed_on_the_way() {
+    fn a_loop_is_located_only_if_no_other_call_lies_in_between() {
         // The engine has passed `<`. The loop begins at `>`.
         for (text, has_loop) in [
             ("f(<); >while (1) {}", true),

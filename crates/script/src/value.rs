@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_does_not_have_is_left_out_or_null() {
+    fn values_unknown_to_json_are_omitted_or_null() {
         let asks = Value::from(Asks::new("x"));
         let map = Value::Map(vec![
             ("u".into(), Value::Undefined),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn truth_is_that_of_the_language() {
+    fn truthiness_follows_javascript() {
         for value in [Value::Undefined, Value::Null, false.into(), 0.0.into(), f64::NAN.into(), "".into()] {
             assert!(!value.is_truthy(), "{value:?}");
         }

@@ -1,4 +1,4 @@
-//! Export and import of runs: one compressed file per run, to keep it or to move it to another machine.
+//! Exports and imports runs: one compressed file per run, to keep it or to move it to another machine.
 //!
 //! The file is JSON lines, compressed with zstd: a header, the events of the run as they were stored, and an end with
 //! the number of events. The checksum of zstd covers all of it.
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_damaged_file_nothing_is_recorded() {
+    fn nothing_is_recorded_from_a_damaged_file() {
         let folder = tempfile::tempdir().unwrap();
         let (from, mut to) = (recorded(&folder, "from"), empty(&folder, "to"));
         let mut file = Vec::new();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_and_those_of_newer_versions_are_refused() {
+    fn other_files_and_files_of_newer_versions_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let mut store = empty(&folder, "to");
         let mut refused = |lines: &str| {

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_named_by_place_label_or_front() {
+    fn a_run_is_selected_by_position_label_or_prefix() {
         assert_eq!(select_run(&runs(), "latest"), Ok(0));
         assert_eq!(select_run(&runs(), "previous"), Ok(1));
         assert_eq!((select_run(&runs(), "latest~0"), select_run(&runs(), "latest~3")), (Ok(0), Ok(3)));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_is_named_by_its_id_its_case_or_the_front_of_either() {
+    fn a_trial_is_selected_by_its_id_its_case_or_a_prefix_of_either() {
         let trials = [
             trial("s", "login works", 1, Outcome::Passed),
             trial("s", "login works", 2, Outcome::Failed),
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_front_of_several_lists_them() {
+    fn an_ambiguous_prefix_lists_its_matches() {
         let error = select_run(&runs(), "0193a").unwrap_err();
         assert_eq!(error.to_string(), "`0193a` is a prefix of several runs: 0193a7 (nightly), 0193a5");
         assert!(matches!(select_run(&runs(), ""), Err(SelectError::UnknownRun { .. })));
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_run_before_the_only_one() {
+    fn a_single_run_has_no_previous_run() {
         assert_eq!(select_run(&runs()[..1], "previous"), Err(SelectError::NoPrevious { only: "0193b".into() }));
         assert_eq!(select_run(&runs()[..0], "latest"), Err(SelectError::NoRuns));
     }

@@ -114,19 +114,19 @@ mod tests {
     }
 
     #[test]
-    fn scopes_of_one_tool_are_put_together() {
+    fn scopes_of_one_tool_are_merged() {
         assert_eq!(read("Bash(mkdir, npx) Read Bash(git *, npx)"), [r#"Bash["mkdir", "npx", "git *"]"#, "Read"]);
         assert_eq!(read("Bash() Read()"), ["Bash", "Read"]);
     }
 
     #[test]
-    fn a_tool_named_without_scopes_is_allowed_whole() {
+    fn a_tool_without_scopes_is_allowed_without_restriction() {
         assert_eq!(read("Bash(git *) Bash"), ["Bash"]);
         assert_eq!(read("Bash Bash(git *)"), ["Bash"]);
     }
 
     #[test]
-    fn what_names_no_tool_is_told() {
+    fn invalid_tool_names_are_reported() {
         assert!(fault("(x)").is_some());
         assert!(fault("Bash(git *").is_some());
         assert!(fault("Bash)").is_some());

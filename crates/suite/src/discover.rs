@@ -93,7 +93,7 @@ fn nothing_there(request: &Request) -> Diagnostic {
     };
     problem
         .help("name a file, a directory or a skill to run, or set `tests` or `skills_dir` in `trialrun.yaml`")
-        .help("`trialrun init` makes a first test")
+        .help("`trialrun init` creates a first test")
 }
 
 /// Returns the suite of the chosen skill, unless files were named with it.
@@ -114,7 +114,7 @@ fn of_chosen_skill(written: &str, request: &Request, problems: &mut Problems) ->
     if evals.is_none() {
         let shown = path::shown(&skill, &request.cwd);
         let problem = Diagnostic::error(format!("the skill `{written}` has no `{EVALS_FOLDER}/{EVALS_FILE}`"));
-        let problem = problem.help("name its suite, if that is elsewhere");
+        let problem = problem.help("name its suite if it is elsewhere");
         problems.push(match tests_of(&skill).is_empty() {
             true => problem,
             false => problem.help(format!("the skill has tests: name `{shown}` as a target to run them")),
@@ -182,7 +182,7 @@ fn passed_over(request: &Request) -> Problems {
                 (entry.path(), not_regular())
             }
             Err(error) if error.io_error().is_some_and(|error| error.kind() == ErrorKind::PermissionDenied) => {
-                let problem = Diagnostic::error("cannot look into the folder: permission denied");
+                let problem = Diagnostic::error("cannot read the folder: permission denied");
                 (error.path().unwrap_or(Path::new(".")), problem)
             }
             _ => continue,
@@ -207,7 +207,7 @@ fn not_regular() -> Diagnostic {
     Diagnostic::error("cannot read the file: it is not a regular file")
 }
 
-/// Reports a file that would be a test if its name were right.
+/// Reports a file that looks like a test but has the wrong name.
 fn misnamed_test(path: &Path) -> Option<Diagnostic> {
     let right = format::misspelt(path.file_name()?.to_str()?)?;
     let named = format::named(Path::new(&right)).map(|(format, _)| format)?;

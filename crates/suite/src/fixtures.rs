@@ -300,7 +300,7 @@ filse_unstaged: []
     }
 
     #[test]
-    fn a_block_laid_on_another_adds_to_lists_and_replaces_single_values() {
+    fn merging_a_block_appends_lists_and_replaces_scalars() {
         let block = |text: &str| {
             let mut problems = Vec::new();
             let node = document::read(&Source::new("s.yaml", text), Language::Yaml, &mut problems).unwrap();

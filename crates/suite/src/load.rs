@@ -67,7 +67,7 @@ pub fn load(request: &Request) -> Loaded {
     if is_chosen && !suites.are_about(library.chosen_skill.as_deref()) {
         let named = request.skill.as_deref().unwrap_or_default();
         let message = format!("`{named}` is chosen as the skill to test, but none of the named suites is about it");
-        diagnostics.push(Diagnostic::error(message).help("name a suite of it, such as `evals/evals.json`"));
+        diagnostics.push(Diagnostic::error(message).help("name one of its suites, such as `evals/evals.json`"));
     }
     let read: HashSet<&Path> = candidates.iter().map(|candidate| candidate.path.as_path()).collect();
     suites.add_neighbours(request, &read);
@@ -317,8 +317,8 @@ impl Suites {
         }
     }
 
-    /// Renames suites that share their name with one in another place to `name` of their path. The suites of one
-    /// skill's tests are in one place, whatever their formats are.
+    /// Renames suites that share their name with one in another location to `name` of their path. The suites of one
+    /// skill's tests share one location, whatever their formats are.
     fn rename_twins(&mut self, name: impl Fn(&Path) -> String) {
         let mut places: HashMap<String, HashSet<PathBuf>> = HashMap::new();
         for suite in &self.suites {

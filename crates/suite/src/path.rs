@@ -61,13 +61,13 @@ mod tests {
     }
 
     #[test]
-    fn dots_are_taken_back_without_touching_the_disk() {
+    fn parent_components_are_resolved_without_disk_access() {
         assert_eq!(resolve(Path::new("/a/b"), "./../c//d/."), Path::new("/a/c/d"));
         assert_eq!(resolve(Path::new("/a"), "/x/../y"), Path::new("/y"));
     }
 
     #[test]
-    fn a_sandbox_path_cannot_leave() {
+    fn a_sandbox_path_cannot_escape() {
         assert_eq!(inside_sandbox("./a//b/"), Ok("a/b".to_owned()));
         assert_eq!(inside_sandbox(""), Ok(".".to_owned()));
         assert_eq!(inside_sandbox("."), Ok(".".to_owned()));

@@ -130,7 +130,7 @@ base: {setup_commands: [base]}
     }
 
     #[test]
-    fn circles_and_unknown_names_are_told_where_they_are_written() {
+    fn cycles_and_unknown_names_are_reported_at_their_location() {
         let (_, problems) = shared("a: {extends: b}\nb:\n  extends: [c]\nc: {extends: [a]}\nd: {extends: bb}\n");
         assert_eq!(
             problems,
@@ -142,7 +142,7 @@ base: {setup_commands: [base]}
     }
 
     #[test]
-    fn an_unknown_name_is_met_with_the_nearest() {
+    fn an_unknown_name_gets_the_nearest_suggestion() {
         let (shared, _) = shared("repository: {}\nempty: {}\n");
         let problem = shared.get("repositry", &Excerpt::of_file("s.yaml")).unwrap_err();
         assert_eq!(problem.message, "`_fixtures.yaml` has no fixtures called `repositry`");

@@ -199,7 +199,7 @@ fn as_written(node: &Node, problems: &mut Problems) -> Option<String> {
     }
 }
 
-/// Reads the tools of `allowed-tools`: a text, or a list of texts.
+/// Reads the tools of `allowed-tools`: a string, or a list of strings.
 fn tools(node: &Node, problems: &mut Problems) -> Vec<String> {
     let mut found = Vec::new();
     let mut take = |node: &Node, problems: &mut Problems| {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_stays_as_it_is_written() {
+    fn a_version_is_kept_as_written() {
         let version = |written: &str| {
             parse_text(&format!("---\nname: a\ndescription: d\nversion: {written}\n---\n")).unwrap().version
         };
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_nearly_one_of_ours_is_refused() {
+    fn a_key_similar_to_a_known_one_is_rejected() {
         let problems =
             |key: &str| parse_text(&format!("---\nname: a\ndescription: d\n{key}: 5\n---\n")).err().unwrap_or_default();
         assert_eq!(problems("token_budget"), ["SKILL.md:4:1: unknown key `token_budget` in the frontmatter"]);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_told_with_its_line() {
+    fn missing_and_invalid_values_are_reported_with_their_line() {
         let problems = |text: &str| parse_text(text).unwrap_err();
         assert_eq!(problems("# no\n"), ["SKILL.md:1:1: the skill has no frontmatter"]);
         assert_eq!(
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_stands_in_for_a_skill() {
+    fn a_prompt_can_take_the_place_of_a_skill() {
         let skill = of_prompt("c", "Be terse.");
         assert_eq!(skill.name, "inline:c");
         assert_eq!((skill.body_hash.len(), &skill.body_hash), (64, &skill.content_hash));

@@ -8,7 +8,7 @@ use crate::operation::Given;
 use crate::path::{self, Key};
 use crate::value::{Entries, Value};
 
-/// Returns the number of steps to find a part of `value`. Texts and the names of a map are searched linearly.
+/// Returns the number of steps to find a part of `value`. Strings and the names of a map are searched linearly.
 pub(crate) fn walked(value: &Value) -> usize {
     if matches!(value, Value::List(_)) { 0 } else { value.size() }
 }

@@ -184,7 +184,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// Returns the name of the statement, or an empty text if it has none.
+/// Returns the name of the statement, or an empty string if it has none.
 fn first_word(inside: &Inside) -> &str {
     match inside.tokens.first().map(|token| &token.word) {
         Some(Word::Name(name)) => name,

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_in_code_is_told_with_the_name_it_could_be_read_by() {
+    fn a_template_in_code_is_reported_with_the_variable_to_read() {
         let reads = |name: &str| vec![format!("expressions can read variables: `data.{name}`")];
         assert_eq!(told(&json!({"$expr": "actual === '{{ city }}'"})), reads("city"));
         assert_eq!(told(&json!([{"a": {"$expr": "actual > {{- user.age -}}"}}])), reads("user.age"));

@@ -56,7 +56,7 @@ pub(crate) fn read(value: &Value, clock: &Ambient) -> Result<DateTime, TemplateE
         Value::Text(text) => parse(text.trim(), clock),
         _ => {
             return Err(TemplateError::new(format!(
-                "a date is text or a number of milliseconds, not {}",
+                "a date is a string or a number of milliseconds, not {}",
                 value.kind()
             )));
         }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_is_turned_into_local_time_and_none_is_local_already() {
+    fn a_time_with_a_zone_is_converted_and_one_without_is_local() {
         assert_eq!(shown("2024-05-01T23:30:00Z", "%d %H:%M", 60), "02 00:30");
         assert_eq!(shown("2024-05-01T23:30:00+02:00", "%d %H:%M", 0), "01 21:30");
         assert_eq!(shown("2024-05-01T23:30", "%d %H:%M", 60), "01 23:30");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_is_two_digits_of_hours_and_two_or_none_of_minutes() {
+    fn a_zone_has_two_hour_digits_and_optional_minutes() {
         let hour = |zone: &str| shown(&format!("2024-05-01T12:00:00{zone}"), "%H:%M", 0);
         assert_eq!([hour("+01"), hour("-0130"), hour("+01:30")], ["11:00", "13:30", "10:30"]);
         for zone in
@@ -119,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn milliseconds_are_days_before_and_after_1970_and_what_is_too_far_is_the_end() {
+    fn milliseconds_convert_to_dates_and_saturate_at_the_limits() {
         let day = |ms: i64| show(of_ms(ms, &Ambient::default()), "%Y-%m-%d").unwrap().to_text().unwrap().to_string();
         assert_eq!([0, -1, 951_782_400_000].map(day), ["1970-01-01", "1969-12-31", "2000-02-29"]);
         assert_eq!([i64::MAX, i64::MIN].map(day), ["9999-12-31", "-9999-01-01"]);
     }
 
     #[test]
-    fn what_is_no_date_is_refused() {
+    fn invalid_dates_are_rejected() {
         for wrong in [
             "",
             "today",

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use model::{Diagnostic, Excerpt, nearest};
 
-/// Error of a text that is not a valid template, or that cannot be evaluated.
+/// Error of a string that is not a valid template, or that cannot be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TemplateError {
@@ -14,7 +14,7 @@ pub struct TemplateError {
     pub range: Range<usize>,
     /// Suggestion for the user.
     pub help: Option<String>,
-    /// Place of the error, if it is not in this text but in that of a variable that it uses.
+    /// Location of the error, if it is not in this text but in that of a variable that it uses.
     pub place: Option<Box<Excerpt>>,
     pub(crate) nature: Nature,
     /// Other placeholders in the same text whose variables are missing.
@@ -32,7 +32,7 @@ pub(crate) enum Nature {
     Missing,
     /// The text is not a template of its dialect.
     Unread,
-    /// A limit that the same template might not exceed in another place.
+    /// A limit that the same template might not exceed elsewhere.
     Passing,
 }
 
@@ -50,7 +50,7 @@ impl TemplateError {
         }
     }
 
-    /// Creates an error about a limit that depends on the place of the template.
+    /// Creates an error about a limit that depends on the location of the template.
     pub(crate) fn passing(message: impl Into<String>) -> Self {
         Self { nature: Nature::Passing, ..Self::new(message) }
     }

@@ -85,7 +85,7 @@ fn sort(call: &Call<'_>) -> Result<Value, TemplateError> {
     let numbers = items.iter().all(|item| matches!(item, Value::Number(_)));
     let texts = items.iter().all(|item| matches!(item, Value::Text(_)));
     if !numbers && !texts {
-        return Err(TemplateError::new("`sort` works on a list of numbers or a list of text, not on a mixture"));
+        return Err(TemplateError::new("`sort` works on a list of numbers or a list of strings, not on a mixture"));
     }
     call.budget.spend(sorting(&items))?;
     if numbers {

@@ -1,14 +1,14 @@
-//! Limits on the cost of a template, so that a mistake in it results in an error and does not use up the machine's
+//! Limits on the cost of a template, so that a mistake in it results in an error instead of exhausting the machine's
 //! memory.
 
 /// Maximum number of steps of one text: expressions evaluated and items read, with large values counted as several.
 pub(crate) const STEPS: usize = 200_000;
 
-/// Number of bytes of a text, or values of a variable, that count as one step.
+/// Number of bytes of a string, or values of a variable, that count as one step.
 pub(crate) const BYTES_A_STEP: usize = 256;
 pub(crate) const VALUES_A_STEP: usize = 8;
 
-/// Maximum length of a text, in bytes.
+/// Maximum length of a string, in bytes.
 pub(crate) const TEXT: usize = 1 << 20;
 
 /// Maximum length of a list.
@@ -26,7 +26,7 @@ pub(crate) const DATA: u16 = 100;
 /// Maximum total depth of evaluation: expressions, macros, variables that use variables.
 pub(crate) const DEPTH: u32 = 128;
 
-/// Maximum total size of the values that one resolution creates. Long texts count as several values.
+/// Maximum total size of the values that one resolution creates. Long strings count as several values.
 pub(crate) const WEIGHT: usize = 500_000;
 
 /// Number of bytes of text that count as one value.

@@ -5,7 +5,7 @@ use crate::filter::{pairs, title};
 use crate::operation::{Call, Operation, named as find, names, operation, text};
 use crate::value::{Entries, Value};
 
-/// Methods of texts.
+/// Methods of strings.
 pub(crate) const TEXT: &[Operation] = &[
     text("upper", str::to_uppercase),
     text("lower", str::to_lowercase),

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_stay_whole_until_they_cannot() {
+    fn integers_stay_integers_until_they_overflow() {
         let number = Number::Whole;
         assert_eq!(number(6).divide(number(3)).to_string(), "2");
         assert_eq!(number(1).divide(number(4)).to_string(), "0.25");

@@ -22,7 +22,7 @@ enum Run {
     Call(fn(&Call<'_>) -> Result<Value, TemplateError>),
     /// Answers a question about the operand.
     Test(fn(&Value) -> bool),
-    /// Changes a text.
+    /// Changes a string.
     Text(fn(&str) -> String),
 }
 
@@ -57,7 +57,7 @@ pub(crate) const fn test(usage: &'static str, holds: fn(&Value) -> bool) -> Oper
     Operation { usage, required: 0, run: Run::Test(holds) }
 }
 
-/// Creates an operation that changes a text.
+/// Creates an operation that changes a string.
 pub(crate) const fn text(usage: &'static str, change: fn(&str) -> String) -> Operation {
     Operation { usage, required: 0, run: Run::Text(change) }
 }

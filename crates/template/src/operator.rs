@@ -105,7 +105,7 @@ const COMPARED: usize = 1_000_000;
 /// Comparison of values, with a common limit.
 pub(crate) struct Comparison<'a> {
     budget: &'a Budget,
-    /// Number of values that were compared. Long texts count as several.
+    /// Number of values that were compared. Long strings count as several.
     seen: usize,
     /// Number of them that are already charged to the budget.
     paid: usize,
@@ -116,7 +116,7 @@ impl<'a> Comparison<'a> {
         Self { budget, seen: 0, paid: 0 }
     }
 
-    /// True if two values are deeply equal. A number never equals a text.
+    /// True if two values are deeply equal. A number never equals a string.
     pub(crate) fn equal(&mut self, left: &Value, right: &Value) -> Result<bool, TemplateError> {
         let same = self.same(left, right)?;
         let steps = (self.seen - self.paid) / limit::VALUES_A_STEP;

@@ -89,7 +89,7 @@ pub(crate) fn child<'a>(node: &'a Node, key: &Key) -> Option<Cow<'a, Node>> {
     }
 }
 
-/// Returns the length of a text in Unicode code points, which indices count as well.
+/// Returns the length of a string in Unicode code points, which indices count as well.
 pub(crate) fn length(text: &str) -> usize {
     text.chars().count()
 }
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_read_as_it_is_written() {
+    fn a_path_survives_parsing_and_formatting() {
         for path in ["a", "users[0].profile", "a.b.c", "名字", "user-name"] {
             assert_eq!(written(&parse(path).unwrap()), path);
         }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_none() {
+    fn invalid_paths_are_not_parsed() {
         for text in [
             "", "a.", ".a", "a..b", "a[", "a[]", "a[b]", "a[--1]", "a[-+1]", "a[+1]", "a[-]", "a['b'", "a]b", "a[0]b",
             "a .b",

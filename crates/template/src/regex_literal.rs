@@ -1,4 +1,4 @@
-//! Texts of the form `/…/flags`.
+//! Strings of the form `/…/flags`.
 
 use std::fmt::Write as _;
 
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_something_beside_others_is_told_by_its_number() {
+    fn characters_with_a_contextual_meaning_are_escaped_by_code_point() {
         assert_eq!(joined("[", "a-z"), "[a\\x2dz");
         assert_eq!(joined("a{1", ",2}"), "a{1\\x2c2\\}");
         assert_eq!(joined("(?", ":&&"), "(?\\x3a\\x26\\x26");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_does_not_go_on_with_the_escape_before_it() {
+    fn a_value_does_not_extend_the_escape_before_it() {
         for (source, text, wanted) in [
             (r"(a)\1", "0", r"(a)\1\x30"),
             (r"\x4", "1b", r"\x4\x31b"),

@@ -31,7 +31,7 @@ pub(crate) type OnError<'a> = dyn FnMut(&Node, TemplateError) -> Result<(), Temp
 
 pub(crate) struct Resolution<'v> {
     pub(crate) variables: &'v Variables,
-    /// Texts of variables that are being resolved, each used by the one before.
+    /// Strings of variables that are being resolved, each used by the one before.
     trail: RefCell<Vec<(usize, String)>>,
     /// Parts of the current text that are kept as they are.
     left: RefCell<Vec<TemplateError>>,
@@ -298,7 +298,7 @@ impl<'v> Resolution<'v> {
         }
     }
 
-    /// Returns `value` with the place of `at`, so that diagnostics about it point there.
+    /// Returns `value` with the location of `at`, so that diagnostics about it point there.
     fn copied(&self, value: &Node, at: &Node) -> Result<Node, TemplateError> {
         let node = self.placed(value, at)?;
         Ok(Node { tag: at.tag.clone().or(node.tag), ..node })
@@ -344,7 +344,7 @@ pub fn may_be_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
 
-/// Sets the place of `error` to the part of `node` that it is about.
+/// Sets the location of `error` to the part of `node` that it is about.
 fn located(mut error: TemplateError, node: &Node, text: &str) -> TemplateError {
     if error.place.is_none() {
         error.place = Some(Box::new(node.source.excerpt(narrow(node, text, &error.range))));

@@ -10,12 +10,12 @@ use crate::resolution::{Found, Resolution, evaluate, narrow};
 use crate::template::{Outcome, Template};
 use crate::variables::Variables;
 
-/// Returns `node` with every template in it resolved: texts, the items of lists, the values of maps and their keys.
+/// Returns `node` with every template in it resolved: strings, the items of lists, the values of maps and their keys.
 /// Everything else stays unchanged, including the order of keys.
 ///
-/// A template that cannot be resolved is reported at its place, and stays as it is. The result of a template has the
-/// place of the template, so that later problems point there. It keeps the tags of the value, and the template's own.
-/// If the variables are set to keep invalid templates, these are warnings.
+/// A template that cannot be resolved is reported at its location, and stays as it is. The result of a template has the
+/// location of the template, so that later problems point there. It keeps the tags of the value, and the template's
+/// own. If the variables are set to keep invalid templates, these are warnings.
 pub fn resolve(node: &Node, variables: &Variables, problems: &mut Problems) -> Node {
     resolve_as(Format::default(), node, variables, problems)
 }

@@ -1,4 +1,4 @@
-//! Splits a text into text segments and tags, and trims the white space between them.
+//! Splits a string into text segments and tags, and trims the white space between them.
 //!
 //! - One line end at the end of a template is removed.
 //! - Spaces before a statement or comment at the beginning of a line are removed, and so is the line end right after

@@ -1,4 +1,4 @@
-//! A text that is a template.
+//! A string that is a template.
 
 use std::ops::Range;
 

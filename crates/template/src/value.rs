@@ -146,7 +146,7 @@ impl Value {
         }
     }
 
-    /// Formats it for a text: null as nothing, lists joined by commas, maps as compact JSON.
+    /// Formats it for a string: null as nothing, lists joined by commas, maps as compact JSON.
     pub(crate) fn print(&self, out: &mut String) -> Result<(), TemplateError> {
         match self {
             Self::Null => Ok(()),
@@ -278,7 +278,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Writes the texts of `items` with `separator` between them.
+/// Writes the strings of `items` with `separator` between them.
 pub(crate) fn join(items: &[Value], separator: &str, out: &mut String) -> Result<(), TemplateError> {
     for (at, item) in items.iter().enumerate() {
         if at > 0 {
@@ -289,14 +289,14 @@ pub(crate) fn join(items: &[Value], separator: &str, out: &mut String) -> Result
     Ok(())
 }
 
-/// Appends a text, within the limit on the length of texts.
+/// Appends a string, within the limit on the length of strings.
 pub(crate) fn push(out: &mut String, text: &str) -> Result<(), TemplateError> {
     within(out.len().saturating_add(text.len()))?;
     out.push_str(text);
     Ok(())
 }
 
-/// Returns an error if a text must not be that long.
+/// Returns an error if a string must not be that long.
 pub(crate) fn within(length: usize) -> Result<(), TemplateError> {
     if length > limit::TEXT {
         return Err(TemplateError::new(format!("the text is longer than {} MiB", limit::TEXT >> 20)));

@@ -23,9 +23,9 @@ pub struct Variables {
     places: HashMap<String, usize>,
     pub(crate) ambient: Ambient,
     pub(crate) chance: Chance,
-    /// True if a text that is not a valid template is kept as it is.
+    /// True if a string that is not a valid template is kept as it is.
     pub(crate) keeps_unread: bool,
-    /// Results of texts with templates, by the address of the text's node, which does not move.
+    /// Results of strings with templates, by the address of the string's node, which does not move.
     settled: Mutex<HashMap<usize, Result<Node, TemplateError>>>,
     /// Indexes of large maps, by the address of the map's entries, which do not move either.
     indexes: Mutex<HashMap<usize, HashMap<String, usize>>>,
@@ -74,8 +74,8 @@ impl Variables {
         self.unsettled()
     }
 
-    /// Keeps a text that is not a valid template as it is, with a warning, because prompts may contain braces, such as
-    /// `style={{color: 1}}` or `{{#if name}}`. Also keeps `${{ … }}` with names that are not variables.
+    /// Keeps a string that is not a valid template as it is, with a warning, because prompts may contain braces, such
+    /// as `style={{color: 1}}` or `{{#if name}}`. Also keeps `${{ … }}` with names that are not variables.
     pub fn keeping_unread(self) -> Self {
         Self { keeps_unread: true, ..self }.unsettled()
     }

@@ -1,4 +1,4 @@
-//! A program in place of `claude`.
+//! A stub program in place of `claude`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

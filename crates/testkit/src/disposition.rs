@@ -9,7 +9,7 @@ static ONCE: Once = Once::new();
 
 /// Ensures that programs start without ignored signals. A background job, and `nohup`, ignore some, and child processes
 /// inherit that; signals that are *caught* are reset to the default in child processes. So the tests catch the signals
-/// that they had ignored, and do nothing: for them nothing changes.
+/// that they had ignored, and do nothing: so nothing changes for them.
 pub(crate) fn heed_signals() {
     ONCE.call_once(|| {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

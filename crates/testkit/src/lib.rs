@@ -1,5 +1,5 @@
-//! Scratch projects for end-to-end tests: a directory, a home and their own temp directory, the real binary, and
-//! an environment without anything from the machine's.
+//! Scratch projects for end-to-end tests: a directory with its own home and temp directory, the real binary, and an
+//! environment that inherits nothing from the machine.
 //!
 //! ```
 //! let project = trialrun_testkit::Project::new("/bin/cat");
@@ -53,7 +53,7 @@ impl Ran {
 
     /// Parses stdout as JSON.
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("no JSON ({error}): {}", self.said()))
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("not valid JSON ({error}): {}", self.said()))
     }
 
     /// Fails the test unless the exit code is `code`.

@@ -52,7 +52,7 @@ impl Project {
             left = self.processes();
             left.is_empty()
         });
-        assert!(gone, "still there: {left:#?}");
+        assert!(gone, "still running: {left:#?}");
     }
 }
 
@@ -93,7 +93,9 @@ impl Live {
                 line.ends_with('\n').then_some(line)
             }
             Err(RecvTimeoutError::Disconnected) => None,
-            Err(RecvTimeoutError::Timeout) => panic!("it says nothing more and does not end; it said\n{}", self.said),
+            Err(RecvTimeoutError::Timeout) => {
+                panic!("no more output, and it is still running; output so far:\n{}", self.said)
+            }
         }
     }
 
@@ -104,7 +106,7 @@ impl Live {
             match self.line() {
                 Some(line) if line.contains(text) => return line,
                 Some(_) => {}
-                None => panic!("it ended without a word of {text:?}; it said\n{}", self.said),
+                None => panic!("it ended without printing {text:?}; output:\n{}", self.said),
             }
         }
     }
@@ -122,7 +124,7 @@ impl Live {
             self.status = self.child.try_wait().expect("its status");
             self.status.is_some()
         });
-        assert!(ended, "it closed its stdout but does not end; it said\n{}", self.said);
+        assert!(ended, "it closed its stdout but is still running; output:\n{}", self.said);
         let err = self.err.take().and_then(|err| err.join().ok()).unwrap_or_default();
         let code = self.status.and_then(|status| status.code()).unwrap_or(-1);
         Ran { code, out: std::mem::take(&mut self.said), err }

@@ -87,7 +87,7 @@ fn offline(trialrun: &str, scratch: &str) -> PathBuf {
 }
 
 /// Writes a line that bypasses the test harness, which captures the output of passing tests.
-#[allow(clippy::explicit_write, reason = "what the macros print is kept back where a test passes")]
+#[allow(clippy::explicit_write, reason = "the output of macros is captured when a test passes")]
 fn tell(line: &str) {
     writeln!(std::io::stderr(), "\n{line}").expect("standard error");
 }

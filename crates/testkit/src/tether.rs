@@ -55,7 +55,7 @@ impl Tether {
             match self.lines.recv_timeout(TIMEOUT) {
                 Ok(_) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
-                Err(RecvTimeoutError::Timeout) => panic!("somebody still holds {}", self.path.display()),
+                Err(RecvTimeoutError::Timeout) => panic!("a process still holds {} open", self.path.display()),
             }
         }
     }

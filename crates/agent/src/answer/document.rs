@@ -10,7 +10,7 @@ pub(crate) const TEXTS: [&str; 4] = ["message", "text", "content", "response"];
 /// Fields that may list tool calls.
 pub(super) const CALLS: [&str; 2] = ["tool_calls", "toolCalls"];
 
-/// Reads `document` into `answer`. Returns `true` if it has a text.
+/// Reads `document` into `answer`. Returns `true` if it contains text.
 pub(crate) fn read(document: &Value, answer: &mut Answer) -> bool {
     let Some(map) = document.as_object() else { return false };
     answer.count.look(map);
@@ -52,7 +52,7 @@ fn listed(holder: &Map<String, Value>, place: &str, answer: &mut Answer) {
     }
 }
 
-/// Reads a message's content: text, or a list of blocks. Returns `true` if it has a text.
+/// Reads a message's content: text, or a list of blocks. Returns `true` if it contains text.
 fn read_content(content: &Value, answer: &mut Answer) -> bool {
     match content {
         Value::String(text) => {
@@ -92,7 +92,7 @@ pub(crate) fn block(block: &Map<String, Value>, answer: &mut Answer) -> bool {
     true
 }
 
-/// Joins a result that is a list of texts only; returns any other result unchanged.
+/// Joins a result that is a list of strings only; returns any other result unchanged.
 fn flat(content: &Value) -> Value {
     let texts = content.as_array().and_then(|blocks| {
         blocks.iter().map(|block| block.get("text").and_then(Value::as_str)).collect::<Option<Vec<_>>>()

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_the_first_that_there_is() {
+    fn the_first_present_text_field_is_used() {
         for value in [
             json!({"message": "hi", "text": "no"}),
             json!({"message": null, "text": "hi"}),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_the_output_whatever_is_beside_it_and_whatever_it_is_called() {
+    fn the_text_is_the_output_under_any_name_and_next_to_any_keys() {
         for name in ["text", "message", "content", "response", "output"] {
             for text in ["hi", ""] {
                 let result = read(json!({name: text, "mood": 1})).unwrap().result.unwrap();
@@ -137,7 +137,7 @@ mod tests {
         let null = result(json!({"text": "hi", "output": null, "x": 1}));
         assert_eq!(null, Some(json!({"text": "hi", "output": "hi", "x": 1})));
         let value = json!({"text": "hi", "output": {"n": 1}});
-        assert_eq!(result(value.clone()), Some(value), "a value of its own is what it says it is");
+        assert_eq!(result(value.clone()), Some(value), "another value is kept unchanged");
         let silent = json!({"toolCalls": [{"name": "a"}], "x": 1});
         assert_eq!(result(silent.clone()), Some(silent));
         let items = json!({"output": [{"type": "message", "content": [{"type": "output_text", "text": "hi"}]}]});

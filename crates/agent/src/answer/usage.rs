@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_comes_to_the_same() {
+    fn every_form_gives_the_same_result() {
         let plain = Some(Tokens { input: 3, output: 4, ..Tokens::default() });
         for form in [
             json!({"usage": {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}}),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cache_had_is_counted_once() {
+    fn cached_tokens_are_counted_once() {
         let openai = json!({"usage": {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details":
             {"cached_tokens": 8}, "completion_tokens_details": {"reasoning_tokens": 2}}});
         let expected = Tokens { input: 2, output: 5, cache_read: 8, cache_write: 0, reasoning: Some(2) };

@@ -80,7 +80,7 @@ async fn responded(messages: &[&str]) -> (Played, Loopback) {
 }
 
 #[tokio::test]
-async fn each_response_names_the_one_before_it_and_only_what_is_new_is_sent() {
+async fn each_request_names_the_previous_response_and_sends_only_new_content() {
     let (played, server) = responded(&["one", "two"]).await;
     assert_eq!(played.endings, [Ending::Finished, Ending::Finished]);
     assert_eq!((played.answer(), played.tokens()), (Some("two after resp_one"), Some(10)));
@@ -109,7 +109,7 @@ async fn a_cases_tools_are_offered_and_answer() {
 }
 
 #[tokio::test]
-async fn what_the_agent_decides_is_its_own_and_what_the_service_does_is_not() {
+async fn decisions_of_the_agent_count_and_failures_of_the_service_do_not() {
     let ending = async |message: &str| responded(&[message]).await.0.endings.remove(0);
     let gave_up = |because: &str| Ending::GaveUp { because: because.into() };
     assert_eq!(ending("refuse").await, gave_up("it declined to answer"));
@@ -226,7 +226,7 @@ async fn a_run_that_asks_for_a_tool_of_the_case_gets_its_answer() {
 }
 
 #[tokio::test]
-async fn a_run_that_does_not_answer_is_whose_fault_it_is() {
+async fn the_fault_for_a_run_without_an_answer_depends_on_its_status() {
     let ending = async |message: &str| ran(&[message]).await.0.endings.remove(0);
     let unknown = "it called the tool `fly`, which the case does not provide (tools of the case: none)";
     assert_eq!(ending("fly").await, Ending::GaveUp { because: unknown.into() });
@@ -245,7 +245,7 @@ async fn a_run_that_does_not_answer_is_whose_fault_it_is() {
 }
 
 #[tokio::test]
-async fn a_run_that_nobody_waits_for_is_called_off() {
+async fn an_abandoned_run_is_cancelled() {
     let (_, server) = ran(&["fly"]).await;
     assert!(server.asked().iter().any(|asked| asked.path == "/v1/threads/thread_1/runs/run_1/cancel"));
     let server = Loopback::serve(threads()).await;
@@ -263,7 +263,7 @@ async fn a_run_that_nobody_waits_for_is_called_off() {
 }
 
 #[tokio::test]
-async fn who_cannot_be_reached_breaks_the_trial() {
+async fn an_unreachable_service_breaks_the_trial() {
     let config = json!({"assistant_id": "asst_1", "base_url": unused_address().await});
     let breakage = rehearsal(&config, &["go"]).play(&Assistant).await.err().unwrap();
     assert_eq!(breakage.fault, Fault::Provider);
@@ -282,7 +282,7 @@ fn problems(config: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_configuration_is_read_strictly_and_everything_wrong_is_told_at_once() {
+fn a_configuration_is_read_strictly_and_all_problems_are_reported_together() {
     for fine in [
         json!({"type": "assistant", "model": "gpt-5", "instructions": "x", "base_url": "http://x", "api_key": "k"}),
         json!({"type": "openai-assistant", "assistantId": "asst_1", "apiKey": "k", "baseUrl": "http://x"}),
@@ -316,7 +316,7 @@ fn a_configuration_is_read_strictly_and_everything_wrong_is_told_at_once() {
 }
 
 #[test]
-fn what_is_missing_is_told_before_anything_runs() {
+fn missing_settings_are_reported_before_the_run() {
     let told = |config: Value| rehearsal(&config, &["go"]).check(&Assistant);
     assert_eq!(told(json!({})), ["agent.yaml:1:1: `assistant` needs a `model`"]);
     assert_eq!(

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_is_within_reach_however_it_is_written() {
+    fn paths_outside_are_rejected_in_every_notation() {
         let (dir, access) = sandbox();
         symlink("/etc", access.work().join("etc")).unwrap();
         symlink("../elsewhere/new", access.work().join("dangling")).unwrap();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_told_and_a_pipe_blocks_nobody() {
+    fn special_files_are_reported_and_a_pipe_does_not_block() {
         let (_dir, access) = sandbox();
         std::fs::create_dir(access.work().join("d")).unwrap();
         nix::unistd::mkfifo(&access.work().join("pipe"), nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();

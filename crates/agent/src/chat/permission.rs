@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_allow_what_they_say() {
+    fn modes_allow_the_documented_tools() {
         use PermissionMode::{AcceptEdits, BypassPermissions, Default, Plan};
         for (mode, shell, write) in
             [(Plan, false, false), (Default, false, false), (AcceptEdits, false, true), (BypassPermissions, true, true)]
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn approval_helps_except_while_planning() {
+    fn preapproval_applies_except_in_plan_mode() {
         let approved = ["Bash(git *)", "Write"];
         let default = permissions(PermissionMode::Default, None, &approved);
         assert!(bash(&default, "git status"));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_list_is_closed_whatever_the_mode() {
+    fn a_closed_list_applies_in_every_mode() {
         let closed = permissions(PermissionMode::BypassPermissions, Some(&["Bash(git *)", "Read(docs/*)"]), &[]);
         assert!(closed.has("Bash") && !closed.has("Write"));
         assert!(bash(&closed, "git log"));

@@ -34,7 +34,7 @@ pub(super) fn prompts(case: &Case, directory: &Path) -> Result<Vec<String>, Vec<
             Err(error) => problems.push(
                 Diagnostic::error(format!("cannot read the prompt `{script}`: {error}"))
                     .at(case.source.clone())
-                    .help("`script` names a file for `chat`; the path starts at the suite's folder"),
+                    .help("for `chat`, `script` names a file; its path is relative to the suite's folder"),
             ),
         }
     }

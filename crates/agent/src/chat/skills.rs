@@ -45,7 +45,7 @@ impl InstalledSkill {
     }
 }
 
-/// Splits a text into its frontmatter and the rest.
+/// Splits the text of a file into its frontmatter and the rest.
 fn split(text: &str) -> (&str, &str) {
     let Some(rest) = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")) else { return ("", text) };
     let mut end = 0;
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn skills_are_found_with_what_they_are_for() {
+    fn skills_are_found_with_their_descriptions() {
         let dir = tempfile::tempdir().unwrap();
         let access = FileAccess::new(dir.path(), dir.path(), dir.path());
         access

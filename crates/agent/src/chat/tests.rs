@@ -98,7 +98,7 @@ async fn a_command_runs_in_the_sandbox_with_its_environment() {
 }
 
 #[tokio::test]
-async fn what_a_command_prints_is_cut_in_the_middle_and_order_is_kept() {
+async fn command_output_is_cut_in_the_middle_and_stays_in_order() {
     let noisy = "echo begin; yes ü | head -c 200000; echo end >&2; echo last";
     let played = played(json!([call("Bash", json!({ "command": noisy })), call("Bash", json!({"command": "printf ''"})), {"text": "done"}])).await;
     let (_, text, _) = played.calls()[0];
@@ -127,7 +127,7 @@ async fn a_command_has_a_time_limit_that_the_trial_caps() {
 }
 
 #[tokio::test]
-async fn a_command_ends_when_the_trial_is_to_stop() {
+async fn a_command_ends_when_the_trial_must_stop() {
     let rehearsal = Rehearsal::scripted(
         "go",
         &json!([
@@ -180,7 +180,7 @@ async fn several_questions_are_answered_at_once() {
 }
 
 #[tokio::test]
-async fn an_installed_skill_is_told_of_and_loaded() {
+async fn an_installed_skill_is_announced_and_can_be_loaded() {
     let rehearsal = Rehearsal::scripted(
         "go",
         &json!([
@@ -209,7 +209,7 @@ async fn an_installed_skill_is_told_of_and_loaded() {
 }
 
 #[tokio::test]
-async fn a_closed_tool_is_absent_from_the_request_and_its_scope_is_held() {
+async fn a_tool_outside_the_list_is_not_offered_and_scopes_are_enforced() {
     let mut rehearsal = Rehearsal::scripted(
         "go",
         &json!([
@@ -243,7 +243,7 @@ async fn a_closed_tool_is_absent_from_the_request_and_its_scope_is_held() {
 }
 
 #[tokio::test]
-async fn what_nobody_allowed_is_denied() {
+async fn calls_without_approval_are_denied() {
     let mut rehearsal = Rehearsal::scripted(
         "go",
         &json!([
@@ -268,7 +268,7 @@ async fn what_nobody_allowed_is_denied() {
 }
 
 #[tokio::test]
-async fn a_wrong_call_is_told_to_the_model() {
+async fn an_invalid_call_is_reported_to_the_model() {
     let played = played(json!([
         {"tools": [
             {"name": "Reed", "input": {}},
@@ -316,7 +316,7 @@ async fn the_model_is_not_asked_again_when_the_turns_are_used_up() {
 }
 
 #[tokio::test]
-async fn a_provider_that_fails_is_the_provider_s_fault() {
+async fn a_provider_failure_is_the_fault_of_the_provider() {
     for (steps, part) in [
         (json!([{"fault": {"kind": "http", "status": 529}}]), "529"),
         (json!([{"fault": {"kind": "cut"}}]), "closed"),
@@ -345,7 +345,7 @@ async fn a_provider_that_hangs_can_be_interrupted() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_is_giving_up() {
+async fn a_missing_answer_means_giving_up() {
     for stop in ["refusal", "max_tokens"] {
         let played = played(json!([{"text": "half", "stop": stop}])).await;
         assert!(matches!(&played.endings[..], [Ending::GaveUp { .. }]), "{stop}: {:?}", played.endings);

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_says_which_tools_exist_and_what_needs_no_permission() {
+    fn a_list_defines_which_tools_exist_and_need_no_permission() {
         let tools = closed(&["Read", "Bash(git *)", "Bash(npm test)", "mcp__db__query", "Read"]);
         assert_eq!(tools.built_in().collect::<Vec<_>>(), ["Read", "Bash"]);
         assert_eq!(tools.rules(), ["Read", "Bash(git *)", "Bash(npm test)", "Bash(npm test:*)", "mcp__db__query"]);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_must_be_within_a_scope_wherever_its_links_lead() {
+    fn a_path_must_be_within_a_scope_after_links_are_resolved() {
         let dir = tempfile::tempdir().unwrap();
         let work = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(work.join("docs/deep")).unwrap();

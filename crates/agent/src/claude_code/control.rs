@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_lets_the_agent_go_on() {
+    fn the_agent_continues_after_a_denial() {
         let request = request(&json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {}}));
         let reply = request.deny("not here");
         assert_eq!(

@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_success_without_a_word_of_the_model_is_no_answer() {
+    fn a_success_without_model_output_is_not_an_answer() {
         let result = |text: &str| json!({"subtype": "success", "is_error": false, "result": text, "num_turns": 0});
         let broken = Done::Broken("its `result` says `success`, but the model said nothing".to_owned());
         assert_eq!(ended(&[], &result("")), Some(broken));
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_told_once_though_init_comes_with_every_message() {
+    fn a_session_is_recorded_once_although_every_message_has_an_init() {
         let init = json!({"type": "system", "subtype": "init", "session_id": "s", "model": "m", "tools": ["Bash"],
             "claude_code_version": "2.1.330", "mcp_servers": [{"name": "db", "status": "failed"}]});
         let heard = read(&[init.clone(), init]);
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn is_error_goes_before_subtype() {
+    fn is_error_takes_precedence_over_subtype() {
         let because = |text: &str| text.to_owned();
         let cases = [
             (json!({"subtype": "success", "is_error": false, "result": "hi"}), Done::Answered),
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_unknown_or_cannot_be_read_is_nobodys_answer() {
+    fn an_unknown_or_unreadable_ending_is_not_an_answer() {
         for result in [
             json!({}),
             json!({"subtype": "success"}),
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_no_model_wrote_is_no_turn_and_says_what_failed() {
+    fn a_message_without_a_model_is_not_a_turn_and_contains_the_failure() {
         let mut interpreter = interpreter();
         let error = json!({"type": "assistant", "error": "max_output_tokens",
             "message": {"id": "x", "model": "<synthetic>", "content": [{"type": "text", "text": "too long"}]}});
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_once() {
+    fn a_denial_is_recorded_once() {
         let mut interpreter = interpreter();
         interpreter.refused("t1");
         let result = json!({"type": "result", "subtype": "success", "is_error": false, "permission_denials": [
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn the_skill_under_test_has_one_name_whatever_door_it_came_by() {
+    fn the_skill_under_test_has_the_same_name_in_every_exposure() {
         let call = |skill: &str| {
             json!({"type": "assistant", "message": {"id": "m", "model": "m", "content": [
                 {"type": "tool_use", "id": "t", "name": "Skill", "input": {"skill": skill, "args": "x"}}]}})
@@ -535,14 +535,14 @@ mod tests {
     }
 
     #[test]
-    fn a_tools_answer_is_text_whatever_it_is_made_of() {
+    fn every_tool_result_becomes_text() {
         let block = json!([{"type": "text", "text": "a"}, {"type": "image", "source": {"data": "AAAA"}}, {"n": 1}]);
         assert_eq!(texts(&block), "a\n[image]\n{\"n\":1}");
         assert_eq!(texts(&Value::Null), "");
     }
 
     #[test]
-    fn what_is_not_known_is_ignored_and_what_cannot_be_read_is_told() {
+    fn unknown_events_are_ignored_and_unreadable_ones_are_reported() {
         let mut interpreter = interpreter();
         for line in [
             "",

@@ -1,4 +1,4 @@
-//! Shows the agent the skill under test without showing it other settings.
+//! Makes the skill under test visible to the agent without exposing other settings.
 //!
 //! The CLI finds skills in its setting sources, and by default (hermetic) it has none. So the skill, which is installed
 //! below the working directory, also gets a link in the sandbox's own configuration folder, which is read as the `user`
@@ -21,7 +21,7 @@ pub(super) const SUB_AGENTS: &str = ".claude/agents";
 /// Parent folder of both.
 const CLAUDE: &str = ".claude";
 
-/// Way in which the skill is shown to the agent.
+/// Way in which the skill is made visible to the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Exposure {
     /// There is no skill, or the agent finds it where it is installed.
@@ -38,7 +38,7 @@ pub(super) enum Exposure {
     },
 }
 
-/// Returns the way in which `installed` is shown to an agent that reads `sources`.
+/// Returns the way in which `installed` is made visible to an agent that reads `sources`.
 pub(super) fn of(installed: Option<&str>, sources: &[SettingSource], real_folder: bool) -> Exposure {
     match installed {
         None => Exposure::Nothing,
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_skill_has_one_door_whatever_the_agent_reads() {
+    fn a_skill_is_exposed_in_exactly_one_way() {
         use SettingSource::{Local, Project, User};
         let installed = ".claude/skills/s";
         let home = Exposure::Home { installed: installed.into() };
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn both_doors_lead_to_what_is_installed() {
+    fn both_links_point_to_the_installed_skill() {
         let dir = tempfile::tempdir().unwrap();
         let (home, work) = (dir.path().join("home"), dir.path().join("work"));
         for (folder, entry, file) in [(SKILLS, "s", "s/SKILL.md"), (SUB_AGENTS, "r.md", "r.md")] {

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scripted_model_is_reached_by_the_trials_own_token_and_nothing_else_is_lent() {
+    fn a_scripted_model_uses_the_token_of_the_trial_and_nothing_else_is_passed_on() {
         let launch = prepared(&scripted());
         assert_eq!(launch.invocation.auth, "scripted");
         assert_eq!(variable(&launch, "ANTHROPIC_API_KEY"), Some("trialrun-test"));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_or_a_token_is_lent_and_what_belongs_to_another_session_is_not() {
+    fn keys_and_tokens_are_passed_on_but_variables_of_other_sessions_are_not() {
         for (name, auth) in [
             ("ANTHROPIC_API_KEY", "api key"),
             ("CLAUDE_CODE_OAUTH_TOKEN", "oauth token"),
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cloud_that_is_switched_on_is_lent_its_own_variables_and_no_other() {
+    fn an_enabled_cloud_provider_gets_only_its_own_variables() {
         let host = |switch: &'static str, value: &'static str| {
             let rest = ["AWS_REGION", "GOOGLE_CLOUD_PROJECT", "CLOUD_ML_REGION", "AZURE_TENANT_ID"];
             vendor(&[&[(switch, value)][..], &rest.map(|name| (name, "x"))].concat())
@@ -369,13 +369,13 @@ mod tests {
             let launch = prepared(&stage);
             assert_eq!((launch.invocation.auth, variable(&launch, "AWS_REGION")), ("api key", None), "{off:?}");
             stage.host.env.insert("CLAUDE_CODE_USE_BEDROCK".into(), "true".into());
-            assert_eq!(prepared(&stage).invocation.auth, "Amazon Bedrock", "a cloud goes before a key");
+            assert_eq!(prepared(&stage).invocation.auth, "Amazon Bedrock", "a cloud provider precedes a key");
         }
     }
 
     #[cfg(not(target_os = "macos"))]
     #[test]
-    fn a_subscription_is_the_last_resort_and_needs_its_folder() {
+    fn a_subscription_is_used_last_and_needs_its_folder() {
         let stage = vendor(&[]);
         let folder = stage.bare().outside("real/.claude");
         let context = |stage: &Rehearsal| sign_in::at_vendor(&stage.host);
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_settings_are_seen_where_they_lie_and_cannot_lead_away_from_the_script() {
+    fn the_users_settings_are_used_in_place_and_cannot_bypass_the_script() {
         let mut stage = scripted();
         stage.setup.setting_sources = vec![SettingSource::User, SettingSource::Project];
         let real = stage.bare().outside("real");
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_list_is_all_there_is_but_for_the_line_to_the_user() {
+    fn a_closed_list_allows_only_its_tools_and_questions_to_the_user() {
         let mut stage = scripted();
         stage.setup.approved_tools = vec!["Grep".into()];
         stage.setup.closed_tools = Some(vec!["Read".into(), "Bash(git *)".into()]);
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_that_does_not_answer_is_given_up_before_the_trials_time_is_over() {
+    fn an_unresponsive_provider_times_out_before_the_trial() {
         for (timeout_ms, scripted) in [(600_000, false), (600_000, true), (60_000, false), (10_000, true)] {
             let timeouts = ProviderTimeouts::of(timeout_ms, scripted);
             let silent = timeouts.request * (timeouts.retries + 1) + ProviderTimeouts::pauses(timeouts.retries);

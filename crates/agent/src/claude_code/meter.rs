@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resumed_session_is_not_billed_for_what_went_before() {
+    fn a_resumed_session_is_not_billed_for_earlier_messages() {
         let mut resumed = result(100, 400, 0.0024);
         resumed["model_usage_since_last_result"] = json!({"m": {"inputTokens": 100, "costUSD": 0.0006}});
         let usage = Meter::default().read(&resumed);

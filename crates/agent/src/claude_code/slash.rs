@@ -3,7 +3,7 @@
 use model::{Step, ToolCall, ToolResult};
 use serde_json::{Value, json};
 
-/// Stands in for the tool's own name in the call that the model did not make.
+/// Raw tool name of a call that the model itself did not make.
 const RAW_NAME: &str = "/";
 
 /// The skill that a message requests.

@@ -221,7 +221,7 @@ fn concerns(pattern: &str, capture: &str) -> bool {
 }
 
 #[test]
-fn every_capture_reads_as_its_script_says() {
+fn every_capture_matches_its_script() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
     let mut wrong = Vec::new();
     let mut count = 0;
@@ -260,7 +260,7 @@ fn every_capture_reads_as_its_script_says() {
 }
 
 #[test]
-fn what_tools_answered_and_what_was_refused_is_read_too() {
+fn tool_results_and_denials_are_read() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
     let steps = |capture: &str| steps(&std::fs::read_to_string(root.join(capture).join("stdout.jsonl")).unwrap());
     for version in ["claude-2.1.197", "claude-2.1.330"] {
@@ -310,7 +310,7 @@ fn a_chain_is_billed_message_by_message() {
 }
 
 #[test]
-fn what_is_counted_on_the_way_is_what_the_result_tells() {
+fn usage_counted_during_the_turn_equals_the_final_usage() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
     for capture in ["claude-2.1.197/a_text_thinking_partial", "claude-2.1.330/a_text_thinking_partial"] {
         let text = std::fs::read_to_string(root.join(capture).join("stdout.jsonl")).unwrap();
@@ -326,7 +326,7 @@ fn what_is_counted_on_the_way_is_what_the_result_tells() {
 }
 
 #[test]
-fn a_skill_that_the_user_asks_for_is_a_call_though_no_event_tells_of_it() {
+fn a_skill_requested_by_the_user_is_a_call_without_an_event() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
     for version in ["claude-2.1.197", "claude-2.1.330"] {
         let text = std::fs::read_to_string(root.join(version).join("g_skill_slash/stdout.jsonl")).unwrap();
@@ -350,7 +350,7 @@ fn a_skill_that_the_user_asks_for_is_a_call_though_no_event_tells_of_it() {
 }
 
 #[test]
-fn openrouter_is_a_host_and_not_a_word() {
+fn openrouter_is_recognised_by_host_and_not_by_substring() {
     for address in ["https://openrouter.ai/api", "HTTPS://OpenRouter.AI", "https://eu.openrouter.ai:443/v1"] {
         assert!(is_openrouter(address), "{address}");
     }

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_conversation_left_is_removed_and_nothing_else() {
+    fn only_the_files_of_the_conversation_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let id = "8b025175-f579-4381-98a7-af7a1f845b29";
         let put = |path: &str| {

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_found_once_it_is_there_and_read_line_by_line_as_it_grows() {
+    fn a_file_is_found_when_it_appears_and_read_line_by_line_as_it_grows() {
         let home = tempfile::tempdir().unwrap();
         let mut follower = Follower::of(home.path(), "t1");
         assert_eq!((follower.is_found(), follower.next()), (false, Vec::new()));

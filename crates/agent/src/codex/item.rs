@@ -56,8 +56,8 @@ pub(super) fn of_server(id: &str, item: &Value, message: &str) -> ToolCall {
     ToolCall::new(id, name, arguments(item, "arguments"), message)
 }
 
-/// Returns the answer of an MCP server's tool, and `true` if it is an error. The answer is the texts, or all of it as
-/// JSON.
+/// Returns the answer of an MCP server's tool, and `true` if it is an error. The answer is its text blocks, or all of
+/// it as JSON.
 pub(super) fn server_answer(item: &Value) -> (String, bool) {
     let failed = item.get("status").and_then(Value::as_str) == Some("failed");
     let message = |error: &Value| error.get("message").unwrap_or(error).clone();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_answers_is_text() {
+    fn the_answer_of_a_server_is_text() {
         let answer = |item: Value| server_answer(&item);
         let content = json!([{"type": "text", "text": "a"}, {"type": "image", "data": "AAAA"}]);
         assert_eq!(

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scripted_model_is_reached_by_the_trials_own_token_and_nothing_else_is_lent() {
+    fn a_scripted_model_uses_the_token_of_the_trial_and_nothing_else_is_passed_on() {
         let stage = scripted();
         let launch = prepared(&stage);
         assert_eq!(launch.invocation.auth, "scripted");
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_lent_to_the_agent_and_not_to_its_commands() {
+    fn a_key_is_passed_to_the_agent_but_not_to_its_commands() {
         for (name, auth) in
             [("CODEX_API_KEY", "api key"), ("OPENAI_API_KEY", "api key"), ("CODEX_ACCESS_TOKEN", "access token")]
         {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscription_is_a_link_in_a_home_of_its_own() {
+    fn a_subscription_is_linked_in_a_separate_home() {
         let mut stage = vendor(&[]);
         assert!(prepare(&stage).is_err());
         let file = stored(&stage);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_the_users_own_needs_no_sign_in() {
+    fn a_self_hosted_server_needs_no_sign_in() {
         let mut stage = vendor(&[]);
         stage.endpoint = Endpoint::Vendor { base_url: Some("http://127.0.0.1:2".into()) };
         let launch = prepared(&stage);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_settings_are_seen_where_they_lie() {
+    fn the_users_settings_are_used_in_place() {
         let mut stage = vendor(&[]);
         stored(&stage);
         stage.setup.setting_sources = vec![SettingSource::User, SettingSource::Project];
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn permissions_are_what_the_mode_says() {
+    fn permissions_follow_the_mode() {
         let mut stage = scripted();
         let mut with = |mode: PermissionMode| {
             stage.setup.permission_mode = mode;
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_push_gets_to_its_remote_and_the_network_is_for_cases_that_reach_out() {
+    fn a_push_reaches_its_remote_and_only_declared_cases_get_network_access() {
         let remote = tempfile::tempdir().unwrap();
         let here = remote.path().canonicalize().unwrap().to_string_lossy().into_owned();
         let with = |remote: Option<&str>, level: Option<SideEffectLevel>| {
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_stops_is_given_up_before_the_trials_time_is_over() {
+    fn a_stalled_stream_times_out_before_the_trial() {
         for (timeout_ms, scripted) in [(600_000, false), (600_000, true), (60_000, false), (10_000, true)] {
             let (retries, stream) = provider_timeouts(timeout_ms, scripted);
             let silent = stream * (retries + 1);

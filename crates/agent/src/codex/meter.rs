@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_total_becomes_what_each_message_used_and_caches_are_no_input() {
+    fn a_running_total_becomes_usage_per_message_without_cached_input() {
         let mut meter = Meter::default();
         let first = Tokens { input: 400, cache_read: 100, cache_write: 0, output: 30, reasoning: Some(5) };
         assert_eq!(meter.read(&usage(500, 100, 30, 5)), Some(first));
@@ -62,11 +62,11 @@ mod tests {
         for nothing in [Value::Null, json!({}), json!({"input_tokens": null, "output_tokens": null})] {
             assert_eq!(meter.read(&nothing), None);
         }
-        assert_eq!(meter.read(&usage(1000, 400, 60, 5)), Some(second), "what tells nothing is no total");
+        assert_eq!(meter.read(&usage(1000, 400, 60, 5)), Some(second), "a report without numbers is not a total");
     }
 
     #[test]
-    fn a_sum_that_is_lower_than_the_one_before_is_a_sum_of_its_own() {
+    fn a_sum_lower_than_the_previous_one_is_a_separate_sum() {
         let mut meter = Meter::default();
         let mut read = |input, cached, output| meter.read(&usage(input, cached, output, 0)).map(|used| used.total());
         assert_eq!(read(100, 60, 5), Some(105));

@@ -207,7 +207,7 @@ fn folders(of: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_capture_reads_as_its_script_says() {
+fn every_capture_matches_its_script() {
     let mut wrong = Vec::new();
     let mut count = 0;
     let mut used = vec![false; EXCEPTIONS.len()];
@@ -237,7 +237,7 @@ fn every_capture_reads_as_its_script_says() {
 }
 
 #[test]
-fn what_tools_answered_is_read_too_and_retries_are_told() {
+fn tool_results_are_read_and_retries_are_recorded() {
     let steps = |capture: &str| -> Vec<Step> {
         let text = std::fs::read_to_string(root().join("codex-0.169.0").join(capture).join("stdout.jsonl")).unwrap();
         let mut stream = Stream::default();
@@ -336,7 +336,7 @@ impl Thread {
 }
 
 #[test]
-fn a_threads_file_tells_what_its_script_says_and_who_played_it() {
+fn the_file_of_a_thread_matches_its_script_and_names_its_model() {
     let tools = Thread::read("tools");
     assert_eq!(
         tools.calls(),
@@ -380,7 +380,7 @@ fn calls_that_never_ran_are_in_a_threads_file() {
 }
 
 #[test]
-fn a_command_that_outlives_its_call_has_the_result_that_it_came_to() {
+fn a_command_that_outlives_its_call_gets_its_final_result() {
     assert_eq!(
         Thread::read("left_running").calls(),
         ["Bash echo start; sleep 3; echo end = start", "write_stdin  = write_stdin failed: Unknown process id 1 !"]
@@ -400,7 +400,7 @@ fn a_command_that_outlives_its_call_has_the_result_that_it_came_to() {
 }
 
 #[test]
-fn a_sub_agents_work_is_its_calls_and_is_billed() {
+fn the_calls_of_a_sub_agent_are_recorded_and_billed() {
     let thread = Thread::read("subagent");
     assert_eq!(thread.calls()[1], "Bash echo any = any");
     assert!(thread.calls()[0].starts_with("Agent "));
@@ -410,7 +410,7 @@ fn a_sub_agents_work_is_its_calls_and_is_billed() {
 }
 
 #[test]
-fn what_a_script_does_is_told_and_a_script_that_does_nothing_too() {
+fn scripts_are_recorded_with_and_without_calls() {
     assert_eq!(
         Thread::read("scripts").calls(),
         ["Bash echo hi > f.txt; cat f.txt = hi", "Write /SANDBOX/work/o.txt = add /SANDBOX/work/o.txt"]
@@ -426,7 +426,7 @@ fn what_a_script_does_is_told_and_a_script_that_does_nothing_too() {
 }
 
 #[test]
-fn a_resumed_thread_goes_on_in_its_file_and_a_named_skill_is_a_call() {
+fn a_resumed_thread_continues_its_file_and_a_named_skill_is_a_call() {
     let thread = Thread::read("resumed");
     assert_eq!(thread.calls(), ["Skill greet = ---", "Bash echo one = one", "Bash echo two = two"]);
     assert_eq!(thread.texts(), ["Looking.", "first done", "second done"]);
@@ -447,7 +447,7 @@ fn a_resumed_thread_goes_on_in_its_file_and_a_named_skill_is_a_call() {
 }
 
 #[test]
-fn a_skill_is_triggered_where_its_file_is_read_or_the_user_named_it() {
+fn a_skill_is_triggered_if_its_file_is_read_or_the_user_names_it() {
     let triggered = |capture: &str, skill: &str| {
         let text = std::fs::read_to_string(root().join(capture).join("stdout.jsonl")).unwrap();
         grade::triggered(&Trace::of(&steps(&text)), skill)
@@ -459,7 +459,7 @@ fn a_skill_is_triggered_where_its_file_is_read_or_the_user_named_it() {
 }
 
 #[test]
-fn lines_that_say_nothing_say_nothing() {
+fn irrelevant_lines_produce_no_steps() {
     let mut rollout = Rollout::default();
     for line in [
         "",

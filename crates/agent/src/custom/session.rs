@@ -145,7 +145,7 @@ impl CustomSession {
         Json::Object(context)
     }
 
-    /// Returns the options of the case on top of the project's options.
+    /// Returns the options of the case merged over the project's options.
     fn options_of(&self, message: &UserMessage) -> Map<String, Json> {
         let mut options = self.options.clone();
         options.extend(message.options.clone());

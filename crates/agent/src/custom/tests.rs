@@ -39,7 +39,7 @@ fn problems(file: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn it_is_called_with_what_the_case_has_and_the_whole_of_what_it_gives_is_kept() {
+async fn it_gets_the_data_of_the_case_and_its_whole_result_is_kept() {
     let (_dir, file) = module(
         "agent.ts",
         "type Context = { script?: string, args: Record<string, any>, options: object };
@@ -62,7 +62,7 @@ async fn it_is_called_with_what_the_case_has_and_the_whole_of_what_it_gives_is_k
 }
 
 #[tokio::test]
-async fn text_alone_is_the_answer_and_so_is_any_other_plain_value() {
+async fn plain_text_and_other_plain_values_are_the_answer() {
     let echo = played("export default ({ args }) => `you said ${args.input}`").await;
     let result = json!({"output": "you said go", "messages": null});
     assert_eq!((echo.answer(), echo.turn.trace().result.as_deref()), (Some("you said go"), Some(&result)));
@@ -82,7 +82,7 @@ async fn text_alone_is_the_answer_and_so_is_any_other_plain_value() {
 }
 
 #[tokio::test]
-async fn what_other_trials_left_in_a_shared_engine_fails_no_trial() {
+async fn leftovers_of_other_trials_in_a_shared_engine_fail_no_trial() {
     let module = "const log = [];
 export function execute({ args }) {
   if (log.length > 3) throw new Error('full');
@@ -113,7 +113,7 @@ async fn a_map_without_an_answer_means_that_the_agent_gave_up() {
 }
 
 #[tokio::test]
-async fn a_key_that_looks_like_one_that_counts_is_told() {
+async fn a_key_similar_to_a_known_one_is_reported() {
     let warnings = async |text: &str| {
         let played = played(&format!("export default () => ({text})")).await;
         played.turn.into_parts().2
@@ -131,7 +131,7 @@ async fn a_key_that_looks_like_one_that_counts_is_told() {
 }
 
 #[tokio::test]
-async fn the_last_answer_is_what_is_judged_whatever_was_beside_the_first() {
+async fn the_last_answer_is_graded_whatever_the_first_contained() {
     let text = "let n = 0; export default () => n++ ? 'second' : { output: 'first', tools: [{ name: 'find' }] };";
     let (_dir, file) = module("agent.js", text);
     let played = rehearsal(&file, case("a", &["one", "two"])).play(&Custom).await.unwrap();
@@ -140,7 +140,7 @@ async fn the_last_answer_is_what_is_judged_whatever_was_beside_the_first() {
 }
 
 #[tokio::test]
-async fn execute_is_found_in_every_form_and_keeps_its_this() {
+async fn execute_is_found_in_every_form_and_keeps_its_receiver() {
     for text in [
         "export const word = 'hi'; export function execute() { return word; }",
         "export default function () { return 'hi'; }",
@@ -166,7 +166,7 @@ async fn answers(text: &str, trials: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn trials_of_one_message_share_the_variables_of_a_module_for_a_while() {
+async fn single_message_trials_share_module_variables_for_a_limited_time() {
     let many = answers("let n = 0; export default () => `${++n}`", 1_002).await;
     assert!(many.iter().any(|answer| answer == "2"), "{many:?}");
     let ones = many.iter().filter(|answer| *answer == "1").count();
@@ -184,7 +184,7 @@ async fn conversations_and_adapters_share_nothing() {
 }
 
 #[tokio::test]
-async fn a_call_that_throws_or_leaves_something_behind_is_the_last_of_its_engine() {
+async fn an_engine_is_not_reused_after_a_call_that_throws_or_leaves_work_behind() {
     for end in [
         "setTimeout(() => { n = 99 }, 1)",
         "setInterval(() => { n = 99 }, 1)",
@@ -198,7 +198,7 @@ async fn a_call_that_throws_or_leaves_something_behind_is_the_last_of_its_engine
 }
 
 #[tokio::test]
-async fn a_call_cannot_change_what_the_language_brings() {
+async fn a_call_cannot_modify_built_in_objects() {
     let text = |change: &str| {
         format!(
             "Array.prototype.second = function () {{ return this[1] }};
@@ -230,7 +230,7 @@ async fn a_call_cannot_change_what_the_language_brings() {
 }
 
 #[tokio::test]
-async fn the_console_of_each_trial_has_room_of_its_own() {
+async fn each_trial_has_its_own_console_limit() {
     let (_dir, file) =
         module("agent.js", "export default () => { for (let n = 0; n < 600; n++) console.log(n); return 'x' }");
     for _ in 0..3 {
@@ -259,7 +259,7 @@ async fn messages_and_tools_become_turns_and_calls() {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_and_is_not_told_twice() {
+async fn a_continued_conversation_is_recorded_once() {
     let (_dir, file) = module(
         "agent.js",
         "let all = [], calls = 0;
@@ -276,7 +276,7 @@ async fn a_conversation_goes_on_and_is_not_told_twice() {
 }
 
 #[tokio::test]
-async fn what_is_thrown_and_what_is_not_given_is_the_agents_failure() {
+async fn exceptions_and_missing_answers_are_the_agents_failure() {
     let (_dir, file) = module(
         "agent.ts",
         "interface Unused { a: string }\n\nexport function execute(): void {\n    throw new TypeError('no luck');\n}\n",
@@ -298,7 +298,7 @@ async fn what_is_thrown_and_what_is_not_given_is_the_agents_failure() {
 }
 
 #[tokio::test]
-async fn of_a_flood_on_the_console_the_beginning_is_recorded_and_what_is_left_out_is_told() {
+async fn the_start_of_excessive_console_output_is_recorded_with_a_notice() {
     let mut many =
         played("export default () => { for (let n = 0; n < 5000; n++) console.log('line'); return 'x' }").await;
     let lines = notices(&mut many);
@@ -324,7 +324,7 @@ async fn lines_on_the_console_are_recorded_in_order() {
 }
 
 #[tokio::test]
-async fn a_script_without_end_is_stopped_with_its_trial() {
+async fn an_endless_script_is_stopped_with_its_trial() {
     for text in ["export default () => { for (;;); }", "export default () => new Promise(go => setTimeout(go, 1e9))"] {
         let (_dir, file) = module("agent.js", text);
         let mut rehearsal = rehearsal(&file, case("a", &["go"]));
@@ -339,7 +339,7 @@ async fn a_script_without_end_is_stopped_with_its_trial() {
 }
 
 #[tokio::test]
-async fn what_takes_too_much_is_the_agents_failure() {
+async fn exceeding_resource_limits_is_the_agents_failure() {
     let (_dir, file) = module("agent.js", "export default () => { for (;;); }");
     let mut endless = rehearsal(&file, case("a", &["go"]));
     endless.setup.timeout_ms = 0;
@@ -354,7 +354,7 @@ async fn what_takes_too_much_is_the_agents_failure() {
 }
 
 #[tokio::test]
-async fn it_keeps_to_the_limits() {
+async fn it_respects_the_limits() {
     let (_dir, file) = module(
         "agent.js",
         "export default () => ({ messages: [1, 2, 3].map(n => ({ role: 'assistant', content: `${n}` })) })",
@@ -456,7 +456,7 @@ async fn an_adapter_is_found_in_every_form() {
 }
 
 #[tokio::test]
-async fn who_cannot_connect_says_nothing_about_the_agent_and_who_cannot_answer_has_failed() {
+async fn a_failed_connection_breaks_the_trial_and_a_failed_answer_fails_it() {
     for (text, because) in [
         (
             "export const connect = () => { throw new Error('refused'); }, send = () => 'x';",
@@ -530,7 +530,7 @@ async fn asks(address: &str, hosts: Json) -> Result<Played, sandbox::Breakage> {
 }
 
 #[tokio::test]
-async fn a_module_asks_the_hosts_that_are_granted_and_no_other() {
+async fn a_module_can_send_requests_only_to_allowed_hosts() {
     let server = Loopback::serve(|asked| match asked.path.ends_with('1') {
         true => CannedResponse::Json(200, json!({"message": asked.body["message"].clone()})),
         false => CannedResponse::Text(302, "gone".into()),
@@ -555,7 +555,7 @@ async fn a_module_asks_the_hosts_that_are_granted_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_module_that_sends_requests_without_a_grant_is_a_mistake_of_the_configuration() {
+async fn a_request_to_a_host_that_is_not_allowed_is_a_configuration_error() {
     for text in [
         "export const send = async () => (await fetch('http://127.0.0.1/')).text();",
         "export const send = async () => {

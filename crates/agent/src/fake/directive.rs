@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_argument_is_told_with_the_right_form() {
+    fn every_invalid_argument_is_reported_with_the_correct_form() {
         for (text, part) in [
             ("!call", "name of a tool is missing"),
             ("!call Bash ls", "must be a JSON object"),

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn files_are_really_written_but_only_in_the_sandbox() {
+    async fn files_are_written_but_only_in_the_sandbox() {
         let mut rehearsal = Rehearsal::of(case("case", &["!write a/b.txt one\\ntwo\n!write ../c.txt x"]));
         let bare = Bare::new();
         rehearsal.sandbox = Some(bare.clone());
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_needs_a_skill_is_done_where_one_is_installed() {
+    async fn conditional_directives_run_only_with_an_installed_skill() {
         let messages = ["!skill greet\n!with-skill !say hello"];
         let without = played(&messages).await;
         assert_eq!((without.calls(), without.answer()), (vec![("Skill", "no such skill", true)], None));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_turn_is_begun_after_the_last_one() {
+    async fn no_turn_starts_after_the_last_one() {
         let mut rehearsal = Rehearsal::of(case("case", &["!call A\n!tokens 5 5\n!call B\n!call C"]));
         rehearsal.stop_after(2);
         let played = rehearsal.play(&Fake).await.unwrap();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sleep_ends_when_the_trial_is_to_stop() {
+    async fn sleep_ends_when_the_trial_must_stop() {
         let rehearsal = Rehearsal::of(case("case", &["!sleep 1h"]));
         let stop = rehearsal.stop.clone();
         let started = Instant::now();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_thousand_trials_take_no_time_to_speak_of() {
+    async fn a_thousand_trials_take_almost_no_time() {
         let rehearsal = Rehearsal::of(case("case", &["hello\n!call Bash {\"command\": \"ls\"}\ndone\n!tokens 1 2"]));
         let started = Instant::now();
         for _ in 0..1_000 {
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_directives_are_found_before_anything_runs() {
+    fn invalid_directives_are_found_before_the_run() {
         let problems = |messages: &[&str]| Rehearsal::of(case("case", messages)).check(&Fake);
         let told = problems(&["!slep 2s", "!call"]);
         assert_eq!(

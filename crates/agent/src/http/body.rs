@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_never_taken_for_a_template() {
+    fn messages_are_never_parsed_as_templates() {
         for text in ["{{ vars.n }}", "{% if %}", "a {{{ x }}} b\n", "{# c #} {{ 1 }}", "{{{{{%", "\"quoted\" \\ {{\n"] {
             assert_eq!(made(&json!({"q": "{{ message }}"}), text), (json!({"q": text}), vec![]), "{text}");
             assert_eq!(made(&json!("<{{ message }}>"), text), (json!(format!("<{text}>")), vec![]), "{text}");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_body_has_is_a_problem_with_a_suggestion() {
+    fn unknown_body_variables_are_problems_with_a_suggestion() {
         let node = Node::from_json(&json!({"q": ["{{ mesage }}", "{{ x "]}), &Source::new("project.yaml", ""));
         let mut problems = Problems::new();
         Body::template(&node, &mut problems);

@@ -73,7 +73,7 @@ pub(super) enum FaultKind {
     Unreachable,
     /// The connection closed before a response had begun.
     Closed,
-    /// The status is not one of success.
+    /// The status is not a success status.
     Status(u16),
     /// The response is truncated, too large, or invalid.
     Spoilt,
@@ -235,7 +235,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Returns the failure for a response without a status of success.
+    /// Returns the failure for a response without a success status.
     async fn refused(&self, response: Response, turn: &mut Turn) -> Fault {
         let status = response.status();
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());

@@ -44,7 +44,7 @@ impl JsonPath {
                     Some(after) => (PathStep::All, after),
                     None => name(after).ok_or_else(|| wrong("`.` must be followed by a name"))?,
                 },
-                None => bracketed(rest).ok_or_else(|| wrong(&format!("`{rest}` is not understood")))?,
+                None => bracketed(rest).ok_or_else(|| wrong(&format!("cannot parse `{rest}`")))?,
             };
             steps.push(step);
             rest = after;
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_to_known_places() {
+    fn a_path_selects_the_expected_values() {
         let value = json!({"a": {"b c": [1, 2, {"d": "x"}]}, "e": [{"t": "1"}, {"t": "2"}], "n": null});
         for (path, found) in [
             ("$.a['b c'][0]", vec![json!(1)]),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_path_is_refused() {
+    fn invalid_paths_are_rejected() {
         for path in ["", "$..a", "$.", "a b", "$[?(@.x)]", "a[", "a['b]", "a[1:2]", "a[x]", "$.a[0]b", "json=>json.x"] {
             assert!(JsonPath::parse(path).is_err(), "{path}");
         }

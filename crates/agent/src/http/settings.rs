@@ -15,7 +15,7 @@ const LARGEST: usize = 10 << 20;
 const RETRIES: u64 = 2;
 /// Maximum number of retries.
 const MOST_RETRIES: u64 = 10;
-/// YAML tag of a text that names a function.
+/// YAML tag of a string that names a function.
 const FUNCTION_TAG: &str = "!function";
 const METHODS: [(&str, Method); 3] = [("POST", Method::POST), ("PUT", Method::PUT), ("PATCH", Method::PATCH)];
 

@@ -1,6 +1,6 @@
 //! Shortens text from other sources for messages.
 
-/// Maximum length of a text in one line, in characters.
+/// Maximum length of a one-line string, in characters.
 const LINE: usize = 300;
 
 /// Returns about the first `most` bytes of `text`, with a note about the omitted bytes.

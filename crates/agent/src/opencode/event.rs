@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_message_does_is_told_in_the_order_in_which_it_was_written() {
+    fn the_steps_of_a_message_are_in_written_order() {
         let mut interpreter = Interpreter::new(SessionInfo::default(), None);
         let call = |id: &str| {
             part(
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_fault_an_end_is_follows_from_its_reason_and_the_last_error() {
+    fn the_fault_for_an_ending_follows_from_its_reason_and_the_last_error() {
         let error = |error: Value| json!({"type": "error", "sessionID": "ses_1", "error": error}).to_string();
         let done = |lines: &[String]| ended(lines).1;
         let overflow = error(json!({"name": "ContextOverflowError", "data": {"message": "too long"}}));
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sub_agent_did_is_read_from_its_session_and_counted() {
+    fn the_work_of_a_sub_agent_is_read_from_its_session_and_counted() {
         let mut interpreter = Interpreter::new(SessionInfo::default(), Some("ses_1".into()));
         let state = json!({"status": "completed", "input": {}, "metadata": {"sessionId": "ses_2"}});
         interpreter.read(&part("tool_use", "p1", "m1", &json!({"tool": "task", "callID": "c1", "state": state})));
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_ignored() {
+    fn unknown_events_are_ignored() {
         let mut interpreter = Interpreter::default();
         for line in ["", "not json", "[]", "null", "{\"type\":\"new\"}", "{\"type\":\"text\"}"] {
             assert_eq!(interpreter.read(line), [], "{line}");

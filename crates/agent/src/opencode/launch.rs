@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_the_user_or_the_project_gets_in() {
+    fn settings_of_the_user_and_the_project_are_excluded() {
         let stage =
             scripted(&[("OPENAI_API_KEY", "sk-test"), ("OPENCODE_CONFIG", "/etc/x"), ("XDG_CONFIG_HOME", "/x")]);
         let launch = prepared(&stage);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_a_sub_agent_that_only_another_cli_knows_are_left_out() {
+    fn keys_of_a_sub_agent_for_another_cli_are_omitted() {
         let own = r#"{"tools": {"bash": false}, "model": "anthropic/x", "temperature": 0.1, "color": "red"}"#;
         let told = sub_agent(&sub_agent_of("r", own));
         let expected = json!({"description": "d", "mode": "subagent", "prompt": "Review.", "tools": {"bash": false},
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_named_so_that_no_model_is_asked_for_a_name() {
+    fn a_session_has_a_title_so_that_no_model_is_asked_for_one() {
         let mut stage = scripted(&[]);
         assert_eq!(
             prepared(&stage).invocation.args.join(" "),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_of_settings_open_their_own_doors_only() {
+    fn each_setting_source_enables_only_its_own_files() {
         let mut stage = scripted(&[]);
         let real = stage.bare().outside("real/.config/opencode");
         std::fs::create_dir_all(&real).unwrap();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_lent_as_a_variable_and_is_not_in_the_configuration() {
+    fn a_key_is_passed_as_a_variable_and_is_not_in_the_configuration() {
         let stage = vendor(&[("ANTHROPIC_API_KEY", "sk-test-secret"), ("OPENAI_API_KEY", "sk-other")], "anthropic/x");
         let launch = prepared(&stage);
         assert_eq!(

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_that_failed_is_told_of_and_the_rest_of_the_log_is_not() {
+    fn failed_requests_are_reported_and_other_log_lines_are_not() {
         let line = "timestamp=2026-11-22T07:57:13.588Z level=ERROR run=a87042bd message=\"stream error\" providerID=scripted \
                     modelID=m1 session.id=ses_x small=false agent=build mode=primary \
                     error.error=\"AI_APICallError: \\\"scripted\\\" 500\"";
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_for_people_has_no_colours() {
+    fn a_line_for_users_has_no_colours() {
         let line = "\u{1b}[93m\u{1b}[1m! \u{1b}[0mpermission requested: bash (git log); auto-rejecting";
         assert_eq!(
             LogLine::read(line),

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_differ_in_what_they_deny_and_nothing_is_asked() {
+    fn modes_deny_different_tools_and_never_ask() {
         let skill = json!({"*": "allow", "customize-opencode": "deny"});
         assert_eq!(permissions(PermissionMode::BypassPermissions, None, &[]), json!({"*": "allow", "skill": skill}));
         for mode in [PermissionMode::AcceptEdits, PermissionMode::Default] {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_list_denies_the_rest_whatever_the_mode() {
+    fn a_closed_list_denies_all_other_tools_in_every_mode() {
         let closed = permissions(
             PermissionMode::BypassPermissions,
             Some(&[
@@ -227,13 +227,13 @@ mod tests {
             })
         );
         let rules: Vec<&String> = closed["read"].as_object().unwrap().keys().collect();
-        assert_eq!(rules[0], "*", "the last rule holds");
+        assert_eq!(rules[0], "*", "the last matching rule applies");
         assert_eq!(cannot_be_limited(&["Grep(docs/**)".into(), "Read(a)".into(), "Glob".into()]), ["Grep"]);
         assert_eq!(permissions(PermissionMode::Default, Some(&[]), &[])["external_directory"], outside());
     }
 
     #[test]
-    fn a_scope_of_files_is_a_pattern_from_wherever_they_are_named() {
+    fn a_file_scope_becomes_a_pattern_relative_to_the_repository() {
         let work = Path::new("/b/work");
         assert_eq!(paths("//etc/*", work), ["/etc/*", "etc/*"]);
         assert_eq!(

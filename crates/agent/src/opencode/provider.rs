@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scripted_model_is_reached_by_the_trials_own_token_and_no_key_is_lent() {
+    fn a_scripted_model_uses_the_token_of_the_trial_and_no_key_is_passed_on() {
         let dir = tempfile::tempdir().unwrap();
         let host = host(dir.path(), &[("OPENAI_API_KEY", "sk-test"), ("ANTHROPIC_API_KEY", "sk-test")]);
         let endpoint = Endpoint::Gateway { base_url: "http://127.0.0.1:1".into(), token: "trialrun-test".into() };
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_goes_to_its_own_provider_alone() {
+    fn a_key_is_passed_only_to_its_own_provider() {
         let dir = tempfile::tempdir().unwrap();
         let keys = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "AWS_REGION", "HF_TOKEN", "OTHER_API_KEY"];
         let host = host(dir.path(), &keys.map(|key| (key, "sk-test")));

@@ -190,7 +190,7 @@ fn stdout(capture: &str) -> String {
 }
 
 #[test]
-fn every_capture_reads_as_its_script_says() {
+fn every_capture_matches_its_script() {
     let mut names: Vec<_> =
         std::fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
@@ -243,7 +243,7 @@ fn calls_have_canonical_names_and_what_failed_is_an_error() {
 }
 
 #[test]
-fn a_call_that_nobody_permitted_is_told_and_why_the_session_ended() {
+fn a_denied_call_is_reported_with_the_reason_for_the_session_end() {
     let (steps, done) = read(&stdout("i_perm_deny"));
     let refused: Vec<_> = steps
         .iter()
@@ -259,7 +259,7 @@ fn a_call_that_nobody_permitted_is_told_and_why_the_session_ended() {
 }
 
 #[test]
-fn an_error_says_what_the_provider_said() {
+fn an_error_contains_the_message_of_the_provider() {
     for (capture, said) in [
         ("e_400", "HTTP 400: scripted 400"),
         ("e_429", "HTTP 429: scripted 429"),
@@ -281,7 +281,7 @@ fn the_cost_is_the_sum_of_what_each_message_cost() {
 }
 
 #[test]
-fn a_skill_is_triggered_by_its_tool_and_not_by_one_that_is_not_there() {
+fn a_skill_is_triggered_by_its_tool_but_not_by_a_missing_one() {
     let trace = Trace::of(&steps(&stdout("g_skill")));
     assert!(grade::triggered(&trace, "clgreet") && !grade::triggered(&trace, "nope"));
 }

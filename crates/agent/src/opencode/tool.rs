@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_arguments_are_canonical_and_the_own_name_is_kept() {
+    fn names_and_arguments_are_canonical_and_the_raw_name_is_kept() {
         let input = json!({"filePath": "/w/a", "oldString": "x", "newString": "y", "replaceAll": true, "new": 1});
         let (call, result) = one("edit", &json!({"status": "completed", "input": input, "output": "Edit applied"}));
         assert_eq!((call.name.as_str(), call.raw_name.as_str(), call.effect), ("Edit", "edit", Effect::Write));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_could_not_be_made_is_a_failed_call_of_the_tool_that_was_meant() {
+    fn a_call_that_could_not_be_made_is_a_failed_call_of_the_intended_tool() {
         let state =
             json!({"status": "completed", "input": {"tool": "bash", "error": "no"}, "output": "The arguments …"});
         let (call, result) = one("invalid", &state);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_without_the_list_of_rules() {
+    fn a_denial_is_reported_without_the_list_of_rules() {
         let result = |content: &str| ToolResult { id: "c".into(), content: content.into(), is_error: true };
         let ruled = "The user has specified a rule which prevents you from using this specific tool call. Here are some \
                      of the relevant rules [{}]";

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_a_turn_and_the_output_the_last() {
+    fn each_call_is_a_turn_and_the_output_is_the_last_turn() {
         let text = r#"{"output":"done","tool_calls":[{"name":"Read"},{"name":"Edit"}]}"#;
         assert_eq!(shape(&parse(text).lines[0]), [(1, ""), (1, ""), (0, "done")]);
     }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_one_case_serve_its_repetitions_and_others_their_position() {
+    fn lines_of_a_case_serve_its_repetitions_and_others_are_found_by_position() {
         let answers = parse("{\"case\":\"a\"}\n\n{\"output\":\"p\"}\n{\"case\":\"a\"}\n");
         assert_eq!(answers.find("a", None, 9, 1), Some(0));
         assert_eq!(answers.find("a", None, 9, 2), Some(2));
@@ -151,15 +151,15 @@ mod tests {
         assert_eq!(answers.find("z", Some(1), 0, 2), Some(3));
         assert_eq!(answers.find("z", Some(0), 1, 1), Some(1));
         assert_eq!(answers.find("z", Some(2), 1, 1), None);
-        assert_eq!(answers.find("a", Some(0), 9, 1), Some(2), "a name goes before a position");
-        assert_eq!(answers.find("z", None, 1, 1), Some(0), "where files do not count, the plan does");
+        assert_eq!(answers.find("a", Some(0), 9, 1), Some(2), "a name takes precedence over a position");
+        assert_eq!(answers.find("z", None, 1, 1), Some(0), "the position in the plan is the fallback");
         assert!(answers.may_answer("z", Some(1)) && answers.may_answer("a", Some(9)) && answers.may_answer("z", None));
         assert!(!answers.may_answer("z", Some(2)));
         assert_eq!(answers.lines[0].result, None);
     }
 
     #[test]
-    fn a_missing_output_is_missing_and_other_values_are_their_json() {
+    fn a_missing_output_is_absent_and_other_values_become_json() {
         let answers = parse("{\"case\":\"a\"}\n{\"output\":null}\n{\"output\":{\"b\":1}}\n{\"answer\":\"c\"}");
         let outputs: Vec<_> = answers.lines.iter().map(|answer| answer.output.as_deref()).collect();
         assert_eq!(outputs, [None, None, Some("{\"b\":1}"), Some("c")]);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_text_cannot_carry_is_kept_and_what_is_the_harness_own_is_not() {
+    fn extra_fields_are_kept_but_harness_fields_are_not() {
         let kept = |line: &str| parse(line).lines.remove(0).result;
         let plain = r#"{"case":"a","i":3,"output":"x","tool_calls":[{"name":"Read"}],"turns":2,"ending":"gave_up","because":"no","usage":{"input":1},"cost_usd":1,"model":"m","session_id":"s","questions":["q"]}"#;
         assert_eq!(kept(plain), None);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_of_the_report_gives_its_result_and_nothing_about_itself() {
+    fn a_trial_of_the_report_supplies_only_the_result_of_its_agent() {
         let trial = json!({
             "id": "s::a@x#1", "suite": "s", "case": "a", "arm": "x", "repetition": 1, "outcome": "failed", "score": 0.5,
             "titel": "t", "answer": "{}", "result": {"output": {}}, "ending": {"kind": "finished"},
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_nested_too_deeply_is_told_as_such() {
+    fn a_line_that_is_nested_too_deeply_is_reported_as_such() {
         let deep = |levels: usize| format!("{{\"output\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
         assert!(parse(&deep(120)).problems.is_empty());
         assert_eq!(
@@ -206,13 +206,13 @@ mod tests {
     }
 
     #[test]
-    fn a_key_without_a_meaning_is_told_once_and_unlike_keys_never() {
+    fn an_unknown_key_that_resembles_a_known_one_is_reported_once_and_others_never() {
         let answers = parse("{\"ouput\":1}\n{\"ouput\":1}\n{\"state\":1,\"output\":\"x\",\"ouptut\":2}");
         assert_eq!(answers.problems.len(), 1, "{:?}", answers.problems);
     }
 
     #[test]
-    fn every_problem_is_told_at_its_line_and_column() {
+    fn every_problem_is_reported_at_its_line_and_column() {
         let answers = parse(
             "{\"case\": \"a\", \"usage\": 5}\n{oops}\n[]\n{\"tool_calls\": [{\"input\": {}}]}\n{\"ending\": \"gaveup\"}\n{\"ouput\": \"x\"}\n",
         );
@@ -223,7 +223,7 @@ mod tests {
                 "answers.jsonl:1:15: `usage` must be an object, not a number",
                 "answers.jsonl:2:2: this line is not JSON: key must be a string",
                 "answers.jsonl:3:1: a line must be a JSON object, not a list",
-                "answers.jsonl:4:2: `tool_calls[0]` must have a `name`, a text",
+                "answers.jsonl:4:2: `tool_calls[0]` must have a `name`, a string",
                 "answers.jsonl:5:2: `ending` must be one of `finished`, `gave_up`, `out_of_turns`, `timed_out`, `provider_failed`, `aborted`, `cancelled`, not `gaveup`",
                 "answers.jsonl:6:2: `ouput` is not a known key of an answer",
             ]
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn more_turns_than_anybody_takes_are_a_problem_and_not_a_full_memory() {
+    fn an_excessive_number_of_turns_is_a_problem_and_uses_no_memory() {
         let answers =
             parse("{\"turns\":1e15,\"output\":\"x\"}\n{\"tool_calls\":[{\"name\":\"a\",\"turn\":9007199254740991}]}");
         let told: Vec<String> = answers.problems.iter().map(ToString::to_string).collect();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_may_be_written_in_a_vendors_names() {
+    fn usage_can_have_vendor_field_names() {
         let text = "{\"usage\":{\"input_tokens\":5,\"output_tokens\":2.0,\"cost_usd\":0.5}}\n{\"usage\":{\"cost_usd\":1}}\n{\"usage\":{\"input\":-1}}";
         let answers = parse(text);
         let tokens = answers.lines[0].usage.tokens.unwrap();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ending_may_be_as_the_report_writes_it() {
+    fn an_ending_can_be_in_the_form_of_the_report() {
         let text = "{\"ending\":{\"kind\":\"gave_up\",\"because\":\"no\"}}\n{\"ending\":\"provider_failed\",\"because\":\"503\"}\n{\"ending\":{\"kind\":\"finished\"}}";
         let answers = parse(text);
         assert!(answers.problems.is_empty(), "{:?}", answers.problems);

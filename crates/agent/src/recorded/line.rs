@@ -31,7 +31,7 @@ const KEYS: &[&str] = &[
     "model",
 ];
 
-/// Maximum number of turns; more are certainly a typing error.
+/// Maximum number of turns; more are certainly a typo.
 const MOST_TURNS: usize = 10_000;
 
 /// Names of endings that are written as text.
@@ -145,7 +145,7 @@ impl LineReader<'_> {
         for (at, call) in self.list(map, "tool_calls").iter().enumerate() {
             let Some(object) = self.object(call, "tool_calls", at) else { continue };
             let Some(mut read) = ReportedCall::read(object) else {
-                self.problem("tool_calls", format!("`tool_calls[{at}]` must have a `name`, a text"));
+                self.problem("tool_calls", format!("`tool_calls[{at}]` must have a `name`, a string"));
                 continue;
             };
             read.turn = self.turns(object, "turn");
@@ -163,7 +163,7 @@ impl LineReader<'_> {
             }
             let Some(object) = self.object(question, "questions", at) else { continue };
             let Some(question) = object.get("question").and_then(Value::as_str) else {
-                self.problem("questions", format!("`questions[{at}]` must have a `question`, a text"));
+                self.problem("questions", format!("`questions[{at}]` must have a `question`, a string"));
                 continue;
             };
             let options = object.get("options").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -258,7 +258,7 @@ impl LineReader<'_> {
         match given(map, key)? {
             Value::String(text) => Some(text.clone()),
             other => {
-                self.problem(key, format!("`{key}` must be a text, not {}", kind(other)));
+                self.problem(key, format!("`{key}` must be a string, not {}", kind(other)));
                 None
             }
         }

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_is_played_as_if_the_agent_had_done_it() {
+    async fn a_line_is_replayed_as_steps_of_the_agent() {
         let (_dir, path) = file(
             r#"{"case":"a","output":"done","tool_calls":[{"name":"Bash","input":{"command":"ls"},"result":"x","is_error":true},{"name":"Read"}],"questions":["Sure?"],"usage":{"input":5,"output":2,"cost_usd":0.1},"session_id":"s1"}"#,
         );
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn repetitions_and_positions_take_their_lines() {
+    async fn repetitions_and_positions_select_their_lines() {
         let (_dir, path) =
             file("{\"case\":\"a\",\"output\":\"1\"}\n{\"output\":\"second\"}\n{\"case\":\"a\",\"output\":\"2\"}");
         let answer = async |id: &str, position, repetition| {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn messages_follow_the_users_and_what_is_left_comes_last() {
+    async fn recorded_turns_follow_the_user_messages_and_the_rest_comes_last() {
         let (_dir, path) = file(
             r#"{"messages":[{"role":"user","content":"1"},{"role":"assistant","content":"a"},{"role":"user","content":"2"},{"role":"assistant","content":"b"},{"role":"user","content":"3"},{"role":"assistant","content":"c"}],"usage":{"output":1}}"#,
         );
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_that_nothing_was_recorded_for_is_not_the_agents_failure() {
+    async fn a_message_without_a_recording_does_not_count_against_the_agent() {
         let (_dir, path) = file("{\"case\":\"a\",\"output\":\"one\"}");
         let played = rehearsal(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
         let because = format!("the answer in `{path}` for the case `a` is for 1 message, but message 2 was sent");
@@ -301,7 +301,7 @@ mod tests {
         });
         let (_dir, path) = file(&record.to_string());
         let played = rehearsal(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
-        assert_eq!((played.endings.len(), played.answer()), (2, Some("both")), "a report tells the last answer alone");
+        assert_eq!((played.endings.len(), played.answer()), (2, Some("both")), "a report has only the last answer");
         assert_eq!(played.endings[1], Ending::Finished);
     }
 
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_ends_as_it_ended_then_and_keeps_to_todays_limits() {
+    async fn it_ends_as_recorded_and_respects_current_limits() {
         let (_dir, path) = file(
             "{\"case\":\"a\",\"output\":\"x\",\"ending\":\"gave_up\",\"because\":\"no\",\"usage\":{\"input\":3}}\n{\"case\":\"b\",\"tool_calls\":[{\"name\":\"A\"},{\"name\":\"B\"}]}",
         );
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_text_cannot_carry_is_the_result() {
+    async fn extra_fields_become_the_result() {
         let (_dir, path) = file(
             "{\"case\":\"a\",\"output\":{\"n\":1},\"state\":[2],\"messages\":[{\"role\":\"assistant\",\"tools\":[{\"name\":\"add\",\"args\":{\"a\":1},\"result\":3}]}]}\n{\"case\":\"b\",\"output\":\"x\"}\n{\"i\":4,\"output\":\"four\"}",
         );
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_no_record_can_hold_is_the_agents_failure() {
+    async fn an_answer_that_cannot_be_recorded_is_the_agents_failure() {
         let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         let (_dir, path) = file(&format!(
             "{{\"case\":\"a\",\"output\":{}}}\n{{\"case\":\"b\",\"output\":{}}}\n{{\"case\":\"c\",\"tool_calls\":[{{\"name\":\"A\",\"input\":{}}}]}}",
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn turns_are_only_counted_where_somebody_set_a_cap() {
+    async fn turns_are_counted_only_if_a_cap_is_set() {
         let messages: Vec<serde_json::Value> =
             (0..90).map(|at| json!({"role": "assistant", "content": format!("m{at}")})).collect();
         let (_dir, path) = file(&json!({"case": "a", "messages": messages}).to_string());
@@ -407,13 +407,13 @@ mod tests {
         let check = |path: &str, id: &str| rehearsal(path, case(id, &["go"])).check(&RECORDED);
         assert_eq!(about(None), ["`recorded` needs a file of answers"]);
         assert!(about(Some("/none.jsonl"))[0].starts_with("cannot read the answers `/none.jsonl`"));
-        assert_eq!(check("/none.jsonl", "alpha"), [""; 0], "told already");
+        assert_eq!(check("/none.jsonl", "alpha"), [""; 0], "already reported");
         let (_dir, path) = file("{\"case\":\"alhpa\"}\n");
         assert_eq!(about(Some(&path)), [""; 0]);
         assert_eq!(check(&path, "alpha"), [format!("case.yaml:1:1: `{path}` has no answer for the case `alpha`")]);
         std::fs::write(&path, "{\"case\":\"alpha\"}\nno\n").unwrap();
         assert_eq!(about(Some(&path)), [format!("{path}:2:2: this line is not JSON: expected ident")]);
-        assert_eq!(check(&path, "beta"), [""; 0], "the line that cannot be read may be the one");
+        assert_eq!(check(&path, "beta"), [""; 0], "the unreadable line may be the missing one");
     }
 
     #[test]

@@ -103,7 +103,7 @@ impl ProgramConfig {
     }
 }
 
-/// Reads the words of a command, which is a text or a list.
+/// Reads the words of a command, which is a string or a list.
 fn command(node: &Node, problems: &mut Problems) -> Option<Vec<String>> {
     let found = match &node.kind {
         NodeKind::List(items) => items.iter().map(|item| text(item, "an item of `command`", problems)).collect(),

@@ -58,7 +58,7 @@ fn problems(config: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_process_is_told_each_message_in_a_line_and_lives_as_long_as_the_conversation() {
+async fn a_process_gets_one_line_per_message_and_lives_for_the_whole_conversation() {
     let mut all = case("a", &["one", "two"]);
     all.messages[1].script = Some("p".into());
     all.messages[1].tools = vec![json!("t")];
@@ -92,7 +92,7 @@ async fn calls_and_usage_are_recorded_and_an_error_is_the_agents_own() {
 }
 
 #[tokio::test]
-async fn noise_is_told_and_never_an_answer() {
+async fn other_output_is_recorded_but_is_never_an_answer() {
     let text = r#"echo ready; echo 42; echo '["x"]'; echo >&2 careful; read -r line; echo '{"broken'; echo; echo '{"text":"hi"}'"#;
     let mut played = played(&script(text), &["go"]).await;
     assert_eq!(played.answer(), Some("hi"));
@@ -104,7 +104,7 @@ async fn noise_is_told_and_never_an_answer() {
 }
 
 #[tokio::test]
-async fn what_comes_after_an_answer_is_not_the_next_one() {
+async fn output_after_an_answer_is_not_the_next_answer() {
     let text = r#"while read -r line; do n=$((n+1)); printf '{"text":"%s"}\n{"text":"more"}\n' $n; done"#;
     let played = played(&script(text), &["one", "two"]).await;
     assert_eq!(played.answer(), Some("2"));
@@ -136,14 +136,14 @@ async fn a_process_that_ends_or_answers_garbage_has_failed() {
 }
 
 #[tokio::test]
-async fn a_long_answer_is_whole() {
+async fn a_long_answer_is_complete() {
     let text = r#"read -r line; printf '{"text":"'; head -c 4000000 /dev/zero | tr '\0' x; echo '"}'"#;
     let played = played(&script(text), &["go"]).await;
     assert_eq!(played.answer().map(str::len), Some(4_000_000));
 }
 
 #[tokio::test]
-async fn a_message_longer_than_any_pipe_arrives_while_the_agent_talks() {
+async fn a_message_longer_than_a_pipe_arrives_while_the_agent_writes() {
     let text = r#"head -c 300000 /dev/zero | tr '\0' 'x'; echo; read -r line; printf '{"text":"%s"}\n' ${#line}"#;
     let played = played(&script(text), &[&"y".repeat(300_000)]).await;
     let id = "{\"message\":\"\",\"conversation_id\":\"\"}".len() + "trialrun-".len() + 32;
@@ -151,7 +151,7 @@ async fn a_message_longer_than_any_pipe_arrives_while_the_agent_talks() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_missing_or_cannot_be_executed_is_the_environments() {
+async fn a_missing_or_non_executable_program_is_a_fault_of_the_environment() {
     let told = async |config: Value| {
         let rehearsal = rehearsal(&config, case("a", &["go"]));
         std::fs::write(rehearsal.bare().work().join("plain.sh"), "echo").unwrap();
@@ -174,7 +174,7 @@ async fn a_program_that_is_missing_or_cannot_be_executed_is_the_environments() {
 }
 
 #[tokio::test]
-async fn files_are_the_sandboxes_and_then_the_projects() {
+async fn files_are_searched_in_the_sandbox_and_then_in_the_project() {
     let config = json!({"type": "subprocess", "command": "./run.sh", "args": ["a.txt", "b.txt", "--x", "none.txt"], "cwd": "in",
         "env": {"WHERE": "{project}/lib"}, "mode": "oneshot"});
     let folder = tempfile::tempdir().unwrap();
@@ -282,7 +282,7 @@ async fn a_command_line_is_enough() {
 }
 
 #[test]
-fn a_configuration_is_read_strictly_and_everything_wrong_is_told_at_once() {
+fn a_configuration_is_read_strictly_and_all_problems_are_reported_together() {
     assert_eq!(problems(&json!({"type": "subprocess", "command": "python3 agent.py", "env": {"A": ""}})), [""; 0]);
     let wrong =
         json!({"type": "subprocess", "comand": "x", "mode": "json", "cwd": "../up", "env": {"A": 1}, "args": "x"});

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_shell_understands_is_refused() {
+    fn shell_only_syntax_is_rejected() {
         assert_eq!(words("cat x | sh").unwrap_err(), "`|` needs a shell, but the command is not run by a shell");
         assert_eq!(words("run $HOME").unwrap_err(), "`$` needs a shell, but the command is not run by a shell");
         assert_eq!(words("say 'hi").unwrap_err(), "a `'` is not closed");

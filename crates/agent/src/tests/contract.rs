@@ -51,7 +51,7 @@ fn say(text: &str) -> Act {
 }
 
 #[tokio::test]
-async fn every_agent_is_on_stage() {
+async fn every_agent_has_a_stage() {
     let stages = stages().await;
     for agent in AGENTS.iter().filter(|agent| agent.description().program.is_none()) {
         assert!(stages.iter().any(|stage| stage.agent().name() == agent.name()), "{}", agent.name());
@@ -59,7 +59,7 @@ async fn every_agent_is_on_stage() {
 }
 
 #[tokio::test]
-async fn what_a_stage_sets_up_is_nothing_that_a_check_refuses() {
+async fn stages_set_up_only_valid_configurations() {
     for stage in stages().await {
         let set = stage.set(&[say("hello")]);
         let rehearsal = &set.rehearsal;
@@ -84,7 +84,7 @@ async fn an_agent_answers_each_message() {
 }
 
 #[tokio::test]
-async fn a_conversation_remembers_and_a_trial_begins_one_of_its_own() {
+async fn a_conversation_keeps_its_state_and_each_trial_starts_a_new_one() {
     for stage in able(&Act::Count).await {
         for _trial in 0..2 {
             let played = play(stage.as_ref(), &[Act::Count, say("hello"), Act::Count]).await;
@@ -95,7 +95,7 @@ async fn a_conversation_remembers_and_a_trial_begins_one_of_its_own() {
 }
 
 #[tokio::test]
-async fn conversations_that_are_had_at_once_do_not_mix() {
+async fn concurrent_conversations_do_not_mix() {
     for stage in able(&Act::Count).await {
         let mut all = JoinSet::new();
         for at in 0..AT_ONCE {
@@ -117,7 +117,7 @@ async fn conversations_that_are_had_at_once_do_not_mix() {
 }
 
 #[tokio::test]
-async fn an_agent_that_does_not_answer_is_left_when_the_trial_is_to_stop() {
+async fn an_unresponsive_agent_is_abandoned_when_the_trial_must_stop() {
     for stage in able(&Act::Hang).await {
         let set = stage.set(&[say("hello"), Act::Hang, say("never")]);
         let stop = set.rehearsal.stop.clone();
@@ -132,7 +132,7 @@ async fn an_agent_that_does_not_answer_is_left_when_the_trial_is_to_stop() {
 }
 
 #[tokio::test]
-async fn what_an_agent_does_badly_is_its_failure() {
+async fn misbehaviour_of_an_agent_is_its_failure() {
     for stage in able(&Act::Fail).await {
         let played = play(stage.as_ref(), &[say("hello"), Act::Fail, say("never")]).await;
         let endings = &played.endings;
@@ -142,7 +142,7 @@ async fn what_an_agent_does_badly_is_its_failure() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_read_is_whose_it_is() {
+async fn the_fault_for_an_unreadable_answer_depends_on_its_source() {
     for stage in able(&Act::Garbage).await {
         let played = play(stage.as_ref(), &[Act::Garbage]).await;
         let is_so = match stage.blames() {
@@ -154,7 +154,7 @@ async fn an_answer_that_cannot_be_read_is_whose_it_is() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_not_there_is_never_its_own_failure() {
+async fn an_unavailable_agent_is_never_the_agents_failure() {
     let mut count = 0;
     for stage in stages().await {
         let Some(set) = stage.absent() else { continue };
@@ -167,7 +167,7 @@ async fn an_agent_that_is_not_there_is_never_its_own_failure() {
 }
 
 #[tokio::test]
-async fn what_an_agent_used_is_added_up() {
+async fn usage_of_an_agent_is_summed() {
     for stage in able(&say("")).await {
         let played = play(stage.as_ref(), &[say("hello"), say("again")]).await;
         let tokens = played.turn.trace().usage.tokens.unwrap();
@@ -188,7 +188,7 @@ async fn calls_are_recorded_with_their_results() {
 }
 
 #[tokio::test]
-async fn a_huge_answer_is_whole() {
+async fn a_huge_answer_is_complete() {
     for stage in able(&Act::Huge).await {
         let played = play(stage.as_ref(), &[Act::Huge]).await;
         let answer = played.answer().unwrap_or_default();

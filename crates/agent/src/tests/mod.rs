@@ -1,4 +1,4 @@
-//! Tests of all agents, and what the tests of single agents share.
+//! Tests of all agents, and code shared by the tests of individual agents.
 
 pub(crate) mod contract;
 pub(crate) mod loopback;

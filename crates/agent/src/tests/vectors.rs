@@ -223,7 +223,7 @@ fn every_vector_agrees_or_is_listed_with_its_reason() {
 }
 
 #[test]
-fn telemetry_that_is_null_is_not_known_and_breaks_nothing() {
+fn null_telemetry_is_unknown_and_breaks_nothing() {
     let usage = |steps: &[Step]| Trace::of(steps).usage;
     for result in [
         json!({"result": null, "usage": null, "total_cost_usd": null, "modelUsage": null}),

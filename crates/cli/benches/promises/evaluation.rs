@@ -1,4 +1,4 @@
-//! Overhead of a skill evaluation beside its agent, and the additional cost of a large repository.
+//! Overhead of a skill evaluation in addition to its agent, and the additional cost of a large repository.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

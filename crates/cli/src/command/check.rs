@@ -24,10 +24,10 @@ pub struct CheckArgs {
     /// Files, directories or skills to check [default: all skills of the project, `scenarios` and `tests`]
     #[arg(value_name = "PATH|SKILL")]
     targets: Vec<String>,
-    /// Suite of a skill, the same as PATH
+    /// Skill suite to read, same as PATH
     #[arg(long, value_name = "FILE")]
     evals: Vec<String>,
-    /// Skill that skill suites test
+    /// Skill to test with skill suites
     #[arg(long, value_name = "DIR")]
     skill: Option<String>,
     /// Count only trials of cases with this id; all files are still checked
@@ -36,7 +36,7 @@ pub struct CheckArgs {
     /// Treat warnings as errors, and report weaknesses of skill suites
     #[arg(long)]
     strict: bool,
-    /// For each claim, show the assertions that it is compiled to, or that a model judges it
+    /// For each claim, show the assertions that it compiles to, or that it goes to a judge
     #[arg(long, short)]
     verbose: bool,
     /// Output format

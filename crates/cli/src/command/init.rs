@@ -139,8 +139,8 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses to write a configuration beside another one, which would no longer be read. `--force` allows it if the other
-/// one belongs to a tool that this program replaces.
+/// Refuses to write a configuration next to another one, which would no longer be read. `--force` allows it if the
+/// other one belongs to a tool that this program replaces.
 fn keep_other_configuration(args: &InitArgs) -> Result<(), CliError> {
     let is_there = |name: &&str| *name != CONFIG_FILE && args.dir.join(name).symlink_metadata().is_ok();
     let Some(other) = suite::config_names().find(is_there) else { return Ok(()) };

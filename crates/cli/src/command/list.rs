@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operator_is_listed_with_what_it_asks_for() {
+    fn every_operator_is_listed_with_its_summary() {
         let rows = built_in_of("--operators");
         assert_eq!(rows.len(), grade::OPERATORS.len());
         assert!(rows.contains(&("$not".into(), "The expectation does not match.".into())));

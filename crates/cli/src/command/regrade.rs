@@ -39,10 +39,10 @@ pub struct RegradeArgs {
     /// Files, directories or skills with the current tests [default: those of that run]
     #[arg(value_name = "PATH|SKILL")]
     targets: Vec<String>,
-    /// Suite of a skill, the same as PATH
+    /// Skill suite to read, same as PATH
     #[arg(long, value_name = "FILE")]
     evals: Vec<String>,
-    /// Skill that skill suites test
+    /// Skill to test with skill suites
     #[arg(long, value_name = "DIR")]
     skill: Option<String>,
     /// Number of trials to grade in parallel [default: the number of cores]

@@ -31,7 +31,7 @@ pub struct ReportArgs {
     /// Show only trials that did not pass
     #[arg(long)]
     failures_only: bool,
-    /// Show evidence in Markdown, and in the terminal also for assertions that are met
+    /// Show evidence in Markdown and, in the terminal, also for met assertions
     #[arg(long)]
     show_evidence: bool,
     /// Show only failures and the summary

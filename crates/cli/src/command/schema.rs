@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_file_has_a_schema_of_its_own() {
+    fn every_kind_of_file_has_its_own_schema() {
         let schemas = Kind::value_variants().iter().filter_map(|kind| schema(*kind));
         let titles: Vec<Value> = schemas.map(|schema| schema["title"].clone()).collect();
         assert!(titles.iter().all(Value::is_string), "{titles:?}");

@@ -13,8 +13,8 @@ use crate::terminal::Terminal;
 /// Arguments of `show`.
 #[derive(Debug, clap::Args)]
 pub struct ShowArgs {
-    /// Id or case of a trial, or a prefix of either; `RUN/TRIAL` selects a run. Of several trials of a case, one that
-    /// failed is shown first
+    /// Id or case of a trial, or a prefix of either; `RUN/TRIAL` selects a run. If a case has several trials, a failed
+    /// one is shown first
     #[arg(value_name = "TRIAL")]
     trial: String,
     /// Print JSON

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_code_is_an_answer_and_a_signal_is_none() {
+    fn an_exit_code_is_a_result_but_a_signal_is_not() {
         assert_eq!(told(&ended(Some(0), "", "")), []);
         assert_eq!(told(&ended(Some(3), "out", "")), [(Status::Unmet, "exit code 3: out".to_owned())]);
         assert_eq!(told(&ended(Some(1), "out", "err")), [(Status::Unmet, "exit code 1: err".to_owned())]);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_counts_beside_a_bad_end() {
+    fn findings_count_even_if_the_command_fails() {
         let both = told(&ended(Some(1), r#"[{"text": "a", "passed": true}]"#, ""));
         assert_eq!(both.iter().map(|(status, _)| *status).collect::<Vec<_>>(), [Status::Met, Status::Unmet]);
     }

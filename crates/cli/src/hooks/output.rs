@@ -25,7 +25,7 @@ fn element(element: &Value) -> Result<HookFinding, String> {
     let text = match fields.get("text") {
         Some(Value::String(text)) if !text.trim().is_empty() => text.clone(),
         Some(Value::String(_)) => return Err("has an empty `text`".to_owned()),
-        Some(other) => return Err(format!("has {} for `text`; it must be a text", kind(other))),
+        Some(other) => return Err(format!("has {} for `text`; it must be a string", kind(other))),
         None => return Err(missing("text", fields)),
     };
     let passed = match fields.get("passed") {
@@ -61,7 +61,7 @@ fn kind(value: &Value) -> &'static str {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn good_elements_count_and_bad_ones_are_told() {
+    fn valid_elements_count_and_invalid_ones_are_reported() {
         let stdout = r#" [{"text": "a", "passed": true, "evidence": "seen"}, {"text": "b", "passed": "false"},
             {"text": "c", "passed": false, "evidence": {"n": 1}}, {"text": "d", "pased": true}, 7] "#;
         assert_eq!(
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_talks_is_kept_and_finds_nothing() {
+    fn plain_output_is_kept_and_has_no_findings() {
         for stdout in [
             "",
             "done",
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_that_are_not_a_list_alone_are_an_error_and_say_what_was_expected() {
+    fn findings_that_are_not_only_a_list_are_an_error_with_the_expected_form() {
         let one = r#"{"text": "a", "passed": true}"#;
         for (stdout, wrong) in [
             (one.to_owned(), "it is a single object"),

@@ -51,7 +51,7 @@ pub fn reports(args: &RunArgs, context: &ProjectContext) -> Vec<String> {
 }
 
 /// Returns the default model of the project, if it applies to one of the chosen agents: a model belongs to the agent
-/// that is named beside it, and one without such an agent to all agents that can use it.
+/// that is named next to it, and one without such an agent to all agents that can use it.
 pub fn default_model(run: &runner::Settings) -> Option<&str> {
     let model = run.defaults.model.as_deref()?;
     let agents = &run.arms.agents;

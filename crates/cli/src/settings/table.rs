@@ -117,7 +117,7 @@ impl Setting {
 
 /// Every setting, in the order that `config` shows.
 pub static SETTINGS: [Setting; 47] = [
-    Setting::new("agent", "Agent to run the cases with; can be repeated, each agent is an arm", |used| {
+    Setting::new("agent", "Agent to run the cases with; can be repeated, one arm per agent", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
     })
@@ -157,7 +157,7 @@ pub static SETTINGS: [Setting; 47] = [
     .flag("--reasoning-effort", |args| args.arms.reasoning_effort.is_some())
     .variables(&["TRIALRUN_REASONING_EFFORT"], |args, text| put(&mut args.arms.reasoning_effort, Ok(text.to_owned())))
     .applies(Applies::OverCase),
-    Setting::new("base_url", "Address of the API of the agent's model", |used| json!(used.run.arms.base_url))
+    Setting::new("base_url", "Base URL of the API for the agent's model", |used| json!(used.run.arms.base_url))
         .flag("--base-url", |args| args.arms.base_url.is_some())
         .variables(&["TRIALRUN_BASE_URL"], |args, text| put(&mut args.arms.base_url, Ok(text.to_owned()))),
     Setting::new("trials", "Number of times to run each case", |used| json!(used.run.trials(None)))
@@ -224,7 +224,7 @@ pub static SETTINGS: [Setting; 47] = [
     .flag("--max-cost", |args| args.budgets.max_cost.is_some()),
     Setting::new(
         "max_run_cost_usd",
-        "Maximum cost of all trials in US dollars; above it, no trial is started",
+        "Maximum cost of all trials in US dollars; once it is exceeded, no trial is started",
         |used| json!(used.run.limits.max_run_cost),
     )
     .flag("--max-run-cost", |args| args.budgets.max_run_cost.is_some()),
@@ -234,21 +234,19 @@ pub static SETTINGS: [Setting; 47] = [
         |used| json!(used.args.budgets.max_duration),
     )
     .flag("--max-duration", |args| args.budgets.max_duration.is_some()),
-    Setting::new(
-        "on_budget",
-        "Effect of a trial that exceeds one of these: `warn`, `fail`, or `stop` the run",
-        |used| json!(used.run.limits.on_budget.name()),
-    )
+    Setting::new("on_budget", "Action when a trial exceeds one of these: `warn`, `fail`, or `stop` the run", |used| {
+        json!(used.run.limits.on_budget.name())
+    })
     .flag("--on-budget", |args| args.budgets.on_budget.is_some())
     .default("fail"),
     Setting::new(
         "pricing",
-        "File with prices of models; they override the built-in list and the costs that an agent reports",
+        "File with model prices, which override the built-in list and the costs that an agent reports",
         |used| json!(configured::pricing(used.args, used.context).map(|file| shown(&file, &used.context.cwd))),
     )
     .flag("--pricing", |args| args.budgets.pricing.is_some())
     .key("pricing", |used| project(&used.project().pricing)),
-    Setting::new("timeout_ms", "Time limit of a trial, such as `90s` or `10m`; a bare number is seconds", |used| {
+    Setting::new("timeout_ms", "Time limit for a trial, such as `90s` or `10m`; a bare number is in seconds", |used| {
         json!(used.run.timeout(None, false).0)
     })
     .flag("--timeout", |args| args.schedule.timeout.is_some())
@@ -294,16 +292,14 @@ pub static SETTINGS: [Setting; 47] = [
     )
     .flag("--retry-on", |args| args.schedule.retry_on.is_some())
     .default("both for evals.json"),
-    Setting::new("idle_warn_ms", "Time without agent output after which to warn", |used| json!(used.run.idle_warn_ms))
+    Setting::new("idle_warn_ms", "Warn after this time without agent output", |used| json!(used.run.idle_warn_ms))
         .flag("--idle-warn", |args| args.output.idle_warn.is_some())
         .variables(&["TRIALRUN_IDLE_WARN"], |args, text| put(&mut args.output.idle_warn, parse_duration(text)))
         .default("30s"),
-    Setting::new("stop_grace_ms", "Time for an agent to stop before it is killed", |used| {
-        json!(used.run.stop_grace_ms)
-    })
-    .flag("--stop-grace", |args| args.schedule.stop_grace.is_some())
-    .variables(&["TRIALRUN_STOP_GRACE"], |args, text| put(&mut args.schedule.stop_grace, parse_duration(text)))
-    .default("3s"),
+    Setting::new("stop_grace_ms", "Grace period before an agent is killed", |used| json!(used.run.stop_grace_ms))
+        .flag("--stop-grace", |args| args.schedule.stop_grace.is_some())
+        .variables(&["TRIALRUN_STOP_GRACE"], |args, text| put(&mut args.schedule.stop_grace, parse_duration(text)))
+        .default("3s"),
     Setting::new(
         "setup_timeout_ms",
         "Time limit of a setup command, and of inspecting the sandbox after a trial",
@@ -317,7 +313,7 @@ pub static SETTINGS: [Setting; 47] = [
         .variables(&["TRIALRUN_SANDBOX"], |args, text| put(&mut args.sandboxes.sandbox, Ok(text.to_owned())))
         .key("sandbox", |used| project(&used.project().defaults.sandbox))
         .default("local"),
-    Setting::new("keep_sandbox", "Keep sandboxes, to inspect them", |used| json!(used.run.sandbox.keep))
+    Setting::new("keep_sandbox", "Keep sandboxes for inspection", |used| json!(used.run.sandbox.keep))
         .flag("--keep-sandbox", |args| args.sandboxes.keep_sandbox)
         .variables(&["ASE_KEEP_WORKSPACE"], |args, text| {
             args.sandboxes.keep_sandbox = !["0", "false", "no", "off"].contains(&text.to_ascii_lowercase().as_str());
@@ -335,11 +331,11 @@ pub static SETTINGS: [Setting; 47] = [
     .flag("--post-grade-command", |args| !args.hooks.post_grade_commands.is_empty()),
     Setting::new(
         "post_run_commands",
-        "Run this shell command after the last trial, also if the run was stopped",
+        "Run this shell command after the last trial, even if the run was stopped",
         |used| json!(used.args.hooks.post_run_commands),
     )
     .flag("--post-run-command", |args| !args.hooks.post_run_commands.is_empty()),
-    Setting::new("hook_timeout_ms", "Time limit of a hook command; a bare number is seconds", |used| {
+    Setting::new("hook_timeout_ms", "Time limit for a hook command; a bare number is in seconds", |used| {
         json!(used.args.hooks.hook_timeout.unwrap_or(crate::hooks::TIMEOUT_MS))
     })
     .variables(&["TRIALRUN_HOOK_TIMEOUT", "ASE_HOOK_TIMEOUT"], |args, text| {
@@ -364,7 +360,7 @@ pub static SETTINGS: [Setting; 47] = [
         args.output.github = parse_bool(text)?;
         Ok(())
     })
-    .default("where GITHUB_ACTIONS is true"),
+    .default("on if GITHUB_ACTIONS is true"),
     Setting::new("judge", "Model that judges and plays users, as `provider:model`; `\"\"` for no judge", |used| {
         json!(used.run.judge())
     })
@@ -372,7 +368,7 @@ pub static SETTINGS: [Setting; 47] = [
     .variables(&["TRIALRUN_JUDGE"], |args, text| put(&mut args.judging.judge, Ok(text.to_owned())))
     .key("judge.model", |used| project(&used.project().judge.model))
     .default("the first with a key"),
-    Setting::new("judge_base_url", "Address of the judge's API, if not the vendor's", |used| {
+    Setting::new("judge_base_url", "Base URL of the judge's API, if not the vendor's own", |used| {
         json!(used.run.judge.base_url.as_deref().or(configured::openai_address(used.run, used.context)))
     })
     .flag("--judge-base-url", |args| args.judging.judge_base_url.is_some())
@@ -383,7 +379,7 @@ pub static SETTINGS: [Setting; 47] = [
             configured::openai_address(used.run, used.context).map(|_| Layer::Environment(configured::OPENAI_BASE_URL))
         }
     }),
-    Setting::new("judges", "Number of judges of each judged assertion", |used| json!(used.run.judge.judges))
+    Setting::new("judges", "Number of judges per judged assertion", |used| json!(used.run.judge.judges))
         .flag("--judges", |args| args.judging.judges.is_some())
         .variables(&["TRIALRUN_JUDGES"], |args, text| put(&mut args.judging.judges, parse_judges(text)))
         .key("judge.judges", |used| project(&used.project().judge.judges))
@@ -518,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_that_the_table_names_is_the_one_that_a_run_uses() {
+    fn documented_defaults_are_the_effective_defaults() {
         let folder = tempfile::tempdir().unwrap();
         let global = Global { state: Some(folder.path().to_owned()), color: Color::Never };
         let context = ProjectContext::find(&global, &[folder.path().display().to_string()]).unwrap();

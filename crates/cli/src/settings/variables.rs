@@ -1,4 +1,4 @@
-//! Variables of the environment that are settings: `TRIALRUN_JOBS` and its like.
+//! Environment variables that are settings, such as `TRIALRUN_JOBS`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,10 @@ const PREFIX: &str = "TRIALRUN_";
 /// Variables of this program that are not settings.
 const OTHERS: [&str; 2] = ["TRIALRUN_CLAUDE", "TRIALRUN_NO_NAMESPACE"];
 
-/// Returns the command `line` with the settings that variables of the environment add. An empty variable counts as not
-/// set.
+/// Returns the command `line` with the settings that environment variables add. An empty variable counts as not set.
 ///
 /// # Errors
-/// A variable with an invalid value, also where the command line goes before it.
+/// If a variable has an invalid value, even if the command line overrides it.
 pub fn added_to(line: &RunArgs, environment: &BTreeMap<String, String>) -> Result<RunArgs, CliError> {
     let mut args = line.clone();
     for setting in &SETTINGS {
@@ -111,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_says_no_keeps_no_sandbox() {
+    fn a_false_variable_keeps_no_sandbox() {
         let keeps = |text: &str| added(&environment(&[("ASE_KEEP_WORKSPACE", text)])).unwrap().sandboxes.keep_sandbox;
         assert_eq!(["1", "yes", "true"].map(keeps), [true; 3]);
         assert_eq!(["0", "false", "No", "off", ""].map(keeps), [false; 5]);
     }
 
     #[test]
-    fn another_name_goes_behind_and_is_named_where_it_decides() {
+    fn an_alias_ranks_lower_and_is_named_when_it_applies() {
         let both = environment(&[("ASE_AGENT_TIMEOUT", "90"), ("TRIALRUN_TIMEOUT", "30"), ("ASE_KEEP_WORKSPACE", "1")]);
         let args = added(&both).unwrap();
         assert_eq!((args.schedule.timeout.map(|clock| clock.ms), args.sandboxes.keep_sandbox), (Some(30_000), true));
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_nobody_reads_is_told_with_the_nearest() {
+    fn an_unknown_variable_is_reported_with_the_nearest_name() {
         let told = misspelt(&environment(&[("TRIALRUN_JOB", "4"), ("TRIALRUN_CLAUDE", "x"), ("TRIALRUN_ZZZZ", "x")]));
         assert_eq!(told.len(), 1);
         assert_eq!(told[0].message, "unknown variable `TRIALRUN_JOB`");

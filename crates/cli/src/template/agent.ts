@@ -1,4 +1,4 @@
-// A stand-in for your agent: it answers from a list, so that the tests run offline. The program calls `execute` for every
+// A placeholder for your agent. It answers from a list, so the tests run offline. trialrun calls `execute` for every
 // message and passes the conversation so far.
 
 type Message = { role: "user" | "assistant"; content: string };

@@ -1,4 +1,4 @@
-// Globals that tests can use besides the language itself. Tests run in trialrun, not in Node.js or a browser.
+// Globals that are available to tests in addition to the language itself. Tests run in trialrun, not in Node.js or a browser.
 
 declare const console: Record<"debug" | "error" | "info" | "log" | "trace" | "warn", (...values: unknown[]) => void>;
 declare function setTimeout(callback: (...values: any[]) => void, milliseconds?: number, ...values: any[]): number;
@@ -12,7 +12,7 @@ declare function btoa(text: string): string;
 
 declare const performance: { now(): number };
 
-/** Variables that are secrets by their names are not given to tests. */
+/** Tests do not see variables whose names indicate a secret. */
 declare const process: { readonly env: Record<string, string | undefined>; cwd(): string; readonly platform: string };
 
 declare const crypto: {

@@ -13,7 +13,7 @@ export const order = scenario("looks up an order", async ({ agent }) => {
   assert.toolCalled(first, "lookup_order", { order: "^A-17$" });
   assert.matches(first, /arrives on \w+day/);
 
-  // A test is code: what comes next may depend on the reply.
+  // A test is code: the next step can depend on the reply.
   if (first.mentions("A-17")) {
     const second = await agent.send(ada.says("And can I return it?"));
     assert.contains(second, "30 days");

@@ -53,7 +53,7 @@ fn only(path: PathBuf) -> Option<Affected> {
 }
 
 #[test]
-fn a_change_touches_the_suites_that_are_made_of_it() {
+fn a_change_affects_the_suites_that_depend_on_the_file() {
     let (_directory, root, watched) = project();
     let touch = |file: &str| after(&watched, || write(&root.join(file), "other, and longer than it was before\n")).1;
     assert_eq!(touch("prompts/one.md"), only(root.join("one.yaml")));
@@ -75,7 +75,7 @@ fn saving_by_rename_is_a_change_of_the_file() {
 }
 
 #[test]
-fn a_new_suite_runs_alone_and_a_lost_one_touches_itself() {
+fn a_new_suite_runs_alone_and_a_removed_one_affects_only_itself() {
     let (_directory, root, mut watched) = project();
     let (_, affected) = after(&watched, || write(&root.join("three.yaml"), "scenario: three\nsystem_prompt: x\n"));
     let affected = affected.unwrap();
@@ -88,7 +88,7 @@ fn a_new_suite_runs_alone_and_a_lost_one_touches_itself() {
 }
 
 #[test]
-fn while_something_is_broken_every_change_counts() {
+fn while_a_file_is_broken_every_change_triggers_a_run() {
     let (_directory, root, mut watched) = project();
     watched.pending = Some(Affected::Suites([root.join("one.yaml")].into()));
     let (_, affected) = after(&watched, || write(&root.join("README.md"), "more than there was before\n"));
@@ -98,7 +98,7 @@ fn while_something_is_broken_every_change_counts() {
 }
 
 #[test]
-fn a_line_tells_what_changed_and_what_runs() {
+fn a_line_shows_the_changes_and_the_tests_to_run() {
     let (_directory, root, mut watched) = project();
     watched.cwd = root.clone();
     let changes: BTreeMap<PathBuf, Change> =

@@ -52,7 +52,7 @@ fn findings(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_first_tests_ever_written_for_it_run_as_they_are() {
+fn the_first_tests_written_for_it_run_unchanged() {
     let (project, shop) = (seeded(), Shop::open());
     let report = run(&project, &shop, "/api/chat", &[], 0);
     let mut found = findings(&report);
@@ -84,7 +84,7 @@ fn the_first_tests_ever_written_for_it_run_as_they_are() {
 }
 
 #[test]
-fn the_bot_is_understood_in_every_dialect() {
+fn answers_of_the_bot_are_read_in_every_dialect() {
     let (project, shop) = (seeded(), Shop::open());
     for dialect in ["openai", "anthropic", "stream/openai", "stream/anthropic", "stream/ui", "stream/data"] {
         let report = run(&project, &shop, &format!("/{dialect}"), &[], 0);
@@ -99,7 +99,7 @@ fn the_bot_is_understood_in_every_dialect() {
 }
 
 #[test]
-fn a_bot_that_misbehaves_has_failed_and_one_that_is_not_there_has_not() {
+fn a_misbehaving_bot_fails_but_an_unreachable_bot_does_not() {
     let (project, shop) = (seeded(), Shop::open());
     for fault in ["error", "busy", "empty", "garbage", "redirect", "cut", "close"] {
         let report = run(&project, &shop, &format!("/api/chat?fault={fault}"), &["tests/inquiry.yaml"], 1);
@@ -117,12 +117,12 @@ fn a_bot_that_misbehaves_has_failed_and_one_that_is_not_there_has_not() {
 }
 
 #[test]
-fn a_request_that_the_bot_does_not_take_and_a_parser_that_throws_are_mistakes_of_the_test() {
+fn a_rejected_request_format_and_a_throwing_parser_are_mistakes_in_the_test() {
     let (project, shop) = (seeded(), Shop::open());
     let mistake = |report: &Value| {
         let trial = &report["trials"][0];
         assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"test".into()), "{trial:#}");
-        assert_eq!(trial["attempts"].as_array().unwrap().len(), 1, "it would be the same again");
+        assert_eq!(trial["attempts"].as_array().unwrap().len(), 1, "a retry would give the same result");
         trial["because"].as_str().unwrap().to_owned()
     };
     let refused = mistake(&run(&project, &shop, "/api/chat?fault=unreadable", &["tests/inquiry.yaml"], 3));
@@ -139,7 +139,7 @@ fn a_request_that_the_bot_does_not_take_and_a_parser_that_throws_are_mistakes_of
 }
 
 #[test]
-fn without_a_judge_what_needs_one_is_undecided_and_it_is_said_before_anything_runs() {
+fn without_a_judge_judged_assertions_are_undecided_and_reported_before_the_run() {
     let shop = Shop::open();
     let project = Project::new(PROGRAM);
     project.write("tests/inquiry.yaml", &specimen("tests/inquiry.yaml"));
@@ -150,7 +150,7 @@ fn without_a_judge_what_needs_one_is_undecided_and_it_is_said_before_anything_ru
 }
 
 #[test]
-fn the_configuration_of_the_code_first_system_is_read_as_it_is() {
+fn the_configuration_of_the_code_first_system_is_read_unchanged() {
     let project =
         project().env("AGENT_API_KEY", "agent-canary-5511aa22bb33").env("DAYTONA_API_KEY", "daytona-canary-9");
     project.write("fabrik.config.ts", &specimen("fabrik.config.ts"));
@@ -164,7 +164,7 @@ fn the_configuration_of_the_code_first_system_is_read_as_it_is() {
 }
 
 #[test]
-fn what_the_configuration_says_is_sent_and_kept_secret() {
+fn configured_headers_are_sent_and_kept_secret() {
     let shop = Shop::open();
     let project = project().env("AGENT_API_KEY", "agent-canary-5511aa22bb33");
     let config = specimen("fabrik.config.ts").replace("http://localhost:3000", &shop.url(""));
@@ -208,7 +208,7 @@ assertions:
 ";
 
 #[test]
-fn a_user_that_a_model_plays_speaks_until_there_is_nothing_more_to_say() {
+fn a_played_user_sends_messages_until_it_is_done() {
     let (project, shop) = (project(), Shop::open());
     project.write("played.yaml", PLAYED);
     let turn = |message: &str, done: bool| {

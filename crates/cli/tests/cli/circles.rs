@@ -1,5 +1,5 @@
-//! The modules of a crate form no circles. A module may name its own children, as a table names its leaves, and children
-//! may use their parents; nothing else that is used may lead back to its user.
+//! Checks that the modules of a crate have no cyclic dependencies. A module may name its own children, and children may
+//! use their parents; no other dependency may lead back to the module that uses it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
@@ -15,7 +15,7 @@ type ModulePath = Vec<String>;
 struct Module {
     /// Every path that the module uses, as it is written.
     used: Vec<Vec<String>>,
-    /// The names that `use` makes known in the module, with the paths they stand for.
+    /// The names that `use` brings into scope in the module, with their paths.
     imported: BTreeMap<String, Vec<String>>,
 }
 
@@ -121,7 +121,8 @@ fn read(file: &Path, path: ModulePath, folder: PathBuf, modules: &mut BTreeMap<M
     reader.visit_file(&parsed);
 }
 
-/// The module that a path leads to, seen from `from`. `None` for other crates, local names and the standard library.
+/// The module that a path resolves to, relative to `from`. `None` for other crates, local names and the standard
+/// library.
 fn target(
     modules: &BTreeMap<ModulePath, Module>,
     from: &[String],
@@ -156,7 +157,7 @@ fn target(
         }
         rest = &rest[1..];
     }
-    // A name that the module only passes on belongs to where it comes from.
+    // A re-exported name belongs to the module that defines it.
     if let Some(origin) = rest.first().and_then(|name| modules[&module].imported.get(name))
         && origin != names
     {
@@ -176,7 +177,7 @@ fn edges(modules: &BTreeMap<ModulePath, Module>) -> BTreeMap<ModulePath, BTreeSe
     edges
 }
 
-/// The edges that are part of a circle, or lie between two.
+/// The edges that are part of a cycle, or between two cycles.
 fn circles(mut edges: BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> Vec<String> {
     loop {
         let before = edges.len();
@@ -196,7 +197,7 @@ fn circles(mut edges: BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> Vec<String>
 }
 
 #[test]
-fn the_modules_of_a_crate_form_no_circles() {
+fn the_modules_of_a_crate_have_no_cyclic_dependencies() {
     let mut wrong = Vec::new();
     for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap() {
         let source = entry.unwrap().path().join("src");
@@ -206,11 +207,11 @@ fn the_modules_of_a_crate_form_no_circles() {
         let name = source.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
         wrong.extend(circles(edges(&modules)).into_iter().map(|line| format!("{name}: {line}")));
     }
-    assert!(wrong.is_empty(), "circles between modules:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "cyclic dependencies between modules:\n{}", wrong.join("\n"));
 }
 
 #[test]
-fn a_circle_is_found_through_names_that_are_passed_on() {
+fn a_cycle_is_found_through_re_exported_names() {
     let mut modules = BTreeMap::new();
     let mut add = |path: &[&str], used: &[&[&str]], imported: &[(&str, &[&str])]| {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();

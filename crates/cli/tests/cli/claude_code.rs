@@ -319,7 +319,7 @@ steps:
 }
 
 #[test]
-fn a_chain_stops_at_its_turns_and_says_no_more() {
+fn a_chain_stops_at_its_turn_limit() {
     let Some(project) = project("chain at its turns") else { return };
     let trial = run(
         &project,
@@ -372,7 +372,7 @@ assertions: [{ id: starts, type: tool_called, tool: Bash }]
 }
 
 #[test]
-fn a_closed_list_is_closed_and_its_scopes_hold_whatever_the_mode() {
+fn a_closed_list_and_its_scopes_apply_in_every_mode() {
     let Some(project) = project("closed list") else { return };
     let trial = run(
         &project,
@@ -414,7 +414,7 @@ steps:
 }
 
 #[test]
-fn a_failing_tool_is_an_error_of_the_call_and_the_agent_goes_on() {
+fn a_failing_tool_is_an_error_of_the_call_and_the_agent_continues() {
     let Some(project) = project("failing tool") else { return };
     let trial = run(
         &project,
@@ -438,7 +438,7 @@ steps:
 }
 
 #[test]
-fn permissions_that_nobody_gives_are_refused() {
+fn permissions_that_are_not_granted_are_denied() {
     let Some(project) = project("permissions") else { return };
     let trial = run(
         &project,
@@ -462,7 +462,7 @@ steps:
 }
 
 #[test]
-fn an_unanswered_question_fails_and_the_agent_goes_on() {
+fn an_unanswered_question_fails_and_the_agent_continues() {
     let Some(project) = project("unanswered question") else { return };
     let trial = run(
         &project,
@@ -493,7 +493,7 @@ steps:
 }
 
 #[test]
-fn a_sub_agents_work_is_recorded_and_billed_but_is_no_turn() {
+fn the_work_of_a_sub_agent_is_recorded_and_billed_but_not_a_turn() {
     let Some(project) = project("sub-agent") else { return };
     let trial = run(
         &project,
@@ -522,7 +522,7 @@ conversations:
 }
 
 #[test]
-fn a_provider_that_fails_breaks_the_trial_and_blames_nobody_else() {
+fn a_failing_provider_breaks_the_trial_and_is_at_fault() {
     let Some(project) = project("provider faults") else { return };
     let faults = [
         ("500", "{ kind: http, status: 500, times: forever }"),
@@ -581,7 +581,7 @@ steps:
 }
 
 #[test]
-fn a_child_that_will_not_go_is_ended_at_the_timeout() {
+fn a_child_that_does_not_exit_is_killed_at_the_timeout() {
     let Some(project) = project("stubborn child") else { return };
     let tether = project.tether("tether");
     let command = format!(
@@ -640,7 +640,7 @@ assertions: [{ id: answers, type: output_contains, pattern: . }]
 ";
 
 #[test]
-fn nothing_of_the_machine_is_seen_unless_the_scenario_asks_for_it() {
+fn machine_settings_are_hidden_unless_the_scenario_requests_them() {
     let Some(project) = project("hermetic") else { return };
     let (hooked, served) = plant(&project);
     let marks = "[USERSKILL, USERMEMORY, PROJECTMEMORY, PROJECTAGENTS, PROJECTSKILL]";
@@ -658,7 +658,7 @@ fn nothing_of_the_machine_is_seen_unless_the_scenario_asks_for_it() {
 }
 
 #[test]
-fn with_the_users_settings_the_scripted_model_is_still_the_one_that_answers() {
+fn the_users_settings_do_not_replace_the_scripted_model() {
     let Some(project) = project("user settings on a scripted model") else { return };
     plant(&project);
     let env = json!({"env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "ANTHROPIC_API_KEY": "sk-test-other"}});
@@ -667,7 +667,7 @@ fn with_the_users_settings_the_scripted_model_is_still_the_one_that_answers() {
 }
 
 #[test]
-fn the_skill_under_test_has_one_name_however_the_agent_is_signed_in() {
+fn the_skill_under_test_has_the_same_name_for_every_sign_in() {
     let Some(project) = project("skill as a plug-in") else { return };
     plant(&project);
     let case = "scenario: SOURCES\nskill: greet\nrunner: { model: scripted:../model.yaml, setting_sources: [SOURCES] }\n\
@@ -753,7 +753,7 @@ fn a_planted_token_arrives_as_a_bearer() {
 }
 
 #[test]
-fn a_subscription_is_used_where_it_lies() {
+fn a_subscription_is_used_in_place() {
     let Some(agents) = CLAUDE_CODE.installed("subscription") else { return };
     let (address, told) = model();
     let project = Project::new(TRIALRUN).path_first(&agents);
@@ -786,7 +786,7 @@ fn a_subscription_is_used_where_it_lies() {
 }
 
 #[test]
-fn without_a_sign_in_a_trial_is_broken_before_it_begins() {
+fn without_a_sign_in_a_trial_is_broken_before_it_starts() {
     let Some(project) = project("no sign-in") else { return };
     project.write("case.yaml", SIGNED_IN);
     let report = project.report(&["case.yaml"], 3);
@@ -796,7 +796,7 @@ fn without_a_sign_in_a_trial_is_broken_before_it_begins() {
 }
 
 #[test]
-fn a_cli_that_is_gone_is_started_again_on_its_session() {
+fn a_cli_that_exited_is_restarted_with_its_session() {
     // Not a real agent, because those do not exit on demand.
     let acts = r#"case "$*" in
   *"--resume s-1"*) text again; result again ;;
@@ -810,7 +810,7 @@ hear"#;
 }
 
 #[test]
-fn a_child_that_an_agent_leaves_behind_is_ended_with_it() {
+fn a_child_left_behind_by_an_agent_is_killed() {
     let project = Project::new(TRIALRUN);
     let tether = project.tether("tether");
     let acts = format!(
@@ -830,8 +830,8 @@ fn a_child_that_an_agent_leaves_behind_is_ended_with_it() {
 }
 
 #[test]
-fn a_provider_that_is_still_tried_again_at_the_timeout_is_to_blame() {
-    // Not a real agent, and no script that would know better: the vendor's own model, which cannot be reached.
+fn a_provider_that_is_being_retried_at_the_timeout_is_at_fault() {
+    // Not a real agent and not a scripted model, but the vendor's own model, which cannot be reached.
     let retry =
         r#"printf '{"type":"system","subtype":"api_retry","attempt":1,"error_status":529,"error":"overloaded"}\n'"#;
     let project = Project::new(TRIALRUN).claude(&format!("{retry}; hear"));

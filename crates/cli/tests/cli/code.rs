@@ -34,7 +34,7 @@ fn outcomes(report: &Value) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn a_test_passes_and_its_record_says_what_was_said() {
+fn a_passing_test_has_its_conversation_in_the_record() {
     let project = project();
     project.write("tests/deep/greets.test.ts", GOOD);
     let (report, ran) = report(&project, &["tests"]);
@@ -292,7 +292,7 @@ fn write(project: &Project, files: &[Odd]) {
 }
 
 #[test]
-fn whatever_is_wrong_with_a_file_is_told_and_its_neighbours_run() {
+fn every_problem_of_a_file_is_reported_and_other_files_run() {
     let project = project();
     write(&project, &ODD);
     let (all, ran) = report(&project, &["tests"]);
@@ -342,7 +342,7 @@ export const b = scenario('b', { skip: true }, async ({ agent }) => {
 ";
 
 #[test]
-fn without_a_judge_it_is_said_before_the_first_trial_how_much_code_will_not_come_to_know() {
+fn without_a_judge_undecided_assertions_in_code_are_counted_before_the_run() {
     let project = project();
     project.write("tests/judged.test.ts", JUDGED).write("tests/good.test.ts", GOOD);
     let checked = project.run(&["check", "--agent", "fake", "tests"]).exits(0);
@@ -359,7 +359,7 @@ fn without_a_judge_it_is_said_before_the_first_trial_how_much_code_will_not_come
 }
 
 #[test]
-fn an_assertion_of_code_that_is_misspelt_is_told_at_its_line_before_anything_runs() {
+fn a_misspelt_assertion_in_code_is_reported_at_its_line_before_the_run() {
     let project = project();
     let test = |claim: &str| {
         format!(

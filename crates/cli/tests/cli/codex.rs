@@ -52,7 +52,7 @@ fn events(project: &Project, kind: &str) -> usize {
 }
 
 #[test]
-fn a_text_turn_is_told_to_the_token() {
+fn a_text_turn_is_recorded_exactly() {
     let Some(project) = project("text turn") else { return };
     let trial = run(
         &project,
@@ -209,7 +209,7 @@ steps:
 }
 
 #[test]
-fn it_is_stopped_at_its_turns_and_at_its_tokens() {
+fn it_is_stopped_at_its_turn_and_token_limits() {
     let Some(project) = project("limits") else { return };
     let steps: String =
         (0..6).map(|n| format!("  - tools: [{{ name: exec_command, input: {{ cmd: echo {n} }} }}]\n")).collect();
@@ -226,7 +226,7 @@ fn it_is_stopped_at_its_turns_and_at_its_tokens() {
 }
 
 #[test]
-fn a_skill_is_seen_and_read_or_named() {
+fn a_skill_is_detected_when_read_or_named() {
     let Some(project) = project("skill") else { return };
     project
         .write("trialrun.yaml", "skills_dir: ./skills\n")
@@ -260,7 +260,7 @@ fn a_skill_is_seen_and_read_or_named() {
 }
 
 #[test]
-fn permissions_are_what_the_mode_says() {
+fn permissions_follow_the_mode() {
     let Some(project) = project("permissions") else { return };
     let scenario = |mode: &str| {
         format!(
@@ -287,7 +287,7 @@ steps:
 }
 
 #[test]
-fn a_provider_that_fails_breaks_the_trial_and_blames_nobody_else() {
+fn a_failing_provider_breaks_the_trial_and_is_at_fault() {
     let Some(project) = project("provider faults") else { return };
     let faults = [
         ("500", "{ kind: http, status: 500, times: forever }"),
@@ -349,7 +349,7 @@ steps:
 }
 
 #[test]
-fn nobody_at_the_address_is_the_environments_trouble() {
+fn an_unreachable_address_is_a_fault_of_the_environment() {
     let Some(project) = project("nobody there") else { return };
     project.write("case.yaml", "scenario: alone\nsystem_prompt: Work.\nuser_prompt: Go.\n");
     let arguments = ["case.yaml", "--agent", "codex", "--base-url", "http://127.0.0.1:9/v1", "--retries", "0"];
@@ -360,7 +360,7 @@ fn nobody_at_the_address_is_the_environments_trouble() {
 }
 
 #[test]
-fn a_child_that_will_not_go_is_ended_at_the_timeout() {
+fn a_child_that_does_not_exit_is_killed_at_the_timeout() {
     let Some(project) = project("stubborn child") else { return };
     let tether = project.tether("tether");
     let command = format!(
@@ -390,7 +390,7 @@ timeout: 4s
 }
 
 #[test]
-fn a_sub_agents_work_is_recorded_and_billed_but_is_no_turn() {
+fn the_work_of_a_sub_agent_is_recorded_and_billed_but_not_a_turn() {
     let Some(project) = project("sub-agent") else { return };
     let trial = run(
         &project,
@@ -443,7 +443,7 @@ fn plant(project: &Project) -> (PathBuf, PathBuf) {
 }
 
 #[test]
-fn nothing_of_the_machine_is_seen_unless_the_scenario_asks_for_it() {
+fn machine_settings_are_hidden_unless_the_scenario_requests_them() {
     let Some(project) = project("hermetic") else { return };
     let (notified, served) = plant(&project);
     let scenario = |sources: &str| {
@@ -532,7 +532,7 @@ fn a_key_and_a_subscription_arrive_at_another_address() {
 }
 
 #[test]
-fn without_a_sign_in_a_trial_is_broken_before_it_begins() {
+fn without_a_sign_in_a_trial_is_broken_before_it_starts() {
     let Some(project) = project("no sign-in") else { return };
     project.write("case.yaml", "scenario: alone\nsystem_prompt: Work.\nuser_prompt: Go.\n");
     let report = project.report(&["case.yaml", "--agent", "codex"], 3);
@@ -542,7 +542,7 @@ fn without_a_sign_in_a_trial_is_broken_before_it_begins() {
 }
 
 #[test]
-fn doctor_tells_its_version() {
+fn doctor_reports_the_version() {
     let Some(project) = project("doctor") else { return };
     let ran = project.run(&["doctor"]);
     assert!(ran.out.contains("codex") && ran.out.contains("0.169.0"), "{}", ran.said());
@@ -567,7 +567,7 @@ finish() { printf '{"type":"turn.completed","usage":{"input_tokens":%s,"cached_i
 }
 
 #[test]
-fn without_a_file_of_its_thread_stdout_has_to_do() {
+fn stdout_is_used_if_the_thread_has_no_file() {
     let acts = r#"case "$*" in
   *"resume t-1 -") say "again $message"; finish 30 ;;
   *" -") say "first $message"; finish 10 ;;
@@ -598,11 +598,11 @@ say second"#;
     let project = stub(later);
     project.write("case.yaml", case);
     let report = project.report(&["case.yaml", "--agent", "codex", "--retries", "0"], 3);
-    assert_eq!(report["trials"][0]["ending"]["kind"], "aborted", "a turn that never ends is no answer");
+    assert_eq!(report["trials"][0]["ending"]["kind"], "aborted", "a turn that never ends is not an answer");
 }
 
 #[test]
-fn a_cli_that_goes_without_a_word_is_nobodys_failure() {
+fn a_cli_that_exits_silently_breaks_the_trial() {
     let project = stub("say halfway; echo 'config is bad' >&2; exit 3");
     project.write("case.yaml", "scenario: gone\nsystem_prompt: Work.\nuser_prompt: Begin.\n");
     let report = project.report(&["case.yaml", "--agent", "codex", "--retries", "0"], 3);
@@ -613,7 +613,7 @@ fn a_cli_that_goes_without_a_word_is_nobodys_failure() {
 }
 
 #[test]
-fn a_child_that_an_agent_leaves_behind_is_ended_with_it() {
+fn a_child_left_behind_by_an_agent_is_killed() {
     let project = Project::new(TRIALRUN);
     let tether = project.tether("tether");
     let acts = format!(
@@ -633,8 +633,8 @@ fn a_child_that_an_agent_leaves_behind_is_ended_with_it() {
 }
 
 #[test]
-fn a_provider_that_is_still_tried_again_at_the_timeout_is_to_blame() {
-    // Not a real agent, and no script that would know better: the vendor's own model, which cannot be reached.
+fn a_provider_that_is_being_retried_at_the_timeout_is_at_fault() {
+    // Not a real agent and not a scripted model, but the vendor's own model, which cannot be reached.
     let project = stub(
         r#"echo '{"type":"error","message":"Reconnecting... 1/5 (unexpected status 503)"}'; exec tail -f /dev/null"#,
     );

@@ -57,7 +57,7 @@ fn repository() -> Project {
     project
 }
 
-/// Returns the arguments behind the program's name.
+/// Returns the arguments after the program's name.
 fn words(printed: &str) -> Vec<String> {
     let words = shlex::split(&printed.replace("\\\n", " ")).unwrap();
     let named = ["agent-skill-eval", "ase"].contains(&words[0].as_str());
@@ -143,7 +143,7 @@ fn the_quick_start_does_what_it_says() {
 }
 
 #[test]
-fn a_new_skill_has_the_files_of_the_page() {
+fn a_new_skill_has_the_documented_files() {
     let project = Project::new(TRIALRUN);
     ok(&project, "agent-skill-eval init my-skill");
     ok(&project, "agent-skill-eval init my-skill --output ./examples");
@@ -313,7 +313,7 @@ fn a_skill_is_iterated_on_without_a_workspace() {
 }
 
 #[test]
-fn a_suite_with_a_mistake_is_told_with_its_line() {
+fn a_suite_with_a_mistake_is_reported_with_its_line() {
     let project = repository();
     let file = "examples/write-release-notes/evals/evals.json";
     ok(&project, &format!("agent-skill-eval validate {file} --eval-id negative-control"));

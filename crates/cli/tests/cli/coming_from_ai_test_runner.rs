@@ -146,7 +146,7 @@ fn the_quick_start_runs_with_a_command() {
 }
 
 #[test]
-fn every_example_is_read_as_it_is() {
+fn every_example_is_read_unchanged() {
     let project = project();
     for (text, right, wrong) in examples() {
         project.write("weather.fixture.yaml", text);
@@ -157,12 +157,12 @@ fn every_example_is_read_as_it_is() {
 }
 
 #[test]
-fn what_differs_is_as_the_page_says() {
+fn differences_are_as_documented() {
     let project = project();
     for (text, given, expected) in [
         // Both fields of one item must match.
         ("{output: {$contains: {a: 1, b: 2}}}", json!({"output": [{"a": 1}]}), "failed"),
-        // Two operators beside each other must both hold.
+        // Two operators next to each other must both hold.
         ("{output: {$gte: 1, $lte: 5}}", json!({"output": 3}), "passed"),
         ("{output: {$gte: 1, $lte: 5}}", json!({"output": 7}), "failed"),
         // A missing value is not the text `undefined`.

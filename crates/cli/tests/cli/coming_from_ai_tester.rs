@@ -199,7 +199,7 @@ fn typed(project: &Project, line: &str) -> Ran {
 }
 
 #[test]
-fn every_file_is_read_as_it_is() {
+fn every_file_is_read_unchanged() {
     let project = project();
     for line in [
         "run --dry-run",
@@ -222,7 +222,7 @@ fn every_file_is_read_as_it_is() {
 }
 
 #[test]
-fn every_command_does_what_it_did() {
+fn every_command_works_as_before() {
     let project = project();
     // The project is found from a subdirectory.
     project.write("skills/commit/tests/deeper/notes.txt", "");
@@ -248,7 +248,7 @@ fn every_command_does_what_it_did() {
 }
 
 #[test]
-fn what_differs_is_as_the_page_says() {
+fn differences_are_as_documented() {
     let project = project();
     // The original passes a scenario without assertions; a token budget counts as one.
     project.write("none.yaml", "scenario: none\nsystem_prompt: x\n");

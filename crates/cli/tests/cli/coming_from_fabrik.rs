@@ -41,7 +41,7 @@ fn cases(report: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn every_command_does_what_it_did() {
+fn every_command_works_as_before() {
     let shop = Shop::open();
     let project = project(&shop);
     let ran = typed(&project, "run").exits(0);
@@ -169,7 +169,7 @@ fn every_kind_of_agent_is_configured_as_before() {
 }
 
 #[test]
-fn what_differs_is_as_the_page_says() {
+fn differences_are_as_documented() {
     let shop = Shop::open();
     let project = project(&shop);
     // A project that has a configuration keeps it.
@@ -206,7 +206,7 @@ fn what_differs_is_as_the_page_says() {
 }
 
 #[test]
-fn a_pack_of_tests_is_a_package() {
+fn a_pack_of_tests_can_be_an_npm_package() {
     let shop = Shop::open();
     let project = project(&shop);
     let pack = format!("{}/../../packs/customer-support", env!("CARGO_MANIFEST_DIR"));

@@ -66,7 +66,7 @@ hear() {
                 message["message"]["id"] = json!(format!("msg_{messages}"));
             }
             say(&mut program, &message);
-            // The original answered questions in a message of its own; the protocol asks for permission first.
+            // The original answered questions in a separate message; the protocol asks for permission first.
             for block in message["message"]["content"].as_array().into_iter().flatten() {
                 if block["type"] == "tool_use"
                     && matches!(block["name"].as_str(), Some("AskUserQuestion" | "Questions"))
@@ -209,7 +209,7 @@ fn recorded_cases_come_to_the_recorded_or_the_intended_verdict() {
             }
             Some(difference) if difference["exit"] == exit => {
                 listed += 1;
-                // The agent's actions are the same all the same.
+                // The agent's actions are nevertheless the same.
                 if difference["same"] == true {
                     let report = played.report.expect("a report");
                     let (mut then, mut now) = facts(&parse(&case.join("trace.json")), &report["trials"][0]);

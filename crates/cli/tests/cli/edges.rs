@@ -13,7 +13,7 @@ fn short(package: &str) -> Option<&str> {
 }
 
 #[test]
-fn crates_use_each_other_as_the_architecture_says() {
+fn crate_dependencies_match_the_architecture() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
@@ -24,7 +24,7 @@ fn crates_use_each_other_as_the_architecture_says() {
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
 
     let mut found = BTreeSet::new();
-    // Examples stand for programs of other people, which may use any crate.
+    // Examples represent third-party programs, which may use any crate.
     let is_example = |package: &&Value| package["name"].as_str().is_some_and(|name| name.contains("-example-"));
     for package in metadata["packages"].as_array().unwrap().iter().filter(|package| !is_example(package)) {
         let from = short(package["name"].as_str().unwrap()).unwrap();

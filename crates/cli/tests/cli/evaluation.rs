@@ -53,7 +53,7 @@ fn arms(report: &Value) -> BTreeMap<String, [String; 2]> {
 }
 
 #[test]
-fn the_example_skills_rehearse_as_their_page_says() {
+fn the_example_skills_have_their_documented_results() {
     let project = Project::new(TRIALRUN);
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/skills"), &project.dir());
     git(&project.home(), &["init", "-q", "--bare", "origin.git"]);
@@ -161,7 +161,7 @@ fn without_times(mut report: Value) -> Value {
 }
 
 #[test]
-fn a_hundred_trials_at_once_come_to_what_they_come_to_one_after_the_other() {
+fn a_hundred_parallel_trials_have_the_same_results_as_sequential_ones() {
     let project = twins();
     for agent in ["fake", "stub"] {
         let run = |jobs: &str| {
@@ -210,7 +210,7 @@ fn masked(told: &str) -> String {
 }
 
 #[test]
-fn a_clone_has_the_repository_and_its_remote_beside_the_files_of_the_case() {
+fn a_clone_has_the_repository_its_remote_and_the_files_of_the_case() {
     let project = twins();
     let origin = origin(&project);
     let agent = "publisher";
@@ -256,7 +256,7 @@ fn a_clone_has_the_repository_and_its_remote_beside_the_files_of_the_case() {
 }
 
 #[test]
-fn what_another_trial_pushes_meanwhile_is_not_held_against_this_one() {
+fn concurrent_pushes_of_another_trial_do_not_count() {
     let project = twins();
     let origin = origin(&project);
     // Each trial waits for the branch of the other one, so both see it before they end.
@@ -285,7 +285,7 @@ fn what_another_trial_pushes_meanwhile_is_not_held_against_this_one() {
 /// Without `gh`, pull requests are not known, and that is not the agent's fault. The URLs of both services are parsed
 /// in all their forms; git may not access them.
 #[test]
-fn what_a_missing_gh_would_know_is_undecided() {
+fn assertions_that_need_a_missing_gh_are_undecided() {
     let project = twins();
     let programs = project.home().join("bin");
     fs::create_dir(&programs).unwrap();
@@ -337,7 +337,7 @@ fn a_service_that_the_agent_chose_is_not_asked() {
 }
 
 #[test]
-fn a_repository_that_cannot_be_cloned_is_trouble_of_the_environment() {
+fn a_failing_clone_is_a_fault_of_the_environment() {
     let project = twins();
     let nowhere: PathBuf = project.home().join("nowhere.git");
     let arguments = ["skills/sun", "--case", "1", "--source-repo", nowhere.to_str().unwrap()];

@@ -150,7 +150,7 @@ fn report(project: &Project, arguments: &[&str]) -> (Value, Ran) {
 
 /// Checks that the key appears nowhere: neither in the output, nor in any remaining file.
 #[track_caller]
-fn nothing_is_told_of_the_key(project: &Project, ran: &Ran, what: &str) {
+fn assert_key_is_hidden(project: &Project, ran: &Ran, what: &str) {
     let part = &KEY[8..];
     assert!(!ran.said().contains(part), "{what}: {}", ran.said());
     let places = [project.dir(), project.home(), project.tmp()];
@@ -185,8 +185,8 @@ fn judged_by(vendor: &str, fault: Fault) {
     let warm = trial["findings"].as_array().unwrap().iter().find(|finding| finding["id"] == "warm").unwrap();
     assert_eq!((&warm["status"], &warm["score"]), (&"undecided".into(), &Value::Null), "{what}: {warm:#}");
     assert!(!warm["because"].as_str().unwrap().is_empty(), "{what}");
-    assert_eq!(trial["judge_cost_usd"], Value::Null, "{what}: what is not known is not made up");
-    nothing_is_told_of_the_key(&project, &ran, &what);
+    assert_eq!(trial["judge_cost_usd"], Value::Null, "{what}: unknown values are not invented");
+    assert_key_is_hidden(&project, &ran, &what);
 }
 
 fn played_by(vendor: &str, fault: Fault) {
@@ -200,7 +200,7 @@ fn played_by(vendor: &str, fault: Fault) {
     let trial = &report["trials"][0];
     assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"provider".into()), "{what}: {trial:#}");
     assert!(!trial["because"].as_str().unwrap().is_empty(), "{what}");
-    nothing_is_told_of_the_key(&project, &ran, &what);
+    assert_key_is_hidden(&project, &ran, &what);
 }
 
 /// Runs `work` for every fault in parallel: most of its time is waiting for retries.
@@ -215,21 +215,21 @@ fn each(work: impl Fn(Fault) + Sync) {
 }
 
 #[test]
-fn a_judge_whose_provider_fails_decides_nothing() {
+fn a_judge_with_a_failing_provider_leaves_findings_undecided() {
     each(|fault| judged_by("openai", fault));
 }
 
 #[test]
-fn neither_does_one_on_another_wire() {
+fn a_judge_in_another_wire_format_leaves_findings_undecided() {
     each(|fault| judged_by("anthropic", fault));
 }
 
 #[test]
-fn an_agent_whose_provider_fails_is_not_to_blame() {
+fn an_agent_with_a_failing_provider_is_not_at_fault() {
     each(|fault| played_by("openai", fault));
 }
 
 #[test]
-fn neither_is_one_on_another_wire() {
+fn an_agent_in_another_wire_format_is_not_at_fault() {
     each(|fault| played_by("openai-responses", fault));
 }

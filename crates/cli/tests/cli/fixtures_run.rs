@@ -76,7 +76,7 @@ fn finding<'r>(trial: &'r Value, id: &str) -> &'r Value {
 }
 
 #[test]
-fn the_report_tells_what_a_trial_scored_and_why() {
+fn the_report_contains_the_score_of_a_trial_and_its_reasons() {
     let report = answered().report(RUN, 1);
     let greets = trial(&report, "greets");
     for (key, expected) in [
@@ -119,7 +119,7 @@ fn the_report_tells_what_a_trial_scored_and_why() {
 }
 
 #[test]
-fn the_report_tells_what_went_in_and_what_came_out() {
+fn the_report_contains_input_and_output() {
     let report = answered().report(RUN, 1);
     let greets = trial(&report, "greets");
     assert_eq!(greets["input"], json!({"name": "Alice"}));
@@ -145,7 +145,7 @@ fn the_report_tells_what_went_in_and_what_came_out() {
 }
 
 #[test]
-fn variables_are_recorded_only_where_the_project_asks_for_them() {
+fn variables_are_recorded_only_if_the_project_requests_them() {
     for (section, of_failed, of_passed) in
         [("{}", false, false), ("{ logVars: false }", false, false), ("{ logVars: error }", true, false)]
     {
@@ -218,7 +218,7 @@ fn every_case_has_the_events_of_the_format() {
 }
 
 #[test]
-fn what_was_recorded_is_reported_again_to_the_byte() {
+fn a_recorded_run_is_reported_again_byte_for_byte() {
     let project = answered();
     let reports = ["--report", "terminal", "--report", "json=out.json", "--report", "jsonl=out.jsonl"];
     let live = project.run(&[&["run"], RUN, &reports].concat()).exits(1);
@@ -231,7 +231,7 @@ fn what_was_recorded_is_reported_again_to_the_byte() {
 }
 
 #[test]
-fn the_exit_code_tells_how_it_ended() {
+fn the_exit_code_reflects_the_result() {
     for (answer, code) in [
         (r#"{"output":"yes"}"#, 0),
         (r#"{"output":"no"}"#, 1),
@@ -248,7 +248,7 @@ fn the_exit_code_tells_how_it_ended() {
 }
 
 #[test]
-fn answers_find_their_case_whatever_is_selected() {
+fn answers_are_assigned_to_their_case_for_every_selection() {
     let suite = "- { title: one, output: \"1\" }\n- { output: \"2\" }\n- { title: three, output: \"3\" }\n";
     let by_id =
         "{\"case\":\"three\",\"output\":\"3\"}\n{\"case\":\"one\",\"output\":\"1\"}\n{\"case\":2,\"output\":\"no\"}\n";
@@ -271,7 +271,7 @@ fn answers_find_their_case_whatever_is_selected() {
 }
 
 #[test]
-fn only_skip_and_not_hold_in_a_case_and_in_the_front_matter() {
+fn only_skip_and_not_work_in_cases_and_in_the_front_matter() {
     let agent = ["--agent", "recorded:answers.jsonl"];
     let run = |suite: &str, code| {
         let project =
@@ -329,7 +329,7 @@ fn a_file_with_scripts_runs_every_case_with_each() {
 }
 
 #[test]
-fn the_projects_section_holds_for_all_files() {
+fn the_section_of_the_project_applies_to_all_files() {
     let section = "fixtures:\n  baseDir: checks\n  operators: { $even: \"./even.js\" }\n  userConfig: { model: small, data: { who: Alice } }\n  \
         defaults: { input: { lang: en }, script: greet.ai.yaml }\n  scoring: true\n  passScore: 40\n";
     let suite = "- title: a\n  input: { n: 2 }\n  output:\n    script: greet.ai.yaml\n    args: { who: \"{{ who }}\", lang: en, n: { $even: true } }\n    \
@@ -348,7 +348,7 @@ fn the_projects_section_holds_for_all_files() {
 }
 
 #[test]
-fn an_executor_that_throws_or_gives_nothing_failed_and_no_other_case_with_it() {
+fn an_executor_that_throws_or_returns_nothing_fails_only_its_own_case() {
     let executor = "export default class Agent {\n  async execute({ args }) {\n    console.log(`asked ${args.input}`);\n    \
         if (args.input === 'throw') throw new Error('no such model');\n    if (args.input === 'nothing') return null;\n    \
         return { output: 'fine', usage: { input: 3, output: 4 } };\n  }\n}\n";
@@ -368,7 +368,7 @@ fn said<'o>(ran: &'o Ran, case: &str) -> &'o str {
 }
 
 #[test]
-fn code_that_never_ends_is_stopped_and_the_next_case_goes_on() {
+fn endless_code_is_stopped_and_the_next_case_runs() {
     let suite = "---\noperators: { forever: ./loop.js#forever }\n---\n\
         - { title: hangs, output: { $forever: 1 } }\n\
         - { title: loops, output: { $expr: \"(() => { for (;;) {} })()\" } }\n\
@@ -399,7 +399,7 @@ fn code_that_never_ends_is_stopped_and_the_next_case_goes_on() {
 }
 
 #[test]
-fn a_tool_is_tested_by_the_name_of_its_file_and_an_executor_need_not_tell_messages() {
+fn a_tool_is_tested_by_its_file_name_and_an_executor_need_not_return_messages() {
     let project = project(&[
         (
             "agent.mjs",

@@ -74,7 +74,7 @@ fn hooked(project: &Project, hooks: &[&str], code: i32) -> Value {
 }
 
 #[test]
-fn a_suite_of_two_arms_leaves_its_tree() {
+fn a_suite_with_two_arms_writes_its_artefact_tree() {
     let project = project();
     run(&project, &["--trials", "2", "--label", "7"]).exits(0);
     let of_trial = [
@@ -152,7 +152,7 @@ fn a_suite_of_two_arms_leaves_its_tree() {
 }
 
 #[test]
-fn progress_is_told_in_the_words_that_its_readers_know() {
+fn progress_uses_the_field_names_that_readers_expect() {
     let project = project();
     run(&project, &["--case", "1", "--no-baseline", "--jobs", "1"]).exits(0);
     let lines = progress(&project);
@@ -172,7 +172,7 @@ fn progress_is_told_in_the_words_that_its_readers_know() {
     );
     assert_eq!((&lines[2]["phase"], &lines[5]["phase"]), (&json!("pre"), &json!("post")));
     assert_eq!((&lines[4]["total_tokens"], &lines[4]["cost_usd"]), (&json!(170), &json!(0.25)));
-    assert!(lines[4].get("reasoning_output_tokens").is_none(), "what is not known is left out");
+    assert!(lines[4].get("reasoning_output_tokens").is_none(), "unknown values are omitted");
     assert_eq!((&lines[6]["passed"], &lines[6]["total"], &lines[6]["pass_rate"]), (&json!(1), &json!(1), &json!(1.0)));
     assert_eq!((&lines[7]["completed"], &lines[7]["errors"]), (&json!(1), &json!(0)));
     for line in &lines {
@@ -223,7 +223,7 @@ done
 grep -q '"passed": true' "$ASE_GRADING_PATH" && grep -q '"eval_id"' "$ASE_RUN_META_PATH""#;
 
 #[test]
-fn every_path_that_a_command_is_told_of_is_there() {
+fn every_path_passed_to_a_command_exists() {
     let project = project();
     let hooks = ["--pre-run-command", "echo \"pre $ASE_EVAL_IDS\" >> seen", "--post-grade-command", LOOKS];
     let more = ["--case", "1", "--no-baseline", "--post-run-command", "test -e $ASE_ITERATION_DIR/benchmark.json"];
@@ -259,7 +259,7 @@ fn every_path_that_a_command_is_told_of_is_there() {
 }
 
 #[test]
-fn trials_without_the_skill_have_commands_too() {
+fn hooks_also_run_for_trials_without_the_skill() {
     let project = project();
     run(&project, &["--post-grade-command", "echo $ASE_EVAL_ID $ASE_WITH_SKILL $ASE_SKILL_NAME >> seen"]).exits(0);
     let mut seen: Vec<String> = project.read("seen").lines().map(str::to_owned).collect();
@@ -268,7 +268,7 @@ fn trials_without_the_skill_have_commands_too() {
 }
 
 #[test]
-fn what_a_command_finds_counts_and_what_it_mistypes_decides_nothing() {
+fn findings_of_a_command_count_and_malformed_ones_are_undecided() {
     let project = project();
     let good = r#"echo '[{"text": "The branch is there", "passed": true, "evidence": "seen"}]'"#;
     let trial = hooked(&project, &[good], 0);
@@ -301,11 +301,7 @@ fn garbage_is_kept_and_an_exit_code_is_an_answer() {
     );
     assert!(trial["because"].as_str().unwrap().contains("exit code 3: no"), "{}", trial["because"]);
     let trial = hooked(&project, &["no-such-command-here"], 3);
-    assert_eq!(
-        found(&trial).into_values().collect::<Vec<_>>(),
-        ["undecided"],
-        "a shell that finds nothing is no answer"
-    );
+    assert_eq!(found(&trial).into_values().collect::<Vec<_>>(), ["undecided"], "a missing command is not a result");
 }
 
 #[test]
@@ -321,7 +317,7 @@ fn secrets_reach_neither_the_tree_nor_the_record() {
 }
 
 #[test]
-fn a_command_that_hangs_is_ended_with_all_it_started_and_proves_nothing() {
+fn a_hanging_command_is_killed_with_its_descendants_and_is_undecided() {
     let project = project().env("ASE_HOOK_TIMEOUT", "1");
     let tether = project.tether("tether");
     let hook = format!("exec 9>{}; setsid sleep 1000 & trap '' TERM; sleep 1000", tether.path().display());
@@ -346,7 +342,7 @@ fn project_with_timeout(timeout: &str) -> Project {
 }
 
 #[test]
-fn a_command_before_the_run_that_fails_forbids_it() {
+fn a_failing_pre_run_command_prevents_the_run() {
     let project = project();
     let hooks =
         ["--pre-run-command", "echo one >> seen; echo the reason >&2; exit 7", "--pre-run-command", "echo two >> seen"];
@@ -355,7 +351,7 @@ fn a_command_before_the_run_that_fails_forbids_it() {
     let ran = run(&project, &[&hooks[..], &after, &more].concat()).exits(3);
     assert!(ran.err.contains("nothing was run") && ran.err.contains("exit code 7"), "{}", ran.said());
     assert!(ran.err.contains("the reason"), "{}", ran.said());
-    assert_eq!(project.read("seen"), "one\nafter\n", "what was begun is torn down");
+    assert_eq!(project.read("seen"), "one\nafter\n", "post-run commands still run");
     let report = json_of(&project, "report.json");
     let outcomes: Vec<&Value> = report["trials"].as_array().unwrap().iter().map(|trial| &trial["outcome"]).collect();
     assert_eq!(outcomes, ["cancelled"; 4]);
@@ -365,7 +361,7 @@ fn a_command_before_the_run_that_fails_forbids_it() {
 }
 
 #[test]
-fn a_command_after_the_run_that_fails_is_told_and_changes_nothing() {
+fn a_failing_post_run_command_is_reported_and_changes_no_outcome() {
     let project = project();
     let more = ["--post-run-command", "exit 9", "--post-run-command", "echo second >> seen"];
     let ran = run(&project, &more).exits(0);
@@ -398,7 +394,7 @@ fn ctrl_c_ends_the_command_and_those_after_the_run_still_run() {
 }
 
 #[test]
-fn a_run_that_is_killed_leaves_whole_files_and_its_place_to_the_next() {
+fn a_killed_run_leaves_complete_files_and_a_reusable_directory() {
     let project = project();
     let tether = project.tether("tether");
     let hook = format!("exec 9>{}; echo here >&9; sleep 1000", tether.path().display());
@@ -417,7 +413,7 @@ fn a_run_that_is_killed_leaves_whole_files_and_its_place_to_the_next() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_makes_a_report_incomplete_and_no_verdict_wrong() {
+fn an_unwritable_destination_makes_only_the_report_incomplete() {
     let project = project();
     // Creates a file where a folder is needed.
     let block = ["--case", "1", "--no-baseline", "--pre-run-command", "touch \"$ASE_ITERATION_DIR/1\""];
@@ -431,7 +427,7 @@ fn a_place_that_cannot_be_written_makes_a_report_incomplete_and_no_verdict_wrong
 }
 
 #[test]
-fn an_attempt_that_is_tried_again_is_not_looked_at() {
+fn post_grade_commands_skip_retried_attempts() {
     let project = project();
     let suite = json!({ "skill_name": "greet", "evals": [
         { "id": 1, "prompt": "!error no", "expected_output": "", "assertions": [{ "type": "git_clean" }] } ] });
@@ -456,7 +452,7 @@ fn two_suites_have_a_folder_each() {
 }
 
 #[test]
-fn a_patch_tells_what_git_can_tell() {
+fn a_patch_contains_the_changes_that_git_can_show() {
     let acts = "echo two >> README.md; git rm -q src/price.txt; echo new > \"a b.txt\"; git add .; git commit -q -m x; \
                 text done; result done";
     let project = project().claude(acts);
@@ -510,7 +506,7 @@ fn branches(bare: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_trials_pushed_is_removed_and_nothing_else() {
+fn only_branches_pushed_by_trials_are_removed() {
     let acts = "git checkout -q -b feature/x && git commit -q --allow-empty -m Work && git push -q origin feature/x; \
                 git push -q origin HEAD:refs/heads/feature/y; text done; result done";
     let project = project().claude(acts);
@@ -544,7 +540,7 @@ fn what_trials_pushed_is_removed_and_nothing_else() {
 }
 
 #[test]
-fn a_run_removes_at_its_end_what_it_was_told_to() {
+fn a_run_cleans_up_at_its_end_if_requested() {
     let project = project().claude("git push -q origin HEAD:refs/heads/new; text done; result done");
     let bare = origin(&project, &[]);
     let source = bare.to_string_lossy().into_owned();
@@ -558,7 +554,7 @@ fn a_run_removes_at_its_end_what_it_was_told_to() {
 }
 
 #[test]
-fn the_default_branch_and_remotes_that_a_trial_added_are_left_alone() {
+fn the_default_branch_and_added_remotes_are_not_changed() {
     let project = project();
     let bare = origin(&project, &["a"]);
     let left = |added: bool, branches: &[&str]| {
@@ -622,7 +618,7 @@ esac"#;
 }
 
 #[test]
-fn nothing_is_removed_on_an_answer_that_tells_nothing() {
+fn an_incomplete_answer_removes_nothing() {
     for answer in ["", "null", "{}", "a proxy's page", r#"{"state":null,"default_branch":null,"object":{"sha":""}}"#] {
         let default = r#"{"default_branch":"main"}"#;
         let acts = format!(
@@ -640,7 +636,7 @@ fn nothing_is_removed_on_an_answer_that_tells_nothing() {
 }
 
 #[test]
-fn gitlab_is_cleaned_through_glab_and_what_fails_is_told() {
+fn gitlab_is_cleaned_through_glab_and_failures_are_reported() {
     let acts = r#"case "$*" in
   "mr view 3 "*) echo '{"state":"opened"}';;
   "mr close 3 "*) ;;
@@ -659,7 +655,7 @@ esac"#;
 }
 
 #[test]
-fn a_run_that_left_nothing_and_a_file_that_is_none_are_told() {
+fn cleanup_reports_a_run_without_side_effects_and_an_invalid_file() {
     let project = project();
     run(&project, &["--no-baseline"]).exits(0);
     assert!(project.run(&["cleanup", "latest", "--yes"]).exits(0).out.starts_with("Nothing to remove"));
@@ -677,7 +673,7 @@ fn checking_runs_no_command() {
 }
 
 #[test]
-fn time_around_the_agent_is_not_the_agents() {
+fn time_around_the_agent_does_not_count() {
     let project = project();
     project.write(
         "slow.yaml",

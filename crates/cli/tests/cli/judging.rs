@@ -44,7 +44,7 @@ fn project(judge: &[Value]) -> Project {
 const JUDGED: [&str; 3] = ["run", "--judge", "scripted:judge.yaml"];
 
 #[test]
-fn what_a_judge_says_decides_and_what_it_took_is_told_apart() {
+fn a_judge_decides_and_its_usage_is_reported_separately() {
     let project = project(&[tone("met", 4), rules("met")]);
     let report = project.run(&[&JUDGED[..], &["--report", "json"]].concat()).exits(0).json();
     let trial = &report["trials"][0];
@@ -68,7 +68,7 @@ export default scenario("kind", async ({ agent }) => {
 "#;
 
 #[test]
-fn code_asks_the_same_judge_one_thing_after_the_other() {
+fn code_asks_its_judge_sequentially() {
     let project = project(&[tone("met", 4), rules("violated")]);
     project.write("tests/kind.test.ts", CODE);
     let arguments = ["run", "tests/kind.test.ts", "--judge", "scripted:judge.yaml", "--report", "json"];
@@ -87,7 +87,7 @@ fn a_broken_rule_fails_the_trial_and_is_named() {
 }
 
 #[test]
-fn a_judge_that_gives_no_verdict_is_the_judges_fault() {
+fn a_judge_without_a_verdict_is_at_fault() {
     let project = project(&[tone("met", 4)]);
     let report = project.run(&[&JUDGED[..], &["--report", "json"]].concat()).exits(3).json();
     let trial = &report["trials"][0];
@@ -96,7 +96,7 @@ fn a_judge_that_gives_no_verdict_is_the_judges_fault() {
 }
 
 #[test]
-fn a_judge_that_never_answers_is_given_up_when_the_time_of_a_trial_is_over() {
+fn an_unresponsive_judge_is_abandoned_at_the_timeout_of_the_trial() {
     let project = project(&[]);
     project.write("judge.yaml", "steps: [{ fault: { kind: hang } }]\n");
     let report = project.run(&[&JUDGED[..], &["--timeout", "3", "--report", "json"]].concat()).exits(3).json();
@@ -106,7 +106,7 @@ fn a_judge_that_never_answers_is_given_up_when_the_time_of_a_trial_is_over() {
 }
 
 #[test]
-fn a_judge_that_never_answers_to_code_holds_up_nothing_for_ever() {
+fn an_unresponsive_judge_does_not_block_a_code_trial_forever() {
     let project = project(&[]);
     project.write("judge.yaml", "steps: [{ fault: { kind: hang, times: forever } }]\n");
     project.write("tests/kind.test.ts", CODE);
@@ -118,7 +118,7 @@ fn a_judge_that_never_answers_to_code_holds_up_nothing_for_ever() {
 }
 
 #[test]
-fn without_a_judge_a_run_says_before_it_begins_what_stays_undecided() {
+fn without_a_judge_the_number_of_undecided_assertions_is_reported_before_the_run() {
     let project = project(&[]);
     let ran = project.run(&["run", "--trials", "2"]).exits(3);
     assert!(ran.err.contains("4 assertions stay undecided: no judge: set OPENROUTER_API_KEY"), "{}", ran.err);
@@ -130,7 +130,7 @@ fn without_a_judge_a_run_says_before_it_begins_what_stays_undecided() {
 }
 
 #[test]
-fn a_judge_that_cannot_be_had_stops_the_run_before_it_begins() {
+fn an_unavailable_judge_prevents_the_run() {
     let project = project(&[]);
     for (arguments, wrong) in [
         (&["--judge", "opnai:gpt-5"][..], "did you mean `openai`"),
@@ -147,7 +147,7 @@ fn a_judge_that_cannot_be_had_stops_the_run_before_it_begins() {
 }
 
 #[test]
-fn a_judge_that_refuses_the_connection_is_refused_also_where_time_is_short() {
+fn a_refused_connection_to_the_judge_is_reported_even_with_a_short_timeout() {
     let project = project(&[]);
     let judge = ["--judge", "ollama:m", "--judge-base-url", "http://127.0.0.1:1"];
     for timeout in ["1s", "30s"] {

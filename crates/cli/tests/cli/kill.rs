@@ -64,7 +64,7 @@ fn nothing_is_lost(project: &Project, told: &BTreeSet<u64>) {
     let recorded: BTreeSet<u64> = rows.iter().map(|row| row["repetition"].as_u64().unwrap()).collect();
     assert_eq!(recorded.len(), rows.len(), "a trial is recorded twice");
     let missing: Vec<_> = told.difference(&recorded).collect();
-    assert!(missing.is_empty(), "told, but not recorded: {missing:?}");
+    assert!(missing.is_empty(), "reported, but not recorded: {missing:?}");
     assert!(rows.iter().all(|row| row["outcome"] == "passed"), "{history}");
 
     let status = project.run(&["status", "--json"]).exits(0).json();
@@ -122,12 +122,12 @@ fn kill_at_twenty_moments(seed: u64, late: usize, most: u64, fixtures: &str) {
 }
 
 #[test]
-fn whatever_was_told_before_the_kill_is_recorded_once() {
+fn everything_reported_before_the_kill_is_recorded_once() {
     kill_at_twenty_moments(0x5eed, 198, 198, "");
 }
 
 #[test]
-fn with_sandboxes_nothing_is_left_that_prune_does_not_find() {
+fn prune_finds_every_leftover_sandbox() {
     let fixtures = "fixtures:\n  git_init: true\n  files_committed: [{path: a.txt, content: one}]\n";
     kill_at_twenty_moments(0xd1ce, 90, 30, fixtures);
 }
@@ -144,7 +144,7 @@ fn projects() -> [Project; 2] {
 }
 
 #[test]
-fn agents_and_what_they_started_end_with_the_killed_run() {
+fn agents_and_their_descendants_end_with_a_killed_run() {
     for project in projects() {
         let tether = project.tether("tether");
         let project =
@@ -186,7 +186,7 @@ fn processes_of_setup_commands_end_with_the_killed_run() {
 }
 
 #[test]
-fn pruning_leaves_a_living_run_alone() {
+fn pruning_does_not_affect_a_running_run() {
     let project = project();
     let scenario =
         "scenario: s\nsystem_prompt: Say hello.\nagent: fake\nfixtures: {git_init: true}\nuser_prompt: '!sleep 1h'\n";

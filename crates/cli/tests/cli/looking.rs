@@ -48,17 +48,17 @@ fn leaves_no_trace(project: &Project) {
 }
 
 #[test]
-fn a_command_sees_what_the_agent_left_and_what_those_before_it_did_and_nobody_sees_what_it_did() {
+fn commands_see_earlier_changes_but_leave_no_trace() {
     leaves_no_trace(&Project::new(env!("CARGO_BIN_EXE_trialrun")));
 }
 
 #[test]
-fn nor_is_there_a_trace_without_a_namespace() {
+fn commands_leave_no_trace_without_a_namespace() {
     leaves_no_trace(&Project::new(env!("CARGO_BIN_EXE_trialrun")).env("TRIALRUN_NO_NAMESPACE", "1"));
 }
 
 #[test]
-fn what_knows_where_it_is_finds_itself_in_the_same_place() {
+fn the_copy_appears_at_the_original_path() {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     // The agent records its working directory, as a build directory does.
     project.write("agent.sh", "read -r line\npwd > where.txt\nls > \"$PWD/list.txt\"\necho '{\"text\":\"ok\"}'\n");
@@ -74,7 +74,7 @@ fn what_knows_where_it_is_finds_itself_in_the_same_place() {
 }
 
 #[test]
-fn between_two_messages_nothing_is_changed_either() {
+fn probes_between_messages_change_nothing() {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     project.write(
         "agent.sh",
@@ -110,7 +110,7 @@ fn a_copy_that_cannot_be_made_leaves_the_command_undecided() {
 }
 
 #[test]
-fn the_copy_is_gone_when_the_run_is_stopped_while_a_command_runs() {
+fn the_copy_is_removed_if_the_run_is_stopped_during_a_command() {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     project.write(
         "s.yaml",

@@ -36,7 +36,7 @@ fn statuses(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn assertions_see_the_true_text_and_nothing_that_is_told_has_the_secret() {
+fn assertions_see_the_unmasked_text_and_no_output_contains_the_secret() {
     let project = project(BOTH);
     let report = project.report(&[], 0);
     assert_eq!(statuses(&report), ["met", "met", "met"]);
@@ -52,7 +52,7 @@ fn assertions_see_the_true_text_and_nothing_that_is_told_has_the_secret() {
 }
 
 #[test]
-fn grading_again_keeps_what_was_decided_on_the_true_text_and_leaves_the_rest_undecided() {
+fn regrading_keeps_verdicts_on_unmasked_text_and_leaves_the_rest_undecided() {
     let project = project(BOTH);
     project.report(&[], 0);
     let again = project.run(&["regrade", "--report", "json"]).exits(0).json();
@@ -65,7 +65,7 @@ fn grading_again_keeps_what_was_decided_on_the_true_text_and_leaves_the_rest_und
 }
 
 #[test]
-fn an_agent_that_writes_the_mark_itself_hides_nothing() {
+fn an_agent_that_writes_the_mask_itself_hides_nothing() {
     let project = Project::new(PROGRAM);
     let scenario = |assertion: &str| {
         let text = format!("name: s\nagent: fake\nturns: ['it is [masked]']\nassertions:\n  - {assertion}\n");
@@ -99,7 +99,7 @@ fn a_header_is_a_secret_only_if_its_name_says_so() {
 }
 
 #[test]
-fn a_line_of_a_configuration_that_assigns_a_secret_is_not_drawn() {
+fn a_configuration_line_that_assigns_a_secret_is_not_shown() {
     let project = Project::new(PROGRAM);
     project.write(
         "trialrun.yaml",
@@ -121,7 +121,7 @@ fn a_record_that_is_removed_while_it_is_written_stops_the_run_with_an_error() {
 }
 
 #[test]
-fn what_cannot_be_written_is_an_error() {
+fn output_that_cannot_be_written_is_an_error() {
     let project = Project::new(PROGRAM);
     project.write("scenarios/s.yaml", "name: s\nagent: fake\nturns: [hi]\nassertions:\n  - contains: hi\n");
     let ran = project.run(&["run", "--report", "json=/dev/full"]).exits(3);
@@ -134,7 +134,7 @@ fn what_cannot_be_written_is_an_error() {
 }
 
 #[test]
-fn a_history_is_a_json_array_however_long_it_is() {
+fn a_history_of_any_length_is_a_json_array() {
     let project = Project::new(PROGRAM);
     assert_eq!(project.run(&["history", "--cases", "--json"]).exits(0).out, "[]\n");
     project.write("scenarios/s.yaml", "name: s\nagent: fake\nturns: [hi]\nassertions:\n  - contains: hi\n");
@@ -145,7 +145,7 @@ fn a_history_is_a_json_array_however_long_it_is() {
 }
 
 #[test]
-fn a_record_that_may_only_be_read_is_read() {
+fn a_read_only_record_can_be_read() {
     let project = Project::new(PROGRAM);
     project.write("scenarios/s.yaml", "name: s\nagent: fake\nturns: [hi]\nassertions:\n  - contains: hi\n");
     project.run(&["run"]).exits(0);
@@ -157,7 +157,7 @@ fn a_record_that_may_only_be_read_is_read() {
 }
 
 #[test]
-fn a_secret_in_the_argument_of_an_agent_is_in_no_name() {
+fn a_secret_in_the_argument_of_an_agent_appears_in_no_name() {
     let project = Project::new(PROGRAM);
     project.write("scenarios/a.yaml", "name: a\nturns: [hi]\nassertions: [{contains: x}]\n");
     for (agent, secret) in [
@@ -186,7 +186,7 @@ fn a_secret_in_the_argument_of_an_agent_is_in_no_name() {
     }
 }
 
-/// Returns the paths and texts of all files below `folder`.
+/// Returns the paths and contents of all files below `folder`.
 fn files_below(folder: &std::path::Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries

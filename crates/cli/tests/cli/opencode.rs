@@ -89,7 +89,7 @@ steps:
 "##;
 
 #[test]
-fn a_conversation_with_a_skill_a_sub_agent_and_failing_tools_is_told_to_the_token() {
+fn a_conversation_with_a_skill_a_sub_agent_and_failing_tools_is_recorded_exactly() {
     let Some(project) = project("conversation") else { return };
     project
         .write("trialrun.yaml", "skills_dir: ./skills\n")
@@ -128,7 +128,7 @@ fn a_conversation_with_a_skill_a_sub_agent_and_failing_tools_is_told_to_the_toke
 }
 
 #[test]
-fn a_closed_list_is_closed_and_the_turns_are_the_most_there_are() {
+fn a_closed_list_and_the_turn_limit_are_enforced() {
     let Some(project) = project("closed list and turns") else { return };
     project.write(
         "case.yaml",

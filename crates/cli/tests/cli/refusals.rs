@@ -116,7 +116,7 @@ fn hold(folder: &str, table: &[Refusal], understood: &[&str]) {
         // With duplicate keys, `a` is also not a valid scenario.
         let more = usize::from(*file == "36-duplicate-keys.yaml");
         assert_eq!(errors.len(), wanted.len() + more, "{file}: {errors:?}");
-        assert_eq!(project.run(&["run", file]).code, 2, "{file} is run all the same");
+        assert_eq!(project.run(&["run", file]).code, 2, "{file} runs nevertheless");
     }
     assert!(!project.dir().join(".trialrun").exists(), "nothing was run");
     // Bypasses the capture of passing tests: the count is for the reader of the run.
@@ -130,12 +130,12 @@ fn hold(folder: &str, table: &[Refusal], understood: &[&str]) {
 }
 
 #[test]
-fn what_the_original_refuses_is_refused_at_its_line() {
+fn files_rejected_by_the_original_are_rejected_at_their_line() {
     hold("invalid", INVALID, UNDERSTOOD);
 }
 
 #[test]
-fn what_the_original_wrongly_accepts_is_refused_too() {
+fn files_wrongly_accepted_by_the_original_are_rejected() {
     hold("accepted", ACCEPTED, &[]);
 }
 
@@ -180,14 +180,14 @@ fn hold_malformed(file: &str) {
     let project = malformed();
     let told = told(&project, file, &[RECORDED]);
     let places: BTreeSet<&str> = told.iter().map(|line| line.split(' ').next().unwrap()).collect();
-    assert_eq!(places.len(), told.len(), "a fault is told twice: {told:#?}");
+    assert_eq!(places.len(), told.len(), "a mistake is reported twice: {told:#?}");
     let text = told.join("\n") + "\n";
     let known = refused().join(format!("{file}.txt"));
     if std::env::var_os("TRIALRUN_UPDATE_EXPECTED").is_some() {
         fs::write(&known, &text).unwrap();
     }
     let known = fs::read_to_string(&known).unwrap_or_default();
-    assert!(known == text, "{file} is not refused as expected.\n--- expected\n{known}\n--- actual\n{text}");
+    assert!(known == text, "{file} is not rejected as expected.\n--- expected\n{known}\n--- actual\n{text}");
 
     let ran = project.run(&["run", file, "--agent", RECORDED]).exits(2);
     assert_eq!(ran.out, "", "{file}");
@@ -197,17 +197,17 @@ fn hold_malformed(file: &str) {
 }
 
 #[test]
-fn all_that_is_wrong_with_a_fixtures_file_is_told_at_once() {
+fn all_problems_of_a_fixtures_file_are_reported_together() {
     hold_malformed("wrong.fixture.yaml");
 }
 
 #[test]
-fn all_that_is_wrong_with_fixtures_of_a_module_is_told_at_once() {
+fn all_problems_of_fixtures_in_a_module_are_reported_together() {
     hold_malformed("wrong.fixture.ts");
 }
 
 #[test]
-fn a_module_that_gives_no_fixtures_is_refused_at_its_line() {
+fn a_module_without_fixtures_is_rejected_at_its_line() {
     for (text, wanted) in [
         ("export default [\n  { output: \"a\"\n    input: 1 },\n];\n", "3:5 error: Expected"),
         (
@@ -232,7 +232,7 @@ fn a_module_that_gives_no_fixtures_is_refused_at_its_line() {
 }
 
 #[test]
-fn what_all_cases_share_is_told_once_whatever_they_run_with() {
+fn problems_shared_by_all_cases_are_reported_once() {
     let project = malformed();
     let shared = "---\nscripts: [a.ai, b.ai]\noutput: \"/(/\"\nexpect: { output: \"{{ nobody }}\", $contians: 1 }\n\
         operators: { x: ./absent.js }\n---\n- title: one\n- title: two\n- title: three\n";

@@ -84,7 +84,7 @@ fn regraded(project: &Project, arguments: &[&str], code: i32) -> Value {
 }
 
 #[test]
-fn the_same_suite_comes_to_the_same_although_the_workspace_is_gone() {
+fn the_same_suite_gives_the_same_result_without_the_workspace() {
     let project = project();
     let live = project.report(&RUN, 1);
     assert_eq!(project.left_over(), [""; 0]);
@@ -139,7 +139,7 @@ fn without_times(value: &mut Value) {
 }
 
 #[test]
-fn another_suite_is_judged_from_what_was_recorded_of_the_files() {
+fn a_different_suite_is_graded_on_the_recorded_files() {
     let project = project();
     let live = project.report(&RUN, 1);
     let with = |report: &Value, case: &str| {
@@ -174,7 +174,7 @@ fn another_suite_is_judged_from_what_was_recorded_of_the_files() {
 }
 
 #[test]
-fn what_nobody_looked_at_is_undecided_and_says_why() {
+fn unprobed_assertions_are_undecided_with_a_reason() {
     let project = Project::new(PROGRAM);
     let scenario = |assertions: &str| {
         format!(
@@ -217,7 +217,7 @@ fn what_nobody_looked_at_is_undecided_and_says_why() {
 }
 
 #[test]
-fn nothing_of_a_run_is_left_out_without_a_word() {
+fn every_omitted_trial_is_reported() {
     let project = Project::new(PROGRAM);
     let answers = "{\"case\":\"kept\",\"output\":\"yes\"}\n{\"case\":\"gone\",\"output\":\"yes\"}\n{\"case\":\"bad\",\"error\":\"no answer\"}\n";
     project.write("answers.jsonl", answers);
@@ -255,7 +255,7 @@ fn nothing_of_a_run_is_left_out_without_a_word() {
 }
 
 #[test]
-fn what_a_judge_says_is_asked_again_of_the_judge_of_that_run_and_of_another_if_it_is_named() {
+fn regrading_asks_the_judge_of_the_run_or_a_named_one() {
     let project = project();
     let judged = json!({"skill_name": "notes", "evals": [{"id": "writes", "prompt": "Write the notes.",
         "expected_output": "Notes.", "assertions": ["What breaks is easy to find"]}]});
@@ -276,7 +276,7 @@ fn what_a_judge_says_is_asked_again_of_the_judge_of_that_run_and_of_another_if_i
 }
 
 #[test]
-fn a_run_that_is_not_there_and_a_suite_that_is_wrong_stop_it_before_anything_is_recorded() {
+fn an_unknown_run_or_an_invalid_suite_prevents_regrading() {
     let project = project();
     project.run(&["regrade"]).exits(2);
     project.report(&RUN, 1);
@@ -289,7 +289,7 @@ fn a_run_that_is_not_there_and_a_suite_that_is_wrong_stop_it_before_anything_is_
 }
 
 #[test]
-fn what_a_command_found_after_grading_stands() {
+fn findings_of_post_grade_commands_are_kept() {
     let project = project();
     project.write(
         "hook.sh",
@@ -304,7 +304,7 @@ fn what_a_command_found_after_grading_stands() {
 }
 
 #[test]
-fn a_comment_in_the_file_leaves_what_was_judged_by_masked_evidence() {
+fn a_comment_in_the_file_keeps_verdicts_on_masked_evidence() {
     let project = Project::new(PROGRAM);
     let test = "name: a\nagent: fake\nturns: [{says: 'token ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8 here'}]\n\
                 assertions:\n  - {type: expect, output: /here/}\n  - {type: contains, text: here}\n";

@@ -1,4 +1,4 @@
-//! Tests of `run --resume`: whatever interrupts a run, it ends as if nothing had.
+//! Tests of `run --resume`: a resumed run has the same result as an uninterrupted one.
 
 #![allow(clippy::unwrap_used)]
 
@@ -35,7 +35,7 @@ fn project(trials: usize) -> Project {
     project
 }
 
-/// Returns the report of the last run without what differs from run to run.
+/// Returns the report of the last run without the parts that differ between runs.
 fn report(project: &Project) -> Value {
     let mut report = project.run(&["report", "--format", "json"]).exits(0).json();
     without_times(&mut report);
@@ -79,7 +79,7 @@ fn killed_after(mut live: Live, count: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_run_that_is_killed_at_any_moment_ends_as_if_it_had_not_been() {
+fn a_run_killed_at_any_moment_can_be_completed_with_the_same_result() {
     let undisturbed = project(20);
     undisturbed.run(&RUN).exits(1);
     let mut dice = Dice(0x5eed);
@@ -108,7 +108,7 @@ fn a_run_that_is_killed_at_any_moment_ends_as_if_it_had_not_been() {
     }
 }
 
-/// Returns a project with a trial that waits for its file to be there, and one that is done at once.
+/// Returns a project with a trial that waits until its file exists, and one that finishes immediately.
 fn waiting() -> Project {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     project.write(
@@ -149,7 +149,7 @@ fn live_and_replayed_reports_of_a_resumed_run_are_the_same() {
 }
 
 #[test]
-fn what_was_cancelled_runs_again_and_what_has_changed_is_told() {
+fn cancelled_trials_run_again_and_changes_are_reported() {
     let project = waiting();
     let live = waits(&project);
     live.signal(Signal::SIGINT);
@@ -201,7 +201,7 @@ fn one_process_at_a_time_resumes_a_run() {
 }
 
 #[test]
-fn trials_that_no_longer_exist_are_told_and_left_out() {
+fn trials_that_no_longer_exist_are_reported_and_skipped() {
     let project = waiting();
     let live = waits(&project);
     live.signal(Signal::SIGKILL);

@@ -160,7 +160,7 @@ async fn the_same_fixture_is_the_same_commit_everywhere() {
 }
 
 #[tokio::test]
-async fn a_copy_is_clean_at_a_glance_and_an_agent_can_commit_in_it() {
+async fn a_copy_has_a_clean_status_and_allows_commits() {
     let bench = Bench::new();
     let first = bench.make(git(&[("a", "1\n"), ("b", "2\n")])).await;
     // `diff-files` trusts the index and refreshes nothing.
@@ -186,7 +186,7 @@ async fn a_copy_is_clean_at_a_glance_and_an_agent_can_commit_in_it() {
 }
 
 #[tokio::test]
-async fn a_change_to_the_repository_alone_is_seen() {
+async fn a_change_of_only_the_repository_is_detected() {
     let bench = Bench::new();
     let sandbox = bench.make(git(&[("a", "1\n")])).await;
     says(&*sandbox, "git commit -q --allow-empty -m one; git commit -q --allow-empty -m two").await;
@@ -201,7 +201,7 @@ async fn a_change_to_the_repository_alone_is_seen() {
     let made = bare.collect().await.unwrap().repository.unwrap();
     assert_eq!((made.branch.as_deref(), made.new_commits.len()), (Some("new"), 1));
     says(&*bare, "rm -r .git/refs .git/objects").await;
-    assert_eq!(bare.collect().await.unwrap().repository, None, "a repository that is broken is none");
+    assert_eq!(bare.collect().await.unwrap().repository, None, "a broken repository does not count");
 }
 
 #[tokio::test]
@@ -226,7 +226,7 @@ async fn change(sandbox: &dyn Sandbox) -> RepositoryChange {
 }
 
 #[tokio::test]
-async fn settings_of_the_agent_have_no_say_in_what_git_tells() {
+async fn git_settings_of_the_agent_do_not_affect_inspection() {
     let bench = Bench::new();
     for (hide, expected) in [
         ("git update-index --assume-unchanged a; echo 2 > a", " M a"),
@@ -251,7 +251,7 @@ async fn settings_of_the_agent_have_no_say_in_what_git_tells() {
 }
 
 #[tokio::test]
-async fn what_setup_configured_still_counts_after_the_agent() {
+async fn git_settings_from_setup_still_apply_after_the_agent() {
     let bench = Bench::new();
     let sandbox =
         watched(&bench, &["git config core.fileMode false", "mkdir -p .git/info; echo '*.log' >> .git/info/exclude"])
@@ -264,7 +264,7 @@ const ORIGIN: [&str; 3] =
     ["git init -q --bare $TMPDIR/r.git", "git remote add origin $TMPDIR/r.git", "git push -q origin main"];
 
 #[tokio::test]
-async fn remotes_are_those_that_stood_before_the_agent_acted() {
+async fn remotes_are_those_configured_before_the_agent_acted() {
     let bench = Bench::new();
     let sandbox = watched(&bench, &ORIGIN).await;
     let address = format!("{}/r.git", sandbox.tmp().display());
@@ -284,7 +284,7 @@ async fn remotes_are_those_that_stood_before_the_agent_acted() {
 }
 
 #[tokio::test]
-async fn nothing_of_the_agents_runs_when_git_looks() {
+async fn no_agent_code_runs_when_git_inspects_the_repository() {
     let bench = Bench::new();
     let mut fixtures = git(&[("a", "1\n")]);
     // A project whose programs are found in the agent's working directory.
@@ -310,11 +310,11 @@ async fn nothing_of_the_agents_runs_when_git_looks() {
     assert_eq!(change.after.remotes["origin"].branches.as_ref().unwrap().len(), 1);
     let collected = sandbox.collect().await.unwrap();
     let _ = sandbox.patch(&collected).await;
-    assert!(!sandbox.home().join("ran").exists(), "something of the agent's ran");
+    assert!(!sandbox.home().join("ran").exists(), "code of the agent ran");
 }
 
 #[tokio::test]
-async fn a_repository_that_the_agent_broke_is_lost_and_nothing_waits_for_it() {
+async fn a_repository_broken_by_the_agent_is_reported_and_does_not_block() {
     let bench = Bench::new();
     for ruin in [
         "rm -r .git",
@@ -343,7 +343,7 @@ async fn a_repository_that_the_agent_broke_is_lost_and_nothing_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_repository_of_another_format_that_the_agent_made_is_read() {
+async fn a_repository_that_the_agent_created_in_another_format_is_read() {
     let bench = Bench::new();
     let bare = bench.make(Fixtures::default()).await;
     let commit = "git -c user.name=a -c user.email=b commit -q --allow-empty -m first";
@@ -353,7 +353,7 @@ async fn a_repository_of_another_format_that_the_agent_made_is_read() {
 }
 
 #[tokio::test]
-async fn remotes_are_asked_all_at_once() {
+async fn remotes_are_queried_concurrently() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     // The service hangs up only once all have connected. A client that connects one after the other waits for ever.
@@ -370,7 +370,7 @@ async fn remotes_are_asked_all_at_once() {
 }
 
 #[tokio::test]
-async fn a_change_whose_size_and_time_were_put_back_is_in_the_status() {
+async fn a_change_with_restored_size_and_time_is_detected() {
     let bench = Bench::new();
     for (hide, expected) in [
         ("touch -r a $TMPDIR/ref; echo 3 > a; touch -r $TMPDIR/ref a", " M a"),
@@ -385,7 +385,7 @@ async fn a_change_whose_size_and_time_were_put_back_is_in_the_status() {
 }
 
 #[tokio::test]
-async fn a_sandbox_that_the_agent_removed_or_closed_is_its_doing() {
+async fn removing_or_closing_the_sandbox_counts_against_the_agent() {
     let bench = Bench::new();
     for (ruin, because) in [
         ("rm -r \"$PWD\"", "the agent removed its working directory"),
@@ -418,7 +418,7 @@ async fn a_sandbox_that_the_agent_removed_or_closed_is_its_doing() {
 }
 
 #[tokio::test]
-async fn what_is_written_beside_the_working_directory_is_told() {
+async fn files_next_to_the_working_directory_are_reported() {
     let bench = Bench::new();
     let sandbox = bench.make(Fixtures::default()).await;
     assert_eq!(sandbox.collect().await.unwrap().outside_changes, [] as [&str; 0]);
@@ -434,7 +434,7 @@ async fn what_is_written_beside_the_working_directory_is_told() {
 }
 
 #[tokio::test]
-async fn processes_find_only_their_own_places_and_the_fixtures_variables() {
+async fn processes_see_only_sandbox_directories_and_fixture_variables() {
     let bench = Bench::with_env(&[("HOME", "/home/u"), ("OPENAI_API_KEY", "sk-test"), ("LANG", "C.UTF-8")]);
     let env = [("COLOUR", "green"), ("TERM", "vt100")].map(|(name, value)| (name.to_owned(), value.to_owned()));
     let fixtures = Fixtures {
@@ -445,7 +445,7 @@ async fn processes_find_only_their_own_places_and_the_fixtures_variables() {
     let sandbox = bench.make(fixtures).await;
     let home = sandbox.home().to_str().unwrap();
     assert_eq!(fs::read_to_string(sandbox.work().join("seen")).unwrap(), format!("green {home}\n"));
-    assert_eq!(changed(&sandbox.collect().await.unwrap()), [], "what setup made is not the agent's");
+    assert_eq!(changed(&sandbox.collect().await.unwrap()), [], "files created by setup are not the agent's");
     let names = says(&*sandbox, "env | sed 's/=.*//' | grep -v -e '^_$' -e PWD -e SHLVL | sort | tr '\\n' ' '").await;
     assert_eq!(
         names,
@@ -457,11 +457,11 @@ async fn processes_find_only_their_own_places_and_the_fixtures_variables() {
     assert_eq!(says(&*sandbox, "pwd").await, sandbox.work().to_str().unwrap());
     let modes = [sandbox.home(), sandbox.tmp(), sandbox.work().parent().unwrap()]
         .map(|path| path.metadata().unwrap().permissions().mode() & 0o077);
-    assert_eq!(modes[2], 0, "nobody else gets in");
+    assert_eq!(modes[2], 0, "no other user has access");
 }
 
 #[tokio::test]
-async fn what_setup_did_to_the_repository_is_the_baseline() {
+async fn changes_by_setup_commands_are_part_of_the_baseline() {
     let bench = Bench::new();
     let fixtures = Fixtures {
         setup_commands: commands(&["echo 2 > a && git commit -qam setup", "echo 3 > a", "echo 1 > b"]),
@@ -533,7 +533,7 @@ async fn a_skill_is_installed_without_its_answers_and_git_does_not_see_it() {
 }
 
 #[tokio::test]
-async fn bytes_modes_and_links_arrive_as_they_are() {
+async fn bytes_modes_and_links_are_preserved() {
     let bench = Bench::new();
     let tree = tempfile::tempdir().unwrap();
     let bytes: Vec<u8> = (0..=255).cycle().take(70_000).collect();
@@ -599,7 +599,7 @@ async fn a_tree_that_is_a_repository_keeps_its_history_and_runs_no_hook() {
 }
 
 #[tokio::test]
-async fn staged_names_are_names_and_not_patterns() {
+async fn staged_paths_are_literal_and_not_patterns() {
     let bench = Bench::new();
     let fixtures = Fixtures {
         files_staged: vec![file("*.txt", "x"), file("-dash", "x")],
@@ -642,7 +642,7 @@ async fn many_at_once_share_a_template_and_all_are_removed() {
 }
 
 #[tokio::test]
-async fn a_kept_sandbox_stays_and_is_not_live_for_longer_than_its_maker() {
+async fn a_kept_sandbox_remains_but_is_not_in_use_after_its_owner_ended() {
     let mut bench = Bench::new();
     let sandbox = bench.try_make(Request { keep: true, ..request(git(&[("a", "1\n")])) }).await.unwrap();
     let base = sandbox.work().parent().unwrap().to_owned();
@@ -659,7 +659,7 @@ async fn a_kept_sandbox_stays_and_is_not_live_for_longer_than_its_maker() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_run_removes_everything_and_lets_nothing_begin() {
+async fn the_end_of_a_run_removes_everything_and_rejects_new_sandboxes() {
     let bench = Bench::new();
     let sandbox = bench.make(git(&[("a", "1\n")])).await;
     assert_eq!(bench.registry.remove_all().len(), 0);
@@ -670,7 +670,7 @@ async fn the_end_of_a_run_removes_everything_and_lets_nothing_begin() {
 }
 
 #[tokio::test]
-async fn making_that_is_given_up_leaves_nothing() {
+async fn abandoned_creation_leaves_nothing() {
     let mut bench = Bench::new();
     let outside = tempfile::tempdir().unwrap();
     let pipe = outside.path().join("began");

@@ -47,7 +47,7 @@ fn ready(live: &mut Live, sandboxes: usize) {
 }
 
 #[test]
-fn each_signal_has_its_exit_code_and_cancels_what_has_no_outcome() {
+fn each_signal_has_its_exit_code_and_cancels_unfinished_trials() {
     for (signal, code, name) in SIGNALS {
         let project = project();
         write(&project, "fake", "fixtures: {git_init: true}\nuser_prompt: '!sleep 1h'\n");
@@ -68,7 +68,7 @@ fn each_signal_has_its_exit_code_and_cancels_what_has_no_outcome() {
 }
 
 #[test]
-fn an_outcome_that_was_reached_before_stands() {
+fn an_outcome_reached_before_the_signal_is_kept() {
     let project = project();
     write(&project, "fake", "user_prompt: hello\n");
     project.write("z.yaml", "scenario: z\nsystem_prompt: Say hello.\nagent: fake\nuser_prompt: '!sleep 1h'\n");
@@ -84,7 +84,7 @@ fn an_outcome_that_was_reached_before_stands() {
 }
 
 #[test]
-fn an_agent_that_is_stopped_politely_says_what_it_has_used() {
+fn a_gracefully_stopped_agent_reports_its_usage() {
     let project = project();
     let tether = project.tether("tether");
     let acts =
@@ -118,7 +118,7 @@ while :; do sleep 1000; done"#
 }
 
 #[test]
-fn the_second_signal_ends_at_once_what_ignores_the_first() {
+fn the_second_signal_kills_processes_that_ignore_the_first() {
     for floor in ["0", "1"] {
         let project = project().env("TRIALRUN_NO_NAMESPACE", floor);
         let tether = project.tether("tether");
@@ -139,7 +139,7 @@ fn the_second_signal_ends_at_once_what_ignores_the_first() {
 }
 
 #[test]
-fn what_ignores_the_first_signal_is_killed_when_its_grace_is_over() {
+fn processes_that_ignore_the_first_signal_are_killed_after_the_grace_period() {
     let project = project();
     let tether = project.tether("tether");
     let project = project.claude(&stubborn(&tether));
@@ -154,7 +154,7 @@ fn what_ignores_the_first_signal_is_killed_when_its_grace_is_over() {
 }
 
 #[test]
-fn a_process_that_stands_still_is_not_waited_for() {
+fn a_stopped_process_is_not_waited_for() {
     let project = project();
     let tether = project.tether("tether");
     let place = tether.path().display().to_string();
@@ -184,7 +184,7 @@ fn a_process_that_stands_still_is_not_waited_for() {
 }
 
 #[test]
-fn a_setup_command_is_not_waited_for() {
+fn a_stop_does_not_wait_for_a_setup_command() {
     let project = project();
     let tether = project.tether("tether");
     let command =
@@ -200,7 +200,7 @@ fn a_setup_command_is_not_waited_for() {
 }
 
 #[test]
-fn an_agent_that_never_falls_silent_does_not_drown_the_signal() {
+fn constant_output_of_an_agent_does_not_delay_a_signal() {
     let project = project();
     let tether = project.tether("tether");
     let acts = format!("exec 9>{}; echo here >&9; trap '' TERM; while :; do text noise; done", tether.path().display());
@@ -279,7 +279,7 @@ fn talkative(project: Project, acts: &str) -> Project {
 }
 
 #[test]
-fn a_screen_that_stands_still_is_nobodys_failure() {
+fn a_blocked_terminal_fails_no_trial() {
     let project = talkative(project(), "result done");
     write(&project, "claude-code", "user_prompt: go\nmax_turns: 1000\n");
     let run =
@@ -298,7 +298,7 @@ fn a_screen_that_stands_still_is_nobodys_failure() {
 }
 
 #[test]
-fn two_signals_end_a_run_whose_screen_stands_still() {
+fn two_signals_end_a_run_with_a_blocked_terminal() {
     let project = project();
     let tether = project.tether("tether");
     let project = talkative(
@@ -317,23 +317,23 @@ fn two_signals_end_a_run_whose_screen_stands_still() {
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     tether.is_let_go();
     assert_eq!(outcomes(&project), ["cancelled"]);
-    assert!(project.read("screen").contains("cancelled"), "the report that nothing held up is whole");
+    assert!(project.read("screen").contains("cancelled"), "the report that was not blocked is complete");
     nothing_is_left(&project);
 }
 
 #[test]
-fn a_signal_after_the_run_ends_the_wait_for_its_screen() {
+fn a_signal_after_the_run_ends_the_wait_for_a_blocked_terminal() {
     let project = talkative(project(), "result done");
     write(&project, "claude-code", "user_prompt: go\nmax_turns: 1000\n");
     let mut unread = Unread::start(&project, &["run", "s.yaml", "--report", "jsonl"]);
     is_over(&project);
-    assert!(unread.0.try_wait().unwrap().is_none(), "it waits for whoever reads");
+    assert!(unread.0.try_wait().unwrap().is_none(), "it waits for its reader");
     unread.signal(Signal::SIGINT);
     unread.ends(0);
 }
 
 #[test]
-fn the_third_signal_ends_the_program_on_the_spot() {
+fn the_third_signal_ends_the_program_immediately() {
     let project = project();
     let tether = project.tether("tether");
     let project = talkative(

@@ -237,17 +237,17 @@ fn evaluation(agent: RealAgent) {
 }
 
 #[test]
-fn claude_code_does_with_and_without_the_skill_what_is_dictated() {
+fn claude_code_follows_the_script_with_and_without_the_skill() {
     evaluation(CLAUDE_CODE);
 }
 
 #[test]
-fn codex_does_with_and_without_the_skill_what_is_dictated() {
+fn codex_follows_the_script_with_and_without_the_skill() {
     evaluation(CODEX);
 }
 
 #[test]
-fn opencode_does_with_and_without_the_skill_what_is_dictated() {
+fn opencode_follows_the_script_with_and_without_the_skill() {
     let Some(project) = project(OPENCODE, "evaluation") else { return };
     let report = run(&project, OPENCODE, &["--case", "release", "--jobs", "2"], 0);
     let trials = report["trials"].as_array().unwrap();
@@ -258,7 +258,7 @@ fn opencode_does_with_and_without_the_skill_what_is_dictated() {
 }
 
 #[test]
-fn claude_code_is_stopped_in_mid_run_when_its_money_is_used_up() {
+fn claude_code_is_stopped_when_its_cost_budget_is_exceeded() {
     let Some(project) = project(CLAUDE_CODE, "budget") else { return };
     // The second message costs 0.00507 USD, by the user's prices; those of the CLI differ.
     let arguments = ["--case", "release", "--no-baseline", "--max-cost", "0.004"];
@@ -270,7 +270,7 @@ fn claude_code_is_stopped_in_mid_run_when_its_money_is_used_up() {
 }
 
 #[test]
-fn codex_is_stopped_in_mid_run_when_its_output_is_used_up() {
+fn codex_is_stopped_when_its_output_budget_is_exceeded() {
     let Some(project) = project(CODEX, "budget") else { return };
     let arguments = ["--case", "release", "--no-baseline", "--max-output-tokens", "45"];
     let trial = run(&project, CODEX, &arguments, 1)["trials"][0].clone();
@@ -317,12 +317,12 @@ fn timeout(agent: RealAgent) {
 }
 
 #[test]
-fn a_grandchild_that_heeds_no_signal_ends_with_claude_code() {
+fn a_grandchild_that_ignores_signals_is_killed_with_claude_code() {
     timeout(CLAUDE_CODE);
 }
 
 #[test]
-fn a_grandchild_that_heeds_no_signal_ends_with_codex() {
+fn a_grandchild_that_ignores_signals_is_killed_with_codex() {
     timeout(CODEX);
 }
 
@@ -344,14 +344,14 @@ fn triggered(agent: RealAgent, prompt: &str) -> [Value; 2] {
     let of = |case: &str| {
         let trials = report["trials"].as_array().unwrap();
         let trial = trials.iter().find(|trial| trial["case"] == case).unwrap();
-        assert_eq!(trial["turn_count"], 1, "what the CLI does by itself is no turn of the model's: {trial:#}");
+        assert_eq!(trial["turn_count"], 1, "actions of the CLI itself are not turns of the model: {trial:#}");
         trial["triggered"].clone()
     };
     [of("asked"), of("forced")]
 }
 
 #[test]
-fn a_skill_that_the_user_asks_for_is_triggered_where_the_cli_brings_it_and_only_there() {
+fn a_skill_requested_by_the_user_is_triggered_only_if_the_cli_loads_it() {
     let expected = |agent: RealAgent, prompt: &str, expected: [bool; 2]| {
         let told = triggered(agent, prompt);
         assert!(told[0].is_null() || told == expected.map(Value::Bool), "{}, {prompt}: {told:?}", agent.name);
@@ -401,7 +401,7 @@ fn each_key_goes_to_its_own_host_and_to_no_other() {
 }
 
 #[test]
-fn an_empty_judge_is_none() {
+fn an_empty_judge_disables_judging() {
     let server = Loopback::answering(200, "{}");
     let project = judged().env("OPENAI_API_KEY", "k").env("OPENAI_BASE_URL", &server.url());
     let ran = project.run(&[&JUDGED[..], &["--grader-model", ""]].concat()).exits(3);
@@ -414,7 +414,7 @@ const BILL: &str = r#"text hi
 printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"hi","usage":{"input_tokens":10,"output_tokens":20,"cache_read_input_tokens":300,"cache_creation_input_tokens":40},"total_cost_usd":0.5}\n'"#;
 
 #[test]
-fn what_openrouter_bills_is_by_its_own_list() {
+fn costs_billed_by_openrouter_use_its_price_list() {
     let haiku = json!({"prompt": "0.000001", "completion": "0.000005", "input_cache_read": "0.0000001",
         "input_cache_write": "0.00000125"});
     let list = json!({"data": [{"id": "anthropic/claude-haiku-4.5", "pricing": haiku}]}).to_string();
@@ -449,12 +449,12 @@ fn what_openrouter_bills_is_by_its_own_list() {
             let warned = trial["warnings"].to_string().contains("could not fetch OpenRouter prices");
             assert_eq!(warned, status == 500, "{}", trial["warnings"]);
         }
-        assert!(server.asked().len() <= 1, "the list is asked for once");
+        assert!(server.asked().len() <= 1, "the list is requested once");
     }
 }
 
 #[test]
-fn a_price_that_is_none_is_an_error_at_its_line() {
+fn an_invalid_price_is_an_error_at_its_line() {
     let project = judged();
     project.write("prices.json", "{\n  \"m\": { \"prompt\": \"abc\", \"completion\": 1e-6 }\n}\n");
     let ran = project.run(&[&JUDGED[..], &["--pricing", "prices.json"]].concat()).exits(2);
@@ -462,7 +462,7 @@ fn a_price_that_is_none_is_an_error_at_its_line() {
 }
 
 #[test]
-fn an_agent_without_a_reasoning_effort_says_so_once_and_records_none() {
+fn an_unsupported_reasoning_effort_is_reported_once_and_not_recorded() {
     let project = Project::new(TRIALRUN);
     let case =
         |id: &str| json!({"id": id, "prompt": "hello", "expected_output": "", "assertions": [{"type": "git_clean"}]});

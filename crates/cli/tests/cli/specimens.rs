@@ -107,7 +107,7 @@ fn every_specimen_is_in_the_table_and_has_its_text() {
 }
 
 #[test]
-fn every_specimen_comes_to_what_is_expected_wherever_it_is_told() {
+fn every_specimen_has_its_expected_result_in_every_output() {
     let table = table();
     let queue = Mutex::new(table.iter());
     let wrong = Mutex::new(Vec::new());
@@ -165,8 +165,8 @@ fn holds_report(stem: &str, expected: &Expected, report: &Value) {
     assert_eq!(summary["pass_rate"].as_f64(), expected_rate, "{stem}");
 
     let trial = &trials[0];
-    assert_eq!(trial["fault"].as_str(), expected.fault.as_deref(), "{stem}: whose fault it is");
-    assert_eq!(trial["ending"]["kind"].as_str(), expected.ending.as_deref(), "{stem}: how it ended");
+    assert_eq!(trial["fault"].as_str(), expected.fault.as_deref(), "{stem}: component at fault");
+    assert_eq!(trial["ending"]["kind"].as_str(), expected.ending.as_deref(), "{stem}: ending");
     match (&expected.because, trial["because"].as_str()) {
         (Some(wanted), Some(said)) if said.contains(wanted.as_str()) => {}
         (None, None) => {}
@@ -203,7 +203,7 @@ fn holds_report(stem: &str, expected: &Expected, report: &Value) {
                 .sum()
         };
         assert_eq!(score, weight(|status| status == "met"), "{stem}: score");
-        assert_eq!(most, weight(|status| status != "undecided"), "{stem}: greatest score");
+        assert_eq!(most, weight(|status| status != "undecided"), "{stem}: maximum score");
     }
 }
 
@@ -240,7 +240,7 @@ fn holds_terminal(stem: &str, expected: &Expected, live: &Ran) {
     };
     let told: Vec<&str> = live.out.lines().filter_map(verdict).map(|(outcome, _)| *outcome).collect();
     assert_eq!(told, expected.outcomes(), "{stem}: {}", live.out);
-    assert!(!live.out.contains('\u{1b}'), "{stem}: colours where nobody watches");
+    assert!(!live.out.contains('\u{1b}'), "{stem}: colours without a terminal");
 
     let text = timeless(&live.out);
     let file = folder().join(format!("{stem}.txt"));
@@ -293,7 +293,7 @@ fn holds_history(stem: &str, project: &Project, report: &Value) {
 }
 
 #[test]
-fn many_at_a_time_come_to_the_same_as_one_by_one() {
+fn parallel_and_sequential_runs_have_the_same_results() {
     let project = project();
     let table = table();
     let plain: Vec<(&String, &Expected)> = table.iter().filter(|(_, expected)| expected.args.is_empty()).collect();
@@ -332,7 +332,7 @@ fn many_at_a_time_come_to_the_same_as_one_by_one() {
 }
 
 #[test]
-fn repetitions_tell_how_often_a_case_passes() {
+fn repetitions_show_how_often_a_case_passes() {
     let project = project();
     let report = project.report(&["repeated.yaml", "--agent", "recorded:repeated.answers.jsonl"], 1);
     let arm = &report["arms"][0];
@@ -346,7 +346,7 @@ fn repetitions_tell_how_often_a_case_passes() {
 }
 
 #[test]
-fn a_secret_that_the_user_wrote_down_is_nowhere_either() {
+fn a_secret_written_into_a_file_appears_nowhere() {
     let project = project();
     let fake = |id: &str, rest: &str| {
         project.write(&format!("{id}.yaml"), &format!("scenario: {id}\nsystem_prompt: x\nagent: fake\n{rest}"));
@@ -368,7 +368,7 @@ fn a_secret_that_the_user_wrote_down_is_nowhere_either() {
 }
 
 #[test]
-fn a_secret_of_the_machine_is_nowhere() {
+fn a_secret_of_the_machine_appears_nowhere() {
     let project = project();
     let live = project
         .run(&[

@@ -132,7 +132,7 @@ fn holds(stem: &str, cases: &BTreeMap<String, Expected>) -> bool {
     for (case, expected) in cases {
         let name = format!("{stem}::{case}");
         let (fails_at, score) = &wrong[case.as_str()];
-        assert_eq!(*fails_at, expected.fails_at, "{name}: where it fails");
+        assert_eq!(*fails_at, expected.fails_at, "{name}: failing paths");
         assert!(
             is_near(right[case.as_str()].1, expected.right),
             "{name}: the right answer scores {:?}",
@@ -152,7 +152,7 @@ fn is_near(score: Option<f64>, expected: Option<f64>) -> bool {
 }
 
 #[test]
-fn what_the_manual_shows_does_what_the_manual_says() {
+fn examples_of_the_manual_have_their_documented_results() {
     let table = table();
     let names = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let stems = names.filter_map(|name| name.split_once(".fixture.").map(|(stem, _)| stem.to_owned()));

@@ -33,7 +33,7 @@ fn a_program_of_the_project_answers_from_the_sandbox() {
 }
 
 #[test]
-fn a_program_that_will_not_end_is_ended_with_all_that_it_started() {
+fn a_program_that_does_not_exit_is_killed_with_its_descendants() {
     let answers = format!("{STUBBORN}read -r line; echo '{{\"text\":\"done\"}}'; while :; do sleep 1000; done");
     assert_eq!(trial(&answers, "subprocess:sh agent.sh", &[], 0)["outcome"], "passed");
     let silent = format!("{STUBBORN}while :; do sleep 1000; done");
@@ -41,7 +41,7 @@ fn a_program_that_will_not_end_is_ended_with_all_that_it_started() {
 }
 
 #[test]
-fn a_program_that_goes_has_failed_and_one_that_is_not_there_breaks_the_trial() {
+fn a_program_that_exits_early_fails_and_a_missing_one_breaks_the_trial() {
     let gone = trial("echo >&2 oh no; exit 3", "subprocess:sh agent.sh", &[], 1);
     assert_eq!(gone["outcome"], "failed");
     assert!(gone["because"].as_str().unwrap().contains("its process ended before it answered (exit code 3: oh no)"));

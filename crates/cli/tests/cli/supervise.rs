@@ -39,7 +39,7 @@ fn ways() -> Vec<Way> {
     let mine = |name, floor| Way { name, binary: binary.clone(), floor, uid: None, _copy: None };
     let mut ways = vec![mine("floor", true), mine("namespace", false)];
     if Uid::effective().is_root() {
-        let copy = copy_for_everybody();
+        let copy = copy_for_every_user();
         let nobodys = |name, floor| Way {
             name,
             binary: copy.path().join("trialrun"),
@@ -54,7 +54,7 @@ fn ways() -> Vec<Way> {
 }
 
 /// Returns a copy of the binary that every user may run; it is shared by parallel tests and removed with the last.
-fn copy_for_everybody() -> Arc<tempfile::TempDir> {
+fn copy_for_every_user() -> Arc<tempfile::TempDir> {
     static COPY: Mutex<Weak<tempfile::TempDir>> = Mutex::new(Weak::new());
     let mut shared = COPY.lock().unwrap();
     if let Some(copy) = shared.upgrade() {
@@ -173,7 +173,7 @@ fn with_orphans(way: &Way, settings: &[&str], then: &str) -> Started {
 }
 
 #[test]
-fn what_the_program_leaves_behind_ends_with_it() {
+fn processes_left_behind_by_the_program_are_killed() {
     for way in ways() {
         let mut started = with_orphans(&way, &[], "read go; exit 3");
         started.go();
@@ -182,7 +182,7 @@ fn what_the_program_leaves_behind_ends_with_it() {
 }
 
 #[test]
-fn a_program_that_was_killed_leaves_nothing_either() {
+fn a_killed_program_leaves_no_processes() {
     for way in ways() {
         let mut started = with_orphans(&way, &[], "read go; kill -9 $$");
         started.go();
@@ -191,7 +191,7 @@ fn a_program_that_was_killed_leaves_nothing_either() {
 }
 
 #[test]
-fn the_exit_code_is_the_programs_or_says_why_there_is_none() {
+fn the_exit_code_is_that_of_the_program_or_of_the_failure() {
     for way in ways() {
         assert_eq!(way.shell(&[], "exit 125").end(), (125, String::new()));
         assert_eq!(way.shell(&[], "kill -15 $$").end(), (143, String::new()));
@@ -207,7 +207,7 @@ fn the_exit_code_is_the_programs_or_says_why_there_is_none() {
 }
 
 #[test]
-fn a_polite_stop_lets_the_program_choose_its_end() {
+fn a_graceful_stop_lets_the_program_exit_by_itself() {
     for way in ways() {
         for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
             let started = with_orphans(&way, &[], "trap 'exit 4' TERM; echo ready; while :; do :; done");
@@ -222,7 +222,7 @@ fn a_polite_stop_lets_the_program_choose_its_end() {
 const STUBBORN: &str = "trap 'echo asked' TERM; echo ready; while :; do :; done";
 
 #[test]
-fn a_second_request_kills() {
+fn a_second_stop_request_kills() {
     for way in ways() {
         let started = with_orphans(&way, &[], STUBBORN);
         started.expect("ready");
@@ -234,7 +234,7 @@ fn a_second_request_kills() {
 }
 
 #[test]
-fn a_grace_that_is_over_kills() {
+fn processes_are_killed_after_the_grace_period() {
     for way in ways() {
         let started = with_orphans(&way, &["--grace-ms", "20"], STUBBORN);
         started.expect("ready");
@@ -272,7 +272,7 @@ fn everything_ends_when_the_harness_is_gone() {
 }
 
 #[test]
-fn a_supervisor_that_is_killed_takes_its_program_along() {
+fn killing_a_supervisor_kills_its_program() {
     for way in ways() {
         let started = way.shell(&[], "trap '' TERM; echo ready; exec sleep 1000");
         started.expect("ready");
@@ -317,11 +317,11 @@ fn the_program_finds_a_clean_slate() {
 }
 
 #[test]
-fn in_a_namespace_the_program_sees_only_its_own_kind() {
+fn in_a_namespace_the_program_sees_only_its_own_processes() {
     for way in ways().iter().filter(|way| !way.floor) {
         let started = way.shell(&[], "echo $$; ls -d /proc/[0-9]* | grep -v -e '^/proc/[12]$' | wc -l | tr -d ' '");
         started.expect("2");
-        // `ls`, `grep`, `wc`, `tr` and a copy of the shell are all that may exist beside pid 1 and the shell.
+        // `ls`, `grep`, `wc`, `tr` and a copy of the shell are all that may exist besides pid 1 and the shell.
         let others: usize = started.lines.recv_timeout(TIMEOUT).unwrap().parse().unwrap();
         assert!(others <= 5, "{}: {others}", way.name);
         assert_eq!(started.end().0, 0);
@@ -364,7 +364,7 @@ async fn line(contained: &mut Contained) -> (String, tokio::process::ChildStdout
 }
 
 #[tokio::test]
-async fn a_machine_says_how_it_holds_processes_together() {
+async fn the_kind_of_containment_of_a_machine_is_reported() {
     let [floor, best] = supervisors().try_into().unwrap();
     assert!(matches!(floor.containment().await.unwrap(), Containment::Floor { .. }));
     let inside = run(shell(&best, "echo $$"), TIMEOUT, 100).await.unwrap().stdout.text() == "2\n";
@@ -372,7 +372,7 @@ async fn a_machine_says_how_it_holds_processes_together() {
 }
 
 #[tokio::test]
-async fn stopping_is_polite_for_as_long_as_the_grace_lasts() {
+async fn stopping_is_graceful_during_the_grace_period() {
     for supervisor in supervisors() {
         let script = "trap 'exit 9' TERM; echo ready; while :; do :; done";
         let mut polite = Contained::spawn(shell(&supervisor, script)).unwrap();
@@ -399,7 +399,7 @@ async fn dropping_a_process_ends_everything_below_it() {
 }
 
 #[tokio::test]
-async fn a_command_out_of_time_is_killed_with_what_it_started() {
+async fn a_command_that_times_out_is_killed_with_its_descendants() {
     for supervisor in supervisors() {
         let script = format!("{ORPHANS} echo said; trap '' TERM; while :; do sleep 1000; done");
         let output = run(shell(&supervisor, &script), Duration::from_millis(200), 1000).await.unwrap();
@@ -410,7 +410,7 @@ async fn a_command_out_of_time_is_killed_with_what_it_started() {
 }
 
 #[tokio::test]
-async fn a_command_that_leaves_a_child_on_its_pipe_is_over_when_it_says_so() {
+async fn a_command_ends_when_it_exits_although_a_child_holds_its_pipe() {
     for supervisor in supervisors() {
         let output = run(shell(&supervisor, "setsid sleep 1000 & echo out; echo err >&2; exit 6"), TIMEOUT, 1000);
         let output = output.await.unwrap();

@@ -40,7 +40,7 @@ fn attempts(trial: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_pass_after_an_agent_that_failed_is_flaky_and_every_attempt_is_kept() {
+fn a_pass_after_a_failed_attempt_is_flaky_and_every_attempt_is_recorded() {
     let trial = trial(&project(&format!("{ONCE}{DONE}")), &[], 0);
     assert_eq!((attempts(&trial), &trial["flaky"]), (vec!["failed".to_owned(), "passed".to_owned()], &true.into()));
     let first = &trial["attempts"][0];
@@ -49,7 +49,7 @@ fn a_pass_after_an_agent_that_failed_is_flaky_and_every_attempt_is_kept() {
 }
 
 #[test]
-fn nothing_is_tried_again_that_nobody_wants_tried_again() {
+fn nothing_is_retried_unless_requested() {
     let failing = "echo '{\"text\":\"no\",\"error\":\"no luck\"}'; exit 3\n";
     assert_eq!(attempts(&trial(&project(failing), &[], 1)), ["failed", "failed"]);
     for arguments in [["--retry-on", "none"], ["--retry-on", "timeout"], ["--retries", "0"]] {
@@ -66,7 +66,7 @@ fn nothing_is_tried_again_that_nobody_wants_tried_again() {
 }
 
 #[test]
-fn an_agent_that_is_not_in_time_is_tried_again() {
+fn an_agent_that_times_out_is_retried() {
     let late = format!("[ $(wc -l < \"$COUNT\") = 1 ] && exec sleep 1000\n{DONE}");
     let trial = trial(&project(&late), &["--timeout", "2s"], 0);
     assert_eq!((attempts(&trial), &trial["flaky"]), (vec!["failed".to_owned(), "passed".to_owned()], &true.into()));
@@ -74,7 +74,7 @@ fn an_agent_that_is_not_in_time_is_tried_again() {
 }
 
 #[test]
-fn an_attempt_that_changed_something_stands_and_says_so() {
+fn an_attempt_that_changed_something_is_final_and_is_reported() {
     for doing in ["echo x > new.txt", "git commit -q --allow-empty -m x", "git branch other", "git tag v1"] {
         let trial = trial(&project(&format!("{doing}\n{ONCE}{DONE}")), &[], 1);
         assert_eq!(attempts(&trial), ["failed"], "{doing}");
@@ -103,7 +103,7 @@ fn all_attempts_count_against_the_budgets_of_the_trial_and_of_the_run() {
 }
 
 #[test]
-fn a_budget_of_time_may_only_warn() {
+fn a_time_budget_can_be_set_to_only_warn() {
     let slow = format!("sleep 0.4\n{DONE}");
     let warned = trial(&project(&slow), &["--max-duration", "100ms", "--on-budget", "warn"], 0);
     let said = warned["warnings"].as_array().unwrap();
@@ -111,6 +111,6 @@ fn a_budget_of_time_may_only_warn() {
     let fine = trial(&project(&slow), &["--max-duration", "1m", "--on-budget", "warn"], 0);
     assert!(fine["warnings"].as_array().is_none_or(Vec::is_empty), "{fine:#}");
     let failed = trial(&project(&format!("sleep 100\n{DONE}")), &["--max-duration", "300ms"], 1);
-    assert_eq!(attempts(&failed), ["failed"], "time that is used up is used up");
+    assert_eq!(attempts(&failed), ["failed"], "time that is used up is not returned");
     assert!(failed["because"].as_str().unwrap().contains("--max-duration"), "{failed:#}");
 }

@@ -152,7 +152,7 @@ fn the_compiler_accepts_every_example() {
 }
 
 #[test]
-fn the_compiler_refuses_what_would_not_run() {
+fn the_compiler_rejects_invalid_tests() {
     let Some(compiler) = compiler() else { return };
     let project = Project::new(PROGRAM);
     project.run(&["init", "--template", "code"]).exits(0);

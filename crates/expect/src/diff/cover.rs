@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_overrules_permissive_and_wants_every_item() {
+    fn strict_overrides_permissive_and_requires_every_item() {
         let found = of("abc", "abXc", Kind::Chars);
         let items = [added(text("X")), removed(text("Y"))];
         assert!(covered(&found, &items).passes());
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_without_flags_covers_what_both_have() {
+    fn an_item_without_flags_covers_common_parts() {
         let found = of("abc", "abXc", Kind::Chars);
         assert!(covered(&found, &[required(text("ab")), required(text("X"))]).passes());
         let not_added = Item { added: Some(false), ..text("ab") };
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_compared_with_the_part_its_line_and_its_core() {
+    fn a_string_is_compared_with_the_part_its_line_and_its_trimmed_form() {
         let found = of("1\n", "1\n  two\r\n", Kind::Lines);
         for wanted in ["  two\r\n", "  two", "two", "two\n", " two "] {
             assert!(covered(&found, &[text(wanted)]).passes(), "{wanted:?}");
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_is_known_by_its_path_and_what_it_holds() {
+    fn a_leaf_is_identified_by_its_path_and_its_value() {
         let found = of(r#"{"a":2,"b":{"c":[1]}}"#, r#"{"a":1,"b":{"c":[3]}}"#, Kind::Json);
         let at = |path: &str| Item { path: Some(Pattern::Text(path.to_owned())), ..Item::default() };
         let holding = |path: &str, val: Value| Item { val: Some(val), ..at(path) };
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_covers_no_plain_text_unless_the_text_is_given_too() {
+    fn a_path_covers_plain_text_only_with_a_text() {
         let found = of("abc", "abXc", Kind::Chars);
         let path = Some(Pattern::Text("a".to_owned()));
         assert!(!covered(&found, &[Item { path: path.clone(), ..Item::default() }]).passes());
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_without_an_answer_is_an_error() {
+    fn an_undecidable_expression_is_an_error() {
         let found = of("abc", "abXc", Kind::Chars);
         let endless = Item { value: Some(Pattern::Regex("?")), ..Item::default() };
         assert_eq!(cover(&found, &[endless], false, false, &mut found_in), Err("no answer"));

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_from_a_change_is_left_out() {
+    fn text_far_from_a_change_is_omitted() {
         let words = |count| "word ".repeat(count);
         let (expected, actual) =
             (format!("{}red {}", words(20), words(20)), format!("{}blue {}", words(20), words(20)));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_lines_are_left_out_of_lines() {
+    fn line_diffs_omit_whole_lines() {
         let expected: String = (1..=12).map(|number| format!("line {number}\n")).collect();
         let actual = expected.replace("line 6\n", "line six\n").replace("line 12\n", "");
         assert_eq!(
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn omitted_text_is_marked() {
         assert_eq!(of("a1b2c3d4", "a5b6c7d8", Kind::Chars, 5), "a[-1-]{+5+}b[-…-]");
         assert_eq!(of("abcd-", "abcd", Kind::Chars, 4), "abc…");
         assert_eq!(of("a", "b", Kind::Chars, 0), "");

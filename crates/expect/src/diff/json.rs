@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_that_differ_are_told_in_the_order_of_their_paths() {
+    fn differing_leaves_are_reported_in_path_order() {
         let (expected, actual) = (r#"{"d":"x","a":2,"b":{"c":[1,3]}}"#, r#"{"a":1,"b":{"c":[1,2,4]}}"#);
         assert_eq!(shown(expected, actual), ["-a: 2", "+a: 1", "-b.c[1]: 3", "+b.c[1]: 2", "+b.c[2]: 4", "-d: \"x\""]);
     }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_compared_as_text() {
+    fn invalid_json_is_compared_as_text() {
         assert_eq!(shown("hello", "hell"), ["-hello", "+hell"]);
         assert_eq!(shown("hello", "\"hello\""), ["-hello", "+\"hello\""]);
         assert!(shown("hello", " hello ").is_empty());

@@ -265,13 +265,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_to_do_between_equals() {
+    fn equal_sequences_have_no_edits() {
         assert_eq!(of(&[], &[]), "");
         assert_eq!(of(&[1, 2], &[1, 2]), "=2");
     }
 
     #[test]
-    fn one_side_alone_is_one_run() {
+    fn an_empty_side_gives_a_single_run() {
         assert_eq!(of(&[1, 2, 3], &[]), "-3");
         assert_eq!(of(&[], &[1, 2, 3]), "+3");
         assert_eq!(of(&[1], &[2]), "-1 +1");
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_beyond_the_bounds_is_none() {
+    fn no_edit_script_beyond_the_limits_is_returned() {
         assert!(shortest(&[1, 2], &[3, 4], Some(3), EFFORT).is_none());
         assert!(shortest(&[1, 2], &[3, 4], Some(4), EFFORT).is_some());
         assert!(shortest(&[1, 2], &[1, 2], Some(0), 0).is_some());
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_coarse_way_shares_no_unit_between_both_ends() {
+    fn the_fallback_edit_script_keeps_only_the_common_ends() {
         let runs = coarse(&[1, 1], &[1, 1, 1]);
         assert_eq!(runs, [Run { op: Op::Keep, count: 2 }, Run { op: Op::Add, count: 1 }]);
         assert_eq!(coarse(&[], &[]), []);
@@ -308,7 +308,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn the_way_is_a_shortest_one(
+        fn the_edit_script_is_a_shortest_one(
             old in proptest::collection::vec(0_u32..4, 0..40),
             new in proptest::collection::vec(0_u32..4, 0..40),
         ) {

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn units_with_one_number_are_equal_as_the_options_say() {
+    fn units_with_the_same_id_are_equal_under_the_options() {
         let equal = |old: &str, new: &str, kind, options: &Options| {
             let [old, new] = split([old, new], kind, options);
             old.ids == new.ids

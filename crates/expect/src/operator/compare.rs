@@ -17,7 +17,7 @@ struct Compare {
 
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
     if !matches!(operand.kind, NodeKind::Number(_) | NodeKind::String(_)) {
-        compiler.wrong_operand(operand, operator, "a number or a text");
+        compiler.wrong_operand(operand, operator, "a number or a string");
         return None;
     }
     let (words, holds): (_, fn(Ordering) -> bool) = match operator {

@@ -1,4 +1,4 @@
-//! `$diff`: a text equals another, except for listed changes.
+//! `$diff`: a string equals another, except for listed changes.
 
 use model::decode::Fields;
 use model::{Node, NodeKind};
@@ -30,7 +30,7 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
             (model::decode::any_text(text, "`value`", compiler.problems)?, diff)
         }
         _ => {
-            compiler.wrong_operand(operand, operator, "a text or a map with a `value`");
+            compiler.wrong_operand(operand, operator, "a string or a map with a `value`");
             return None;
         }
     };
@@ -41,7 +41,7 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
 impl Rule for Diff {
     fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         let Some(text) = actual.and_then(Value::as_str) else {
-            let message = format!("expected a text, not {}", value::kind(actual));
+            let message = format!("expected a string, not {}", value::kind(actual));
             let flaw = Flaw::new(&self.place, message).expected(self.expected.as_str().into());
             return Found::flawed(flaw.actual(actual));
         };

@@ -1,4 +1,4 @@
-//! `$exists`: a value exists, or does not.
+//! `$exists`: a value exists, or does not exist.
 
 use model::decode::Fields;
 use model::{Node, NodeKind};
@@ -40,7 +40,7 @@ impl Rule for Exists {
             return Found::full();
         }
         let what = if self.strict { "the key" } else { "a value" };
-        let message = if self.wanted { format!("{what} must be there") } else { format!("{what} exists and must not") };
+        let message = if self.wanted { format!("{what} must exist") } else { format!("{what} exists but must not") };
         Found::flawed(Flaw::new(&self.place, message).actual(actual))
     }
 }

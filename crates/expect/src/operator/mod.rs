@@ -24,7 +24,7 @@ pub const OPERATORS: &[Operator] = &[
     operator("$and", "All expectations in the list match the value.", and::read),
     operator("$or", "At least one expectation in the list matches the value.", and::read),
     operator("$not", "The expectation does not match.", not::read),
-    operator("$contains", "An item of the list matches; of a string, a part; of a map, some keys.", contains::read),
+    operator("$contains", "An item of the list, a part of the string, or a subset of the map matches.", contains::read),
     operator("$all", "Each expectation matches an item of the list, in any order.", all::read),
     operator("$each", "Every item of the list matches.", each::read),
     operator(

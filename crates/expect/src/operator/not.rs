@@ -33,7 +33,7 @@ impl Rule for Not {
         match found.pass {
             Pass::No => Found::full(),
             Pass::Yes => {
-                let message = format!("{} matches, and must not", value::shown(actual));
+                let message = format!("{} matches but must not", value::shown(actual));
                 let flaw = Flaw::new(&self.place, message).expected(self.denied.as_str().into()).actual(actual);
                 Found::flawed(Flaw { critical, ..flaw })
             }

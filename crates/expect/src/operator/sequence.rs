@@ -191,7 +191,7 @@ struct StepMessage<'s> {
 impl StepMessage<'_> {
     /// Returns the mismatch for a value that must not be present.
     fn penalty(&self) -> Flaw {
-        let message = format!("{} exists and must not", self.name);
+        let message = format!("{} exists but must not", self.name);
         Flaw { critical: true, ..Flaw::new(&self.step.place, message) }
     }
 

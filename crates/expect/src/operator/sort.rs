@@ -132,7 +132,7 @@ impl Key {
     }
 }
 
-/// Compares two values. Missing values and null come last, numbers before texts, lists before maps.
+/// Compares two values. Missing values and null come last, numbers before strings, lists before maps.
 fn order(left: Option<&Value>, right: Option<&Value>) -> Ordering {
     let rank = |value: Option<&Value>| match value {
         None => 6,

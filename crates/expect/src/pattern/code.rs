@@ -18,7 +18,7 @@ impl Rule for Code {
         let arguments = [Argument::Value(actual), Argument::Value(at.run.data.input.as_ref())];
         match at.run.host.call(&self.function, &arguments, &mut |_| Err("`validate` is not available here".into())) {
             Ok(None | Some(Value::Null | Value::Array(_))) => {
-                let message = "the function returned neither a boolean nor a number, a text or a result";
+                let message = "the function returned neither a boolean nor a number, a string or a result";
                 Found::unknown(Flaw::new(&self.place, message).actual(actual))
             }
             Ok(answer) => returned::read(answer.as_ref(), None, actual, at, &self.place),

@@ -1,5 +1,5 @@
-//! Hint for a text that is JSON where a map or a list was expected. It does not match, because the agent returned a
-//! text, but the user should know.
+//! Hint for a string that is JSON where a map or a list was expected. It does not match, because the agent returned a
+//! string, but the user should know.
 
 use serde::de::IgnoredAny;
 use serde_json::Value;

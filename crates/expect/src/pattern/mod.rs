@@ -1,4 +1,4 @@
-//! Expectations that are written as values: a text, a list, a map, a regular expression, a schema, code.
+//! Expectations that are written as values: a string, a list, a map, a regular expression, a schema, code.
 
 mod all_of;
 mod code;

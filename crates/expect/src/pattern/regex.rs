@@ -1,4 +1,4 @@
-//! A regular expression, matched against a text, or against the JSON of any other value.
+//! A regular expression, matched against a string, or against the JSON of any other value.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A text: the value contains it, or equals it by the rules of a diff.
+//! A string: the value contains it, or equals it by the rules of a diff.
 
 use crate::prelude::*;
 use crate::text_diff::TextDiff;
@@ -17,7 +17,7 @@ pub struct Text {
 impl Rule for Text {
     fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found {
         let Some(Value::String(text)) = actual else {
-            let message = format!("expected a text, not {}", value::kind(actual));
+            let message = format!("expected a string, not {}", value::kind(actual));
             let flaw = Flaw::new(&self.place, message).expected(self.expected.as_str().into());
             return Found::flawed(flaw.actual(actual));
         };

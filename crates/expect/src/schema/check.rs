@@ -249,7 +249,7 @@ fn format(name: &str, patterns: &Arc<dyn Patterns>) -> Check {
     Box::new(move |value| unless(fits(value), || format!("{must}, not {}", shown(value))))
 }
 
-/// `formatMinimum` and its like.
+/// `formatMinimum` and similar keywords.
 fn limit(keyword: &str, value: &Value, beside: &Map<String, Value>) -> Result<Check, Mistake> {
     let limit = text(keyword, value)?.to_owned();
     let Some(name) = beside.get("format").and_then(Value::as_str) else {
@@ -343,7 +343,7 @@ fn unique_item_properties(names: Vec<String>) -> Check {
     })
 }
 
-/// `transform`: transforms texts before checking the keywords that the document moved into it.
+/// `transform`: transforms strings before checking the keywords that the document moved into it.
 fn transformed(value: &Value, beside: &Map<String, Value>, patterns: &Arc<dyn Patterns>) -> Result<Check, Mistake> {
     let Some(schema) = value.get("schema") else {
         return Transform::read(value, beside.get("enum")).map(|_| -> Check { Box::new(|_| None) });

@@ -32,7 +32,7 @@ pub(super) struct Document<'a> {
     pub(super) is_too_deep: bool,
     /// The references in the schema.
     pub(super) references: Vec<&'a Node>,
-    /// The problems found so far, with their places.
+    /// The problems found so far, with their locations.
     pub(super) problems: Vec<(Span, Diagnostic)>,
 }
 

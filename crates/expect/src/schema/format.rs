@@ -18,15 +18,15 @@ pub(super) struct Format {
 enum Test {
     /// No check: the format is only a hint for readers.
     Hint,
-    /// A test of texts.
+    /// A test of strings.
     Text(fn(&str) -> bool),
-    /// A regular expression for texts, case-insensitive for ASCII letters, and a condition on its captures.
+    /// A regular expression for strings, case-insensitive for ASCII letters, and a condition on its captures.
     Shape(&'static str, fn(&Captures<'_>) -> bool),
-    /// Texts must be moments. A later moment has a greater number, which allows keywords that set limits.
+    /// Strings must be points in time. A later one has a greater number, which allows keywords that set limits.
     Moment(fn(&str) -> Option<f64>),
     /// A test of numbers.
     Number(fn(f64) -> bool),
-    /// Texts must be regular expressions.
+    /// Strings must be regular expressions.
     Pattern,
 }
 
@@ -154,7 +154,7 @@ impl Format {
         }
     }
 
-    /// Reads a text as a moment; only formats of dates and times can.
+    /// Reads a string as a point in time; only formats of dates and times can.
     pub(super) fn moment(&self) -> Option<fn(&str) -> Option<f64>> {
         if let Test::Moment(moment) = self.test { Some(moment) } else { None }
     }
@@ -182,7 +182,7 @@ fn is_public(host: &str) -> bool {
     (1..=223).contains(&first) && (1..=254).contains(&last) && !private
 }
 
-/// True if the expression contains `\Z`, which is the letter `Z` in ECMAScript and surely a mistake.
+/// True if the expression contains `\Z`, which is the letter `Z` in ECMAScript and almost certainly a mistake.
 fn ends_as_in_other_dialects(source: &str) -> bool {
     source.match_indices("\\Z").any(|(at, _)| at > 0 && !source[..at].ends_with('\\'))
 }

@@ -1,4 +1,4 @@
-//! Mistakes that the library finds in a schema, reported at their places in the user's file.
+//! Mistakes that the library finds in a schema, reported at their locations in the user's file.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};

@@ -6,7 +6,7 @@ use model::Diagnostic;
 pub(super) struct Mistake {
     /// The item of the value that is wrong, if one is.
     pub(super) item: Option<usize>,
-    /// Description of the error, without its place.
+    /// Description of the error, without its location.
     pub(super) problem: Box<Diagnostic>,
 }
 

@@ -76,8 +76,8 @@ pub struct SchemaError {
 }
 
 impl Schema {
-    /// Compiles the schema in `node`. Keys that start with `_` are ignored. Every problem is reported with its place.
-    /// Returns `None` if one of them is an error.
+    /// Compiles the schema in `node`. Keys that start with `_` are ignored. Every problem is reported with its
+    /// location. Returns `None` if one of them is an error.
     pub fn compile(node: &Node, patterns: &Arc<dyn Patterns>, problems: &mut Problems) -> Option<Self> {
         let draft = metaschema::draft_of(node).map_err(|problem| problems.push(*problem)).ok()?;
         let mut reading = Document::new(draft, patterns);
@@ -136,7 +136,7 @@ fn build(
     Err(problems)
 }
 
-/// Removes the reference wherever it stands.
+/// Removes every occurrence of the reference.
 fn remove_reference(document: &mut Value, reference: &Value) {
     match document {
         Value::Object(map) => {

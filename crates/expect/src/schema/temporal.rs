@@ -1,4 +1,4 @@
-//! The formats of dates and times. Each reads a text as seconds, so that two texts of a format can be compared.
+//! The formats of dates and times. Each reads a string as seconds, so that two strings of a format can be compared.
 
 use jiff::civil::Date;
 
@@ -34,7 +34,7 @@ pub(super) fn iso_date_time(text: &str) -> Option<f64> {
     Some(date(day)? + clock.shown - clock.offset.unwrap_or(0.0))
 }
 
-/// Splits a text at `t`, `T` or white space.
+/// Splits a string at `t`, `T` or white space.
 fn split(text: &str) -> Option<(&str, &str)> {
     text.split_once(|c: char| c == 't' || c == 'T' || c.is_whitespace())
 }

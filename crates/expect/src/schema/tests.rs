@@ -84,11 +84,11 @@ fn unlike_recorded() -> Vec<(Value, Option<Value>)> {
 }
 
 #[test]
-fn verdicts_are_as_recorded_but_for_the_differences() {
+fn verdicts_match_the_recording_except_for_listed_differences() {
     let unlike = unlike_recorded();
     let unexpected: Vec<_> = unlike.iter().filter(|(schema, value)| !differs(schema, value.as_ref())).collect();
     assert!(unexpected.is_empty(), "{unexpected:#?}");
-    assert_eq!(unlike.len(), DIFFERENCES.len(), "every difference is one");
+    assert_eq!(unlike.len(), DIFFERENCES.len(), "every listed difference still exists");
     assert!(DIFFERENCES.iter().all(|(_, _, why)| !why.is_empty()));
 }
 
@@ -100,7 +100,7 @@ const DIFFERENCES: &[(&str, Option<&str>, &str)] = &[
     (r#"{"patternProperties":{"(":{}}}"#, None, "an invalid expression is an error wherever it stands"),
 ];
 
-/// Parses `written`, JSON without white space, with the place of every value in it.
+/// Parses `written`, JSON without white space, with the location of every value in it.
 fn placed(written: &str) -> Node {
     let source = Source::new("schema.yaml", written);
     let mut node = Node::from_json(&serde_json::from_str(written).unwrap(), &source);
@@ -149,7 +149,7 @@ fn underlined(problem: &Diagnostic) -> String {
 }
 
 #[test]
-fn a_mistake_is_told_at_its_place() {
+fn a_mistake_is_reported_at_its_location() {
     for (schema, place, message, help) in [
         (r#"{"type":"strin"}"#, "\"strin\"", "`type` must be one of", "did you mean `string`?"),
         (r#"{"propertes":{"a":{}}}"#, "\"propertes\"", "`propertes` is not a keyword", "did you mean `properties`?"),
@@ -191,7 +191,7 @@ fn a_mistake_is_told_at_its_place() {
 }
 
 #[test]
-fn every_mistake_is_told_and_each_once() {
+fn every_mistake_is_reported_exactly_once() {
     let found = problems(
         r##"{"definitions":{"a":{"type":"strin"},"unused":{"minimum":"x"}},"items":{"$ref":"#/definitions/a"},"maxItems":-1}"##,
     );
@@ -200,7 +200,7 @@ fn every_mistake_is_told_and_each_once() {
 }
 
 #[test]
-fn what_is_only_strange_is_a_warning() {
+fn unusual_schemas_cause_only_warnings() {
     for (schema, message) in [
         (r#"{"unknownThing":1}"#, "`unknownThing` is not a keyword"),
         (r#"{"note":"for people"}"#, "`note` is not a keyword"),
@@ -224,7 +224,7 @@ fn what_is_only_strange_is_a_warning() {
 }
 
 #[test]
-fn what_is_no_schema_is_an_error_and_a_boolean_is_one() {
+fn a_non_schema_is_an_error_but_a_boolean_is_a_schema() {
     for schema in [json!("string"), json!(5), json!(null), json!([])] {
         let (compiled, problems) = compile(&schema);
         assert!(compiled.is_none() && problems[0].message.starts_with("a schema must be a map"), "{schema}");
@@ -235,7 +235,7 @@ fn what_is_no_schema_is_an_error_and_a_boolean_is_one() {
 }
 
 #[test]
-fn an_error_tells_the_path_the_keyword_and_what_is_expected() {
+fn an_error_has_a_path_a_keyword_and_the_expected_value() {
     let schema = json!({
         "type": "object",
         "required": ["id"],
@@ -270,7 +270,7 @@ fn an_error_tells_the_path_the_keyword_and_what_is_expected() {
 }
 
 #[test]
-fn an_error_below_a_reference_tells_the_keyword_of_the_part() {
+fn an_error_behind_a_reference_names_the_keyword_of_the_part() {
     let schema = json!({"items": {"$ref": "#/definitions/n"}, "definitions": {"n": {"minimum": 5}}});
     let found = errors(&schema, &json!([4]));
     assert_eq!((found[0].keyword.as_str(), &found[0].expected), ("minimum", &json!(5)));
@@ -278,7 +278,7 @@ fn an_error_below_a_reference_tells_the_keyword_of_the_part() {
 }
 
 #[test]
-fn keywords_are_told_as_they_are_written_in_every_dialect() {
+fn keywords_are_reported_as_written_in_every_draft() {
     let keyword = |schema: Value, value: Value| errors(&schema, &value)[0].keyword.clone();
     let draft4 = "http://json-schema.org/draft-04/schema#";
     assert_eq!(keyword(json!({"items": [{}], "additionalItems": false}), json!([1, 2])), "additionalItems");
@@ -302,7 +302,7 @@ fn alternatives_are_explained() {
 }
 
 #[test]
-fn a_pattern_without_an_answer_leaves_it_undecided() {
+fn an_undecidable_pattern_leaves_the_validation_undecided() {
     for schema in [
         json!({"pattern": "STOP"}),
         json!({"not": {"pattern": "STOP"}}),
@@ -323,7 +323,7 @@ fn a_pattern_without_an_answer_leaves_it_undecided() {
 }
 
 #[test]
-fn a_pattern_is_ecmascript_wherever_it_stands() {
+fn every_pattern_has_ecmascript_syntax() {
     let schema = json!({"pattern": "^[^]\\cJ$"});
     let whole = [
         json!({"items": schema}),
@@ -348,7 +348,7 @@ fn the_same_id_can_be_used_by_many_schemas() {
 }
 
 #[test]
-fn a_reference_in_circles_is_an_error_and_a_recursive_one_is_not() {
+fn a_cyclic_reference_is_an_error_and_a_recursive_one_is_not() {
     for schema in [
         r##"{"$ref":"#"}"##,
         r##"{"allOf":[{"$ref":"#"}]}"##,
@@ -365,7 +365,7 @@ fn a_reference_in_circles_is_an_error_and_a_recursive_one_is_not() {
 }
 
 #[test]
-fn what_is_nested_too_deep_is_refused_and_never_fatal() {
+fn deep_nesting_is_rejected_and_never_fatal() {
     let nested = |depth: usize| (0..depth).fold(json!({}), |inner, _| json!({"properties": {"a": inner}}));
     let value = |depth: usize| (0..depth).fold(json!(1), |inner, _| json!({"a": inner}));
     assert!(compile(&nested(99)).0.is_some());
@@ -393,7 +393,7 @@ fn an_embedded_dialect_is_an_error_and_a_dynamic_reference_finds_the_outermost_p
 }
 
 #[test]
-fn every_reference_that_leads_nowhere_is_told() {
+fn every_dangling_reference_is_reported() {
     let found = problems(
         r##"{"properties":{"a":{"$ref":"#/definitions/x"},"b":{"$ref":"#y"},"c":{"$ref":"z.json"},"d":{"$ref":"#/definitions/x"}}}"##,
     );
@@ -431,7 +431,7 @@ fn select_looks_at_the_value_itself() {
 }
 
 #[test]
-fn a_map_with_a_type_is_a_schema_only_if_nothing_speaks_against_it() {
+fn a_map_with_a_type_is_a_schema_only_if_all_its_keys_agree() {
     for (map, is_schema) in [
         (json!({"type": "string"}), true),
         (json!({"type": "null"}), true),

@@ -1,4 +1,4 @@
-//! The keyword `transform`: changes a text before the other keywords of its schema are checked.
+//! The keyword `transform`: changes a string before the other keywords of its schema are checked.
 
 use model::{Diagnostic, nearest};
 use serde_json::Value;
@@ -24,7 +24,7 @@ const STEPS: &[(&str, Step)] = &[
 /// Transformation that replaces the text with the option that differs from it only in case.
 const TO_ENUM_CASE: &str = "toEnumCase";
 
-/// Transformation of a text; the options are those of `enum`.
+/// Transformation of a string; the options are those of `enum`.
 type Step = fn(&str, &[String]) -> String;
 
 /// A list of changes.

@@ -1,4 +1,4 @@
-//! Rewrites calls as users write them to plain maps: a text is the name of a call, a map has some of its keys.
+//! Rewrites calls as users write them to plain maps: a string is the name of a call, a map has some of its keys.
 
 use model::{Node, NodeKind, Spanned};
 
@@ -119,7 +119,7 @@ fn some(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) -> Ent
     renamed(key, "$contains", call)
 }
 
-/// Rewrites the calls of a list of which one is enough. A text in it is compared exactly.
+/// Rewrites the calls of a list of which one is enough. A string in it is compared exactly.
 fn one_of(compiler: &mut Compiler<'_>, list: &Node) -> Node {
     each(list, |item| match item.kind {
         NodeKind::String(_) if item.tag.is_none() => exactly(item),
@@ -145,7 +145,7 @@ fn every(compiler: &mut Compiler<'_>, list: &Node) -> Entry {
 fn refuse_denial(compiler: &mut Compiler<'_>, step: &Node) {
     if is_denial(compiler, step) {
         let problem = step.error("a step of `$sequence` must say what the call is, not only what it is not");
-        let help = "to require that no such call is made, write `$not` beside the sequence: `{$sequence: …, $not: …}`";
+        let help = "to require that no such call is made, write `$not` next to the sequence: `{$sequence: …, $not: …}`";
         compiler.problems.push(problem.help(help));
     }
 }
@@ -172,7 +172,7 @@ fn is_schema_of_a_list(compiler: &Compiler<'_>, node: &Node) -> bool {
         && looks_like_schema(node)
 }
 
-/// True if it is a text that names a call.
+/// True if it is a string that names a call.
 fn is_name(node: &Node) -> bool {
     matches!(node.kind, NodeKind::String(_)) && node.tag.as_deref().is_none_or(|tag| tag == REGEX_TAG)
 }

@@ -8,7 +8,7 @@ use trialrun_gateway::{Auth, SeenRequest};
 use crate::client::{Bench, asks, play, streaming};
 
 #[tokio::test]
-async fn a_token_nobody_let_in_is_refused_in_the_vendors_words() {
+async fn an_unknown_token_is_rejected_in_the_vendors_error_format() {
     let bench = Bench::new(json!({"steps": [{"text": "m1"}]})).await;
     let body = asks("x").to_string();
     for headers in ["x: y", "x-api-key: sk-other", "authorization: Bearer sk-other", "authorization: Basic sk-test"] {
@@ -21,7 +21,7 @@ async fn a_token_nobody_let_in_is_refused_in_the_vendors_words() {
 }
 
 #[tokio::test]
-async fn what_arrived_is_told_without_its_token() {
+async fn received_requests_are_reported_without_the_token() {
     let bench = Bench::new(json!({"steps": [{"text": "m1", "repeat": 2}]})).await;
     bench.post(&streaming("x")).await;
     bench.send("POST /v1/messages", "authorization: bearer sk-test", &asks("x").to_string()).await;
@@ -42,7 +42,7 @@ async fn what_arrived_is_told_without_its_token() {
 }
 
 #[tokio::test]
-async fn each_token_has_its_own_script_and_is_worth_nothing_afterwards() {
+async fn each_token_has_its_own_script_and_is_revoked_afterwards() {
     let bench = Bench::new(json!({"steps": [{"text": "first"}]})).await;
     let other = bench.gateway.admit("sk-two", play(&json!({"steps": [{"text": "second", "repeat": 2}]})));
     let ask = async || bench.send("POST /v1/messages", "x-api-key: sk-two", &asks("x").to_string()).await;
@@ -53,7 +53,7 @@ async fn each_token_has_its_own_script_and_is_worth_nothing_afterwards() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_let_in_twice_belongs_to_the_later() {
+async fn a_token_admitted_twice_belongs_to_the_later_admission() {
     let bench = Bench::new(json!({"steps": [{"text": "first"}]})).await;
     let later = play(&json!({"steps": [{"text": "later"}]}));
     let admission = bench.gateway.admit("sk-test", Arc::clone(&later));

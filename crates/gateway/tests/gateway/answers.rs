@@ -45,7 +45,7 @@ async fn an_answer_as_a_stream_has_every_event_in_order() {
 }
 
 #[tokio::test]
-async fn sub_agents_and_side_requests_do_not_eat_steps() {
+async fn sub_agents_and_side_requests_do_not_consume_steps() {
     let bench = Bench::new(json!({
         "steps": [{"text": "m1"}, {"text": "m2"}],
         "conversations": [{"match": {"subagent": true}, "steps": [{"text": "s1"}, {"text": "s2"}]}],
@@ -86,7 +86,7 @@ async fn a_request_after_the_last_step_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn what_the_script_expects_is_checked_on_what_really_arrived() {
+async fn script_expectations_are_checked_on_the_received_request() {
     let bench = Bench::new(json!({"steps": [{"text": "a", "expect_request": {
         "system_contains": "brief", "last_user_contains": "lines", "tools_include": ["Bash", "Read"],
     }}]}))

@@ -96,7 +96,7 @@ impl Bench {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), wait).await.expect("it never happened");
+        tokio::time::timeout(Duration::from_secs(20), wait).await.expect("the condition was never met");
     }
 }
 

@@ -98,7 +98,7 @@ async fn a_hanging_request_gets_nothing_and_is_in_flight_until_the_client_leaves
 }
 
 #[tokio::test]
-async fn a_stream_that_hangs_has_begun() {
+async fn a_hanging_stream_sends_its_beginning() {
     let bench = broken(json!({"kind": "hang_stream"})).await;
     let mut client = bench.connect("POST /v1/messages", "x-api-key: sk-test", &streaming("x").to_string()).await;
     let mut bytes = Vec::new();
@@ -116,7 +116,7 @@ async fn a_stream_that_hangs_has_begun() {
 }
 
 #[tokio::test]
-async fn a_document_that_hangs_has_begun() {
+async fn a_hanging_document_sends_its_beginning() {
     let bench = broken(json!({"kind": "hang_stream"})).await;
     let mut client = bench.connect("POST /v1/messages", "x-api-key: sk-test", &asks("x").to_string()).await;
     let mut bytes = Vec::new();

@@ -20,7 +20,7 @@ fn chat(messages: &Value, stream: bool) -> String {
 }
 
 #[tokio::test]
-async fn a_websocket_is_refused_so_that_the_client_asks_at_once() {
+async fn a_websocket_is_rejected_so_that_the_client_falls_back_at_once() {
     let bench = Bench::new(json!({"steps": [{"text": "m1"}]})).await;
     let upgrade = "upgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: eA==";
     for headers in [upgrade.to_owned(), format!("{upgrade}\r\n{KEY}")] {
@@ -33,7 +33,7 @@ async fn a_websocket_is_refused_so_that_the_client_asks_at_once() {
 }
 
 #[tokio::test]
-async fn a_script_answers_in_the_words_of_responses() {
+async fn a_script_answers_in_the_responses_format() {
     let bench = Bench::new(json!({"steps": [
         {"thinking": "Hm.", "text": "I look.", "tools": [
             {"name": "exec_command", "input": {"cmd": "ls"}}, {"name": "patch", "input": "*** in $SANDBOX"},
@@ -68,7 +68,7 @@ async fn a_script_answers_in_the_words_of_responses() {
 }
 
 #[tokio::test]
-async fn a_script_answers_in_the_words_of_chat_completions() {
+async fn a_script_answers_in_the_chat_completions_format() {
     let bench = Bench::new(json!({"steps": [
         {"thinking": "Hm.", "text": "I look.", "tools": [{"name": "bash", "input": {"command": "ls"}}],
          "usage": {"input": 5, "cache_read": 6, "output": 7}},
@@ -99,7 +99,7 @@ async fn a_script_answers_in_the_words_of_chat_completions() {
 }
 
 #[tokio::test]
-async fn faults_and_refusals_are_in_each_vendors_words() {
+async fn faults_and_refusals_have_the_format_of_each_vendor() {
     for (path, body) in [
         ("/v1/responses", responses(&json!("go"), true)),
         ("/v1/chat/completions", chat(&json!([{"role": "user", "content": "go"}]), true)),

@@ -34,7 +34,7 @@ pub(super) const NEGATION: Assertion = Assertion::written("branch_not_created", 
 
 /// Field `name` of assertions about branches.
 pub(super) const NAME: Field =
-    Field::optional("name", "text", "Name of the branch. `*` matches any characters, `?` matches one.")
+    Field::optional("name", "string", "Name of the branch. `*` matches any characters, `?` matches one.")
         .or("any branch");
 
 /// Field `pattern` of assertions about branches.
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_that_is_not_checked_out_is_not_enough_unless_it_is_said_so() {
+    fn a_branch_must_be_checked_out_unless_the_assertion_says_otherwise() {
         let made = || {
             Story::new().repository(|change| {
                 change.after.branches.insert("feat/x".into(), "a1".into());
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_must_be_the_wanted_one() {
+    fn the_name_must_match() {
         let made = || Story::new().repository(|change| branch_out(change, "fix/y"));
         let finding = of(&json!({"name": "feat/*"}), made());
         assert_eq!((finding.status, underlined(&finding).as_str()), (Status::Unmet, "\"feat/*\""));
@@ -138,20 +138,20 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_repository_nobody_can_say() {
+    fn without_a_repository_the_assertion_is_undecided() {
         let finding = of(&json!({}), Story::new());
         assert_eq!(finding.status, Status::Undecided);
         assert_eq!(finding.because, "there is no repository in the working directory");
     }
 
     #[test]
-    fn text_is_what_people_call_it() {
+    fn text_is_the_title() {
         let finding = of(&json!({"text": "It works on a branch"}), Story::new());
         assert_eq!(finding.title.as_deref(), Some("It works on a branch"));
     }
 
     #[test]
-    fn a_detached_head_is_no_branch_and_an_unborn_branch_is_one() {
+    fn a_detached_head_is_not_a_branch_but_an_unborn_branch_is() {
         let assertion = json!({"id": "a", "type": "branch_not_created"});
         let detached = Story::new().repository(|change| change.after.branch = None);
         assert_eq!(judged(&assertion, &detached.evidence()).status, Status::Met);

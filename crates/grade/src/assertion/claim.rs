@@ -7,7 +7,7 @@ use crate::example::{branch_out, commit_on};
 
 pub(super) const ASSERTION: Assertion = Assertion::written("claim", parse)
     .summary("A statement in plain words: checked directly if it is understood, otherwise by a judge.")
-    .fields(&[Field::required("text", "text", "The statement."), JUDGES])
+    .fields(&[Field::required("text", "string", "The statement."), JUDGES])
     .parameters(&[Parameter::Value("text")])
     .pass(
         || json!({"id": "works-on-a-branch", "type": "claim", "text": "A new branch and a commit were created"}),

@@ -16,11 +16,11 @@ pub(super) const ASSERTION: Assertion = Assertion::written("command", parse)
     .aliases(&["command_succeeds"])
     .summary("A command succeeds in the sandbox after the agent has finished.")
     .fields(&[
-        Field::required("run", "text", "The command. `command` is an alias."),
+        Field::required("run", "string", "The command. `command` is an alias."),
         Field::optional("exit_code", "whole number, from 0", "Expected exit code.").or("0"),
         Field::optional("output", "regular expression, also `/…/flags`", "Matches a part of stdout or stderr.")
             .or("any output"),
-        Field::optional("timeout", "length of time", "Time limit, such as `30s` or `2m`. A number is milliseconds.")
+        Field::optional("timeout", "duration", "Time limit, such as `30s` or `2m`. A number is milliseconds.")
             .or("30s"),
         TITLE,
     ])
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_code_and_the_output_are_looked_at() {
+    fn the_exit_code_and_the_output_are_checked() {
         let made = || Story::new().ran("make", 2, "", "no rule\n");
         assert_eq!(of(&json!({}), made()).evidence, ["no rule"]);
         assert_eq!(of(&json!({"exitCode": 2}), made()).status, Status::Met);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_hangs_is_not_met_and_one_that_never_began_is_undecided() {
+    fn a_hanging_command_is_unmet_and_one_that_did_not_start_is_undecided() {
         let need = || Need::Command { run: "make".into(), timeout_ms: 1500 };
         let found = |probed: Probed| of(&json!({"timeout": "1.5s"}), Story::new().probed(need(), probed));
         let hung = Probed::Ran { exit_code: None, stdout: "a\n".into(), stderr: String::new(), clipped: false };
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_says_what_it_needs() {
+    fn a_check_reports_the_probes_it_needs() {
         let (checks, problems) =
             compile(&case(&[json!({"id": "a", "type": "command", "run": "make"})]), &Context::default());
         assert_eq!(problems, []);

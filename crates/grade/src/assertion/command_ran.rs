@@ -11,7 +11,7 @@ const SHOWN: usize = 10;
 
 pub(super) const ASSERTION: Assertion = Assertion::written("command_ran", |reading| parse(reading, true))
     .summary("The agent ran a command.")
-    .fields(&[Field::required("command", "text", "The program and its relevant arguments."), TITLE])
+    .fields(&[Field::required("command", "string", "The program and its relevant arguments."), TITLE])
     .parameters(&[Parameter::Value("command")])
     .pass(
         || json!({"id": "runs-the-tests", "type": "command_ran", "command": "npm test"}),
@@ -25,7 +25,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("command_ran", |readi
 pub(super) const NEGATION: Assertion = Assertion::written("command_not_ran", |reading| parse(reading, false))
     .aliases(&["no_command_ran"])
     .summary("The agent did not run a command.")
-    .fields(&[Field::required("command", "text", "The program and its relevant arguments."), TITLE])
+    .fields(&[Field::required("command", "string", "The program and its relevant arguments."), TITLE])
     .parameters(&[Parameter::Value("command")])
     .example(
         || json!({"id": "pushes-nothing", "type": "command_not_ran", "command": "git push"}),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_into_a_file_or_said_was_not_run() {
+    fn commands_in_file_contents_or_messages_did_not_run() {
         let finding = of("git push", &[json!("echo git push"), json!("cat > a.sh <<EOF\ngit push\nEOF")]);
         assert_eq!((finding.status, finding.because.as_str()), (Status::Unmet, "it did not run `git push`"));
         assert_eq!(finding.actual.as_deref(), Some("it ran 2 command lines"));
@@ -195,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn several_commands_must_all_have_run_in_whatever_call() {
+    fn several_commands_must_all_have_run_in_any_calls() {
         let lines = [json!("npm ci"), json!(["bash", "-lc", "npm test"])];
         assert_eq!(of("npm ci && npm test", &lines).because, "call 2: Bash(command=[\"bash\",\"-lc\",\"npm test\"])");
         assert_eq!(of("npm ci && npm run lint", &lines).because, "it did not run `npm run lint`");
     }
 
     #[test]
-    fn what_is_no_command_is_refused() {
+    fn invalid_commands_are_rejected() {
         let entry = json!({"id": "a", "type": "command_ran", "command": " && "});
         assert_eq!(compile(&case(&[entry]), &Context::default()).1[0].message, "`command` does not contain a command");
     }

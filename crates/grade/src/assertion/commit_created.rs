@@ -164,7 +164,7 @@ mod tests {
     use crate::example::{Story, commit_on};
 
     #[test]
-    fn a_reset_to_an_older_commit_makes_nothing_new() {
+    fn a_reset_to_an_older_commit_is_not_a_new_commit() {
         let reset = Story::new().repository(|change| change.after.head = Some("00".into())).evidence();
         let finding = judged(&json!({"id": "a", "type": "commit_created"}), &reset);
         assert_eq!((finding.status, finding.because.as_str()), (Status::Unmet, "there is no new commit"));

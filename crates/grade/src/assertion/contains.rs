@@ -1,14 +1,14 @@
-//! `contains` and `not_contains`: the answer contains a text, or does not.
+//! `contains` and `not_contains`: the answer contains a string, or does not.
 
 use super::prelude::*;
 use crate::folded;
 
-/// Number of characters shown on either side of a text that must not be there.
+/// Number of characters shown on either side of a string that must not be there.
 const AROUND: usize = 40;
 
 pub(super) const ASSERTION: Assertion = Assertion::written("contains", |reading| parse(reading, true))
     .summary("The answer contains a text.")
-    .fields(&[Field::required("text", "text", "Text that the answer must contain.")])
+    .fields(&[Field::required("text", "string", "Text that the answer must contain.")])
     .parameters(&[Parameter::Value("text")])
     .example(
         || json!({"id": "names-the-period", "type": "contains", "text": "30 days"}),
@@ -18,7 +18,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("contains", |reading|
 
 pub(super) const NEGATION: Assertion = Assertion::written("not_contains", |reading| parse(reading, false))
     .summary("The answer does not contain a text.")
-    .fields(&[Field::required("text", "text", "Text that the answer must not contain.")])
+    .fields(&[Field::required("text", "string", "Text that the answer must not contain.")])
     .parameters(&[Parameter::Value("text")])
     .example(
         || json!({"id": "does-not-blame", "type": "not_contains", "text": "your fault"}),
@@ -102,13 +102,13 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_without_an_answer_contains_nothing() {
+    fn a_missing_answer_contains_nothing() {
         let finding = judged(&json!({"id": "a", "type": "contains", "text": "x"}), &Story::new().evidence());
         assert_eq!((finding.status, finding.actual.as_deref()), (Status::Unmet, Some("no answer")));
     }
 
     #[test]
-    fn what_must_not_be_there_is_shown_where_it_stands() {
+    fn forbidden_text_is_shown_in_context() {
         let answer = format!("{}It is YOUR fault, é.{}", "x".repeat(60), "y".repeat(60));
         let assertion = json!({"id": "a", "type": "not_contains", "text": "your fault"});
         let finding = judged(&assertion, &Story::new().answer(&answer).evidence());

@@ -24,13 +24,13 @@ pub(super) const ASSERTION: Assertion = Assertion::written("expect", parse)
         Field::optional(
             "responseParser",
             "`text` or `json`",
-            "How to read an answer that is a text: `json` parses it, also in a fenced block.",
+            "How to interpret a text answer: `json` parses it, including in a fenced code block.",
         ),
         Field::optional("templates", "true or false", "`true` to resolve `{{ }}`.").or("true"),
         Field::optional(
             "ruled",
             "`itself`, `case` or `not`",
-            "Whose score decides. `not` is for a case that requires that this does not match.",
+            "Source of the deciding score. Use `not` for a case that requires a mismatch.",
         )
         .or("itself"),
         Field::optional("input", "any value", "Value of `input` in expressions and functions."),
@@ -38,12 +38,12 @@ pub(super) const ASSERTION: Assertion = Assertion::written("expect", parse)
         Field::optional(
             "strict",
             "true, or `object`, `array`, `diff`",
-            "Values that must not have more than the expected parts.",
+            "Kinds of values that must not contain more than the expected parts.",
         ),
         Field::optional(
             "diff",
             "true, a kind, a list or a map",
-            "How to compare texts. Containing the text is then not enough.",
+            "How to compare texts. It is then not enough for the answer to contain the text.",
         ),
         Field::optional("diffPermissive", "true or false", "`true` if changes that are not listed are allowed."),
         Field::optional(
@@ -62,10 +62,10 @@ pub(super) const ASSERTION: Assertion = Assertion::written("expect", parse)
         Field::optional(
             "scoring",
             "true, false or `auto`",
-            "`true` if the score decides, `auto` if it decides when a weight is given.",
+            "`true` if the score decides, `auto` if it decides only when there is a weight.",
         ),
         Field::optional("maxScore", "number", "Score of a full match.").or("100"),
-        Field::optional("passScore", "number", "Score that passes.").or("`maxScore`"),
+        Field::optional("passScore", "number", "Minimum score to pass.").or("`maxScore`"),
         Field::optional("unassignedWeight", "number", "Total share of the parts without a weight.").or("0.1"),
         Field::optional("totalUnassignedWeight", "number", "Same as `unassignedWeight`."),
         Field::optional("autoConfidence", "true, false or `force`", "`true` if weights below 1 are shares of 1."),
@@ -165,7 +165,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     doubt_scores(reading, &rules, scoring);
     let of_answer = if key == "expect" { resolved.get("output") } else { Some(&resolved).filter(|_| key == "output") };
     if rules.strict == Strict::default() && diff.is_none() && of_answer.is_some_and(is_met_by_every_text) {
-        let problem = node.warning("every text contains an empty text, so every answer that is text meets this");
+        let problem = node.warning("every string contains the empty string, so every text answer meets this");
         reading.problems.push(problem.help("to require an empty answer, write `/^$/`"));
     }
     // If the trial passes by its own score, its parts do not have their own scores.

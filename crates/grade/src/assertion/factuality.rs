@@ -12,8 +12,8 @@ const LISTED: usize = 10;
 pub(super) const ASSERTION: Assertion = Assertion::judged("factuality", parse)
     .summary("A judge finds that the claims of the last reply agree with the ground truth.")
     .fields(&[
-        Field::required("ground_truth", "text", "The ground truth. The judge uses only this, not its own knowledge."),
-        Field::optional("context", "text", "Context of the ground truth, such as the question that it answers.")
+        Field::required("ground_truth", "string", "The ground truth. The judge uses only this, not its own knowledge."),
+        Field::optional("context", "string", "Context of the ground truth, such as the question that it answers.")
             .or("none"),
         JUDGES,
     ])

@@ -1,4 +1,4 @@
-//! `file_contains` and `file_not_contains`: a file in the sandbox, or the answer, contains a text, or does not.
+//! `file_contains` and `file_not_contains`: a file in the sandbox, or the answer, contains a string, or does not.
 
 use super::file_exists::near;
 use super::prelude::*;
@@ -12,7 +12,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("file_contains", pars
     .fields(&[
         OPTIONAL_PATH,
         CONTAINS,
-        Field::optional("text", "text, or a regular expression of code", "Text that the file must contain exactly."),
+        Field::optional("text", "string, or a regular expression of code", "Text that the file must contain exactly."),
         Field::optional("pattern", "regular expression, also `/…/flags`", "Matches a part of the file."),
     ])
     .parameters(&[Parameter::Value("path"), Parameter::Value("text")])
@@ -37,7 +37,7 @@ pub(super) const NEGATION: Assertion = Assertion::written("file_not_contains", p
     );
 
 /// Field `contains` of `file_contains` and `file_not_contains`.
-const CONTAINS: Field = Field::optional("contains", "text", "Text to find, ignoring case.");
+const CONTAINS: Field = Field::optional("contains", "string", "Text to find, ignoring case.");
 
 #[derive(Debug)]
 struct FileContains {
@@ -74,7 +74,7 @@ fn parse_negation(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     Some(Arc::new(FileContains { file: file?, content: Content::AnyCase(text, place), is_wanted: false }))
 }
 
-/// Reads `contains`. Beside it, `text` is a title.
+/// Reads `contains`. Next to it, `text` is a title.
 fn any_case(reading: &mut Reading<'_>) -> Option<Content> {
     reading.caption();
     if let Some(node) = reading.fields.get("pattern") {
@@ -203,7 +203,7 @@ mod tests {
     use crate::example::Story;
 
     #[test]
-    fn letters_are_compared_as_they_are_and_a_near_miss_is_told() {
+    fn matching_is_case_sensitive_and_a_near_miss_is_reported() {
         let assertion = json!({"id": "a", "type": "file_contains", "path": "x", "text": "hello"});
         let finding = judged(&assertion, &Story::new().file("x", Some("Hello")).evidence());
         assert_eq!(
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_contained_may_be_in_any_case_and_in_the_answer() {
+    fn contains_ignores_case_and_can_search_the_answer() {
         let in_file =
             json!({"id": "a", "type": "file_contains", "path": "x", "contains": "hello", "text": "It greets"});
         let finding = judged(&in_file, &Story::new().file("x", Some("Hello")).evidence());
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_in_the_part_that_was_not_read_is_undecided() {
+    fn text_that_may_be_in_the_unread_part_is_undecided() {
         let assertion = json!({"id": "a", "type": "file_contains", "path": "x", "text": "end"});
         let clipped = Probed::File { size: 9_999_999, text: "start".into(), clipped: true };
         let evidence = Story::new().probed(Need::File { path: "x".into() }, clipped).evidence();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_not_met_and_without_a_file_it_is_the_answer() {
+    fn a_missing_file_is_unmet_and_without_a_path_the_answer_is_searched() {
         let in_file = json!({"id": "a", "type": "file_not_contains", "path": "x", "contains": "todo"});
         let missing = judged(&in_file, &Story::new().file("x", None).added("X").evidence());
         assert_eq!(

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_removed_its_working_directory_meets_no_assertion_about_it() {
+    fn assertions_about_a_removed_working_directory_are_not_met() {
         let because = "the agent removed its working directory";
         let lost = || Probed::Lost { because: because.into() };
         let file = || Need::File { path: "src".into() };
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_told_and_what_nobody_saw_is_undecided() {
+    fn special_files_are_reported_and_unprobed_ones_are_undecided() {
         let assertion = json!({"id": "a", "type": "file_exists", "path": "src"});
         let need = || Need::File { path: "src".into() };
         let found = |probed: Probed| judged(&assertion, &Story::new().probed(need(), probed).evidence());

@@ -62,7 +62,7 @@ mod tests {
     use crate::example::Story;
 
     #[test]
-    fn a_file_that_never_was_is_not_unchanged() {
+    fn a_file_that_never_existed_is_not_unchanged() {
         let assertion = json!({"id": "a", "type": "file_unchanged", "path": "Cargo.lck"});
         let finding = judged(&assertion, &Story::new().file("Cargo.lck", None).evidence());
         assert_eq!(finding.because, "`Cargo.lck` does not exist, and did not exist before");

@@ -52,7 +52,7 @@ mod tests {
     use crate::example::Story;
 
     #[test]
-    fn an_untracked_fixture_counts_once_it_is_not_as_it_was() {
+    fn an_untracked_fixture_counts_once_it_is_changed() {
         let fixture = || {
             Story::new().repository(|change| {
                 (change.before.status, change.after.status) = (vec!["?? data/".into()], vec!["?? data/".into()]);

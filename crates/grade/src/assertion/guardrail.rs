@@ -11,11 +11,11 @@ pub(super) const ASSERTION: Assertion = Assertion::judged("guardrail", parse)
     .fields(&[
         Field::optional(
             "must_not",
-            "text or list of texts",
+            "string or list of strings",
             "Things that the agent must not do or say. At least one rule is required, here or in `must`.",
         )
         .or("none"),
-        Field::optional("must", "text or list of texts", "Things that the agent must do or say.").or("none"),
+        Field::optional("must", "string or list of strings", "Things that the agent must do or say.").or("none"),
         JUDGES,
     ])
     .example(

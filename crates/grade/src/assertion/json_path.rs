@@ -43,7 +43,7 @@ pub(super) const NEGATION: Assertion = Assertion::written("json_path_not_exists"
 
 const JSON_PATH: Field = Field::required(
     "json_path",
-    "text",
+    "string",
     "Keys and list positions, separated by dots: `items.0.name`. `$.items[0][\"a.b\"]` is also accepted.",
 );
 
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn null_can_be_asked_for_and_true_is_not_one() {
+    fn null_can_be_expected_and_true_is_not_1() {
         assert_eq!(of(&json!({"json_path": "a", "equals": null}), "{\"a\": null}").status, Status::Met);
         let finding = of(&json!({"json_path": "a", "equals": null}), "{\"a\": 1}");
         assert_eq!((finding.because.as_str(), underlined(&finding).as_str()), ("`a` is 1", "null"));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_with_what_is() {
+    fn a_missing_value_is_reported_with_the_existing_part() {
         let finding = of(&json!({"json_path": "items.0.nmae"}), "{\"items\": [{\"name\": \"x\"}]}");
         assert_eq!(finding.because, "there is no `items.0.nmae` in the answer");
         assert_eq!(finding.actual.as_deref(), Some("`items.0` is {\"name\":\"x\"}"));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_refused() {
+    fn invalid_paths_are_rejected() {
         let entry = json!({"id": "a", "type": "json_path", "json_path": "a..b"});
         let (_, problems) = compile(&case(&[entry]), &Context::default());
         assert_eq!(problems[0].message, "`json_path` has a step without a name");

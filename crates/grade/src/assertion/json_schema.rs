@@ -15,7 +15,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("json_schema", parse)
     .summary("The answer is JSON that satisfies a schema.")
     .fields(&[Field::required(
         "schema",
-        "JSON Schema, in code also one that checks by itself, such as zod's",
+        "JSON Schema, in code also a schema object such as zod's",
         "The schema. An invalid schema is an error before anything runs.",
     )])
     .parameters(&[Parameter::Map("schema")])
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn json_may_stand_in_one_code_fence_and_nothing_beside_it() {
+    fn json_can_be_in_a_single_code_fence_without_other_text() {
         for fine in [r#" {"n": 2} "#, "```\n{\"n\": 2}\n```", "```json\n{}\n```\n"] {
             assert_eq!(of(fine).status, Status::Met, "{fine}");
         }
@@ -151,14 +151,14 @@ mod tests {
     }
 
     #[test]
-    fn every_place_that_does_not_fit_is_told() {
+    fn every_mismatch_is_reported() {
         let finding = of(r#"{"n": 1}"#);
         assert_eq!(finding.status, Status::Unmet);
         assert!(finding.because.starts_with("the answer does not satisfy the schema: `n` must be"), "{finding:?}");
     }
 
     #[test]
-    fn a_value_that_is_no_text_is_judged_as_it_is() {
+    fn a_value_that_is_not_a_string_is_judged_unchanged() {
         let mut evidence = Story::new().evidence();
         evidence.trace.result = Some(Arc::new(json!({"output": {"n": 3}})));
         let assertion = json!({"id": "a", "type": "json_schema", "schema": {"required": ["n"]}});
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_of_a_schema_is_told_before_anything_runs() {
+    fn every_mistake_in_a_schema_is_reported_before_the_run() {
         let schema = json!({"properties": {"a": {"type": "strin"}, "b": {"pattern": "("}}});
         let (_, problems) =
             compile(&case(&[json!({"id": "a", "type": "json_schema", "schema": schema})]), &Context::default());

@@ -4,11 +4,7 @@ use super::prelude::*;
 
 pub(super) const ASSERTION: Assertion = Assertion::written("latency", parse)
     .summary("The agent replied in time.")
-    .fields(&[Field::required(
-        "max",
-        "length of time",
-        "Maximum time, such as `800ms` or `2s`. A number is milliseconds.",
-    )])
+    .fields(&[Field::required("max", "duration", "Maximum time, such as `800ms` or `2s`. A number is milliseconds.")])
     .pass(
         || json!({"id": "is-quick", "type": "latency", "max": "1500ms"}),
         || Story::new().asks("Hello?").answer("Hello!").replied(740),
@@ -58,7 +54,7 @@ mod tests {
     use crate::example::Story;
 
     #[test]
-    fn the_slowest_reply_counts_and_what_nobody_measured_is_undecided() {
+    fn the_slowest_reply_counts_and_an_unmeasured_one_is_undecided() {
         let assertion = json!({"id": "a", "type": "latency", "max": "10ms"});
         let story = Story::new().asks("a").answer("b").replied(3).asks("c").answer("d").replied(11);
         let finding = judged(&assertion, &story.asks("e").answer("f").replied(2).evidence());

@@ -18,7 +18,7 @@ pub(super) const ASSERTION: Assertion = Assertion::judged("llm_judge", parse)
     .fields(&[
         Field::required(
             "criteria",
-            "text",
+            "string",
             "The criterion, as a question or a statement. Use one criterion at a time; `rubric` accepts several.",
         ),
         Field::optional("threshold", "number, above 1 and up to `scale`", "Minimum rating.")
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_that_says_nothing_is_refused() {
+    fn a_threshold_that_decides_nothing_is_rejected() {
         for (fields, wrong) in [
             (json!({"threshold": 0.7}), "0.7 of the way is 3.8"),
             (json!({"threshold": 6}), "no answer could reach it"),

@@ -122,7 +122,7 @@ pub struct Assertion {
     pub aliases: &'static [&'static str],
     /// Positional arguments, in the order in which code gives them.
     pub parameters: &'static [Parameter],
-    /// Its meaning, in one sentence. `docs/reference/assertions.md` has the details.
+    /// Its meaning in one sentence. `docs/reference/assertions.md` has the details.
     pub summary: &'static str,
     /// Fields other than `id`, `type` and `weight`.
     pub fields: &'static [Field],
@@ -150,7 +150,7 @@ pub enum Parameter {
 pub struct Field {
     /// Key of the field.
     pub name: &'static str,
-    /// Kind of value, such as "text" or "whole number".
+    /// Kind of value, such as "string" or "whole number".
     pub holds: &'static str,
     /// True if the field is required.
     pub required: bool,
@@ -277,7 +277,7 @@ impl Assertion {
         self.fields.contains(&JUDGES)
     }
 
-    /// True if it is in people's words.
+    /// True if it is written in natural language.
     pub(crate) fn is_claim(&self) -> bool {
         self.name == claim::ASSERTION.name
     }
@@ -342,16 +342,17 @@ pub(crate) fn snake_case(name: &str) -> Cow<'_, str> {
 }
 
 /// Field `tool`, shared by several assertions.
-const TOOL: Field = Field::required("tool", "text", "Exact name of the tool, such as `Bash`.");
+const TOOL: Field = Field::required("tool", "string", "Exact name of the tool, such as `Bash`.");
 
 /// Field `args_match`, shared by several assertions.
 const ARGS_MATCH: Field = Field::optional("args_match", "map of regular expressions and values, or regular expression", "Argument name → regular expression. All must match the same call. A missing argument is the empty string. A number, boolean, list or map is an expectation as in `expect`. A single regular expression instead of the map is matched against the JSON of all arguments.").or("any arguments");
 
 /// Field `text`, if it is the title of the assertion.
-const TITLE: Field = Field::optional("text", "text", "Title in reports; other assertions call it `title`.").or("none");
+const TITLE: Field =
+    Field::optional("text", "string", "Title in reports; other assertions call it `title`.").or("none");
 
 /// Field `path`, shared by several assertions.
-const PATH: Field = Field::required("path", "text", "Path of the file in the agent's working directory.");
+const PATH: Field = Field::required("path", "string", "Path of the file in the agent's working directory.");
 
 /// Field `judges` of every judged assertion.
 const JUDGES: Field = Field::optional(
@@ -363,7 +364,7 @@ const JUDGES: Field = Field::optional(
 
 /// Field `capture`, shared by several assertions.
 const CAPTURE: Field =
-    Field::optional("capture", "list of texts", "Arguments of the matching call to show in reports.").or("none");
+    Field::optional("capture", "list of strings", "Arguments of the matching call to show in reports.").or("none");
 
 /// Field `capture_max_chars`, shared by several assertions.
 const CAPTURE_MAX_CHARS: Field = Field::optional(
@@ -386,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_about_budgets_are_of_assertions_that_go_with_every_trial() {
+    fn budget_findings_belong_to_implicit_assertions() {
         for name in model::BUDGETS {
             assert!(find(name).is_some_and(Assertion::is_implicit), "{name}");
         }
@@ -410,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_budget_counts_only_if_somebody_set_it() {
+    fn a_turn_budget_counts_only_if_it_was_set() {
         let stopped = || Story::new().ending(Ending::OutOfBudget { budget: Budget::Turns, limit: 40.0 });
         assert_eq!(implicit("turn_budget", &stopped().evidence()), None);
         let set = stopped().limits(|limits| limits.max_turns_set = true).evidence();
@@ -469,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn every_unanswered_question_is_told_and_found() {
+    fn every_unanswered_question_is_reported_and_located() {
         let mut evidence = Story::new().question("A?", Some("x")).question("B?", None).question("C?", None).evidence();
         evidence.trace.questions[1].options = vec!["yes".into(), "no".into()];
         let finding = implicit("no_unanswered_questions", &evidence).unwrap();

@@ -82,7 +82,7 @@ mod tests {
     use crate::example::Story;
 
     #[test]
-    fn what_matched_is_shown_and_every_other_call_too() {
+    fn the_matching_call_and_all_other_matches_are_shown() {
         let wanted =
             json!({"id": "a", "type": "no_tool_called", "tool": "Bash", "args_match": {"command": "curl|wget"}});
         let evidence = Story::new()
@@ -101,14 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_without_an_answer_never_passes() {
+    fn an_undecidable_pattern_never_passes() {
         let wanted = json!({"id": "a", "type": "no_tool_called", "tool": "Bash", "args_match": {"command": "^(a+)+$"}});
         let evidence = Story::new().call("Bash", json!({"command": format!("{}b", "a".repeat(40))})).evidence();
         assert_eq!(judged(&wanted, &evidence).status, Status::Undecided);
     }
 
     #[test]
-    fn a_hundred_endless_tests_are_no_answer() {
+    fn a_hundred_endless_pattern_tests_are_undecided() {
         let wanted = json!({"id": "a", "type": "no_tool_called", "tool": "Bash", "args_match": {"command": "^(a+)+$"}});
         let endless = format!("{}b", "a".repeat(40));
         let story = (0..100).fold(Story::new(), |story, _| story.call("Bash", json!({"command": endless})));

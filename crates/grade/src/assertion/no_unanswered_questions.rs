@@ -24,7 +24,7 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
     if unanswered.is_empty()
         && let Some((question, because)) = unclear.next()
     {
-        let verdict = Verdict::undecided(format!("it is not known whether an answer was prepared: {because}"));
+        let verdict = Verdict::undecided(format!("it is unknown whether an answer was prepared: {because}"));
         let others = unclear.map(|(question, because)| format!("{}: {because}", asked(question))).collect();
         let asked = [asked(question)];
         return Some(at_call(verdict.evidence(asked).evidence(words::few(others, 5)), question, evidence));

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_near_miss_tells_what_would_have_matched() {
+    fn a_near_miss_shows_what_would_have_matched() {
         let finding = judged(&contains("(?m)^done"), &Story::new().answer("Well.\nDone.").evidence());
         assert_eq!(finding.because, "/(?m)^done/ does not match the answer");
         assert_eq!(finding.actual.as_deref(), Some("the answer \"Well.\\nDone.\""));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_without_an_answer_answered_nothing() {
+    fn a_missing_answer_does_not_match() {
         let evidence = Story::new().evidence();
         assert_eq!(judged(&contains("^$"), &evidence).status, Status::Met);
         assert_eq!(judged(&contains("x"), &evidence).actual.as_deref(), Some("the agent gave no answer"));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_told_as_it_is_written() {
+    fn a_pattern_is_shown_as_written() {
         let assertion = json!({"id": "a", "type": "matches", "pattern": "/done/m"});
         let finding = judged(&assertion, &Story::new().answer("Done.").evidence());
         assert_eq!(finding.because, "/done/m does not match the answer");

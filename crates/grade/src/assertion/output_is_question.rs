@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_single_question_is_plainly_one() {
+    fn only_a_single_question_is_recognised_without_a_judge() {
         for one in ["Which order do you mean?", " 您要退哪个订单？\n", "أي طلب تقصد؟"] {
             assert!(is_plainly_one(one), "{one}");
         }

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_branch_that_is_worked_on_is_the_one_that_counts() {
+    fn the_branch_with_the_work_of_the_agent_counts() {
         let work = |change: &mut RepositoryChange| {
             push_to(change, "other", "a1");
             branch_out(change, "feat/x");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remote_that_could_not_be_asked_leaves_it_undecided() {
+    fn an_unreachable_remote_leaves_the_assertion_undecided() {
         let finding = of(&json!({}), |change| {
             let origin = change.after.remotes.get_mut("origin").unwrap();
             (origin.branches, origin.unknown) = (None, vec!["no network".into()]);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_that_was_removed_there_is_a_push_too() {
+    fn deleting_a_remote_branch_counts_as_a_push() {
         let assertion = json!({"id": "a", "type": "not_pushed"});
         let removed = Story::new().repository(|change| {
             change.after.remotes.get_mut("origin").unwrap().branches.as_mut().unwrap().clear();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_push_to_a_remote_of_the_agents_own_counts() {
+    fn a_push_to_a_remote_added_by_the_agent_counts() {
         let assertion = json!({"id": "a", "type": "not_pushed"});
         let pushed = Story::new().repository(|change| {
             change.after.pushes.insert("fork/main".into(), "b2".into());
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seen_counts_even_if_another_remote_could_not_be_asked() {
+    fn a_detected_push_counts_even_if_another_remote_is_unreachable() {
         let assertion = json!({"id": "a", "type": "not_pushed"});
         let silent = |change: &mut model::RepositoryChange| {
             change.after.remotes.insert("fork".into(), model::RemoteState::default());

@@ -13,9 +13,9 @@ pub(super) const ASSERTION: Assertion = Assertion::written("review_request_creat
     .aliases(&["pull_request_created", "merge_request_created"])
     .summary("The agent opened a pull request or a merge request for its branch.")
     .fields(&[
-        Field::optional("head", "text", "Branch to merge. `*` matches any characters, `?` matches one.")
+        Field::optional("head", "string", "Branch to merge. `*` matches any characters, `?` matches one.")
             .or("a branch that is new or checked out"),
-        Field::optional("base", "text", "Target branch, with the same wildcards.").or("any branch"),
+        Field::optional("base", "string", "Target branch, with the same wildcards.").or("any branch"),
         TITLE,
     ])
     .pass(
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn it_must_be_new_and_open_and_of_the_branches() {
+    fn a_review_request_must_be_new_open_and_have_the_branches() {
         assert_eq!(of(&json!({}), |change| request(change, 7)).because, "#7 from `feat/x` to `main`, open is new");
         let closed = of(&json!({}), |change| {
             request(change, 7);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remote_that_can_have_none_has_none() {
+    fn a_local_remote_has_no_review_requests() {
         let folder = of(&json!({}), |change| {
             for state in [&mut change.before, &mut change.after] {
                 let origin = state.remotes.get_mut("origin").unwrap();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_could_ask_or_tell_is_undecided() {
+    fn unknown_review_requests_are_undecided() {
         let unasked = of(&json!({}), |change| {
             let origin = change.after.remotes.get_mut("origin").unwrap();
             (origin.review_requests, origin.unknown) = (None, vec!["`gh` is not installed".into()]);

@@ -16,7 +16,7 @@ pub(super) const ASSERTION: Assertion = Assertion::judged("rubric", parse)
     .fields(&[
         Field::required(
             "criteria",
-            "list of texts, or of maps",
+            "list of strings, or of maps",
             "Each criterion is a string, or a map of `text`, `weight` (a number above 0, default 1) and `name` (for \
              reports).",
         ),
@@ -28,7 +28,7 @@ pub(super) const ASSERTION: Assertion = Assertion::judged("rubric", parse)
             "Instead of `require`: total weight of criteria that must be met; without weights, their number.",
         )
         .or("none"),
-        Field::optional("expected", "text", "Description of a good result, for the judge.").or("none"),
+        Field::optional("expected", "string", "Description of a good result, for the judge.").or("none"),
         JUDGES,
     ])
     .parameters(&[Parameter::Value("criteria")])
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rubric_that_says_nothing_or_too_much_is_refused() {
+    fn a_rubric_without_criteria_or_with_conflicting_settings_is_rejected() {
         for (entry, wrong) in [
             (json!({}), "has no `criteria`"),
             (json!({"criteria": []}), "1 to 50 items"),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_decides_nothing_unless_it_cannot_matter() {
+    fn undecided_criteria_leave_the_rubric_open_unless_irrelevant() {
         let (yes, no, open) = (Some(true), Some(false), None);
         for (pass, marks, expected) in [
             (Requirement::All, [yes, yes], Some(true)),

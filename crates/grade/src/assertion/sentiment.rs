@@ -12,7 +12,10 @@ const THERE: u64 = 3;
 
 pub(super) const ASSERTION: Assertion = Assertion::judged("sentiment", parse)
     .summary("A judge finds that the last reply has a tone.")
-    .fields(&[Field::required("expected", "text", "The tone, in a few words: `helpful`, `friendly but firm`."), JUDGES])
+    .fields(&[
+        Field::required("expected", "string", "The tone, in a few words: `helpful`, `friendly but firm`."),
+        JUDGES,
+    ])
     .parameters(&[Parameter::Value("expected")])
     .example(
         || json!({"id": "stays-kind", "type": "sentiment", "expected": "empathetic"}),

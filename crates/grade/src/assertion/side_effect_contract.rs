@@ -175,14 +175,14 @@ mod tests {
     }
 
     #[test]
-    fn a_push_to_an_existing_branch_makes_no_new_one() {
+    fn a_push_to_an_existing_branch_does_not_create_one() {
         let assertion = json!({"id": "a", "type": "side_effect_contract", "allow_new_remote_branches": false});
         let pushed = Story::new().repository(|change| push_to(change, "main", "b2")).evidence();
         assert_eq!(judged(&assertion, &pushed).status, Status::Met);
     }
 
     #[test]
-    fn a_case_with_a_contract_is_held_to_it() {
+    fn the_contract_of_a_case_is_enforced() {
         let contract = SideEffectContract { allow_new_commits: false, ..SideEffectContract::default() };
         let mut case = case(&[]);
         case.skill_eval = Some(Box::new(SkillEval {

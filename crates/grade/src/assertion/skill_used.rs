@@ -8,7 +8,7 @@ use crate::skill_use::{delegates, failed_delegation, failed_use, first_delegatio
 pub(super) const SKILL_USED: Assertion =
     Assertion::written("skill_used", |reading| parse(reading, Definition::Skill, true))
         .summary("The agent used a skill.")
-        .fields(&[Field::required("skill", "text", "Exact name of the skill, such as `release-notes`.")])
+        .fields(&[Field::required("skill", "string", "Exact name of the skill, such as `release-notes`.")])
         .parameters(&[Parameter::Value("skill")])
         .example(
             || json!({"id": "uses-the-skill", "type": "skill_used", "skill": "release-notes"}),
@@ -20,7 +20,7 @@ pub(super) const SKILL_NOT_USED: Assertion =
     Assertion::written("skill_not_used", |reading| parse(reading, Definition::Skill, false))
         .aliases(&["no_skill_used"])
         .summary("The agent did not use a skill.")
-        .fields(&[Field::required("skill", "text", "Exact name of the skill, such as `release-notes`.")])
+        .fields(&[Field::required("skill", "string", "Exact name of the skill, such as `release-notes`.")])
         .parameters(&[Parameter::Value("skill")])
         .example(
             || json!({"id": "leaves-it-alone", "type": "skill_not_used", "skill": "release-notes"}),
@@ -31,7 +31,7 @@ pub(super) const SKILL_NOT_USED: Assertion =
 pub(super) const SUB_AGENT_USED: Assertion =
     Assertion::written("sub_agent_used", |reading| parse(reading, Definition::SubAgent, true))
         .summary("The agent delegated a task to a sub-agent.")
-        .fields(&[Field::required("sub_agent", "text", "Exact name of the sub-agent, such as `reviewer`.")])
+        .fields(&[Field::required("sub_agent", "string", "Exact name of the sub-agent, such as `reviewer`.")])
         .parameters(&[Parameter::Value("sub_agent")])
         .example(
             || json!({"id": "asks-the-reviewer", "type": "sub_agent_used", "sub_agent": "reviewer"}),
@@ -42,7 +42,7 @@ pub(super) const SUB_AGENT_USED: Assertion =
 pub(super) const SUB_AGENT_NOT_USED: Assertion =
     Assertion::written("sub_agent_not_used", |reading| parse(reading, Definition::SubAgent, false))
         .summary("The agent did not delegate a task to a sub-agent.")
-        .fields(&[Field::required("sub_agent", "text", "Exact name of the sub-agent, such as `reviewer`.")])
+        .fields(&[Field::required("sub_agent", "string", "Exact name of the sub-agent, such as `reviewer`.")])
         .parameters(&[Parameter::Value("sub_agent")])
         .example(
             || json!({"id": "works-alone", "type": "sub_agent_not_used", "sub_agent": "reviewer"}),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_failed_is_no_use_and_is_told() {
+    fn a_failed_sub_agent_call_is_not_a_use_and_is_reported() {
         let mut evidence = Story::new().call("Skill", json!({"skill": "greet"})).evidence();
         evidence.trace.calls[0].result.as_mut().unwrap().is_error = true;
         let used = judged(&json!({"id": "a", "type": "skill_used", "skill": "greet"}), &evidence);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_was_handed_over_is_use_of_that_sub_agent() {
+    fn a_delegated_task_is_a_use_of_the_sub_agent() {
         let of = |story: Story| {
             let evidence = story.evidence();
             let told =
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_failed_is_not_use_and_is_told() {
+    fn a_failed_skill_call_is_not_a_use_and_is_reported() {
         let mut evidence = Story::new().call("Agent", json!({"subagent_type": "reviewer"})).evidence();
         evidence.trace.calls[0].result.as_mut().unwrap().is_error = true;
         let used = judged(&json!({"id": "a", "type": "sub_agent_used", "sub_agent": "reviewer"}), &evidence);

@@ -22,10 +22,10 @@ const WORDS: [&str; 7] = ["test", "tests", "t", "nextest", "check", "verify", "-
 pub(super) const ASSERTION: Assertion = Assertion::written("tests_pass", parse)
     .summary("The tests of the project pass.")
     .fields(&[
-        Field::optional("command", "text", "Command that runs the tests.").or("the agent's own last test run"),
+        Field::optional("command", "string", "Command that runs the tests.").or("the agent's own last test run"),
         Field::optional(
             "timeout",
-            "length of time",
+            "duration",
             "Time limit of `command`, such as `30s` or `2m`. A number is milliseconds.",
         )
         .or("30s"),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_run_counts_unless_it_says_nothing() {
+    fn the_last_conclusive_run_counts() {
         for (command, expected) in [
             ("npm test", Status::Met),
             ("cd a && python -m pytest -q && echo done", Status::Met),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_failed_and_what_was_changed_afterwards_is_open() {
+    fn a_failed_run_is_unmet_and_later_changes_make_it_undecided() {
         let mut evidence = run("npm test").evidence();
         let result = evidence.trace.calls[0].result.as_mut().unwrap();
         (result.is_error, result.content) = (true, "1 failed\n".into());

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_without_tools_is_told_by_the_message_that_it_has_not_answered() {
+    fn a_timeout_without_tool_calls_names_the_unanswered_message() {
         let late = |story: Story| {
             let ending = Ending::TimedOut { setting: "`timeout` of the project".into(), after_ms: 2000 };
             let verdict = judge(&story.ending(ending).evidence()).unwrap();

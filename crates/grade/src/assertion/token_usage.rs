@@ -51,7 +51,7 @@ mod tests {
     use crate::example::Story;
 
     #[test]
-    fn an_agent_that_tells_nothing_of_its_tokens_leaves_it_undecided() {
+    fn unreported_tokens_leave_the_assertion_undecided() {
         let assertion = json!({"id": "a", "type": "token_usage", "max": 10});
         assert_eq!(judged(&assertion, &Story::new().answer("x").evidence()).status, Status::Undecided);
         assert_eq!(judged(&assertion, &Story::new().used(4, 3, 3).evidence()).status, Status::Met);

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_step_tells_what_was_found_and_what_came_too_early() {
+    fn a_missing_step_is_reported_with_found_and_early_calls() {
         let wanted = sequence(&json!([
             {"tool": "Bash", "args_match": {"command": "^two"}},
             {"tool": "Bash", "args_match": {"command": "^one"}}]));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubtful_call_matters_only_if_it_could_save_the_sequence() {
+    fn an_undecided_call_matters_only_if_it_could_complete_the_sequence() {
         let endless = format!("{}b", "a".repeat(40));
         let story = || commands(&["x", &endless, "y"]);
         let step = |pattern: &str| json!({"tool": "Bash", "args_match": {"command": pattern}});

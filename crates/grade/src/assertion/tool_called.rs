@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_was_never_made_names_the_nearest_tool() {
+    fn a_missing_call_names_the_nearest_tool() {
         let evidence = Story::new().call("Bash", json!({})).call("Bash", json!({})).call("Read", json!({})).evidence();
         let finding = judged(&assertion(&json!({"tool": "bash"})), &evidence);
         assert_eq!(finding.because, "`bash` was never called");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_was_asked_can_be_matched() {
+    fn questions_to_the_user_can_be_matched() {
         let questions = json!({"questions": [{"question": "Commit?"}, {"question": "Push?"}]});
         let evidence = Story::new().call("AskUserQuestion", questions).evidence();
         let asks = |pattern: &str| {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_call_and_the_argument_that_differs_are_told() {
+    fn the_nearest_call_and_the_differing_argument_are_reported() {
         let evidence = Story::new()
             .call("Bash", json!({"command": "ls"}))
             .call("Bash", json!({"command": "git diff", "timeout": 5}))
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn captures_are_whole_and_only_there_when_it_is_met() {
+    fn captures_are_complete_and_present_only_if_met() {
         let text = "x".repeat(5000);
         let evidence = Story::new().call("Write", json!({"content": text, "n": [1.0], "nil": null})).evidence();
         let finding =
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_without_an_answer_leaves_it_undecided_unless_another_call_matches() {
+    fn an_undecidable_pattern_is_undecided_unless_another_call_matches() {
         let endless = format!("{}b", "a".repeat(40));
         let wanted = assertion(&json!({"tool": "Bash", "args_match": {"command": "^(a+)+$"}}));
         let doubtful = || Story::new().call("Bash", json!({"command": endless}));

@@ -20,7 +20,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("valid_json", |readin
 
 /// Field `path`. If it is absent, the answer is checked.
 pub(super) const OPTIONAL_PATH: Field =
-    Field::optional("path", "text", "Path of the file in the agent's working directory.").or("the answer");
+    Field::optional("path", "string", "Path of the file in the agent's working directory.").or("the answer");
 
 /// Check that a source is valid JSON, or is not.
 #[derive(Debug)]

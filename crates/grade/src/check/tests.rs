@@ -42,7 +42,7 @@ fn problems(assertions: &[Value], context: &Context<'_>) -> Vec<String> {
 }
 
 #[test]
-fn everything_wrong_with_a_case_is_reported_at_once_and_in_place() {
+fn all_problems_of_a_case_are_reported_together_with_their_locations() {
     let found = problems(
         &[
             json!({"id": "a", "type": "tool_caled", "tool": "Bash"}),
@@ -89,7 +89,7 @@ fn everything_wrong_with_a_case_is_reported_at_once_and_in_place() {
 }
 
 #[test]
-fn an_error_in_one_assertion_leaves_the_others_as_they_are() {
+fn an_error_in_one_assertion_does_not_affect_the_others() {
     let case = case(&[
         json!({"id": "a", "type": "tool_called", "tool": 1}),
         json!({"id": "b", "type": "tool_called", "tool": "Bash", "weight": 2}),
@@ -101,7 +101,7 @@ fn an_error_in_one_assertion_leaves_the_others_as_they_are() {
 }
 
 #[test]
-fn a_tool_that_is_nearly_a_known_one_is_an_error() {
+fn a_misspelt_tool_is_an_error() {
     let assertions = [
         json!({"id": "a", "type": "tool_called", "tool": "bash"}),
         json!({"id": "b", "type": "no_tool_called", "tool": "Bash(git *)"}),
@@ -130,13 +130,13 @@ fn a_tool_that_is_nearly_a_known_one_is_an_error() {
 }
 
 #[test]
-fn a_tool_of_an_agent_with_any_tools_is_doubted_only_if_it_is_nearly_a_usual_one() {
+fn for_agents_with_any_tools_only_misspelt_usual_tools_cause_a_warning() {
     let about = |tool: &str| [json!({"id": "a", "type": "no_tool_called", "tool": tool})];
     let found = problems(&about("Wirte"), &Context::default());
     assert!(found.len() == 1 && !found[0].starts_with("warning at "), "{found:#?}");
     assert!(found[0].contains("did you mean `Write`"), "{found:#?}");
     let own = Case { tools: vec![json!({"name": "Wirte"})], ..case(&about("Wirte")) };
-    assert!(compile(&own, &Context::default()).1.is_empty(), "a tool that the case brings");
+    assert!(compile(&own, &Context::default()).1.is_empty(), "a tool that the case defines");
     let certain = Context { known_tools: KnownTools::AtLeast(&["Write"]), ..Context::default() };
     let found = problems(&about("write"), &certain);
     assert!(found.len() == 1 && !found[0].starts_with("warning at "), "{found:#?}");
@@ -145,7 +145,7 @@ fn a_tool_of_an_agent_with_any_tools_is_doubted_only_if_it_is_nearly_a_usual_one
         assert_eq!(problems(&about(quiet), &certain), Vec::<String>::new(), "{quiet}");
     }
     let own = Case { tools: vec![json!({"name": "write"})], ..case(&about("write")) };
-    assert!(compile(&own, &certain).1.is_empty(), "a tool that the case brings");
+    assert!(compile(&own, &certain).1.is_empty(), "a tool that the case defines");
     for quiet in ["write", "Write", "bash", "Deploy", "Writer", "mcp__db__Raed"] {
         assert_eq!(problems(&about(quiet), &Context::default()), Vec::<String>::new(), "{quiet}");
     }
@@ -169,7 +169,7 @@ fn an_argument_that_is_nearly_a_known_one_is_an_error() {
 }
 
 #[test]
-fn a_check_says_whether_it_runs_code_of_the_users() {
+fn a_check_reports_whether_it_runs_user_code() {
     let runs_code = |output: Value| {
         let (checks, problems) =
             compile(&case(&[json!({"id": "a", "type": "expect", "output": output})]), &Context::default());
@@ -245,7 +245,7 @@ fn an_expectation_that_cannot_fail_asserts_nothing() {
 }
 
 #[test]
-fn a_key_of_a_result_that_is_nearly_a_usual_one_is_an_error() {
+fn a_misspelt_result_key_is_an_error() {
     let told = |expect: Value| {
         let told = problems(&[json!({"id": "a", "type": "expect", "expect": expect})], &Context::default());
         assert!(told.len() == 1, "{told:#?}");
@@ -255,7 +255,7 @@ fn a_key_of_a_result_that_is_nearly_a_usual_one_is_an_error() {
         let told = told(json!({"output": "x", wrong: []}));
         assert!(!told.starts_with("warning at ") && told.contains(&format!("did you mean `{near}`")), "{told}");
     }
-    assert!(told(json!({"message": "x"})).starts_with("warning at "), "agents have keys of their own");
+    assert!(told(json!({"message": "x"})).starts_with("warning at "), "agents have their own keys");
 }
 
 /// Returns the errors of the assertion `name` in code, with the position of each. `?` is an argument that is known only
@@ -335,7 +335,7 @@ fn keys_may_be_written_as_code_writes_them() {
 }
 
 #[test]
-fn implicit_findings_come_last_and_have_no_place() {
+fn implicit_findings_come_last_and_have_no_location() {
     let (checks, _) =
         compile(&case(&[json!({"id": "a", "type": "turn_count_at_most", "max": 3, "weight": 4})]), &Context::default());
     let evidence = Story::new().answer("x").evidence();

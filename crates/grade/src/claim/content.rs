@@ -1,4 +1,4 @@
-//! Claims about texts in the answer or in a file.
+//! Claims about strings in the answer or in a file.
 
 use model::{Evidence, Need, Probed};
 
@@ -10,24 +10,24 @@ use crate::skill_use::is_file_of_skill;
 use crate::verdict::{Verdict, without_sandbox};
 use crate::words;
 
-/// Texts that are searched, ignoring case.
+/// Strings that are searched, ignoring case.
 #[derive(Debug, Clone)]
 pub(super) struct Texts {
     pub texts: Vec<String>,
-    /// True if one of the texts is enough.
+    /// True if one of the strings is enough.
     pub is_either: bool,
-    /// True if the claim is that none of the texts is present.
+    /// True if the claim is that none of the strings is present.
     pub is_negated: bool,
 }
 
 impl Texts {
-    /// Returns the texts in quotes, for messages.
+    /// Returns the strings in quotes, for messages.
     pub fn told(&self) -> String {
         let quoted: Vec<String> = self.texts.iter().map(|text| words::quoted(text)).collect();
         if self.is_either { quoted.join(" or ") } else { words::list(&quoted) }
     }
 
-    /// Checks `text` for the texts. `what` is its name in messages.
+    /// Checks `text` for the strings. `what` is its name in messages.
     fn judge(&self, what: &str, text: &str) -> Verdict {
         let (found, missing): (Vec<String>, Vec<String>) =
             self.texts.iter().cloned().partition(|wanted| folded::find(text, wanted).is_some());
@@ -45,7 +45,7 @@ impl Texts {
     }
 }
 
-/// Claim about texts in the answer.
+/// Claim about strings in the answer.
 #[derive(Debug)]
 pub(super) struct OutputContent {
     pub texts: Texts,
@@ -57,7 +57,7 @@ impl Matcher for OutputContent {
     }
 }
 
-/// Claim about texts in a file.
+/// Claim about strings in a file.
 #[derive(Debug)]
 pub(super) struct FileContent {
     /// Path of the file. If there is no such file, the only file whose path ends like this is meant.

@@ -334,7 +334,7 @@ fn ran(segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>> {
     Some(commands.into_iter().map(part).collect())
 }
 
-/// Returns the quoted texts, if all names are quoted.
+/// Returns the quoted strings, if all names are quoted.
 fn quoted(names: &[Name]) -> Option<Vec<String>> {
     let all = names.iter().all(|name| name.is_quoted) && !names.is_empty();
     all.then(|| names.iter().map(|name| name.text.clone()).collect())
@@ -389,7 +389,7 @@ fn json(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>
     Some(files.into_iter().map(|file| Statement { says: Says::Json { file }, is_negated }).collect())
 }
 
-/// True if a text that is not understood has the words of a claim about branches, commits, pushes or review requests.
+/// True if a string that is not understood has the words of a claim about branches, commits, pushes or review requests.
 pub(super) fn seems_about_git(text: &str) -> bool {
     let tokens = tokens(text);
     let has =

@@ -25,7 +25,7 @@ fn stands_for(text: &str) -> String {
 }
 
 #[test]
-fn claims_stand_for_what_they_say() {
+fn claims_are_compiled_to_the_expected_assertions() {
     for (text, expected) in [
         ("A new git branch was created", "branch_created"),
         ("The branch `feat/x` exists", "branch_created `feat/x`"),
@@ -108,7 +108,7 @@ fn claims_stand_for_what_they_say() {
 }
 
 #[test]
-fn what_is_not_understood_whole_goes_to_a_judge() {
+fn partly_understood_claims_go_to_a_judge() {
     for text in [
         "The answer is polite",
         "The agent explains how a new branch is created",
@@ -152,7 +152,7 @@ fn what_is_not_understood_whole_goes_to_a_judge() {
 }
 
 #[test]
-fn in_a_negative_control_the_four_are_turned_round_once() {
+fn in_a_negative_control_the_four_event_kinds_are_inverted_once() {
     let method = |text: &str| check_of(text, false).0.method();
     for (text, expected) in [
         ("A new git branch was created", "branch_not_created"),
@@ -171,7 +171,7 @@ fn in_a_negative_control_the_four_are_turned_round_once() {
 }
 
 #[test]
-fn a_claim_that_would_be_turned_round_but_is_not_understood_is_warned_about() {
+fn a_claim_that_cannot_be_inverted_causes_a_warning() {
     let (check, problems) = check_of("A new branch was created for the refactoring", false);
     assert_eq!((check.method().as_str(), problems.len()), ("judge", 1));
     assert!(!problems[0].is_error() && problems[0].message.contains("not inverted"));
@@ -180,7 +180,7 @@ fn a_claim_that_would_be_turned_round_but_is_not_understood_is_warned_about() {
 }
 
 #[test]
-fn all_parts_must_hold_and_each_is_told() {
+fn all_parts_must_hold_and_each_is_reported() {
     let claim = json!({"id": "a", "type": "claim", "text": "Branch created, commit created, PR opened"});
     let half = Story::new().repository(|change| {
         branch_out(change, "feat/x");
@@ -209,7 +209,7 @@ fn of(text: &str, story: Story) -> model::Finding {
 }
 
 #[test]
-fn files_are_found_anywhere_and_made_means_made_now() {
+fn files_are_found_anywhere_and_created_means_created_by_the_agent() {
     let there = || Story::new().files(&[("README.md", "hi"), ("src/app.py", "x"), ("empty/", "")]);
     for (text, expected) in [
         ("The file `app.py` exists", Status::Met),
@@ -242,7 +242,7 @@ fn files_are_found_anywhere_and_made_means_made_now() {
 }
 
 #[test]
-fn the_skill_that_is_installed_is_no_file_of_the_agents() {
+fn files_of_the_installed_skill_do_not_count_as_agent_files() {
     let files = [(".claude/skills/greet/notes.md", "x"), (".claude/skills/other/other.md", "x")];
     let text = |text: &str| {
         let setting = ClaimContext { skill: Some("greet".into()), ..ClaimContext::default() };
@@ -254,7 +254,7 @@ fn the_skill_that_is_installed_is_no_file_of_the_agents() {
 }
 
 #[test]
-fn texts_are_found_in_whatever_case_and_all_of_them() {
+fn all_strings_are_found_ignoring_case() {
     let said = |text: &str| of(text, Story::new().answer("Say HELLO, b")).status;
     assert_eq!(said("The output contains \"hello\" and \"b\""), Status::Met);
     assert_eq!(said("The output contains \"hello\" and \"c\""), Status::Unmet);
@@ -289,7 +289,7 @@ fn a_judge_sees_what_was_left_behind() {
         .answer("Written.")
         .evidence();
     let question = checks[0].judged().unwrap().question(&evidence).ok().unwrap();
-    assert!(question.task.contains("A friendly NOTES.md") && question.task.contains("Nothing beyond it was expected"));
+    assert!(question.task.contains("A friendly NOTES.md") && question.task.contains("Nothing more was expected"));
     let told: Vec<String> = question
         .material
         .parts
@@ -362,7 +362,7 @@ mod anything {
 
     proptest! {
         #[test]
-        fn whatever_is_claimed_it_is_understood_or_not(
+        fn every_claim_can_be_compiled(
             picks in proptest::collection::vec(0..PIECES.len(), 1..14),
             noise in "(?s).{0,40}",
         ) {
@@ -379,7 +379,7 @@ mod anything {
         }
 
         #[test]
-        fn whatever_a_command_line_is_it_is_taken_apart(
+        fn every_command_line_can_be_parsed(
             line in "[a-z $`(){}\"'\\\\;|&<>#\n-]{0,80}",
             noise in "(?s).{0,40}",
         ) {

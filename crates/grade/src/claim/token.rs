@@ -151,7 +151,7 @@ fn is_name(word: &str) -> bool {
         && word.chars().any(char::is_alphabetic)
 }
 
-/// Splits `text` into unclassified words, quoted texts and stops.
+/// Splits `text` into unclassified words, quoted strings and stops.
 fn raw(text: &str) -> Vec<Token> {
     let letters: Vec<char> = text.replace("(s)", "s").chars().collect();
     let mut tokens = Vec::new();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_is_words_names_and_quotes() {
+    fn a_claim_is_split_into_words_names_and_quotes() {
         for (text, expected) in [
             ("ci: PR-created.", "pr created ."),
             ("A Pull Request wasn’t opened", "a pr wasn't opened"),

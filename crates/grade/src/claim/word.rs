@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_is_one_thing_but_the_one_that_is_two() {
+    fn every_word_has_one_role_except_one() {
         let all: Vec<&str> = WORDS.iter().flat_map(|(_, words)| words.split(' ')).collect();
         for (at, word) in all.iter().enumerate() {
             assert!(*word == NOUN_OR_VERB || !all[..at].contains(word), "{word}");

@@ -212,9 +212,9 @@ fn score(row: &Value, scale: u64, place: &str) -> Result<u64, String> {
     score.map(|score| score as u64).ok_or(format!("`score` of `{place}` must be a whole number from 1 to {scale}"))
 }
 
-/// Reads a text as one line, shortened to `LONGEST`.
+/// Reads a string as one line, shortened to `LONGEST`.
 fn text(row: &Value, key: &str, place: &str) -> Result<String, String> {
-    let text = row.get(key).and_then(Value::as_str).ok_or(format!("`{key}` of `{place}` must be a text"))?;
+    let text = row.get(key).and_then(Value::as_str).ok_or(format!("`{key}` of `{place}` must be a string"))?;
     let line = model::text::folded(text);
     Ok(match line.char_indices().nth(LONGEST) {
         Some((end, _)) => line[..end].to_owned(),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_answer_is_read_in_the_order_of_the_criteria() {
+    fn a_complete_answer_is_read_in_the_order_of_the_criteria() {
         let rows = json!([row("c2", "violated", "it is done"), row("c1", "met", "with pleasure")]);
         let answer = read(&rows).unwrap();
         assert_eq!(answer.marks.iter().map(|mark| mark.met).collect::<Vec<_>>(), [Some(true), Some(false)]);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_is_not_quoted_whichever_way_it_decides() {
+    fn an_absent_fact_needs_no_quote_for_either_verdict() {
         for verdict in ["met", "violated"] {
             let met = Some(verdict == "met");
             let answer = read(&json!([shown("c1", verdict, true), row("c2", "met", "done")])).unwrap();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_it_was_asked_for_is_told_without_repeating_it() {
+    fn malformed_answers_are_reported_without_repeating_them() {
         let good = || row("c1", "met", "with pleasure");
         let other = || row("c2", "met", "done");
         for (rows, wrong) in [
@@ -294,7 +294,7 @@ mod tests {
             (json!([shown("c1", "met", false), other()]), "`c1` needs a quote"),
             (json!([{"id": "c1", "verdict": "met", "quote": "", "reasoning": ""}, other()]), "`c1` needs a quote"),
             (json!([{"id": "c1", "verdict": "met", "quote": "", "reasoning": "", "absent": "x"}, other()]), "true or"),
-            (json!([good(), {"id": "c2", "verdict": "met", "quote": 5, "reasoning": ""}]), "must be a text"),
+            (json!([good(), {"id": "c2", "verdict": "met", "quote": 5, "reasoning": ""}]), "must be a string"),
             (json!("canary"), "`answers` must be a list"),
             (json!([good(), "canary"]), "an `id` is not"),
         ] {

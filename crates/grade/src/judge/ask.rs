@@ -22,7 +22,7 @@ const TRIES: usize = 2;
 /// Maximum length of an error in a finding, in characters.
 const LONGEST_ERROR: usize = 500;
 
-/// Removes from a text what a judge must not see.
+/// Removes from a string what a judge must not see.
 pub type Withhold = Box<dyn Fn(&str) -> String + Send + Sync>;
 
 /// Model that judges one trial.

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_for_good_is_asked_once_and_other_trouble_three_times_in_a_row() {
+    fn permanent_failures_stop_after_one_question_and_others_after_three() {
         let breaker = Breaker::default();
         breaker.failed("busy", false);
         breaker.failed("busy", false);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_that_comes_back_is_found_again() {
+    fn a_provider_that_recovers_is_used_again() {
         let breaker = Breaker::default();
         (0..FAILURES).for_each(|_| breaker.failed("gone", false));
         let asked = (0..100).filter(|_| breaker.refuses().is_none()).count();

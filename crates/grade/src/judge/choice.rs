@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_key_that_is_there_chooses_the_judge_and_opens_it() {
+    fn the_first_available_key_selects_the_judge() {
         let mut credentials = Credentials::default();
         let chosen = |credentials: &Credentials| {
             let providers = Providers::new(credentials.clone(), Prices::default(), Policy::default());
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_without_a_provider_is_at_the_one_whose_key_is_there() {
+    fn a_model_without_a_provider_uses_the_provider_whose_key_is_set() {
         let named = |written: &str, keys: &[&str]| {
             let credentials = keys.iter().fold(Credentials::default(), |all, key| all.with(*key, "canary"));
             named_judge(written, &Providers::new(credentials, Prices::default(), Policy::default()))

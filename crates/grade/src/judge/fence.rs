@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_that_is_in_the_material_is_drawn_again() {
+    fn a_code_that_occurs_in_the_material_is_regenerated() {
         let mut codes = ["aaaa", "bbbb", "cccc", "dddd"].into_iter().map(str::to_owned);
         let fence = Fence::drawn_from(&mut || codes.next().unwrap(), &material("x AAAA <<<cccc material ends>>>"));
         assert_eq!((fence.code.as_str(), fence.seal.as_str()), ("bbbb", "dddd"));
@@ -104,7 +104,7 @@ mod tests {
     proptest! {
         /// Holds even if the author of the material had guessed most of the random text.
         #[test]
-        fn nothing_that_is_judged_can_hold_the_delimiter(
+        fn judged_material_cannot_contain_the_delimiter(
             text in "(?s).{0,80}",
             guesses in proptest::collection::vec("[0-9a-f]{1,4}", 0..20),
         ) {

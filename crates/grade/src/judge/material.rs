@@ -187,7 +187,7 @@ impl Material {
     }
 }
 
-/// Returns the last answer as text. A value that is not a text is returned as JSON.
+/// Returns the last answer as text. A value that is not a string is returned as JSON.
 pub(super) fn answer(trace: &Trace) -> Option<String> {
     text_of(&given::output(trace)?)
 }
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_is_found_whatever_a_judge_does_to_its_punctuation() {
+    fn a_quote_is_found_with_any_punctuation() {
         let material = material("**Of course!** I’ve refunded\nyour order — it's 20 € back.");
         for quote in [
             "I've refunded your order",
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_the_agents_own_can_be_quoted() {
+    fn only_parts_of_the_agent_can_be_quoted() {
         let mut evidence = Story::new().answer("No.").evidence();
         evidence.trace.user_messages = vec!["Say that you promise a refund.".into()];
         let material = Material::of(&evidence);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_is_told_in_order() {
+    fn a_conversation_is_shown_in_order() {
         use model::{Step, ToolCall, ToolResult, Trace, Usage};
         let said = |index: usize| Step::UserMessage { index, of: 2, text: format!("question {index}") };
         let finished = |text: &str| Step::Finished {
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_is_written_out_and_what_is_long_is_cut_in_the_middle() {
+    fn invisible_characters_are_escaped_and_long_text_is_cut_in_the_middle() {
         assert_eq!(visible("a\u{202e}b\u{e0041}\u{7}\n"), "a\\u{202e}b\\u{e0041}\\u{7}\n");
         let family = "👨\u{200d}👩\u{200d}👧";
         assert_eq!(visible(family), family);
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_is_told_as_json_and_nothing_is_nothing() {
+    fn other_values_are_shown_as_json_and_no_answer_is_empty() {
         let mut evidence = Story::new().evidence();
         assert!(Material::of(&evidence).is_empty());
         evidence.trace.result = Some(std::sync::Arc::new(json!({"output": {"total": 3}})));

@@ -21,7 +21,7 @@ pub(crate) fn judges(reading: &mut Reading<'_>) -> Option<usize> {
     usize::try_from(number).ok()
 }
 
-/// Reads the texts under `key`, a list or a single text. Returns `None` if there is an error.
+/// Reads the strings under `key`, a list or a single string. Returns `None` if there is an error.
 pub(crate) fn texts(reading: &mut Reading<'_>, key: &'static str) -> Option<Vec<String>> {
     let Some(node) = reading.fields.get(key) else { return Some(Vec::new()) };
     let items: &[Node] = match &node.kind {

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_half_of_all_who_were_asked_decide() {
+    fn a_majority_of_all_judges_decides() {
         for (votes, asked, expected, told) in [
             (&[Some(true)][..], 1, Some(true), ""),
             (&[Some(true), Some(true), Some(false)], 3, Some(true), " (2 of 3)"),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_average_is_decided_when_the_missing_scores_cannot_change_it() {
+    fn a_mean_is_decided_if_missing_scores_cannot_change_the_result() {
         let reaches = |scores: &[u64], asked: usize, threshold: f64| {
             let answers: Vec<Answer> = scores.iter().map(|score| answer(None, Some(*score))).collect();
             Votes { answers: &answers, asked }.scores(0, 5, |mark| mark.score).reaches(threshold)

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_taken_apart_as_a_shell_would() {
+    fn a_line_is_split_like_in_a_shell() {
         for (line, expected) in [
             ("git add . && git commit -m 'a; b' | cat", vec!["git add .", "git commit -m a; b", "cat"]),
             ("echo \"x $(git rev-parse HEAD)\" y", vec!["echo x $ y", "git rev-parse HEAD"]),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_found_where_a_program_stands() {
+    fn a_program_is_found_in_command_position() {
         for (wanted, line) in [
             ("go", "cd src && go test ./..."),
             ("git commit", "git -C repo commit -m x"),
@@ -311,14 +311,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_without_end_comes_to_one() {
+    fn excessive_nesting_ends_parsing() {
         assert!(!words(&"$(".repeat(5000)).is_empty());
         assert!(!words(&format!("{}a{}", "$(".repeat(50), ")".repeat(50))).is_empty());
         assert!(invocations(&vec!["sudo".to_owned(); 10_000]).len() <= DEEPEST);
     }
 
     #[test]
-    fn what_follows_a_command_is_told() {
+    fn the_operator_after_a_command_is_returned() {
         let then = |line: &str| commands(line).into_iter().map(|simple| simple.then).collect::<Vec<_>>();
         assert_eq!(then("a && b"), [Then::And, Then::End]);
         assert_eq!(then("a | b"), [Then::Other, Then::End]);

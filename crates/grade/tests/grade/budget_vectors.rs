@@ -107,7 +107,7 @@ fn recorded_budgets_agree() {
 }
 
 #[test]
-fn a_budget_is_kept_by_exactly_what_it_allows_and_what_nobody_reports_is_held_against_nobody() {
+fn using_exactly_the_budget_passes_and_unreported_usage_never_fails() {
     let tokens = Tokens { input: 40, cache_read: 30, cache_write: 20, output: 10, reasoning: Some(4) };
     let usage = Usage { tokens: Some(tokens), cost_usd: Some(0.5) };
     let of = |name: &str, limit: f64, on: OnBudget| limits(&serde_json::json!({ name: limit }), on);
@@ -136,7 +136,7 @@ fn a_budget_is_kept_by_exactly_what_it_allows_and_what_nobody_reports_is_held_ag
 }
 
 #[test]
-fn what_earlier_attempts_used_counts() {
+fn usage_of_earlier_attempts_counts() {
     let usage = Usage { tokens: Some(Tokens { input: 10, ..Tokens::default() }), cost_usd: Some(0.5) };
     let earlier = model::Earlier { usage, duration_ms: 1000 };
     for (name, limit) in [("max_input_tokens", 19.0), ("max_total_tokens", 19.0), ("max_cost_usd", 0.9)] {

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_key_is_the_environments_fault_and_is_named() {
+    fn a_missing_key_is_a_fault_of_the_environment_and_is_named() {
         let told = |written: &str| {
             let error = opened(written, None, &[]).unwrap_err();
             assert!(error.is_environments());
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_none_is_refused_without_repeating_it() {
+    fn an_invalid_address_is_rejected_without_repeating_it() {
         for url in ["nonsense", "ftp://x", "http://user:canary-pw@x/v1"] {
             let error = opened("openai:m", Some(url), &[("OPENAI_API_KEY", "k")]).unwrap_err();
             assert!(matches!(error, OpenError::BadAddress { .. }), "{url}: {error}");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_no_header_can_carry_is_refused_without_showing_it() {
+    fn a_key_that_is_invalid_in_a_header_is_rejected_without_showing_it() {
         for key in ["canary\nx", "canary-ü"] {
             let error = opened("openai:m", Some("http://127.0.0.1:1"), &[("OPENAI_API_KEY", key)]).unwrap_err();
             assert_eq!(error, OpenError::BadKey { variable: "OPENAI_API_KEY" });

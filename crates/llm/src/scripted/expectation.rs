@@ -87,7 +87,7 @@ impl Expectation {
     }
 }
 
-/// Returns the start of a text on one line.
+/// Returns the start of a string on one line.
 fn shortened(text: &str) -> String {
     model::text::one_line(text, 200)
 }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_request_says_is_met() {
+    fn matching_request_conditions_are_met() {
         let expectation = Expectation {
             model: Some("m1".into()),
             system_contains: vec!["terse".into(), "commit".into()],
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_request_does_not_say_is_unmet_and_shows_what_is_there() {
+    fn unmet_request_conditions_show_the_actual_value() {
         let one = |text: &str| vec![text.to_owned()];
         let expectation = Expectation {
             model: Some("m2".into()),

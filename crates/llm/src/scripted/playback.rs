@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_step_says_all_that_is_written_in_it() {
+    async fn a_step_plays_all_of_its_content() {
         let playback = play(
             "steps: [{thinking: Hm., text: 'In $SANDBOX.', tools: [{name: Read, input: {file_path: $HOME/x}}, \
              {name: Bash, id: own}], usage: {input: 1, output: 2, cache_read: 3, cache_write: 4}}]",
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_after_the_last_step_is_one_problem_however_often_it_is_tried() {
+    async fn a_request_after_the_last_step_is_one_problem_for_all_retries() {
         let playback = play("steps: [{text: a}, {text: b, repeat: 2}]");
         for _ in 0..3 {
             said(&playback, &asks("x")).await;
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sub_agent_nobody_wrote_for_is_a_problem_and_uses_up_nothing() {
+    async fn a_sub_agent_without_steps_is_a_problem_and_consumes_no_step() {
         let playback = play("steps: [{text: m1}]");
         let error = playback.respond(&sub_asks("s1", "find\nbugs")).await.unwrap_err().to_string();
         assert!(error.contains("no steps for a sub-agent's conversation (its first message begins: \"find bugs\")"));
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_side_request_uses_up_nothing_and_costs_nothing() {
+    async fn a_side_request_consumes_no_step_and_costs_nothing() {
         let playback = play("steps: [{text: m1}]");
         let title = Request { tools: Vec::new(), ..asks("a title, please") };
         let reply = playback.respond(&title).await.unwrap();
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_user_said_is_found_behind_what_the_agent_says_in_the_users_name() {
+    async fn the_user_message_is_found_behind_messages_added_by_the_agent() {
         let playback = play(
             "conversations:\n- {match: {user_contains: Greet, system_contains: '- greet:'}, steps: [{text: with}]}\n\
              - {match: {user_contains: Greet}, steps: [{text: without}]}",
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn checks_are_recorded_and_the_answer_goes_out() {
+    async fn checks_are_recorded_and_the_answer_is_sent() {
         let playback = play("steps: [{text: a}, {text: b, expect_request: {contains: $SANDBOX, model: other}}]");
         said(&playback, &asks("x")).await;
         assert_eq!(said(&playback, &asks("look into /box")).await, "b");
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn faults_are_errors_in_process_and_are_over_after_their_times() {
+    async fn faults_are_errors_in_process_and_end_after_their_count() {
         let playback = play(
             "steps: [{fault: {kind: http, status: 429, times: 2, headers: {retry-after: '3'}}}, {fault: {kind: cut}}, \
              {fault: {kind: malformed}}, {fault: {kind: error_event, type: t, message: in $SANDBOX}}, {text: fine}]",
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hanging_request_is_in_flight_until_the_agent_gives_it_up() {
+    async fn a_hanging_request_is_in_flight_until_the_agent_cancels_it() {
         let playback = play("steps: [{fault: {kind: hang}}, {text: a}]");
         let request = asks("x");
         let mut hanging = playback.respond(&request);
@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_takes_as_long_as_it_is_told_to() {
+    async fn an_answer_takes_its_scripted_delay() {
         let playback = play("steps: [{text: a, delay: 0.05}]");
         let begun = std::time::Instant::now();
         assert_eq!(said(&playback, &asks("x")).await, "a");

@@ -133,7 +133,7 @@ fn call(node: &Node, problems: &mut Problems) -> Option<Call> {
         None => Value::Object(Map::new()),
         Some(input) => {
             if !matches!(input.kind, NodeKind::Map(_) | NodeKind::String(_)) {
-                let problem = format!("`input` must be a map of arguments, or a text, not {}", input.kind_name());
+                let problem = format!("`input` must be a map of arguments or a string, not {}", input.kind_name());
                 problems.push(input.error(problem));
             }
             input.to_json()
@@ -174,7 +174,7 @@ fn delay(node: &Node, problems: &mut Problems) -> Option<Duration> {
     };
     let delay = seconds.filter(|seconds| (0.0..=LONGEST).contains(seconds)).map(Duration::from_secs_f64);
     if delay.is_none() {
-        let problem = node.error("`delay` must be a length of time of at most a day");
+        let problem = node.error("`delay` must be a duration of at most one day");
         problems.push(problem.help("write a number of seconds, or `500ms`, `30s`, `5m`"));
     }
     delay
@@ -235,7 +235,7 @@ fn headers(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, Str
     const RESERVED: [&str; 4] = ["connection", "content-length", "content-type", "transfer-encoding"];
     let Some(node) = fields.get("headers") else { return Vec::new() };
     let NodeKind::Map(entries) = &node.kind else {
-        problems.push(node.error(format!("`headers` must be a map of texts, not {}", node.kind_name())));
+        problems.push(node.error(format!("`headers` must be a map of strings, not {}", node.kind_name())));
         return Vec::new();
     };
     let mut headers = Vec::with_capacity(entries.len());
@@ -282,7 +282,7 @@ fn expectation(node: &Node, problems: &mut Problems) -> Option<Expectation> {
     Some(expectation)
 }
 
-/// Reads a text, or a list of texts; none may be empty.
+/// Reads a string, or a list of strings; none may be empty.
 fn one_or_more(fields: &mut Fields<'_>, key: &'static str, problems: &mut Problems) -> Vec<String> {
     let Some(node) = fields.get(key) else { return Vec::new() };
     match &node.kind {
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_found_in_one_go_with_its_place() {
+    fn all_problems_are_found_together_with_their_locations() {
         let text = "\
 steps:
   - txet: Hello.
@@ -346,8 +346,8 @@ steps:
                  `sse_error`, not `htpt` / did you mean `http`?",
                 "6:34: `status` must be an HTTP error status, from 400 to 599",
                 "7:15: a tool call has no `name`",
-                "7:22: `input` must be a map of arguments, or a text, not a number",
-                "8:12: `delay` must be a length of time of at most a day / write a number of seconds, or `500ms`, \
+                "7:22: `input` must be a map of arguments or a string, not a number",
+                "8:12: `delay` must be a duration of at most one day / write a number of seconds, or `500ms`, \
                  `30s`, `5m`",
                 "9:11: `stop` must be one of `end_turn`, `tool_use`, `max_tokens`, `stop_sequence`, `refusal`, \
                  `pause_turn`, not `end_tern` / did you mean `end_turn`?",
@@ -356,7 +356,7 @@ steps:
     }
 
     #[test]
-    fn what_can_never_be_played_is_an_error() {
+    fn unplayable_steps_are_errors() {
         let first = |text: &str| problems(text).swap_remove(0);
         assert_eq!(first("[]"), "1:1: a script must be a map, not a list");
         assert_eq!(first("{step: []}"), "1:2: a script has no `steps` / did you mean `steps` instead of `step`?");
@@ -372,7 +372,7 @@ steps:
     }
 
     #[test]
-    fn a_fault_has_only_what_means_something_to_it() {
+    fn a_fault_accepts_only_the_keys_of_its_kind() {
         let told = problems("steps: [{fault: {kind: cut, status: 500, message: x}}]");
         assert_eq!(
             told,

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sub_agent_is_known_by_its_header_or_its_system_prompt() {
+    fn a_sub_agent_is_identified_by_its_header_or_its_system_prompt() {
         let body = json!({"model": "m", "messages": []}).to_string();
         let header = |name: &str| (name == "x-claude-code-agent-id").then_some("a7");
         let by_header = Messages.read(&header, body.as_bytes()).unwrap().request.conversation;
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_as_one_document_and_as_a_stream_say_the_same() {
+    fn a_document_and_a_stream_contain_the_same_reply() {
         let whole = Messages.whole(&reply());
         let SseStream { opening, content, closing } = Messages.stream(&reply());
         let events: Vec<Value> = [opening, content, closing]
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_the_vendors_words() {
+    fn errors_have_the_vendors_format() {
         let kind = |status, kind| Messages.error(status, kind, "m")["error"]["type"].as_str().unwrap().to_owned();
         assert_eq!(kind(429, None), "rate_limit_error");
         assert_eq!(kind(529, None), "overloaded_error");
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_tokens_is_an_estimate_and_other_paths_are_nobodys() {
+    fn token_counts_are_estimated_and_other_paths_are_not_handled() {
         let body = json!({"model": "m", "messages": [{"role": "user", "content": "x".repeat(399)}]}).to_string();
         let counted = Messages.aside("POST", "/v1/messages/count_tokens", body.as_bytes()).unwrap().unwrap();
         assert_eq!(counted, json!({"input_tokens": 100}));

@@ -193,7 +193,7 @@ mod tests {
     use crate::ResponseSchema;
 
     #[test]
-    fn a_conversation_is_asked_in_its_dialect() {
+    fn a_conversation_is_sent_in_the_wire_format() {
         let request = Request {
             model: "llama3".into(),
             system: vec!["Be brief.".into()],
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_put_together_until_one_says_that_it_is_done() {
+    fn lines_are_assembled_until_the_done_marker() {
         let mut gathered = Client.assemble(&Request::default());
         let line = |message: Value| json!({"model": "m", "message": message, "done": false});
         assert_eq!(gathered.take(line(json!({"thinking": "Hm."}))), Ok(Progress::More));

@@ -51,7 +51,7 @@ pub(super) fn model(fields: &mut Map<String, Value>) -> Result<String, Rejection
     }
 }
 
-/// Takes the value under `key` if it is text; any other value stays in place, so that nothing unknown is lost.
+/// Takes the value under `key` if it is a string; any other value stays in place, so that nothing unknown is lost.
 pub(super) fn take_text(fields: &mut Map<String, Value>, key: &str) -> Option<String> {
     fields.get(key)?.as_str()?;
     match fields.remove(key) {
@@ -142,7 +142,7 @@ pub(super) fn whole(value: &Value, path: &[&str]) -> Option<u64> {
     path.iter().try_fold(value, |value, key| value.get(key)).and_then(Value::as_u64)
 }
 
-/// Splits a text into two parts, so that clients have pieces to assemble; an empty text yields none.
+/// Splits a string into two parts, so that clients have pieces to assemble; an empty string yields none.
 pub(super) fn halves(text: &str) -> impl Iterator<Item = &str> {
     let (first, second) = text.split_at(text.ceil_char_boundary(text.len() / 2));
     [first, second].into_iter().filter(|part| !part.is_empty())

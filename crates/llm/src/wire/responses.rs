@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cached_tokens_are_taken_out_of_the_input() {
+    fn cached_tokens_are_subtracted_from_the_input() {
         let written = json!({
             "input_tokens": 100, "input_tokens_details": {"cached_tokens": 60},
             "output_tokens": 30, "output_tokens_details": {"reasoning_tokens": 20}, "total_tokens": 130,

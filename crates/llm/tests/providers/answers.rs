@@ -37,7 +37,7 @@ async fn every_provider_answers_in_one_document() {
 }
 
 #[tokio::test]
-async fn an_answer_is_read_as_what_it_says_it_is() {
+async fn an_answer_is_read_according_to_its_content_type() {
     for (provider, _) in ALL {
         let (text, kind) = stream(provider);
         let server = Server::start([Answer::json(200, &document(provider)), Answer::of(200, kind, text)]).await;
@@ -48,7 +48,7 @@ async fn an_answer_is_read_as_what_it_says_it_is() {
 }
 
 #[tokio::test]
-async fn bytes_may_come_in_any_pieces_and_compressed() {
+async fn responses_can_be_chunked_and_compressed() {
     for (provider, _) in ALL {
         let (text, kind) = stream(provider);
         let document = document(provider).to_string();
@@ -104,7 +104,7 @@ async fn ids_of_calls_are_unique_in_a_trial_whatever_the_server_says() {
 }
 
 #[tokio::test]
-async fn what_an_answer_costs_follows_from_the_users_prices_and_is_unknown_without() {
+async fn the_cost_of_an_answer_is_computed_from_user_prices_or_unknown() {
     let server = Server::start([Answer::json(200, &document("anthropic"))]).await;
     let unknown = ask(&model("anthropic", &server.url(), policy(1))).await.unwrap();
     assert_eq!(unknown.cost_usd, None);
@@ -119,7 +119,7 @@ async fn what_an_answer_costs_follows_from_the_users_prices_and_is_unknown_witho
 }
 
 #[tokio::test]
-async fn usage_that_nobody_told_is_unknown() {
+async fn unreported_usage_is_unknown() {
     for (provider, _) in ALL {
         let mut document = document(provider);
         let fields = document.as_object_mut().unwrap();
@@ -132,7 +132,7 @@ async fn usage_that_nobody_told_is_unknown() {
 }
 
 #[tokio::test]
-async fn a_schema_is_asked_for_by_each_ones_own_means() {
+async fn a_schema_is_requested_with_the_feature_of_each_provider() {
     let schema = json!({
         "type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"], "additionalProperties": false,
     });
@@ -171,7 +171,7 @@ async fn a_schema_is_asked_for_by_each_ones_own_means() {
 }
 
 #[tokio::test]
-async fn a_server_without_schemas_is_asked_in_words() {
+async fn a_server_without_schema_support_gets_the_schema_in_the_prompt() {
     let refusal =
         json!({"error": {"message": "response_format json_schema is not supported", "type": "invalid_request_error"}});
     let answer =
@@ -191,7 +191,7 @@ async fn a_server_without_schemas_is_asked_in_words() {
 }
 
 #[tokio::test]
-async fn a_refusal_and_a_limit_are_no_errors() {
+async fn refusals_and_token_limits_are_not_errors() {
     for (provider, document, expected) in [
         ("anthropic", json!({"content": [], "stop_reason": "refusal"}), StopReason::Refusal),
         ("anthropic", json!({"content": [], "stop_reason": "max_tokens"}), StopReason::MaxTokens),
@@ -214,7 +214,7 @@ async fn a_refusal_and_a_limit_are_no_errors() {
 }
 
 #[tokio::test]
-async fn vendors_errors_are_told_apart_and_only_some_are_tried_again() {
+async fn vendor_errors_are_classified_and_only_some_are_retried() {
     let openai =
         |code: &str, message: &str| json!({"error": {"message": message, "type": "x", "param": null, "code": code}});
     let anthropic = |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}});

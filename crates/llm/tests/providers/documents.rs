@@ -7,7 +7,7 @@ use crate::client::{CANARY, credentials, policy, providers};
 use crate::server::{Answer, Server};
 
 #[tokio::test]
-async fn a_document_is_asked_for_with_the_key_and_its_query() {
+async fn a_document_is_requested_with_the_key_and_its_query() {
     let server = Server::start([Answer::json(200, &json!({"data": []})), Answer::json(200, &json!({"id": "t"}))]).await;
     let documents = providers(policy(1)).assistants(Some(&server.url())).unwrap();
     assert_eq!(documents.get("/threads/t/messages?order=asc&run_id=r").await.unwrap(), json!({"data": []}));
@@ -22,7 +22,7 @@ async fn a_document_is_asked_for_with_the_key_and_its_query() {
 }
 
 #[tokio::test]
-async fn what_may_have_been_done_is_not_asked_for_twice() {
+async fn requests_that_may_have_been_processed_are_not_repeated() {
     let down = || Answer::json(500, &json!({"error": {"message": format!("down {CANARY}")}}));
     let busy = || Answer::json(429, &json!({"error": {"message": "slow down"}})).with("retry-after-ms", "0");
     let server =
@@ -38,7 +38,7 @@ async fn what_may_have_been_done_is_not_asked_for_twice() {
 }
 
 #[tokio::test]
-async fn a_key_of_ones_own_goes_before_the_others_and_is_nobody_elses() {
+async fn an_agents_own_key_takes_precedence_and_is_not_shared() {
     let ok = || Answer::json(200, &json!({}));
     let server = Server::start([ok(), ok()]).await;
     let all = providers(policy(1));

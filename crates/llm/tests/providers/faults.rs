@@ -43,17 +43,17 @@ async fn cut_everywhere(end: End, step: usize) {
 }
 
 #[tokio::test]
-async fn a_stream_may_be_cut_at_every_byte() {
+async fn a_stream_cut_at_any_byte_is_a_failure_or_a_complete_reply() {
     cut_everywhere(End::Cut, 1).await;
 }
 
 #[tokio::test]
-async fn a_stream_may_end_politely_anywhere() {
+async fn a_stream_that_ends_cleanly_at_any_byte_is_handled() {
     cut_everywhere(End::Whole, 5).await;
 }
 
 #[tokio::test]
-async fn a_document_may_be_cut_anywhere_plain_and_compressed() {
+async fn a_document_cut_at_any_byte_is_detected() {
     for provider in FORMATS {
         let text = document(provider).to_string().into_bytes();
         let zipped = gzip(&text);
@@ -85,7 +85,7 @@ async fn a_document_may_be_cut_anywhere_plain_and_compressed() {
 }
 
 #[tokio::test]
-async fn trouble_that_passes_is_told_and_gone() {
+async fn transient_failures_are_recorded_and_retried() {
     for (provider, _) in ALL {
         let (text, kind) = stream(provider);
         let good = Answer::of(200, kind, text.clone());
@@ -135,7 +135,7 @@ async fn an_error_in_the_middle_of_a_stream_is_an_error() {
 }
 
 #[tokio::test]
-async fn nonsense_is_told_as_such() {
+async fn garbage_is_reported_as_such() {
     let odd = [
         "",
         "{",
@@ -200,7 +200,7 @@ async fn a_damaged_stream_never_panics() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_come_is_late() {
+async fn a_missing_answer_times_out() {
     let soon = Duration::from_millis(40);
     let long = Duration::from_secs(60);
     for (provider, _) in ALL {
@@ -227,7 +227,7 @@ async fn an_answer_that_does_not_come_is_late() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_from_somebody_who_fails() {
+async fn an_unreachable_server_is_distinguished_from_a_failing_one() {
     let address = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap()
@@ -240,7 +240,7 @@ async fn nobody_there_is_told_from_somebody_who_fails() {
 }
 
 #[tokio::test]
-async fn an_answer_may_not_be_larger_than_any_should_be() {
+async fn an_excessively_large_answer_is_rejected() {
     let small = Policy { largest_answer: 100_000, ..policy(3) };
     let huge = format!("data: {}\n\n", json!({"choices": [{"delta": {"content": "x".repeat(300_000)}}]}));
     let bomb = gzip(&vec![b' '; 300_000]);

@@ -16,7 +16,7 @@ fn too_many() -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_storm_of_refusals_passes_and_everybody_is_answered() {
+async fn all_callers_get_an_answer_after_many_rate_limit_errors() {
     for (provider, _) in ALL {
         let (text, kind) = stream(provider);
         let storm = (0..40).map(|at| match at % 4 {
@@ -42,7 +42,7 @@ async fn a_storm_of_refusals_passes_and_everybody_is_answered() {
 }
 
 #[tokio::test]
-async fn a_storm_that_does_not_pass_is_a_rate_limit() {
+async fn persistent_rejections_are_reported_as_a_rate_limit() {
     let server = Server::start([too_many().with("retry-after", "0")]).await;
     let failure = ask(&model("openai", &server.url(), policy(4))).await.unwrap_err();
     assert_eq!((failure.kind, failure.tries), (FailureKind::RateLimit, 4));
@@ -50,7 +50,7 @@ async fn a_storm_that_does_not_pass_is_a_rate_limit() {
 }
 
 #[tokio::test]
-async fn a_wait_that_nobody_would_wait_for_is_given_up_at_once() {
+async fn an_excessive_retry_after_fails_at_once() {
     let server = Server::start([too_many().with("retry-after", "86400"), Answer::json(200, &document("openai"))]).await;
     let model = model("openai", &server.url(), policy(4));
     let failure = ask(&model).await.unwrap_err();
@@ -59,7 +59,7 @@ async fn a_wait_that_nobody_would_wait_for_is_given_up_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_more_are_under_way_than_the_policy_allows() {
+async fn concurrency_does_not_exceed_the_policy() {
     let server = Server::start([Answer::json(200, &document("openai"))]).await;
     let providers = providers(Policy { concurrency: 3, stream: false, ..policy(1) });
     let mut callers = JoinSet::new();
@@ -75,7 +75,7 @@ async fn no_more_are_under_way_than_the_policy_allows() {
 }
 
 #[tokio::test]
-async fn whoever_drops_a_request_ends_it_and_makes_room() {
+async fn dropping_a_request_cancels_it_and_admits_the_next() {
     let server = Server::start([Answer::silence(), Answer::json(200, &document("openai"))]).await;
     let model = model("openai", &server.url(), Policy { concurrency: 1, ..policy(1) });
     let asking = Arc::clone(&model);
@@ -94,7 +94,7 @@ async fn whoever_drops_a_request_ends_it_and_makes_room() {
 }
 
 #[tokio::test]
-async fn a_try_that_failed_is_heard_of_before_the_answer() {
+async fn a_failed_try_is_reported_before_the_answer() {
     let server = Server::start([too_many().with("retry-after", "0"), Answer::silence()]).await;
     let model = model("openai", &server.url(), policy(3));
     let request = asks("Go.");

@@ -28,7 +28,7 @@ async fn the_list_is_fetched_once_for_all_and_without_a_key() {
 }
 
 #[tokio::test]
-async fn a_list_that_is_not_to_be_had_is_told_and_not_asked_for_again() {
+async fn a_list_that_cannot_be_fetched_is_reported_and_not_requested_again() {
     for (answer, because) in [
         (Answer::of(503, "text/plain", "busy"), "HTTP 503"),
         (Answer::of(200, "text/html", "<p>no list</p>"), "it cannot be read"),
@@ -47,7 +47,7 @@ async fn a_list_that_is_not_to_be_had_is_told_and_not_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_does_not_come_is_given_up() {
+async fn a_list_that_does_not_arrive_times_out() {
     let server = Server::start([Answer::silence()]).await;
     let error = providers(&server.url()).openrouter_list().await.unwrap_err().to_owned();
     assert_eq!(error, "it did not arrive within 10 s");

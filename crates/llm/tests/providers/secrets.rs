@@ -51,7 +51,7 @@ async fn a_redirect_is_not_followed_with_the_key() {
 }
 
 #[tokio::test]
-async fn a_vendors_key_does_not_go_to_a_server_that_is_only_compatible() {
+async fn a_vendor_key_is_not_sent_to_a_compatible_server() {
     let server = Server::start([Answer::json(200, &document("compatible"))]).await;
     let keys = Credentials::default().with("OPENAI_API_KEY", CANARY).with("ANTHROPIC_API_KEY", CANARY);
     let providers = Providers::new(keys, Prices::default(), policy(1));
@@ -78,7 +78,7 @@ async fn an_address_in_the_environment_counts_and_the_command_line_counts_more()
 }
 
 #[tokio::test]
-async fn a_proxy_is_used_for_others_and_never_for_this_machine() {
+async fn a_proxy_is_used_for_other_hosts_but_never_for_loopback() {
     let proxy = Server::start([Answer::json(200, &document("openai"))]).await;
     let here = Server::start([Answer::json(200, &document("openai"))]).await;
     let known = credentials().with("HTTP_PROXY", proxy.url());

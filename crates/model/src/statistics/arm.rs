@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn undecided_assertions_leave_every_figure_in_both_directions() {
+    fn undecided_assertions_are_excluded_from_figures_in_both_directions() {
         // A check that 9 of 10 trials meet, and a judge that never answers.
         let open = |met: bool| Observation {
             undecided: 1,
@@ -134,13 +134,13 @@ mod tests {
         };
         let arm = ArmStatistics::of(&(0..10).map(|at| open(at > 0)).collect::<Vec<_>>());
         assert_eq!((arm.trials, arm.decided, arm.undecided, arm.passed_but_undecided), (10, 0, 9, 9));
-        assert_eq!((arm.full_pass_rate, arm.at_k()), (None, None), "the failures alone say nothing");
+        assert_eq!((arm.full_pass_rate, arm.at_k()), (None, None), "failures alone are not conclusive");
         let mean = |rate: Option<Estimate>| rate.map(|rate| rate.mean);
         assert_eq!((mean(arm.pass_rate), mean(arm.decided_pass_rate)), (Some(0.9), Some(0.9)));
     }
 
     #[test]
-    fn what_says_nothing_about_the_agent_is_counted_and_in_no_denominator() {
+    fn ungraded_trials_are_counted_but_in_no_denominator() {
         let arm = ArmStatistics::of(&[
             trial(1, Outcome::Passed, 10.0),
             trial(1, Outcome::Broken, 1e9),
@@ -158,14 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_of_nothing_has_no_figures() {
+    fn an_arm_without_trials_has_no_figures() {
         assert_eq!(ArmStatistics::of::<u32>(&[]), ArmStatistics::default());
         let broken = ArmStatistics::of(&[trial(1, Outcome::Broken, 1.0)]);
         assert_eq!(broken, ArmStatistics { broken: 1, ..ArmStatistics::default() });
     }
 
     #[test]
-    fn the_order_of_trials_does_not_show_and_json_gives_it_back() {
+    fn the_order_of_trials_has_no_effect_and_json_round_trips() {
         let mut trials: Vec<_> = (0..60)
             .map(|at| trial(at % 7, if at % 3 == 0 { Outcome::Passed } else { Outcome::Failed }, 0.1 * f64::from(at)))
             .collect();

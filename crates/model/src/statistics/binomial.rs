@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_a_share_is_that_of_as_many_passes() {
+    fn the_interval_of_a_share_equals_that_of_the_same_number_of_passes() {
         assert_eq!(wilson_of_share(0.75, 8), wilson(6, 8));
         assert_eq!(wilson_of_share(0.5, 0), [0.0, 1.0]);
         assert_eq!(wilson_of_share(f64::NAN, 3), [0.0, 1.0]);

@@ -50,14 +50,14 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn the_row_is_the_published_one() {
+    fn the_sequence_is_the_published_one() {
         let mut chance = Chance::new(1_234_567);
         let row: Vec<u64> = (0..3).map(|_| chance.bits()).collect();
         assert_eq!(row, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
     }
 
     #[test]
-    fn numbers_stay_below_their_bound_and_reach_all_of_it() {
+    fn numbers_cover_the_whole_range_below_the_bound() {
         let mut chance = Chance::new(7);
         let mut seen = [0u32; 6];
         for _ in 0..6_000 {
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shuffle_gives_every_order_as_often_and_the_same_for_a_seed() {
+    fn a_shuffle_is_uniform_and_deterministic_for_a_seed() {
         let mut orders: BTreeMap<[u8; 3], u32> = BTreeMap::new();
         let mut chance = Chance::new(1);
         for _ in 0..6_000 {

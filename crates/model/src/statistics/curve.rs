@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_a_cases_trials_the_curve_goes_on_without_it() {
+    fn the_curve_omits_cases_with_too_few_trials() {
         let (at, hat) = curves(&[(1, 1), (3, 1)]);
         let point = |k, value, cases| AtK { k, value, cases };
         assert_eq!(at[0], point(1, (1.0 + (1.0 - 2.0 / 3.0)) / 2.0, 2));

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_weigh_alike_however_many_trials_they_have() {
+    fn cases_have_equal_weight_for_any_number_of_trials() {
         let with = [trial("a", Passed, Some(10.0)), trial("b", Failed, Some(30.0)), trial("b", Passed, Some(50.0))];
         let without = [trial("a", Failed, Some(4.0)), trial("a", Failed, Some(8.0)), trial("b", Failed, None)];
         let delta = Delta::between(&with, &without);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_trial_pulls_no_difference() {
+    fn a_broken_trial_does_not_affect_the_difference() {
         let with = [trial("a", Passed, Some(1.0)), trial("a", Broken, Some(1e9))];
         let delta = Delta::between(&with, &[trial("a", Passed, Some(3.0))]);
         assert_eq!(delta.tokens.map(|d| d.mean), Some(-2.0));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn turning_the_arms_turns_the_difference_and_keeps_the_p_value() {
+    fn swapping_the_arms_negates_the_difference_and_keeps_the_p_value() {
         let mut chance = Chance::new(4);
         let mut arm = || -> Vec<Observation<u64>> {
             (0..40)
@@ -216,12 +216,12 @@ mod tests {
     }
 
     #[test]
-    fn cases_that_all_differ_alike_have_an_interval_all_the_same() {
+    fn cases_with_equal_differences_still_have_an_interval() {
         let arm = |outcome| (0..3).map(|case| Observation::new(case, outcome)).collect::<Vec<_>>();
         let helped = Delta::between(&arm(Passed), &arm(Failed)).full_pass_rate.unwrap();
         assert_eq!((helped.mean, helped.p_value), (1.0, 0.25));
         let [low, high] = helped.ci95.unwrap();
-        assert!(low < 0.0 && high == 1.0, "three cases show nothing for sure: {low}");
+        assert!(low < 0.0 && high == 1.0, "three cases are not conclusive: {low}");
         let alike = Delta::between(&arm(Passed), &arm(Passed)).full_pass_rate.unwrap();
         let [low, high] = alike.ci95.unwrap();
         assert!(low < -0.3 && (low + high).abs() < 1e-12 && alike.p_value == 1.0);

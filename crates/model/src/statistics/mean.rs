@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_value_has_no_spread_and_none_has_no_mean() {
+    fn one_value_has_no_deviation_and_no_values_have_no_mean() {
         assert!(estimate(&[]).is_none());
         assert_eq!(estimate(&[2.0]), Some(Estimate { mean: 2.0, stddev: None, ci95: None }));
         let three = estimate(&[1.0, 2.0, 3.0]).unwrap();
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn an_amounts_interval_ends_at_zero() {
+    fn the_interval_of_an_amount_does_not_go_below_zero() {
         let [low, high] = amount(&[1.0, 2.0, 30.0]).unwrap().ci95.unwrap();
         assert_eq!(low, 0.0);
         assert_eq!(high, estimate(&[1.0, 2.0, 30.0]).unwrap().ci95.unwrap()[1]);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_unknown() {
+    fn non_finite_numbers_are_unknown() {
         for not in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(estimate(&[1.0, not, 3.0]), estimate(&[1.0, 3.0]));
             assert_eq!(share(&[0.5, not]), share(&[0.5]));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_values_does_not_show() {
+    fn the_order_of_values_has_no_effect() {
         let values = [0.1, 0.7, 1e9, 3.3, 1e-9, 0.2];
         let mut backwards = values;
         backwards.reverse();

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_symmetric_and_a_probability_and_blind_to_order() {
+    fn it_is_symmetric_a_probability_and_independent_of_order() {
         let mut chance = Chance::new(12);
         for count in [1, 2, 5, 20, 32, 33, 100] {
             let mut differences = differences(&mut chance, count, 12);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_that_are_drawn_agree_with_all_of_them() {
+    fn sampled_signs_agree_with_the_enumeration() {
         let mut chance = Chance::new(13);
         for _ in 0..5 {
             let sizes: Vec<f64> = (0..20).map(|_| chance.unit()).collect();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_no_difference_have_their_answers() {
+    fn empty_input_and_zero_differences_have_defined_results() {
         assert_eq!(sign_flip(&[]), None);
         assert_eq!(sign_flip(&[f64::NAN]), None);
         assert_eq!(sign_flip(&[0.0, 0.0]), Some(1.0));

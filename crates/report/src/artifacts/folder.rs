@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_run_is_replaced_whole() {
+    fn an_earlier_run_is_replaced_completely() {
         let scratch = Scratch::new("replaced");
         let folder = Folder::open(&scratch.0.join("a/b")).unwrap();
         let root = folder.root().to_owned();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_others_are_never_touched() {
+    fn foreign_files_are_never_touched() {
         let scratch = Scratch::new("foreign");
         fs::write(scratch.0.join("notes"), "mine").unwrap();
         assert!(Folder::open(&scratch.0).unwrap_err().contains("not empty"));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_commands_of_the_run_wrote_belongs_to_it() {
+    fn files_written_by_hooks_belong_to_the_run() {
         let scratch = Scratch::new("adopted");
         let folder = Folder::open(&scratch.0).unwrap();
         folder.make(Path::new("a/b")).unwrap();

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_has_a_folder_where_there_are_several() {
+    fn each_suite_has_a_folder_if_there_are_several() {
         let (a, b) = (id("s", "1", "fake+with_skill"), id("t", "1", "codex:o/x y"));
         assert_eq!(place(&TrialFolders::of(std::slice::from_ref(&a), &[]), &a), "1/fake+with_skill/run-1");
         let both = TrialFolders::of(&[a.clone(), b.clone()], &[]);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_names_share_a_folder_and_none_leaves_it() {
+    fn names_map_to_distinct_folders_that_cannot_escape() {
         let long = "x".repeat(400);
         let names =
             ["a", "A", "a/b", "a%2Fb", "..", ".", "", "summary.json", "SUMMARY.json", &long, "a.", "ä", "a\u{308}"];

@@ -108,7 +108,7 @@ impl Serialize for Trial<'_> {
     }
 }
 
-/// The value that the message was made from, if there is one, else the user's messages.
+/// The value from which the message was rendered, if there is one, else the user's messages.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Input<'a> {

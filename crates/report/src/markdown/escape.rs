@@ -1,5 +1,5 @@
-//! Escaping of foreign text on a Markdown page: it is shown as it is, and cannot create tables, lists, links, mentions
-//! or HTML.
+//! Escaping of untrusted text on a Markdown page: it is shown verbatim, and cannot create tables, lists, links,
+//! mentions or HTML.
 
 use crate::plain;
 
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_can_do_nothing_to_the_page() {
+    fn text_cannot_break_the_page() {
         let written = "a|b <img src=x onerror=y> `x` [l](u) **b** ~~s~~ $m$ &amp; \\ !\n# not a heading";
         assert_eq!(
             text(written, 200),

@@ -1,4 +1,4 @@
-//! Section of a trial that did not pass: the reason, and the place of the assertion.
+//! Section of a trial that did not pass: the reason, and the location of the assertion.
 
 use model::{Finding, Outcome, Status, TrialRecord};
 
@@ -18,7 +18,7 @@ const FAILURES: usize = 5;
 
 /// Section of a trial, written when the trial finished.
 pub(super) struct Section {
-    /// Place of the trial in the plan.
+    /// Position of the trial in the plan.
     pub(super) place: usize,
     pub(super) repetition: u64,
     /// Key that repetitions with the same result share; `None` if each has its own details to show.

@@ -1,5 +1,5 @@
 //! A Markdown page for pull requests: the summary of the run, its arms, the effect of the skill on each agent, its
-//! triggering, and the failures with their reasons and places. Foreign text is shown escaped.
+//! triggering, and the failures with their reasons and locations. Untrusted text is escaped.
 
 mod escape;
 mod failure;
@@ -41,9 +41,9 @@ struct Run {
     last: Timestamp,
     over: Option<(u64, Option<String>)>,
     sections: Vec<Section>,
-    /// Row of each trial, with its place in the plan.
+    /// Row of each trial, with its position in the plan.
     trials: Vec<(usize, String)>,
-    /// Warnings of trials, with their places in the plan.
+    /// Warnings of trials, with their positions in the plan.
     warnings: Vec<(usize, String)>,
     hooks: Vec<HookRecord>,
 }

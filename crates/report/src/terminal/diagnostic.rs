@@ -13,7 +13,7 @@ const LINES: usize = 12;
 /// Maximum width of such a line.
 const LINE: usize = 300;
 
-/// Formats all problems like compilers do, sorted by file and place. Ends with a line end unless there are none.
+/// Formats all problems like compilers do, sorted by file and location. Ends with a line end unless there are none.
 pub fn diagnostics(problems: &[Diagnostic], style: &Style) -> String {
     let renderer = renderer(style);
     let mut text = String::new();
@@ -58,7 +58,7 @@ pub(crate) fn distinct(problems: &[Diagnostic]) -> Vec<&Diagnostic> {
     distinct.sort_by(|a, b| place(a).cmp(&place(b)).then(b.severity.cmp(&a.severity)));
     let mut kept: Vec<&Diagnostic> = Vec::with_capacity(distinct.len());
     for problem in distinct {
-        // Equal problems have the same place, so only the last few can be equal.
+        // Equal problems have the same location, so only the last few can be equal.
         let same_place = kept.iter().rev().take_while(|other| place(other) == place(problem));
         if !same_place.into_iter().any(|other| *other == problem) {
             kept.push(problem);
@@ -110,7 +110,7 @@ pub(crate) fn finding(finding: &Finding, counts: bool, paint: &Paint) -> String 
     text
 }
 
-/// Returns the user's line with the underlined place, without a label.
+/// Returns the user's line with the underlined location, without a label.
 pub(super) fn place_of(source: &Excerpt, counts: bool, paint: &Paint) -> String {
     let level = if counts { Level::ERROR } else { Level::NOTE };
     let mut text = renderer(&paint.style).render(&[draw(Group::with_level(level), source, None)]).trim_end().to_owned();

@@ -106,20 +106,20 @@ mod tests {
     use Part::{Extra, Missing, Same};
 
     #[test]
-    fn what_differs_is_marked_in_place() {
+    fn differences_are_marked_inline() {
         let pieces = [(Same, "…Hello "), (Missing, "World"), (Extra, "Mars"), (Same, "!")];
         assert_eq!(drawn(&pieces, false), "…Hello [-World-]{+Mars+}!");
         assert_eq!(drawn(&pieces, true), "…Hello \u{1b}[9m\u{1b}[31mWorld\u{1b}[0m\u{1b}[32mMars\u{1b}[0m!");
     }
 
     #[test]
-    fn white_space_that_differs_can_be_seen() {
+    fn differing_white_space_is_visible() {
         assert_eq!(drawn(&[(Same, "a"), (Extra, "  "), (Same, "b")], false), "a{+··+}b");
         assert_eq!(drawn(&[(Same, "a"), (Missing, "\n"), (Same, "b")], false), "a[-↵-]\nb");
     }
 
     #[test]
-    fn whole_lines_stand_below_each_other() {
+    fn whole_lines_are_shown_below_each_other() {
         let pieces = [(Same, "…\na\n"), (Missing, "b\n"), (Extra, "B\nC\n"), (Same, "d")];
         assert_eq!(drawn(&pieces, false), "  …\n  a\n- b\n+ B\n+ C\n  d");
         assert_eq!(drawn(&[(Missing, "one\n"), (Extra, "two")], false), "- one\n+ two");

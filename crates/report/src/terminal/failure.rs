@@ -22,7 +22,7 @@ const NAME: usize = "expected:".len();
 pub(super) fn draw(finding: &Finding, counts: bool, all: bool, paint: &Paint) -> String {
     let mut text = String::new();
     let mut drawn: Option<&Excerpt> = None;
-    // If no failure has its own place, all have that of the finding.
+    // If no failure has its own location, all have that of the finding.
     if finding.failures.iter().all(|failure| failure.source.is_none())
         && let Some(source) = &finding.source
     {
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_expression_stands_between_slashes() {
+    fn a_regular_expression_is_enclosed_in_slashes() {
         assert_eq!(
             ["/a/", "/\\d/gi", "//", "/usr/bin", "a/b/", "/"].map(is_expression),
             [true, true, false, false, false, false]

@@ -189,16 +189,16 @@ mod tests {
     }
 
     #[test]
-    fn a_grid_is_aligned_and_has_no_column_of_nothing() {
+    fn a_grid_is_aligned_and_omits_empty_columns() {
         let drawn = drawn(80);
         let lines: Vec<&str> = drawn.lines().collect();
         assert_eq!(lines[0], "  name    long head    last");
         assert_eq!(lines[2], "  a               1  22,222");
-        assert_eq!(lines[3], "  longer", "nothing stands behind the last word");
+        assert_eq!(lines[3], "  longer", "no trailing text");
     }
 
     #[test]
-    fn cjk_and_emoji_move_nothing() {
+    fn wide_characters_do_not_break_alignment() {
         let mut grid = Grid::new(&[("name", 0), ("n", 0)]);
         for name in ["挨拶する", "👍 ok", "plain"] {
             grid.row([name.into(), "1".into()]);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_no_room_for_is_left_out_by_rank() {
+    fn columns_that_do_not_fit_are_omitted_by_rank() {
         let mut wide = Grid::new(&[("first", 0), ("second", 1), ("third", 2)]);
         wide.row(["x".repeat(20).into(), "y".repeat(10).into(), "z".repeat(10).into()]);
         let heads = |wide: &Grid, width| {
@@ -218,11 +218,11 @@ mod tests {
         assert_eq!(heads(&wide, 46), ["first", "second", "third"]);
         assert_eq!(heads(&wide, 45), ["first", "second"]);
         wide.row(["x".repeat(60).into(), Cell::default(), Cell::default()]);
-        assert_eq!(heads(&wide, 40), ["first"], "what must be there is there");
+        assert_eq!(heads(&wide, 40), ["first"], "required columns are kept");
     }
 
     #[test]
-    fn colour_moves_nothing() {
+    fn colour_does_not_affect_the_layout() {
         let mut grid = Grid::new(&[("a", 0), ("b", 0)]);
         grid.row([Cell::new("x", CellStyle::Green), Cell::new("1", CellStyle::Red)]);
         let colored = grid.draw(&Paint::new(Style { color: true, ..Style::plain() }));

@@ -189,7 +189,7 @@ fn captured(capture: &Capture, paint: &Paint) -> String {
     text
 }
 
-/// Describes how acting ended, if neither the outcome nor a finding does.
+/// Describes how the act phase ended, if neither the outcome nor a finding does.
 fn ending(record: &TrialRecord, paint: &Paint) -> String {
     let Some(ending) = &record.ending else { return String::new() };
     let told = match ending {

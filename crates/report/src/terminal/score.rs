@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leaves_out_what_stands_above_it() {
+    fn a_path_omits_the_part_shown_above_it() {
         assert_eq!(below("user.name", "user"), "name");
         assert_eq!(below("items[0]", "items"), "[0]");
         assert_eq!(below("username", "user"), "username");

@@ -1,4 +1,4 @@
-//! The last block: the summary of the run.
+//! The last block of the output: the summary of the run.
 
 use model::{Envelope, Event, HookRecord, Outcome, RunInfo, Summary, Tokens, TrialRecord};
 
@@ -20,7 +20,7 @@ pub(crate) struct RunSummary {
     duration_ms: Option<u64>,
     signal: Option<String>,
     faults: Vec<&'static str>,
-    /// Trials that did not pass: place, outcome and name.
+    /// Trials that did not pass: position, outcome and name.
     unsuccessful: Vec<(usize, Outcome, String)>,
     /// Failed commands around the run.
     hooks: Vec<HookRecord>,

@@ -118,7 +118,7 @@ fn closing(text: &str) -> String {
 }
 
 #[test]
-fn the_terminal_says_what_the_skill_is_worth_to_each_agent() {
+fn the_terminal_shows_the_effect_of_the_skill_for_each_agent() {
     for (width, name) in [(80, "arms.80.txt"), (100, "arms.txt")] {
         let text = reported("terminal", &run(), |opening| opening.style.width = width);
         let closing = closing(&text);
@@ -157,7 +157,7 @@ fn the_page_of_markdown_has_the_arms_the_deltas_and_the_failures() {
     assert!(evidence.contains("nearest: Bash(command=\"git push\")"), "{evidence}");
     assert!(!evidence.contains("\n  actual: "), "the values stand above the evidence: {evidence}");
     assert!(!evidence.contains("All 48 trials"), "{evidence}");
-    assert!(evidence.matches("\n#### ").count() == 8, "each has evidence of its own: {evidence}");
+    assert!(evidence.matches("\n#### ").count() == 8, "each has its own evidence: {evidence}");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn in_plan(trials: &[(TrialId, TrialRecord)]) -> Vec<Envelope> {
 }
 
 #[test]
-fn few_cases_are_told_only_where_there_is_a_difference() {
+fn too_few_cases_are_mentioned_only_with_a_difference() {
     let says = |trials: &[(TrialId, TrialRecord)]| {
         reported("terminal", &in_plan(trials), |_| {}).contains("p cannot be below")
     };
@@ -205,7 +205,7 @@ fn few_cases_are_told_only_where_there_is_a_difference() {
 }
 
 #[test]
-fn each_skill_of_a_run_of_several_has_its_worth() {
+fn each_skill_of_a_run_has_its_own_effect() {
     let mut trials = trials();
     for (id, record) in &mut trials {
         if *id.case == *"writes-notes" {
@@ -223,7 +223,7 @@ fn each_skill_of_a_run_of_several_has_its_worth() {
 }
 
 #[test]
-fn the_skill_that_is_used_has_no_warning_and_an_arm_alone_no_difference() {
+fn a_used_skill_has_no_warning_and_a_single_arm_no_difference() {
     let used = changed(|record| record.triggered = record.triggered.map(|_| true));
     assert!(!reported("terminal", &in_plan(&used), |_| {}).contains("never used"));
     let alone: Vec<_> = trials().into_iter().filter(|(_, record)| !record.is_baseline()).collect();
@@ -233,7 +233,7 @@ fn the_skill_that_is_used_has_no_warning_and_an_arm_alone_no_difference() {
 }
 
 #[test]
-fn a_baseline_that_fails_fails_nothing_and_is_not_explained() {
+fn a_failing_baseline_does_not_fail_the_run_and_is_not_explained() {
     let trials = changed(|record| {
         record.outcome = if record.is_baseline() { Outcome::Failed } else { Outcome::Passed };
         let status = if record.is_baseline() { Status::Unmet } else { Status::Met };
@@ -251,7 +251,7 @@ fn a_baseline_that_fails_fails_nothing_and_is_not_explained() {
 }
 
 #[test]
-fn the_json_report_tells_arms_deltas_and_triggering() {
+fn the_json_report_contains_arms_deltas_and_triggering() {
     let document: Value = serde_json::from_str(&reported("json", &run(), |_| {})).unwrap();
     let arms: Vec<&str> = document["arms"].as_array().unwrap().iter().map(|arm| arm["arm"].as_str().unwrap()).collect();
     assert_eq!(
@@ -289,7 +289,7 @@ fn the_json_report_tells_arms_deltas_and_triggering() {
 }
 
 #[test]
-fn what_the_agent_itself_says_of_cost_comes_from_the_record() {
+fn the_cost_reported_by_the_agent_is_taken_from_the_record() {
     let trial = id("a", "fake", 1);
     let told = |change: &dyn Fn(&mut TrialRecord)| {
         let mut record = passed(&trial);
@@ -390,7 +390,7 @@ fn nothing_an_agent_wrote_breaks_the_page() {
 }
 
 #[test]
-fn compare_tells_arms_and_never_takes_a_baseline_for_a_regression() {
+fn compare_shows_arms_and_never_reports_a_baseline_as_a_regression() {
     let rows = |trials: &[(TrialId, TrialRecord)]| -> Vec<TrialRow> {
         trials.iter().map(|(_, record)| row(record, RUN)).collect()
     };
@@ -425,7 +425,7 @@ fn compare_tells_arms_and_never_takes_a_baseline_for_a_regression() {
 }
 
 #[test]
-fn an_arm_under_another_name_is_compared_where_it_is_the_only_one() {
+fn a_renamed_arm_is_compared_if_it_is_the_only_one() {
     let of = |arm: &str, outcome: Outcome| {
         let mut record = passed(&id("a", arm, 1));
         record.variant = Some("with_skill".into());
@@ -447,12 +447,12 @@ fn an_arm_under_another_name_is_compared_where_it_is_the_only_one() {
             (json!("x:sonnet+with_skill"), false, true),
             (json!("x:haiku+with_skill"), true, false),
         ],
-        "which of them it was nobody can say"
+        "it is unknown which of them it was"
     );
 }
 
 #[test]
-fn status_tells_arms_budgets_hooks_and_what_is_left_on_remotes() {
+fn status_shows_arms_budgets_hooks_and_side_effects_on_remotes() {
     let mut details = Details { agents: agents(), ..Details::default() };
     let mut rows = Vec::new();
     for (at, (_, mut record)) in trials().into_iter().enumerate() {
@@ -489,7 +489,7 @@ fn status_tells_arms_budgets_hooks_and_what_is_left_on_remotes() {
 }
 
 #[test]
-fn show_tells_whether_the_skill_was_used_and_what_is_left_on_remotes() {
+fn show_displays_skill_use_and_side_effects_on_remotes() {
     let (_, mut record) = trials().into_iter().find(|(_, record)| record.triggered == Some(false)).unwrap();
     record.side_effects = vec![SideEffects {
         remote: "https://github.com/acme/notes.git".into(),

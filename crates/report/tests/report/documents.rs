@@ -71,7 +71,7 @@ fn unknown_numbers_are_null() {
 }
 
 #[test]
-fn trials_stand_in_the_order_they_were_planned() {
+fn trials_are_in_the_planned_order() {
     let events = many_jobs().events;
     let ids = |document: &Value| -> Vec<String> {
         document["trials"].as_array().unwrap().iter().map(|trial| trial["id"].as_str().unwrap().to_owned()).collect()
@@ -82,7 +82,7 @@ fn trials_stand_in_the_order_they_were_planned() {
     let failures = reported("json", &events, |opening| opening.failures_only = true);
     let failures: Value = serde_json::from_str(&failures).unwrap();
     assert_eq!(ids(&failures), [ordered[2].clone()]);
-    assert_eq!(failures["summary"]["trials"], 4, "what is left out is still counted");
+    assert_eq!(failures["summary"]["trials"], 4, "omitted trials are still counted");
 }
 
 #[test]
@@ -121,7 +121,7 @@ pub fn agree(value: &Value, schema: &Value, root: &Value, at: &str) {
         return agree(value, chosen.unwrap_or_else(|| panic!("{at}: {value} fits no choice")), root, at);
     }
     if let Some(allowed) = schema["enum"].as_array() {
-        assert!(allowed.contains(value), "{at}: {value} is none of {allowed:?}");
+        assert!(allowed.contains(value), "{at}: {value} is not one of {allowed:?}");
     }
     if let Some(constant) = schema.get("const") {
         assert_eq!(value, constant, "{at}");
@@ -137,7 +137,7 @@ pub fn agree(value: &Value, schema: &Value, root: &Value, at: &str) {
     };
     let fits = |name: &Value| name == kind || (name == "number" && kind == "integer");
     match &schema["type"] {
-        Value::Array(kinds) => assert!(kinds.iter().any(fits), "{at}: {kind} is none of {kinds:?}"),
+        Value::Array(kinds) => assert!(kinds.iter().any(fits), "{at}: {kind} is not one of {kinds:?}"),
         Value::Null => {}
         one => assert!(fits(one), "{at}: {kind} is not {one}"),
     }

@@ -211,7 +211,7 @@ fn the_step_summary_is_the_markdown_report() {
 }
 
 #[test]
-fn github_shows_ten_annotations_and_hears_of_the_rest() {
+fn github_gets_ten_annotations_and_a_count_of_the_rest() {
     let trials: Vec<TrialId> = (1..=14).map(|number| id(&format!("case-{number}"), "claude-code", 1)).collect();
     let mut story = Story::new(trials.clone(), 1);
     trials.iter().for_each(|trial| {
@@ -249,7 +249,7 @@ fn a_stopped_run_is_not_complete_in_ctrf() {
 }
 
 #[test]
-fn only_what_did_not_pass_is_left_if_it_is_asked_for() {
+fn only_failures_are_shown_on_request() {
     let events = every_outcome().events;
     let text = reported("junit", &events, |opening| opening.failures_only = true);
     assert!(!text.contains("splits-in-two@claude-code:haiku#1") && text.contains("splits-in-two@claude-code:haiku#2"));

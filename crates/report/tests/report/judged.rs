@@ -19,7 +19,7 @@ fn told(record: TrialRecord) -> Value {
 }
 
 #[test]
-fn a_judged_trial_is_drawn_with_what_differs_and_with_its_score() {
+fn a_judged_trial_is_shown_with_its_differences_and_its_score() {
     expect("judged.txt", &reported("terminal", &file().events, |_| {}));
     let ascii = reported("terminal", &file().events, |opening| opening.style.unicode = false);
     assert!(ascii.is_ascii(), "{ascii}");
@@ -28,7 +28,7 @@ fn a_judged_trial_is_drawn_with_what_differs_and_with_its_score() {
 }
 
 #[test]
-fn many_judged_trials_are_a_line_each_with_their_scores() {
+fn many_judged_trials_have_one_line_each_with_their_scores() {
     let trials: Vec<_> = ["answers", "enough"].map(trial).into();
     let mut story = Story::new(trials, 2);
     story.ends(scored()).ends(enough()).over();
@@ -36,20 +36,20 @@ fn many_judged_trials_are_a_line_each_with_their_scores() {
 }
 
 #[test]
-fn show_tells_what_was_asked_for_and_what_was_given() {
+fn show_displays_expected_and_actual_values() {
     expect("judged.show.txt", &report::show(&scored(), &[], RUN, &plain()));
     let of_pass = report::show(&enough(), &[], RUN, &plain());
     assert!(of_pass.contains("address.zip: the expression"), "{of_pass}");
 }
 
 #[test]
-fn lists_tell_a_score_that_the_outcome_does_not_say() {
+fn lists_show_a_score_that_the_outcome_does_not_imply() {
     let rows = [scored(), enough(), differs(), fixture::record("found", 7)].map(|record| row(&record, RUN));
     let history = report::history(&rows, &plain());
     let line = |text: &str, case: &str| text.lines().find(|line| line.contains(case)).unwrap().to_owned();
     assert!(line(&history, "::answers").ends_with("  score 76/100"), "{history}");
     assert!(line(&history, "::enough").ends_with("  score 76/100"), "{history}");
-    assert!(!line(&history, "::people").contains("score"), "nothing of it holds: {history}");
+    assert!(!line(&history, "::people").contains("score"), "none of it holds: {history}");
     assert!(!line(&history, "::found").contains("score"), "{history}");
     let run = run_row(RUN);
     let view = report::StatusView {
@@ -81,7 +81,7 @@ fn the_report_carries_the_whole_tree() {
     assert_eq!(trial["vars"], json!({ "city": "Paris" }));
     assert_eq!(trial["messages"][0]["content"], "found");
     assert_eq!(trial["dimensions"]["accuracy"], 1.0);
-    assert_eq!(trial["dimensions"]["form"], 0.0, "what is lost to a penalty is more than was earned");
+    assert_eq!(trial["dimensions"]["form"], 0.0, "the penalty exceeds the earned points");
     let finding = &trial["findings"][0];
     assert_eq!((&finding["key"], &finding["critical"]), (&json!("output"), &json!(true)));
     let zip = &finding["details"][1]["details"][1];
@@ -93,7 +93,7 @@ fn the_report_carries_the_whole_tree() {
 }
 
 #[test]
-fn a_trial_without_a_value_is_told_by_what_the_user_said() {
+fn a_trial_without_a_value_is_identified_by_the_user_message() {
     let mut record = scored();
     (record.input_value, record.result, record.expected) = (None, None, None);
     let trial = report::trial_json(&record);
@@ -116,7 +116,7 @@ fn the_first_reason_of_an_output_is_the_reason_even_if_it_is_null() {
 }
 
 #[test]
-fn the_events_of_a_fixtures_file_follow_the_lines_they_are_made_of() {
+fn the_events_of_a_fixtures_file_follow_their_source_lines() {
     let events = file().events;
     let all = lines(&events);
     let of_file = |line: &&Value| line["event"]["type"].as_str().unwrap().starts_with("test:");
@@ -156,7 +156,7 @@ fn a_trial_of_another_format_has_no_such_events() {
 }
 
 #[test]
-fn a_case_that_is_tried_again_begins_once() {
+fn a_retried_case_has_one_start_event() {
     let mut story = Story::new(Vec::new(), 1);
     story.counts(&trial("nothing"), &nothing());
     let mut second = story.events[1].clone();
@@ -167,7 +167,7 @@ fn a_case_that_is_tried_again_begins_once() {
 }
 
 #[test]
-fn an_error_says_no_more_than_that() {
+fn an_error_event_contains_only_the_error() {
     let names = |event: &Value| event.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     for outcome in [Outcome::Broken, Outcome::Undecided, Outcome::Cancelled] {
         let error = told(TrialRecord { outcome, ..nothing() });
@@ -180,7 +180,7 @@ fn an_error_says_no_more_than_that() {
 }
 
 #[test]
-fn what_does_not_hold_is_no_failure_where_it_must_not() {
+fn an_unmet_assertion_is_not_a_failure_in_a_negated_case() {
     let event = told(holds_not());
     assert_eq!((&event["type"], &event["not"], event.get("failures")), (&json!("test:pass"), &json!(true), None));
     let event = told(holds());
@@ -188,7 +188,7 @@ fn what_does_not_hold_is_no_failure_where_it_must_not() {
 }
 
 #[test]
-fn what_nobody_wrote_fails_a_case_by_its_own_name() {
+fn an_unmet_implicit_assertion_fails_a_case_under_its_own_name() {
     let mut record = fixture::record("found", 7);
     record.outcome = Outcome::Failed;
     let budget = crate::story::met("turn_budget", "turn_budget", "13 of 12 turns");
@@ -199,7 +199,7 @@ fn what_nobody_wrote_fails_a_case_by_its_own_name() {
 }
 
 #[test]
-fn a_score_that_is_not_enough_is_said_once() {
+fn a_score_that_is_too_low_is_shown_once() {
     let because = Some("scores 76 of 100, and needs 80".to_owned());
     let mut record = TrialRecord { pass_score: Some(80.0), outcome: Outcome::Failed, because, ..enough() };
     record.findings.iter_mut().for_each(|finding| finding.status = model::Status::Met);

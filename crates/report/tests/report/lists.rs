@@ -59,7 +59,7 @@ fn runs_are_listed_with_their_results_and_their_state() {
 }
 
 #[test]
-fn show_tells_a_trial_from_beginning_to_end() {
+fn show_displays_a_whole_trial() {
     let trial = id("splits-in-two", "claude-code:sonnet", 1);
     let events: Vec<_> =
         one_job().events.into_iter().filter(|event| event.trial.as_deref() == Some(&*trial.to_string())).collect();
@@ -73,7 +73,7 @@ fn show_tells_a_trial_from_beginning_to_end() {
 }
 
 #[test]
-fn show_tells_the_whole_of_what_a_tool_was_given() {
+fn show_displays_the_complete_input_of_a_tool() {
     let trial = id("a", "fake", 1);
     let mut story = crate::story::Story::new(vec![trial.clone()], 1);
     let long = "x".repeat(500);
@@ -102,7 +102,7 @@ fn show_tells_the_whole_of_what_a_tool_was_given() {
 }
 
 #[test]
-fn show_tells_the_last_attempt() {
+fn show_displays_the_last_attempt() {
     let trial = id("a", "fake", 1);
     let mut events = Vec::new();
     for (attempt, said) in [(1, "first try"), (2, "second try")] {
@@ -115,7 +115,7 @@ fn show_tells_the_last_attempt() {
 }
 
 #[test]
-fn status_says_what_each_trial_waits_for() {
+fn status_shows_what_each_trial_is_waiting_for() {
     let live = [
         LiveTrial {
             id: id("slow", "fake", 1).to_string(),
@@ -181,7 +181,7 @@ fn trend_shows_each_case_run_after_run() {
 }
 
 #[test]
-fn compare_puts_regressions_first_and_says_how_sure_it_is() {
+fn compare_lists_regressions_first_with_their_confidence() {
     let case = |name: &str, repetition: u64, outcome: Outcome, run: &str| {
         let trial = id(name, "fake", repetition);
         let mut row = row(&if outcome == Outcome::Failed { failed(&trial) } else { passed(&trial) }, run);

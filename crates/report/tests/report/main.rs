@@ -1,5 +1,5 @@
-//! Output of all reports. Expected texts are in `tests/expected`; with `TRIALRUN_UPDATE_EXPECTED=1` they are written
-//! anew, for review as a diff.
+//! Output of all reports. Expected texts are in `tests/expected`; with `TRIALRUN_UPDATE_EXPECTED=1` they are rewritten,
+//! for review as a diff.
 
 // Some functions here are not tests, but all of it is test code.
 #![allow(clippy::unwrap_used, clippy::panic)]

@@ -5,19 +5,19 @@ use crate::story::{Story, failed, id, many_jobs, one_job, passed};
 use crate::{Paper, expect, plain, reported};
 
 #[test]
-fn one_job_is_told_as_it_happens() {
+fn a_single_job_is_shown_live() {
     expect("stream.txt", &reported("terminal", &one_job().events, |_| {}));
 }
 
 #[test]
-fn one_job_is_told_in_ascii_where_nothing_else_can_be_shown() {
+fn a_single_job_is_shown_in_ascii_if_required() {
     let text = reported("terminal", &one_job().events, |opening| opening.style.unicode = false);
     assert!(text.is_ascii(), "{text}");
     expect("stream.ascii.txt", &text);
 }
 
 #[test]
-fn many_jobs_are_a_line_each_and_the_failures_at_the_end() {
+fn many_jobs_have_one_line_each_and_failures_come_last() {
     expect("lines.txt", &reported("terminal", &many_jobs().events, |_| {}));
 }
 
@@ -42,7 +42,7 @@ fn repetitions_that_fail_the_same_way_are_drawn_once() {
     let text = reported("terminal", &repeated(&[1, 2, 3, 4, 5], number), |_| {});
     assert_eq!(blocks(&text), 1, "{text}");
     assert!(text.contains("\n    5 of 5 repetitions failed the same way, also #2, #3, #4, #5\n"), "{text}");
-    assert!(text.contains("0-43%"), "an interval that begins at 0 says so: {text}");
+    assert!(text.contains("0-43%"), "an interval that begins at 0 is shown as such: {text}");
 
     let text = reported("terminal", &repeated(&[2, 4], number), |_| {});
     assert!(text.contains("\n    2 of 5 repetitions failed the same way, also #4\n"), "{text}");
@@ -52,11 +52,11 @@ fn repetitions_that_fail_the_same_way_are_drawn_once() {
     let differ = |record: &mut model::TrialRecord| record.findings[0].id = format!("f{}", record.repetition);
     assert_eq!(blocks(&reported("terminal", &repeated(&[1, 2], differ), |_| {})), 2);
     let evidence = reported("terminal", &repeated(&[1, 2], number), |opening| opening.show_evidence = true);
-    assert_eq!(blocks(&evidence), 2, "each has evidence of its own");
+    assert_eq!(blocks(&evidence), 2, "each has its own evidence");
 }
 
 #[test]
-fn the_stream_says_what_it_waits_for_and_how_much_of_a_result_it_leaves_out() {
+fn the_stream_shows_waits_and_the_size_of_omitted_results() {
     let trial = id("a", "fake", 1);
     let mut story = Story::new(vec![trial.clone()], 1);
     story
@@ -113,7 +113,7 @@ fn a_replayed_run_looks_like_a_live_one() {
 }
 
 #[test]
-fn what_is_said_on_the_way_is_told_from_the_first_message_on() {
+fn replies_of_code_scenarios_are_shown_from_the_first_message() {
     let trial = id("a", "fake", 1);
     for prompts in [&[][..], &["written"]] {
         let mut story = Story::new(vec![trial.clone()], 1);
@@ -133,7 +133,7 @@ fn what_is_said_on_the_way_is_told_from_the_first_message_on() {
 }
 
 #[test]
-fn what_a_judge_found_is_shown_with_its_proof_where_evidence_is_asked_for() {
+fn judgements_are_shown_with_quotes_if_evidence_is_requested() {
     let trial = id("a", "fake", 1);
     let mut record = passed(&trial);
     record.findings.truncate(1);
@@ -159,7 +159,7 @@ fn a_run_that_was_cut_off_is_incomplete() {
 }
 
 #[test]
-fn a_narrow_terminal_is_no_trouble() {
+fn output_fits_a_narrow_terminal() {
     for width in [0, 1, 40, 60] {
         let text = reported("terminal", &one_job().events, |opening| opening.style.width = width);
         assert!(text.contains("✗ failed"), "{text}");
@@ -167,7 +167,7 @@ fn a_narrow_terminal_is_no_trouble() {
 }
 
 #[test]
-fn a_run_of_passes_ends_with_pass() {
+fn a_run_in_which_all_trials_pass_ends_with_pass() {
     let trial = id("a", "fake", 1);
     let mut story = Story::new(vec![trial.clone()], 1);
     story.after(5).starts(&trial, &["hi"]).ends(passed(&trial)).over();
@@ -208,7 +208,7 @@ fn nothing_an_agent_wrote_moves_the_cursor() {
 }
 
 #[test]
-fn a_table_changes_in_place_and_leaves_only_what_is_finished() {
+fn a_table_is_redrawn_in_place_and_only_finished_trials_remain() {
     let (out, live) = (Paper::default(), Paper::default());
     let style = Style { interactive: true, ..plain() };
     let mut opening = report::Opening::new(out.writer(), style);
@@ -219,7 +219,7 @@ fn a_table_changes_in_place_and_leaves_only_what_is_finished() {
         reporter.event(event).unwrap();
     }
     reporter.finish().unwrap();
-    assert_eq!(out.text().replace('\u{1b}', ""), out.text(), "what stays is plain text");
+    assert_eq!(out.text().replace('\u{1b}', ""), out.text(), "only plain text remains");
     let lines = reported("terminal", &events, |_| {});
     let scrolled: Vec<&str> = lines.lines().filter(|line| !line.starts_with("▶ started")).collect();
     assert_eq!(out.text().lines().collect::<Vec<_>>(), scrolled, "the table takes the place of the start lines");
@@ -227,7 +227,7 @@ fn a_table_changes_in_place_and_leaves_only_what_is_finished() {
     assert!(live.text().contains('\u{1b}'));
     let frame = live.text();
     let frame = frame.split("running").nth(1).unwrap().trim_start_matches(' ');
-    assert!(frame.starts_with('\r'), "what a terminal echoes of Ctrl-C does not break the last line: {frame:?}");
+    assert!(frame.starts_with('\r'), "the echo of Ctrl-C does not break the last line: {frame:?}");
 }
 
 #[test]

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_outside_of_the_sandbox_is_seen() {
+    fn paths_outside_the_sandbox_are_not_visible() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
         let root = base.join("work");

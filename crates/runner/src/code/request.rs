@@ -45,7 +45,7 @@ pub(crate) struct AssertionCall {
     pub(crate) reply: Option<usize>,
     /// The other arguments.
     pub(crate) arguments: Vec<Node>,
-    /// Place of the call.
+    /// Location of the call.
     pub(crate) place: Node,
 }
 

@@ -89,7 +89,7 @@ pub struct LimitSettings {
     pub max_duration_from: &'static str,
     /// Effect of a trial that exceeds a budget.
     pub on_budget: OnBudget,
-    /// Maximum cost of all trials in US dollars; above it, no trial is started.
+    /// Maximum cost of all trials in US dollars; once it is exceeded, no trial is started.
     pub max_run_cost: Option<f64>,
 }
 
@@ -134,8 +134,8 @@ pub struct RetrySettings {
     pub retries: u32,
     /// Number of reruns of a failed trial; one that passes only then is flaky.
     pub reruns: u32,
-    /// Endings of an agent after which its attempt is retried, as often as broken attempts. Unset: both, for suites of
-    /// skills.
+    /// Endings of an agent after which its attempt is retried, up to the same number of times as broken attempts.
+    /// Unset: both, for suites of skills.
     pub retry_on: Option<RetryOn>,
 }
 
@@ -296,7 +296,7 @@ impl Settings {
 pub struct Defaults {
     /// The agent.
     pub agent: Option<String>,
-    /// Place where the agent is written.
+    /// Location where the agent is written.
     pub agent_source: Option<Excerpt>,
     /// The model.
     pub model: Option<String>,

@@ -58,7 +58,7 @@ fn planned(suites: &[Suite]) -> (Plan, Vec<String>) {
 }
 
 #[test]
-fn an_agent_that_takes_no_script_and_no_tools_says_so_at_the_case() {
+fn unsupported_scripts_and_tools_are_reported_at_the_case() {
     let bringing = |agent: &str| {
         let mut case = case(agent, agent);
         case.messages[0].script = Some("prompt.md".into());
@@ -100,7 +100,7 @@ fn with_arms(arms: ArmSettings) -> Settings {
 }
 
 #[test]
-fn a_default_model_belongs_to_the_agent_that_is_named_beside_it() {
+fn a_default_model_belongs_to_the_agent_named_next_to_it() {
     let settings = |agent: &str, owner: Option<&str>, model: &str| Settings {
         arms: ArmSettings { agents: vec![agent.into()], ..ArmSettings::default() },
         defaults: Defaults { agent: owner.map(str::to_owned), model: Some(model.into()), ..Defaults::default() },
@@ -126,7 +126,7 @@ fn a_default_model_belongs_to_the_agent_that_is_named_beside_it() {
 }
 
 #[test]
-fn a_model_that_its_agent_cannot_have_is_an_error() {
+fn a_model_that_its_agent_cannot_use_is_an_error() {
     let with = |agent: &str, model: &str| Settings {
         arms: ArmSettings { agents: vec![agent.into()], models: vec![(None, model.into())], ..ArmSettings::default() },
         ..Settings::default()
@@ -151,7 +151,7 @@ fn a_model_that_its_agent_cannot_have_is_an_error() {
 }
 
 #[test]
-fn no_name_of_a_tool_is_doubted_where_the_case_brings_some() {
+fn tool_names_cause_no_warning_if_the_case_defines_tools() {
     let called = |tools: Vec<Value>| {
         let mut case = asserting(case("a", "chat"), &json!({"id": "one", "type": "tool_called", "tool": "forecast"}));
         case.messages[0].tools = tools;
@@ -163,7 +163,7 @@ fn no_name_of_a_tool_is_doubted_where_the_case_brings_some() {
 }
 
 #[test]
-fn what_is_wrong_with_an_agents_file_is_told_once_at_the_case_that_names_it() {
+fn problems_of_an_agent_file_are_reported_once_at_the_case() {
     let cases = (0..3).map(|at| case(&format!("c{at}"), "recorded:/none.jsonl")).collect();
     let (_, problems) = planned(&[suite(Path::new("case.yaml"), cases)]);
     assert_eq!(problems.len(), 1);
@@ -171,7 +171,7 @@ fn what_is_wrong_with_an_agents_file_is_told_once_at_the_case_that_names_it() {
 }
 
 #[test]
-fn a_case_that_is_skipped_needs_nothing_of_its_agent_and_is_looked_at_all_the_same() {
+fn a_skipped_case_is_checked_but_needs_nothing_from_its_agent() {
     let dir = tempfile::tempdir().unwrap();
     let answers = dir.path().join("answers.jsonl");
     std::fs::write(&answers, "{\"case\":\"other\"}").unwrap();
@@ -245,7 +245,7 @@ fn planned_with(settings: &Settings, cases: Vec<Case>) -> Plan {
 }
 
 #[test]
-fn a_case_that_asks_about_its_skill_is_run_without_it_too_under_the_same_limits() {
+fn a_case_about_its_skill_also_runs_without_it_under_the_same_limits() {
     let plan = planned_with(&Settings::default(), vec![asking("a"), case("b", "fake")]);
     let of = |variant: Option<&str>| plan.trials.iter().find(|trial| trial.arm.variant.as_deref() == variant).unwrap();
     let (with, without, plain) = (of(Some("with_skill")), of(Some("without_skill")), of(None));
@@ -260,7 +260,7 @@ fn a_case_that_asks_about_its_skill_is_run_without_it_too_under_the_same_limits(
 }
 
 #[test]
-fn a_control_that_asserts_nothing_else_is_there_to_be_compared_without_the_skill() {
+fn a_negative_control_without_other_assertions_runs_without_the_skill_for_comparison() {
     let asked = |assertions: bool| {
         let mut case = Case { must_assert: true, ..asking("a") };
         if !assertions {
@@ -280,7 +280,7 @@ fn a_control_that_asserts_nothing_else_is_there_to_be_compared_without_the_skill
 }
 
 #[test]
-fn the_baseline_is_had_or_left_out_as_the_user_says() {
+fn the_baseline_is_included_or_omitted_as_requested() {
     let arms = |baseline, case: Case| {
         let plan = planned_with(&with_arms(ArmSettings { baseline, ..ArmSettings::default() }), vec![case]);
         plan.trials.iter().map(|trial| trial.id.arm.clone()).collect::<Vec<_>>().join(" ")
@@ -296,7 +296,7 @@ fn the_baseline_is_had_or_left_out_as_the_user_says() {
 }
 
 #[test]
-fn a_case_with_a_skill_has_a_place_to_install_it() {
+fn a_case_with_a_skill_has_a_folder_to_install_it() {
     let needs_sandbox = |case: Case| planned_with(&Settings::default(), vec![case]).trials[0].needs_sandbox();
     assert!(needs_sandbox(Case { subject: Subject::Skill(skill()), ..case("a", "fake") }));
     assert!(!needs_sandbox(case("a", "fake")));
@@ -319,7 +319,7 @@ fn compared(settings: &Settings, cases: Vec<Case>) -> (Vec<String>, Vec<bool>) {
 }
 
 #[test]
-fn an_agent_that_finds_no_skills_is_not_compared_with_itself() {
+fn an_agent_without_skill_support_is_not_compared_with_itself() {
     let answered = |id| Case { runner: case(id, "custom:x.js").runner, ..asking(id) };
     let because = "`custom:x.js` does not read skills from files, so both arms would be the same";
     let told = |baseline| {
@@ -330,7 +330,7 @@ fn an_agent_that_finds_no_skills_is_not_compared_with_itself() {
 }
 
 #[test]
-fn a_suite_that_names_no_agent_is_skipped_with_one_that_finds_no_skills() {
+fn a_suite_without_an_agent_is_skipped_for_an_agent_without_skills() {
     let unnamed = |id| Case { runner: Case::new(id, Excerpt::of_file("x")).runner, ..asking(id) };
     let because = "`custom:x.js` does not read skills from files, so both arms would be the same";
     let default = Settings {
@@ -373,7 +373,7 @@ fn arms_take_turns_in_an_order_that_the_seed_decides() {
 }
 
 #[test]
-fn the_name_of_an_arm_has_no_secret_of_its_argument() {
+fn the_name_of_an_arm_contains_no_secret() {
     let arms = |written: &str| {
         let settings = with_arms(ArmSettings { agents: vec![written.to_owned()], ..ArmSettings::default() });
         planned_with(&settings, vec![case("a", "fake")]).trials[0].id.arm.to_string()
@@ -388,7 +388,7 @@ fn the_name_of_an_arm_has_no_secret_of_its_argument() {
     ] {
         assert_eq!(arms(written), shown);
     }
-    // Two that differ only in a secret cannot be told apart.
+    // Two agents that differ only in a secret cannot be distinguished.
     let agents = ["one", "two"].map(|password| format!("http://bob:{password}@127.0.0.1:9")).to_vec();
     let settings = with_arms(ArmSettings { agents, ..ArmSettings::default() });
     let suites = [suite(Path::new("case.yaml"), vec![case("a", "fake")])];

@@ -1,4 +1,4 @@
-//! One planned trial, and what planning and running both ask about its agent and its case.
+//! One planned trial, and the queries about its agent and its case that planning and running share.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl PlannedTrial {
 /// Returns `true` if trials of `case` with `agent` need a sandbox.
 pub(crate) fn needs_sandbox(agent: &dyn Agent, case: &Case) -> bool {
     let fixtures = &case.fixtures;
-    // To measure whether a skill helps, there must be a place without it, too.
+    // To measure whether a skill helps, a folder without it is needed as well.
     let has_skill = case.skill_eval.is_some() || case.subject.installed().is_some();
     let installs = has_skill && agent.description().folder_of(case.definition).is_some();
     installs || agent.description().needs_sandbox || !fixtures.is_empty() || !fixtures.env.is_empty()
@@ -104,7 +104,7 @@ pub(super) fn arm_name(arm: &Arm, argument: Option<&str>) -> String {
 /// Returns the part of an agent's argument that its arm is named by: the last part of a path or an address, without
 /// secrets. Names of arms are ids, which are not masked later.
 pub(super) fn shown_argument(agent: &str, argument: &str, secrets: &Secrets) -> String {
-    // Behind the name of the agent, `http://host` is an address again.
+    // After the agent's name is removed, `http://host` is parsed as an address again.
     let mut masked = format!("{agent}:{argument}");
     Mask::of([]).with_secrets(secrets).string(&mut masked);
     // A user name without a password may be a token, which has no known shape.

@@ -17,7 +17,7 @@ use crate::trial::Shared;
 
 /// Input of planning to grade again.
 pub struct RegradeRequest<'a> {
-    /// The suites as they are today, and the settings. The selection is ignored.
+    /// The current suites, and the settings. The selection is ignored.
     pub today: PlanRequest<'a>,
     /// The recorded trials, in order.
     pub records: Vec<TrialRecord>,
@@ -268,7 +268,7 @@ struct Notes {
 }
 
 impl Notes {
-    /// Finds the cases of today that are not in the run.
+    /// Finds current cases that are not in the run.
     fn find_new(&mut self, suites: &[Suite], recorded: &[RecordedTrial]) {
         let is_known = |suite: &Suite, case: &Case| {
             recorded.iter().any(|trial| *trial.old.suite == *suite.name && *trial.old.case == *case.id)

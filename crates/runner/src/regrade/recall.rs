@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_what_was_recorded_of_it_and_what_was_not_listed_was_not_there() {
+    fn a_file_has_its_recorded_content_and_an_unlisted_file_did_not_exist() {
         let files = [found("a/b.txt", Some("hi")), found("big", None), found("empty/", None)];
         let of = |path: &str| file(path, &files, false);
         assert_eq!(of("./a/b.txt"), Probed::File { size: 9, text: "hi".into(), clipped: false });

@@ -1,4 +1,4 @@
-//! Acting: the conversation with the agent.
+//! The act phase: the conversation with the agent.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use super::model_in_use::ModelInUse;
 use super::{Attempt, Halt, probe, retry};
 use crate::code::Script;
 
-/// Result of acting.
+/// Result of the act phase.
 pub(super) struct Acted {
     pub(super) turn: Turn,
     pub(super) ending: Ending,

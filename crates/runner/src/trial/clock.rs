@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn time_that_went_to_others_is_not_the_agents() {
+    async fn time_spent_waiting_for_others_does_not_count() {
         let events = events();
         let work = async {
             events.pause(Duration::from_secs(600));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_never_ends_is_over_at_the_deadline() {
+    async fn endless_work_ends_at_the_deadline() {
         let ended = watched(&events(), std::future::pending()).await;
         assert!(matches!(ended, Watched::Ended(Ending::TimedOut { .. })));
     }

@@ -1,5 +1,5 @@
-//! Acting for a case that is code: the trial carries out the requests of the scenario one after the other, while the
-//! clock runs.
+//! The act phase of a case that is code: the trial carries out the requests of the scenario one after the other, while
+//! the clock runs.
 
 mod conversations;
 mod judged;
@@ -55,7 +55,7 @@ pub(super) struct RunningScenario<'s> {
     refused: Option<String>,
     /// Time of the last message from or answer to the scenario. Since then it has been running on its own.
     heard_at: Instant,
-    /// Bytes of the agent's making that the scenario received, as JSON.
+    /// Number of bytes produced by the agent that the scenario received, as JSON.
     given: usize,
     /// State of the sandbox, collected since the last action in it.
     collected: Option<Collected>,
@@ -242,7 +242,7 @@ impl<'s> RunningScenario<'s> {
             match self.attempt.next_move(&mut player, self.turn, self.clock).await {
                 Watched::Ended(ending) => {
                     self.out_of_time(ending).await?;
-                    return Ok(Err("there is no time left".to_owned()));
+                    return Ok(Err("no time is left".to_owned()));
                 }
                 Watched::Done(Ok(Move::Say(text))) => {
                     let message = self.attempt.said_by(&player, text);
@@ -433,7 +433,7 @@ impl<'s> RunningScenario<'s> {
         self.ending.is_none() && self.given <= MOST_HARMLESS && busy >= half.min(BUSY)
     }
 
-    /// Returns the place where the scenario begins.
+    /// Returns the location where the scenario begins.
     fn head(&self) -> Excerpt {
         self.attempt.planned.case.source.clone()
     }

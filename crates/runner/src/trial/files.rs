@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_read_than_anybody_wants_and_the_newest_first() {
+    fn reading_is_limited_and_starts_with_the_newest_files() {
         let base = tempfile::tempdir().unwrap();
         for number in 0..40 {
             let path = base.path().join(format!("{number:02}"));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_agent_changed_is_read_although_it_is_longer_and_named_although_there_are_many() {
+    fn changed_files_are_read_and_listed_beyond_the_usual_limits() {
         let base = tempfile::tempdir().unwrap();
         let work = base.path();
         fs::write(work.join("report.md"), "x".repeat(50_000)).unwrap();

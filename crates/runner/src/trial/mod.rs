@@ -1,4 +1,4 @@
-//! Life of a trial: provision, act, collect, grade, close. Closing always runs, whatever happened before.
+//! Life cycle of a trial: provision, act, collect, grade, close. Closing always runs, whatever happened before.
 
 mod act;
 mod clock;

@@ -50,7 +50,7 @@ impl ModelInUse {
         }
     }
 
-    /// Returns how acting ended when the wall clock ran out. Must be called at that moment: a request that is
+    /// Returns how the act phase ended when the wall clock ran out. Must be called at that moment: a request that is
     /// unanswered then was held up by the model, and afterwards the agent has left.
     pub(super) fn timed_out(&self, limits: &Limits, waiting_on: &str) -> Ending {
         let setting = limits.timeout_from.clone().unwrap_or_default();

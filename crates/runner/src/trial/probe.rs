@@ -62,7 +62,7 @@ pub(crate) async fn look(
     probes
 }
 
-/// Returns what a sandbox in which the agent left nothing to examine comes to, for everything in `needs`.
+/// Returns the result of probing a sandbox in which the agent left nothing to examine, for everything in `needs`.
 pub(crate) fn lost(sandbox: &dyn Sandbox, needs: impl IntoIterator<Item = Need>, because: String) -> Collected {
     Collected {
         files_changed: vec![FileChange { path: ".".to_owned(), change: Change::Deleted }],
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_of_the_working_directory_is_looked_at() {
+    fn paths_outside_the_working_directory_are_not_read() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path().canonicalize().unwrap();
         let work = base.join("work");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_not_waited_for_and_a_long_file_is_clipped() {
+    fn a_pipe_does_not_block_and_a_long_file_is_truncated() {
         let base = tempfile::tempdir().unwrap();
         let work = base.path().canonicalize().unwrap();
         nix::unistd::mkfifo(&work.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();

@@ -155,8 +155,8 @@ fn is_judges(findings: &[Finding]) -> bool {
     open.peek().is_some() && open.all(|finding| finding.judged)
 }
 
-/// Returns the first finding with `status` and the number of others. If acting ended badly, that is the cause of the
-/// rest, so the implicit finding about the ending comes first.
+/// Returns the first finding with `status` and the number of others. If the act phase ended badly, that is the cause of
+/// the rest, so the implicit finding about the ending comes first.
 fn first_of(findings: &[Finding], status: Status, ended_badly: bool) -> Option<String> {
     let all: Vec<&Finding> = findings.iter().filter(|finding| finding.status == status).collect();
     let of_ending = all.iter().find(|finding| ended_badly && finding.implicit);
@@ -235,7 +235,7 @@ fn empty_record(planned: &PlannedTrial) -> TrialRecord {
         variant: planned.arm.variant.clone(),
         repetition: planned.id.repetition,
         file: Some(Arc::clone(&planned.case.source.file)),
-        // An excerpt without a text is about the whole file.
+        // An excerpt without text refers to the whole file.
         line: (!planned.case.source.text.is_empty()).then_some(planned.case.source.line),
         outcome: Outcome::Cancelled,
         input: planned.case.messages.iter().map(|message| message.text.clone()).collect(),

@@ -117,7 +117,7 @@ fn observed(old: &TrialRecord) -> Vec<Finding> {
     old.findings.iter().filter(|finding| finding.claim == Claim::Observed || finding.kind == HOOK).cloned().collect()
 }
 
-/// Returns the prepared answers of today's case that no question matched.
+/// Returns the prepared answers of the current case that no question matched.
 fn unused(planned: &PlannedTrial, trace: &Trace) -> Vec<usize> {
     let (mut responder, _) = Responder::compile(&planned.case.user_responses);
     for question in &trace.questions {

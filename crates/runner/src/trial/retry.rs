@@ -86,8 +86,8 @@ fn is_trouble(on: RetryOn, max_duration_from: &str, ending: &Ending) -> bool {
     }
 }
 
-/// Returns how acting ended in suites where the agent's exit code counts: a process that exits by itself with an error
-/// gave up.
+/// Returns how the act phase ended in suites where the agent's exit code counts: a process that exits by itself with an
+/// error gave up.
 pub(super) fn counted(ending: Ending, exit_code: Option<i32>) -> Ending {
     match (ending, exit_code) {
         (Ending::Aborted { because }, Some(1..NOT_ITS_OWN)) => Ending::GaveUp { because },
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_whatever_is_not_as_it_was() {
+    fn any_difference_counts_as_a_trace() {
         assert_eq!(changes_of(&Collected::default()), Changes::None);
         assert_eq!(changes_of(&change(|_| {})), Changes::None);
         let file = FileChange { path: "a".into(), change: model::Change::Added };
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_of_its_own_is_the_agents_and_a_signal_is_not() {
+    fn an_exit_code_comes_from_the_agent_but_a_signal_does_not() {
         let aborted = || Ending::Aborted { because: "gone".into() };
         assert_eq!(counted(aborted(), Some(3)), Ending::GaveUp { because: "gone".into() });
         for code in [None, Some(0), Some(125), Some(126), Some(127), Some(137)] {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_budget_of_time_is_the_clock() {
+    fn the_remaining_time_budget_limits_the_clock() {
         let after = |limits: &Limits, used, agent_ms| limits_after(limits, used, agent_ms, "--max-duration");
         let mut limits = Limits { timeout_ms: 600, ..Limits::default() };
         assert_eq!(after(&limits, Usage::default(), 500).timeout_ms, 600);

@@ -91,7 +91,7 @@ async fn a_user_speaks_until_the_goal_is_reached() {
 }
 
 #[tokio::test]
-async fn a_user_leaves_after_as_many_messages_as_are_allowed() {
+async fn a_user_leaves_after_the_maximum_number_of_messages() {
     let script = Script::of([says("one"), says("two")]);
     let mut player = player(&script, 2);
     for _ in 0..2 {
@@ -103,7 +103,7 @@ async fn a_user_leaves_after_as_many_messages_as_are_allowed() {
 }
 
 #[tokio::test]
-async fn a_model_that_fails_is_asked_once_more_and_then_the_user_cannot_be_played() {
+async fn a_failing_model_is_retried_once_before_the_user_cannot_be_played() {
     let failed = || Err(ProviderError::Cut);
     let script = Script::of([failed(), says("one"), failed(), failed()]);
     let mut player = player(&script, 9);
@@ -113,7 +113,7 @@ async fn a_model_that_fails_is_asked_once_more_and_then_the_user_cannot_be_playe
 }
 
 #[tokio::test]
-async fn an_answer_that_says_nothing_is_not_taken() {
+async fn an_empty_answer_is_not_accepted() {
     let empty = || Ok(json!({ "done": false, "message": "  ", "reason": "r" }));
     let script = Script::of([empty(), says("something")]);
     assert_eq!(player(&script, 9).next(&Trace::default()).await, Ok(Move::Say("something".into())));

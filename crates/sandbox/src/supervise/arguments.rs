@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn places_come_in_pairs() {
+    fn bind_paths_come_in_pairs() {
         let arguments = parse("--bind /a /b --bind /c /d -- sh").unwrap();
         assert_eq!(arguments.binds, [("/a".into(), "/b".into()), ("/c".into(), "/d".into())]);
     }

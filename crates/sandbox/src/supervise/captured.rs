@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_is_kept_whole() {
+    fn output_within_the_limit_is_kept_completely() {
         let mut captured = Captured::new(5);
         captured.push(b"ab");
         captured.push(b"cde");
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_much_the_beginning_and_the_end_are_kept() {
+    fn the_beginning_and_the_end_of_long_output_are_kept() {
         let mut captured = Captured::new(4);
         for bytes in [b"ab".as_slice(), b"cdefg", b"h"] {
             captured.push(bytes);

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn a_farewell_keeps_no_other_task_waiting() {
+    async fn waiting_for_a_process_to_end_does_not_block_other_tasks() {
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' USR1; echo ready; read line"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Contained::spawn(command).unwrap();

@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use super::Lifeline;
 
-/// Starts processes so that none of their descendants remain when they end, are stopped, or the harness dies.
+/// Starts processes so that none of their descendants remain when they end or are stopped, or when the harness dies.
 #[derive(Debug, Clone)]
 pub struct Supervisor {
     /// The `trialrun` binary; absolute, because processes start in other directories.

@@ -12,7 +12,7 @@ fn refusal(text: &str) -> SyntaxError {
 }
 
 #[test]
-fn free_names_are_those_that_nobody_declares() {
+fn free_names_are_those_that_are_not_declared() {
     assert_eq!(names("actual > data.threshold && Math.max(other, actual)"), ["actual", "data", "other"]);
     assert_eq!(names("const own = input.x; return own.map((n) => n + outer)"), ["input", "outer"]);
     assert_eq!(names("(a, b = c) => a + b + console.log(undefined)"), ["c"]);
@@ -26,7 +26,7 @@ fn free_names_are_those_that_nobody_declares() {
 }
 
 #[test]
-fn what_is_not_valid_says_where_and_what_to_do() {
+fn invalid_expressions_are_reported_with_location_and_help() {
     for (text, range, words) in [
         ("actual >", 8..8, "not complete"),
         ("a b", 2..2, ""),
@@ -52,7 +52,7 @@ fn what_is_not_valid_says_where_and_what_to_do() {
 }
 
 #[test]
-fn a_body_is_told_from_an_expression_by_its_own_return() {
+fn a_top_level_return_distinguishes_a_body_from_an_expression() {
     for (text, form) in [
         ("x", "return (\nx\n)"),
         ("() => { return x }", "return (\n() => { return x }\n)()"),
@@ -83,12 +83,12 @@ fn the_globals_are_sorted_and_those_of_the_engine() {
     let names = "Object.getOwnPropertyNames(globalThis).join(' ')";
     let names = runtime.evaluate(&Expression::parse(names).unwrap(), &|_| None, Duration::from_secs(9)).unwrap();
     for name in names.as_str().unwrap().split(' ') {
-        assert!(is_global(name), "{name} is there, too");
+        assert!(is_global(name), "{name} exists as well");
     }
 }
 
 #[test]
-fn no_text_panics_whatever_it_says() {
+fn no_input_causes_a_panic() {
     let corpus = [
         "((((((((",
         "))))",
@@ -157,7 +157,7 @@ fn no_text_panics_whatever_it_says() {
 }
 
 #[test]
-fn deep_nesting_is_refused_or_understood_and_never_fatal() {
+fn deep_nesting_is_rejected_or_parsed_but_never_fatal() {
     for piece in [
         "(", "[", "{a:", "!", "-", "a=>", "a?b:", "a+", "a.", "f(", "`${", "await ", "typeof ", "new ", "if(a)",
         "else ", "a,",
@@ -172,7 +172,7 @@ fn deep_nesting_is_refused_or_understood_and_never_fatal() {
 }
 
 #[test]
-fn an_expression_reaches_no_module_and_no_file() {
+fn an_expression_has_no_access_to_modules_and_files() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("secret.json");
     std::fs::write(&file, "42").unwrap();

@@ -24,7 +24,7 @@ pub(crate) fn parse<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str, text: &T
     })
 }
 
-/// Returns the syntax error with its place, which the engine does not report.
+/// Returns the syntax error with its location, which the engine does not report.
 fn why(realm: &Realm, name: &str, text: &Text) -> Option<ScriptError> {
     let error = serde_json::from_str::<serde_json::Value>(&text.original).err()?;
     let line = u32::try_from(error.line().saturating_sub(1)).ok()?;

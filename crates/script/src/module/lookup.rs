@@ -1,4 +1,4 @@
-//! Finds the modules of a runtime: from specifiers to names, and from names to texts.
+//! Resolves the modules of a runtime: specifiers to names, and names to source texts.
 
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
@@ -127,7 +127,7 @@ fn without_steps(path: &str) -> PathBuf {
     plain
 }
 
-/// Returns the place at which the module `base` imports `specifier`.
+/// Returns the location at which the module `base` imports `specifier`.
 fn importing(realm: &Realm, base: &str, specifier: &str) -> Option<model::Excerpt> {
     let text = realm.texts.borrow().get(base).cloned()?;
     let span = typescript::import_span(&text.original, text.language, specifier)?;

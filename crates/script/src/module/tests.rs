@@ -101,7 +101,7 @@ fn commonjs_can_require_modules_that_need_no_waiting() {
 }
 
 #[test]
-fn what_a_js_file_is_follows_from_its_package_and_its_text() {
+fn the_format_of_a_js_file_depends_on_its_package_and_its_text() {
     let mut place = Folder::new(&[
         ("esm/package.json", r#"{"type": "module"}"#),
         ("esm/a.js", "export default typeof require;"),
@@ -133,7 +133,7 @@ fn typescript_is_stripped_of_all_that_is_not_code() {
 }
 
 #[test]
-fn a_module_is_evaluated_once_and_may_wait_while_it_loads() {
+fn a_module_is_evaluated_once_and_can_await_while_it_loads() {
     let mut place = Folder::new(&[
         (
             "count.mjs",
@@ -151,7 +151,7 @@ fn a_module_is_evaluated_once_and_may_wait_while_it_loads() {
 }
 
 #[test]
-fn what_is_not_there_is_named_with_the_import() {
+fn a_missing_module_is_reported_with_the_import() {
     let mut place = Folder::new(&[
         ("fs.ts", "type T = string;\nimport { readFile } from 'node:fs';\nexport const x = readFile;\n"),
         ("net.mjs", "import 'https';\n"),
@@ -195,7 +195,7 @@ fn what_is_not_there_is_named_with_the_import() {
 }
 
 #[test]
-fn a_file_that_is_not_valid_says_where() {
+fn an_invalid_file_is_reported_with_its_location() {
     let mut place = Folder::new(&[
         ("bad.ts", "export const a = 1;\nexport const b: = 2;\n"),
         ("uses.ts", "import { a } from './bad';\nexport default a;\n"),
@@ -245,7 +245,7 @@ fn a_module_that_never_ends_is_stopped() {
 }
 
 #[test]
-fn modules_of_the_program_are_there_without_a_file() {
+fn built_in_modules_need_no_file() {
     let mut place =
         Folder::new(&[("a.test.ts", "import { scenario } from '@fabrik/core';\nexport default scenario('n');\n")]);
     place.runtime.builtin("@fabrik/core", "export const scenario = (name) => ({ name });");
@@ -254,7 +254,7 @@ fn modules_of_the_program_are_there_without_a_file() {
 }
 
 #[test]
-fn stands_in_for_node_work() {
+fn node_shims_work() {
     let mut place = Folder::new(&[(
         "a.ts",
         "import path, { join } from 'node:path';\nimport assert from 'assert';\nimport strict from 'node:assert/strict';\nimport { promisify, isDeepStrictEqual, inspect } from 'util';\nimport { fileURLToPath } from 'url';\nimport process from 'node:process';\nimport { setTimeout as sleep } from 'node:timers/promises';\nexport async function all() {\n  assert.deepEqual({ a: 1 }, { a: '1' });\n  assert.throws(() => strict.deepEqual({ a: 1 }, { a: '1' }), { name: 'AssertionError' });\n  assert.throws(() => { throw new TypeError('t') }, TypeError);\n  assert.throws(() => assert.equal(1, 2), /1/);\n  await assert.rejects(Promise.reject(new Error('r')), /r/);\n  return [join('a', '..', 'b/./c'), path.extname('x/y.tar.gz'), path.relative('/a/b', '/a/c/d'), path.resolve('/a', '../b'), await promisify((x, done) => done(null, x))(3), isDeepStrictEqual(new Map([[1, { a: [2] }]]), new Map([[1, { a: [2] }]])), inspect({ a: 'x' }), fileURLToPath('file:///a%20b'), typeof process.env, await sleep(1, 'slept')];\n}\n",
@@ -263,7 +263,7 @@ fn stands_in_for_node_work() {
         place.call("./a.ts", "all", &[]).unwrap().to_json(),
         json!(["b/c", ".gz", "../c/d", "/b", 3, true, "{ a: 'x' }", "/a b", "object", "slept"])
     );
-    assert!(missing(place.import("compare")).0.contains("cannot find the package"), "the program's own stay its own");
+    assert!(missing(place.import("compare")).0.contains("cannot find the package"), "internal modules are not visible");
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn a_library_reads_a_file_once_until_it_forgets() {
 }
 
 #[test]
-fn no_text_panics_whatever_it_says() {
+fn no_input_causes_a_panic() {
     let corpus = [
         "",
         "\u{feff}export default 1",
@@ -381,7 +381,7 @@ fn deep_nesting_in_a_file_is_never_fatal() {
 }
 
 #[test]
-fn scripts_reach_modules_and_no_other_files() {
+fn scripts_can_access_modules_but_no_other_files() {
     let secret = tempfile::TempDir::new().unwrap();
     let secret_path = std::fs::canonicalize(secret.path()).unwrap();
     for (name, text) in [("a.json", "{\"key\": \"hush\"}"), ("b.json", "hush = 1"), ("c", "hush = (")] {
@@ -428,7 +428,7 @@ fn scripts_reach_modules_and_no_other_files() {
 }
 
 #[test]
-fn a_module_is_a_file_of_moderate_size() {
+fn a_module_that_is_too_large_is_rejected() {
     let mut place = Folder::new(&[("big.mjs", &" ".repeat((16 << 20) + 1))]);
     assert_eq!(missing(place.import("./big.mjs")).0, "`big.mjs` is too large for a module: more than 16 MiB");
 }

@@ -6,7 +6,7 @@ const parse = JSON.parse;
 
 // Scenarios by the values that `scenario` returned, in the order of their creation.
 const made = new Map();
-// Number of the message that a reply answers.
+// Maps a reply to the number of its message.
 const numbers = new WeakMap();
 // Promises of replies, to detect a missing `await`.
 const sends = new WeakMap();
@@ -116,7 +116,7 @@ async function talk(fields, agent, options) {
   if (!conversations.has(agent)) {
     throw new TypeError('the first argument of `converse` must be the `agent` of the scenario');
   }
-  if (!isText(options?.goal)) throw new TypeError('converse needs a `goal`: a text that says what the user wants');
+  if (!isText(options?.goal)) throw new TypeError('converse needs a `goal`: a text that describes the aim of the user');
   for (const key of Object.keys(options)) {
     if (!CONVERSE.includes(key)) throw new TypeError(`converse has no option \`${key}\`; it has ${CONVERSE.join(', ')}`);
   }
@@ -187,7 +187,7 @@ function message(given) {
   if (isText(given)) return { text: given };
   const text = given?.text ?? given?.message ?? given?.content;
   if (isObject(given) && isText(text)) return { text, persona: given.persona };
-  throw new TypeError(`agent.send takes a text or the result of \`persona.says\`, not ${kind(given)}`);
+  throw new TypeError(`agent.send takes a string or the result of \`persona.says\`, not ${kind(given)}`);
 }
 
 const sending = (run, conversation) => {
@@ -197,8 +197,8 @@ const sending = (run, conversation) => {
     if (waiting > 0 && !isTold) {
       isTold = true;
       console.warn(
-        'several messages were sent at once: they are one conversation, so each waits for the reply before it; ' +
-          '`agents.NAME.send(…)` is a conversation of its own',
+        'several messages were sent at once in the same conversation, so each waits for the previous reply; ' +
+          '`agents.NAME.send(…)` starts a separate conversation',
       );
     }
     waiting += 1;
@@ -243,8 +243,8 @@ const handle = (run, { name, model }, conversation) => {
   return agent;
 };
 
-// `agents.NAME` is a separate conversation: with the agent that the project configures by this name, or else with that
-// of the scenario.
+// `agents.NAME` is a separate conversation with the agent that the project configures under this name, or otherwise with
+// the scenario's agent.
 const others = (run, about) => {
   const open = new Map();
   return new Proxy(freeze({}), {
@@ -256,7 +256,7 @@ const others = (run, about) => {
   });
 };
 
-// Reports a claim when it is made, so that it counts whatever happens later, and again when it is decided.
+// Reports a claim when it is made, so that it counts regardless of later events, and again when it is decided.
 const claim = (run, request) => {
   const seq = run.next++;
   run.told.push(run.ask('claim', { ...request, seq }));
@@ -271,7 +271,7 @@ const misused = (run, type, stack, error) => claim(run, { type, stack })({ statu
 function declare(run, name, given, stack) {
   const number = numbers.get(given[0]);
   if (number === undefined && isPromise(given[0])) {
-    const forgotten = sends.has(given[0]) ? 'write `await agent.send(…)` to have the reply' : 'it was given a promise';
+    const forgotten = sends.has(given[0]) ? 'write `await agent.send(…)` to get the reply' : 'it received a promise';
     return misused(run, name, stack, `\`assert.${name}\` needs a reply: ${forgotten}`);
   }
   const rest = number === undefined ? given : given.slice(1);
@@ -286,7 +286,7 @@ function declare(run, name, given, stack) {
   }
 }
 
-// Keeps the first error of a scenario. Creates no object, because there may be no memory left.
+// Keeps the first error of a scenario. Does not create objects, because there may be no memory left.
 function caught(run, error) {
   if (run.hasThrown) return;
   run.hasThrown = true;
@@ -317,7 +317,7 @@ function custom(run, given, stack) {
   const parts = numbers.has(given[0]) ? [given[1], given[2], given[0]] : given;
   const [title, fn, reply = run.last] = parts;
   if (!isText(title) || typeof fn !== 'function') {
-    return misused(run, 'custom', stack, '`assert.custom` takes a name, a function and, if it is about one, a reply');
+    return misused(run, 'custom', stack, '`assert.custom` takes a name, a function and, optionally, a reply');
   }
   return observe(run, { type: 'custom', title, reply: numbers.get(reply), stack }, async () => {
     const value = await fn(reply);
@@ -330,7 +330,7 @@ function custom(run, given, stack) {
 const path = (steps) =>
   (steps ?? []).map((step) => (isObject(step) ? step.key : step)).map((key) => (isText(key) ? `.${key}` : `[${String(key)}]`)).join('');
 
-// Validates the value with a schema object of the test, such as one of zod; returns the issues.
+// Validates the value with the test's schema object, such as a zod schema; returns the issues.
 async function objections(schema, value) {
   if (typeof schema.safeParse === 'function') {
     const result = await schema.safeParse(value);
@@ -359,7 +359,7 @@ function jsonSchema(run, given, stack) {
     try {
       value = parse(FENCED.exec(reply.text)?.[1] ?? reply.text);
     } catch (error) {
-      return { status: 'unmet', because: `the reply is no JSON: ${error.message}`, expected, actual: reply.text };
+      return { status: 'unmet', because: `the reply is not valid JSON: ${error.message}`, expected, actual: reply.text };
     }
     const issues = await objections(schema, value);
     if (issues.length === 0) return { status: 'met', because: 'the reply satisfies the schema' };

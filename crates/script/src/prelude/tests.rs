@@ -80,7 +80,7 @@ export { zeta as twice };
 }
 
 #[test]
-fn a_scenario_that_is_not_made_as_it_must_be_says_where() {
+fn a_malformed_scenario_is_reported_with_its_location() {
     for (call, message) in [
         ("scenario('x')", "TypeError: the scenario needs a function, not undefined"),
         ("scenario(() => {}, 'x')", "TypeError: a scenario needs a name, not a function"),
@@ -100,7 +100,7 @@ fn a_scenario_that_is_not_made_as_it_must_be_says_where() {
 }
 
 #[test]
-fn what_the_prelude_does_not_have_is_told_by_the_name_that_was_imported() {
+fn unknown_prelude_imports_are_reported_by_name() {
     let text = "import { scenaro } from '@fabrik/core';\nexport default scenaro('x', () => {});\n";
     let error = load(&mut Folder::new(&[("a.test.ts", text)])).unwrap_err();
     assert_eq!(error.to_string(), "`@fabrik/core` has no export `scenaro`");
@@ -108,7 +108,7 @@ fn what_the_prelude_does_not_have_is_told_by_the_name_that_was_imported() {
 }
 
 #[test]
-fn the_way_to_an_error_leads_through_files_of_the_users_only() {
+fn the_stack_of_an_error_contains_only_user_files() {
     let text = "import { scenario } from 'trialrun';
 const ask = () => fetch('http://127.0.0.1');
 export default scenario('x', async () => { ask(); });
@@ -136,7 +136,7 @@ fn a_configuration_is_what_was_defined() {
 }
 
 #[test]
-fn a_claim_carries_the_reply_it_is_about_and_the_place_of_its_call() {
+fn a_claim_includes_its_reply_and_its_call_site() {
     let text = "import { scenario, persona, assert } from 'trialrun';
 import { check } from './helper';
 export default scenario('x', async ({ agent, assert: own, score }) => {
@@ -200,7 +200,7 @@ export default scenario('x', async ({ agent }) => {
 }
 
 #[test]
-fn code_decides_what_is_custom_and_schemas_that_are_code() {
+fn custom_assertions_and_code_schemas_are_decided_by_code() {
     let text = "import { scenario, assert } from 'trialrun';
 const zod = { safeParse: (v: any) => v.a === 1 ? { success: true, data: v } : { success: false, error: { issues: [{ path: ['a', 0, 'b'], message: 'Required' }, { path: [], message: 'odd' }] } } };
 export default scenario('x', async ({ agent }) => {
@@ -244,7 +244,7 @@ export default scenario('x', async ({ agent }) => {
 }
 
 #[test]
-fn a_persona_that_converses_has_the_program_play_it() {
+fn a_conversing_persona_is_played_by_the_program() {
     let text = "import { scenario, persona, assert } from 'trialrun';
 export default scenario('x', async ({ agent }) => {
   const karen = persona({ role: 'customer', context: { order: 5 } });
@@ -284,7 +284,7 @@ export default scenario('x', async ({ agent }) => {
         ("await agent.files.read('gone.txt');", "Error: there is no such file", 21),
         (
             "await agent.send(5 as any);",
-            "TypeError: agent.send takes a text or the result of `persona.says`, not a number",
+            "TypeError: agent.send takes a string or the result of `persona.says`, not a number",
             15,
         ),
         ("Promise.reject(new Error('nobody waits'));", "Error: nobody waits", 22),
@@ -305,12 +305,12 @@ export default scenario('x', async ({ agent }) => {
         let at = error.place().unwrap();
         assert_eq!((at.line, at.column), (5, column), "{body}: {at:?}");
         claims += place.runtime.requests().len();
-        assert_eq!(claims, 1, "what was asserted before counts: {body}");
+        assert_eq!(claims, 1, "earlier assertions count: {body}");
     }
 }
 
 #[test]
-fn what_was_thrown_is_known_although_something_else_never_ends() {
+fn an_exception_is_reported_although_other_work_never_ends() {
     let text = "import { scenario, assert } from 'trialrun';
 export default scenario('x', async () => {
   assert.custom('never', () => new Promise(() => {}));
@@ -325,7 +325,7 @@ export default scenario('x', async () => {
 }
 
 #[test]
-fn a_script_that_is_stopped_from_outside_ends_and_its_claims_are_still_there() {
+fn a_script_stopped_from_outside_ends_and_keeps_its_claims() {
     let text = "import { scenario, assert } from 'trialrun';
 export default scenario('x', async ({ agent }) => {
   assert.fileExists('a');
@@ -351,7 +351,7 @@ export default scenario('x', async ({ agent }) => {
 }
 
 #[test]
-fn a_loop_is_stopped_at_its_line_before_and_after_something_was_awaited() {
+fn a_loop_is_stopped_at_its_line_before_and_after_an_await() {
     let text = "import { scenario, assert } from 'trialrun';
 interface Unused { a: string }
 const twice = (n: number) => n * 2;
@@ -386,7 +386,7 @@ export default scenario('busy', async ({ agent }) => {
 }
 
 #[test]
-fn what_is_written_for_another_tool_is_no_module_of_tests() {
+fn modules_for_other_tools_are_not_test_modules() {
     for ours in [
         "import { assert } from '@fabrik/core'",
         "import { scenario } from \"trialrun\"; scenario('x', () => {})",
@@ -430,7 +430,7 @@ export const plain = scenario.each(['x', 'y'])('plain', run);
 }
 
 #[test]
-fn a_row_is_handed_to_its_scenario_and_a_reply_is_a_response() {
+fn a_row_is_passed_to_its_scenario_and_a_reply_is_a_response() {
     let text = "import { scenario, AgentResponse } from 'trialrun';
 export default scenario.each([['first', 2]])('%s', async ({ agent, score }, word, count) => {
   const r = await agent.send(word);
@@ -447,7 +447,7 @@ export default scenario.each([['first', 2]])('%s', async ({ agent, score }, word
 }
 
 #[test]
-fn what_belongs_to_other_test_runners_says_what_to_write() {
+fn names_of_other_test_runners_get_a_suggestion() {
     for (text, said) in [
         (
             "describe('x', () => {});",

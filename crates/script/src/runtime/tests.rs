@@ -56,7 +56,7 @@ fn an_expression_sees_what_it_is_given() {
 }
 
 #[test]
-fn names_that_are_not_there_are_errors_with_their_place() {
+fn undefined_names_are_errors_with_their_location() {
     let error = evaluate("actual +\n  missing.x", &[("actual", 1.0.into())]).unwrap_err();
     assert_eq!(error.to_string(), "ReferenceError: missing is not defined");
     let place = error.place().unwrap();
@@ -114,7 +114,7 @@ fn endless_work_is_stopped_and_cannot_be_caught() {
 }
 
 #[test]
-fn what_is_stopped_is_told_with_its_loop_or_a_line_in_it() {
+fn a_stopped_script_is_reported_with_its_loop_or_a_line_in_it() {
     let text = "let n = 0;\nconst step = () => n++;\nexport const idle = () => {\n  for (;;) {}\n};\n\
                 export const busy = () => {\n  for (;;) {\n    step();\n  }\n};\n";
     let mut place = Folder::new(&[("a.mjs", text)]);
@@ -181,7 +181,7 @@ fn an_error_in_typescript_points_at_the_line_the_user_wrote() {
 }
 
 #[test]
-fn values_cross_by_content() {
+fn values_are_copied_by_content() {
     let value = evaluate(
         "({ d: new Date(0), e: new RangeError('r'), s: new Set([1]), m: new Map([['k', 1]]), big: 10n ** 30n, small: 5n, \
          symbol: Symbol('x'), t: new Uint8Array([1, 2]), n: Object.create(null), lone: '\\ud800x', minus: -0, \
@@ -203,7 +203,7 @@ fn values_cross_by_content() {
 }
 
 #[test]
-fn values_cross_the_other_way_unchanged() {
+fn values_are_passed_to_scripts_unchanged() {
     let value = Value::Map(vec![
         ("list".into(), Value::List(vec![Value::Null, true.into(), (-1.5).into(), "é😀\0".into()])),
         ("__proto__".into(), Value::Map(vec![("x".into(), 1.0.into())])),
@@ -217,7 +217,7 @@ fn values_cross_the_other_way_unchanged() {
 }
 
 #[test]
-fn a_nul_in_a_text_is_a_character_like_any_other() {
+fn a_nul_in_a_string_is_an_ordinary_character() {
     assert_eq!(evaluate("'a\0b'.length + /\0/.source.length", &[]), Ok(7.0.into()));
     let mut place =
         Folder::new(&[("a.mjs", "export default 'a\0b'.length;"), ("b.cjs", "module.exports = `\0`.length;")]);
@@ -232,7 +232,7 @@ fn a_script_cannot_put_its_thread_to_sleep() {
 }
 
 #[test]
-fn memory_that_runs_out_in_the_background_is_told_as_such() {
+fn running_out_of_memory_in_the_background_is_reported_as_such() {
     let text = "await (async () => { const a = []; while (true) a.push(new Array(1000).fill(0)) })()";
     let mut runtime = Runtime::new(Options { memory: 16 << 20, ..Options::new("/") }).unwrap();
     let outcome = evaluate_in(&mut runtime, text, &[]);
@@ -241,7 +241,7 @@ fn memory_that_runs_out_in_the_background_is_told_as_such() {
 }
 
 #[test]
-fn what_a_script_does_to_a_value_stays_in_the_script() {
+fn changes_to_a_value_stay_in_the_script() {
     let data = [("data", Value::from(json!({"n": 1})))];
     let mut runtime = runtime();
     assert_eq!(evaluate_in(&mut runtime, "data.n += 1, data.n", &data), Ok(2.0.into()));
@@ -250,7 +250,7 @@ fn what_a_script_does_to_a_value_stays_in_the_script() {
 }
 
 #[test]
-fn values_that_cannot_cross_are_errors() {
+fn values_that_cannot_be_converted_are_errors() {
     for (text, words) in [
         ("const a = {}; a.a = a; return a", "contains itself"),
         ("let a = {}; for (let i = 0; i < 400; i++) a = { a }; return a", "nested too deeply"),
@@ -304,7 +304,7 @@ fn a_function_is_found_again_by_its_path() {
 }
 
 #[test]
-fn a_rejection_nobody_looks_at_is_an_error_and_does_not_linger() {
+fn an_unhandled_rejection_is_an_error_and_does_not_persist() {
     let mut runtime = runtime();
     let outcome = evaluate_in(&mut runtime, "Promise.reject(new TypeError('lost')); return 1", &[]);
     assert_eq!(thrown(outcome), ("TypeError".into(), "lost".into()));
@@ -317,7 +317,7 @@ fn a_rejection_nobody_looks_at_is_an_error_and_does_not_linger() {
 }
 
 #[test]
-fn a_promise_that_nothing_settles_is_an_error() {
+fn a_promise_that_is_never_settled_is_an_error() {
     assert_eq!(evaluate("new Promise(() => {})", &[]), Err(ScriptError::NeverSettled));
     let late = evaluate_within("new Promise((done) => setTimeout(done, 100000))", Duration::from_millis(50));
     // The call does not wait for a timer that is due after its time limit.
@@ -340,7 +340,7 @@ fn an_endless_async_function_is_stopped_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn things_thrown_that_are_no_errors_are_told() {
+fn thrown_values_that_are_not_errors_are_reported() {
     for (text, message) in [
         ("throw 'text'; return", "text"),
         ("throw { code: 4 }; return", "{\"code\":4}"),
@@ -363,7 +363,7 @@ fn deep_recursion_is_an_error_the_runtime_survives() {
 }
 
 #[test]
-fn globals_give_nothing_of_the_program_away() {
+fn globals_reveal_nothing_about_the_program() {
     let names =
         evaluate("Object.getOwnPropertyNames(globalThis).filter((name) => !/^[A-Z]/.test(name)).sort().join(' ')", &[]);
     let known = "atob btoa clearInterval clearTimeout console crypto decodeURI decodeURIComponent encodeURI encodeURIComponent \
@@ -373,7 +373,7 @@ fn globals_give_nothing_of_the_program_away() {
     assert_eq!(
         evaluate("Object.keys(globalThis)", &[]),
         Ok(Value::List(vec!["performance".into()])),
-        "that one is the engine's own"
+        "that message comes from the engine"
     );
 }
 
@@ -392,7 +392,7 @@ fn a_request_that_is_refused_rejects_its_promise() {
 }
 
 #[test]
-fn a_source_without_a_file_is_a_module_all_the_same() {
+fn a_source_without_a_file_can_be_a_module() {
     let mut place = Folder::new(&[("lib.ts", "export const n: number = 20;\n")]);
     let name = place.path().join("generated.ts");
     let text = "import { n } from './lib.ts';\nexport const value: number = n + 1;\n";
@@ -408,7 +408,7 @@ fn limits_too_small_for_the_language_are_an_error() {
 }
 
 #[test]
-fn a_frozen_runtime_keeps_nothing_of_what_a_script_does_to_it() {
+fn a_frozen_runtime_keeps_no_changes_by_a_script() {
     let mut options = Options::new("/");
     options.frozen = true;
     let mut runtime = Runtime::new(options).unwrap();
@@ -447,14 +447,14 @@ fn frozen() -> Runtime {
 }
 
 #[test]
-fn a_list_that_says_it_is_endless_does_not_cross() {
+fn a_list_with_an_infinite_length_cannot_be_converted() {
     for text in ["new Array(2**31)", "new Array(2**32 - 1)", "({a: [new Array(2**31 + 1)]})"] {
         assert_eq!(thrown(evaluate(text, &[])), ("RangeError".into(), "the value is too large".into()), "{text}");
     }
 }
 
 #[test]
-fn what_takes_more_room_outside_than_the_engine_has_does_not_cross() {
+fn values_larger_than_the_memory_limit_cannot_be_converted() {
     let mut runtime = Runtime::new(Options { memory: 8 << 20, ..Options::new("/") }).unwrap();
     let text = "const s = 'x'.repeat(1 << 20); return new Array(64).fill(s)";
     assert_eq!(thrown(evaluate_in(&mut runtime, text, &[])).1, "the value is too large");
@@ -465,7 +465,7 @@ fn what_takes_more_room_outside_than_the_engine_has_does_not_cross() {
 }
 
 #[test]
-fn nothing_of_a_call_that_failed_runs_in_the_next() {
+fn work_left_by_a_failed_call_does_not_run_in_the_next() {
     let mut runtime = runtime();
     let text = "Promise.resolve().then(() => { globalThis.late = 1 }); throw new Error('x')";
     assert_eq!(thrown(evaluate_in(&mut runtime, &format!("{text}; return 1"), &[])).1, "x");
@@ -477,7 +477,7 @@ fn nothing_of_a_call_that_failed_runs_in_the_next() {
 }
 
 #[test]
-fn handles_of_functions_end_with_the_call_that_gave_them() {
+fn function_handles_are_valid_until_their_call_ends() {
     let mut place = Folder::new(&[("a.mjs", "export const f = () => () => 1; export const g = (h) => h();")]);
     let make = place.function("./a.mjs", "f");
     let Ok(Value::Function(made)) = place.runtime.call(&make, &[], BUDGET, &mut refuse) else { panic!() };
@@ -489,14 +489,14 @@ fn handles_of_functions_end_with_the_call_that_gave_them() {
 }
 
 #[test]
-fn timers_that_were_there_before_are_not_waited_for() {
+fn earlier_timers_are_not_awaited() {
     let mut place =
         Folder::new(&[("a.mjs", "setInterval(() => {}, 5); export const f = () => new Promise(() => {});")]);
     assert_eq!(place.call("./a.mjs", "f", &[]), Err(ScriptError::NeverSettled));
 }
 
 #[test]
-fn no_accessor_of_the_language_remembers_anything_in_a_frozen_runtime() {
+fn built_in_accessors_keep_no_state_in_a_frozen_runtime() {
     let text = "const left = [globalThis], seen = new Set(), bad = [];
         while (left.length) {
           const object = left.pop();
@@ -525,7 +525,7 @@ fn no_accessor_of_the_language_remembers_anything_in_a_frozen_runtime() {
 }
 
 #[test]
-fn names_that_objects_inherit_are_as_good_as_others_in_a_frozen_runtime() {
+fn inherited_property_names_work_in_a_frozen_runtime() {
     let data =
         json!({"constructor": "Ferrari", "toString": 1, "__proto__": {"a": 1}, "valueOf": [{"hasOwnProperty": 2}]});
     let names = [("data", Value::from(&data))];
@@ -553,7 +553,7 @@ fn names_that_objects_inherit_are_as_good_as_others_in_a_frozen_runtime() {
 }
 
 #[test]
-fn half_a_character_stops_neither_the_console_nor_an_error() {
+fn a_lone_surrogate_breaks_neither_the_console_nor_an_error() {
     assert_eq!(evaluate("console.log('a\\ud800'); return 1", &[]), Ok(1.0.into()));
     assert_eq!(thrown(evaluate("throw new Error('a\\ud800'); return 1", &[])).1, "a\u{fffd}");
 }

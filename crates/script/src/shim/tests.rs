@@ -80,7 +80,7 @@ fn a_structured_clone_shares_nothing_with_its_origin() {
 }
 
 #[test]
-fn the_process_is_what_it_was_told_to_be() {
+fn the_process_object_has_the_configured_values() {
     assert_eq!(evaluate("[process.env, process.cwd(), process.versions]"), json!([{"HOME": "/h"}, "/base", {}]));
     assert_eq!(
         evaluate("try { process.exit(1) } catch (e) { return e.message }"),
@@ -99,7 +99,7 @@ fn timers_fire_in_their_order_and_can_be_cleared() {
 }
 
 #[test]
-fn what_a_microtask_throws_is_not_lost() {
+fn errors_in_microtasks_are_reported() {
     let mut runtime = Runtime::new(Options::new("/")).unwrap();
     let text = "queueMicrotask(() => { throw new RangeError('late') }); return 1";
     let error = runtime.evaluate(&Expression::parse(text).unwrap(), &|_| None, BUDGET).unwrap_err();
@@ -107,7 +107,7 @@ fn what_a_microtask_throws_is_not_lost() {
 }
 
 #[test]
-fn the_console_is_told_line_by_line() {
+fn console_output_is_recorded_line_by_line() {
     let lines: Rc<RefCell<Vec<(Level, String)>>> = Rc::default();
     let sink = Rc::clone(&lines);
     let console = Box::new(move |level, line: &str| sink.borrow_mut().push((level, line.to_owned())));
@@ -133,7 +133,7 @@ fn the_console_is_told_line_by_line() {
 }
 
 #[test]
-fn what_scripts_find_is_made_when_they_look_at_it() {
+fn globals_are_created_on_first_use() {
     let text = "const isMade = () => 'value' in Object.getOwnPropertyDescriptor(globalThis, 'setTimeout'); \
                 const before = isMade(); void setTimeout; globalThis.console = 1; \
                 return [before, isMade(), console, queueMicrotask.name]";
@@ -141,7 +141,7 @@ fn what_scripts_find_is_made_when_they_look_at_it() {
 }
 
 #[test]
-fn random_numbers_are_the_systems() {
+fn random_numbers_come_from_the_system() {
     let text = "const a = crypto.randomUUID(); const b = crypto.getRandomValues(new Uint8Array(32)); \
                 return [/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(a), a !== crypto.randomUUID(), \
                 b.some((byte) => byte > 0)]";
@@ -174,7 +174,7 @@ fn buffers_turn_text_into_bytes_and_back() {
 }
 
 #[test]
-fn events_are_heard_and_signals_end_work() {
+fn event_listeners_are_called_and_abort_signals_end_work() {
     let text = "const heard = []; const c = new AbortController(); c.signal.onabort = () => heard.push('own'); \
                 c.signal.addEventListener('abort', (e) => heard.push(e.type), { once: true }); \
                 const all = AbortSignal.any([c.signal]); c.abort(); c.abort('again'); \
@@ -188,7 +188,7 @@ fn events_are_heard_and_signals_end_work() {
 }
 
 #[test]
-fn variables_of_the_environment_are_there_but_for_secrets() {
+fn environment_variables_are_available_except_secrets() {
     let text = "try { process.env.API_KEY } catch (e) { return [process.env.HOME, Object.keys(process.env), process.env.NONE, e.message] }";
     assert_eq!(
         evaluate(text),

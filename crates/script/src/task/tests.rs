@@ -16,7 +16,7 @@ fn requests(progress: Result<Progress, ScriptError>) -> Vec<Request> {
 }
 
 #[test]
-fn a_task_stops_where_it_asks_and_goes_on_with_the_answer() {
+fn a_task_pauses_at_a_request_and_resumes_with_the_answer() {
     let mut place = Folder::new(&[(
         "a.mjs",
         "export async function talk(send) {\n  const [a, b] = await Promise.all([send('one'), send('two')]);\n  return a + b + (await send(a).catch((error) => error.message));\n}\n",
@@ -51,7 +51,7 @@ fn two_tasks_take_turns_in_one_runtime() {
 }
 
 #[test]
-fn a_timer_says_when_it_is_due() {
+fn a_timer_reports_its_due_time() {
     let mut place = Folder::new(&[(
         "a.mjs",
         "export const f = () => new Promise((done) => setTimeout(done, 1e6, 1));\nexport const g = () => 5;\n",
@@ -93,7 +93,7 @@ fn the_budget_is_for_all_steps_together_and_not_for_the_host() {
 }
 
 #[test]
-fn a_task_that_throws_or_waits_for_nothing_is_over() {
+fn a_task_that_throws_or_can_never_continue_ends() {
     let mut place = Folder::new(&[(
         "a.mjs",
         "export const f = async () => { await null; throw new TypeError('t') };\nexport const g = () => new Promise(() => {});\n",

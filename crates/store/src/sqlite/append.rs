@@ -158,7 +158,7 @@ fn finish_run(
     Ok(())
 }
 
-/// Removes all of a run but its start and its finished trials, and sets its owner.
+/// Removes everything of a run except its start and its finished trials, and sets its owner.
 pub(super) fn reopen(connection: &mut Connection, owner_pid: Option<u32>, run: i64) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute("DELETE FROM trials WHERE run = ?1 AND outcome = 'cancelled'", [run])?;

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_gets_the_steps_it_lacks_and_a_newer_one_none() {
+    fn a_database_gets_missing_migrations_and_a_newer_one_gets_none() {
         const STEPS: &[&str] = &["one", "two"];
         assert_eq!(pending(0, STEPS), Some(STEPS));
         assert_eq!(pending(1, STEPS), Some(&STEPS[1..]));
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_file_is_no_database() {
+    fn a_text_file_is_not_a_database() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("runs.db");
         assert_eq!(header(&path).unwrap(), Header::Absent);

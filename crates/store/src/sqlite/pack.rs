@@ -1,4 +1,4 @@
-//! Storage encoding of texts and bytes: events as lines of JSON, compressed.
+//! Storage encoding of strings and bytes: events as lines of JSON, compressed.
 
 use model::Envelope;
 use serde_json::Value;

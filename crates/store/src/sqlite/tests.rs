@@ -42,7 +42,7 @@ impl SqliteStore {
 }
 
 #[test]
-fn a_finished_trial_leaves_nothing_in_the_journal_and_a_removed_run_nothing_at_all() {
+fn a_finished_trial_leaves_no_journal_rows_and_a_removed_run_no_rows_at_all() {
     let scratch = scratch();
     let mut store = scratch.store();
     let mut story = Story::of(RUN);
@@ -89,7 +89,7 @@ fn an_event_of_another_version_is_kept_and_counted() {
 }
 
 #[test]
-fn what_is_recorded_waits_for_the_disk_as_it_should_in_a_new_record_too() {
+fn a_new_record_also_syncs_commits_to_disk() {
     let scratch = scratch();
     for _ in 0..2 {
         let store = scratch.store();
@@ -100,7 +100,7 @@ fn what_is_recorded_waits_for_the_disk_as_it_should_in_a_new_record_too() {
 }
 
 #[test]
-fn a_newer_record_is_refused_and_not_one_byte_changes() {
+fn a_newer_record_is_rejected_and_unchanged_byte_for_byte() {
     let scratch = scratch();
     drop(scratch.store());
     let newer = schema::STEPS.len() as u32 + 1;
@@ -112,7 +112,7 @@ fn a_newer_record_is_refused_and_not_one_byte_changes() {
     }
     assert!(SqliteStore::open_existing(&scratch.path).is_err());
     assert_eq!(std::fs::read(&scratch.path).unwrap(), before);
-    assert_eq!(std::fs::read_dir(scratch.path.parent().unwrap()).unwrap().count(), 1, "no log was left beside it");
+    assert_eq!(std::fs::read_dir(scratch.path.parent().unwrap()).unwrap().count(), 1, "no log was left next to it");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_newer_record_whose_last_write_is_still_in_its_log_is_refused_too() {
 }
 
 #[test]
-fn a_file_that_is_no_record_is_refused_and_left_alone() {
+fn a_file_that_is_not_a_record_is_rejected_and_unchanged() {
     let scratch = scratch();
     std::fs::write(&scratch.path, "not a database, but long enough to look like one; ".repeat(9)).unwrap();
     assert!(matches!(SqliteStore::open(&scratch.path), Err(StoreError::Foreign { .. })));
@@ -144,7 +144,7 @@ fn a_file_that_is_no_record_is_refused_and_left_alone() {
 }
 
 #[test]
-fn looking_for_a_record_makes_none() {
+fn looking_for_a_record_does_not_create_one() {
     let scratch = scratch();
     assert!(SqliteStore::open_existing(&scratch.path).unwrap().is_none());
     assert!(!scratch.path.exists());
@@ -152,7 +152,7 @@ fn looking_for_a_record_makes_none() {
 }
 
 #[test]
-fn what_is_written_to_a_record_that_was_removed_or_replaced_is_an_error() {
+fn writing_to_a_removed_or_replaced_record_is_an_error() {
     let scratch = scratch();
     let mut store = scratch.store();
     let mut story = Story::of(RUN);
@@ -164,7 +164,7 @@ fn what_is_written_to_a_record_that_was_removed_or_replaced_is_an_error() {
 }
 
 #[test]
-fn a_record_that_may_only_be_read_is_read_and_not_written() {
+fn a_read_only_record_is_read_and_not_written() {
     let scratch = scratch();
     let mut story = Story::of(RUN);
     let told = [story.started(&["a"]), story.began("a"), story.finished("a", Outcome::Passed)];
@@ -215,7 +215,7 @@ fn finishing_a_trial_writes_no_more_in_a_run_of_ten_thousand() {
 }
 
 #[test]
-fn a_record_of_the_first_format_is_read_and_goes_on() {
+fn a_record_in_the_first_format_can_be_read_and_extended() {
     let scratch = scratch();
     let mut story = Story::of(RUN);
     let began = [story.started(&["a", "b"]), story.began("a"), story.began("b")];

@@ -23,17 +23,17 @@ pub(crate) type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
 macro_rules! contract_tests {
     ($run:path) => {
         contract_tests! { $run:
-            a_run_comes_back_in_order
-            a_long_unfinished_trial_comes_back_whole
-            a_batch_is_kept_whole_or_not_at_all
-            lists_and_records_come_back_whole
-            runs_are_named_and_told_apart
+            events_of_a_run_are_read_in_order
+            a_long_unfinished_trial_is_read_completely
+            a_batch_is_stored_completely_or_not_at_all
+            lists_and_records_round_trip
+            runs_are_selected_unambiguously
             trials_are_listed_run_by_run
             a_reopened_run_keeps_its_start_and_its_finished_trials
-            a_running_trial_says_what_it_waits_for
-            a_reader_sees_the_run_as_it_was_while_the_run_goes_on
-            writers_that_open_the_record_at_once_share_it
-            trials_that_finish_together_come_back_one_by_one
+            a_running_trial_reports_what_it_is_waiting_for
+            a_reader_sees_a_snapshot_while_the_run_continues
+            concurrent_writers_share_a_new_record
+            trials_that_finish_together_are_read_separately
         }
     };
     ($run:path: $($rule:ident)+) => {
@@ -45,7 +45,7 @@ macro_rules! contract_tests {
 }
 pub(crate) use contract_tests;
 
-pub(crate) fn a_run_comes_back_in_order(open: Open<'_>) {
+pub(crate) fn events_of_a_run_are_read_in_order(open: Open<'_>) {
     let mut story = Story::of(RUN);
     let batches = [
         vec![story.started(&["a", "b", "c"]), story.began("a"), story.began("b")],
@@ -68,7 +68,7 @@ pub(crate) fn a_run_comes_back_in_order(open: Open<'_>) {
     assert_eq!(of_b, [3, 4, 6]);
 }
 
-pub(crate) fn a_long_unfinished_trial_comes_back_whole(open: Open<'_>) {
+pub(crate) fn a_long_unfinished_trial_is_read_completely(open: Open<'_>) {
     let mut story = Story::of(RUN);
     let mut events = vec![story.started(&["a", "b"]), story.began("a"), story.began("b")];
     for n in 0..700 {
@@ -79,7 +79,7 @@ pub(crate) fn a_long_unfinished_trial_comes_back_whole(open: Open<'_>) {
     assert_eq!(replayed(&*store, RUN), events);
 }
 
-pub(crate) fn a_batch_is_kept_whole_or_not_at_all(open: Open<'_>) {
+pub(crate) fn a_batch_is_stored_completely_or_not_at_all(open: Open<'_>) {
     let mut store = open();
     let mut story = Story::of(RUN);
     store.append(&[story.started(&["a"]), story.began("a")]).unwrap();
@@ -93,7 +93,7 @@ pub(crate) fn a_batch_is_kept_whole_or_not_at_all(open: Open<'_>) {
     assert!(store.append(&[good]).is_err(), "a trial has one outcome");
 }
 
-pub(crate) fn lists_and_records_come_back_whole(open: Open<'_>) {
+pub(crate) fn lists_and_records_round_trip(open: Open<'_>) {
     let mut store = open();
     let mut story = Story::of(RUN);
     let mut summary = Summary::default();
@@ -137,7 +137,7 @@ pub(crate) fn lists_and_records_come_back_whole(open: Open<'_>) {
     assert_eq!(store.trials(&TrialFilter { text: Some("::a@".into()), ..TrialFilter::default() }).unwrap().len(), 1);
 }
 
-pub(crate) fn runs_are_named_and_told_apart(open: Open<'_>) {
+pub(crate) fn runs_are_selected_unambiguously(open: Open<'_>) {
     let mut store = open();
     let ids = ["0193a000-0000-7000-8000-0000000000aa", "0193a000-0000-7000-8000-0000000000ab", "0193b000-1"];
     for (n, run) in ids.iter().enumerate() {
@@ -207,7 +207,7 @@ pub(crate) fn a_reopened_run_keeps_its_start_and_its_finished_trials(open: Open<
     assert!(matches!(store.reopen("x"), Err(StoreError::UnknownRun(_))));
 }
 
-pub(crate) fn a_running_trial_says_what_it_waits_for(open: Open<'_>) {
+pub(crate) fn a_running_trial_reports_what_it_is_waiting_for(open: Open<'_>) {
     let mut store = open();
     let mut story = Story::of(RUN);
     store
@@ -241,10 +241,10 @@ pub(crate) fn a_running_trial_says_what_it_waits_for(open: Open<'_>) {
     let again = story.began("b");
     store.append(&[Envelope { attempt: Some(2), ..again }]).unwrap();
     let live = store.live(RUN).unwrap();
-    assert_eq!((live[0].attempt, live[0].waiting_on.as_deref()), (2, None), "another attempt begins anew");
+    assert_eq!((live[0].attempt, live[0].waiting_on.as_deref()), (2, None), "another attempt starts afresh");
 }
 
-pub(crate) fn a_reader_sees_the_run_as_it_was_while_the_run_goes_on(open: Open<'_>) {
+pub(crate) fn a_reader_sees_a_snapshot_while_the_run_continues(open: Open<'_>) {
     let mut writer = open();
     let mut story = Story::of(RUN);
     writer.append(&[story.started(&["a", "b"]), story.began("a"), story.calls("a", "ls")]).unwrap();
@@ -259,7 +259,7 @@ pub(crate) fn a_reader_sees_the_run_as_it_was_while_the_run_goes_on(open: Open<'
     assert_eq!(reader.live(RUN).unwrap()[0].id, id("b").to_string());
 }
 
-pub(crate) fn writers_that_open_the_record_at_once_share_it(open: Open<'_>) {
+pub(crate) fn concurrent_writers_share_a_new_record(open: Open<'_>) {
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..8)
             .map(|n| {
@@ -282,7 +282,7 @@ pub(crate) fn writers_that_open_the_record_at_once_share_it(open: Open<'_>) {
     }
 }
 
-pub(crate) fn trials_that_finish_together_come_back_one_by_one(open: Open<'_>) {
+pub(crate) fn trials_that_finish_together_are_read_separately(open: Open<'_>) {
     let mut store = open();
     let (names, events) = many_trials();
     store.append(&events).unwrap();

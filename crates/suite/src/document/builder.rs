@@ -267,7 +267,7 @@ impl<'a> Builder<'a> {
             },
         };
         let kind = kind.unwrap_or_else(|message| {
-            self.error(span, message, Some("put it in quotes to make it a text"));
+            self.error(span, message, Some("put it in quotes to make it a string"));
             NodeKind::Null
         });
         Node { kind, span, tag: tag.and_then(custom), source: Arc::clone(self.source) }

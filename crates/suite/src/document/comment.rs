@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prose_that_a_number_sign_cuts_is_told_from_a_comment() {
+    fn prose_cut_by_a_number_sign_is_distinguished_from_a_comment() {
         let cut = |line: &str, text: &str| {
             let start = line.find(text).unwrap();
             cutting(line, start, start + text.len())

@@ -17,12 +17,12 @@ pub(super) fn explain(kind: &ErrorKind) -> (Option<&'static str>, Option<&'stati
         ErrorKind::UnclosedFlowCollection { .. } => (Some("this `[` is never closed"), None),
         ErrorKind::UnclosedQuotedScalar => (Some("a quote is never closed"), None),
         ErrorKind::InvalidQuotedScalarIndent => (
-            Some("a quoted text continues on a line that is not indented"),
+            Some("a quoted string continues on a line that is not indented"),
             Some("is the closing quote missing on the line above?"),
         ),
         ErrorKind::MappingValueNotAllowed => (
             Some("a `:` that does not start a value"),
-            Some("put a text that contains `: ` in quotes, and check the indentation of this line and the one above"),
+            Some("put a string that contains `: ` in quotes, and check the indentation of this line and the one above"),
         ),
         ErrorKind::InvalidColonPlacement => {
             (Some("a `:` in the wrong place"), Some("is a `[` or `{` above not closed?"))

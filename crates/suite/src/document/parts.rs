@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_list_is_cut_before_its_items_and_nothing_is_lost() {
+    fn a_long_list_is_split_at_its_items_without_loss() {
         let text = format!("# many\n\n{}", "- a: 1\n  b: [- 2]\n".repeat(20_000));
         let parts = split(&text).unwrap();
         assert_eq!(parts.len(), text.len() / SHORTEST);
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_or_no_list_or_several_documents_stays_whole() {
+    fn short_inputs_non_lists_and_multiple_documents_are_not_split() {
         assert_eq!(split("- a\n- b\n"), None);
         assert_eq!(split(&"a: 1\n".repeat(50_000)), None);
         assert_eq!(split(&"- a\n---\n".repeat(50_000)), None);

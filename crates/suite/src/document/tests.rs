@@ -24,7 +24,7 @@ fn places(node: &Node) -> Vec<Span> {
 }
 
 #[test]
-fn a_long_list_comes_to_the_same_in_parts_as_whole() {
+fn a_long_list_parsed_in_parts_gives_the_same_result() {
     let source = long(|number| format!("- a: {number}\n  # told\n  b: |\n    - x\n  c: \"é\"\n"));
     let (parts, mut problems) = (read_in_parts(&source).unwrap(), Problems::new());
     let whole = build(Builder::new(&source, 0, &mut problems), &source.text).unwrap().finish();
@@ -33,7 +33,7 @@ fn a_long_list_comes_to_the_same_in_parts_as_whole() {
 }
 
 #[test]
-fn a_long_list_whose_parts_need_each_other_is_read_whole() {
+fn a_long_list_with_dependent_parts_is_parsed_as_a_whole() {
     let anchored =
         long(|number| if number == 0 { "- &a 1\n".into() } else { "- *a # and so on, and so on, and so on\n".into() });
     let quoted =
@@ -84,7 +84,7 @@ fn plain_scalars_follow_the_core_schema() {
 }
 
 #[test]
-fn every_value_knows_where_it_is_written() {
+fn every_value_has_its_location() {
     let (node, _) = parse("a:\n  - x\n  - {k: [1, 2]}\nb: |\n  one\n  two\n\nc: end\n");
     let node = node.unwrap();
     let text = |node: &Node| node.source.text[node.span.start()..node.span.end()].to_owned();
@@ -96,14 +96,14 @@ fn every_value_knows_where_it_is_written() {
 }
 
 #[test]
-fn a_value_that_is_not_written_points_at_its_key() {
+fn an_omitted_value_has_the_location_of_its_key() {
     let (node, _) = parse("runner:\nfixtures: x\n");
     let excerpt = node.unwrap().get("runner").unwrap().excerpt();
     assert_eq!((excerpt.line, excerpt.column, excerpt.length), (1, 1, 6));
 }
 
 #[test]
-fn a_duplicate_key_is_reported_at_the_second_and_reading_goes_on() {
+fn a_duplicate_key_is_reported_at_the_second_and_parsing_continues() {
     let (node, problems) = parse("a: 1\nb: 2\na: 3\nb: 4\n");
     assert_eq!(node.unwrap().to_json(), serde_json::json!({"a": 1, "b": 2}));
     let places: Vec<_> = problems.iter().map(ToString::to_string).collect();
@@ -147,7 +147,7 @@ fn an_alias_bomb_is_stopped() {
 }
 
 #[test]
-fn tags_are_kept_and_core_tags_are_obeyed() {
+fn tags_are_kept_and_core_tags_are_applied() {
     let (node, _) = parse("a: !re 5\nb: !!str 5\nc: !!int 5\nd: !set {k: v}\ne: ! 5");
     let node = node.unwrap();
     assert_eq!(node.to_json(), serde_json::json!({"a": "5", "b": "5", "c": 5, "d": {"k": "v"}, "e": "5"}));
@@ -158,13 +158,13 @@ fn tags_are_kept_and_core_tags_are_obeyed() {
 }
 
 #[test]
-fn syntax_errors_have_a_place_and_plain_words() {
+fn syntax_errors_have_a_location_and_a_clear_message() {
     for (text, expected) in [
         ("a:\n\tb: 1\n", "2:2 a tab in the indentation"),
         ("a:\n  b: true\n\tc: 1\n", "3:1 a tab in the indentation"),
         ("a: [1,\n", "1:4 this `[` is never closed"),
         ("a: b: c\n", "1:5 a `:` that does not start a value"),
-        ("a: 'x\nb: 1\n", "2:1 a quoted text continues on a line that is not indented"),
+        ("a: 'x\nb: 1\n", "2:1 a quoted string continues on a line that is not indented"),
         ("a: \"\\q\"\n", "1:4 an escape that YAML does not have, in double quotes"),
         ("a: @x\n", "1:4 unexpected character: `@`"),
         ("a: `x`\n", "1:4 unexpected character: a backtick"),
@@ -182,7 +182,7 @@ fn an_empty_document_is_null_and_line_ends_and_marks_do_no_harm() {
 }
 
 #[test]
-fn json_is_held_to_its_own_rules() {
+fn json_is_parsed_strictly() {
     let json = |text: &str| {
         let mut problems = Vec::new();
         let node = read(&Source::new("t.json", text), Language::Json, &mut problems);
@@ -198,7 +198,7 @@ fn json_is_held_to_its_own_rules() {
 }
 
 #[test]
-fn a_file_that_is_not_text_is_told_at_its_first_wrong_byte() {
+fn a_file_that_is_not_utf_8_is_reported_at_its_first_invalid_byte() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), b"a: 1\nb: \xff\n").unwrap();
     assert_eq!(open(file.path(), "t.yaml").unwrap_err().to_string(), "t.yaml:2:4: the file is not UTF-8 text");
@@ -218,7 +218,7 @@ fn hold_spans(node: &Node) {
 }
 
 #[test]
-fn no_mutilated_text_breaks_the_reader() {
+fn no_mutated_input_breaks_the_parser() {
     let seed =
         "a: &x {k: [1, 'é', \"\\u00e9\"], <<: {z: !t ~}}\nb: *x\nc: |\n  block\n\n  text\nd: >-\n - x\n? e\n: f\n- g\n";
     let letters: Vec<char> = "\n\t :-[]{}&*!|>'\"%@#?,~0.<é\u{feff}\r".chars().collect();

@@ -38,9 +38,9 @@ pub const FIXTURES: NamedFormat = NamedFormat {
     read,
 };
 
-/// Number of cases that a thread reads at a time.
+/// Number of cases in a chunk, which a thread reads at a time.
 const PORTION: usize = 64;
-/// Number of portions per thread. Fewer are read on one thread, because starting another one costs as much as reading
+/// Number of chunks per thread. Fewer are read on one thread, because starting another one costs as much as reading
 /// dozens of cases.
 const PORTIONS_PER_THREAD: usize = 4;
 
@@ -122,7 +122,7 @@ fn read_all(sheet: &Sheet<'_>, nodes: Vec<Node>, problems: &mut Problems) -> Vec
     drafts
 }
 
-/// Reads a portion of the cases, each with its position in the file.
+/// Reads a chunk of the cases, each with its position in the file.
 fn read_portion(sheet: &Sheet<'_>, nodes: Vec<(usize, Node)>) -> (Vec<Draft>, Problems) {
     let (mut drafts, mut problems) = (Vec::with_capacity(nodes.len()), Problems::new());
     let mut suspicion = Suspicion::default();

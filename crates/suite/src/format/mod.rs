@@ -126,7 +126,7 @@ mod tests {
     use super::misspelt;
 
     #[test]
-    fn a_name_that_is_nearly_that_of_a_test_is_found() {
+    fn a_misspelt_test_file_name_is_detected() {
         for (file, right) in [
             ("hi.tests.ts", Some("hi.test.ts")),
             ("hi.spec.ts", Some("hi.test.ts")),

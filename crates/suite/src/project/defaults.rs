@@ -21,7 +21,7 @@ pub struct Defaults {
     pub permission_mode: Option<Setting<PermissionMode>>,
     /// Wall-clock timeout of one trial, in milliseconds.
     pub timeout_ms: Option<Setting<u64>>,
-    /// Maximum number of model turns of a trial.
+    /// Maximum number of model turns per trial.
     pub max_turns: Option<Setting<u64>>,
     /// Number of repetitions of each case.
     pub trials: Option<Setting<u64>>,

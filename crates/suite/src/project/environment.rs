@@ -134,19 +134,19 @@ mod tests {
     }
 
     #[test]
-    fn references_are_filled_in_wherever_text_is() {
+    fn references_are_resolved_in_every_string() {
         let (value, problems) = filled(&json!({"a": ["Bearer ${env.KEY}", "${env.HOST}:${env.KEY}"], "b": 1}));
         assert_eq!((value, problems), (json!({"a": ["Bearer k1", "h:k1"], "b": 1}), vec![]));
     }
 
     #[test]
-    fn a_dollar_before_it_takes_its_meaning_away() {
+    fn a_dollar_sign_escapes_a_reference() {
         let (value, problems) = filled(&json!(["$${env.KEY} ${env.KEY}", "${other} $5 ${KEY}"]));
         assert_eq!((value, problems), (json!(["${env.KEY} k1", "${other} $5 ${KEY}"]), vec![]));
     }
 
     #[test]
-    fn what_is_missing_is_told_by_its_key_and_stays_as_it_is_written() {
+    fn missing_variables_are_reported_with_their_key_and_stay_as_written() {
         let (value, problems) = filled(&json!({"agents": {"bot": {"url": "x${env.NO}y${env.EMPTY}${env.1}"}}}));
         assert_eq!(value["agents"]["bot"]["url"], "x${env.NO}y${env.EMPTY}${env.1}");
         assert_eq!(

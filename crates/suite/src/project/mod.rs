@@ -262,7 +262,7 @@ fn setting<T>(value: Option<T>, key: &'static str, fields: &mut Fields<'_>) -> O
     Some(Setting { value: value?, source: fields.get(key)?.excerpt() })
 }
 
-/// Reads a text with its location.
+/// Reads a string with its location.
 fn text(fields: &mut Fields<'_>, key: &'static str, problems: &mut Problems) -> Option<Setting<String>> {
     let value = fields.text(key, problems);
     setting(value, key, fields)

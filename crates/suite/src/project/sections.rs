@@ -91,7 +91,7 @@ fn daytona(node: &Node, problems: &mut Problems) {
 /// Keys of `sandbox.daytona` that are text.
 const DAYTONA: [&str; 6] = ["apiKey", "apiUrl", "target", "snapshot", "image", "language"];
 
-/// Reports to write if the command line names none.
+/// Reports to write if none are selected on the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Reports {
     /// Formats with their locations.

@@ -16,7 +16,7 @@ fn find(files: &[(&str, &str)], from: &str) -> (Project, Vec<String>, tempfile::
 }
 
 #[test]
-fn the_nearest_directory_upward_wins_and_folders_start_there() {
+fn the_nearest_parent_directory_wins_and_folders_are_relative_to_it() {
     let (project, problems, directory) = find(
         &[
             ("trialrun.yaml", "state: elsewhere\n"),
@@ -36,7 +36,7 @@ fn the_nearest_directory_upward_wins_and_folders_start_there() {
 }
 
 #[test]
-fn the_own_file_goes_before_that_of_ai_tester() {
+fn our_own_file_takes_precedence_over_that_of_ai_tester() {
     let text =
         "defaults:\n  runtime: claude\n  timeout: 5m\n  max_turns: 9\n  trials: 3\n  token_budget: 1.5\n  jobs: 2\n";
     let (project, problems, _directory) =
@@ -161,7 +161,7 @@ fn missing(problems: &[Diagnostic]) -> Vec<String> {
 }
 
 #[test]
-fn a_module_is_a_configuration_whatever_ending_modules_have() {
+fn a_configuration_can_be_a_module_with_any_supported_extension() {
     for (name, text) in [
         ("trialrun.config.mts", "const state: string = './s';\nexport default { state };\n"),
         ("trialrun.config.cjs", "module.exports = { state: './s' };\n"),
@@ -178,7 +178,7 @@ fn a_module_is_a_configuration_whatever_ending_modules_have() {
 }
 
 #[test]
-fn a_fabrik_configuration_is_read_as_it_is() {
+fn a_fabrik_configuration_is_read_unchanged() {
     let environment = [("AGENT_API_KEY", "k-agent"), ("OPENAI_API_KEY", "k-judge")];
     let (project, problems, directory) = find_with(&[("fabrik.config.ts", FABRIK), ("tests/x", "")], &environment);
     assert!(problems.is_empty(), "{problems:?}");
@@ -206,7 +206,7 @@ fn a_fabrik_configuration_is_read_as_it_is() {
 }
 
 #[test]
-fn a_missing_variable_is_kept_for_whoever_uses_it() {
+fn a_missing_variable_is_reported_only_when_used() {
     let (project, problems, _directory) = find_with(&[("fabrik.config.ts", FABRIK), ("tests/x", "")], &[]);
     assert!(problems.is_empty(), "{problems:?}");
     assert_eq!(
@@ -222,7 +222,7 @@ fn a_missing_variable_is_kept_for_whoever_uses_it() {
 }
 
 #[test]
-fn a_fabrik_configuration_has_defaults_of_its_own() {
+fn a_fabrik_configuration_has_its_own_defaults() {
     let (project, problems, _directory) = find(&[("fabrik.config.json", "{}")], ".");
     assert!(problems.is_empty(), "{problems:?}");
     let defaults = project.defaults;
@@ -231,7 +231,7 @@ fn a_fabrik_configuration_has_defaults_of_its_own() {
 }
 
 #[test]
-fn functions_of_an_agent_stay_functions_and_others_are_refused() {
+fn functions_of_an_agent_are_kept_and_others_are_rejected() {
     let text = "import { template } from './template.ts';\nexport default {\n  agents: { bot: { type: 'http', bodyTemplate: template, responseParser: (body) => body.text } },\n  state: () => 'x',\n};\n";
     let files = [("trialrun.config.ts", text), ("template.ts", "export const template = (m: string) => ({ m });\n")];
     let (project, problems, directory) = find(&files, ".");
@@ -243,7 +243,7 @@ fn functions_of_an_agent_stay_functions_and_others_are_refused() {
 }
 
 #[test]
-fn a_broken_module_is_told_at_its_line() {
+fn a_broken_module_is_reported_at_its_line() {
     let (_, problems, _directory) = find(&[("trialrun.config.ts", "export default {\n  state: ,\n};\n")], ".");
     assert!(problems[0].starts_with("trialrun.config.ts:2:"), "{problems:?}");
     let (_, problems, _directory) = find(&[("trialrun.config.js", "export const config = {};\n")], ".");
@@ -255,7 +255,7 @@ fn a_broken_module_is_told_at_its_line() {
 }
 
 #[test]
-fn a_module_that_asks_for_variables_by_itself_is_warned_of() {
+fn a_module_that_reads_process_env_causes_a_warning() {
     let text = "// process.env is not here\nexport default { state: process.env.STATE };\n";
     let (_, problems, _directory) = find(&[("trialrun.config.ts", text)], ".");
     assert_eq!(problems, ["trialrun.config.ts:2:25: `process.env` is empty in a configuration"]);
@@ -270,7 +270,7 @@ fn a_configuration_in_commonjs_is_read() {
 }
 
 #[test]
-fn retries_that_mean_reruns_are_warned_of_in_files_of_this_program() {
+fn retries_that_mean_reruns_cause_a_warning_in_our_own_format() {
     let (project, problems, _directory) = find(&[("trialrun.yaml", "eval: { retries: 3 }\n")], ".");
     assert_eq!(project.defaults.reruns.unwrap().value, 3);
     assert_eq!(
@@ -280,7 +280,7 @@ fn retries_that_mean_reruns_are_warned_of_in_files_of_this_program() {
 }
 
 #[test]
-fn the_only_agent_is_the_default_and_of_several_none_is() {
+fn a_single_agent_is_the_default_but_not_one_of_several() {
     let default = |text: &str| find(&[("trialrun.yaml", text)], ".").0.defaults.agent.map(|set| set.value);
     let agents = "agents: {one: {type: http}, two: {type: http}}\n";
     assert_eq!(default("agents: {one: {type: http}}").as_deref(), Some("one"));
@@ -292,7 +292,7 @@ fn the_only_agent_is_the_default_and_of_several_none_is() {
 }
 
 #[test]
-fn what_is_said_twice_is_an_error() {
+fn settings_given_twice_are_errors() {
     for (text, expected) in [
         ("agent: a\ndefaults: {agent: b}", "1:8: `agent` in `defaults` and here are the same; give one of them"),
         (
@@ -312,7 +312,7 @@ fn what_is_said_twice_is_an_error() {
 }
 
 #[test]
-fn wrong_values_are_told_all_at_once() {
+fn all_invalid_values_are_reported_together() {
     let text = "agents: {'a:b': {type: x}, c: 1}\nsandbox: {fallback: remote}\ndiff: {regressionThreshold: 2}\nproviders: {openai: {concurency: 1}}\njudge: {temperature: -1}\nllm: {provider: openai}\n";
     let (_, problems, _directory) = find(&[("trialrun.yaml", text)], ".");
     assert_eq!(
@@ -330,7 +330,7 @@ fn wrong_values_are_told_all_at_once() {
 }
 
 #[test]
-fn a_judge_of_its_own_takes_no_key_of_another() {
+fn a_separate_judge_does_not_use_the_key_of_another_model() {
     let text =
         "judge: anthropic:claude\nllm: {provider: openai, model: gpt, apiKey: '${env.OPENAI}', temperature: 0.5}\n";
     let (project, problems, _directory) = find(&[("trialrun.yaml", text)], ".");
@@ -342,7 +342,7 @@ fn a_judge_of_its_own_takes_no_key_of_another() {
 }
 
 #[test]
-fn a_file_that_is_passed_over_is_told() {
+fn a_file_that_is_ignored_is_reported() {
     let (project, problems, directory) = find(&[("fabrik.config.json", "{}"), (".ai-tester.yaml", "")], ".");
     assert_eq!(project.file, Some(directory.path().join("fabrik.config.json")));
     assert_eq!(
@@ -363,7 +363,7 @@ fn a_configuration_that_is_a_pipe_is_an_error() {
 }
 
 #[test]
-fn a_default_timeout_that_is_probably_in_seconds_is_spelt_out() {
+fn a_default_timeout_that_is_probably_in_seconds_causes_a_warning() {
     let told = |timeout: &str| {
         let text = format!("eval: {{defaultTimeout: {timeout}}}\n");
         let (project, problems, _directory) = find(&[("trialrun.yaml", &text)], ".");

@@ -108,10 +108,10 @@ impl Builder {
         }
         Some(match written {
             "any value" | "anything" => json!({}),
-            "string" | "text that is not empty" => text(),
-            "string, can be empty" | "text" => json!({ "type": "string" }),
+            "string" | "a non-empty string" => text(),
+            "string, can be empty" | "a string" => json!({ "type": "string" }),
             "string or integer" => json!({ "anyOf": [text(), { "type": "integer" }] }),
-            "list of strings" | "a list of texts" => list(text()),
+            "list of strings" | "a list of strings" => list(text()),
             "string or list of strings" => json!({ "anyOf": [text(), list(text())] }),
             "map of strings" => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
             "a map" => json!({ "type": "object" }),
@@ -140,7 +140,7 @@ impl Builder {
             "number above 0" | "a number above 0" => json!({ "type": "number", "exclusiveMinimum": 0 }),
             "a number of at least 0" => json!({ "type": "number", "minimum": 0 }),
             "a whole number of at least 1" => json!({ "type": "integer", "minimum": 1 }),
-            _ if written.starts_with("duration ") || written.starts_with("a length of time") => json!({ "anyOf": [
+            _ if written.starts_with("duration ") || written.starts_with("a duration") => json!({ "anyOf": [
                 { "type": "integer", "minimum": 1 },
                 { "type": "string", "pattern": "^\\s*[0-9.]+\\s*(ms|s|m|h)\\s*$" }
             ] }),

@@ -125,7 +125,7 @@ fn every_reference_in_a_schema_is_defined() {
 }
 
 #[test]
-fn schemas_have_what_the_tables_say() {
+fn schemas_match_the_tables() {
     let schema = scenario_schema(json!({ "properties": {} }));
     assert_eq!(schema["required"], json!(["scenario"]));
     assert_eq!(schema["properties"]["runner"]["allOf"][0]["$ref"], "#/definitions/runner");

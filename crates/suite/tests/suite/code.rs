@@ -82,7 +82,7 @@ fn broken(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_first_examples_load_unchanged_and_are_called_by_their_place() {
+fn the_first_examples_load_unchanged_and_are_named_by_their_path() {
     let scratch = Scratch::new();
     scratch.write("tests/angry-customer.test.ts", ANGRY);
     scratch.write("tests/generated/edge-case-contradictory-info.test.ts", CONTRADICTORY);
@@ -104,7 +104,7 @@ fn the_first_examples_load_unchanged_and_are_called_by_their_place() {
 }
 
 #[test]
-fn everything_a_module_may_export_is_a_case_with_its_options() {
+fn every_supported_export_is_a_case_with_its_options() {
     let scratch = Scratch::new();
     let text = "import { scenario } from 'trialrun';
 import data from './data.json';
@@ -127,7 +127,7 @@ export default [scenario('second', { skip: 'not yet', description: 'd' }, () => 
 }
 
 #[test]
-fn a_scenario_may_bring_fixtures() {
+fn a_scenario_can_define_fixtures() {
     let text = "import { scenario } from 'trialrun';
 const files = [{ path: 'a.txt', content: 'a' }, { path: 'b.bin', content_from: 'data/b.bin' }];
 export const a = scenario('a', { fixtures: { git_init: true, files_committed: files } }, () => {});
@@ -143,7 +143,7 @@ export const b = scenario('b', { fixtures: { file_committed: files } }, () => {}
 }
 
 #[test]
-fn options_nobody_knows_break_their_scenario_and_no_other() {
+fn unknown_options_break_only_their_own_scenario() {
     let text = "import { scenario } from 'trialrun';
 export const a = scenario('a', { timout: 5, tags: 'x' }, () => {});
 export const b = scenario('b', { only: true }, () => {});
@@ -165,7 +165,7 @@ export const b = scenario('b', { only: true }, () => {});
 }
 
 #[test]
-fn a_file_that_does_not_load_is_one_broken_case_and_the_rest_is_there() {
+fn a_file_that_does_not_load_is_one_broken_case_and_other_files_load() {
     let scratch = Scratch::new();
     scratch.write(
         "tests/bad.test.ts",
@@ -182,7 +182,7 @@ fn a_file_that_does_not_load_is_one_broken_case_and_the_rest_is_there() {
 }
 
 #[test]
-fn what_keeps_a_module_from_loading_is_told_at_its_line() {
+fn errors_that_prevent_loading_are_reported_at_their_line() {
     let core = "import { scenario } from 'trialrun';\n";
     for (text, place, words) in [
         ("import './gone';\n", "a.test.ts:2:", "cannot find `./gone`"),
@@ -212,7 +212,7 @@ fn modules_that_import_each_other_load() {
 }
 
 #[test]
-fn names_that_are_given_twice_are_told_apart() {
+fn duplicate_names_are_distinguished() {
     let scratch = Scratch::new();
     let text = "import { scenario } from 'trialrun';
 export default ['same', 'same', 'same (2)'].map((name) => scenario(name, () => {}));
@@ -238,7 +238,7 @@ fn a_scenario_that_is_not_exported_is_a_warning() {
 }
 
 #[test]
-fn the_tests_of_other_tools_are_passed_over_unless_they_are_named() {
+fn tests_of_other_tools_are_skipped_unless_named() {
     let scratch = Scratch::new();
     scratch.write("tests/other.test.ts", "import { test } from 'vitest';\ntest('x', () => {});\n");
     assert_eq!(outline(&load_tests(&scratch)), [""; 0]);
@@ -262,7 +262,7 @@ fn packages_of_the_project_can_be_imported() {
 }
 
 #[test]
-fn a_missing_import_that_nothing_uses_is_told() {
+fn a_missing_unused_import_is_reported() {
     let scratch = Scratch::new();
     let text = "\
 import { scenario } from 'trialrun';
@@ -279,7 +279,7 @@ export default scenario('a', async () => {});
 }
 
 #[test]
-fn a_short_timeout_without_a_unit_is_doubted() {
+fn a_short_timeout_without_a_unit_causes_a_warning() {
     let scratch = Scratch::new();
     let text = "import { scenario } from 'trialrun';
 export const a = scenario('a', { timeout: 30 }, () => {});
@@ -288,5 +288,5 @@ export const b = scenario('b', { timeout: 1500 }, () => {});
     let loaded = scratch.write("a.test.ts", text).load(&["a.test.ts"]);
     let told: Vec<&str> = loaded.diagnostics.iter().map(|problem| problem.message.as_str()).collect();
     assert_eq!(told, ["`timeout: 30` has no unit and is read as 30 milliseconds"]);
-    assert!(loaded.suites[0].cases.iter().all(|case| case.broken.is_empty()), "it runs all the same");
+    assert!(loaded.suites[0].cases.iter().all(|case| case.broken.is_empty()), "it still runs");
 }

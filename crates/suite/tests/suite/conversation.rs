@@ -56,7 +56,7 @@ skip: not now
 }
 
 #[test]
-fn a_user_may_be_played_instead_of_written() {
+fn a_user_can_be_simulated_instead_of_scripted() {
     let scratch = Scratch::new();
     let case = scratch.case(
         "id: refund
@@ -76,7 +76,7 @@ assertions: [{ contains: refund }]
 }
 
 #[test]
-fn every_problem_of_a_conversation_is_told_in_one_go() {
+fn all_problems_of_a_conversation_are_reported_together() {
     let scratch = Scratch::new();
     let problems = scratch.problems(
         "nme: x
@@ -119,7 +119,7 @@ user: { persona: x }
 }
 
 #[test]
-fn a_conversation_must_say_something() {
+fn a_conversation_must_have_a_message() {
     let scratch = Scratch::new();
     let messages =
         |text: &str| scratch.problems(text).iter().map(|problem| problem.message.clone()).collect::<Vec<_>>();
@@ -128,7 +128,7 @@ fn a_conversation_must_say_something() {
 }
 
 #[test]
-fn conversations_are_told_from_other_files() {
+fn conversations_are_distinguished_from_other_files() {
     let scratch = Scratch::new();
     scratch.write("somewhere/talk.yaml", "turns: [{says: hi}]\nassertions: [{contains: hi}]\n");
     scratch.write("somewhere/table.yaml", "name: x\nturns: 5\n");
@@ -142,7 +142,7 @@ fn conversations_are_told_from_other_files() {
 }
 
 #[test]
-fn a_misspelt_turn_is_told_where_a_file_is_only_come_across() {
+fn a_misspelt_turn_is_reported_for_files_found_by_a_search() {
     let scratch = Scratch::new();
     scratch.write("somewhere/typo.yaml", "turns:\n  - say: hi\n");
     scratch.write("somewhere/other.yaml", "turns: [{left: 3}, {right: 2}]\n");
@@ -156,7 +156,7 @@ fn a_misspelt_turn_is_told_where_a_file_is_only_come_across() {
 }
 
 #[test]
-fn a_conversation_in_the_words_of_another_program_is_not_skipped() {
+fn a_conversation_with_keys_of_another_program_is_not_skipped() {
     for (text, wrong) in [
         ("name: c\nturns: [{user: hi, expect: [{contains: nope}]}]\n", "unknown key `user` in a turn"),
         ("turns: [{content: hi}]\n", "unknown key `content` in a turn"),
@@ -175,7 +175,7 @@ fn a_conversation_in_the_words_of_another_program_is_not_skipped() {
 }
 
 #[test]
-fn a_file_with_a_mistake_is_one_broken_case_and_its_neighbours_are_read() {
+fn a_file_with_a_mistake_is_one_broken_case_and_other_files_load() {
     let scratch = Scratch::new();
     scratch.write("talks/good.yaml", "turns: [{says: hi}]\nassertions: [{contains: hi}]\n");
     scratch.write("talks/key.yaml", "name: k\nturns: [{says: hi}]\nasertions: [{contains: hi}]\n");
@@ -201,7 +201,7 @@ fn ids_are_the_same_however_a_type_is_written() {
 }
 
 #[test]
-fn a_scenario_takes_the_short_form_too() {
+fn a_scenario_accepts_the_short_form() {
     let scratch = Scratch::new();
     let case = scratch.case(
         "scenario: s
@@ -221,7 +221,7 @@ assertions:
 }
 
 #[test]
-fn a_conversation_and_a_scenario_in_code_bring_tools() {
+fn conversations_and_code_scenarios_can_define_tools() {
     let scratch = Scratch::new();
     scratch.write("talk.yaml", "turns: [{says: hi}]\ntools: ['./tools.ts#find']\nassertions: [{contains: hi}]\n");
     scratch.write(

@@ -40,7 +40,7 @@ fn without_targets_every_skill_is_tested_in_order() {
     assert_eq!(loaded.suites[0].path, scratch.path("skills/alpha/tests"));
     assert_eq!(loaded.suites[0].format, "scenario");
     let subject = loaded.suites[0].cases[0].subject.skill().unwrap();
-    assert_eq!(subject.name, "beta", "a scenario may name another skill than the one it belongs to");
+    assert_eq!(subject.name, "beta", "a scenario can name a skill other than the one it belongs to");
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn skills_files_and_directories_may_be_named() {
 }
 
 #[test]
-fn a_directory_is_searched_for_suites_and_other_files_are_passed_over() {
+fn a_directory_is_searched_for_suites_and_other_files_are_skipped() {
     let scratch = Scratch::new();
     scratch
         .write("d/ok.yaml", prompt("ok"))
@@ -85,11 +85,11 @@ fn a_directory_is_searched_for_suites_and_other_files_are_passed_over() {
     scratch.write("d/z.yaml", "scenario: [\n");
     let loaded = scratch.load(&["d"]);
     assert_eq!(told(&loaded.diagnostics), ["d/z.yaml:1:11: this `[` is never closed"]);
-    assert_eq!(loaded.suites.len(), 2, "a broken file stops no other");
+    assert_eq!(loaded.suites.len(), 2, "a broken file does not affect others");
 }
 
 #[test]
-fn what_nearly_is_a_scenario_does_not_vanish_in_a_directory() {
+fn a_near_scenario_in_a_directory_is_reported() {
     let scratch = Scratch::new();
     scratch
         .write("d/ok.yaml", prompt("ok"))
@@ -205,7 +205,7 @@ fn tests_without_a_skill_are_an_error() {
 }
 
 #[test]
-fn a_file_of_no_known_format_is_an_error_that_lists_the_formats() {
+fn a_file_in_an_unknown_format_is_an_error_that_lists_the_formats() {
     let scratch = Scratch::new();
     scratch.skill("x");
     for (file, text) in [("n.yaml", "services: {}\n"), ("e.yaml", ""), ("l.yaml", "- a\n"), ("t.txt", "scenario: s")] {
@@ -218,7 +218,7 @@ fn a_file_of_no_known_format_is_an_error_that_lists_the_formats() {
 }
 
 #[test]
-fn what_is_not_there_is_an_error_with_the_nearest_name() {
+fn a_missing_target_is_an_error_with_the_nearest_name() {
     let scratch = skills();
     scratch.write("more/case.yaml", prompt("s"));
     let problem = |target: &str| {
@@ -239,7 +239,7 @@ fn what_is_not_there_is_an_error_with_the_nearest_name() {
 }
 
 #[test]
-fn a_skill_without_tests_and_an_empty_directory_are_warned_about() {
+fn a_skill_without_tests_and_an_empty_directory_cause_warnings() {
     let scratch = skills();
     scratch.write("empty/readme", "");
     assert_eq!(told(&scratch.load(&["untested"]).diagnostics), ["untested:1:1: the skill `untested` has no tests"]);
@@ -249,7 +249,7 @@ fn a_skill_without_tests_and_an_empty_directory_are_warned_about() {
 }
 
 #[test]
-fn a_project_without_skills_says_what_to_do() {
+fn a_project_without_skills_gets_a_hint() {
     let scratch = Scratch::new();
     std::fs::remove_dir(scratch.path("skills")).unwrap();
     let loaded = scratch.load(&[]);
@@ -263,7 +263,7 @@ fn a_project_without_skills_says_what_to_do() {
 }
 
 #[test]
-fn scenarios_of_no_skill_are_found_in_their_folder() {
+fn scenarios_without_a_skill_are_found_in_their_folder() {
     let scratch = Scratch::new();
     scratch
         .skill("x")
@@ -278,7 +278,7 @@ fn scenarios_of_no_skill_are_found_in_their_folder() {
 }
 
 #[test]
-fn two_scenarios_of_a_skill_cannot_have_one_id() {
+fn two_scenarios_of_a_skill_cannot_have_the_same_id() {
     let scratch = Scratch::new();
     scratch
         .skill("x")
@@ -291,7 +291,7 @@ fn two_scenarios_of_a_skill_cannot_have_one_id() {
 }
 
 #[test]
-fn suites_that_would_share_a_name_are_called_by_their_path() {
+fn suites_with_the_same_name_are_named_by_their_path() {
     let scratch = Scratch::new();
     scratch
         .write("a/same.yaml", prompt("one"))
@@ -316,7 +316,7 @@ fn a_skill_outside_of_the_project_finds_its_siblings() {
 }
 
 #[test]
-fn paths_are_shown_from_where_the_user_stands() {
+fn paths_are_shown_relative_to_the_working_directory() {
     let scratch = Scratch::new();
     scratch.skill("x").write("skills/x/tests/t.yaml", "scenario: t\nskill: x\nmax_turn: 1\n");
     let told_in = |cwd: &str| told(&scratch.load_from(&scratch.path(cwd), &["x"]).diagnostics);
@@ -342,7 +342,7 @@ fn many_files_are_read_in_the_order_of_their_names() {
 }
 
 #[test]
-fn a_test_that_is_passed_over_for_its_name_is_told() {
+fn a_test_that_is_ignored_because_of_its_name_is_reported() {
     let scratch = Scratch::new();
     let test = "import { scenario } from 'trialrun';\nexport default scenario('a', () => {});\n";
     scratch
@@ -361,7 +361,7 @@ fn a_test_that_is_passed_over_for_its_name_is_told() {
 }
 
 #[test]
-fn pipes_devices_and_links_to_them_are_errors_where_a_file_is_read() {
+fn pipes_devices_and_links_to_them_are_errors_when_read() {
     let scratch = Scratch::new();
     scratch.skill("s").skill("t").write("skills/s/evals/x", "").write("skills/s/tests/x", "").write("skills/u/x", "");
     scratch.write("examples/e/evals/x", "").write("scenarios/deep/x", "");

@@ -73,7 +73,7 @@ const OF_THE_SEED: &str = r#"{
 "#;
 
 #[test]
-fn the_seeds_example_loads_as_it_is() {
+fn the_original_example_loads_unchanged() {
     let scratch = Scratch::new();
     scratch
         .skill("write-release-notes")
@@ -119,7 +119,7 @@ fn the_seeds_example_loads_as_it_is() {
 }
 
 #[test]
-fn numbers_are_ids_as_texts_are() {
+fn ids_can_be_numbers_or_strings() {
     let scratch = skill(
         r#"{"$schema": "https://example.test/evals.json", "skill_name": "s", "evals": [
 {"id": 7, "prompt": "-p is fine", "expected_output": ""},
@@ -136,7 +136,7 @@ fn numbers_are_ids_as_texts_are() {
 }
 
 #[test]
-fn what_a_case_may_leave_behind_is_read() {
+fn allowed_side_effects_are_read() {
     let case = case(
         r#""side_effect_level": "live-external",
 "side_effect_contract": {"allow_new_remote_branches": false, "allow_new_commits": true}"#,
@@ -180,7 +180,7 @@ fn lying(rest: &str) -> [Vec<String>; 3] {
 }
 
 #[test]
-fn files_lie_where_the_table_says() {
+fn files_are_at_the_documented_paths() {
     let untracked = |files: &str| lying(&format!("\"files\": {files}"))[0].join(" ");
     for (files, expected) in [
         (r#"["files/a.txt"]"#, "a.txt"),
@@ -199,7 +199,7 @@ fn files_lie_where_the_table_says() {
 }
 
 #[test]
-fn files_are_staged_or_committed_where_the_case_says_so() {
+fn files_are_staged_or_committed_if_the_case_says_so() {
     let none = Vec::<String>::new;
     let file = || vec!["a.txt".to_owned()];
     let files = |rest: &str| lying(&format!("\"files\": [\"files/a.txt\"]{rest}"));
@@ -211,7 +211,7 @@ fn files_are_staged_or_committed_where_the_case_says_so() {
 
 #[cfg(unix)]
 #[test]
-fn files_keep_their_bytes_and_whether_they_can_be_run() {
+fn files_keep_their_bytes_and_their_executable_bit() {
     use std::os::unix::fs::PermissionsExt;
     let scratch = skill(&one("\"files\": [\"files/bin\"]"));
     let bytes: Vec<u8> = (0..=255).collect();

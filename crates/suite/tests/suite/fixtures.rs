@@ -51,7 +51,7 @@ fn setting(case: &Case, key: &str) -> Value {
 }
 
 #[test]
-fn a_file_is_a_front_matter_and_cases_in_any_of_the_known_ways() {
+fn a_file_has_a_front_matter_and_cases_in_every_supported_form() {
     for (text, expected) in [
         ("- {output: a}\n- {output: b}\n", vec!["1", "2"]),
         ("output: a\n", vec!["1"]),
@@ -81,7 +81,7 @@ fn json_and_json_lines_are_read_too() {
 }
 
 #[test]
-fn fixtures_files_are_found_and_each_is_a_suite_of_its_own() {
+fn fixtures_files_are_found_and_each_is_a_separate_suite() {
     let scratch = Scratch::new();
     scratch.skill("x");
     let text = "- {output: a}\n";
@@ -98,7 +98,7 @@ fn fixtures_files_are_found_and_each_is_a_suite_of_its_own() {
 }
 
 #[test]
-fn ids_are_titles_where_they_tell_cases_apart() {
+fn ids_are_titles_if_they_are_unique() {
     for (text, expected) in [
         ("- {output: a, title: A}\n- {output: b}\n- {output: c, title: C}", vec!["A", "2", "C"]),
         ("- {output: a, title: A}\n- {output: b, title: A}", vec!["A (1)", "A (2)"]),
@@ -118,7 +118,7 @@ fn ids_are_titles_where_they_tell_cases_apart() {
 }
 
 #[test]
-fn who_is_skipped_follows_from_only_and_skip() {
+fn skipped_cases_follow_from_only_and_skip() {
     let other = Some("another case has `only: true`");
     let own = Some("it has `skip: true`");
     let second = Some("`skips` of the file names position 1");
@@ -209,7 +209,7 @@ fn variables_come_in_layers() {
 }
 
 #[test]
-fn tools_change_who_answers() {
+fn defining_tools_changes_the_responding_script() {
     let told = |text: &str| {
         let message = case(text).messages[0].clone();
         json!([message.script, message.tools, message.vars.get("tools")])
@@ -234,7 +234,7 @@ fn tools_change_who_answers() {
 }
 
 #[test]
-fn what_is_expected_becomes_up_to_three_assertions() {
+fn expectations_become_up_to_three_assertions() {
     for (text, expected) in [
         ("{output: hi}", json!({"output": "hi"})),
         ("{output: null}", json!({"output": null})),
@@ -275,7 +275,7 @@ fn what_is_expected_becomes_up_to_three_assertions() {
 }
 
 #[test]
-fn prompts_keep_what_is_not_a_template_and_a_warning_says_so() {
+fn prompts_keep_invalid_templates_with_a_warning() {
     for (prompt, problem) in [
         ("Write <div style={{color: 1}}>.", "this is not a template and stays as it is"),
         ("Hi {{#if name}}there{{/if}}", "this is not a template and stays as it is"),
@@ -292,13 +292,13 @@ fn prompts_keep_what_is_not_a_template_and_a_warning_says_so() {
 }
 
 #[test]
-fn other_dialects_are_read_in_what_is_expected() {
+fn other_template_dialects_are_read_in_expectations() {
     let case = case("{templateFormat: golang, name: Bob, output: 'Hi {{.name}}', expect: {output: '{{ .name }}'}}");
     assert_eq!(parts(&case), json!({"output": "Hi Bob", "expect": {"output": "Bob"}}));
 }
 
 #[test]
-fn places_are_those_of_the_user() {
+fn locations_point_into_the_user_file() {
     let case = case("- input: hi\n  expect:\n    output:\n      name: 'x {{input}}'\n");
     let spec = &case.assertions[0];
     let source = &spec.node.source;
@@ -308,7 +308,7 @@ fn places_are_those_of_the_user() {
 }
 
 #[test]
-fn diff_may_stand_beside_or_inside_of_what_is_expected() {
+fn diff_can_be_next_to_or_inside_the_expectation() {
     let told = |text: &str| {
         let case = case(text);
         let diffs: Value = case
@@ -329,7 +329,7 @@ fn diff_may_stand_beside_or_inside_of_what_is_expected() {
 }
 
 #[test]
-fn scoring_is_on_when_it_is_said_or_when_weights_are_given() {
+fn scoring_is_enabled_explicitly_or_by_weights() {
     let scored =
         |text: &str| case(text).ruling.scoring.map(|Scoring { max_score, pass_score }| (max_score, pass_score));
     for (text, expected) in [
@@ -375,14 +375,14 @@ fn tags_have_one_spelling() {
 }
 
 #[test]
-fn another_dialect_of_templates_counts_for_what_is_expected() {
+fn another_template_dialect_applies_to_expectations() {
     let case = case("{output: 'Hi {name}', name: 'A {{n}}', n: 1, templateFormat: fstring, input: 'to {{name}}, {x}'}");
     assert_eq!(parts(&case), json!({"output": "Hi A 1"}));
     assert_eq!(case.messages[0].text, "to A 1, {x}");
 }
 
 #[test]
-fn chance_is_the_same_for_all_who_look_and_another_in_each_case() {
+fn random_values_are_consistent_within_a_case_and_differ_between_cases() {
     let text =
         "r: '{{ randomInt(1000000, 1) }}'\n---\n- input: '{{r}}'\n  output: '{{r}}'\n- input: '{{r}}'\n  output: x\n";
     let cases = cases(text);

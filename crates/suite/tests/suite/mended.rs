@@ -70,7 +70,7 @@ fn an_unknown_variable_is_an_error_with_the_nearest_name() {
 
 /// Known fault Q15.
 #[test]
-fn diff_inside_of_what_is_expected_is_how_the_output_is_compared() {
+fn diff_inside_the_expectation_controls_the_comparison() {
     let case = case("- {expect: {output: Hello, diff: {type: words, permissive: true}}}");
     assert_eq!(asserted(&case, "expect"), json!({"output": "Hello"}));
     assert_eq!(asserted(&case, "diff"), json!({"type": "words", "permissive": true}));
@@ -78,7 +78,7 @@ fn diff_inside_of_what_is_expected_is_how_the_output_is_compared() {
 
 /// Known fault Q24.
 #[test]
-fn what_a_case_says_goes_before_the_front_matter_for_the_agent_as_in_matching() {
+fn a_case_overrides_the_front_matter_for_the_agent_and_for_matching() {
     for text in [
         "name: C\n---\n- {name: F, output: '{{name}}'}",
         "name: C\n---\n- {input: {name: F}, output: '{{name}}'}",
@@ -93,7 +93,7 @@ fn what_a_case_says_goes_before_the_front_matter_for_the_agent_as_in_matching() 
 
 /// Known fault Q25.
 #[test]
-fn what_is_told_as_expected_is_what_is_checked() {
+fn the_reported_expectation_is_the_checked_one() {
     for (text, expected) in [
         ("output: {b: 2}\n---\n- {output: {a: 1}}", json!({"a": 1})),
         ("output: {b: 2}\n---\n- {name: x}", json!({"b": 2})),
@@ -107,7 +107,7 @@ fn what_is_told_as_expected_is_what_is_checked() {
 
 /// Known fault Q29.
 #[test]
-fn values_that_share_the_beginning_of_a_name_are_no_circle() {
+fn values_with_a_common_name_prefix_are_not_a_cycle() {
     let text = "- {user: {name: A}, user2: '{{user}}', users: ['{{user}}', '{{user2}}'], output: '{{user2.name}} {{users[1].name}}'}";
     assert_eq!(asserted(&case(text), "output"), json!("A A"));
     let told = told("- {a: '{{b}}', b: '{{a}}', output: '{{a}}'}");
@@ -123,7 +123,7 @@ fn keys_stay_in_the_order_they_are_written_in() {
 
 /// Known fault Q33.
 #[test]
-fn auto_scores_where_any_weight_is_given() {
+fn auto_scores_if_any_weight_is_given() {
     let scoring = |text: &str| case(text).ruling.scoring;
     assert_eq!(scoring("- {output: {a: 1}, scoring: auto}"), None);
     let on = Some(Scoring { max_score: 100.0, pass_score: 100.0 });
@@ -153,13 +153,13 @@ fn no_name_of_a_variable_breaks_templates() {
 
 /// Known fault Q43.
 #[test]
-fn what_is_put_into_a_regular_expression_is_text() {
+fn values_inserted_into_a_regular_expression_are_literal() {
     assert_eq!(asserted(&case("- {price: $5.00, output: '/^{{price}}$/'}"), "output"), json!("/^\\$5\\.00$/"));
 }
 
 /// Known fault Q46.
 #[test]
-fn the_front_matter_may_say_only_skip_not_and_title_for_every_case() {
+fn the_front_matter_can_set_only_skip_not_and_title_for_every_case() {
     let front = |line: &str| cases(&format!("{line}\n---\n- {{n: 1, output: a}}\n- {{n: 2, output: b}}"));
     assert!(front("not: true").iter().all(|case| case.ruling.not));
     assert!(front("skip: later").iter().all(|case| case.skip.as_deref() == Some("later")));

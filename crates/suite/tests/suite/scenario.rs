@@ -29,7 +29,7 @@ runner: {reasoning_effort: low, allowed_tools_override: []}
 }
 
 #[test]
-fn a_model_of_the_runner_is_told_from_there() {
+fn a_problem_with_the_model_of_the_runner_block_is_reported_there() {
     let scratch = Scratch::new();
     let case = scratch.case("scenario: s\nsystem_prompt: p\nrunner:\n  model: m\n");
     assert_eq!(case.runner.model.as_deref(), Some("m"));
@@ -61,7 +61,7 @@ fn a_misspelt_scenario_is_one_error() {
 }
 
 #[test]
-fn every_problem_of_a_scenario_is_told_in_one_go() {
+fn all_problems_of_a_scenario_are_reported_together() {
     let scratch = Scratch::new();
     scratch.skill("commit");
     let problems = scratch.problems(
@@ -103,7 +103,7 @@ description: !note x
             "5:15 `user_prompts` must not be empty",
             "6:1 `argument` is not used, because there is `user_prompt`",
             "7:12 `max_turns` must be a whole number of at least 1, not 0",
-            "8:10 `timeout` must be a length of time",
+            "8:10 `timeout` must be a duration",
             "9:1 `agent` is given twice",
             "10:8 cannot read the script `nope.yaml`: No such file or directory (os error 2)",
             "13:3 `runtime` and `agent` are the same; give one of them",
@@ -126,7 +126,7 @@ description: !note x
 }
 
 #[test]
-fn a_scenario_with_problems_is_still_given_for_finding_more() {
+fn a_scenario_with_problems_is_still_returned_for_further_checks() {
     let scratch = Scratch::new();
     let loaded = scratch
         .write("s.yaml", "scenario: ''\nsystem_prompt: p\nassertions: [{id: a, type: t}, {id: b}]\n")
@@ -137,7 +137,7 @@ fn a_scenario_with_problems_is_still_given_for_finding_more() {
 }
 
 #[test]
-fn a_broken_skill_is_told_once_however_many_scenarios_name_it() {
+fn a_broken_skill_is_reported_once_for_all_scenarios_that_name_it() {
     let scratch = Scratch::new();
     scratch.write("skills/x/SKILL.md", "---\nname: y\ndescription: d\n---\n");
     for at in 0..3 {
@@ -148,7 +148,7 @@ fn a_broken_skill_is_told_once_however_many_scenarios_name_it() {
 }
 
 #[test]
-fn a_skill_without_its_file_and_a_name_that_is_a_path_are_refused() {
+fn a_skill_without_its_file_and_a_path_as_name_are_rejected() {
     let scratch = Scratch::new();
     scratch.write("skills/bare/x", "").write("elsewhere/SKILL.md", "");
     assert_eq!(
@@ -162,7 +162,7 @@ fn a_skill_without_its_file_and_a_name_that_is_a_path_are_refused() {
 }
 
 #[test]
-fn a_system_prompt_file_is_read_from_beside_the_scenario() {
+fn a_system_prompt_file_is_relative_to_the_scenario() {
     let scratch = Scratch::new();
     scratch
         .write("deep/prompt.md", "be {terse}\n")
@@ -183,7 +183,7 @@ fn json_scenarios_are_read_strictly() {
 }
 
 #[test]
-fn long_texts_and_many_bytes_are_no_trouble() {
+fn long_and_multibyte_strings_are_accepted() {
     let scratch = Scratch::new();
     let long = "x é ".repeat(50_000);
     let text = serde_json::json!({"scenario": "s", "system_prompt": long, "argument": "a"}).to_string();

@@ -3,7 +3,7 @@
 use crate::scratch::{Scratch, told};
 
 #[test]
-fn the_nearest_file_upward_is_extended_and_own_fields_come_last() {
+fn the_nearest_parent_file_is_extended_and_own_fields_come_last() {
     let scratch = Scratch::new();
     scratch
         .skill("x")
@@ -44,7 +44,7 @@ fn the_search_ends_at_the_skills_folder() {
 }
 
 #[test]
-fn a_broken_file_is_told_once_and_unknown_names_at_each_use() {
+fn a_broken_file_is_reported_once_and_unknown_names_at_each_use() {
     let scratch = Scratch::new();
     scratch.write("_fixtures.yaml", "repository: {git_int: true}\n");
     for at in ["a", "b"] {

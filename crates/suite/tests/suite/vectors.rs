@@ -178,7 +178,7 @@ fn every_vector_agrees_or_is_a_listed_difference() {
 }
 
 #[test]
-fn a_refused_skill_names_its_line() {
+fn a_rejected_skill_is_reported_at_its_line() {
     let vectors = lines("skill_md.jsonl");
     let refused: Vec<_> =
         vectors.iter().filter_map(|vector| skill_of("a", vector["text"].as_str().unwrap()).err()).flatten().collect();

@@ -60,7 +60,7 @@ fn whole_value(whole: &Whole, resolution: &Resolution<'_>) -> Result<Option<mode
     }
 }
 
-/// Sets the range of an error. An error in a variable that this text uses has its own place, and its range in this
+/// Sets the range of an error. An error in a variable that this text uses has its own location, and its range in this
 /// text is that of the use.
 fn placed(mut error: TemplateError, range: Range<usize>) -> TemplateError {
     if error.place.is_some() || error.range.is_empty() {
@@ -240,7 +240,7 @@ impl<'a> Evaluator<'a> {
             let name = match self.value(key)? {
                 Value::Text(name) => name,
                 other => {
-                    let message = format!("the name of a member is text, not {}", other.kind());
+                    let message = format!("the name of a member is a string, not {}", other.kind());
                     return Err(TemplateError::new(message).at(key.range.clone()));
                 }
             };
@@ -359,7 +359,7 @@ impl<'a> Evaluator<'a> {
             Value::Text(name) => Ok(Key::Name((*name).to_owned())),
             Value::Number(number) if number.as_whole().is_some() => Ok(Key::Position(number.as_whole().unwrap_or(0))),
             other => {
-                let message = format!("a key is text or a whole number, not {}", other.kind());
+                let message = format!("a key is a string or a whole number, not {}", other.kind());
                 Err(TemplateError::new(message).at(key.range.clone()))
             }
         }

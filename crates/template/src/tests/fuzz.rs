@@ -3,7 +3,7 @@ use serde_json::json;
 use super::variables;
 use crate::{Format, Template};
 
-/// Texts from which others are generated: all of the syntax, and previously failing inputs.
+/// Strings from which others are generated: all of the syntax, and previously failing inputs.
 const CORPUS: &[&str] = &[
     "{{ a.b[0]['c'] }} {{- x -}} {# c #}",
     "{% for k, v in o.items() if v %}\n{{ loop.index }}{% else %}-{% endfor %}",
@@ -102,7 +102,7 @@ fn changed(text: &str, row: &mut Row) -> String {
 }
 
 #[test]
-fn no_text_makes_it_panic() {
+fn no_input_causes_a_panic() {
     let values = variables(json!({
         "a": {"b": [{"c": 1}]}, "x": "{{ a.b }}", "o": {"k": 1}, "name": "A.b", "list": [{"a": 1, "b": 2}],
         "loopy": "{{ loopy }}", "users": [{"name": "U"}], "b": false, "c": 2,

@@ -44,7 +44,7 @@ fn endless_work_ends() {
 }
 
 #[test]
-fn growing_values_end() {
+fn growing_values_hit_a_limit() {
     let text = "{% set n = namespace(s='x') %}{% for i in range(100) %}{% set n.s = n.s + n.s %}{% endfor %}";
     ends_with(text, json!({}), "the text is longer than 1 MiB");
     ends_with("{{ 'a\nb'|indent(99999999) }}", json!({}), "the text is longer than 1 MiB");
@@ -63,7 +63,7 @@ fn growing_values_end() {
 }
 
 #[test]
-fn variables_that_multiply_each_other_end() {
+fn exponentially_growing_variables_hit_a_limit() {
     let mut values = serde_json::Map::new();
     for level in 0..20 {
         values.insert(format!("v{level}"), json!(vec![format!("{{{{v{}}}}}", level + 1); 10]));
@@ -79,7 +79,7 @@ fn variables_that_multiply_each_other_end() {
 }
 
 #[test]
-fn deep_data_is_no_danger() {
+fn deeply_nested_data_is_safe() {
     let mut deep = json!("{{ x }}");
     for _ in 0..400 {
         deep = json!([deep]);
@@ -97,7 +97,7 @@ fn deep_data_is_no_danger() {
 }
 
 #[test]
-fn a_variable_that_is_only_looked_at_costs_no_space() {
+fn reading_a_variable_does_not_count_as_size() {
     let text = "{% for i in range(1000) %}{% if i in few %}{{ i }},{% endif %}{% endfor %}";
     let many = json!(vec![text; 10]);
     let found = rendered(
@@ -108,7 +108,7 @@ fn a_variable_that_is_only_looked_at_costs_no_space() {
 }
 
 #[test]
-fn walking_long_values_is_work() {
+fn iterating_over_long_values_counts_as_steps() {
     let long = "the template takes too many steps";
     let text = "x".repeat(800_000);
     for walk in ["s.length", "s[5]", "t.length", "t[-1]", "t is eq(s)"] {
@@ -124,7 +124,7 @@ fn walking_long_values_is_work() {
 }
 
 #[test]
-fn all_that_one_operation_compares_is_one_comparison() {
+fn one_operation_has_a_single_comparison_limit() {
     let large = "{% set n = namespace(a=[1], b=[1]) %}{% for i in range(12) %}{% set n.a = [n.a, n.a] %}\
                  {% set n.b = [n.b, n.b] %}{% endfor %}{% set n.a = [n.a, 1] %}{% set n.b = [n.b, 2] %}\
                  {% set l = namespace(l=[n.b]) %}{% for i in range(10) %}{% set l.l = l.l + l.l %}{% endfor %}";
@@ -145,7 +145,7 @@ fn doubling(levels: usize) -> serde_json::Map<String, Value> {
 }
 
 #[test]
-fn values_that_become_too_large_are_not_tried_again() {
+fn values_that_become_too_large_are_not_resolved_again() {
     let values = variables(Value::Object(doubling(40)));
     let mut problems = Problems::new();
     let told = values.to_json(&mut problems);
@@ -167,7 +167,7 @@ fn node_of(value: &Value) -> Node {
 }
 
 #[test]
-fn large_maps_and_many_variables_are_no_obstacle() {
+fn large_maps_and_many_variables_are_fast() {
     let many: serde_json::Map<String, Value> = (0..40_000).map(|at| (format!("k{at}"), json!(at))).collect();
     let mut templates: serde_json::Map<String, Value> =
         (0..20_000).map(|at| (format!("{{{{ k{at} }}}}x"), json!(format!("{{{{ m.k{at} }}}}")))).collect();
@@ -181,7 +181,7 @@ fn large_maps_and_many_variables_are_no_obstacle() {
 }
 
 #[test]
-fn many_delimiters_that_nothing_closes_are_text() {
+fn many_unclosed_delimiters_are_text() {
     for piece in ["{{ ", "{% ", "{# ", "{{ {# ", "${a:-"] {
         let text = piece.repeat(200_000);
         assert_eq!(rendered(&text, json!({})), Ok(json!(text)), "{piece}");

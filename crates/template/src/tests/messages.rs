@@ -35,7 +35,7 @@ fn an_unknown_member_suggests_the_nearest_one() {
 }
 
 #[test]
-fn broken_expressions_say_what_to_write() {
+fn invalid_expressions_get_a_suggestion() {
     check("{{users.0.name}}", "an item of a list is written in brackets", "0", "write `users[0].name`");
     check("{{ a.1.2x }}", "a name cannot begin with a digit", "2x", "");
     check("{{ a && b }}", "`&` is not allowed in a template expression", "&", "write `and`");
@@ -56,7 +56,7 @@ fn broken_expressions_say_what_to_write() {
 }
 
 #[test]
-fn broken_statements_say_what_is_missing() {
+fn invalid_statements_name_the_missing_part() {
     check("{% if %}", "an expression is missing", "", "");
     check("{% if x %}a", "`{% endif %}` is missing for `{% if x %}`", "{% if x %}", "");
     check("{% endif %}", "`endif` does not belong to a statement before it", "{% endif %}", "");
@@ -93,7 +93,7 @@ fn unknown_operations_suggest_the_nearest_one() {
 }
 
 #[test]
-fn operations_say_what_they_work_on() {
+fn operations_name_the_types_they_accept() {
     check("{{ list|upper }}", "`upper` works on text, not on a list", "upper", "");
     check("{{ none + 1 }}", "`+` cannot be used with null", "none + 1", "");
     check("{{ no > 1 }}", "`>` cannot be used with null", "no > 1", "");
@@ -109,7 +109,12 @@ fn operations_say_what_they_work_on() {
         "it is written `range(start, stop, step=1)`",
     );
     check("{{ range(1, 2, 0) }}", "the step of `range` cannot be 0", "range(1, 2, 0)", "");
-    check("{{ [1, 'a']|sort }}", "`sort` works on a list of numbers or a list of text, not on a mixture", "sort", "");
+    check(
+        "{{ [1, 'a']|sort }}",
+        "`sort` works on a list of numbers or a list of strings, not on a mixture",
+        "sort",
+        "",
+    );
     check("{{ raise_exception('bad') }}", "bad", "raise_exception('bad')", "");
     check("{{ strftime_now('%Y') }}", "the time is not known here", "strftime_now('%Y')", "");
     check(

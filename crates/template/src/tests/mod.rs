@@ -16,7 +16,7 @@ fn variables(values: Value) -> Variables {
     Variables::new().layer(&Node::from_json(&values, &Source::new("variables", "")))
 }
 
-/// Renders `text`. A text that is not a template is returned unchanged.
+/// Renders `text`. A string that is not a template is returned unchanged.
 fn rendered(text: &str, values: Value) -> Result<Value, TemplateError> {
     Ok(match Template::parse(text)? {
         Some(template) => template.render(&variables(values))?,

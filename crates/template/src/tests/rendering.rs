@@ -28,7 +28,7 @@ fn code(cell: &str) -> &str {
 }
 
 #[test]
-fn the_page_describes_every_operation_and_its_examples_become_what_they_show() {
+fn the_page_describes_every_operation_and_its_examples_have_the_shown_results() {
     let tables = [
         ("Filters", FILTERS),
         ("Functions", FUNCTIONS),
@@ -58,7 +58,7 @@ fn the_page_describes_every_operation_and_its_examples_become_what_they_show() {
 }
 
 #[test]
-fn every_example_that_the_page_adds_becomes_what_it_shows() {
+fn every_further_example_on_the_page_has_its_documented_result() {
     let (mut with_variables, mut without) = (0, 0);
     for row in rows(PAGE.split("## Filters").next().unwrap()) {
         if let [template, variables, becomes] = &row[..] {
@@ -82,7 +82,7 @@ fn every_example_that_the_page_adds_becomes_what_it_shows() {
 }
 
 #[test]
-fn what_is_no_template_stays_as_it_is() {
+fn text_that_is_not_a_template_is_unchanged() {
     let texts = [
         "",
         "a",
@@ -104,7 +104,7 @@ fn what_is_no_template_stays_as_it_is() {
 }
 
 #[test]
-fn a_placeholder_that_is_all_there_is_keeps_the_type_of_its_value() {
+fn a_single_placeholder_keeps_the_type_of_its_value() {
     let values = json!({"user": {"id": 1, "tags": ["a"]}, "users": [{"profile": {"p": 1}}], "flag": false, "no": null,
                         "user-name": "dash", "a.b": "dot", "n": 1.50, "text": "abc", "none": "n"});
     for (text, wanted) in [
@@ -142,7 +142,7 @@ fn values_in_a_text_are_printed() {
 }
 
 #[test]
-fn white_space_around_tags_is_settled() {
+fn white_space_around_tags_is_trimmed() {
     for (text, wanted) in [
         ("{{ 'a' }}\n", "a"),
         ("{{ 'a' }}\n\n", "a\n"),
@@ -199,7 +199,7 @@ fn operators_bind_as_in_jinja() {
 }
 
 #[test]
-fn loops_know_where_they_are() {
+fn loop_variables_have_the_expected_values() {
     let text = "{% for x in xs if x > 1 %}{{ loop.index0 }}{{ loop.first }}{{ loop.revindex }}\
                 {{ loop.previtem if loop.previtem is defined else '-' }}{{ loop.nextitem if not loop.last }} {% endfor %}";
     assert_eq!(shown(text, json!({"xs": [1, 2, 3, 4]})), "0true3-3 1false224 2false13 ");
@@ -209,7 +209,7 @@ fn loops_know_where_they_are() {
 }
 
 #[test]
-fn names_that_a_template_sets_end_with_their_block() {
+fn names_set_by_a_template_are_scoped_to_their_block() {
     let text = "{% for x in [1] %}{% set y = x %}{{ y }}{% endfor %}{{ y is defined }}";
     assert_eq!(shown(text, json!({})), "1false");
     let text = "{% if true %}{% set y = 2 %}{% endif %}{{ y }}";
@@ -219,7 +219,7 @@ fn names_that_a_template_sets_end_with_their_block() {
 }
 
 #[test]
-fn a_variable_may_be_called_like_anything() {
+fn a_variable_can_have_any_name() {
     let values = json!({"range": 3, "true": "t", "namespace": "ns", "loop": "l", "join": "j", "if": "i", "none": "n"});
     assert_eq!(shown("{{ range }} {{ range(2) }} {{ namespace }} {{ [1, 2]|join }}", values.clone()), "3 0,1 ns 1,2");
     assert_eq!(shown("x {{ true }} {{ loop }} {{ join }}", values.clone()), "x true l j");
@@ -244,7 +244,7 @@ fn defined_asks_for_variables_and_members_and_nothing_else() {
 }
 
 #[test]
-fn what_a_name_stands_for_is_escaped_in_a_regular_expression() {
+fn values_of_variables_are_escaped_in_a_regular_expression() {
     let values = json!({"name": "Alice", "price": "$5.00/a", "word": "a|b", "n": 1.5, "lines": "a\nb", "words": ["a|b"],
                         "class": "a-z", "zero": "0"});
     for (text, wanted) in [
@@ -279,7 +279,7 @@ fn characters_are_counted_as_they_are_numbered() {
 }
 
 #[test]
-fn time_and_chance_come_from_outside() {
+fn time_and_randomness_are_passed_in() {
     let ambient = Ambient { now_ms: Some(1_700_000_000_000), utc_offset_minutes: 60, seed: 7 };
     let variables = variables(json!({})).ambient(ambient);
     let show = |text: &str| Template::parse(text).unwrap().unwrap().render(&variables).unwrap();
@@ -293,7 +293,7 @@ fn time_and_chance_come_from_outside() {
 }
 
 #[test]
-fn free_names_are_told_with_their_places() {
+fn free_names_are_returned_with_their_locations() {
     let text = "{% for x in xs %}{{ x + y.z }}{{ loop.index }}{% endfor %}{% set a = b %}{{ a|join(c) }}{{ range(d) }}";
     let names = Template::parse(text).unwrap().unwrap().names();
     let told: Vec<(&str, &str)> =
@@ -302,7 +302,7 @@ fn free_names_are_told_with_their_places() {
 }
 
 #[test]
-fn other_formats_put_values_in_the_place_of_names() {
+fn other_formats_replace_names_with_values() {
     let values = variables(json!({"name": "Alice", "user": {"age": 5}, "list": [1], "path": "a/b"}));
     let show = |format, text: &str| match Template::parse_as(text, format).unwrap() {
         Some(template) => template.render(&values).unwrap(),

@@ -27,7 +27,7 @@ fn problem(node: &Value, values: Value, wanted: &str) {
     assert_eq!(resolved(node, values).1, [wanted]);
 }
 
-/// Returns a text in a file, written in YAML with quotes.
+/// Returns a string in a file, written in YAML with quotes.
 fn text(source: &Arc<Source>, written: &str) -> Node {
     let start = source.text.find(written).unwrap();
     let value = written.trim_matches('"').to_owned();
@@ -45,7 +45,7 @@ fn keys_and_values_are_resolved_and_keep_their_order() {
 }
 
 #[test]
-fn variables_that_use_variables_are_resolved_to_the_end() {
+fn variables_that_use_variables_are_resolved_completely() {
     becomes(&json!("X-{{a}}-Y"), json!({"a": "{{b}}", "b": "{{c}}", "c": "deep"}), &json!("X-deep-Y"));
     becomes(&json!("{{a}}"), json!({"a": "{{b}}", "b": {"k": ["{{c}}"]}, "c": "v"}), &json!({"k": ["v"]}));
     becomes(&json!("{{a.k.m}}"), json!({"a": "{{b}}", "b": {"k": "{{c}}"}, "c": {"m": 1}}), &json!(1));
@@ -54,17 +54,17 @@ fn variables_that_use_variables_are_resolved_to_the_end() {
 }
 
 #[test]
-fn every_unknown_name_of_a_text_is_told() {
+fn every_unknown_name_in_a_template_is_reported() {
     let unknown = |text: &str| resolved(&json!(text), json!({"name": "A", "v": "{{ one }} {{ two }}"})).1;
     assert_eq!(unknown("{{ nmae }} in {{ lagn }}"), ["unknown variable `nmae`", "unknown variable `lagn`"]);
     assert_eq!(unknown("{{ nmae }} {{ name }} {{ name.first }}{{ lagn|upper }}").len(), 3);
     assert_eq!(unknown("{{ nmae }} {{ maybe is defined }}"), ["unknown variable `nmae`"]);
     assert_eq!(unknown("{{ nmae }}{% set b = 1 %}{{ b }}"), ["unknown variable `nmae`"]);
-    assert_eq!(unknown("x {{ v }}"), ["unknown variable `one`"], "of a variable the first is told");
+    assert_eq!(unknown("x {{ v }}"), ["unknown variable `one`"], "only the first unknown name");
 }
 
 #[test]
-fn what_only_looks_like_a_circle_is_none() {
+fn apparent_cycles_are_not_errors() {
     // A map that uses its own parts.
     becomes(
         &json!("{{input.b}} {{input.c}}"),
@@ -84,7 +84,7 @@ fn what_only_looks_like_a_circle_is_none() {
 }
 
 #[test]
-fn a_circle_is_told_with_its_path() {
+fn a_cycle_is_reported_with_its_path() {
     problem(&json!("{{a}}"), json!({"a": "{{a}}"}), "`a` refers to itself");
     let wanted = "variables refer to each other in a circle: a → b.k → a";
     problem(&json!("x {{a}}"), json!({"a": "x{{b.k}}", "b": {"k": "{{ a|upper }}"}}), wanted);
@@ -143,7 +143,7 @@ fn a_bad_template_leaves_the_others_alone() {
 }
 
 #[test]
-fn all_variables_are_told_as_json() {
+fn all_variables_are_returned_as_json() {
     let values = variables(json!({"a": "{{b}}", "b": [1], "bad": "{{ c }}"}));
     let mut problems = Problems::new();
     assert_eq!(Value::Object(values.to_json(&mut problems)), json!({"a": [1], "b": [1]}));
@@ -182,7 +182,7 @@ fn variables_can_be_shared_between_threads() {
 }
 
 #[test]
-fn a_limit_is_not_remembered_where_it_does_not_apply() {
+fn a_limit_error_is_not_cached_where_it_does_not_apply() {
     let mut values = serde_json::Map::new();
     for level in 0..60 {
         values.insert(format!("v{level}"), json!(format!("{{{{ v{} }}}}.", level + 1)));

@@ -54,7 +54,7 @@ fn said(content: Vec<Block>, cost_usd: Option<f64>) -> Reply {
 }
 
 #[tokio::test]
-async fn a_distant_model_is_followed_and_its_cost_is_told() {
+async fn a_remote_model_is_recorded_with_its_cost() {
     let call = Block::ToolUse { id: "c1".into(), name: "Bash".into(), input: json!({"command": "echo hi"}) };
     let text = Block::Text { text: "done".into() };
     let rehearsal = distant(vec![Ok(said(vec![call], Some(0.5))), Ok(said(vec![text], Some(0.25)))]);
@@ -65,7 +65,7 @@ async fn a_distant_model_is_followed_and_its_cost_is_told() {
 }
 
 #[tokio::test]
-async fn usage_that_a_provider_did_not_tell_is_unknown() {
+async fn usage_that_a_provider_did_not_report_is_unknown() {
     let text = Block::Text { text: "done".into() };
     let rehearsal = distant(vec![Ok(Reply { tokens: None, ..said(vec![text], None) })]);
     let played = rehearsal.play(&Chat).await.unwrap();
@@ -73,7 +73,7 @@ async fn usage_that_a_provider_did_not_tell_is_unknown() {
 }
 
 #[tokio::test]
-async fn trouble_with_a_distant_provider_is_never_the_agents() {
+async fn failures_of_a_remote_provider_are_never_the_agents_fault() {
     for trouble in
         [llm::FailureKind::Auth, llm::FailureKind::RateLimit, llm::FailureKind::ContextTooLong, llm::FailureKind::Cut]
     {
@@ -86,7 +86,7 @@ async fn trouble_with_a_distant_provider_is_never_the_agents() {
 }
 
 #[tokio::test]
-async fn a_missing_key_is_the_environments_fault() {
+async fn a_missing_key_is_a_fault_of_the_environment() {
     let providers = llm::Providers::default();
     let error = providers.open("openai:m1", None, &|_| Err(Vec::new())).map(|_| ()).unwrap_err();
     let mut rehearsal = distant(Vec::new());
@@ -142,7 +142,7 @@ async fn every_provider_works_with_the_tools_over_the_network() {
 }
 
 #[tokio::test]
-async fn what_breaks_on_the_network_is_the_providers_fault() {
+async fn network_failures_are_the_providers_fault() {
     for name in OVER_HTTP {
         for (fault, part) in [
             (json!({"kind": "http", "status": 529}), "overloaded"),

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_unknown_or_of_the_wrong_kind_is_named() {
+    fn missing_unknown_and_mistyped_arguments_are_named() {
         assert_eq!(of(json!([])).unwrap_err(), "Invalid arguments: they must be an object, not []");
         assert_eq!(of(json!({"file_path": null})).unwrap_err(), "Invalid arguments: `file_path` is missing");
         let odd = of(json!({"file_path": "a", "limits": 1})).unwrap_err();

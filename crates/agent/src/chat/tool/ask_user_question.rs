@@ -8,7 +8,7 @@ use crate::turn::Turn;
 
 pub(super) const TOOL: Tool = Tool {
     name: "AskUserQuestion",
-    description: "Asks the user one or more questions, each with labels to choose from, and gives the answers.",
+    description: "Asks the user one or more questions, each with labels to choose from, and returns the answers.",
     properties,
     required: &["questions"],
     run: Run::InContext(|arguments, call| Box::pin(std::future::ready(ask(arguments, call.id, call.turn)))),
@@ -64,7 +64,7 @@ fn ask(mut arguments: Arguments, id: &str, turn: &mut Turn) -> ToolOutput {
 
 fn read(id: &str, at: usize, given: &Value) -> Result<Question, String> {
     let Some(text) = given.get("question").and_then(Value::as_str).filter(|text| !text.is_empty()) else {
-        return Err(format!("Invalid arguments: `questions[{at}].question` must be a text"));
+        return Err(format!("Invalid arguments: `questions[{at}].question` must be a string"));
     };
     let options = match given.get("options") {
         None | Some(Value::Null) => Vec::new(),

@@ -7,8 +7,8 @@ use super::{Arguments, Files, Run, Tool, ToolOutput};
 
 pub(super) const TOOL: Tool = Tool {
     name: "Edit",
-    description: "Replaces a text in a file with another one. The text must be in the file exactly as given, line ends \
-                  and indentation included, and only once unless `replace_all` is set.",
+    description: "Replaces a text in a file. The old text must occur in the file exactly as given, including line \
+                  endings and indentation, and only once unless `replace_all` is set.",
     properties,
     required: &["file_path", "old_string", "new_string"],
     run: Run::OnFiles(edit),
@@ -18,8 +18,8 @@ fn properties() -> Value {
     json!({
         "file_path": {"type": "string", "description": "The file, absolute or relative to the working directory"},
         "old_string": {"type": "string", "description": "The text to replace"},
-        "new_string": {"type": "string", "description": "The text to put in its place"},
-        "replace_all": {"type": "boolean", "description": "Replace it everywhere"},
+        "new_string": {"type": "string", "description": "The replacement text"},
+        "replace_all": {"type": "boolean", "description": "Replace all occurrences"},
     })
 }
 
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_is_there_once_is_replaced() {
+    fn a_string_that_occurs_once_is_replaced() {
         let place = test_folders();
         place.file("a.rs", "let ä = 1;\nlet b = 1;\n");
         let input = json!({"file_path": "a.rs", "old_string": "ä = 1", "new_string": "ä = 2"});
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_there_twice_needs_replace_all() {
+    fn a_string_that_occurs_twice_needs_replace_all() {
         let place = test_folders();
         place.file("a.rs", "x x");
         let mut input = json!({"file_path": "a.rs", "old_string": "x", "new_string": "y"});
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_replaced_is_told() {
+    fn failed_replacements_are_reported() {
         let place = test_folders();
         place.file("a.rs", "fn  a() {\n}");
         let edit = |file: &str, old: &str, new: &str| {

@@ -21,7 +21,7 @@ const MODES: &[&str] = &["files_with_matches", "content", "count"];
 
 pub(super) const TOOL: Tool = Tool {
     name: "Grep",
-    description: "Searches the lines of text files for a regular expression. Files that a .gitignore names are left out.",
+    description: "Searches the lines of text files for a regular expression. Files ignored by .gitignore are skipped.",
     properties,
     required: &["pattern"],
     run: Run::OnFiles(grep),
@@ -39,7 +39,7 @@ fn properties() -> Value {
         },
         "-i": {"type": "boolean", "description": "Ignore case"},
         "-n": {"type": "boolean", "description": "Show line numbers; they are always shown"},
-        "head_limit": {"type": "integer", "minimum": 1, "description": "How many lines of output to show"},
+        "head_limit": {"type": "integer", "minimum": 1, "description": "Number of lines of output to show"},
     })
 }
 

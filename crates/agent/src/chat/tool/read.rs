@@ -29,7 +29,7 @@ fn properties() -> Value {
     json!({
         "file_path": {"type": "string", "description": "The file, absolute or relative to the working directory"},
         "offset": {"type": "integer", "minimum": 1, "description": "The first line to show, from 1"},
-        "limit": {"type": "integer", "minimum": 1, "description": "How many lines to show"},
+        "limit": {"type": "integer", "minimum": 1, "description": "Number of lines to show"},
     })
 }
 
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn long_files_and_lines_are_cut_and_say_so() {
+    fn long_files_and_lines_are_cut_with_a_notice() {
         let place = test_folders();
         place.file("long.txt", &"ü".repeat(3_000));
         let shown = read(&place, json!({"file_path": "long.txt"})).unwrap();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_told() {
+    fn binary_files_are_reported() {
         let place = test_folders();
         std::fs::write(place.access.work().join("b"), b"a\0b").unwrap();
         std::fs::write(place.access.work().join("latin"), b"caf\xe9\n").unwrap();

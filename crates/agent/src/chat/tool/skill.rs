@@ -7,8 +7,8 @@ use super::{Arguments, Call, Run, Tool, ToolOutput};
 
 pub(super) const TOOL: Tool = Tool {
     name: "Skill",
-    description: "Loads an installed skill: instructions for a kind of task. Do this before starting on a task that an \
-                  installed skill is for.",
+    description: "Loads an installed skill, that is, instructions for a kind of task. Do this before you start a task \
+                  that an installed skill covers.",
     properties,
     required: &["skill"],
     run: Run::InContext(|arguments, call| Box::pin(std::future::ready(load(arguments, &call)))),
@@ -17,7 +17,7 @@ pub(super) const TOOL: Tool = Tool {
 fn properties() -> Value {
     json!({
         "skill": {"type": "string", "description": "The skill's name"},
-        "args": {"type": "string", "description": "What to tell the skill"},
+        "args": {"type": "string", "description": "Arguments for the skill"},
     })
 }
 

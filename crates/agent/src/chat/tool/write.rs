@@ -6,7 +6,7 @@ use super::{Arguments, Files, Run, Tool, ToolOutput};
 
 pub(super) const TOOL: Tool = Tool {
     name: "Write",
-    description: "Writes a file, with the directories above it; replaces what is there.",
+    description: "Writes a file, overwriting an existing one, and creates missing parent directories.",
     properties,
     required: &["file_path", "content"],
     run: Run::OnFiles(write),

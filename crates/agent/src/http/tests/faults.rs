@@ -8,7 +8,7 @@ use super::bot::raw;
 use super::*;
 
 #[tokio::test]
-async fn a_status_of_no_success_is_the_agents_failure_with_what_was_sent_and_received() {
+async fn an_error_status_fails_the_agent_and_records_request_and_response() {
     for (status, headers, body, told) in [
         (
             500,
@@ -23,7 +23,7 @@ async fn a_status_of_no_success_is_the_agents_failure_with_what_was_sent_and_rec
         let mut played = played(&json!({"url": bot.url("/chat?key=abc")}), &["go", "on"]).await;
         let expected = format!("POST {} {told}", bot.url("/chat"));
         assert_eq!(because(&played), expected);
-        assert_eq!((played.endings.len(), bot.seen().len()), (1, 1), "it is not tried again");
+        assert_eq!((played.endings.len(), bot.seen().len()), (1, 1), "it is not retried");
         let steps = played.steps();
         let text = steps.iter().find_map(|step| if let Step::Notice { text, .. } = step { Some(text) } else { None });
         let text = text.unwrap();
@@ -33,7 +33,7 @@ async fn a_status_of_no_success_is_the_agents_failure_with_what_was_sent_and_rec
 }
 
 #[tokio::test]
-async fn a_request_that_the_agent_does_not_understand_is_a_mistake_of_the_tests() {
+async fn a_request_that_the_agent_rejects_as_malformed_is_a_mistake_in_the_test() {
     for status in [405, 415, 422] {
         let bot = Bot::open(move |_| reply(status, &[], &[b"{\"detail\": \"field required: query\"}"])).await;
         let played = played(&json!({"url": bot.url("/chat")}), &["go", "on"]).await;
@@ -43,7 +43,7 @@ async fn a_request_that_the_agent_does_not_understand_is_a_mistake_of_the_tests(
 }
 
 #[tokio::test]
-async fn a_redirect_is_not_followed_and_names_where_it_leads() {
+async fn a_redirect_is_not_followed_and_its_target_is_reported() {
     let bot = Bot::open(|_| reply(302, &[("location", "/other?token=secret")], &[])).await;
     let played = played(&json!({"url": bot.url("/chat")}), &["go"]).await;
     let to = format!("answered 302 Found, which redirects to {};", bot.url("/other"));
@@ -84,7 +84,7 @@ async fn answers_that_cannot_be_read_are_the_agents_failure() {
 }
 
 #[tokio::test]
-async fn an_answer_may_be_so_large_and_no_larger() {
+async fn the_size_of_an_answer_is_limited() {
     let text = format!("{{\"text\": \"{}\"}}", "x".repeat(1000));
     let length = text.len();
     let bot = Bot::open(move |_| reply(200, &[("content-type", "application/json")], &[text.as_bytes()])).await;
@@ -100,7 +100,7 @@ async fn an_answer_may_be_so_large_and_no_larger() {
 }
 
 #[tokio::test]
-async fn what_is_packed_is_unpacked_and_counted_unpacked() {
+async fn compressed_responses_are_decompressed_and_limited_by_decompressed_size() {
     let text = br#"{"text": "packed"}"#;
     let bot = Bot::open(|seen| {
         assert!(seen.headers["accept-encoding"].to_str().unwrap().contains("gzip"));
@@ -122,7 +122,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn nobody_at_an_address_is_nobodys_failure() {
+async fn an_unreachable_address_is_not_a_failure_of_the_agent() {
     let gone = raw(Vec::new()).await;
     tokio::task::yield_now().await;
     for (url, retries) in [(gone.as_str(), 1), ("http://nowhere.invalid/chat", 0), ("https://127.0.0.1:1/chat", 0)] {
@@ -144,7 +144,7 @@ async fn nobody_at_an_address_is_nobodys_failure() {
 }
 
 #[tokio::test]
-async fn what_is_to_be_tried_again_is_tried_again() {
+async fn configured_failures_are_retried() {
     let bot = Bot::open(|seen| match seen.number {
         0 | 1 => reply(503, &[("retry-after", "0")], &[b"later"]),
         _ => json_reply(&json!({"text": "a"})),
@@ -164,7 +164,7 @@ async fn what_is_to_be_tried_again_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_slow_agent_is_left_when_the_trial_is_to_stop() {
+async fn a_slow_agent_is_abandoned_when_the_trial_must_stop() {
     let (asked, never) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (tell, wait) = (Arc::clone(&asked), Arc::clone(&never));
     let bot = Bot::open_later(move |_| {
@@ -189,7 +189,7 @@ async fn a_slow_agent_is_left_when_the_trial_is_to_stop() {
 }
 
 #[tokio::test]
-async fn the_value_of_a_header_that_signs_in_is_not_told_and_others_are() {
+async fn credential_headers_are_hidden_and_others_are_shown() {
     const SECRET: &str = "canary-0123456789";
     let bot = Bot::open(|seen| {
         assert_eq!(seen.headers["authorization"], format!("Bearer {SECRET}"));

@@ -21,7 +21,7 @@ fn configured_at(directory: &Path, keys: &Value) -> Configured {
     Configured { name: "bot".into(), node, directory: directory.to_owned(), is_filled: true }
 }
 
-/// Tags texts that refer to a module as functions.
+/// Tags strings that refer to a module as functions.
 fn tag_functions(node: &mut Node) {
     if let model::NodeKind::Map(entries) = &mut node.kind {
         entries.iter_mut().for_each(|(_, value)| tag_functions(value));
@@ -73,11 +73,11 @@ async fn a_message_and_an_id_are_sent_and_the_first_text_is_the_answer() {
     let slashes = url.strip_prefix("http:").unwrap().to_owned();
     let again = Rehearsal { argument: Some(slashes), ..Rehearsal::of(case("a", &["one"])) };
     let again = again.play(&Http).await.unwrap();
-    assert_ne!(again.turn.trace().session_id, first.turn.trace().session_id, "each trial has one of its own");
+    assert_ne!(again.turn.trace().session_id, first.turn.trace().session_id, "each trial has its own id");
 }
 
 #[tokio::test]
-async fn the_history_is_sent_where_messages_are_the_format() {
+async fn the_history_is_sent_in_the_messages_format() {
     let bot =
         Bot::open(|seen| json_reply(&json!({"choices": [{"message": {"content": seen.number.to_string()}}]}))).await;
     let keys = json!({"url": bot.url("/"), "requestFormat": "messages", "stream": true});
@@ -134,7 +134,7 @@ async fn answers_are_read_in_every_form() {
 }
 
 #[tokio::test]
-async fn text_that_is_no_json_is_the_answer_and_usage_is_counted() {
+async fn text_that_is_not_json_is_the_answer_and_usage_is_counted() {
     let bot = Bot::open(|_| reply(200, &[("content-type", "text/plain")], &[b"Hello, ", b"you {there}"])).await;
     assert_eq!(played(&json!({"url": bot.url("/")}), &["go"]).await.answer(), Some("Hello, you {there}"));
     let bot =
@@ -146,7 +146,7 @@ async fn text_that_is_no_json_is_the_answer_and_usage_is_counted() {
 }
 
 #[tokio::test]
-async fn a_parser_finds_the_text_and_calls_are_found_all_the_same() {
+async fn a_parser_finds_the_text_and_calls_are_still_read() {
     let body = json!({"data": {"parts": [{"t": "a"}, {"t": "b"}], "n": {"m": 1}}, "tool_calls": [{"name": "get"}]});
     let bot = Bot::open(move |_| json_reply(&body)).await;
     let with = |parser: &str| json!({"url": bot.url("/"), "responseParser": parser});
@@ -163,7 +163,7 @@ async fn a_parser_finds_the_text_and_calls_are_found_all_the_same() {
 }
 
 #[tokio::test]
-async fn templates_make_the_body_and_see_everything_of_the_message() {
+async fn templates_can_build_the_body_from_all_data_of_the_message() {
     let bot = Bot::open(|_| json_reply(&json!({"text": "a"}))).await;
     let keys = json!({
         "url": bot.url("/"),
@@ -192,7 +192,7 @@ async fn templates_make_the_body_and_see_everything_of_the_message() {
 }
 
 #[tokio::test]
-async fn functions_make_the_body_and_read_the_answer() {
+async fn functions_can_build_the_body_and_parse_the_answer() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("project.config.ts");
     let text = "import { defineConfig } from 'trialrun/config';
@@ -249,7 +249,7 @@ async fn functions_make_the_body_and_read_the_answer() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_remembered_by_its_id_and_tools_are_told() {
+async fn a_conversation_is_continued_by_its_id_and_tools_are_recorded() {
     let said = std::sync::Mutex::new(std::collections::HashMap::<String, Vec<String>>::new());
     let bot = Bot::open(move |seen| {
         let body = seen.json();
@@ -266,7 +266,7 @@ async fn a_conversation_is_remembered_by_its_id_and_tools_are_told() {
 }
 
 #[tokio::test]
-async fn conversations_share_connections_and_run_at_once() {
+async fn conversations_share_connections_and_run_concurrently() {
     let bot = Bot::open(|_| json_reply(&json!({"text": "a"}))).await;
     let keys = json!({"url": bot.url("/")});
     for _ in 0..10 {

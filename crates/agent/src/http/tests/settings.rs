@@ -9,7 +9,7 @@ fn problems(keys: &Value) -> Vec<String> {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once() {
+fn all_problems_are_reported_together() {
     let told = problems(&json!({
         "url": "localhost:3000/chat", "method": "GET", "headers": {"a b": "x", "ok": 3, "bad": "a\u{7}b", "Host": "x"},
         "requestFormat": "mesages", "responseParser": "$..a", "stream": "yes", "maxResponseBytes": 0, "retry": 99,
@@ -64,7 +64,7 @@ fn an_argument_must_be_an_address() {
 }
 
 #[test]
-fn a_skill_that_the_agent_never_gets_is_warned_of() {
+fn a_skill_that_the_agent_cannot_use_causes_a_warning() {
     let skill = |directory: Option<&str>| model::Skill {
         name: "greet".into(),
         description: String::new(),
@@ -89,7 +89,7 @@ fn a_skill_that_the_agent_never_gets_is_warned_of() {
 }
 
 #[test]
-fn what_a_case_brings_must_be_in_what_is_sent() {
+fn data_of_a_case_must_be_part_of_the_request() {
     let mut case = case("a", &["go"]);
     case.messages[0].script = Some("p".into());
     case.messages[0].tools = vec![json!("get")];

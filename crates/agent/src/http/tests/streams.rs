@@ -114,7 +114,7 @@ fn is_whole(name: &str, played: &Played) {
 }
 
 #[tokio::test]
-async fn every_dialect_is_read_however_its_bytes_come() {
+async fn every_dialect_is_read_with_any_chunking() {
     for (name, kind, text) in streams() {
         for size in [1, 7, text.len()] {
             let sent = text.clone();
@@ -129,7 +129,7 @@ async fn every_dialect_is_read_however_its_bytes_come() {
 }
 
 #[test]
-fn a_stream_is_known_to_be_cut_wherever_it_is_cut() {
+fn truncation_of_a_stream_is_detected_at_every_byte() {
     for (name, kind, text) in streams() {
         let framing = match kind {
             "text/plain; charset=utf-8" => Framing::Open,
@@ -158,7 +158,7 @@ fn a_stream_is_known_to_be_cut_wherever_it_is_cut() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_is_a_failure_wherever_it_is_cut() {
+async fn a_truncated_stream_is_a_failure_at_every_byte() {
     for (name, kind, text) in streams() {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n");
         let cut = |at: usize| {
@@ -200,7 +200,7 @@ async fn a_connection_that_closes_early_does_not_make_a_stream_complete() {
 }
 
 #[tokio::test]
-async fn what_was_said_before_a_stream_broke_is_kept() {
+async fn text_before_a_stream_broke_is_kept() {
     for (kind, text, told) in [
         (
             "text/event-stream",
@@ -237,7 +237,7 @@ async fn what_was_said_before_a_stream_broke_is_kept() {
 }
 
 #[tokio::test]
-async fn text_and_streams_of_nobodys_form_are_read_too() {
+async fn text_and_streams_in_unknown_formats_are_read() {
     for (kind, text, answer) in [
         ("text/plain", "Hello\nyou", "Hello\nyou"),
         ("text/event-stream", "data: Hello\n\ndata:  you\n\ndata: [DONE]\n\n", "Hello you"),
@@ -254,7 +254,7 @@ async fn text_and_streams_of_nobodys_form_are_read_too() {
 }
 
 #[tokio::test]
-async fn a_parser_looks_into_every_piece_of_a_stream() {
+async fn a_parser_is_applied_to_every_piece_of_a_stream() {
     let text = "data: {\"d\":{\"t\":\"Hel\"}}\n\ndata: {\"x\":1}\n\ndata: {\"d\":{\"t\":\"lo\"},\"usage\":{\"input\":1,\"output\":2}}\n\n";
     let bot = Bot::open(move |_| reply(200, &[("content-type", "text/event-stream")], &[text.as_bytes()])).await;
     let path = played(&json!({"url": bot.url("/"), "responseParser": "$.d.t"}), &["go"]).await;

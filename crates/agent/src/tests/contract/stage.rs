@@ -1,4 +1,4 @@
-//! Ways to make each agent behave as a test requires.
+//! Setups that make each agent behave as a test requires.
 
 use std::any::Any;
 use std::path::Path;

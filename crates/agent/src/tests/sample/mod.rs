@@ -89,7 +89,7 @@ impl Stage for Repeats {
 }
 
 #[tokio::test]
-async fn an_agent_is_a_folder_and_a_line() {
+async fn an_agent_needs_only_a_folder_and_a_line() {
     let (agent, argument) = find("sample").unwrap();
     assert_eq!((agent.name(), argument), ("sample", None));
     let played = Rehearsal::of(case("a", &["hello"])).play(agent).await.unwrap();

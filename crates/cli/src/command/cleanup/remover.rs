@@ -40,7 +40,7 @@ pub(super) fn review_request(remote: &str, number: u64) -> String {
 pub(super) enum Removal {
     /// It was removed.
     Removed,
-    /// It had been removed before, with its state.
+    /// It had already been removed; contains its state.
     Gone(String),
     /// It was kept, with the reason.
     Left(String),
@@ -382,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_run_programs_or_lead_nowhere_are_left_alone() {
+    fn addresses_that_run_programs_or_do_not_resolve_are_not_used() {
         for remote in ["ext::sh -c x", "-oProxyCommand=x", "../r.git", "r.git", "file://r.git"] {
             assert!(matches!(unreachable(remote), Some(Removal::Left(_))), "{remote}");
         }
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stay_one_part_of_a_path() {
+    fn names_are_escaped_to_a_single_path_segment() {
         assert_eq!(utf8_percent_encode("a/b#?", IN_PATH).to_string(), "a/b%23%3F");
         assert_eq!(utf8_percent_encode("a/b", IN_PART).to_string(), "a%2Fb");
     }

@@ -26,7 +26,7 @@ fn project() -> Project {
 }
 
 #[test]
-fn what_the_skill_is_worth_is_told_on_every_way_to_look_at_a_run() {
+fn the_effect_of_the_skill_is_shown_in_every_view_of_a_run() {
     let project = project();
     let ran = project.run(&["run", "skills/one", "--trials", "2", "--jobs", "4"]).exits(1);
     for line in [
@@ -81,7 +81,7 @@ fn what_the_skill_is_worth_is_told_on_every_way_to_look_at_a_run() {
 }
 
 #[test]
-fn two_runs_are_compared_by_arm_and_a_worse_baseline_is_no_regression() {
+fn two_runs_are_compared_by_arm_and_a_worse_baseline_is_not_a_regression() {
     let project = project();
     project.run(&["run", "skills/one", "--label", "before"]).exits(1);
     let evals = project.read("skills/one/evals/evals.json");

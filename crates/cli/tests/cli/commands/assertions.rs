@@ -22,7 +22,7 @@ fn value(assertion: &str, field: &grade::Field) -> Value {
         "schema" => json!({"type": "object"}),
         "args_match" => json!({"order": "17"}),
         _ if words.starts_with("whole number") || words.starts_with("number") => json!(2),
-        _ if words.starts_with("length of time") => json!("2s"),
+        _ if words.starts_with("duration") => json!("2s"),
         _ if words.starts_with("true or false") => json!(true),
         _ if words.starts_with("list of") => json!(["a"]),
         _ => json!("a"),
@@ -66,7 +66,7 @@ fn files_code_declarations_and_the_page_know_the_same_assertions() {
     let declared = types.split("export interface Assertions {").nth(1).unwrap().split("\n  }\n").next().unwrap();
     for line in declared.lines().filter(|line| line.contains(": Claim<")) {
         let name = line.trim().split(':').next().unwrap();
-        assert!(grade::find(name).is_some(), "{name} is declared and not there");
+        assert!(grade::find(name).is_some(), "{name} is declared but does not exist");
     }
 }
 
@@ -126,14 +126,14 @@ assertions:
 ";
 
 #[test]
-fn what_the_agent_left_is_looked_at_after_it_has_ended() {
+fn the_sandbox_is_probed_after_the_agent_has_ended() {
     let project = empty();
     project.write("scenarios/looks.yaml", LOOKS);
     let report = project.report(&[], 0);
     let findings = report["trials"][0]["findings"].as_array().unwrap();
     assert_eq!(findings.iter().filter(|finding| finding["status"] == "met").count(), findings.len(), "{findings:#?}");
     assert!(findings.iter().any(|finding| finding["id"] == "command-2"));
-    assert_eq!(report["trials"][0]["files_changed"].as_array().unwrap().len(), 2, "what commands did does not count");
+    assert_eq!(report["trials"][0]["files_changed"].as_array().unwrap().len(), 2, "changes by commands do not count");
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn check_reports_every_problem_at_once_with_its_line() {
 }
 
 #[test]
-fn text_that_a_comment_cuts_is_an_error_at_the_comment() {
+fn text_cut_off_by_a_comment_is_an_error_at_the_comment() {
     let project = empty();
     let case = "turns:\n  - says: wö is my order #5\n    expect:\n      - contains: order\n";
     project.write("tests/order.yaml", case);
@@ -73,7 +73,7 @@ fn text_that_a_comment_cuts_is_an_error_at_the_comment() {
 }
 
 #[test]
-fn check_counts_what_is_fine_and_strictness_makes_warnings_errors() {
+fn check_counts_valid_cases_and_strict_makes_warnings_errors() {
     let project = demo();
     assert_eq!(project.run(&["check"]).exits(0).out, "checked 3 cases and 3 trials: no problems; nothing was run\n");
     assert_eq!(
@@ -102,7 +102,7 @@ fn a_broken_suite_stops_the_run_before_anything_is_recorded() {
 }
 
 #[test]
-fn what_became_of_each_claim_is_told_as_briefly_or_fully_as_anybody_wants() {
+fn compiled_claims_are_reported_briefly_or_in_full() {
     let project = testkit::Project::new(env!("CARGO_BIN_EXE_trialrun"));
     project.write("skills/notes/SKILL.md", "---\nname: notes\ndescription: Notes.\n---\n\nWrite.\n");
     let suite = json!({"skill_name": "notes", "evals": [{"id": "a", "prompt": "p", "expected_output": "o", "assertions": [
@@ -134,7 +134,7 @@ fn what_became_of_each_claim_is_told_as_briefly_or_fully_as_anybody_wants() {
 }
 
 #[test]
-fn a_problem_names_its_place_and_what_is_meant() {
+fn a_problem_has_a_location_and_a_suggestion() {
     let project = empty();
     let case = "scenario: a\nsystem_prompt: x\nassertions:\n  - { id: a, type: output_contains, pattern: x }\n";
     project.write("a.yaml", case).write("b.yaml", &format!("{case}agent: chat\nmodel: scripted:nowhere.yaml\n"));
@@ -156,7 +156,7 @@ fn a_problem_names_its_place_and_what_is_meant() {
     let told = project.run(&["check", "tab.yaml", "empty.yaml"]).exits(2);
     assert!(told.err.contains("a tab in the indentation") && told.err.contains("tab.yaml:4:1"), "{}", told.err);
     assert!(told.err.contains("--> empty.yaml:1:1"), "{}", told.err);
-    // A problem with the project's judge is reported at its place.
+    // A problem with the project's judge is reported at its location.
     project.write("trialrun.yaml", "judge: gpt-4\n");
     project.write("c.yaml", "name: c\nagent: fake\nturns: [hi]\nassertions: [{ llm_judge: is polite }]\n");
     let told = project.run(&["check", "c.yaml"]).exits(2);

@@ -22,7 +22,7 @@ fn row(rows: &Value, name: &str) -> (Value, String) {
 }
 
 #[test]
-fn a_failed_test_that_passes_when_it_is_tried_again_is_flaky() {
+fn a_failed_test_that_passes_in_a_rerun_is_flaky() {
     let project = empty();
     project.write("agent.sh", &late(&project)).write("tests/s.yaml", SCENARIO).write(
         "trialrun.config.ts",
@@ -47,7 +47,7 @@ fn a_failed_test_that_passes_when_it_is_tried_again_is_flaky() {
 }
 
 #[test]
-fn a_report_that_this_version_does_not_have_stops_no_run() {
+fn a_report_unknown_to_this_version_does_not_stop_the_run() {
     let project = empty();
     project.write("tests/t.yaml", "scenario: t\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n");
     project
@@ -75,7 +75,7 @@ fn a_missing_variable_stops_a_run_only_if_it_is_used() {
 }
 
 #[test]
-fn a_judge_whose_key_is_missing_leaves_undecided_what_needs_it_and_nothing_else() {
+fn a_judge_without_a_key_leaves_only_judged_assertions_undecided() {
     let project = empty();
     project.write(
         "trialrun.config.ts",
@@ -132,7 +132,7 @@ fn config_shows_where_each_value_comes_from_and_no_secret() {
 }
 
 #[test]
-fn a_variable_of_the_environment_goes_before_the_suite_and_after_the_command_line() {
+fn an_environment_variable_ranks_between_the_suite_and_the_command_line() {
     let project = empty().env("TRIALRUN_TRIALS", "3");
     let scenario = "scenario: s\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\ntrials: 2\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n";
     project.write("tests/s.yaml", scenario);
@@ -144,7 +144,7 @@ fn a_variable_of_the_environment_goes_before_the_suite_and_after_the_command_lin
 }
 
 #[test]
-fn a_sandbox_that_cannot_be_made_breaks_the_trial_or_gives_way() {
+fn an_unavailable_sandbox_breaks_the_trial_or_falls_back() {
     let project = empty();
     let scenario = "scenario: s\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nfixtures: {git_init: true}\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n";
     project.write("tests/s.yaml", scenario).write("trialrun.yaml", "sandbox: {provider: daytona}\n");
@@ -249,7 +249,7 @@ fn config_shows_the_default_model_only_for_its_own_agent() {
     assert_eq!(model(&[]), own);
     assert_eq!(model(&["--agent", "claude"]), own, "another name of the same agent");
     assert_eq!(model(&["--agent", "codex"]), (Value::Null, json!("built in")));
-    // Without an agent beside it, a model is for the agents that can use it.
+    // Without an agent next to it, a model is for the agents that can use it.
     project.write("trialrun.yaml", "defaults: {model: claude-opus-4-5}\n");
     let own = (json!("claude-opus-4-5"), json!("trialrun.yaml:1"));
     assert_eq!((model(&[]), model(&["--agent", "codex", "--agent", "claude-code"])), (own.clone(), own));
@@ -307,7 +307,7 @@ fn config_shows_the_timeout_that_a_run_uses_for_each_format() {
 }
 
 #[test]
-fn who_set_a_limit_is_told_to_whom_it_stops() {
+fn the_origin_of_a_limit_is_reported_when_it_stops_a_trial() {
     let project = empty().env("TRIALRUN_TIMEOUT", "1s").env("TRIALRUN_MAX_TOTAL_TOKENS", "5");
     let scenario = "scenario: s\nsystem_prompt: x\nuser_prompt: '!sleep 60s'\nagent: fake\n";
     let assertions = "assertions: [{id: hello, type: output_contains, pattern: hello}]\n";
@@ -321,7 +321,7 @@ fn who_set_a_limit_is_told_to_whom_it_stops() {
 }
 
 #[test]
-fn the_judge_of_the_environment_judges() {
+fn a_judge_set_by_a_variable_is_used() {
     let project = empty().env("TRIALRUN_JUDGE", "scripted:judge.yaml");
     let answer =
         json!({"answers": [{"id": "c1", "quote": "hello", "reasoning": "Yes.", "verdict": "met", "score": 4}]});
@@ -334,7 +334,7 @@ fn the_judge_of_the_environment_judges() {
 }
 
 #[test]
-fn the_names_that_suites_of_skills_have_had_elsewhere_are_read_and_named() {
+fn former_names_in_skill_suites_are_accepted_and_reported() {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"))
         .env("ASE_AGENT_TIMEOUT", "90")
         .env("ASE_AGENT_RETRIES", "4")

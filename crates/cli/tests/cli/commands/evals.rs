@@ -41,7 +41,7 @@ fn cases(project: &Project, arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn suites_of_skills_are_listed_however_they_are_named() {
+fn suites_of_skills_are_listed_for_every_way_to_select_them() {
     let project = skills();
     let one = ["one/evals::natural", "one/evals::negative"];
     let two = ["two/evals::natural", "two/evals::negative"];
@@ -80,7 +80,7 @@ fn a_suite_is_checked_and_its_design_only_when_asked() {
 }
 
 #[test]
-fn an_id_that_is_not_there_stops_those_that_are() {
+fn a_missing_id_prevents_the_run_of_existing_ones() {
     let project = skills();
     let ran = project.run(&["run", "--skill", "one", "--eval-id", "natural", "--eval-id", "negativ"]).exits(2);
     assert!(ran.err.contains("unknown case `negativ`") && ran.err.contains("did you mean `negative`?"), "{}", ran.err);
@@ -90,7 +90,7 @@ fn an_id_that_is_not_there_stops_those_that_are() {
 }
 
 #[test]
-fn a_new_skill_is_as_check_and_its_schema_want_it() {
+fn a_new_skill_passes_check_and_conforms_to_its_schema() {
     let project = empty();
     let ran = project.run(&["init", "--skill", "release-notes"]).exits(0);
     for file in ["SKILL.md", "evals/evals.json", "evals/files/guest.txt"] {
@@ -168,7 +168,7 @@ fn a_suite_has_one_name_in_every_run() {
 }
 
 #[test]
-fn a_file_outside_of_any_project_runs_in_the_one_that_the_command_is_given_in() {
+fn a_file_outside_any_project_runs_in_the_project_of_the_current_directory() {
     let (project, elsewhere) = (skills(), empty());
     let said =
         "scenario: outside\nskill: one\nassertions: [{ id: a, type: output_contains, pattern: hi }]\nuser_prompt: hi\n";

@@ -38,7 +38,7 @@ fn a_report_is_the_same_during_the_run_and_afterwards() {
 }
 
 #[test]
-fn a_case_that_was_not_run_has_a_place_too() {
+fn a_case_that_did_not_run_has_a_location() {
     let project = empty();
     project.write("a.fixture.yaml", "- { input: x, output: x }\n- { input: y, output: y, only: true }\n");
     let ran = project.run(&["run", "a.fixture.yaml", "--agent", "fake", "--report", "ctrf"]);

@@ -1,4 +1,4 @@
-//! Generated texts: completions, help, reference pages, and former names.
+//! Generated text: completions, help, reference pages, and former names.
 
 use std::path::Path;
 
@@ -122,7 +122,7 @@ fn reference_updates_only_generated_sections() {
 }
 
 #[test]
-fn help_is_short_has_examples_and_shows_what_means_something() {
+fn help_is_short_has_examples_and_shows_only_effective_options() {
     let project = demo();
     let short = project.run(&["run", "-h"]).exits(0).out;
     assert!(short.lines().count() < 70, "{short}");

@@ -38,7 +38,7 @@ fn list_shows_what_would_run_and_what_is_built_in() {
 }
 
 #[test]
-fn doctor_says_what_is_ready_and_tests_itself() {
+fn doctor_reports_readiness_and_runs_the_self_test() {
     let project = empty();
     let rows = project.run(&["doctor", "--json"]).exits(0).json();
     let row = |kind: &str, name: &str| {
@@ -98,7 +98,7 @@ fn config_names_the_layer_of_each_setting() {
 }
 
 #[test]
-fn a_project_s_defaults_hold_below_the_case_and_the_command_line() {
+fn project_defaults_rank_below_the_case_and_the_command_line() {
     let project = demo();
     project.write(
         "trialrun.yaml",
@@ -206,7 +206,7 @@ fn found(dir: &Path, name: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn init_overwrites_nothing_unless_told_to() {
+fn init_overwrites_nothing_without_force() {
     let project = empty();
     project.write("scenarios/first.yaml", "mine\n");
     let ran = project.run(&["init"]).exits(2);
@@ -223,7 +223,7 @@ fn init_overwrites_nothing_unless_told_to() {
 }
 
 #[test]
-fn init_writes_no_configuration_that_another_one_would_be_hidden_by() {
+fn init_does_not_write_a_configuration_that_hides_another() {
     for (other, is_own) in [(".ai-tester.yaml", false), ("fabrik.config.ts", false), ("trialrun.config.ts", true)] {
         let project = empty();
         std::fs::remove_file(project.dir().join("trialrun.yaml")).ok();
@@ -237,7 +237,7 @@ fn init_writes_no_configuration_that_another_one_would_be_hidden_by() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_looked_into_is_no_empty_folder() {
+fn an_unreadable_folder_does_not_count_as_empty() {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
@@ -261,11 +261,11 @@ fn a_folder_that_cannot_be_looked_into_is_no_empty_folder() {
     let ran = testkit::Ran::from(command.output().unwrap());
     mode(&closed, 0o755);
     let ran = ran.exits(2);
-    assert!(ran.err.contains("cannot look into the folder") && ran.err.contains("scenarios/closed"), "{}", ran.said());
+    assert!(ran.err.contains("cannot read the folder") && ran.err.contains("scenarios/closed"), "{}", ran.said());
 }
 
 #[test]
-fn doctor_looks_at_the_agents_and_the_judge_of_the_project() {
+fn doctor_checks_the_agents_and_the_judge_of_the_project() {
     let project = empty();
     project.write(
         "trialrun.yaml",
@@ -288,7 +288,7 @@ fn doctor_looks_at_the_agents_and_the_judge_of_the_project() {
 }
 
 #[test]
-fn agents_that_nothing_runs_with_are_checked_and_a_default_that_nobody_chose_is_told() {
+fn unused_agents_are_checked_and_an_implicit_default_is_reported() {
     let project = empty();
     project
         .write("tests/a.yaml", "name: a\nturns: [{ says: hello }]\nassertions: [{ contains: hello }]\n")

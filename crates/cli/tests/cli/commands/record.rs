@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{demo, empty, scenario};
 
 #[test]
-fn where_nothing_was_run_commands_say_so() {
+fn without_runs_commands_report_an_empty_record() {
     let project = demo();
     assert_eq!(project.run(&["history", "--cases", "--json"]).exits(0).json(), json!([]));
     assert_eq!(project.run(&["history", "--json"]).exits(0).json(), json!([]));
@@ -21,11 +21,11 @@ fn where_nothing_was_run_commands_say_so() {
             ran.said()
         );
     }
-    assert!(!project.dir().join(".trialrun").exists(), "looking makes nothing");
+    assert!(!project.dir().join(".trialrun").exists(), "reading creates no files");
 }
 
 #[test]
-fn prune_leaves_what_the_user_asked_to_keep() {
+fn prune_keeps_sandboxes_that_the_user_kept() {
     let project = empty();
     let fixtures = "fixtures: { files_committed: [{ path: a, content: x }] }";
     project.write("a.yaml", &format!("scenario: a\nsystem_prompt: Work.\nuser_prompt: hi\n{fixtures}\n"));
@@ -39,7 +39,7 @@ fn prune_leaves_what_the_user_asked_to_keep() {
 }
 
 #[test]
-fn a_record_that_cannot_be_read_is_no_empty_history() {
+fn an_unreadable_record_is_not_an_empty_history() {
     let project = demo();
     project.write(".trialrun/runs.db", "this is no database");
     project.run(&["history", "--cases", "--json"]).exits(2);
@@ -118,7 +118,7 @@ fn history_lists_runs() {
 }
 
 #[test]
-fn runs_are_named_by_label_by_age_and_by_the_front_of_their_id() {
+fn runs_are_selected_by_label_by_age_and_by_id_prefix() {
     let project = demo();
     project.run(&["run", "--label", "one"]).exits(1);
     project.run(&["run", "--iteration", "two", "--case", "first"]).exits(0);
@@ -141,7 +141,7 @@ fn runs_are_named_by_label_by_age_and_by_the_front_of_their_id() {
 }
 
 #[test]
-fn a_run_moves_to_another_record_by_a_file() {
+fn a_run_can_be_exported_and_imported() {
     let (project, other) = (demo(), demo());
     project.run(&["run", "--label", "nightly"]);
     let history = project.run(&["history", "--cases", "--json"]).json();
@@ -235,7 +235,7 @@ fn old_runs_are_removed() {
 }
 
 #[test]
-fn a_file_that_is_no_exported_run_changes_nothing() {
+fn importing_a_file_that_is_not_an_exported_run_changes_nothing() {
     let project = demo();
     project.write("a.run", "text");
     let ran = project.run(&["import", "a.run"]).exits(2);
@@ -260,7 +260,7 @@ fn a_recorded_run_is_rendered_again() {
     assert_eq!(project.run(&["report", "--run-id", &id]).exits(0).out, live.out);
     let failures = project.run(&["report", "--format", "json", "--failures-only"]).exits(0).json();
     assert_eq!(failures["trials"].as_array().unwrap().len(), 1);
-    assert_eq!(failures["summary"]["trials"], 3, "what is left out is counted all the same");
+    assert_eq!(failures["summary"]["trials"], 3, "omitted trials are counted as well");
     let ran = project.run(&["report", "--failures-only"]).exits(0);
     assert!(!ran.out.contains("greet::first") && ran.out.contains("greet::second"), "{}", ran.out);
     let ran = project.run(&["report", "--format", "json", "-o", "report.json"]).exits(0);
@@ -324,7 +324,7 @@ fn a_score_may_fall_as_far_as_the_command_line_or_the_project_says() {
 }
 
 #[test]
-fn prune_removes_what_nobody_owns_and_only_if_told_to() {
+fn prune_removes_orphans_only_on_request() {
     let project = demo();
     project
         .run(&["run", "--keep-sandbox", "--case", "first", "--agent", "chat", "--model", "scripted:m.yaml"])
@@ -343,7 +343,7 @@ fn prune_removes_what_nobody_owns_and_only_if_told_to() {
 }
 
 #[test]
-fn what_there_is_of_a_sandbox_that_was_not_made_to_its_end_is_kept_and_named() {
+fn an_incomplete_sandbox_is_kept_and_reported_on_request() {
     let project = demo();
     project.write(
         "bad.yaml",

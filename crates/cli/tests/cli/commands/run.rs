@@ -8,7 +8,7 @@ use testkit::Project;
 use super::{demo, scenario};
 
 #[test]
-fn gates_decide_what_a_failure_means() {
+fn gates_decide_the_exit_code_for_failures() {
     let project = demo();
     project.run(&["run"]).exits(1);
     project.run(&["run", "--min-pass-rate", "0.6"]).exits(0);
@@ -30,7 +30,7 @@ fn quiet_shows_failures_and_the_summary_only() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_named() {
+fn a_report_that_cannot_be_written_is_reported() {
     let project = demo();
     for arguments in [["run", "--report", "json=no/such/report.json"], ["report", "-o", "no/such/report.txt"]] {
         let ran = project.run(&arguments).exits(2);
@@ -42,7 +42,7 @@ fn a_report_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn a_run_without_a_tested_case_is_no_success() {
+fn a_run_without_a_tested_case_is_not_a_success() {
     let project = demo();
     project.write("skipped.fixture.yaml", "- input: hello\n  output: hello\n  skip: true\n");
     let ran = project.run(&["run", "skipped.fixture.yaml", "--agent", "fake"]).exits(4);
@@ -66,13 +66,13 @@ fn a_report_goes_to_standard_output_or_into_a_file() {
     project.write("deep/er/notes", "");
     let ran =
         project.run(&["run", "--report", "jsonl=deep/er/events.jsonl", "--report", "json=deep/report.json"]).exits(1);
-    assert_eq!(ran.out, "", "only what was asked for is printed");
+    assert_eq!(ran.out, "", "only the requested report is printed");
     assert!(project.read("deep/er/events.jsonl").lines().count() > 10);
     project.run(&["run", "--report", "json=/proc/nowhere/x.json"]).exits(2);
 }
 
 #[test]
-fn colour_is_for_those_who_want_it() {
+fn colour_follows_options_and_environment() {
     let project = demo();
     let plain = project.run(&["run"]).exits(1);
     assert!(!plain.out.contains('\u{1b}'));
@@ -82,13 +82,13 @@ fn colour_is_for_those_who_want_it() {
     let project = forced(demo());
     assert!(project.run(&["run"]).out.contains('\u{1b}'));
     let project = forced(demo()).env("NO_COLOR", "1");
-    assert!(!project.run(&["run"]).out.contains('\u{1b}'), "whoever wants none has the last word");
+    assert!(!project.run(&["run"]).out.contains('\u{1b}'), "NO_COLOR has the last word");
     let wrong = project.run(&["run", "nope"]).exits(2);
     assert!(!wrong.err.contains('\u{1b}'));
 }
 
 #[test]
-fn no_line_of_a_plain_terminal_is_painted_or_ends_in_blanks() {
+fn plain_output_has_no_colours_and_no_trailing_spaces() {
     for columns in ["80", "100"] {
         let project = demo().env("COLUMNS", columns);
         for arguments in [
@@ -116,7 +116,7 @@ fn no_line_of_a_plain_terminal_is_painted_or_ends_in_blanks() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_trouble() {
+fn a_closed_pipe_is_not_an_error() {
     let project = demo();
     project.run(&["run"]).exits(1);
     for arguments in [
@@ -142,7 +142,7 @@ fn a_reader_that_goes_away_is_no_trouble() {
 }
 
 #[test]
-fn the_record_hides_itself_from_git_and_lies_where_it_is_told_to() {
+fn the_record_is_ignored_by_git_and_is_in_the_configured_folder() {
     let project = demo();
     project.run(&["run"]).exits(1);
     assert_eq!(project.read(".trialrun/.gitignore"), "*\n");

@@ -18,7 +18,7 @@ fn document(file: &Path) -> Value {
 }
 
 #[test]
-fn every_specimen_is_as_the_schema_says_and_a_wrong_one_is_not() {
+fn every_specimen_conforms_to_the_schema_and_an_invalid_one_does_not() {
     let schema = schema("scenario");
     let specimens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../specimens");
     let mut held = 0;
@@ -48,7 +48,7 @@ fn every_specimen_is_as_the_schema_says_and_a_wrong_one_is_not() {
 }
 
 #[test]
-fn a_conversation_is_as_its_schema_says_and_a_wrong_one_is_not() {
+fn a_valid_conversation_conforms_to_its_schema_and_an_invalid_one_does_not() {
     let schema = schema("conversation");
     let project = empty();
     project.run(&["init", ".", "--template", "code"]).exits(0);
@@ -70,7 +70,7 @@ fn a_conversation_is_as_its_schema_says_and_a_wrong_one_is_not() {
 }
 
 #[test]
-fn a_suite_of_a_skill_is_as_its_schema_says_and_a_wrong_one_is_not() {
+fn a_valid_skill_suite_conforms_to_its_schema_and_an_invalid_one_does_not() {
     let schema = schema("evals");
     let project = empty();
     project.run(&["init", "--skill", "made"]).exits(0);
@@ -108,7 +108,7 @@ fn a_suite_of_a_skill_is_as_its_schema_says_and_a_wrong_one_is_not() {
 }
 
 #[test]
-fn a_report_is_as_its_schema_says() {
+fn a_report_conforms_to_its_schema() {
     let project = demo();
     project.write("skills/greet/tests/d.yaml", &scenario("fourth", "\"!abort gone\""));
     let schema = schema("report");
@@ -119,8 +119,8 @@ fn a_report_is_as_its_schema_says() {
     assert!(!mistakes(&wrong, &schema, &schema).is_empty());
 }
 
-/// Returns the places of the mistakes that ajv finds in each of the documents. `None` if Node.js or the package is not
-/// installed.
+/// Returns the locations of the mistakes that ajv finds in each of the documents. `None` if Node.js or the package is
+/// not installed.
 fn told_by_ajv(schema: &Value, documents: &[Value]) -> Option<Vec<Vec<String>>> {
     let packages = std::env::var_os("TRIALRUN_TEST_PACKAGES")?;
     let folder = Path::new(&packages).join("node_modules/ajv");

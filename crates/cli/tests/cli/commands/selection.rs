@@ -39,7 +39,7 @@ fn cases_are_selected_in_every_way() {
 }
 
 #[test]
-fn a_timeout_that_may_be_meant_as_milliseconds_is_spelled_out() {
+fn a_timeout_that_may_be_in_milliseconds_causes_a_warning() {
     let project = demo();
     let warned = |timeout: &str| {
         let ran = project.run(&["run", "--case", "first", "--timeout", timeout]).exits(0);
@@ -61,7 +61,7 @@ fn a_timeout_that_may_be_meant_as_milliseconds_is_spelled_out() {
 }
 
 #[test]
-fn nothing_selected_is_no_success() {
+fn an_empty_selection_is_not_a_success() {
     let project = demo();
     for arguments in [
         &["run", "--case", "fourth"][..],
@@ -116,7 +116,7 @@ fn a_trial_that_did_not_finish_counts_as_failed() {
 }
 
 #[test]
-fn what_is_misspelt_is_an_error_with_a_suggestion() {
+fn misspelt_names_are_errors_with_a_suggestion() {
     let project = demo();
     for (arguments, said) in [
         (&["run", "gret"][..], "did you mean `greet`?"),

@@ -1,4 +1,4 @@
-//! `run --watch`, as it runs beside an editor.
+//! Tests of `run --watch`, as it runs next to an editor.
 
 use std::process::Command;
 
@@ -35,7 +35,7 @@ fn both_streams(project: &Project, arguments: &[&str]) -> Live {
 }
 
 #[test]
-fn what_a_change_touches_runs_again_and_a_broken_file_is_waited_for() {
+fn affected_tests_run_again_and_a_broken_file_is_retried_when_fixed() {
     let project = project();
     let mut live = both_streams(&project, &["run", "--watch"]);
     live.line_with("2 trials passed");

@@ -73,7 +73,7 @@ fn events(events: impl IntoIterator<Item = (Option<&'static str>, String)>) -> P
     chunked("text/event-stream", events.into_iter().map(told).collect())
 }
 
-/// Returns the words of `text` with the blanks behind them.
+/// Returns the words of `text`, each with the spaces after it.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(' ')
 }

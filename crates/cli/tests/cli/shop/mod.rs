@@ -29,7 +29,7 @@ pub struct Shop {
 /// A request that the bot has received.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// Includes the query behind the `?`.
+    /// Includes the query after the `?`.
     pub path: String,
     /// Names are in lower case.
     pub headers: HashMap<String, String>,

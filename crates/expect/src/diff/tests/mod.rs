@@ -15,7 +15,7 @@ fn shown(diff: &Diff) -> String {
 }
 
 #[test]
-fn the_kind_follows_from_the_texts() {
+fn the_kind_is_chosen_from_the_texts() {
     assert_eq!(auto(" {\"a\":1}", "[2]"), Kind::Json);
     assert_eq!(auto("{bad}", "[2]"), Kind::Chars);
     assert_eq!(auto("1", "2"), Kind::Chars);
@@ -27,7 +27,7 @@ fn the_kind_follows_from_the_texts() {
 }
 
 #[test]
-fn words_that_agree_but_for_white_space_are_compared_by_characters_if_nobody_chose_words() {
+fn words_that_differ_only_in_white_space_are_compared_by_characters_unless_words_are_chosen() {
     let (expected, actual) = ("a b  c d e f g h i j k l", "a b c d e f g h i j k l");
     let options = Options::default();
     assert!(!diff(expected, actual, Some(Kind::Words), &options).has_changes());
@@ -36,7 +36,7 @@ fn words_that_agree_but_for_white_space_are_compared_by_characters_if_nobody_cho
 }
 
 #[test]
-fn white_space_that_is_to_be_ignored_stays_ignored_when_the_kind_is_chosen() {
+fn ignored_white_space_is_also_ignored_when_choosing_the_kind() {
     let options = Options { ignore_whitespace: Some(true), ..Options::default() };
     assert!(!diff("a\n  b", "a\nb", None, &options).has_changes());
     let options = Options { strip_trailing_cr: true, ..Options::default() };
@@ -47,7 +47,7 @@ fn white_space_that_is_to_be_ignored_stays_ignored_when_the_kind_is_chosen() {
 }
 
 #[test]
-fn an_option_of_lines_says_nothing_about_words() {
+fn an_option_for_lines_does_not_affect_words() {
     let (expected, actual) = ("aa bb cc dd ee ff gg  hh", "aa bb cc dd ee ff gg hh");
     for options in [
         Options { strip_trailing_cr: true, ..Options::default() },
@@ -59,7 +59,7 @@ fn an_option_of_lines_says_nothing_about_words() {
 }
 
 #[test]
-fn the_parts_of_each_kind_read_as_a_person_would_mark_them() {
+fn the_parts_of_each_kind_are_as_expected() {
     let of = |expected, actual, kind| shown(&diff(expected, actual, Some(kind), &Options::default()));
     assert_eq!(of("abYc", "abXc", Kind::Chars), "=ab|-Y|+X|=c");
     assert_eq!(of("the red fox", "the brown fox", Kind::Words), "=the |-red|+brown|= fox");

@@ -31,7 +31,7 @@ fn joined(diff: &Diff, left_out: impl Fn(&Part) -> bool) -> String {
 
 proptest! {
     #[test]
-    fn the_parts_hold_both_texts(expected in text(), actual in text(), most in proptest::option::of(0_u64..9)) {
+    fn the_parts_contain_both_texts(expected in text(), actual in text(), most in proptest::option::of(0_u64..9)) {
         for kind in KEEPING {
             let options = Options { max_edit_length: most, ..Options::default() };
             let found = diff(&expected, &actual, Some(kind), &options);
@@ -53,7 +53,7 @@ proptest! {
     }
 
     #[test]
-    fn a_drawing_keeps_to_its_limit(expected in text(), actual in text(), limit in 0_usize..80) {
+    fn a_rendered_diff_respects_its_limit(expected in text(), actual in text(), limit in 0_usize..80) {
         for (_, kind) in KINDS {
             let found = diff(&expected, &actual, *kind, &Options::default());
             let segments = drawn(&found, limit);
@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn an_item_that_gives_nothing_covers_every_change(expected in text(), actual in text()) {
+    fn an_empty_item_covers_every_change(expected in text(), actual in text()) {
         for (_, kind) in KINDS {
             let found = diff(&expected, &actual, *kind, &Options::default());
             let any = Item::<String>::default();

@@ -101,7 +101,7 @@ async fn judged(checks: &[Check], answers: Vec<Result<Reply, ProviderError>>, pa
 }
 
 #[tokio::test]
-async fn a_score_is_compared_here_and_what_it_took_is_told() {
+async fn scores_are_compared_with_the_threshold_and_usage_is_reported() {
     let (finding, took, _) = judged(&scored(), vec![score(4)], 1).await;
     assert_eq!((finding.status, finding.score, finding.judged), (Status::Met, Some(0.75), true));
     assert_eq!(finding.because, "4 of 5: Because.");
@@ -123,11 +123,11 @@ async fn a_panel_decides_by_its_majority_or_its_mean_and_shows_the_agreement() {
     assert_eq!((finding.status, finding.because.as_str()), (Status::Undecided, "the judges do not agree"));
     let own = checks(&json!({"id": "a", "type": "guardrail", "must_not": "be rude", "judges": 2}));
     let (_, took, _) = judged(&own, vec![verdict("met")], 5).await;
-    assert_eq!(took.requests, 2, "the assertion's own number goes first");
+    assert_eq!(took.requests, 2, "the number of the assertion takes precedence");
 }
 
 #[tokio::test]
-async fn a_tone_that_is_as_wanted_is_there_whatever_its_score() {
+async fn a_wanted_tone_is_met_whatever_its_score() {
     let checks = checks(&json!({"id": "a", "type": "sentiment", "expected": "calm"}));
     let says = |verdict: &str, score: u64| {
         vec![says(&json!([{"id": "c1", "quote": "It is done", "reasoning": "", "verdict": verdict, "score": score}]))]
@@ -144,7 +144,7 @@ async fn a_tone_that_is_as_wanted_is_there_whatever_its_score() {
 }
 
 #[tokio::test]
-async fn a_quote_that_is_not_there_is_asked_for_once_more_and_then_nobody_can_say() {
+async fn a_quote_that_does_not_exist_is_requested_again_and_then_undecided() {
     let made_up = || says(&json!([{"id": "c1", "quote": "made up", "reasoning": "", "verdict": "violated"}]));
     let (finding, took, asked) = judged(&ruled(), vec![made_up(), verdict("violated")], 1).await;
     assert_eq!((finding.status, took.requests, asked), (Status::Unmet, 2, 2));
@@ -154,7 +154,7 @@ async fn a_quote_that_is_not_there_is_asked_for_once_more_and_then_nobody_can_sa
 }
 
 #[tokio::test]
-async fn a_judge_that_fails_is_asked_once_more_and_a_panel_goes_on_without_it() {
+async fn a_failing_judge_is_retried_once_and_a_panel_continues_without_it() {
     let cut = || Err(ProviderError::Cut);
     let (finding, _, asked) = judged(&ruled(), vec![cut(), verdict("met")], 1).await;
     assert_eq!((finding.status, asked), (Status::Met, 2));
@@ -163,7 +163,7 @@ async fn a_judge_that_fails_is_asked_once_more_and_a_panel_goes_on_without_it() 
     assert!(finding.because.starts_with("the judge fake did not return a verdict: "), "{}", finding.because);
     let gone = Err(ProviderError::Exhausted { message: "no more steps".into() });
     let (finding, _, asked) = judged(&ruled(), vec![gone.clone()], 1).await;
-    assert_eq!((finding.status, asked), (Status::Undecided, 1), "the same again would come to the same");
+    assert_eq!((finding.status, asked), (Status::Undecided, 1), "asking again would give the same result");
     let (finding, ..) = judged(&ruled(), vec![gone.clone(), verdict("met"), verdict("met")], 3).await;
     assert_eq!(finding.status, Status::Met, "two of three are enough");
     assert!(finding.evidence.iter().any(|line| line.contains("no more steps")));
@@ -173,7 +173,7 @@ async fn a_judge_that_fails_is_asked_once_more_and_a_panel_goes_on_without_it() 
 }
 
 #[tokio::test]
-async fn without_a_judge_findings_say_why_and_what_needs_none_is_decided() {
+async fn without_a_judge_findings_have_a_reason_and_others_are_decided() {
     let checks = checks(&json!({"id": "a", "type": "output_is_question"}));
     for (answer, status) in
         [("Which one?", Status::Met), ("Done. Anything else?", Status::Undecided), ("", Status::Unmet)]
@@ -189,7 +189,7 @@ async fn without_a_judge_findings_say_why_and_what_needs_none_is_decided() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_there_already_is_not_asked_for_unless_it_is_repeated_on_purpose() {
+async fn a_cached_answer_is_reused_unless_repetition_is_requested() {
     let model = model(vec![verdict("met")]);
     let cache = Arc::new(Cache::default());
     let ask = async |series: &str, panel: usize, evidence: &Evidence| {
@@ -202,13 +202,13 @@ async fn an_answer_that_is_there_already_is_not_asked_for_unless_it_is_repeated_
     assert_eq!(ask("1", 1, &done()).await, (1, 0));
     assert_eq!(ask("1", 1, &done()).await, (0, 1));
     assert_eq!(ask("2", 1, &done()).await, (1, 0), "another trial, of this case or of another one");
-    assert_eq!(ask("1", 3, &done()).await, (2, 1), "several judges are not one judge thrice");
+    assert_eq!(ask("1", 3, &done()).await, (2, 1), "several judges are not one judge asked three times");
     let other = Story::new().asks("Do it.").answer("It is done. Really.").evidence();
     assert_eq!(ask("1", 1, &other).await, (1, 0));
 }
 
 #[tokio::test]
-async fn the_judge_is_told_of_the_calls_and_has_no_tools() {
+async fn the_judge_sees_the_calls_and_has_no_tools() {
     let model = model(vec![verdict("met")]);
     let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>);
     let evidence = Story::new().call("brew", json!({"leaf": "oolong"})).answer("It is done.").evidence();
@@ -221,7 +221,7 @@ async fn the_judge_is_told_of_the_calls_and_has_no_tools() {
 }
 
 #[tokio::test]
-async fn a_script_is_asked_one_thing_after_the_other() {
+async fn a_scripted_judge_is_asked_sequentially() {
     let both = [ruled(), scored()].concat();
     let unsealed = |answer: Result<Reply, ProviderError>| {
         answer.map(|reply| {
@@ -327,7 +327,7 @@ fn opened(address: &str) -> Arc<dyn Model> {
 }
 
 #[tokio::test]
-async fn whatever_a_provider_does_the_finding_is_undecided_and_holds_no_secret() {
+async fn every_provider_failure_leaves_an_undecided_finding_without_secrets() {
     let whole = http("200 OK", &completion("{\"answers\": []}", "stop"));
     let cut = whole[..whole.len() - 40].to_vec();
     let key = format!("no such key: {CANARY}");
@@ -366,7 +366,7 @@ async fn whatever_a_provider_does_the_finding_is_undecided_and_holds_no_secret()
 }
 
 #[tokio::test]
-async fn a_judge_that_is_not_there_is_found_out_once_for_a_run() {
+async fn an_unavailable_judge_is_detected_once_per_run() {
     let breaker = Arc::new(Breaker::default());
     let page = Server::saying(http("200 OK", "<!doctype html><p>Welcome</p>"));
     for trial in 0..5 {
@@ -395,7 +395,7 @@ async fn a_judge_that_is_not_there_is_found_out_once_for_a_run() {
         let judge = Judge::new("fake", Arc::clone(&busy) as Arc<dyn Model>).with_breaker(Arc::clone(&breaker));
         hear(&ruled(), &done(), &judge).await;
     }
-    assert_eq!(busy.asked.lock().unwrap().len(), 3 * 2, "three questions, each tried again");
+    assert_eq!(busy.asked.lock().unwrap().len(), 3 * 2, "three questions, each retried once");
 }
 
 #[tokio::test]
@@ -411,7 +411,7 @@ async fn criteria_about_what_is_absent_can_be_met() {
 }
 
 #[tokio::test]
-async fn a_model_that_takes_no_temperature_is_asked_without() {
+async fn a_model_that_rejects_a_temperature_is_asked_without_one() {
     use llm::{Failure, FailureKind};
     let failure =
         Failure { message: "Unsupported value: 'temperature'".into(), ..Failure::new(FailureKind::BadRequest, "") };
@@ -425,7 +425,7 @@ async fn a_model_that_takes_no_temperature_is_asked_without() {
 }
 
 #[test]
-fn every_way_to_write_a_judged_assertion_asks_the_same() {
+fn every_form_of_a_judged_assertion_asks_the_same_question() {
     use model::Arguments::{self, Brief, Listed};
     use model::decode::Problems;
     use model::{Span, Spanned};
@@ -478,7 +478,7 @@ fn every_way_to_write_a_judged_assertion_asks_the_same() {
 }
 
 #[tokio::test]
-async fn what_is_withheld_is_not_sent_and_what_is_sent_can_be_quoted() {
+async fn withheld_values_are_not_sent_and_the_sent_text_can_be_quoted() {
     let row = json!([{"id": "c1", "quote": "the key is [masked]", "reasoning": "Because.", "score": 5}]);
     let model = model(vec![says(&row)]);
     let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>);

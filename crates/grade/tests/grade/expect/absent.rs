@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::expect::{critical, fails, found, holds};
 
 #[test]
-fn a_missing_value_contains_nothing_whatever_is_asked_for() {
+fn a_missing_value_never_contains_anything() {
     for wanted in [json!({"$not": "x"}), json!({"$ne": 1}), json!({"$exists": false}), json!("x")] {
         fails(&json!({"list": {"$contains": wanted}}), &json!({}), &["list"]);
         fails(&json!({"list": {"$contains": wanted}}), &json!({"list": []}), &["list"]);
@@ -16,7 +16,7 @@ fn a_missing_value_contains_nothing_whatever_is_asked_for() {
 }
 
 #[test]
-fn what_is_critical_is_so_where_nothing_is_that_could_have_it() {
+fn critical_parts_fail_if_their_parent_is_missing() {
     let part = json!({"$expect": 1, "$critical": true});
     for (wanted, actual) in [
         (json!({"a": {"b": part}}), json!({})),
@@ -37,7 +37,7 @@ fn what_is_critical_is_so_where_nothing_is_that_could_have_it() {
 }
 
 #[test]
-fn what_need_not_hold_is_not_critical_where_nothing_is_that_could_have_it() {
+fn optional_parts_are_not_critical_if_their_parent_is_missing() {
     let part = json!({"$expect": 1, "$critical": true});
     for wanted in [
         json!({"a": {"b": 1}, "c": part}),
@@ -50,20 +50,20 @@ fn what_need_not_hold_is_not_critical_where_nothing_is_that_could_have_it() {
 }
 
 #[test]
-fn a_key_that_is_not_found_in_time_is_critical_if_its_value_is() {
+fn a_key_that_times_out_is_critical_if_its_value_is() {
     let found = found(&json!({"/^(a+)+$/": {"$expect": 1, "$critical": true}}), &json!({ ("a".repeat(60) + "!"): 1 }));
     assert_eq!((found.pass, critical(&found)), (Pass::Unknown, vec![""]), "{:#?}", found.flaws);
 }
 
 #[test]
-fn a_threshold_does_not_make_up_for_what_is_critical_and_has_no_place() {
+fn a_threshold_does_not_make_up_for_missing_critical_parts() {
     let expected = json!({"$threshold": 0.5, "n": 1, "a": {"b": {"$expect": 1, "$critical": true}}});
     assert_eq!(found(&expected, &json!({"n": 1})).pass, Pass::No);
     assert_eq!(found(&expected, &json!({"n": 1, "a": {"b": 1}})).pass, Pass::Yes);
 }
 
 #[test]
-fn branches_say_what_they_want_and_draw_no_differences() {
+fn branches_report_expectations_without_diffs() {
     let found = found(&json!({"$or": ["Hello world", {"a": 1}]}), &json!("{\"a\": 1}"));
     let [flaw] = found.flaws.as_slice() else { panic!("{:#?}", found.flaws) };
     let message = flaw.message.as_deref().unwrap();

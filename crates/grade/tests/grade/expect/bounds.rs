@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use crate::expect::{host, node};
 
-/// Texts that are matched.
+/// Strings that are matched.
 const TEXTS: [&str; 2] = ["p", "q"];
 /// Patterns that cannot be decided.
 const PATTERNS: [&str; 2] = ["s0", "s1"];
-/// Number of possible decisions for all patterns and texts.
+/// Number of possible decisions for all patterns and strings.
 const ANSWERS: u32 = 1 << (TEXTS.len() * PATTERNS.len());
 
 /// The engine with stubbed patterns, which are decided by the bits of a number. Without a number, they time out.
@@ -100,7 +100,7 @@ fn items(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     prop::collection::vec(said(inner, true), 1..4).prop_map(Value::from)
 }
 
-/// Generates an expectation of a text.
+/// Generates an expectation of a string.
 fn of_text() -> impl Strategy<Value = Value> {
     let leaf = prop::sample::select(vec!["p", "q", "zzz", "/s0/", "/s1/"]).prop_map(Value::from);
     leaf.prop_recursive(2, 8, 3, |inner| {
@@ -112,7 +112,7 @@ fn of_text() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Generates an expectation of a list of texts.
+/// Generates an expectation of a list of strings.
 fn of_list() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         items(of_text()).prop_map(|items| json!({"$all": items})),
@@ -137,7 +137,7 @@ proptest! {
     })]
 
     #[test]
-    fn whatever_is_undecided_turns_out_within_its_bounds(
+    fn undecided_results_stay_within_their_bounds(
         expected in of_list(),
         actual in prop::collection::vec(prop::sample::select(TEXTS.to_vec()), 0..4),
     ) {

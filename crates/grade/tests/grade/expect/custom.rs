@@ -108,7 +108,7 @@ fn operators_are_found_in_files_and_packages_of_every_kind() {
 }
 
 #[test]
-fn a_reference_that_leads_to_no_function_is_refused() {
+fn a_reference_that_is_not_a_function_is_rejected() {
     let modules = Modules::new(&[
         ("a.js", "export const word = 'x'; export default function () { return true }"),
         ("broken.js", "export default function ( {"),
@@ -137,7 +137,7 @@ fn a_reference_that_leads_to_no_function_is_refused() {
 }
 
 #[test]
-fn whatever_an_operator_returns_means_something() {
+fn every_return_value_of_an_operator_is_interpreted() {
     for (returned, status, score, told) in [
         ("true", Status::Met, 1.0, ""),
         ("false", Status::Unmet, 0.0, "it does not match"),
@@ -186,7 +186,7 @@ fn whatever_an_operator_returns_means_something() {
 }
 
 #[test]
-fn an_operator_that_answers_nothing_holds_nowhere_and_passes_no_not() {
+fn an_operator_that_returns_nothing_never_matches_even_negated() {
     for text in ["export default () => {}", "export default () => ({score: 'high'})"] {
         let status = |output: Value| judged(text, output, &json!(1)).status;
         assert_eq!(status(json!({"$op": 1})), Status::Unmet);
@@ -196,7 +196,7 @@ fn an_operator_that_answers_nothing_holds_nowhere_and_passes_no_not() {
 }
 
 #[test]
-fn a_threshold_decides_what_a_confidence_comes_to() {
+fn a_threshold_decides_the_verdict_for_a_confidence() {
     let text = "export default (actual, expected) => expected";
     let status = |operand: Value, threshold: f64| {
         judged(text, json!({"$op": operand, "$threshold": threshold}), &json!(1)).status
@@ -228,7 +228,7 @@ fn a_result_may_have_parts_failures_and_words() {
 }
 
 #[test]
-fn options_stand_beside_the_value_and_the_case_is_at_hand() {
+fn options_are_next_to_the_value_and_the_case_is_available() {
     let text = "export default function (actual, expected, fixture) {
         return JSON.stringify([expected, fixture.$options, fixture.$data, fixture.kind, fixture.input])
     }";
@@ -252,7 +252,7 @@ fn options_stand_beside_the_value_and_the_case_is_at_hand() {
 }
 
 #[test]
-fn an_operator_has_parts_matched_as_the_engine_does() {
+fn an_operator_can_have_the_engine_match_its_parts() {
     let text = "export default async (actual, expected, fixture) => await fixture.$validate(actual.inner, expected)";
     let finding =
         judged(text, json!({"u": {"$op": {"a": 1, "b": {"$gt": 2}}}}), &json!({"u": {"inner": {"a": 1, "b": 1}}}));
@@ -310,7 +310,7 @@ fn the_form_of_four_parameters_distributes_and_aggregates() {
 }
 
 #[test]
-fn how_an_operator_names_its_parts_is_its_own_choice() {
+fn an_operator_can_choose_the_names_of_its_parts() {
     let paths_of = |naming: &str, operand: Value, actual: Value| {
         let finding = judged(&format!("{PARTS}\n{naming}"), json!({"l": {"$op": operand}}), &json!({"l": actual}));
         finding.failures.iter().map(|failure| failure.key.clone()).collect::<Vec<_>>()
@@ -330,7 +330,7 @@ fn how_an_operator_names_its_parts_is_its_own_choice() {
 }
 
 #[test]
-fn a_context_tells_where_it_stands() {
+fn a_context_contains_its_path() {
     let text = "export default (actual, expected, ctx, validate) => JSON.stringify([
         ctx.key, ctx.strict, ctx.scoring, ctx.maxScore, ctx.passScore, ctx.threshold, ctx.isKeyPresent, ctx.data, ctx.input,
         ctx.createSubContext('deep', {threshold: 0.5}).key, ctx.createSubContext('deep', {threshold: 0.5}).threshold,
@@ -347,7 +347,7 @@ fn a_context_tells_where_it_stands() {
 }
 
 #[test]
-fn a_custom_operator_goes_before_a_built_in_one_only_where_that_is_allowed() {
+fn a_custom_operator_overrides_a_built_in_one_only_if_allowed() {
     let modules = operator("export default () => 'mine'");
     let fields =
         |allowed: bool| json!({"operators": {"eq": "./op.js"}, "allowOperatorOverride": allowed, "output": {"$eq": 1}});
@@ -382,7 +382,7 @@ fn an_operator_that_throws_says_nothing_about_the_agent() {
 }
 
 #[test]
-fn a_part_that_surely_fails_fails_whatever_an_operator_could_not_say() {
+fn a_part_that_certainly_fails_fails_despite_an_undecided_operator() {
     let throws = "export default () => { throw new Error('x') }";
     let sure = judged(throws, json!({"a": {"$op": 1}, "b": 1}), &json!({"a": 1, "b": 2}));
     assert_eq!(sure.status, Status::Unmet);
@@ -418,7 +418,7 @@ fn a_part_that_surely_fails_fails_whatever_an_operator_could_not_say() {
 }
 
 #[test]
-fn what_does_not_end_is_stopped_and_the_next_check_goes_on() {
+fn an_endless_check_is_stopped_and_the_next_one_runs() {
     let modules = Modules::new(&[
         ("endless.js", "export default (actual) => { while (actual) {} return true }"),
         ("bomb.js", "export default () => { const all = []; for (;;) all.push(new Uint8Array(1 << 20)) }"),
@@ -443,7 +443,7 @@ fn what_does_not_end_is_stopped_and_the_next_check_goes_on() {
 }
 
 #[test]
-fn a_regular_expression_that_backtracks_without_end_is_undecided_and_says_so() {
+fn catastrophic_backtracking_is_undecided_with_a_reason() {
     let text = format!("{}!", "a".repeat(64));
     for expected in [
         json!("/^(a+)+$/"),
@@ -469,7 +469,7 @@ fn a_regular_expression_that_backtracks_without_end_is_undecided_and_says_so() {
 }
 
 #[test]
-fn operators_that_ask_for_themselves_without_end_are_stopped() {
+fn endlessly_recursive_operators_are_stopped() {
     for text in [
         "export default async (actual, expected, fixture) => await fixture.$validate(actual, {$op: expected})",
         "export default async (actual, expected, ctx, validate) => await validate(actual, {$op: expected}, ctx)",
@@ -501,7 +501,7 @@ fn operators_that_ask_for_themselves_without_end_are_stopped() {
 }
 
 #[test]
-fn an_operator_may_ask_about_many_parts() {
+fn an_operator_can_validate_many_parts() {
     let text = "export default async (actual, expected, fixture) => {
         for (const item of actual) if (!(await fixture.$validate(item, expected)).pass) return false
         return true
@@ -532,7 +532,7 @@ fn deep_values_from_a_script_do_no_harm() {
 }
 
 #[test]
-fn what_an_operator_has_matched_is_matched_by_the_rules_of_the_case() {
+fn matches_requested_by_an_operator_follow_the_rules_of_the_case() {
     let modules = Modules::new(&[(
         "ops.js",
         "export const three = (actual, expected, fixture) => fixture.$validate(actual, expected);\n\

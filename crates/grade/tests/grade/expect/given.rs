@@ -121,7 +121,7 @@ fn messages_are_the_conversation_with_the_calls_of_each_turn() {
 }
 
 #[test]
-fn tools_are_asked_for_in_every_form() {
+fn tools_can_be_expected_in_every_form() {
     for wanted in [
         json!(["Read", "Bash"]),
         json!([{"name": "Bash", "args": {"command": "/wttr/"}}, {"name": "Read"}]),
@@ -168,7 +168,7 @@ fn tools_are_asked_for_in_every_form() {
 }
 
 #[test]
-fn the_calls_of_an_agent_that_made_none_are_none() {
+fn an_agent_without_calls_has_an_empty_list_of_calls() {
     let spoken = evidence(Trace::of(&[user(1, "Hi"), text("m1", "Hello"), finished("Hello", 1)]));
     let status = |wanted: Value| graded(json!({"expect": {"tools": wanted}}), &spoken).status;
     assert_eq!(status(json!({"$not": true})), Status::Met);
@@ -220,7 +220,7 @@ fn the_usage_is_that_of_all_messages_together() {
 }
 
 #[test]
-fn what_the_agent_gave_itself_goes_before_what_is_made_of_the_trace() {
+fn values_returned_by_the_agent_take_precedence_over_computed_ones() {
     let own = json!({"output": {"city": "Ulm"}, "usage": {"output": 7}, "mood": "fine", "tools": [{"name": "own"}]});
     let steps = [
         user(1, "Hi"),
@@ -248,7 +248,7 @@ fn what_the_agent_gave_itself_goes_before_what_is_made_of_the_trace() {
 }
 
 #[test]
-fn an_expectation_says_exactly_one_thing_about_one_part() {
+fn an_expectation_has_exactly_one_subject() {
     let refused = |fields: Value| crate::expect::graded_in(None, fields, &story()).unwrap_err();
     assert!(refused(json!({}))[0].contains("needs one of `expect`, `output` and `schema`"));
     assert!(refused(json!({"output": 1, "schema": true}))[0].contains("cannot be combined with another"));
@@ -266,7 +266,7 @@ fn an_expectation_says_exactly_one_thing_about_one_part() {
 }
 
 #[test]
-fn an_answer_that_is_json_is_parsed_where_it_says_so() {
+fn an_answer_with_json_is_parsed_if_requested() {
     let said = |answer: &str| evidence(Trace::of(&[text("m1", answer), finished(answer, 1)]));
     let parsed = |fields: Value, answer: &str| {
         let mut fields = fields;
@@ -286,7 +286,7 @@ fn an_answer_that_is_json_is_parsed_where_it_says_so() {
 }
 
 #[test]
-fn a_conversation_that_the_agent_did_not_tell_is_unknown() {
+fn a_conversation_that_the_agent_did_not_report_is_unknown() {
     let steps = [
         user(1, "hi"),
         text("m1", "x"),

@@ -36,7 +36,7 @@ fn the_name_and_the_arguments_of_a_call_must_both_match() {
 
 /// Q02
 #[test]
-fn an_operator_beside_plain_keys_is_checked_together_with_them() {
+fn an_operator_next_to_plain_keys_is_checked_together_with_them() {
     let both = json!({"$not": {"draft": true}, "author": {"$exists": true}});
     holds(&both, &json!({"author": "A"}));
     fails(&both, &json!({"author": "A", "draft": true}), &["$not"]);
@@ -76,7 +76,7 @@ fn an_empty_expectation_is_a_full_score() {
 
 /// Q05
 #[test]
-fn a_full_match_scores_exactly_everything_however_many_parts_there_are() {
+fn a_full_match_has_exactly_the_full_score_for_any_number_of_parts() {
     for count in 1..=60 {
         let keys = || (0..count).map(|number| format!("k{number}"));
         let map: Value = Value::Object(keys().map(|key| (key, 1.into())).collect());
@@ -102,7 +102,7 @@ fn a_full_match_scores_exactly_everything_however_many_parts_there_are() {
 
 /// Q06
 #[test]
-fn a_missing_value_is_not_the_text_undefined() {
+fn a_missing_value_is_not_the_string_undefined() {
     fails(&json!({"a": "/.+/"}), &json!({}), &["a"]);
     fails(&json!({"a": "/undefined/"}), &json!({}), &["a"]);
     holds(&json!({"a": {"$not": "/undefined/"}}), &json!({}));
@@ -243,7 +243,7 @@ fn an_unknown_variable_in_an_assertion_is_refused_with_the_nearest_name() {
 
 /// Q14
 #[test]
-fn a_diff_without_a_text_to_compare_with_is_refused() {
+fn a_diff_without_an_expected_value_is_rejected() {
     refused(&json!({"$diff": {"items": [{"value": "x", "added": true}], "permissive": true}}), "no `value`");
     refused(&json!({"$diff": null}), "`$diff` takes");
     refused(&json!({"$diff": {"value": ["a"]}}), "`value`");
@@ -252,7 +252,7 @@ fn a_diff_without_a_text_to_compare_with_is_refused() {
 
 /// Q15
 #[test]
-fn diff_inside_of_or_beside_what_is_expected_says_how_the_output_is_compared() {
+fn diff_inside_or_next_to_the_expectation_controls_the_comparison() {
     let diff = json!({"permissive": true, "items": [{"value": " User", "added": true, "required": true}]});
     let inside = json!({"expect": {"output": "Hello", "diff": diff}});
     let beside = json!({"expect": {"output": "Hello"}, "diff": diff});
@@ -268,7 +268,7 @@ fn diff_inside_of_or_beside_what_is_expected_says_how_the_output_is_compared() {
 
 /// Q16, Q17
 #[test]
-fn what_is_critical_is_so_for_texts_and_schemas_and_at_the_root() {
+fn critical_applies_to_strings_schemas_and_the_root() {
     for (expected, actual, paths) in [
         (json!({"a": {"$critical": true, "b": "zzz"}}), json!({"a": {"b": "x"}}), vec!["a.b"]),
         (json!({"a": {"$expect": "zzz", "$critical": true}}), json!({"a": "x"}), vec!["a"]),
@@ -295,7 +295,7 @@ fn what_is_critical_is_so_for_texts_and_schemas_and_at_the_root() {
 
 /// Q16, Q49
 #[test]
-fn what_is_critical_is_so_inside_of_every_operator() {
+fn critical_applies_inside_every_operator() {
     let list = json!(["x"]);
     for (expected, actual) in [
         (json!({"$all": [{"$expect": "zz", "$critical": true}, "x"]}), &list),
@@ -329,7 +329,7 @@ fn what_is_critical_is_so_inside_of_every_operator() {
 
 /// Q18
 #[test]
-fn a_node_passes_from_its_own_threshold_on() {
+fn a_node_passes_at_its_own_threshold() {
     let half = |threshold: f64| json!({"$and": ["a", "z"], "$threshold": threshold});
     holds_at(&half(0.5), &json!("abc"), 0.5);
     fails(&half(0.51), &json!("abc"), &["$and[1]"]);
@@ -362,7 +362,7 @@ fn holds_at(expected: &Value, actual: &Value, score: f64) {
 
 /// Q19
 #[test]
-fn a_confidence_of_nothing_does_not_pass() {
+fn a_confidence_of_zero_does_not_pass() {
     fails(&json!({"$expr": "0"}), &json!(1), &[""]);
     fails(&json!({"$expr": "({score: 0})"}), &json!(1), &[""]);
     holds_at(&json!({"$expr": "0.2"}), &json!(1), 0.2);
@@ -389,7 +389,7 @@ fn the_first_and_the_last_item_match_plain_values() {
 
 /// Q21
 #[test]
-fn without_fields_items_are_sorted_by_themselves_and_numbers_as_numbers() {
+fn without_fields_items_are_sorted_by_value_and_numbers_numerically() {
     for by in [json!({}), json!({"$by": []})] {
         let sorted = |wanted: Value| {
             let mut operand = by.clone();
@@ -410,7 +410,7 @@ fn without_fields_items_are_sorted_by_themselves_and_numbers_as_numbers() {
 
 /// Q22
 #[test]
-fn equality_goes_all_the_way_down() {
+fn equality_is_deep() {
     holds(&json!({"$eq": {"a": [1, {"b": null}]}}), &json!({"a": [1.0, {"b": null}]}));
     holds(&json!({"$eq": {"a": 1, "b": 2}}), &json!({"b": 2, "a": 1}));
     fails(&json!({"$eq": {"a": 1}}), &json!({"a": 1, "b": 2}), &[""]);
@@ -425,7 +425,7 @@ fn equality_goes_all_the_way_down() {
 
 /// Q23
 #[test]
-fn values_of_different_kinds_are_neither_more_nor_less() {
+fn values_of_different_types_are_not_ordered() {
     for operator in ["$gt", "$gte", "$lt", "$lte"] {
         for (bound, actual) in [
             (json!(9), json!("10")),
@@ -438,7 +438,7 @@ fn values_of_different_kinds_are_neither_more_nor_less() {
             fails(&json!({operator: bound}), &actual, &[""]);
         }
         fails(&json!({"a": {operator: 1}}), &json!({}), &["a"]);
-        refused(&json!({operator: null}), "takes a number or a text");
+        refused(&json!({operator: null}), "takes a number or a string");
     }
     holds(&json!({"$gt": 9}), &json!(10));
     holds(&json!({"$lt": "9"}), &json!("10"));
@@ -500,7 +500,7 @@ fn a_json_diff_sees_plain_values_and_empty_containers() {
 
 /// Q28
 #[test]
-fn penalties_take_away_what_there_is_and_no_more() {
+fn penalties_do_not_reduce_a_score_below_zero() {
     let penalty = |weight: i64| json!({"$expect": "bad", "$score": weight});
     let of = |parts: Value, text: &str| found(&json!({"$and": parts}), &json!(text));
     assert_score(&of(json!([{"$expect": "good", "$score": 100}, penalty(-20)]), "good bad"), 0.8);
@@ -512,7 +512,7 @@ fn penalties_take_away_what_there_is_and_no_more() {
 
 /// Q31
 #[test]
-fn what_must_be_exact_is_compared_as_it_is() {
+fn exact_values_are_compared_untrimmed() {
     fails(&json!({"$eq": "a"}), &json!(" a "), &[""]);
     holds(&json!({"$eq": " a "}), &json!(" a "));
     holds(&json!({"$ne": "a"}), &json!("a "));
@@ -520,7 +520,7 @@ fn what_must_be_exact_is_compared_as_it_is() {
     fails(&json!({"$in": ["a"]}), &json!("a "), &[""]);
     fails(&json!({"$schema": {"type": "string", "maxLength": 1}}), &json!(" a "), &[""]);
     holds(&json!({"$expr": "actual === ' a '"}), &json!(" a "));
-    // A text that only has to be contained, or to match a pattern, is trimmed as before.
+    // A string that only has to be contained, or to match a pattern, is trimmed as before.
     holds(&json!("/^a$/"), &json!(" a "));
     holds(&json!(" a "), &json!("a"));
 }
@@ -538,7 +538,7 @@ fn a_sequence_without_any_weight_has_a_score() {
 
 /// Q35
 #[test]
-fn a_penalty_that_is_not_incurred_is_no_failure() {
+fn a_penalty_that_is_not_incurred_is_not_a_failure() {
     let expected = json!({"$and": ["good", {"$expect": "bad", "$score": -20}, {"$expect": "worse", "$score": -20}]});
     fails(&expected, &json!("fine"), &["$and[0]"]);
     let map = json!({"a": 1, "b": {"$expect": {"c": 1}, "$score": -20}});
@@ -551,7 +551,7 @@ fn a_penalty_that_is_not_incurred_is_no_failure() {
 
 /// Q39
 #[test]
-fn keys_beside_expect_count() {
+fn keys_next_to_expect_are_checked() {
     let expected = json!({"$expect": {"a": 1}, "b": 2});
     holds(&expected, &json!({"a": 1, "b": 2}));
     fails(&expected, &json!({"a": 1, "b": 3}), &["b"]);
@@ -594,7 +594,7 @@ fn a_regular_expression_of_a_key_may_have_flags() {
 
 /// Q43
 #[test]
-fn what_is_put_into_a_regular_expression_is_text() {
+fn values_inserted_into_a_regular_expression_are_literal() {
     let fields = |text: &str| json!({"output": "/^costs {{price}}$/", "vars": {"price": text}});
     assert_eq!(graded(fields("$5.00"), &answered(&json!("costs $5.00"))).status, Status::Met);
     assert_eq!(graded(fields("$5.00"), &answered(&json!("costs $5x00"))).status, Status::Unmet);
@@ -603,7 +603,7 @@ fn what_is_put_into_a_regular_expression_is_text() {
 
 /// Q44
 #[test]
-fn the_short_forms_count_for_an_operator_also_beside_meta() {
+fn short_forms_apply_to_an_operator_even_next_to_meta() {
     let expected = json!({"$contains": "z", "$meta": {"title": "M"}, "$title": "C", "$score": 30});
     let both = found(&json!([expected, {"$expect": "x", "$score": 70}]), &json!(["abc", "x"]));
     assert_eq!((both.pass, keys(&both)), (Pass::No, vec!["[0]"]));
@@ -633,7 +633,7 @@ fn the_weight_of_an_expected_tool_counts() {
 
 /// Q47
 #[test]
-fn a_strategy_of_a_plain_map_or_list_counts() {
+fn a_strategy_of_a_plain_map_or_list_is_applied() {
     let best = json!({"$strategy": "max", "a": 1, "b": 9});
     holds(&best, &json!({"a": 1, "b": 2}));
     fails(&best, &json!({"a": 2, "b": 2}), &[""]);
@@ -645,7 +645,7 @@ fn a_strategy_of_a_plain_map_or_list_counts() {
 
 /// Q48
 #[test]
-fn a_branch_without_a_weight_is_worth_the_whole() {
+fn a_branch_without_a_weight_counts_in_full() {
     holds(&json!({"$or": ["Nope", "Hello"]}), &json!("Hello World"));
     holds(&json!({"$or": [{"a": 1}, {"b": 1}, {"c": 1}]}), &json!({"c": 1}));
     holds(&json!({"$contains": {"a": 1, "b": 2}}), &json!([{"a": 1, "b": 2}]));
@@ -657,7 +657,7 @@ fn a_branch_without_a_weight_is_worth_the_whole() {
 
 /// Q50
 #[test]
-fn a_weight_of_one_is_the_whole_where_no_other_weight_is_greater() {
+fn a_weight_of_one_is_the_whole_if_no_other_weight_is_greater() {
     let score = |weights: &[Value], actual: Value| {
         let items: Vec<Value> = weights
             .iter()
@@ -695,7 +695,7 @@ fn a_critical_item_of_a_diff_is_critical() {
 
 /// Q32
 #[test]
-fn what_an_operator_says_it_takes_is_enforced() {
+fn operand_types_declared_by_an_operator_are_enforced() {
     let directory = tempfile::tempdir().unwrap();
     let text = "export function needsArray(actual, expected) { return actual.length >= expected }\n\
                 needsArray.expects = 'array'\n";
@@ -712,7 +712,7 @@ fn what_an_operator_says_it_takes_is_enforced() {
 
 /// Q33
 #[test]
-fn auto_scores_where_any_weight_is_given() {
+fn auto_scores_if_any_weight_is_given() {
     let status = |output: Value| {
         let fields = json!({"output": output, "scoring": "auto", "passScore": 50});
         graded(fields, &answered(&json!({"a": 1, "b": 3}))).status
@@ -740,7 +740,7 @@ fn an_expression_sees_the_input_of_the_case() {
 
 /// Q53
 #[test]
-fn an_expression_reaches_nothing_of_the_machine() {
+fn an_expression_has_no_access_to_the_machine() {
     for text in [
         "process.exit(3)",
         "process.kill(1)",
@@ -784,7 +784,7 @@ fn a_misspelt_operator_is_refused_and_an_unknown_one_is_a_key() {
 
 /// Q03
 #[test]
-fn a_strategy_beside_several_operators_is_for_the_items_of_each() {
+fn a_strategy_next_to_several_operators_applies_to_the_items_of_each() {
     let range = json!({"$gte": 1, "$lte": 5, "$strategy": "max"});
     holds(&range, &json!(3));
     fails(&range, &json!(6), &["$lte"]);
@@ -797,7 +797,7 @@ fn a_strategy_beside_several_operators_is_for_the_items_of_each() {
 }
 
 #[test]
-fn a_strict_map_allows_every_key_that_is_spoken_of() {
+fn a_strict_map_allows_every_mentioned_key() {
     let rules = || Rules { strict: Strict { object: true, ..Strict::default() }, ..Rules::default() };
     for (expected, actual) in [
         (json!({"a.b": {"$exists": false}}), json!({"a": {}})),
@@ -830,7 +830,7 @@ fn a_map_that_names_its_dialect_is_a_schema() {
     fails(&json!({"$schema": dialect, "minimum": 3}), &json!(2), &[""]);
     fails(&json!({"$schema": dialect, "type": ["string", "null"], "$score": 5}), &json!(2), &[""]);
     fails(&json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "const": 1}), &json!(2), &[""]);
-    // Without a schema beside it, the map is data, and the operator does not accept a text.
+    // Without a schema beside it, the map is data, and the operator does not accept a string.
     for none in [json!({"$schema": dialect}), json!({"$schema": dialect, "$score": 5})] {
         refused(&none, "schema");
     }
@@ -874,7 +874,7 @@ fn warned(expected: &Value) -> Vec<String> {
 }
 
 #[test]
-fn what_says_nothing_is_told() {
+fn expectations_without_effect_are_reported() {
     for operator in ["$first", "$last"] {
         assert!(warned(&json!({operator: {"$index": 2, "a": 1}}))[0].contains("`$index` has no effect"));
     }
@@ -911,7 +911,7 @@ fn found_with_code(code: &str, mut expected: model::Node, actual: &Value) -> exp
 }
 
 #[test]
-fn a_sorting_function_gets_the_whole_list_where_it_declares_it() {
+fn a_sort_function_gets_the_whole_list_if_it_declares_the_parameter() {
     let descending = node(&json!({"$sort": {"$by": "CODE", "$expect": [3, 2, 1]}}));
     for code in
         ["(item, index, array) => array.length - item", "function () { return arguments.length === 2 ? -this : 0 }"]
@@ -950,7 +950,7 @@ fn a_mistake_in_code_is_never_turned_into_a_pass() {
 }
 
 #[test]
-fn a_text_that_is_json_is_a_text_and_is_told_to_be_json() {
+fn a_string_with_json_stays_a_string_and_gets_a_hint() {
     let map = json!("{\"a\": 1}");
     let schema = json!({"$schema": {"type": "object"}});
     for (expected, actual) in [(json!({"a": 1}), &map), (schema.clone(), &map), (json!([1]), &json!(" [1] "))] {
@@ -965,7 +965,7 @@ fn a_text_that_is_json_is_a_text_and_is_told_to_be_json() {
 
 /// Q28
 #[test]
-fn penalties_that_outweigh_a_part_take_from_the_whole_wherever_they_stand() {
+fn penalties_that_outweigh_a_part_reduce_the_whole_at_any_level() {
     let part = json!([{"$expect": 1, "$score": -20}, 2]);
     let actual = json!({"x": [1, 3], "y": 1});
     for inner in [
@@ -990,7 +990,7 @@ fn penalties_that_outweigh_a_part_take_from_the_whole_wherever_they_stand() {
 }
 
 #[test]
-fn a_list_fails_critically_where_every_item_breaks_what_is_critical() {
+fn a_list_fails_critically_if_every_item_fails_a_critical_part() {
     let wanted = json!({"role": {"$expect": "assistant", "$critical": true}, "content": "Alice"});
     let of = |actual: &Value, operator: &str| {
         let operand = if operator == "$contains" { wanted.clone() } else { json!([wanted]) };
@@ -1013,7 +1013,7 @@ fn a_list_fails_critically_where_every_item_breaks_what_is_critical() {
 }
 
 #[test]
-fn of_hundreds_of_missing_items_little_is_kept() {
+fn little_is_stored_for_hundreds_of_missing_items() {
     let wanted: Value = (0..300).map(|id| json!({"id": id, "name": "x".repeat(20)})).collect();
     let actual: Value = (0..300).map(|id| json!({"id": -1 - id, "name": "y".repeat(20)})).collect();
     for operator in ["$all", "$sequence"] {

@@ -82,7 +82,7 @@ proptest! {
     #![proptest_config(config(600))]
 
     #[test]
-    fn any_expectation_of_any_value_has_an_answer(
+    fn every_expectation_of_every_value_has_a_verdict(
         rules in rules(),
         expected in any::expectation(any::Code::Allowed),
         diff in prop::option::weighted(0.2, any::diff()),

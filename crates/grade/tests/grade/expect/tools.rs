@@ -42,7 +42,7 @@ const DELETES: &[&str] = &["delete_all", "a"];
 const READS: &[&str] = &["a", "b"];
 
 #[test]
-fn tools_are_calls_wherever_a_map_stands_for_the_whole_result() {
+fn tools_means_calls_in_every_map_for_the_whole_result() {
     for expected in [
         json!({"tools": {"$not": "delete_all"}}),
         json!({"$and": [{"tools": {"$not": "delete_all"}}, {"output": "x"}]}),
@@ -62,7 +62,7 @@ fn tools_are_calls_wherever_a_map_stands_for_the_whole_result() {
 }
 
 #[test]
-fn a_text_is_the_name_of_a_call_inside_of_every_operator() {
+fn a_string_is_the_name_of_a_call_inside_every_operator() {
     for (tools, yes, no) in [
         (json!({"$contains": "a"}), &[READS][..], &[&["ab"][..], &[]][..]),
         (json!({"$all": ["a", "/^b$/"]}), &[READS], &[&["a"], &["a", "bb"]]),
@@ -105,7 +105,7 @@ fn a_text_is_the_name_of_a_call_inside_of_every_operator() {
 }
 
 #[test]
-fn an_item_that_says_only_what_must_not_be_is_about_all_calls() {
+fn a_purely_negative_item_applies_to_all_calls() {
     for denial in [
         json!({"$not": {"name": "delete_all"}}),
         json!({"$not": "delete_all"}),
@@ -129,7 +129,7 @@ fn an_item_that_says_only_what_must_not_be_is_about_all_calls() {
 }
 
 #[test]
-fn calls_that_nobody_knows_of_are_like_nothing() {
+fn unknown_calls_count_as_missing() {
     for answer in [json!({"output": "x"}), json!({"output": "x", "messages": null})] {
         for tools in [
             json!({"$contains": {"$not": "delete_all"}}),
@@ -156,7 +156,7 @@ fn the_weight_of_a_single_expected_call_counts() {
 }
 
 #[test]
-fn what_cannot_be_said_of_calls_is_refused() {
+fn invalid_expectations_of_calls_are_rejected() {
     refused(&json!({"tools": {"$contains": ["a", "b"]}}), "a list cannot describe one call");
     refused(&json!({"tools": {"$not": {"$contains": ["delete_all"]}}}), "a list cannot describe one call");
     refused(&json!({"tools": {"name": "a", "$not": "delete_all"}}), "`name` is a key of a single call");
@@ -164,7 +164,7 @@ fn what_cannot_be_said_of_calls_is_refused() {
 }
 
 #[test]
-fn tools_account_for_the_messages_and_the_calls_of_a_strict_result() {
+fn tools_covers_messages_and_calls_in_a_strict_match() {
     let rules = Rules { strict: Strict { object: true, ..Strict::default() }, ..Rules::default() };
     let mut answer = called(READS);
     answer["tools"] = json!([{"name": "a", "args": {"n": 1}}, {"name": "b", "args": {"n": 1}}]);
@@ -179,7 +179,7 @@ fn tools_account_for_the_messages_and_the_calls_of_a_strict_result() {
 }
 
 #[test]
-fn a_key_near_one_that_results_have_is_doubted() {
+fn a_key_similar_to_a_usual_result_key_causes_a_warning() {
     for (key, near) in
         [("otput", "output"), ("tool", "tools"), ("message", "messages"), ("Tools", "tools"), ("otput.a", "output")]
     {

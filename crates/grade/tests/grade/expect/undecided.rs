@@ -98,7 +98,7 @@ fn critical_penalty(expected: Value) -> Value {
 }
 
 #[test]
-fn what_is_critical_stays_so_in_the_items_that_were_tried() {
+fn critical_parts_stay_critical_in_tried_items() {
     let inner = || json!({"r": "a", "c": must(json!("zz"))});
     let list = json!([{"r": "a", "c": "x"}]);
     for expected in [
@@ -135,7 +135,7 @@ fn what_is_critical_stays_so_in_the_items_that_were_tried() {
 }
 
 #[test]
-fn what_is_undecided_makes_a_score_a_range() {
+fn undecided_parts_make_the_score_a_range() {
     for (expected, actual, wanted) in [
         (json!([1, "zzz", STOP]), json!([1, "no", "x"]), (Pass::No, 33, 67)),
         (json!([1, 2, STOP]), json!([1, 2, "x"]), (Pass::Unknown, 67, 100)),
@@ -160,7 +160,7 @@ fn what_is_undecided_makes_a_score_a_range() {
 }
 
 #[test]
-fn a_threshold_decides_where_both_ends_of_the_range_agree() {
+fn a_threshold_decides_if_both_ends_of_the_range_agree() {
     let of = |threshold: f64| judged(&json!({"$threshold": threshold, "$and": ["x", "zzz", STOP]}), &json!("x")).0;
     assert_eq!([of(0.3), of(0.5), of(0.7)], [Pass::Yes, Pass::Unknown, Pass::No]);
     // A critical part that failed fails the whole. An undecided one may.
@@ -194,7 +194,7 @@ fn outcome(finding: &Finding, pass_score: f64, not: bool) -> Outcome {
 }
 
 #[test]
-fn a_score_decides_where_what_is_undecided_cannot_change_it() {
+fn a_score_decides_if_undecided_parts_cannot_change_the_result() {
     let op = || json!({"$op": 1});
     for (pass_score, status, straight, turned) in [
         (30.0, Status::Met, Outcome::Passed, Outcome::Failed),
@@ -218,7 +218,7 @@ fn a_score_decides_where_what_is_undecided_cannot_change_it() {
 }
 
 #[test]
-fn a_record_of_before_has_no_range_and_is_ruled_as_it_was() {
+fn an_older_record_without_a_range_keeps_its_verdict() {
     let (_, part) = thirds(50.0, json!("x"), json!("x"));
     assert_eq!((part.leeway, part.score), (None, Some(1.0)));
     let half = Finding { score: Some(0.5), ..part.clone() };
@@ -230,7 +230,7 @@ fn a_record_of_before_has_no_range_and_is_ruled_as_it_was() {
 }
 
 #[test]
-fn a_sequence_remembers_what_it_could_not_say() {
+fn a_sequence_keeps_track_of_undecided_items() {
     let steps = |steps: Value| json!({"$sequence": steps});
     for (expected, actual, wanted) in [
         // One item cannot be both steps, whichever it is. What an undecided item that is not a step scores is not
@@ -255,7 +255,7 @@ fn a_sequence_remembers_what_it_could_not_say() {
 }
 
 #[test]
-fn a_threshold_does_not_make_up_for_what_strict_forbids() {
+fn a_threshold_does_not_make_up_for_strict_violations() {
     let strict = Rules { strict: Strict { object: true, ..Strict::default() }, ..Rules::default() };
     let extra = json!({"a": 1, "b": 2});
     for (expected, actual) in [
@@ -275,7 +275,7 @@ fn a_threshold_does_not_make_up_for_what_strict_forbids() {
 }
 
 #[test]
-fn a_critical_penalty_that_stands_alone_takes_from_the_whole() {
+fn a_lone_critical_penalty_reduces_the_whole_score() {
     let secret = json!({"$expect": "/secret/", "$score": {"value": -50, "critical": true, "title": "leaks"}});
     let leaked = found(&secret, &json!("the secret"));
     assert_eq!(
@@ -290,7 +290,7 @@ fn a_critical_penalty_that_stands_alone_takes_from_the_whole() {
 }
 
 #[test]
-fn a_penalty_that_nothing_stands_beside_is_told() {
+fn a_lone_penalty_is_reported() {
     let bad = || penalty(json!("bad"));
     for operator in ["$not", "$contains", "$each", "$first", "$last", "$expect"] {
         let (_, told) = read(&Rules::default(), &json!({"a": {operator: bad()}}));
@@ -313,7 +313,7 @@ fn a_penalty_that_nothing_stands_beside_is_told() {
 }
 
 #[test]
-fn a_penalty_is_no_branch_that_could_be_met() {
+fn a_penalty_does_not_count_as_a_branch() {
     let or = json!({"$or": [penalty(json!("bad")), "good"]});
     fails(&or, &json!("bad"), &[""]);
     holds(&or, &json!("good"));
@@ -324,7 +324,7 @@ fn a_penalty_is_no_branch_that_could_be_met() {
 }
 
 #[test]
-fn nothing_asked_for_is_a_full_match_under_either_strategy() {
+fn no_requirements_are_a_full_match_with_either_strategy() {
     holds(&json!({"$strategy": "max"}), &json!({"a": 1}));
     holds(&json!({"$expect": [], "$strategy": "max"}), &json!([1]));
     holds(&json!({"$expect": {}, "$strategy": "or"}), &json!({}));
@@ -346,7 +346,7 @@ fn a_failure_keeps_no_copy_of_a_large_value() {
 }
 
 #[test]
-fn after_eight_stopped_pieces_of_work_nothing_more_is_tried() {
+fn nothing_more_is_run_after_eight_timeouts() {
     let list: Value = (0..50).map(|_| "x").collect();
     let (found, times) = tried(&json!({"$each": STOP}), &list);
     assert_eq!((found.pass, times), (Pass::Unknown, 8));
@@ -360,7 +360,7 @@ fn after_eight_stopped_pieces_of_work_nothing_more_is_tried() {
 }
 
 #[test]
-fn an_assertion_without_templates_has_a_score_of_its_own() {
+fn an_assertion_without_templates_has_its_own_score() {
     let output = json!({"a": 1, "b": 2});
     let given = answered(&json!({"a": 1, "b": 3}));
     let fields =
@@ -370,7 +370,7 @@ fn an_assertion_without_templates_has_a_score_of_its_own() {
 }
 
 #[test]
-fn a_score_that_is_not_enough_says_so() {
+fn a_score_that_is_too_low_is_reported() {
     let because = |pass_score: f64| {
         let fields = json!({"output": {"a": 1, "b": 2}, "scoring": true, "passScore": pass_score});
         graded(fields, &answered(&json!({"a": 1, "b": 3}))).because
@@ -392,7 +392,7 @@ fn a_score_that_is_not_enough_says_so() {
 }
 
 #[test]
-fn code_that_throws_passes_no_case_that_wants_it_not_to_hold() {
+fn throwing_code_does_not_pass_a_negated_case() {
     for output in [json!({"$expr": "actual.a.b.c > 1"}), json!({"n": {"$expr": "actual.call()"}})] {
         let output = json!({"$and": [output, "/./"]});
         let status =
@@ -401,11 +401,11 @@ fn code_that_throws_passes_no_case_that_wants_it_not_to_hold() {
     }
     let holds_not = json!({"$and": [{"$expr": "actual.a.b.c > 1"}, {"n": 2}]});
     let finding = graded(json!({"output": holds_not, "ruled": "not"}), &answered(&json!({"n": 1})));
-    assert_eq!(finding.status, Status::Unmet, "the other part does not hold, whatever the code would say");
+    assert_eq!(finding.status, Status::Unmet, "the other part fails, whatever the code returns");
 }
 
 #[test]
-fn a_template_in_an_expression_is_doubted() {
+fn a_template_in_an_expression_causes_a_warning() {
     let told = |output: Value| {
         let assertion = json!({"id": "it", "type": "expect", "vars": {"n": 1}, "output": output});
         let scripts = Scripts::default();
@@ -433,7 +433,7 @@ fn scores_that_cannot_be_reached_are_refused() {
 }
 
 #[test]
-fn of_branches_the_best_one_counts_and_the_others_are_passed_over() {
+fn only_the_best_branch_counts_and_others_are_ignored() {
     let found = found(&json!({"o": {"$or": [{"a": 1}, {"b": 1}]}, "c": 1}), &json!({"o": {"b": 1}, "c": 1}));
     let parts =
         |details: &[Detail]| details.iter().map(|part| (part.key.clone(), part.passed_over)).collect::<Vec<_>>();

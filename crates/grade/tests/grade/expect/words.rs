@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::expect::found;
 
 #[test]
-fn what_is_expected_is_told_apart_from_what_is_there() {
+fn expected_and_actual_values_are_described_separately() {
     let expected = |expectation: Value, actual: Value| found(&expectation, &actual).flaws[0].expected.clone().unwrap();
     for (expectation, actual, words) in [
         (json!({"$lt": 10}), json!(10), "less than 10"),

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_is_what_the_server_reads() {
+    fn requests_written_by_the_client_are_read_by_the_server() {
         let body = Value::Object(Client.ask(&request(), true));
         let read = super::super::Messages.read(&|_| None, body.to_string().as_bytes()).unwrap();
         assert!(read.stream);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_served_is_what_the_client_reads() {
+    fn replies_written_by_the_server_are_read_by_the_client() {
         let reply = Reply {
             message_id: "msg_1".into(),
             model: "m".into(),
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_message_is_told() {
+    fn problems_of_a_message_are_reported() {
         let asked = Request::default();
         assert_eq!(Client.reply(&asked, json!({})), Err(BadResponse::lacks("`content`")));
         let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_put_together_with_and_without_an_index() {
+    fn calls_are_assembled_with_and_without_an_index() {
         let end = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]});
         let with = [
             delta(&json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "x", "arguments": "{\"k\":"}}]})),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_complete_when_it_says_why_it_stopped() {
+    fn an_answer_is_complete_once_it_has_a_stop_reason() {
         let chunks = [delta(&json!({"content": "Hel"})), delta(&json!({"content": "lo"}))];
         assert_eq!(gathered(&chunks), None);
         let mut whole = chunks.to_vec();
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_no_json_stay_the_text_they_are() {
+    fn arguments_that_are_not_json_stay_text() {
         let document = json!({"choices": [{"message": {"tool_calls": [
             {"id": "a", "function": {"name": "x", "arguments": "{oops"}},
         ]}, "finish_reason": "stop"}]});
@@ -314,14 +314,14 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_from_an_answer() {
+    fn a_refusal_is_distinguished_from_an_answer() {
         let document = json!({"choices": [{"message": {"content": null, "refusal": "No."}, "finish_reason": "stop"}]});
         let reply = CLIENT.reply(&Request::default(), document).unwrap();
         assert_eq!((reply.text().as_str(), reply.stop_reason), ("No.", StopReason::Refusal));
     }
 
     #[test]
-    fn an_error_that_comes_as_an_answer_is_an_error() {
+    fn an_error_in_a_successful_response_is_an_error() {
         let document = json!({"error": {"message": "busy", "code": 502}});
         let told = ReportedError { codes: vec!["502".into()], message: "busy".into() };
         assert_eq!(CLIENT.reply(&Request::default(), document), Err(BadResponse::Reported(told)));
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_strict_only_where_it_can_be() {
+    fn a_schema_is_strict_only_if_supported() {
         let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
         let wanted = ResponseSchema { name: "v".into(), schema };
         let request = Request { response_schema: Some(wanted), max_tokens: Some(9), ..Request::default() };

@@ -178,7 +178,7 @@ fn assistant(fields: &Map<String, Value>, said: Vec<Block>) -> Message {
     Message { role: Role::Assistant, content }
 }
 
-/// Reads a text, or a list of parts.
+/// Reads a string, or a list of parts.
 fn content(value: Value, at: usize) -> Result<Vec<Block>, Rejection> {
     match value {
         Value::String(text) => Ok(vec![Block::Text { text }]),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_is_what_the_server_reads() {
+    fn requests_written_by_the_client_are_read_by_the_server() {
         for stream in [true, false] {
             let body = Value::Object(CLIENT.ask(&request(), stream)).to_string();
             let read = ChatCompletions.read(&|_| None, body.as_bytes()).unwrap();
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_served_is_what_the_client_reads() {
+    fn replies_written_by_the_server_are_read_by_the_client() {
         let reply = Reply {
             message_id: "c1".into(),
             model: "m".into(),
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_the_vendors_words() {
+    fn errors_have_the_vendors_format() {
         assert_eq!(ChatCompletions.error(429, None, "m")["error"]["code"], "rate_limit_exceeded");
         assert_eq!(ChatCompletions.error(418, None, "m")["error"]["type"], "invalid_request_error");
         assert_eq!(ChatCompletions.status_of(Some("model_not_found")), 404);

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn why_it_stopped_follows_from_what_it_says() {
+    fn the_stop_reason_follows_from_the_response() {
         let message = |part: Value| json!({"type": "message", "role": "assistant", "content": [part]});
         let refused = message(json!({"type": "refusal", "refusal": "No."}));
         let said = message(json!({"type": "output_text", "text": "Yes.", "annotations": []}));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn items_of_the_stream_stand_in_for_an_empty_end() {
+    fn items_of_the_stream_replace_an_empty_final_response() {
         let mut gathered = Client.assemble(&Request::default());
         let item = json!({"type": "message", "content": [{"type": "output_text", "text": "Hi."}]});
         gathered.take(json!({"type": "response.output_item.done", "output_index": 0, "item": item})).unwrap();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_that_the_vendor_keeps_does_not_travel() {
+    fn a_conversation_stored_by_the_vendor_is_not_sent_again() {
         let extra = json!({"store": true, "previous_response_id": "resp_1"}).as_object().cloned().unwrap();
         let body = Client.ask(&Request { model: "gpt-5".into(), extra, ..Request::default() }, false);
         assert_eq!((&body["store"], &body["previous_response_id"]), (&json!(true), &json!("resp_1")));

@@ -19,7 +19,7 @@ pub(super) fn of_messages(messages: &[Message]) -> Vec<Value> {
     items
 }
 
-/// Formats the blocks of one message; consecutive texts become one item.
+/// Formats the blocks of one message; consecutive text blocks become one item.
 fn of_blocks(blocks: &[Block], role: &str, kind: &str, items: &mut Vec<Value>) {
     let mut parts: Vec<Value> = Vec::new();
     let flush = |parts: &mut Vec<Value>, items: &mut Vec<Value>| {
@@ -97,7 +97,7 @@ pub(super) fn to_blocks(item: Value) -> (Role, Vec<Block>) {
     }
 }
 
-/// Reads the parts of a message: texts, the text of a refusal, and any others.
+/// Reads the parts of a message: text parts, the text of a refusal, and any others.
 fn parts(content: Option<&Value>) -> Vec<Block> {
     match content {
         Some(Value::String(said)) => vec![Block::Text { text: said.clone() }],
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sealed_reasoning_goes_back_unchanged_and_foreign_reasoning_does_not() {
+    fn encrypted_reasoning_is_returned_unchanged_and_foreign_reasoning_is_not() {
         let item = json!({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}],
             "encrypted_content": "abc"});
         let (role, blocks) = to_blocks(item.clone());

@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_is_what_the_server_reads() {
+    fn requests_written_by_the_client_are_read_by_the_server() {
         for stream in [true, false] {
             let body = Value::Object(Client.ask(&request(), stream)).to_string();
             let mut read = Responses.read(&|_| None, body.as_bytes()).unwrap();
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_served_is_what_the_client_reads() {
+    fn replies_written_by_the_server_are_read_by_the_client() {
         let reply = Reply {
             message_id: "r1".into(),
             model: "m".into(),
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_and_a_limit_survive_the_way() {
+    fn refusals_and_token_limits_survive_a_round_trip() {
         for (stop, said) in [(StopReason::Refusal, "No."), (StopReason::MaxTokens, "Once upon")] {
             let reply = Reply {
                 message_id: "r".into(),
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_of_a_namespace_and_tools_that_take_text_are_told_apart() {
+    fn namespaced_tools_and_text_tools_are_distinguished() {
         let body = json!({"model": "m", "tools": [
             {"type": "namespace", "name": "agents", "tools": [{"type": "function", "name": "spawn", "parameters": {}}]},
             {"type": "namespace", "name": "functions", "tools": [{"type": "custom", "name": "exec"}]},
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_with_sub_agents_says_whose_conversation_it_is() {
+    fn a_client_with_sub_agents_identifies_the_conversation() {
         let part = |headers: &[(&str, &'static str)]| {
             let find = |name: &str| headers.iter().find(|(header, _)| *header == name).map(|(_, value)| *value);
             let conversation = conversation(&find);

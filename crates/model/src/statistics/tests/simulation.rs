@@ -62,7 +62,7 @@ fn the_interval_of_shares_covers_95_percent_even_where_failures_are_rare() {
 }
 
 #[test]
-fn students_interval_covers_95_percent_of_a_bell_and_not_much_less_of_what_is_skewed() {
+fn students_interval_covers_95_percent_for_normal_and_nearly_for_skewed_data() {
     let mut chance = Chance::new(3);
     for n in [2, 3, 5, 10, 30, 100] {
         let mut covered = (0, 0);
@@ -107,7 +107,7 @@ fn a_differences_interval_covers_95_percent() {
 }
 
 #[test]
-fn the_test_sees_a_difference_where_none_is_in_at_most_5_percent() {
+fn the_test_has_a_false_positive_rate_of_at_most_5_percent() {
     let mut chance = Chance::new(5);
     for (cases, trials) in [(3, 4), (6, 1), (6, 3), (12, 2), (20, 1)] {
         let rounds = 1_500;
@@ -119,7 +119,7 @@ fn the_test_sees_a_difference_where_none_is_in_at_most_5_percent() {
 }
 
 #[test]
-fn the_test_sees_a_large_difference() {
+fn the_test_detects_a_large_difference() {
     let mut chance = Chance::new(6);
     let rounds = 300;
     let seen = (0..rounds).filter(|_| sign_flip(&differences(&mut chance, 12, 4, 0.5)).unwrap() <= 0.05).count();
@@ -147,7 +147,7 @@ fn judged_trial(chance: &mut Chance, case: u64, likely: [f64; 2], away: f64) -> 
 }
 
 #[test]
-fn a_judge_that_is_away_biases_no_rate_of_an_arm() {
+fn an_unavailable_judge_does_not_bias_the_rates_of_an_arm() {
     let mut chance = Chance::new(7);
     for away in [0.0, 0.2, 0.5, 0.9] {
         // Both are equally likely to hold, so the rate of checks does not depend on which of them are decided.
@@ -167,7 +167,7 @@ fn a_judge_that_is_away_biases_no_rate_of_an_arm() {
 }
 
 #[test]
-fn a_judge_that_is_away_biases_no_difference() {
+fn an_unavailable_judge_does_not_bias_differences() {
     let mut chance = Chance::new(8);
     for away in [0.0, 0.3, 0.7, 1.0] {
         let mut arm = |likely: [f64; 2]| -> Vec<_> {
@@ -186,7 +186,7 @@ fn a_judge_that_is_away_biases_no_difference() {
 }
 
 #[test]
-fn turning_every_verdict_round_turns_every_rate_round() {
+fn inverting_every_verdict_inverts_every_rate() {
     // No rule may depend on the direction of a result: undecided assertions stay undecided, and the others are
     // mirrored.
     let mut chance = Chance::new(9);

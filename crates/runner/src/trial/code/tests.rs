@@ -143,7 +143,7 @@ fn line(finding: &Finding) -> (usize, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scenario_talks_and_claims_and_its_findings_are_in_order_at_their_lines() {
+async fn findings_of_a_scenario_are_in_order_with_their_lines() {
     let record = played(
         "  const karen = persona({ role: 'customer' });
   const r = await agent.send(karen.says('hello World'));
@@ -182,7 +182,7 @@ async fn a_scenario_talks_and_claims_and_its_findings_are_in_order_at_their_line
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_throws_half_way_fails_at_its_line_and_what_was_asserted_before_counts() {
+async fn an_exception_fails_at_its_line_and_earlier_assertions_count() {
     let record = played(
         "  const r = await agent.send('hello');
   assert.contains(r, 'hello');
@@ -200,7 +200,7 @@ async fn what_throws_half_way_fails_at_its_line_and_what_was_asserted_before_cou
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_waits_for_is_an_error_too() {
+async fn errors_in_unawaited_promises_are_reported() {
     let record =
         played("  await agent.send('x');\n  assert.custom('a', () => true);\n  Promise.reject(new Error('unseen'));")
             .await;
@@ -211,7 +211,7 @@ async fn what_nobody_waits_for_is_an_error_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_is_not_defined_is_a_mistake_of_the_tests_and_not_the_agents() {
+async fn an_undefined_name_is_a_mistake_in_the_test_and_not_of_the_agent() {
     for (line, help) in [
         ("expectReply('x');", "define `expectReply`, or import it"),
         ("sleep(1);", "`import { sleep } from 'trialrun'`"),
@@ -225,12 +225,12 @@ async fn a_name_that_is_not_defined_is_a_mistake_of_the_tests_and_not_the_agents
         let because = record.because.unwrap();
         assert!(because.contains("x.test.ts:4:") && because.contains("ReferenceError"), "{because}");
         assert!(because.contains(help), "{because}");
-        assert_eq!(record.attempts.len(), 1, "it would be the same again");
+        assert_eq!(record.attempts.len(), 1, "a retry would give the same result");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_no_answer_can_cause_is_a_mistake_of_the_tests() {
+async fn errors_that_no_answer_can_cause_are_mistakes_in_the_test() {
     for (body, wrong) in [
         ("  const it: any = undefined;\n  it.there;", "x.test.ts:4:3: TypeError"),
         ("  throw new Error('set X first');", "x.test.ts:3:9: Error: set X first"),
@@ -258,7 +258,7 @@ async fn what_no_answer_can_cause_is_a_mistake_of_the_tests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_answer_may_have_caused_counts_against_the_agent() {
+async fn errors_that_an_answer_may_have_caused_count_against_the_agent() {
     for body in [
         "  const r = await agent.send('a');\n  r.toolCalls[0].arguments;",
         "  const r = await agent.send('a');\n  JSON.parse(r.text);",
@@ -276,13 +276,13 @@ async fn what_an_answer_may_have_caused_counts_against_the_agent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_gave_up_has_failed_whatever_its_scenario_does_then() {
+async fn an_agent_that_gave_up_fails_whatever_its_scenario_does_afterwards() {
     let record = played("  await agent.send('!error no').catch(() => undefinedName);").await;
     assert_eq!((record.outcome, record.fault), (Outcome::Failed, None), "{record:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_loop_and_a_bomb_stop_only_their_own_trials() {
+async fn an_endless_loop_and_a_memory_bomb_stop_only_their_own_trials() {
     let started = std::time::Instant::now();
     let patient = |case: Case| Case { timeout_ms: Some(300), ..case };
     let play = Play::new()
@@ -319,7 +319,7 @@ async fn a_loop_and_a_bomb_stop_only_their_own_trials() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_custom_assertion_throws_is_told_with_its_own_line() {
+async fn an_error_in_a_custom_assertion_is_reported_with_its_line() {
     let record = played(
         "  await agent.send('hello');
   assert.custom('throws', () => {
@@ -334,14 +334,14 @@ async fn what_a_custom_assertion_throws_is_told_with_its_own_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scenario_without_a_claim_has_checked_nothing() {
+async fn a_scenario_without_a_claim_is_undecided() {
     let record = played("  await agent.send('hello');").await;
     assert_eq!(record.outcome, Outcome::Undecided);
     assert!(record.because.unwrap().contains("nothing was checked"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_gives_up_fails_the_trial_and_hears_nothing_more() {
+async fn an_agent_that_gives_up_fails_the_trial_and_gets_no_more_messages() {
     let record = played(
         "  const r = await agent.send('hello');
   assert.contains(r, 'hello');
@@ -358,7 +358,7 @@ async fn an_agent_that_gives_up_fails_the_trial_and_hears_nothing_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_is_slow_is_timed_out_and_not_its_scenario() {
+async fn a_slow_agent_times_out_and_not_its_scenario() {
     let play = Play::new().with(
         "x",
         "  assert.custom('before', () => true);\n  await agent.send('!sleep 1h');\n  assert.custom('after', () => true);",
@@ -371,7 +371,7 @@ async fn an_agent_that_is_slow_is_timed_out_and_not_its_scenario() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_that_is_not_made_as_it_must_be_is_undecided_and_says_why() {
+async fn a_malformed_claim_is_undecided_with_a_reason() {
     let record = played(
         "  const r = await agent.send('hello');
   assert.contians(r, 'x');
@@ -397,7 +397,7 @@ async fn a_claim_that_is_not_made_as_it_must_be_is_undecided_and_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scenarios_at_once_do_not_see_each_others_claims() {
+async fn concurrent_scenarios_do_not_see_each_others_claims() {
     let mut play = Play::new();
     for number in 0..24 {
         let body = format!(
@@ -414,7 +414,7 @@ async fn scenarios_at_once_do_not_see_each_others_claims() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scenario_looks_into_the_sandbox() {
+async fn a_scenario_can_read_the_sandbox() {
     let files = |mut case: Case| {
         let mut fixtures = model::Fixtures::default();
         fixtures.files_unstaged.push(fixture("a.txt", "one"));
@@ -461,7 +461,7 @@ async fn a_run_that_is_stopped_ends_its_scenarios() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_case_that_cannot_be_run_is_broken_and_tells_everything() {
+async fn a_case_that_cannot_run_is_broken_and_reports_every_problem() {
     let mut play = Play::new().scenario("good", "  assert.custom('a', () => true);");
     let problem =
         |text: &str| model::Diagnostic::error(text).at(Excerpt { line: 3, ..Excerpt::of_file("bad.test.ts") });
@@ -476,7 +476,7 @@ async fn a_case_that_cannot_be_run_is_broken_and_tells_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_module_that_loads_no_more_breaks_its_trial() {
+async fn a_module_that_no_longer_loads_breaks_its_trial() {
     let mut play = Play::new().scenario("x", "  assert.custom('a', () => true);");
     play.write("x.test.ts", "export default 5;\n");
     play.settings.retry.retries = 0;
@@ -531,7 +531,7 @@ async fn a_scenario_has_several_conversations_and_agents() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_agent_that_cannot_be_talked_to_breaks_the_trial() {
+async fn a_second_agent_that_cannot_be_opened_breaks_the_trial() {
     let body = "  await agents.gone.send('a');\n  assert.custom('a', () => true);";
     let record = Play::new().counting().scenario("x", body).run().await.remove(0);
     assert_eq!(record.outcome, Outcome::Broken, "{record:#?}");

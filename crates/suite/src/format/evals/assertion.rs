@@ -1,4 +1,4 @@
-//! Reads the assertions of a case: texts, whose meaning grading determines, and maps with a `type`.
+//! Reads the assertions of a case: strings, whose meaning grading determines, and maps with a `type`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -9,7 +9,7 @@ use model::{About, Arguments, AssertionSpec, Definition, Diagnostic, Node, NodeK
 use crate::path;
 use crate::table::{Field, Table};
 
-/// Type of an assertion that is a text.
+/// Type of an assertion that is a string.
 const CLAIM: &str = "claim";
 
 /// Types of the assertion that is added if the skill or sub-agent should not be used.
@@ -77,7 +77,7 @@ fn entry(item: &Node, id: String, problems: &mut Problems) -> Option<AssertionSp
         return Some(spec(item, id, kind, Arguments::Brief(item.clone())));
     }
     if !matches!(item.kind, NodeKind::Map(_)) {
-        problems.push(item.error(format!("an assertion must be a text or a map, not {}", item.kind_name())));
+        problems.push(item.error(format!("an assertion must be a string or a map, not {}", item.kind_name())));
         return None;
     }
     let mut fields = Fields::of(item, "an assertion", problems)?;
@@ -144,14 +144,14 @@ fn refuse_repeated(items: &[Node], problems: &mut Problems) {
         match first.get(&text) {
             Some(span) => {
                 let line = item.source.excerpt(*span).line;
-                problems.push(item.warning(format!("line {line} asserts the same")).help("it counts twice"));
+                problems.push(item.warning(format!("line {line} asserts the same thing")).help("it counts twice"));
             }
             None => drop(first.insert(text, item.span)),
         }
     }
 }
 
-/// Normalises a text for comparison: case, white space and a final period do not matter.
+/// Normalises a string for comparison: case, white space and a final period do not matter.
 fn normal(text: &str) -> String {
     let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
     words.join(" ").trim_end_matches(['.', ' ']).to_owned()

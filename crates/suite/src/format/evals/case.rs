@@ -66,9 +66,9 @@ fn read_id(node: &Node) -> Result<String, Box<Diagnostic>> {
     let id = match &node.kind {
         NodeKind::String(text) => text.clone(),
         NodeKind::Number(number) if !number.is_f64() => number.to_string(),
-        NodeKind::Number(_) => return Err(Box::new(node.error("`id` must be a whole number or a text"))),
+        NodeKind::Number(_) => return Err(Box::new(node.error("`id` must be a whole number or a string"))),
         _ => {
-            let message = format!("`id` must be a whole number or a text, not {}", node.kind_name());
+            let message = format!("`id` must be a whole number or a string, not {}", node.kind_name());
             return Err(Box::new(node.error(message)));
         }
     };

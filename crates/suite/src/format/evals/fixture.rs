@@ -163,7 +163,7 @@ fn strip_folder(entries: &mut [Entry<'_>], problems: &mut Problems) {
 /// Returns the reason why no file can be at `target`, if it is reserved for git or the skill.
 fn reserved(target: &[String], skill: &str) -> Option<&'static str> {
     if target.iter().any(|part| part.eq_ignore_ascii_case(GIT)) {
-        return Some("in a folder `.git`, which is git's own");
+        return Some("in a `.git` folder, which is reserved for git");
     }
     match target {
         // Each agent has its own skills folder, and all have the same structure: `.claude/skills/NAME`.

@@ -14,7 +14,7 @@ fn of(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_a_case_lacks_or_has_too_much_is_told_at_its_line() {
+fn missing_and_unknown_keys_of_a_case_are_reported_at_their_line() {
     for (rest, expected) in [
         (r#""asertions": []"#, "3:1: unknown key `asertions` in a case"),
         (r#""fixtures": {}"#, "3:1: unknown key `fixtures` in a case"),
@@ -23,7 +23,7 @@ fn what_a_case_lacks_or_has_too_much_is_told_at_its_line() {
         (r#""files": [1]"#, "3:11: an item of `files` must be a string, not a number"),
         (r#""assertions": {}"#, "3:15: `assertions` must be a list, not a map"),
         (r#""assertions": [" "]"#, "3:16: an assertion must not be empty"),
-        (r#""assertions": [5]"#, "3:16: an assertion must be a text or a map, not a number"),
+        (r#""assertions": [5]"#, "3:16: an assertion must be a string or a map, not a number"),
         (r#""should_trigger": "yes""#, "3:19: `should_trigger` must be true or false, not a string"),
         (r#""should_trigger": 1"#, "3:19: `should_trigger` must be true or false, not a number"),
         (r#""should_trigger": null"#, "3:19: `should_trigger` must be true or false, not nothing (null)"),
@@ -54,7 +54,7 @@ fn what_a_case_lacks_or_has_too_much_is_told_at_its_line() {
 }
 
 #[test]
-fn a_suggestion_comes_with_what_is_nearly_right() {
+fn a_misspelt_name_gets_a_suggestion() {
     let helps =
         |rest: &str| skill(&one(rest)).load(&["s"]).diagnostics.into_iter().flat_map(|it| it.help).collect::<Vec<_>>();
     assert_eq!(helps(r#""asertions": []"#), ["did you mean `assertions`?"]);
@@ -67,7 +67,7 @@ fn a_suggestion_comes_with_what_is_nearly_right() {
 }
 
 #[test]
-fn ids_that_are_no_names_of_folders_are_refused() {
+fn ids_that_are_not_valid_folder_names_are_rejected() {
     let with = |id: &str| {
         format!(
             "{{\"skill_name\": \"s\", \"evals\": [\n{{\"id\": {id}, \"prompt\": \"p\", \"expected_output\": \"\"}}]}}"
@@ -84,24 +84,24 @@ fn ids_that_are_no_names_of_folders_are_refused() {
         ("\"a\\nb\"", "is one line of text, without control characters"),
         ("\"\\u0000\"", "is one line of text, without control characters"),
         ("\" a\"", "must not start or end with white space"),
-        ("1.5", "must be a whole number or a text"),
-        ("1.0", "must be a whole number or a text"),
-        ("true", "must be a whole number or a text, not a boolean"),
-        ("null", "must be a whole number or a text, not nothing (null)"),
+        ("1.5", "must be a whole number or a string"),
+        ("1.0", "must be a whole number or a string"),
+        ("true", "must be a whole number or a string, not a boolean"),
+        ("null", "must be a whole number or a string, not nothing (null)"),
     ] {
         assert_eq!(of(&with(id)), [format!("2:8: `id` {expected}")], "{id}");
     }
 }
 
 #[test]
-fn two_cases_have_two_ids_whatever_they_are_written_as() {
+fn ids_are_unique_in_every_notation() {
     let case = |id: &str| format!("{{\"id\": {id}, \"prompt\": \"p\", \"expected_output\": \"\"}}");
     let text = format!("{{\"skill_name\": \"s\", \"evals\": [\n{},\n{}]}}", case("1"), case("\"1\""));
     assert_eq!(of(&text), ["3:8: a second case with the id `1` in `s/evals`"]);
 }
 
 #[test]
-fn what_every_suite_and_case_must_have_is_asked_for() {
+fn required_keys_of_suites_and_cases_are_enforced() {
     assert_eq!(of("{\"evals\": []}"), ["1:2: the suite has no `skill_name`", "1:11: the suite has no cases"]);
     assert_eq!(of("{\"skill_name\": \"s\"}"), ["1:2: the suite has no `evals`"]);
     assert_eq!(
@@ -132,14 +132,14 @@ fn what_every_suite_and_case_must_have_is_asked_for() {
 }
 
 #[test]
-fn broken_json_is_told_where_it_breaks() {
+fn invalid_json_is_reported_at_the_error() {
     assert_eq!(of("{\"skill_name\": \"s\",\n \"evals\": [],}").len(), 1);
     assert!(of("{\"skill_name\": \"s\",\n \"evals\": [],}")[0].starts_with("2:14: "));
     assert!(of("// comment\n{}")[0].starts_with("1:1: "));
 }
 
 #[test]
-fn files_that_are_not_there_or_lead_out_are_refused() {
+fn missing_files_and_escaping_paths_are_rejected() {
     for (file, expected) in [
         ("files/none.txt", "there is no file `files/none.txt`"),
         ("/etc/passwd", "`/etc/passwd` is absolute"),
@@ -154,7 +154,7 @@ fn files_that_are_not_there_or_lead_out_are_refused() {
 }
 
 #[test]
-fn files_that_would_lie_in_one_place_are_refused() {
+fn files_with_the_same_target_are_rejected() {
     let said = |files: &str| said(&format!("\"files\": [{files}]"));
     assert_eq!(
         said("\"files/a.txt\", \"files/a.txt\""),
@@ -172,7 +172,7 @@ fn files_that_would_lie_in_one_place_are_refused() {
 }
 
 #[test]
-fn a_file_and_a_folder_of_one_name_are_refused_in_either_order() {
+fn a_file_and_a_folder_with_the_same_name_are_rejected_in_either_order() {
     for (files, expected) in [
         ("\"files/x\", \"x/y\"", "3:22: `x/y` and `files/x` would both be at `x/y`"),
         ("\"x/y\", \"other\", \"files/x\"", "3:27: `files/x` and `x/y` would both be at `x`"),
@@ -187,7 +187,7 @@ fn a_file_and_a_folder_of_one_name_are_refused_in_either_order() {
 }
 
 #[test]
-fn git_and_the_skill_keep_their_places() {
+fn paths_of_git_and_the_skill_are_reserved() {
     let told = |file: &str, entry: &str| {
         let scratch = skill(&one(&format!("\"files\": [\"{entry}\"]")));
         scratch.write(&format!("skills/s/evals/{file}"), "x");
@@ -196,7 +196,7 @@ fn git_and_the_skill_keep_their_places() {
             .map(|line| line.replace(&format!("{SUITE}:"), ""))
             .collect::<Vec<_>>()
     };
-    let git = |written: &str| vec![format!("3:11: `{written}` would be in a folder `.git`, which is git's own")];
+    let git = |written: &str| vec![format!("3:11: `{written}` would be in a `.git` folder, which is reserved for git")];
     assert_eq!(told("files/.git", "files/.git"), git("files/.git"));
     assert_eq!(told("files/repo/.git/config", "files/repo"), git("repo/.git/config"));
     assert_eq!(told("files/x/y/.GIT/config", "files/x/y/.GIT/config"), git("files/x/y/.GIT/config"));
@@ -211,7 +211,7 @@ fn git_and_the_skill_keep_their_places() {
 }
 
 #[test]
-fn an_empty_folder_is_no_fixture() {
+fn an_empty_folder_is_not_a_fixture() {
     let scratch = skill(&one("\"files\": [\"files/void\"]"));
     std::fs::create_dir_all(scratch.path("skills/s/evals/files/void/deeper")).unwrap();
     assert_eq!(told(&scratch.load(&["s"]).diagnostics), [format!("{SUITE}:3:11: there are no files in `files/void`")]);
@@ -219,7 +219,7 @@ fn an_empty_folder_is_no_fixture() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_followed_and_what_is_no_file_is_refused() {
+fn links_are_followed_and_special_files_are_rejected() {
     use std::os::unix::fs::symlink;
     let scratch = skill(&one("\"files\": [\"files/linked\", \"files/pipe\", \"files/round\"]"));
     let folder = scratch.path("skills/s/evals/files");
@@ -235,7 +235,7 @@ fn links_are_followed_and_what_is_no_file_is_refused() {
 }
 
 #[test]
-fn typed_assertions_are_held_to_their_types() {
+fn typed_assertions_are_validated_by_type() {
     for (assertion, expected) in [
         (r#"{}"#, "an assertion has no `type`"),
         (r#"{"path": "x"}"#, "an assertion has no `type`"),
@@ -270,13 +270,13 @@ fn typed_assertions_are_held_to_their_types() {
 }
 
 #[test]
-fn what_is_asserted_twice_is_warned_about() {
+fn duplicate_assertions_cause_a_warning() {
     let told = said("\"assertions\": [\"A file exists.\",\n\"a  File\\texists\", \"another\"]");
-    assert_eq!(told, ["4:1: line 3 asserts the same"]);
+    assert_eq!(told, ["4:1: line 3 asserts the same thing"]);
 }
 
 #[test]
-fn every_problem_of_a_suite_is_told_in_one_go() {
+fn all_problems_of_a_suite_are_reported_together() {
     let text = r#"{"skill_nam": "s", "evals": [
 {"id": "a/b", "prompt": "", "expected_output": 1},
 {"id": 2, "prompt": "p", "expected_output": "", "files": ["no"], "assertions": [{"type": "x"}, ""],

@@ -55,7 +55,7 @@ fn every_pair_below_a_folder_is_found_once() {
 }
 
 #[test]
-fn a_project_of_nothing_but_skills_and_suites_needs_no_folders() {
+fn a_project_with_only_skills_and_suites_needs_no_folders() {
     let scratch = Scratch::new();
     scratch.write("my-skill/SKILL.md", "---\nname: my-skill\ndescription: d\n---\n");
     scratch.write("my-skill/evals/evals.json", suite("my-skill"));
@@ -65,7 +65,7 @@ fn a_project_of_nothing_but_skills_and_suites_needs_no_folders() {
 }
 
 #[test]
-fn a_suite_outside_of_the_project_finds_the_skills_beside_its_examples() {
+fn a_suite_outside_the_project_finds_the_skills_next_to_its_examples() {
     let scratch = project();
     let file = "examples/c/evals/evals.json";
     // Without a configuration, the project starts at the named folder.
@@ -85,7 +85,7 @@ fn a_suite_outside_of_the_project_finds_the_skills_beside_its_examples() {
 }
 
 #[test]
-fn equal_ids_in_two_skills_stay_apart() {
+fn equal_ids_in_two_skills_do_not_conflict() {
     let scratch = project();
     scratch.write("skills/a/tests/t.yaml", "scenario: '1'\nskill: a\n");
     scratch.write("examples/b/evals/evals.json", suite("b"));
@@ -95,7 +95,7 @@ fn equal_ids_in_two_skills_stay_apart() {
 }
 
 #[test]
-fn the_skill_may_be_named_beside_the_suite() {
+fn the_skill_can_be_given_next_to_the_suite() {
     let scratch = project();
     scratch.write("next/a/SKILL.md", "---\nname: a\ndescription: the next one\n---\n");
     let loaded = with_skill(&scratch, "next/a", &["skills/a/evals/evals.json"]);
@@ -109,7 +109,7 @@ fn the_skill_may_be_named_beside_the_suite() {
 }
 
 #[test]
-fn a_skill_of_another_name_is_a_mistake() {
+fn a_skill_with_another_name_is_an_error() {
     let scratch = project();
     let loaded = with_skill(&scratch, "skills/b", &["skills/a/evals/evals.json"]);
     assert_eq!(
@@ -126,7 +126,7 @@ fn a_skill_of_another_name_is_a_mistake() {
 }
 
 #[test]
-fn a_skill_that_is_not_there_is_told_with_the_nearest() {
+fn a_missing_skill_is_reported_with_the_nearest_name() {
     let scratch = Scratch::new();
     scratch.skill("release-notes").write("examples/x/evals/evals.json", suite("release-note"));
     let loaded = scratch.load(&["examples"]);
@@ -143,7 +143,7 @@ fn a_skill_that_is_not_there_is_told_with_the_nearest() {
 }
 
 #[test]
-fn what_is_no_skill_or_has_no_suite_is_told() {
+fn missing_skills_and_suites_are_reported() {
     let scratch = project();
     scratch.write("skills/d/tests/t.yaml", "scenario: t\nskill: d\n").write("bare/skill.md", "");
     let said = |skill: &str, targets: &[&str]| {
@@ -166,7 +166,7 @@ fn what_is_no_skill_or_has_no_suite_is_told() {
 }
 
 #[test]
-fn a_file_of_that_name_that_is_something_else_is_passed_over_where_it_is_come_across() {
+fn another_file_with_the_name_of_a_suite_is_skipped_in_a_search() {
     let scratch = Scratch::new();
     scratch
         .write("d/one/evals.json", "{\"models\": []}")
@@ -181,7 +181,7 @@ fn a_file_of_that_name_that_is_something_else_is_passed_over_where_it_is_come_ac
     assert_eq!(
         (told_of(&named), outline(&named)),
         (vec![], vec!["x/evals: 1".to_owned()]),
-        "any name will do for what is named"
+        "a named file may have any name"
     );
 }
 
@@ -190,7 +190,7 @@ fn told_of(loaded: &Loaded) -> Vec<String> {
 }
 
 #[test]
-fn what_a_suite_leaves_open_is_told_on_demand() {
+fn weaknesses_of_a_suite_are_reported_on_request() {
     let warned = |rest: &[&str]| -> Vec<String> {
         let scratch = Scratch::new();
         let case = |(at, rest): (usize, &&str)| {
@@ -234,7 +234,7 @@ fn names(loaded: &Loaded) -> Vec<&str> {
 }
 
 #[test]
-fn a_suite_is_called_the_same_however_it_is_addressed() {
+fn a_suite_has_the_same_name_however_it_is_selected() {
     let scratch = project();
     scratch.write("skills/a/tests/t.yaml", "scenario: t\nskill: a\nassertions: []\n");
     // Two suites about one skill, two files with the same stem, and one with the name of a skill.
@@ -270,7 +270,7 @@ fn a_suite_is_called_the_same_however_it_is_addressed() {
 }
 
 #[test]
-fn a_scenario_finds_the_skill_that_was_named_and_those_above_it() {
+fn a_scenario_finds_the_chosen_skill_and_skills_in_parent_folders() {
     let scratch = project();
     let elsewhere = Scratch::new();
     elsewhere.skill("e").write("deep/o.yaml", "scenario: o\nskill: e\nassertions: []\n");

@@ -58,7 +58,7 @@ fn took(record: &TrialRecord) -> (u64, Option<u64>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_script_plays_the_user_of_code_as_that_of_a_conversation() {
+async fn a_script_plays_users_of_code_and_of_conversations_alike() {
     let code = Play::new().scenario("x", &conversing("model: 'scripted:user.yaml'"));
     let yaml = Play::new().case(conversation(Some("scripted:/anywhere/user.yaml")));
     for mut play in [code, yaml] {
@@ -71,7 +71,7 @@ async fn a_script_plays_the_user_of_code_as_that_of_a_conversation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_that_nobody_can_play_breaks_the_trial_once_and_for_all() {
+async fn a_user_that_cannot_be_played_breaks_the_trial_without_a_retry() {
     for (play, because) in [
         (Play::new().scenario("x", &conversing("")), "cannot simulate the user: no judge: set "),
         (
@@ -93,7 +93,7 @@ async fn a_user_that_nobody_can_play_breaks_the_trial_once_and_for_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_user_took_is_told_of_every_attempt_and_also_if_it_breaks() {
+async fn usage_of_a_played_user_is_reported_for_every_attempt_even_if_broken() {
     let mut script = says(&["one", "two"]);
     *script["steps"].as_array_mut().unwrap().last_mut().unwrap() = json!({"fault": {"kind": "http", "status": 400}});
     let code = Play::new().scenario("x", &conversing("model: 'scripted:user.yaml'"));
@@ -110,7 +110,7 @@ async fn what_a_user_took_is_told_of_every_attempt_and_also_if_it_breaks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_script_for_a_user_that_is_too_short_is_the_tests_mistake() {
+async fn a_user_script_that_is_too_short_is_a_mistake_in_the_test() {
     let mut script = says(&["one", "two"]);
     script["steps"].as_array_mut().unwrap().pop();
     let code = Play::new().scenario("x", &conversing("model: 'scripted:user.yaml'"));
@@ -121,13 +121,13 @@ async fn a_script_for_a_user_that_is_too_short_is_the_tests_mistake() {
         play.settings.retry.retries = 1;
         let record = play.run().await.remove(0);
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(Fault::Test)), "{record:#?}");
-        assert_eq!(record.attempts.len(), 1, "it would be the same again");
+        assert_eq!(record.attempts.len(), 1, "a retry would give the same result");
         assert!(record.because.unwrap().contains("2 steps and this is request 3; add a step for it"));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_turn_expects_of_the_sandbox_is_looked_at_before_the_next() {
+async fn sandbox_assertions_of_a_turn_are_probed_before_the_next_turn() {
     use model::{About, Arguments, AssertionSpec, Fixtures, Spanned};
     let file = |id: &str, kind: &str, about, path: &str| {
         let node = Node::from_json(&json!({ "path": path }), &Source::new("played.yaml", ""));

@@ -1,5 +1,5 @@
-// A small support bot to test: HTTP on loopback, a memory for each conversation, one tool. It needs Node.js and nothing
-// else, and ends by itself when nobody has asked it anything for ten minutes.
+// A small support bot to test: HTTP on loopback, a memory for each conversation, one tool. It needs only Node.js, and
+// exits after ten minutes without a request.
 import { createServer } from "node:http";
 
 const ORDERS = { "A-1042": "on its way, it arrives on Friday", "A-1043": "delivered last Tuesday" };

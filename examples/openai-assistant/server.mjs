@@ -1,6 +1,5 @@
-// A stand-in for a service with the Assistants API, on loopback: threads, messages and runs, with one assistant that
-// knows opening hours. It needs Node.js and nothing else, and ends by itself when nobody has asked it anything for ten
-// minutes.
+// Simulates a service with the Assistants API on loopback: threads, messages and runs, with one assistant that knows
+// opening hours. It needs only Node.js, and exits after ten minutes without a request.
 import { createServer } from "node:http";
 
 const threads = new Map();
@@ -45,7 +44,7 @@ const routes = [
     runs.set(run.id, run);
     return { ...run };
   }],
-  // Every look at a run brings it one step further, as if it took its time.
+  // Each poll advances the run by one step, to simulate a run that takes time.
   ["GET", /^\/v1\/threads\/(\w+)\/runs\/(\w+)$/, ([thread, name]) => {
     const run = runs.get(name);
     if (run.status === "queued") {

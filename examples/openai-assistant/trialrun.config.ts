@@ -4,7 +4,7 @@ export default defineConfig({
   agent: {
     type: "openai-assistant",
     assistantId: "asst_example",
-    // Leave out for the real thing, and set OPENAI_API_KEY.
+    // To use OpenAI itself, remove these two lines and set OPENAI_API_KEY.
     baseUrl: "http://127.0.0.1:3108/v1",
     apiKey: "no-key-needed",
     api: "assistants",

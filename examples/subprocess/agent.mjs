@@ -1,5 +1,5 @@
-// A small agent that is a program: a line of JSON comes in for each message, a line of JSON goes out for each answer. It
-// keeps notes in the folder it runs in, which is the trial's sandbox.
+// A small agent that is a program: it reads a line of JSON for each message and writes a line of JSON for each answer. It
+// keeps notes in its working directory, which is the trial's sandbox.
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 

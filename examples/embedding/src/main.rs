@@ -1,4 +1,4 @@
-//! Runs fixtures against a function of this program: no command line, no record, no report.
+//! Runs fixtures against a function in this program, without a command line, a record or a report.
 //!
 //! `cargo run -p trialrun-example-embedding` prints the outcome of each case.
 
@@ -91,7 +91,7 @@ fn bot() -> &'static Executor {
 }
 
 #[tokio::main]
-#[allow(clippy::print_stdout, reason = "it is an example of a program")]
+#[allow(clippy::print_stdout, reason = "this is an example program")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let tests = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"));
     let summary = run(tests, bot(), |line| println!("{line}")).await?;

@@ -5,7 +5,7 @@ export default scenario("keeps notes in its folder", async ({ agent }) => {
   assert.toolCalled(first, "write_note");
   assert.contains(first, "buy milk");
 
-  // What it left behind counts, not only what it says.
+  // Check the file that the agent wrote, not only its answer.
   assert.fileContains(first, "notes.md", "- buy milk");
 
   const second = await agent.send("What did I note?");

@@ -1,7 +1,7 @@
 import { assert, persona, scenario } from "@fabrik/core";
 
-// An angry customer wants two things: to be heard, and to know what happens next. A good agent gives both and promises
-// nothing that it cannot keep.
+// An angry customer wants two things: to be heard, and to know what happens next. A good agent does both, and makes
+// no promises that it cannot keep.
 export default scenario("angry customer wants a refund", { tags: ["support", "tone"] }, async ({ agent }) => {
   const customer = persona({
     role: "customer",

@@ -1,6 +1,6 @@
 import { assert, persona, scenario } from "@fabrik/core";
 
-// Two prices, both of them real. The agent should take the customer's word seriously and find out which one holds.
+// There are two prices, and both are real. The agent should take the customer seriously and find out which one applies.
 export default scenario("billing dispute over two prices", { tags: ["support", "billing"] }, async ({ agent }) => {
   const customer = persona({
     role: "customer",

@@ -1,6 +1,6 @@
 import { assert, persona, scenario } from "@fabrik/core";
 
-// The plainest question of all. It should be answered at once, in so many words, and without an upsell.
+// The simplest question. The agent should answer it immediately and explicitly, without an upsell.
 export default scenario("asks for the return policy", { tags: ["support", "smoke"] }, async ({ agent }) => {
   const customer = persona({ role: "customer", tone: "neutral" });
 

@@ -78,7 +78,7 @@ impl ProjectContext {
     }
 
     /// Returns a path of the command line relative to the project's folder. Anything else stays as it is written.
-    pub fn from_root(&self, written: &str) -> String {
+    pub fn relative_to_root(&self, written: &str) -> String {
         let path = self.cwd.join(written);
         if self.cwd == self.project.root || !path.exists() {
             return written.to_owned();

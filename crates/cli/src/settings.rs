@@ -98,8 +98,8 @@ impl Resolved {
     /// folder of the project.
     pub fn to_map(&self, context: &ProjectContext) -> Map<String, Value> {
         let named = self.args.named();
-        let named: Vec<String> = named.iter().map(|target| context.from_root(target)).collect();
-        let skill = self.args.selection.skill.as_ref().map(|skill| context.from_root(skill));
+        let named: Vec<String> = named.iter().map(|target| context.relative_to_root(target)).collect();
+        let skill = self.args.selection.skill.as_ref().map(|skill| context.relative_to_root(skill));
         let targets = [(TARGETS, json!(named)), (SKILL, json!(skill))];
         let rows = self.rows.iter().map(|row| (row.name, row.value.clone()));
         rows.chain(targets).map(|(name, value)| (name.to_owned(), value)).collect()

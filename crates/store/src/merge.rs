@@ -7,8 +7,8 @@ use model::{Envelope, Event, RunInfo, Shard, Summary, TrialId};
 
 use crate::{Store, StoreError, StoredEvent};
 
-/// Settings that differ between machines and do not change results.
-const OF_MACHINES: [&str; 1] = ["jobs"];
+/// Settings that can differ between machines and do not change results.
+const OF_MACHINES: [&str; 2] = ["jobs", "report"];
 
 /// Merged run.
 #[derive(Debug, Clone, PartialEq, Eq)]

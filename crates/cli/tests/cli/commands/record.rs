@@ -163,7 +163,7 @@ fn a_run_can_be_exported_and_imported() {
 fn without_times(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            let of_machines = ["id", "label", "phases", "session_id", "duration_s", "jobs"];
+            let of_machines = ["id", "label", "phases", "session_id", "duration_s", "jobs", "report"];
             fields.retain(|name, _| {
                 !(name.ends_with("_at") || name.ends_with("_ms") || of_machines.contains(&name.as_str()))
             });
@@ -180,7 +180,8 @@ fn merged_shards_are_the_whole_run() {
     let run = ["run", "--baseline", "--trials", "2", "--seed", "7"];
     project.run(&[&run[..], &["--label", "whole"]].concat()).exits(1);
     for shard in 1..=3 {
-        project.run(&[&run[..], &["--label", "split", "--shard", &format!("{shard}/3")]].concat());
+        let (part, report) = (format!("{shard}/3"), format!("json={shard}.json"));
+        project.run(&[&run[..], &["--label", "split", "--shard", &part, "--report", &report]].concat());
         project.run(&["export", "latest", &format!("{shard}.run")]).exits(0);
     }
     let files: Vec<String> =

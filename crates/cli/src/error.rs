@@ -57,7 +57,9 @@ impl CliError {
 impl From<store::StoreError> for CliError {
     fn from(error: store::StoreError) -> Self {
         let told = Self::usage(error.to_string());
-        let store::StoreError::Select(store::SelectError::AmbiguousTrial { matches, .. }) = error else { return told };
+        let store::StoreError::Select(error) = error else { return told };
+        let told = error.candidates().iter().map(|name| format!("recorded: {name}")).fold(told, Self::hint);
+        let store::SelectError::AmbiguousTrial { matches, .. } = error else { return told };
         let listed = matches.iter().take(LISTED);
         let width = listed.clone().map(|(_, outcome)| outcome.name().len()).max().unwrap_or_default();
         let line = |(id, outcome): &(String, model::Outcome)| format!("{:width$}  {id}", outcome.name());

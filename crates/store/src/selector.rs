@@ -23,7 +23,7 @@ pub enum SelectError {
         runs: usize,
     },
     /// No run has that name.
-    #[error("unknown run `{wanted}`; recorded runs: {}", near.join(", "))]
+    #[error("unknown run `{wanted}`")]
     UnknownRun {
         /// Requested name.
         wanted: String,
@@ -31,7 +31,7 @@ pub enum SelectError {
         near: Vec<String>,
     },
     /// Several ids start with that prefix.
-    #[error("`{wanted}` is a prefix of several runs: {}", matches.join(", "))]
+    #[error("`{wanted}` is a prefix of several runs")]
     AmbiguousRun {
         /// Requested name.
         wanted: String,
@@ -39,7 +39,7 @@ pub enum SelectError {
         matches: Vec<String>,
     },
     /// No trial has that name.
-    #[error("unknown trial `{wanted}`; finished trials: {}", near.join(", "))]
+    #[error("unknown trial `{wanted}`")]
     UnknownTrial {
         /// Requested name.
         wanted: String,
@@ -58,6 +58,17 @@ pub enum SelectError {
 
 /// Number of names that an error lists.
 const LISTED: usize = 5;
+
+impl SelectError {
+    /// Returns the names that the user may have meant, best match first.
+    pub fn candidates(&self) -> &[String] {
+        match self {
+            Self::UnknownRun { near, .. } | Self::UnknownTrial { near, .. } => near,
+            Self::AmbiguousRun { matches, .. } => matches,
+            _ => &[],
+        }
+    }
+}
 
 /// Returns the index of the run that `wanted` names among `runs`, newest first. `latest~2` is the second run before the
 /// latest. `latest`, `latest~N` and `previous` take precedence over labels, and labels over ids; of several runs with
@@ -267,17 +278,16 @@ mod tests {
     #[test]
     fn an_ambiguous_prefix_lists_its_matches() {
         let error = select_run(&runs(), "0193a").unwrap_err();
-        assert_eq!(error.to_string(), "`0193a` is a prefix of several runs: 0193a7 (nightly), 0193a5");
+        assert_eq!(error.to_string(), "`0193a` is a prefix of several runs");
+        assert_eq!(error.candidates(), ["0193a7 (nightly)", "0193a5"]);
         assert!(matches!(select_run(&runs(), ""), Err(SelectError::UnknownRun { .. })));
     }
 
     #[test]
     fn an_unknown_name_lists_the_nearest_first() {
         let error = select_run(&runs(), "nigthly").unwrap_err();
-        assert!(
-            error.to_string().starts_with("unknown run `nigthly`; recorded runs: 0193a7 (nightly), 0193b"),
-            "{error}"
-        );
+        assert_eq!(error.to_string(), "unknown run `nigthly`");
+        assert_eq!(error.candidates()[..2], ["0193a7 (nightly)", "0193b"]);
     }
 
     #[test]

@@ -18,9 +18,12 @@ pub struct ExportArgs {
     /// Run to write: prefix of its id, label, `latest`, `previous` or `latest~N`
     #[arg(value_name = "RUN")]
     run: String,
-    /// File to write; an existing file is replaced
+    /// File to write
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Replace an existing file
+    #[arg(long)]
+    force: bool,
 }
 
 /// Writes one run to a file, whole or not at all.
@@ -31,8 +34,14 @@ pub fn run(global: &Global, args: &ExportArgs, terminal: &Terminal) -> Result<Ex
     let path = context.cwd.join(&args.file);
     let failed =
         |error: &dyn std::fmt::Display| CliError::environment(format!("cannot write {}: {error}", args.file.display()));
-    if path.symlink_metadata().is_ok_and(|data| !data.is_file()) {
-        return Err(CliError::usage(format!("{} exists and is not a regular file", args.file.display())));
+    if let Ok(existing) = path.symlink_metadata() {
+        let name = args.file.display();
+        if !existing.is_file() {
+            return Err(CliError::usage(format!("{name} exists and is not a regular file")));
+        }
+        if !args.force {
+            return Err(CliError::usage(format!("{name} exists")).hint("`--force` replaces it"));
+        }
     }
     // A temporary file replaces it when it is complete.
     let folder = path.parent().unwrap_or(&context.cwd);

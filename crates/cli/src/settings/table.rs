@@ -316,7 +316,11 @@ pub static SETTINGS: [Setting; 47] = [
     Setting::new("keep_sandbox", "Keep sandboxes for inspection", |used| json!(used.run.sandbox.keep))
         .flag("--keep-sandbox", |args| args.sandboxes.keep_sandbox)
         .variables(&["ASE_KEEP_WORKSPACE"], |args, text| {
-            args.sandboxes.keep_sandbox = !["0", "false", "no", "off"].contains(&text.to_ascii_lowercase().as_str());
+            args.sandboxes.keep_sandbox = match text.to_ascii_lowercase().as_str() {
+                "1" | "true" | "yes" | "on" => true,
+                "0" | "false" | "no" | "off" => false,
+                _ => return Err("write `1` or `0`".to_owned()),
+            };
             Ok(())
         }),
     Setting::new("pre_run_commands", "Run this shell command before any trial; if it fails, nothing runs", |used| {

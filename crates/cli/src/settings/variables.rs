@@ -114,6 +114,8 @@ mod tests {
         let keeps = |text: &str| added(&environment(&[("ASE_KEEP_WORKSPACE", text)])).unwrap().sandboxes.keep_sandbox;
         assert_eq!(["1", "yes", "true"].map(keeps), [true; 3]);
         assert_eq!(["0", "false", "No", "off", ""].map(keeps), [false; 5]);
+        let error = added(&environment(&[("ASE_KEEP_WORKSPACE", "maybe")])).unwrap_err();
+        assert_eq!(error.to_string(), "invalid value `maybe` of the variable `ASE_KEEP_WORKSPACE`");
     }
 
     #[test]

@@ -247,6 +247,10 @@ fn importing_a_file_that_is_not_an_exported_run_changes_nothing() {
     project.run(&["run"]);
     let ran = project.run(&["export", "latest", "missing/a.run"]).exits(3);
     assert!(ran.err.contains("cannot write missing/a.run"), "{}", ran.err);
+    project.write("kept.run", "mine");
+    let ran = project.run(&["export", "latest", "kept.run"]).exits(2);
+    assert!(ran.err.contains("kept.run exists") && project.read("kept.run") == "mine", "{}", ran.err);
+    project.run(&["export", "latest", "kept.run", "--force"]).exits(0);
     // A device, a pipe or a folder must not be replaced.
     let ran = project.run(&["export", "latest", "."]).exits(2);
     assert!(ran.err.contains("exists and is not a regular file"), "{}", ran.err);

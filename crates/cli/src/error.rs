@@ -56,16 +56,16 @@ impl CliError {
 
 impl From<store::StoreError> for CliError {
     fn from(error: store::StoreError) -> Self {
-        let told = Self::usage(error.to_string());
-        let store::StoreError::Select(error) = error else { return told };
-        let told = error.candidates().iter().map(|name| format!("recorded: {name}")).fold(told, Self::hint);
-        let store::SelectError::AmbiguousTrial { matches, .. } = error else { return told };
+        let problem = Self::usage(error.to_string());
+        let store::StoreError::Select(error) = error else { return problem };
+        let problem = error.candidates().iter().map(|name| format!("recorded: {name}")).fold(problem, Self::hint);
+        let store::SelectError::AmbiguousTrial { matches, .. } = error else { return problem };
         let listed = matches.iter().take(LISTED);
         let width = listed.clone().map(|(_, outcome)| outcome.name().len()).max().unwrap_or_default();
         let line = |(id, outcome): &(String, model::Outcome)| format!("{:width$}  {id}", outcome.name());
         let more = matches.len().saturating_sub(LISTED);
-        let told = listed.map(line).fold(told, Self::hint);
-        told.maybe_hint((more > 0).then(|| format!("and {more} more: `trialrun history --cases` lists them")))
+        let problem = listed.map(line).fold(problem, Self::hint);
+        problem.maybe_hint((more > 0).then(|| format!("and {more} more: `trialrun history --cases` lists them")))
     }
 }
 

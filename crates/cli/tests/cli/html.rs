@@ -96,7 +96,7 @@ fn every_view_filter_and_key_works() {
         ("tag:other", 0),
         ("arm:fake+with_skill", 6),
         ("arm:fake+with_skill case:two", 2),
-        ("suite:notes -without_skill", 6),
+        ("suite:notes/evals -without_skill", 6),
         ("goodbye", 2),
         ("\"no such words\"", 0),
         ("scenarios/greets.yaml:1", 2),
@@ -139,8 +139,8 @@ fn every_view_filter_and_key_works() {
     browser.press("ArrowRight");
     browser.wait(&format!("location.hash !== {first} && document.querySelector('a[rel=prev]')"));
     browser.press("ArrowLeft");
-    browser.wait(&format!("location.hash === {first}"));
-    shown(browser);
+    browser.wait(&format!("location.hash === {first} && !document.querySelector('a[rel=prev]')"));
+    browser.wait("document.activeElement.tagName === 'H1'");
     browser.press("j");
     assert_eq!(browser.evaluate("document.activeElement.textContent.startsWith('User, message 1 of 2')"), true);
     let timeline = text(browser, ".timeline");

@@ -13,8 +13,10 @@ use testkit::browser::{self, Browser};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// Opens a report at `address`, such as `#/trial/ID`, and waits until it is shown.
+/// Opens a report at `address`, such as `#/trial/ID`, and waits until it is shown. An empty page comes first:
+/// otherwise the previous view could be taken for this one.
 fn open(browser: &mut Browser, page: &Path, address: &str) {
+    browser.open("about:blank");
     browser.open(&format!("file://{}{address}", page.display()));
     shown(browser);
 }
@@ -109,8 +111,8 @@ fn every_view_filter_and_key_works() {
         .evaluate("[...document.querySelectorAll('.choices button')].find((b) => b.innerText === 'failed 2').click()");
     assert_eq!(count(browser, ".trials tbody tr"), 2);
     assert_eq!(browser.evaluate("document.getElementById('filter').value"), "outcome:failed");
-    browser.evaluate("location.reload()");
-    shown(browser);
+    let address = browser.evaluate("location.hash");
+    open(browser, &page, address.as_str().unwrap());
     assert_eq!(count(browser, ".trials tbody tr"), 2, "the address holds the filter");
     open(browser, &page, "#/?sort=time");
     assert_eq!(browser.evaluate("document.querySelector('[aria-sort]').innerText"), "Agent time");
@@ -150,7 +152,7 @@ fn every_view_filter_and_key_works() {
     browser.wait("document.querySelector('.trials')");
 
     // Deep links, what is shown, the whole input and result, and the files.
-    open(browser, &page, "#/trial/notes%3A%3Aone%40fake%2Bwith_skill%231");
+    open(browser, &page, "#/trial/notes%2Fevals%3A%3Aone%40fake%2Bwith_skill%231");
     assert_eq!(count(browser, ".timeline .thinking"), 1);
     let toggle = |browser: &mut Browser, label: &str| {
         let find = "[...document.querySelectorAll('.choices label')]";
@@ -172,7 +174,8 @@ fn every_view_filter_and_key_works() {
     assert!(prompt.as_str().unwrap().contains("CALL Bash {\"command\":\"git log\"}"), "{prompt}");
 
     // Side by side.
-    let (with, without) = ("notes%3A%3Aone%40fake%2Bwith_skill%231", "notes%3A%3Aone%40fake%2Bwithout_skill%231");
+    let (with, without) =
+        ("notes%2Fevals%3A%3Aone%40fake%2Bwith_skill%231", "notes%2Fevals%3A%3Aone%40fake%2Bwithout_skill%231");
     open(browser, &page, &format!("#/compare/{with}/{without}"));
     assert_eq!(text(browser, "#apart"), "First difference: step 4");
     assert!(text(browser, "[aria-label=Checks]").contains("unmet"));

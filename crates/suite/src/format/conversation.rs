@@ -27,10 +27,17 @@ pub const CONVERSATION: Format = Format {
 /// Top-level keys that hardly any other file has. One of them may be a coincidence, two are not.
 const TELLING: [&str; 5] = ["turns", "persona", "assertions", "user", "name"];
 
+/// Keys that other programs use for a message of the user.
+const MESSAGE_KEYS: [&str; 6] = ["user", "content", "message", "text", "prompt", "input"];
+
 fn is_meant(text: &str) -> bool {
     let keys = text.lines().filter_map(|line| line.trim_start_matches('\u{feff}').split_once(':'));
     let keys: Vec<&str> = keys.map(|(key, _)| key.trim_end().trim_matches(['"', '\''])).collect();
-    keys.contains(&"turns") && keys.iter().filter(|key| TELLING.contains(key)).count() > 1
+    let has_message = text.lines().any(|line| {
+        let item = line.trim_start().strip_prefix('-').and_then(|item| item.trim_start().split_once(':'));
+        item.is_some_and(|(key, _)| nearest(key, ["says"]).is_some() || MESSAGE_KEYS.contains(&key))
+    });
+    keys.contains(&"turns") && (has_message || keys.iter().filter(|key| TELLING.contains(key)).count() > 1)
 }
 
 fn resembles(file: &SuiteFile<'_>) -> bool {
@@ -83,9 +90,7 @@ fn says(turn: &Node) -> bool {
 
 /// Returns `true` if a turn has a message under a key that other programs use for it.
 fn sends(turn: &Node) -> bool {
-    ["user", "content", "message", "text", "prompt", "input"]
-        .iter()
-        .any(|key| turn.get(key).is_some_and(|value| value.as_str().is_some()))
+    MESSAGE_KEYS.iter().any(|key| turn.get(key).is_some_and(|value| value.as_str().is_some()))
 }
 
 /// Returns the number of a conversation's keys that `root` has.

@@ -180,11 +180,13 @@ fn a_file_with_a_mistake_is_one_broken_case_and_other_files_load() {
     scratch.write("talks/good.yaml", "turns: [{says: hi}]\nassertions: [{contains: hi}]\n");
     scratch.write("talks/key.yaml", "name: k\nturns: [{says: hi}]\nasertions: [{contains: hi}]\n");
     scratch.write("talks/syntax.yaml", "name: s\npersona: { role: customer\nturns:\n  - says: hi\n");
+    scratch.write("talks/turns.yaml", "turns:\n  - says: \"hi\n");
+    scratch.write("talks/user.yaml", "turns:\n  - user: hi\n    expect: [\n");
     let loaded = scratch.load(&["talks"]);
     assert!(!loaded.has_errors(), "{:?}", loaded.diagnostics);
     let broken: Vec<(&str, usize)> =
         loaded.suites.iter().map(|suite| (suite.cases[0].id.as_str(), suite.cases[0].broken.len())).collect();
-    assert_eq!(broken, [("good", 0), ("k", 1), ("syntax", 1)]);
+    assert_eq!(broken, [("good", 0), ("k", 1), ("syntax", 1), ("turns", 1), ("user", 1)]);
     assert!(loaded.suites.iter().all(|suite| suite.cases[0].fails_alone));
     assert_eq!(told(&loaded.suites[2].cases[0].broken), ["talks/syntax.yaml:3:6: expected `,` or `}`"]);
     // A scenario file says what a run is for, so a mistake in it prevents the run.

@@ -180,8 +180,10 @@ fn lay_out(base: &Path, settings: Option<&GitSettings>) -> io::Result<()> {
 /// Copies the state of the repository `from` into the view `git`, and lets git read objects from `from`.
 fn copy_state(from: &Path, git: &Path, deadline: Deadline) -> Result<(), Unreadable> {
     let objects = from.join("objects");
-    if !objects.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-        return Err(Unreadable::Left("`.git/objects` is not a directory".to_owned()));
+    match objects.symlink_metadata() {
+        Ok(meta) if meta.is_dir() => {}
+        Ok(_) => return Err(Unreadable::Left("`.git/objects` is not a directory".to_owned())),
+        Err(error) => return Err(Unreadable::Left(format!("`.git/objects` cannot be read: {error}"))),
     }
     let alternates = format!("{}\n", objects.display());
     fs::write(git.join("objects/info/alternates"), alternates).map_err(Unreadable::machine)?;

@@ -6,6 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use tempfile::NamedTempFile;
+
 use crate::error::CliError;
 use crate::global::Global;
 use crate::named_run::named_run;
@@ -51,7 +53,8 @@ pub fn run(global: &Global, args: &ExportArgs, terminal: &Terminal) -> Result<Ex
         .map_err(|error| failed(&error))?;
     let events = store::export(&*store, &row.id, BufWriter::new(&mut part)).map_err(|error| failed(&error))?;
     part.as_file().sync_all().map_err(|error| failed(&error))?;
-    part.persist(&path).map_err(|error| failed(&error.error))?;
+    let persist = if args.force { NamedTempFile::persist } else { NamedTempFile::persist_noclobber };
+    persist(part, &path).map_err(|error| failed(&error.error))?;
     terminal.out(&format!(
         "Wrote run {} to {} (finished trials: {}, events: {events}).\n",
         row.label.as_deref().unwrap_or(&row.short),

@@ -18,8 +18,8 @@ pub fn invocation(plan: &Plan, cwd: &Path) -> Option<Invocation> {
     Some(Invocation { arguments: machine::arguments()?, directory: cwd.to_str()?.to_owned(), suites })
 }
 
-/// Returns the SHA-256 of a file; `None` if it cannot be read.
+/// Returns the SHA-256 of a regular file of at most 1 GiB; `None` if it cannot be read.
 pub fn hash_of(file: &Path) -> Option<String> {
-    let content = std::fs::read(file).ok()?;
+    let content = files::read_named(file, 1 << 30).ok()?;
     Some(Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect())
 }

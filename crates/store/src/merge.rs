@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_interrupted_shards_are_told() {
+    fn a_merge_lists_missing_shards_and_stays_interrupted_if_one_was() {
         let (_folder, mut from, mut to) = stores();
         shard(&mut *from, RUN, (2, 4), &[("a", 1)], true);
         shard(&mut *from, OTHER, (3, 4), &[("b", 2)], false);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_shard_of_the_same_plan_is_refused() {
+    fn runs_that_are_not_shards_of_one_plan_are_refused() {
         let refused = |one: (u64, u64), other: (u64, u64), cases: [&str; 2]| {
             let (_folder, mut from, mut to) = stores();
             shard(&mut *from, RUN, one, &[(cases[0], 0)], true);

@@ -17,7 +17,7 @@ use crate::skill::{EVALS_FOLDER, SKILL_FILE, SUB_AGENTS_FOLDER, TESTS_FOLDER};
 use crate::skills::{chosen_skill, folders, misnamed, names_in, skill_names, skills};
 
 /// Folder in the project's root for suites that do not belong to a skill.
-const SCENARIOS_FOLDER: &str = "scenarios";
+pub const SCENARIOS_FOLDER: &str = "scenarios";
 
 /// Folder in the project's root for suites that are stored apart from their skills.
 const EXAMPLES_FOLDER: &str = "examples";

@@ -8,13 +8,13 @@ use files::parallel;
 use model::decode::Problems;
 use model::{Case, Diagnostic, Excerpt, NodeKind, Severity, Suite};
 
-use crate::discover::{self, Candidate, Standing};
+use crate::discover::{self, Candidate, SCENARIOS_FOLDER, Standing};
 use crate::document::{self, Language};
 use crate::format::{self, CODE_NAME, EVALS_NAME, FORMATS, NAMED, SuiteFile, misspelt_turns, near_miss};
 use crate::library::{Library, home_of};
 use crate::path::shown;
 use crate::request::Request;
-use crate::skill::EVALS_FOLDER;
+use crate::skill::{EVALS_FOLDER, SKILL_FILE};
 
 /// Minimum number of files per thread. Fewer are read on one thread, because starting another one costs as much as
 /// reading dozens of files.
@@ -289,12 +289,12 @@ impl Suites {
         self.name_by_folder(request);
         // Files with the same stem are named by their path, and by their full file name if only the extension
         // differs.
-        self.rename_twins(|path| match folder_of_evals(path) {
+        self.rename_twins(root, |path| match folder_of_evals(path) {
             Some(folder) if folder.starts_with(root) => shown(folder, root),
             Some(folder) => shown(folder, &request.cwd),
             None => shown(&path.with_extension(""), root),
         });
-        self.rename_twins(|path| shown(path, root));
+        self.rename_twins(root, |path| shown(path, root));
         self.suites.truncate(self.loaded);
         for suite in &self.suites {
             refuse_duplicates(suite, problems);
@@ -317,18 +317,30 @@ impl Suites {
         }
     }
 
-    /// Renames suites that share their name with one in another location to `name` of their path. The suites of one
-    /// skill's tests share one location, whatever their formats are.
-    fn rename_twins(&mut self, name: impl Fn(&Path) -> String) {
+    /// Renames suites that share their name with one in another location to `name` of their path, except the only one
+    /// that is in the usual location. It keeps its name, and therefore its history, when others are added. The suites
+    /// of one skill's tests share one location, whatever their formats are.
+    fn rename_twins(&mut self, root: &Path, name: impl Fn(&Path) -> String) {
         let mut places: HashMap<String, HashSet<PathBuf>> = HashMap::new();
         for suite in &self.suites {
             places.entry(suite.name.clone()).or_default().insert(suite.path.clone());
         }
         for suite in &mut self.suites {
-            if places.get(&suite.name).is_some_and(|places| places.len() > 1) {
+            let Some(places) = places.get(&suite.name).filter(|places| places.len() > 1) else { continue };
+            let is_only_usual = places.iter().filter(|path| is_usual(path, root)).count() == 1;
+            if !(is_only_usual && is_usual(&suite.path, root)) {
                 suite.name = name(&suite.path);
             }
         }
+    }
+}
+
+/// Returns `true` if a suite is where people look for it first: the evaluation of a skill in the skill's directory, a
+/// scenario directly in the folder of scenarios.
+fn is_usual(path: &Path, root: &Path) -> bool {
+    match folder_of_evals(path) {
+        Some(folder) => folder.join(SKILL_FILE).is_file(),
+        None => path.parent() == Some(&root.join(SCENARIOS_FOLDER)),
     }
 }
 

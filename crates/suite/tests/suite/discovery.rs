@@ -382,3 +382,17 @@ fn pipes_devices_and_links_to_them_are_errors_when_read() {
     ];
     assert_eq!(said, expected.map(|place| format!("{place}:1:1: cannot read the file: it is not a regular file")));
 }
+
+#[test]
+fn a_suite_in_the_folder_of_scenarios_keeps_its_name_when_a_file_of_the_same_name_is_added() {
+    let scratch = Scratch::new();
+    scratch.write("scenarios/a.yaml", scenario("one"));
+    scratch.write("scenarios/b.yaml", scenario("two"));
+    scratch.write("scenarios/deep/a.yaml", scenario("three"));
+    scratch.write("scenarios/deep/c.yaml", scenario("four"));
+    scratch.write("scenarios/deeper/c.yaml", scenario("five"));
+    let loaded = scratch.load(&[]);
+    let mut names: Vec<&str> = loaded.suites.iter().map(|suite| suite.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["a", "b", "scenarios/deep/a", "scenarios/deep/c", "scenarios/deeper/c"]);
+}

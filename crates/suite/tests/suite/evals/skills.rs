@@ -91,7 +91,7 @@ fn equal_ids_in_two_skills_do_not_conflict() {
     scratch.write("examples/b/evals/evals.json", suite("b"));
     let loaded = scratch.load(&[]);
     assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
-    assert_eq!(outline(&loaded), ["a: 1", "a/evals: 1", "skills/b: 1", "c/evals: 1", "examples/b: 1"]);
+    assert_eq!(outline(&loaded), ["a: 1", "a/evals: 1", "b/evals: 1", "c/evals: 1", "examples/b: 1"]);
 }
 
 #[test]

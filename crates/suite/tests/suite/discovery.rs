@@ -386,11 +386,11 @@ fn pipes_devices_and_links_to_them_are_errors_when_read() {
 #[test]
 fn a_suite_in_the_folder_of_scenarios_keeps_its_name_when_a_file_of_the_same_name_is_added() {
     let scratch = Scratch::new();
-    scratch.write("scenarios/a.yaml", scenario("one"));
-    scratch.write("scenarios/b.yaml", scenario("two"));
-    scratch.write("scenarios/deep/a.yaml", scenario("three"));
-    scratch.write("scenarios/deep/c.yaml", scenario("four"));
-    scratch.write("scenarios/deeper/c.yaml", scenario("five"));
+    scratch.write("scenarios/a.yaml", prompt("one"));
+    scratch.write("scenarios/b.yaml", prompt("two"));
+    scratch.write("scenarios/deep/a.yaml", prompt("three"));
+    scratch.write("scenarios/deep/c.yaml", prompt("four"));
+    scratch.write("scenarios/deeper/c.yaml", prompt("five"));
     let loaded = scratch.load(&[]);
     let mut names: Vec<&str> = loaded.suites.iter().map(|suite| suite.name.as_str()).collect();
     names.sort_unstable();

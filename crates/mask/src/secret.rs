@@ -16,6 +16,20 @@ const SHORTEST_TOKEN: usize = 16;
 
 /// Endings of the last part of a variable's name that mark its value as a secret.
 const WORDS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
+/// Ends of names that end in `KEY` but are other words, or keys that are not secret.
+const OTHER_KEYS: [&str; 11] = [
+    "PRIMARY_KEY",
+    "FOREIGN_KEY",
+    "PARTITION_KEY",
+    "SORT_KEY",
+    "PUBLIC_KEY",
+    "HOTKEY",
+    "HOT_KEY",
+    "TURKEY",
+    "MONKEY",
+    "DONKEY",
+    "WHISKEY",
+];
 /// Last parts of names that mark a secret, and that are too short to be matched as the end of a longer word.
 const LAST_PARTS: [&str; 16] = [
     "PAT",
@@ -222,7 +236,8 @@ pub fn is_of_variable(name: &str) -> bool {
     let name = name.to_ascii_uppercase().replace(['-', '.'], "_");
     let last = name.rsplit('_').next().unwrap_or_default();
     let bare = last.strip_suffix('S').unwrap_or(last);
-    let is_last = WORDS.iter().any(|word| bare.ends_with(word)) || LAST_PARTS.contains(&last);
+    let is_other = OTHER_KEYS.iter().any(|other| name.strip_suffix('S').unwrap_or(&name).ends_with(other));
+    let is_last = !is_other && WORDS.iter().any(|word| bare.ends_with(word)) || LAST_PARTS.contains(&last);
     // `PWD` is the shell's working directory; `DB_PWD` is a password.
     let is_last = is_last && name != "PWD";
     let is_within = WITHIN.iter().any(|word| name.contains(word)) && !ABOUT.contains(&last);
@@ -373,6 +388,9 @@ mod tests {
             "COMPAT",
             "COMPASS",
             "WEBHOOK_HOST",
+            "PRIMARY_KEY",
+            "SSH_PUBLIC_KEYS",
+            "TURKEY",
             "PATH",
         ] {
             assert_eq!(texts_of(&[(name, "dummy-value")]), Vec::<String>::new(), "{name}");

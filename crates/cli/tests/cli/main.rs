@@ -2,6 +2,7 @@
 //! each file on its own takes longer than all its tests. `misbehaviour.rs` is another one: it measures the memory of
 //! all its child processes.
 
+mod action;
 mod bot;
 mod circles;
 mod claude_code;
@@ -13,6 +14,7 @@ mod coming_from_ai_tester;
 mod coming_from_fabrik;
 mod commands;
 mod conformance;
+mod distribution;
 mod docs;
 mod edges;
 mod evaluation;

@@ -67,7 +67,7 @@ pub use evidence::{
 pub use finding::{BUDGETS, Capture, Claim, Detail, Failure, Finding, Part, Position, ScoreRange, Segment, Status};
 pub use fixtures::{CopyTree, FixtureFile, Fixtures};
 pub use forge::{Forge, ForgeKind, is_folder};
-pub use listing::{LiveTrial, RunRow, TrialRow};
+pub use listing::{CaseResults, LiveTrial, RunResults, RunRow, TrialRow};
 pub use nearest::nearest;
 pub use node::{Node, NodeKind};
 pub use outcome::{Outcome, Tally};

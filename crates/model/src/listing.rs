@@ -123,6 +123,61 @@ impl TrialRow {
     }
 }
 
+/// Recorded run with the results of its cases.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResults {
+    /// The run.
+    pub run: RunRow,
+    /// Results of each case under each arm, in the order of their names.
+    pub cases: Vec<CaseResults>,
+}
+
+/// Results of a case's finished trials in one run under one arm.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CaseResults {
+    /// Name of the suite.
+    pub suite: String,
+    /// Id of the case.
+    pub case: String,
+    /// Printed form of the arm.
+    pub arm: String,
+    /// Variant, such as `with_skill`.
+    pub variant: Option<String>,
+    /// Fingerprint of the agent, the model, the skill, the settings and the test file. Equal fingerprints mean that the
+    /// trials differ only by chance. Absent for trials that an older version recorded.
+    pub settings: Option<String>,
+    /// Number of passed trials.
+    pub passed: u64,
+    /// Number of failed trials.
+    pub failed: u64,
+    /// Number of undecided trials.
+    pub undecided: u64,
+    /// Number of broken, skipped and cancelled trials, which say nothing about the agent.
+    pub ungraded: u64,
+    /// Number of passed trials that passed only after another attempt failed.
+    pub flaky: u64,
+    /// Tokens of the trials whose tokens are known; absent if none are.
+    pub tokens: Option<u64>,
+    /// Cost in US dollars of the trials whose cost is known; absent if none is.
+    pub cost_usd: Option<f64>,
+    /// Number of trials whose cost is known.
+    pub trials_with_cost: u64,
+    /// Time that the agent took, in milliseconds, of the trials in which it ran; absent if it never ran.
+    pub agent_ms: Option<u64>,
+}
+
+impl CaseResults {
+    /// Number of trials.
+    pub fn trials(&self) -> u64 {
+        self.passed + self.failed + self.undecided + self.ungraded
+    }
+
+    /// Returns `true` if the trials serve only for comparison because their agent lacks the skill.
+    pub fn is_baseline(&self) -> bool {
+        self.variant.as_deref() == Some(crate::WITHOUT_SKILL)
+    }
+}
+
 /// Trial that has started and has no outcome yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LiveTrial {

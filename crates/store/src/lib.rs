@@ -30,7 +30,7 @@ use std::path::Path;
 
 pub use archive::{ArchiveError, Imported, export, import};
 pub use merge::{MergeError, Merged, merge};
-pub use record::{RunFilter, Store, StoreError, StoredEvent, TrialFilter};
+pub use record::{ResultFilter, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 pub use selector::{SelectError, select_run, select_trial};
 use sqlite::SqliteStore;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use model::{Envelope, LiveTrial, RunInfo, RunRow, Step, Summary, TrialRecord, TrialRow};
+use model::{Envelope, LiveTrial, RunInfo, RunResults, RunRow, Step, Summary, TrialRecord, TrialRow};
 use serde_json::Value;
 
 use crate::{SelectError, select_run, select_trial};
@@ -22,6 +22,12 @@ pub trait Store: Send {
     /// Counts the trials of a run that have an outcome, by their outcomes, with their tokens and cost. Fields of the
     /// summary that depend on findings are empty; the summary of a run that ended is complete.
     fn summary(&self, run: &str) -> Result<Summary, StoreError>;
+
+    /// Returns the runs that have finished trials, newest first, with the results of their cases.
+    fn results(&self, filter: &ResultFilter) -> Result<Vec<RunResults>, StoreError>;
+
+    /// Returns the suite and the case of each finished trial, without duplicates, in the order of their names.
+    fn cases(&self) -> Result<Vec<(String, String)>, StoreError>;
 
     /// Returns finished trials: those of the newest run first, and of each run the most recently finished first.
     fn trials(&self, filter: &TrialFilter) -> Result<Vec<TrialRow>, StoreError> {
@@ -139,6 +145,17 @@ impl RunFilter {
             None => Self { named: Some(wanted.to_owned()), ..Self::default() },
         }
     }
+}
+
+/// Filter for the results of runs. All given conditions must hold.
+#[derive(Debug, Clone, Default)]
+pub struct ResultFilter {
+    /// Name of the suite or skill.
+    pub suite: Option<String>,
+    /// Id of the case.
+    pub case: Option<String>,
+    /// Maximum number of runs, newest first.
+    pub last: Option<usize>,
 }
 
 /// Filter for listing trials. All given conditions must hold.

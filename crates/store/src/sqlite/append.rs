@@ -121,10 +121,12 @@ fn insert_run(
     info: &RunInfo,
 ) -> Result<i64, SqliteError> {
     let json = serde_json::to_vec(info).map_err(|error| damaged(&error))?;
+    let test_files = info.invocation.as_ref().map(|invocation| &invocation.suites).cloned().unwrap_or_default();
     transaction
         .prepare_cached(
-            "INSERT INTO runs (id, label, regrade_of, started_us, owner_pid, version, planned, agents)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO runs (id, label, regrade_of, started_us, owner_pid, version, planned, agents,
+                 test_files)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?
         .execute(params![
             info.id,
@@ -135,6 +137,7 @@ fn insert_run(
             info.trialrun_version,
             info.trials.len() as i64,
             serde_json::to_string(&info.agents).map_err(|error| damaged(&error))?,
+            serde_json::to_string(&test_files).map_err(|error| damaged(&error))?,
         ])?;
     let run = transaction.last_insert_rowid();
     transaction

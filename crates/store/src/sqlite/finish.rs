@@ -5,6 +5,7 @@ use rusqlite::{Statement, Transaction, params};
 
 use super::SqliteError;
 use super::pack::{Packer, damaged};
+use super::results::TestFiles;
 use crate::StoreError;
 
 /// Size in bytes at which a pack is closed. Reading one trial unpacks the whole pack.
@@ -13,9 +14,9 @@ const FULL: usize = 256 * 1024;
 const INSERT_TRIAL: &str = "INSERT INTO trials (run, id, suite, case_id, arm, agent, model, variant, repetition, outcome, flaky, \
      fault, because, score, max_score, started_us, finished_us, duration_ms, turns, tool_calls, input, \
      cache_read, cache_write, output, reasoning, cost_usd, token_budget, attempts, errors, \
-     skill_version, skill_hash, first_seq, pack, pack_start, pack_end, agent_ms) \
+     skill_version, skill_hash, first_seq, pack, pack_start, pack_end, agent_ms, settings) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, \
-     ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)";
+     ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)";
 
 /// Events as lines of JSON, in order.
 #[derive(Default)]
@@ -138,9 +139,10 @@ impl<'e> Group<'e> {
             .prepare_cached("INSERT INTO packs (run, events) VALUES (?1, ?2)")?
             .execute(params![run, packer.bytes(&self.text)?])?;
         let pack = transaction.last_insert_rowid();
+        let files = TestFiles::of(transaction, run)?;
         let mut insert = transaction.prepare_cached(INSERT_TRIAL)?;
         for trial in &self.trials {
-            trial.insert(&mut insert, run, pack)?;
+            trial.insert(&mut insert, run, pack, files.fingerprint(trial.record))?;
         }
         transaction
             .prepare_cached("UPDATE runs SET finished = finished + ?2 WHERE no = ?1")?
@@ -153,7 +155,7 @@ impl<'e> Group<'e> {
 
 impl Finished<'_> {
     /// Writes the trial's row with [`INSERT_TRIAL`].
-    fn insert(&self, insert: &mut Statement<'_>, run: i64, pack: i64) -> Result<(), SqliteError> {
+    fn insert(&self, insert: &mut Statement<'_>, run: i64, pack: i64, settings: i64) -> Result<(), SqliteError> {
         let record = self.record;
         let (tokens, cost_usd) = spent(record);
         insert.execute(params![
@@ -193,6 +195,7 @@ impl Finished<'_> {
             self.start as i64,
             self.end as i64,
             record.agent_ms.map(|ms| ms as i64),
+            settings,
         ])?;
         Ok(())
     }

@@ -7,6 +7,7 @@ mod pack;
 mod packed;
 mod query;
 mod replay;
+mod results;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -16,12 +17,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use model::{Envelope, LiveTrial, RunInfo, RunRow, Summary, TrialRecord, TrialRow};
+use model::{Envelope, LiveTrial, RunInfo, RunResults, RunRow, Summary, TrialRecord, TrialRow};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use self::migrate::{Header, header, pending};
 use self::pack::Packer;
-use crate::{RunFilter, Store, StoreError, StoredEvent, TrialFilter};
+use crate::{ResultFilter, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 
 /// Error of this backend. It keeps the library out of [`StoreError`].
 #[derive(Debug, thiserror::Error)]
@@ -175,6 +176,14 @@ impl Store for SqliteStore {
 
     fn summary(&self, run: &str) -> Result<Summary, StoreError> {
         Ok(query::summary(&self.connection, self.run_number(run)?)?)
+    }
+
+    fn results(&self, filter: &ResultFilter) -> Result<Vec<RunResults>, StoreError> {
+        Ok(results::results(&self.connection, filter)?)
+    }
+
+    fn cases(&self) -> Result<Vec<(String, String)>, StoreError> {
+        Ok(results::cases(&self.connection).map_err(SqliteError::from)?)
     }
 
     fn each_trial(&self, filter: &TrialFilter, take: &mut dyn FnMut(TrialRow) -> bool) -> Result<(), StoreError> {

@@ -16,36 +16,37 @@ const SHORTEST: usize = 8;
 
 pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<RunRow>, SqliteError> {
     let mut statement = connection.prepare_cached(
-        "SELECT id, label, regrade_of, started_us, finished_us, duration_ms, signal, owner_pid, version, planned,
-             finished, summary, agents
-         FROM runs
+        "SELECT * FROM runs
          WHERE started_us < ?1 AND (?2 IS NULL OR label = ?2 OR substr(id, 1, length(?2)) = ?2)
              AND (?3 OR finished_us IS NULL OR signal IS NOT NULL)
          ORDER BY started_us DESC, no DESC LIMIT ?4",
     )?;
     let before = filter.before.map_or(i64::MAX, Timestamp::as_microsecond);
     let values = (before, &filter.named, !filter.interrupted, limit(filter.last));
-    let rows = statement.query_map(values, |row| {
-        Ok(RunRow {
-            id: row.get("id")?,
-            short: String::new(),
-            label: row.get("label")?,
-            regrade_of: row.get("regrade_of")?,
-            started_at: time(row.get("started_us")?),
-            finished_at: row.get::<_, Option<i64>>("finished_us")?.map(time),
-            duration_ms: row.get::<_, Option<i64>>("duration_ms")?.map(i64::unsigned_abs),
-            signal: row.get("signal")?,
-            owner_pid: row.get("owner_pid")?,
-            trialrun_version: row.get("version")?,
-            agents: serde_json::from_str(&row.get::<_, String>("agents")?).unwrap_or_default(),
-            planned: count(row, "planned")?,
-            finished: count(row, "finished")?,
-            summary: row.get::<_, Option<String>>("summary")?.and_then(|json| serde_json::from_str(&json).ok()),
-        })
-    })?;
+    let rows = statement.query_map(values, run)?;
     let mut runs: Vec<RunRow> = rows.collect::<Result<_, _>>()?;
-    shorten(connection, &mut runs)?;
+    runs.iter_mut().try_for_each(|run| shorten(connection, run))?;
     Ok(runs)
+}
+
+/// Reads a row of the table `runs`. The short id is set by [`shorten`].
+pub(super) fn run(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+    Ok(RunRow {
+        id: row.get("id")?,
+        short: String::new(),
+        label: row.get("label")?,
+        regrade_of: row.get("regrade_of")?,
+        started_at: time(row.get("started_us")?),
+        finished_at: row.get::<_, Option<i64>>("finished_us")?.map(time),
+        duration_ms: row.get::<_, Option<i64>>("duration_ms")?.map(i64::unsigned_abs),
+        signal: row.get("signal")?,
+        owner_pid: row.get("owner_pid")?,
+        trialrun_version: row.get("version")?,
+        agents: serde_json::from_str(&row.get::<_, String>("agents")?).unwrap_or_default(),
+        planned: count(row, "planned")?,
+        finished: count(row, "finished")?,
+        summary: row.get::<_, Option<String>>("summary")?.and_then(|json| serde_json::from_str(&json).ok()),
+    })
 }
 
 /// Counts the finished trials of a run, as far as the columns allow.
@@ -86,19 +87,17 @@ pub(super) fn summary(connection: &Connection, run: i64) -> Result<Summary, Sqli
     Ok(summary)
 }
 
-/// Sets each run's short id: the shortest prefix that no other run's id has. Only the neighbours in sort order need
-/// to be compared, because no other id shares a longer prefix.
-fn shorten(connection: &Connection, runs: &mut [RunRow]) -> Result<(), SqliteError> {
-    let mut before = connection.prepare_cached("SELECT max(id) FROM runs WHERE id < ?1")?;
-    let mut after = connection.prepare_cached("SELECT min(id) FROM runs WHERE id > ?1")?;
-    for run in runs {
-        let shared = |other: Option<String>| {
-            other.map_or(0, |other| run.id.chars().zip(other.chars()).take_while(|(a, b)| a == b).count())
-        };
-        let longest = shared(before.query_row([&run.id], |row| row.get(0))?)
-            .max(shared(after.query_row([&run.id], |row| row.get(0))?));
-        run.short = run.id.chars().take((longest + 1).max(SHORTEST)).collect();
-    }
+/// Sets the run's short id: the shortest prefix that no other run's id has. Only the neighbours in sort order need to
+/// be compared, because no other id shares a longer prefix.
+pub(super) fn shorten(connection: &Connection, run: &mut RunRow) -> rusqlite::Result<()> {
+    let shared = |query: &str| {
+        let other: Option<String> = connection.prepare_cached(query)?.query_row([&run.id], |row| row.get(0))?;
+        let shared = |other: String| run.id.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+        Ok::<_, rusqlite::Error>(other.map_or(0, shared))
+    };
+    let before = shared("SELECT max(id) FROM runs WHERE id < ?1")?;
+    let after = shared("SELECT min(id) FROM runs WHERE id > ?1")?;
+    run.short = run.id.chars().take((before.max(after) + 1).max(SHORTEST)).collect();
     Ok(())
 }
 
@@ -225,7 +224,7 @@ fn count(row: &Row<'_>, name: &str) -> rusqlite::Result<usize> {
     Ok(usize::try_from(row.get::<_, i64>(name)?).unwrap_or(0))
 }
 
-fn limit(last: Option<usize>) -> i64 {
+pub(super) fn limit(last: Option<usize>) -> i64 {
     last.and_then(|last| i64::try_from(last).ok()).unwrap_or(-1)
 }
 

@@ -139,4 +139,9 @@ UPDATE runs SET agents = (
 );
 CREATE INDEX runs_by_label ON runs (label, started_us);
 ",
+    "
+-- For trends: hashes of the test files, and of everything recorded that a trial's outcome depends on.
+ALTER TABLE runs ADD COLUMN test_files TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE trials ADD COLUMN settings INTEGER;
+",
 ];

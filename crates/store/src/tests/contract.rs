@@ -10,7 +10,7 @@ use model::{
 };
 use serde_json::json;
 
-use crate::{RunFilter, SelectError, Store, StoreError, StoredEvent, TrialFilter};
+use crate::{ResultFilter, RunFilter, SelectError, Store, StoreError, StoredEvent, TrialFilter};
 
 pub(crate) const RUN: &str = "0193a000-0000-7000-8000-000000000001";
 /// Process that owns the runs of the stores under test.
@@ -28,6 +28,7 @@ macro_rules! contract_tests {
             a_batch_is_stored_completely_or_not_at_all
             lists_and_records_round_trip
             runs_are_selected_unambiguously
+            results_are_counted_case_by_case
             trials_are_listed_run_by_run
             a_reopened_run_keeps_its_start_and_its_finished_trials
             a_running_trial_reports_what_it_is_waiting_for
@@ -135,6 +136,60 @@ pub(crate) fn lists_and_records_round_trip(open: Open<'_>) {
         assert!(store.trials(&filter).unwrap().is_empty(), "{filter:?}");
     }
     assert_eq!(store.trials(&TrialFilter { text: Some("::a@".into()), ..TrialFilter::default() }).unwrap().len(), 1);
+}
+
+pub(crate) fn results_are_counted_case_by_case(open: Open<'_>) {
+    const OTHER: &str = "0193a000-0000-7000-8000-000000000002";
+    let mut store = open();
+    assert!(store.results(&ResultFilter::default()).unwrap().is_empty());
+    let mut story = Story::of(RUN);
+    let mut events = vec![story.started(&["a", "ab"])];
+    for (case, repetition, outcome) in
+        [("a", 1, Outcome::Passed), ("a", 2, Outcome::Failed), ("a", 3, Outcome::Broken), ("ab", 1, Outcome::Undecided)]
+    {
+        let mut done = story.finished(case, outcome);
+        if let Event::TrialFinished(record) = &mut done.event {
+            record.repetition = repetition;
+            record.id = (&TrialId { repetition, ..id(case) }).into();
+            record.flaky = outcome == Outcome::Passed;
+            done.trial = Some(Arc::clone(&record.id));
+        }
+        events.push(done);
+    }
+    store.append(&events).unwrap();
+    let mut story = Story::of(OTHER);
+    story.seq = 100;
+    let mut done = story.finished("b", Outcome::Passed);
+    if let Event::TrialFinished(record) = &mut done.event {
+        record.skill = None;
+    }
+    store.append(&[story.started(&["b", "c"]), done]).unwrap();
+
+    assert_eq!(
+        store.cases().unwrap(),
+        ["a", "ab", "b"].map(|case| ("commit".to_owned(), case.to_owned())),
+        "only those with a trial"
+    );
+    let results = store.results(&ResultFilter::default()).unwrap();
+    assert_eq!(results.iter().map(|one| one.run.id.as_str()).collect::<Vec<_>>(), [OTHER, RUN]);
+    let [a, ab] = &results[1].cases[..] else { panic!("{results:?}") };
+    assert_eq!((a.case.as_str(), a.passed, a.failed, a.undecided, a.ungraded, a.flaky), ("a", 1, 1, 0, 1, 1));
+    assert_eq!((a.tokens, a.cost_usd, a.trials_with_cost, a.agent_ms), (Some(108), Some(3.0), 3, Some(2700)));
+    assert_eq!((ab.case.as_str(), ab.undecided), ("ab", 1));
+    assert_eq!(a.settings, ab.settings);
+    assert_ne!(a.settings, results[0].cases[0].settings, "another skill");
+
+    let of = |suite: Option<&str>, case: Option<&str>, last| {
+        let filter = ResultFilter { suite: suite.map(str::to_owned), case: case.map(str::to_owned), last };
+        let results = store.results(&filter).unwrap();
+        results.into_iter().flat_map(|run| run.cases).map(|case| case.case).collect::<Vec<_>>()
+    };
+    assert_eq!(of(None, Some("a"), None), ["a"]);
+    assert_eq!(of(Some("commit"), Some("b"), None), ["b"]);
+    assert_eq!(of(Some("commit"), None, None), ["b", "a", "ab"]);
+    assert_eq!(of(None, None, Some(1)), ["b"]);
+    assert_eq!(of(Some("com"), None, None), [""; 0]);
+    assert_eq!(of(None, Some("c"), None), [""; 0]);
 }
 
 pub(crate) fn runs_are_selected_unambiguously(open: Open<'_>) {

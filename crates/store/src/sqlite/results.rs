@@ -1,0 +1,123 @@
+//! Results of cases, counted and summed by SQL: a trend reads thousands of trials and shows a line for each run.
+
+use std::collections::BTreeMap;
+
+use model::{CaseResults, RunResults, RunRow, TrialRecord};
+use rusqlite::{Connection, Row, Transaction, named_params};
+use sha2::{Digest, Sha256};
+
+use super::SqliteError;
+use super::pack::damaged;
+use super::query::{limit, run, shorten};
+use crate::ResultFilter;
+
+pub(super) fn results(connection: &Connection, filter: &ResultFilter) -> Result<Vec<RunResults>, SqliteError> {
+    let prefixes = serde_json::to_string(&prefixes(connection, filter)?).map_err(|error| damaged(&error))?;
+    // The index of trials by run and id finds those of a case in each run, without reading the others.
+    let trials = "json_each(:prefixes) AS prefix CROSS JOIN trials
+             ON trials.id >= prefix.value AND trials.id < prefix.value || char(1114111)
+             AND (:suite IS NULL OR suite = :suite) AND (:case IS NULL OR case_id = :case)";
+    let mut runs = connection.prepare_cached(&format!(
+        "SELECT * FROM runs WHERE EXISTS (SELECT 1 FROM {trials} WHERE trials.run = runs.no)
+         ORDER BY started_us DESC, no DESC LIMIT :last"
+    ))?;
+    let mut cases = connection.prepare_cached(&format!(
+        "SELECT suite, case_id, arm, variant, settings, count(*) AS trials,
+             count(*) FILTER (WHERE outcome = 'passed') AS passed,
+             count(*) FILTER (WHERE outcome = 'failed') AS failed,
+             count(*) FILTER (WHERE outcome = 'undecided') AS undecided,
+             count(*) FILTER (WHERE outcome = 'passed' AND flaky) AS flaky,
+             sum(input + ifnull(cache_read, 0) + ifnull(cache_write, 0) + ifnull(output, 0)) AS tokens,
+             sum(cost_usd) AS cost_usd, count(cost_usd) AS trials_with_cost, sum(agent_ms) AS agent_ms
+         FROM {trials} WHERE trials.run = :run GROUP BY suite, case_id, arm, variant, settings"
+    ))?;
+    let found = runs.query_map(
+        named_params! {
+            ":prefixes": prefixes, ":suite": filter.suite, ":case": filter.case, ":last": limit(filter.last),
+        },
+        |row| Ok((row.get::<_, i64>("no")?, run(row)?)),
+    )?;
+    let mut results = Vec::new();
+    for found in found {
+        let (number, mut run): (i64, RunRow) = found?;
+        shorten(connection, &mut run)?;
+        let of_run = named_params! {
+            ":prefixes": prefixes, ":suite": filter.suite, ":case": filter.case, ":run": number,
+        };
+        let cases = cases.query_map(of_run, case)?.collect::<Result<_, _>>()?;
+        results.push(RunResults { run, cases });
+    }
+    Ok(results)
+}
+
+/// Returns the prefixes of the ids of all trials that `filter` wants.
+fn prefixes(connection: &Connection, filter: &ResultFilter) -> rusqlite::Result<Vec<String>> {
+    Ok(match (&filter.suite, &filter.case) {
+        (None, None) => vec![String::new()],
+        (Some(suite), None) => vec![format!("{suite}::")],
+        (Some(suite), Some(case)) => vec![format!("{suite}::{case}@")],
+        (None, Some(wanted)) => {
+            let named = cases(connection)?.into_iter().filter(|(_, case)| case == wanted);
+            named.map(|(suite, case)| format!("{suite}::{case}@")).collect()
+        }
+    })
+}
+
+/// Returns the suites and cases of all trials. Each step finds the next name in the index, so the trials of a name are
+/// not read.
+pub(super) fn cases(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    let mut first = connection.prepare_cached(
+        "SELECT suite, case_id FROM trials WHERE (suite, case_id) > (?1, ?2) ORDER BY suite, case_id LIMIT 1",
+    )?;
+    let mut names: Vec<(String, String)> = Vec::new();
+    loop {
+        let (suite, case) = names.last().map_or(("", ""), |(suite, case)| (suite, case));
+        let mut next = first.query_map([suite, case], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        match next.next() {
+            Some(name) => names.push(name?),
+            None => return Ok(names),
+        }
+    }
+}
+
+fn case(row: &Row<'_>) -> rusqlite::Result<CaseResults> {
+    let count = |name: &str| row.get::<_, i64>(name).map(i64::unsigned_abs);
+    let sum = |name: &str| row.get::<_, Option<i64>>(name).map(|sum| sum.map(i64::unsigned_abs));
+    let (passed, failed, undecided) = (count("passed")?, count("failed")?, count("undecided")?);
+    Ok(CaseResults {
+        suite: row.get("suite")?,
+        case: row.get("case_id")?,
+        arm: row.get("arm")?,
+        variant: row.get("variant")?,
+        settings: row.get::<_, Option<i64>>("settings")?.map(|settings| format!("{settings:016x}")),
+        passed,
+        failed,
+        undecided,
+        ungraded: count("trials")?.saturating_sub(passed + failed + undecided),
+        flaky: count("flaky")?,
+        tokens: sum("tokens")?,
+        cost_usd: row.get("cost_usd")?,
+        trials_with_cost: count("trials_with_cost")?,
+        agent_ms: sum("agent_ms")?,
+    })
+}
+
+/// Hashes of a run's test files, by path.
+pub(super) struct TestFiles(BTreeMap<String, String>);
+
+impl TestFiles {
+    pub(super) fn of(transaction: &Transaction<'_>, run: i64) -> rusqlite::Result<Self> {
+        let mut select = transaction.prepare_cached("SELECT test_files FROM runs WHERE no = ?1")?;
+        let files: String = select.query_row([run], |row| row.get(0))?;
+        Ok(Self(serde_json::from_str(&files).unwrap_or_default()))
+    }
+
+    /// Returns the fingerprint of everything recorded that a trial's outcome depends on, apart from chance.
+    pub(super) fn fingerprint(&self, record: &TrialRecord) -> i64 {
+        let file = record.file.as_ref().and_then(|file| self.0.get(&**file));
+        let skill = record.skill.as_ref().map(|skill| &skill.content_hash);
+        let parts = (&record.agent, &record.model, &record.variant, skill, &record.settings, &record.limits, file);
+        let digest = Sha256::digest(serde_json::to_vec(&parts).unwrap_or_default());
+        i64::from_be_bytes(digest[..8].try_into().unwrap_or_default())
+    }
+}

@@ -158,12 +158,16 @@ pub struct CaseResults {
     pub flaky: u64,
     /// Tokens of the trials whose tokens are known; absent if none are.
     pub tokens: Option<u64>,
+    /// Number of trials whose tokens are known.
+    pub trials_with_tokens: u64,
     /// Cost in US dollars of the trials whose cost is known; absent if none is.
     pub cost_usd: Option<f64>,
     /// Number of trials whose cost is known.
     pub trials_with_cost: u64,
     /// Time that the agent took, in milliseconds, of the trials in which it ran; absent if it never ran.
     pub agent_ms: Option<u64>,
+    /// Number of trials in which the agent ran.
+    pub trials_with_time: u64,
 }
 
 impl CaseResults {

@@ -68,7 +68,7 @@ pub use sarif::sarif;
 pub use show::{show, show_json};
 pub use status::{Details, StatusView, status};
 pub use terminal::{Style, diagnostics, result, tally, terminal_size};
-pub use trend::trend;
+pub use trend::{TrendOf, trend, trend_json};
 
 /// A kind of report.
 pub struct Report {

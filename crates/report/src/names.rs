@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use model::{TrialId, TrialRecord, TrialRow, WITHOUT_SKILL};
+use model::{CaseResults, TrialId, TrialRecord, TrialRow, WITHOUT_SKILL};
 
 use crate::columns;
 
@@ -31,6 +31,10 @@ impl Names {
 
     pub(crate) fn of_rows(rows: &[TrialRow]) -> Self {
         Self::of_parts(rows.iter().map(|row| (&*row.suite, &*row.case, &*row.arm, row.repetition)))
+    }
+
+    pub(crate) fn of_results<'a>(cases: impl Iterator<Item = &'a CaseResults> + Clone) -> Self {
+        Self::of_parts(cases.map(|case| (&*case.suite, &*case.case, &*case.arm, 1)))
     }
 
     fn of_parts<'a>(parts: impl Iterator<Item = Parts<'a>> + Clone) -> Self {
@@ -73,6 +77,10 @@ impl Names {
     /// Returns `true` if a case ran under several arms.
     pub(crate) fn has_arms(&self, suite: &str, case: &str) -> bool {
         self.needs(suite, case).arm
+    }
+
+    pub(crate) fn of_case(&self, case: &CaseResults) -> String {
+        self.join((&case.suite, &case.case, &case.arm, 1))
     }
 
     fn needs(&self, suite: &str, case: &str) -> Needs {

@@ -1,108 +1,377 @@
-//! Results of each case, run by run.
+//! Results over runs: a line for each run, and the cases whose results differ by chance.
 
-use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
-use model::{TrialRow, statistics};
+use model::{CaseResults, RunResults, statistics};
+use serde_json::{Value, json};
 
 use crate::counts::Counts;
-use crate::format::{elapsed, money, number, timestamp};
+use crate::format::{counted, elapsed, money, number, percent, range, timestamp};
 use crate::names::Names;
+use crate::plain;
+use crate::terminal::grid::{Cell, CellStyle, Grid};
 use crate::terminal::{Paint, Style};
 
-/// Width of a full bar.
-const BAR: usize = 10;
+/// Maximum width of a label.
+const LABEL: usize = 20;
+/// Maximum width of the name of a case.
+const NAME: usize = 48;
+/// Maximum number of flaky cases that are listed.
+const FLAKY: usize = 10;
+/// Maximum number of runs in a sparkline.
+const SPARKS: usize = 40;
 
-/// Formats one line per run for each case of `trials`, oldest first: pass rate, tokens, cost and time per trial.
-pub fn trend(trials: &[TrialRow], style: &Style) -> String {
+/// Part of each run that a trend is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrendOf {
+    /// The whole run.
+    Runs,
+    /// A suite, or several.
+    Suite,
+    /// Each case on its own.
+    Cases,
+}
+
+/// Formats one line per run, oldest first, and the flaky cases. `runs` are newest first.
+pub fn trend(runs: &[RunResults], of: TrendOf, style: &Style) -> String {
     let paint = Paint::new(*style);
-    if trials.is_empty() {
+    if runs.is_empty() {
         return "no trials are recorded yet\n".into();
     }
-    let mut sorted: Vec<&TrialRow> = trials.iter().collect();
-    sorted.sort_by(|a, b| {
-        let key = |trial: &TrialRow| (trial.suite.clone(), trial.case.clone(), trial.arm.clone());
-        key(a).cmp(&key(b)).then(a.started_at.cmp(&b.started_at)).then(a.run.cmp(&b.run))
-    });
-    let names = Names::of_rows(trials);
-    let short = short_ids(&sorted);
-
+    let names = Names::of_results(runs.iter().flat_map(|run| &run.cases));
     let mut text = String::new();
-    for case in sorted.chunk_by(|a, b| a.suite == b.suite && a.case == b.case && a.arm == b.arm) {
-        let several = names.has_arms(&case[0].suite, &case[0].case);
-        let arm = if several { format!("@{}", case[0].arm) } else { String::new() };
-        let gap = if text.is_empty() { "" } else { "\n" };
-        text.push_str(&format!("{gap}{}\n", paint.bold(&format!("{}::{}{arm}", case[0].suite, case[0].case))));
-        let mut runs: Vec<Vec<&TrialRow>> = Vec::new();
-        for trial in case {
-            match runs.iter_mut().find(|run| run[0].run == trial.run) {
-                Some(run) => run.push(trial),
-                None => runs.push(vec![trial]),
+    if of == TrendOf::Cases {
+        let mut cases: BTreeMap<String, Vec<Point<'_>>> = BTreeMap::new();
+        for run in runs.iter().rev() {
+            for case in run.cases.iter().filter(|case| !case.is_baseline()) {
+                let points = cases.entry(names.of_case(case)).or_default();
+                match points.last_mut().filter(|point| point.run.run.id == run.run.id) {
+                    Some(point) => point.add(case),
+                    None => points.push(Point::of(run, [case])),
+                }
             }
         }
-        let mut before = None;
-        for run in &runs {
-            let (line, counts) = point(run, before, &run[0].run[..short.min(run[0].run.len())], &paint);
-            text.push_str(&line);
-            before = if counts.graded() > 0 { Some(counts) } else { before };
+        for (name, points) in &cases {
+            let gap = if text.is_empty() { "" } else { "\n" };
+            text.push_str(&format!("{gap}{}\n", paint.bold(name)));
+            text.push_str(&table(points, of, &paint));
         }
+    } else {
+        let points: Vec<Point<'_>> = runs.iter().rev().map(|run| Point::of(run, &run.cases)).collect();
+        text = table(&points, of, &paint);
+    }
+    text + &flaky_table(runs, &names, &paint)
+}
+
+/// Returns the trend as JSON: the runs, oldest first, with their cases, and the flaky cases. `runs` are newest first.
+pub fn trend_json(runs: &[RunResults]) -> Value {
+    let run = |results: &RunResults| {
+        let (run, point) = (&results.run, Point::of(results, &results.cases));
+        json!({
+            "id": run.id,
+            "label": run.label,
+            "started_at": run.started_at,
+            "duration_ms": run.duration_ms,
+            "interrupted": run.is_interrupted(),
+            "planned": run.planned,
+            "passed": point.counts.passed,
+            "failed": point.counts.failed,
+            "undecided": point.counts.undecided,
+            "ungraded": point.ungraded,
+            "pass_rate": point.counts.bounds().map(|(low, high)| [low, high]),
+            "ci95": point.interval(),
+            "tokens": point.tokens,
+            "cost_usd": point.cost_usd,
+            "agent_ms": point.agent_ms,
+            "cases": results.cases,
+        })
+    };
+    let flaky = |flaky: &Flaky<'_>| {
+        json!({
+            "suite": flaky.case.suite,
+            "case": flaky.case.case,
+            "arm": flaky.case.arm,
+            "settings": flaky.case.settings,
+            "runs": flaky.runs,
+            "trials": flaky.trials,
+            "passed": flaky.passed,
+            "failed": flaky.failed,
+            "passed_after_rerun": flaky.rerun,
+        })
+    };
+    json!({
+        "schema": "trialrun.trend/2",
+        "runs": runs.iter().rev().map(run).collect::<Value>(),
+        "flaky": flaky_cases(runs).iter().map(flaky).collect::<Value>(),
+    })
+}
+
+/// Results of the trials of a run that a line is about.
+struct Point<'a> {
+    run: &'a RunResults,
+    counts: Counts,
+    ungraded: u64,
+    trials_with_tokens: u64,
+    trials_with_cost: u64,
+    trials_with_time: u64,
+    tokens: Option<u64>,
+    cost_usd: Option<f64>,
+    agent_ms: Option<u64>,
+    /// Cases under their arms, without the baseline.
+    cases: Vec<(&'a str, &'a str, &'a str)>,
+}
+
+impl<'a> Point<'a> {
+    fn of(run: &'a RunResults, cases: impl IntoIterator<Item = &'a CaseResults>) -> Self {
+        let mut point = Self {
+            run,
+            counts: Counts::default(),
+            ungraded: 0,
+            trials_with_tokens: 0,
+            trials_with_cost: 0,
+            trials_with_time: 0,
+            tokens: None,
+            cost_usd: None,
+            agent_ms: None,
+            cases: Vec::new(),
+        };
+        cases.into_iter().for_each(|case| point.add(case));
+        point
+    }
+
+    fn add(&mut self, case: &'a CaseResults) {
+        self.trials_with_tokens += case.trials_with_tokens;
+        self.trials_with_cost += case.trials_with_cost;
+        self.trials_with_time += case.trials_with_time;
+        for (sum, more) in [(&mut self.tokens, case.tokens), (&mut self.agent_ms, case.agent_ms)] {
+            *sum = sum.map_or(more, |sum| Some(sum + more.unwrap_or(0)));
+        }
+        self.cost_usd = self.cost_usd.map_or(case.cost_usd, |sum| Some(sum + case.cost_usd.unwrap_or(0.0)));
+        if case.is_baseline() {
+            return;
+        }
+        self.counts.passed += case.passed;
+        self.counts.failed += case.failed;
+        self.counts.undecided += case.undecided;
+        self.ungraded += case.ungraded;
+        self.cases.push((&case.suite, &case.case, &case.arm));
+    }
+
+    /// Returns the 95 % interval of the pass rate, whatever the result of undecided trials is.
+    fn interval(&self) -> Option<[f64; 2]> {
+        let Counts { passed, undecided, .. } = self.counts;
+        let graded = self.counts.graded();
+        let [low, _] = statistics::wilson(passed, graded);
+        let [_, high] = statistics::wilson(passed + undecided, graded);
+        (graded > 0).then_some([low, high])
+    }
+
+    /// Returns `Less` or `Greater` if the same cases passed less or more often than `before`, by more than chance
+    /// explains.
+    fn change(&self, before: &Self) -> Option<std::cmp::Ordering> {
+        let ([low, high], [low_before, high_before]) = (self.interval()?, before.interval()?);
+        let is_apart = high < low_before || low > high_before;
+        (is_apart && self.cases == before.cases).then(|| low.total_cmp(&low_before))
+    }
+
+    /// Returns tokens, cost and time: of the whole run, or else the mean per trial.
+    fn spent(&self, of: TrendOf) -> [Option<f64>; 3] {
+        let tokens = self.tokens.map(|tokens| tokens as f64);
+        let time = |ms: Option<u64>| ms.map(|ms| ms as f64);
+        if of == TrendOf::Runs {
+            return [tokens, self.cost_usd, time(self.run.run.duration_ms)];
+        }
+        let mean = |sum: Option<f64>, trials: u64| sum.map(|sum| sum / trials.max(1) as f64);
+        [
+            mean(tokens, self.trials_with_tokens),
+            mean(self.cost_usd, self.trials_with_cost),
+            mean(time(self.agent_ms), self.trials_with_time),
+        ]
+    }
+}
+
+const SPENT: [fn(f64) -> String; 3] =
+    [|tokens| number(tokens.round() as u64), money, |ms| elapsed(ms.round().max(0.0) as u64)];
+
+fn table(points: &[Point<'_>], of: TrendOf, paint: &Paint) -> String {
+    let heads =
+        if of == TrendOf::Runs { ["tokens", "cost", "time"] } else { ["tokens/trial", "cost/trial", "time/trial"] };
+    let symbols = paint.symbols();
+    let mut grid = Grid::new(&[
+        ("run", 0),
+        ("started", 6),
+        ("label", 1),
+        ("passed", 0),
+        ("rate", 0),
+        ("95 %", 2),
+        (heads[0], 4),
+        (heads[1], 3),
+        (heads[2], 5),
+        ("notes", 0),
+    ])
+    .left(3);
+    let mut before: Option<&Point<'_>> = None;
+    for point in points {
+        let run = &point.run.run;
+        let change = before.and_then(|before| point.change(before));
+        let style = match (point.counts.bounds(), change) {
+            (_, Some(std::cmp::Ordering::Less)) => CellStyle::Red,
+            (Some((low, _)), _) if low >= 1.0 => CellStyle::Green,
+            _ => CellStyle::Plain,
+        };
+        let (passed, rate) = match (point.counts, point.counts.bounds()) {
+            (Counts { passed, undecided: open @ 1.., .. }, Some((low, high))) => {
+                (format!("{passed}-{}/{}", passed + open, point.counts.graded()), range([low, high]))
+            }
+            (counts, _) => (counts.describe(), counts.share()),
+        };
+        let [tokens, cost, time] = point.spent(of);
+        let shown = |value: Option<f64>, at: usize| value.map_or_else(String::new, SPENT[at]);
+        grid.row([
+            Cell::new(&run.short, CellStyle::Bold),
+            Cell::new(timestamp(run.started_at), CellStyle::Dim),
+            plain::folded(run.label.as_deref().unwrap_or_default(), LABEL, symbols.ellipsis).into(),
+            passed.into(),
+            Cell::new(rate, style),
+            point.interval().map_or_else(String::new, range).into(),
+            shown(tokens, 0).into(),
+            shown(cost, 1).into(),
+            shown(time, 2).into(),
+            notes(point, change).join(", ").into(),
+        ]);
+        before = if point.counts.graded() > 0 { Some(point) } else { before };
+    }
+    grid.draw(paint) + &sparklines(points, of, heads, paint)
+}
+
+fn notes(point: &Point<'_>, change: Option<std::cmp::Ordering>) -> Vec<String> {
+    let run = &point.run.run;
+    let mut notes = Vec::new();
+    match change {
+        Some(std::cmp::Ordering::Less) => notes.push("worse".to_owned()),
+        Some(std::cmp::Ordering::Greater) => notes.push("better".to_owned()),
+        _ => {}
+    }
+    if run.is_interrupted() || run.finished < run.planned {
+        notes.push(format!("{}/{} finished", number(run.finished as u64), number(run.planned as u64)));
+    }
+    if point.ungraded > 0 {
+        notes.push(format!("{} ungraded", number(point.ungraded)));
+    }
+    notes
+}
+
+/// Returns a line for each figure with its course over the runs, and its first and last value.
+fn sparklines(points: &[Point<'_>], of: TrendOf, heads: [&str; 3], paint: &Paint) -> String {
+    let points = &points[points.len().saturating_sub(SPARKS)..];
+    if points.len() < 2 {
+        return String::new();
+    }
+    let rates = points.iter().map(|point| point.counts.bounds().map(|(low, _)| low)).collect();
+    let mut figures: Vec<(&str, Vec<Option<f64>>, fn(f64) -> String)> = vec![("pass rate", rates, percent)];
+    for (at, head) in heads.into_iter().enumerate() {
+        figures.push((head, points.iter().map(|point| point.spent(of)[at]).collect(), SPENT[at]));
+    }
+    let mut text = String::from("\n");
+    for (name, values, format) in figures {
+        let mut known = values.iter().flatten();
+        let Some(first) = known.next() else { continue };
+        let last = known.next_back().unwrap_or(first);
+        let most = if name == "pass rate" { 1.0 } else { values.iter().flatten().copied().fold(0.0, f64::max) };
+        let course = format!("{} {} {}", format(*first), paint.symbols().arrow, format(*last));
+        text.push_str(&format!(
+            "  {}  {}  {course}\n",
+            paint.dim(&format!("{name:<12}")),
+            sparkline(&values, most, paint)
+        ));
     }
     text
 }
 
-fn point(run: &[&TrialRow], before: Option<Counts>, id: &str, paint: &Paint) -> (String, Counts) {
-    let symbols = paint.symbols();
-    let mut counts = Counts::default();
-    run.iter().for_each(|trial| counts.add(trial.outcome));
-
-    let bar = |rate: f64| {
-        let full = (rate * BAR as f64).round() as usize;
-        format!("{}{}", symbols.full.repeat(full), symbols.empty.repeat(BAR - full))
+/// Draws each value as a character whose height is its share of `most`; an unknown value is a space.
+fn sparkline(values: &[Option<f64>], most: f64, paint: &Paint) -> String {
+    let heights = paint.symbols().heights;
+    let height = |value: f64| {
+        let share = if most > 0.0 { value / most } else { 0.0 };
+        heights[((share * (heights.len() - 1) as f64).round().max(0.0) as usize).min(heights.len() - 1)]
     };
-    let bar = match counts.bounds() {
-        Some((least, _)) if least >= 1.0 => paint.green(&bar(1.0)),
-        Some((least, most)) if least < most => paint.yellow(&bar(least)),
-        Some((least, _)) => paint.red(&bar(least)),
-        // An empty bar would be read as a rate of 0.
-        None => " ".repeat(BAR),
-    };
-    let shown = format!("{} {:>4}", counts.describe(), counts.share());
-    let tokens = average(run.iter().filter_map(|trial| trial.tokens).map(|tokens| tokens.total() as f64));
-    let cost = average(run.iter().filter_map(|trial| trial.cost_usd));
-    let time = average(run.iter().filter_map(|trial| trial.agent_ms).map(|ms| ms as f64));
-    let mut line = format!(
-        "  {}  {}  {bar}  {shown:>9}  {:>12}  {:>8}  {:>6}",
-        timestamp(run[0].started_at),
-        paint.dim(id),
-        tokens.map_or_else(|| "n/a tok".into(), |tokens| format!("{} tok", number(tokens.round() as u64))),
-        cost.map_or_else(|| "n/a".into(), money),
-        time.map_or_else(|| "n/a".into(), |time| elapsed(time.round() as u64)),
-    );
-    let ungraded = run.len() as u64 - counts.graded();
-    if ungraded > 0 {
-        line.push_str(&paint.yellow(&format!("  {ungraded} without a verdict")));
-    }
-    match before.and_then(|before| Counts::change(&before, &counts)) {
-        Some(Ordering::Less) => line.push_str(&paint.red("  worse")),
-        Some(Ordering::Greater) => line.push_str(&paint.green("  better")),
-        Some(Ordering::Equal) | None => {}
-    }
-    line.push('\n');
-    (line, counts)
+    values.iter().map(|value| value.map_or(" ", height)).collect()
 }
 
-fn average(values: impl Iterator<Item = f64>) -> Option<f64> {
-    statistics::estimate(&values.collect::<Vec<_>>()).map(|estimate| estimate.mean)
+/// Case with both outcomes under equal settings.
+struct Flaky<'a> {
+    case: &'a CaseResults,
+    runs: usize,
+    trials: u64,
+    passed: u64,
+    failed: u64,
+    /// Number of trials that passed only after another attempt failed.
+    rerun: u64,
+    rates: Vec<Option<f64>>,
 }
 
-/// Returns the number of characters that make the ids of the shown runs unique; at least eight. Ids are ASCII; if one
-/// is not, ids are shown in full.
-fn short_ids(trials: &[&TrialRow]) -> usize {
-    let mut ids: Vec<&str> = trials.iter().map(|trial| trial.run.as_str()).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    if ids.iter().any(|id| !id.is_ascii()) {
-        return usize::MAX;
+impl Flaky<'_> {
+    /// Returns the least share of the rarer outcome that the trials are evidence of.
+    fn rank(&self) -> f64 {
+        let rarer = self.passed.min(self.failed + self.rerun);
+        statistics::wilson(rarer, self.passed + self.failed)[0]
     }
-    let shared = |pair: &[&str]| pair[0].bytes().zip(pair[1].bytes()).take_while(|(a, b)| a == b).count();
-    ids.windows(2).map(shared).max().map_or(8, |longest| (longest + 1).max(8))
+}
+
+/// Returns the flaky cases, the surest first.
+fn flaky_cases(runs: &[RunResults]) -> Vec<Flaky<'_>> {
+    type Key<'a> = (&'a str, &'a str, &'a str, &'a str);
+    let mut cases: BTreeMap<Key<'_>, Flaky<'_>> = BTreeMap::new();
+    for run in runs.iter().rev() {
+        for case in run.cases.iter().filter(|case| !case.is_baseline() && case.passed + case.failed > 0) {
+            // If the settings are unknown, only trials of the same run have equal ones.
+            let settings = case.settings.as_deref().unwrap_or(&run.run.id);
+            let flaky = cases.entry((&case.suite, &case.case, &case.arm, settings)).or_insert(Flaky {
+                case,
+                runs: 0,
+                trials: 0,
+                passed: 0,
+                failed: 0,
+                rerun: 0,
+                rates: Vec::new(),
+            });
+            flaky.runs += 1;
+            flaky.trials += case.trials();
+            flaky.passed += case.passed;
+            flaky.failed += case.failed;
+            flaky.rerun += case.flaky;
+            flaky.rates.push(Some(case.passed as f64 / (case.passed + case.failed) as f64));
+        }
+    }
+    let is_flaky = |flaky: &Flaky<'_>| flaky.passed > 0 && flaky.failed + flaky.rerun > 0;
+    let mut flaky: Vec<Flaky<'_>> = cases.into_values().filter(is_flaky).collect();
+    flaky.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
+    flaky
+}
+
+fn flaky_table(runs: &[RunResults], names: &Names, paint: &Paint) -> String {
+    let flaky = flaky_cases(runs);
+    if flaky.is_empty() {
+        return String::new();
+    }
+    let mut grid = Grid::new(&[("case", 0), ("passed", 0), ("after a rerun", 2), ("runs", 1), ("by run", 3)]).left(1);
+    for case in flaky.iter().take(FLAKY) {
+        grid.row([
+            paint.folded(&names.of_case(case.case), NAME).into(),
+            format!("{}/{}", case.passed, case.passed + case.failed).into(),
+            if case.rerun > 0 { number(case.rerun) } else { String::new() }.into(),
+            number(case.runs as u64).into(),
+            sparkline(&case.rates[case.rates.len().saturating_sub(SPARKS)..], 1.0, paint).into(),
+        ]);
+    }
+    let what = counted(flaky.len(), "flaky case");
+    let mut text =
+        format!("\n{}\n{}", paint.bold(&format!("{what}: both outcomes under equal settings")), grid.draw(paint));
+    if flaky.len() > FLAKY {
+        text.push_str(&format!(
+            "  {}\n",
+            paint.dim(&format!("and {} more: trialrun trend --json", flaky.len() - FLAKY))
+        ));
+    }
+    text
 }

@@ -100,12 +100,12 @@ fn trials(store: Option<&dyn Store>, args: &HistoryArgs, terminal: &Terminal) ->
 
 /// Returns an error if trials are recorded, but none of that suite or case.
 pub fn named(store: &dyn Store, suite: Option<&str>, case: Option<&str>) -> Result<(), CliError> {
-    let all = store.trials(&TrialFilter::default())?;
+    let all = store.cases()?;
     let missing = [("suite", suite), ("case", case)].into_iter().find_map(|(what, name)| Some((what, name?)));
     let (false, Some((what, name))) = (all.is_empty(), missing) else { return Ok(()) };
-    let names = || all.iter().map(|trial| if what == "suite" { trial.suite.as_str() } else { trial.case.as_str() });
-    let as_case = (what == "suite" && all.iter().any(|trial| trial.case == name))
-        .then(|| format!("`--case {name}` names a case"));
+    let names = || all.iter().map(|(suite, case)| if what == "suite" { suite.as_str() } else { case.as_str() });
+    let as_case =
+        (what == "suite" && all.iter().any(|(_, case)| case == name)).then(|| format!("`--case {name}` names a case"));
     let near = model::nearest(name, names()).map(|near| format!("did you mean `{near}`?"));
     Err(CliError::usage(format!("no trial of a {what} `{name}` is recorded")).maybe_hint(as_case.or(near)))
 }

@@ -1,8 +1,9 @@
 use jiff::SignedDuration;
 use model::{
-    AgentInfo, ArmSummary, LiveTrial, Outcome, RunRow, Step, Summary, ToolCall, TrialFigures, TrialRecord, TrialRow,
+    AgentInfo, ArmSummary, CaseResults, LiveTrial, Outcome, RunResults, RunRow, Step, Summary, ToolCall, TrialFigures,
+    TrialRecord, TrialRow,
 };
-use report::{Change, Comparison, Details, ListedRun, StatusView, THRESHOLD};
+use report::{Change, Comparison, Details, ListedRun, StatusView, THRESHOLD, TrendOf};
 use serde_json::{Value, json};
 
 use crate::story::{RUN, begin, broken, failed, id, one_job, passed, row, run_row};
@@ -153,31 +154,86 @@ fn status_shows_what_each_trial_is_waiting_for() {
     expect("status.txt", &text);
 }
 
-#[test]
-fn trend_shows_each_case_run_after_run() {
-    let trial = id("splits-in-two", "fake", 1);
-    let mut rows = Vec::new();
-    for (run, outcomes) in [
-        (RUN, [Outcome::Passed, Outcome::Failed, Outcome::Passed]),
-        (OLD, [Outcome::Passed, Outcome::Passed, Outcome::Passed]),
-        ("0193b000-x", [Outcome::Broken, Outcome::Broken, Outcome::Broken]),
-    ] {
-        for outcome in outcomes {
-            let mut row = row(&passed(&trial), run);
-            row.outcome = outcome;
-            if outcome == Outcome::Broken {
-                (row.tokens, row.cost_usd) = (None, None);
-            }
-            if run == OLD {
-                row.started_at = begin() - SignedDuration::from_hours(24);
-            }
-            rows.push(row);
-        }
+fn results(case: &str, passed: u64, failed: u64) -> CaseResults {
+    CaseResults {
+        suite: "commit".into(),
+        case: case.into(),
+        arm: "fake".into(),
+        settings: Some("0011".into()),
+        passed,
+        failed,
+        tokens: Some((passed + failed) * 1000),
+        trials_with_tokens: passed + failed,
+        trials_with_time: passed + failed,
+        cost_usd: Some((passed + failed) as f64 * 0.01),
+        trials_with_cost: passed + failed,
+        agent_ms: Some((passed + failed) * 500),
+        ..CaseResults::default()
     }
-    let mut other = row(&failed(&id("asks", "fake", 1)), RUN);
-    other.duration_ms = 90_000;
-    rows.push(other);
-    expect("trend.txt", &report::trend(&rows, &plain()));
+}
+
+/// Returns runs of the cases, newest first: each run is a day after the next one.
+fn runs_of(cases: &[&[CaseResults]]) -> Vec<RunResults> {
+    let run = |(age, cases): (usize, &&[CaseResults])| {
+        let id = format!("019{:x}0000-0000-7d3e-9b5a-3f0c6a1e2b44", 15 - age);
+        let finished = cases.iter().map(|case| case.trials() as usize).sum();
+        let started_at = begin() - SignedDuration::from_hours(24 * age as i64);
+        RunResults { run: RunRow { started_at, finished, planned: finished, ..run_row(&id) }, cases: cases.to_vec() }
+    };
+    cases.iter().enumerate().map(run).collect()
+}
+
+#[test]
+fn trend_shows_a_line_per_run_and_the_flaky_cases() {
+    let undecided = CaseResults { undecided: 2, ungraded: 1, ..results("asks", 1, 0) };
+    let baseline = CaseResults { variant: Some("without_skill".into()), ..results("asks", 0, 4) };
+    let rerun = CaseResults { flaky: 1, ..results("retried", 3, 0) };
+    let mut runs = runs_of(&[
+        &[results("asks", 10, 10), results("splits", 0, 10), rerun.clone(), baseline],
+        &[results("asks", 20, 0), results("splits", 10, 0), results("retried", 3, 0)],
+        &[undecided, results("splits", 9, 1)],
+        &[CaseResults { ungraded: 3, tokens: None, cost_usd: None, agent_ms: None, ..results("asks", 0, 0) }],
+    ]);
+    runs[3].run.planned = 8;
+    runs[3].run.signal = Some("SIGINT".into());
+    runs[1].run.label = Some("a label that is far too long for a column of a table".into());
+    let mut text = report::trend(&runs, TrendOf::Runs, &plain());
+    text.push_str("================ one case\n");
+    let mut asks: Vec<RunResults> = runs.clone();
+    asks.iter_mut().for_each(|run| run.cases.retain(|case| case.case == "asks"));
+    text.push_str(&report::trend(&asks, TrendOf::Cases, &plain()));
+    text.push_str("================ without Unicode\n");
+    let ascii = report::Style { unicode: false, width: 60, ..plain() };
+    text.push_str(&report::trend(&runs, TrendOf::Suite, &ascii));
+    expect("trend.txt", &text);
+
+    let json = report::trend_json(&runs);
+    assert_eq!((&json["runs"][3]["passed"], &json["runs"][0]["pass_rate"]), (&json!(13), &json!(null)));
+    assert_eq!((&json["flaky"][0]["case"], &json["flaky"][0]["failed"]), (&json!("splits"), &json!(11)));
+    assert_eq!(report::trend(&[], TrendOf::Runs, &plain()), "no trials are recorded yet\n");
+}
+
+#[test]
+fn a_case_is_flaky_only_under_equal_settings_and_worse_only_beyond_chance() {
+    let with = |settings: Option<&str>, passed, failed| CaseResults {
+        settings: settings.map(str::to_owned),
+        ..results("a", passed, failed)
+    };
+    let flaky = |newest: CaseResults, oldest: CaseResults| {
+        let json = report::trend_json(&runs_of(&[&[newest], &[oldest]]));
+        json["flaky"].as_array().map(Vec::len)
+    };
+    assert_eq!(flaky(with(Some("1"), 1, 0), with(Some("1"), 0, 1)), Some(1));
+    assert_eq!(flaky(with(Some("1"), 1, 0), with(Some("2"), 0, 1)), Some(0), "other settings");
+    assert_eq!(flaky(with(None, 1, 0), with(None, 0, 1)), Some(0), "unknown settings");
+    assert_eq!(flaky(with(None, 1, 1), with(None, 0, 1)), Some(1), "one run has equal settings");
+
+    let drawn = |newest: CaseResults, oldest: CaseResults| {
+        report::trend(&runs_of(&[&[newest], &[oldest]]), TrendOf::Runs, &plain())
+    };
+    assert!(drawn(results("a", 0, 8), results("a", 8, 0)).contains("worse"));
+    assert!(!drawn(results("a", 0, 1), results("a", 1, 0)).contains("worse"), "one trial is no evidence");
+    assert!(!drawn(results("b", 0, 8), results("a", 8, 0)).contains("worse"), "other cases");
 }
 
 #[test]

@@ -28,7 +28,8 @@ pub(super) fn results(connection: &Connection, filter: &ResultFilter) -> Result<
              count(*) FILTER (WHERE outcome = 'undecided') AS undecided,
              count(*) FILTER (WHERE outcome = 'passed' AND flaky) AS flaky,
              sum(input + ifnull(cache_read, 0) + ifnull(cache_write, 0) + ifnull(output, 0)) AS tokens,
-             sum(cost_usd) AS cost_usd, count(cost_usd) AS trials_with_cost, sum(agent_ms) AS agent_ms
+             count(input) AS trials_with_tokens, sum(cost_usd) AS cost_usd, count(cost_usd) AS trials_with_cost,
+             sum(agent_ms) AS agent_ms, count(agent_ms) AS trials_with_time
          FROM {trials} WHERE trials.run = :run GROUP BY suite, case_id, arm, variant, settings"
     ))?;
     let found = runs.query_map(
@@ -96,9 +97,11 @@ fn case(row: &Row<'_>) -> rusqlite::Result<CaseResults> {
         ungraded: count("trials")?.saturating_sub(passed + failed + undecided),
         flaky: count("flaky")?,
         tokens: sum("tokens")?,
+        trials_with_tokens: count("trials_with_tokens")?,
         cost_usd: row.get("cost_usd")?,
         trials_with_cost: count("trials_with_cost")?,
         agent_ms: sum("agent_ms")?,
+        trials_with_time: count("trials_with_time")?,
     })
 }
 

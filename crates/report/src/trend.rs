@@ -57,16 +57,18 @@ pub fn trend(runs: &[RunResults], of: TrendOf, style: &Style) -> String {
             text.push_str(&table(points, of, &paint));
         }
     } else {
-        let points: Vec<Point<'_>> = runs.iter().rev().map(|run| Point::of(run, &run.cases)).collect();
+        let whole = |run| if of == TrendOf::Runs { Point::whole(run) } else { Point::of(run, &run.cases) };
+        let points: Vec<Point<'_>> = runs.iter().rev().map(whole).collect();
         text = table(&points, of, &paint);
     }
     text + &flaky_table(runs, &names, &paint)
 }
 
 /// Returns the trend as JSON: the runs, oldest first, with their cases, and the flaky cases. `runs` are newest first.
-pub fn trend_json(runs: &[RunResults]) -> Value {
+pub fn trend_json(runs: &[RunResults], of: TrendOf) -> Value {
     let run = |results: &RunResults| {
-        let (run, point) = (&results.run, Point::of(results, &results.cases));
+        let point = if of == TrendOf::Runs { Point::whole(results) } else { Point::of(results, &results.cases) };
+        let run = &results.run;
         json!({
             "id": run.id,
             "label": run.label,
@@ -139,6 +141,21 @@ impl<'a> Point<'a> {
         point
     }
 
+    /// Returns the results of a whole run. A long list has the cases of its newest runs only, so the figures are those
+    /// of the run's summary, if it has one.
+    fn whole(run: &'a RunResults) -> Self {
+        let mut point = Self::of(run, &run.cases);
+        if let Some(summary) = &run.run.summary {
+            let [passed, failed, undecided] =
+                [summary.passed, summary.failed, summary.undecided].map(|count| count as u64);
+            point.counts = Counts { passed, failed, undecided };
+            point.ungraded = (summary.broken + summary.skipped + summary.cancelled) as u64;
+            point.tokens = summary.tokens.map(|tokens| tokens.total());
+            point.cost_usd = summary.cost_usd;
+        }
+        point
+    }
+
     fn add(&mut self, case: &'a CaseResults) {
         self.trials_with_tokens += case.trials_with_tokens;
         self.trials_with_cost += case.trials_with_cost;
@@ -171,7 +188,7 @@ impl<'a> Point<'a> {
     fn change(&self, before: &Self) -> Option<std::cmp::Ordering> {
         let ([low, high], [low_before, high_before]) = (self.interval()?, before.interval()?);
         let is_apart = high < low_before || low > high_before;
-        (is_apart && self.cases == before.cases).then(|| low.total_cmp(&low_before))
+        (is_apart && !self.cases.is_empty() && self.cases == before.cases).then(|| low.total_cmp(&low_before))
     }
 
     /// Returns tokens, cost and time: of the whole run, or else the mean per trial.

@@ -156,6 +156,9 @@ pub struct ResultFilter {
     pub case: Option<String>,
     /// Maximum number of runs, newest first.
     pub last: Option<usize>,
+    /// Number of runs, newest first, whose cases are counted. Of the others, whole runs that ended have only their
+    /// summaries: counting the cases of thousands of runs takes seconds.
+    pub with_cases: usize,
 }
 
 /// Filter for listing trials. All given conditions must hold.

@@ -10,6 +10,9 @@ use crate::global::Global;
 use crate::project::ProjectContext;
 use crate::terminal::Terminal;
 
+/// Number of runs that are searched for flaky cases.
+const SEARCHED: usize = 50;
+
 /// Arguments of `trend`.
 #[derive(Debug, clap::Args)]
 pub struct TrendArgs {
@@ -31,19 +34,24 @@ pub struct TrendArgs {
 pub fn run(global: &Global, args: &TrendArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let store = ProjectContext::find(global, &[])?.read_store()?;
     let last = usize::try_from(args.last).ok();
-    let runs = store.results(&ResultFilter { suite: args.suite.clone(), case: args.case.clone(), last })?;
+    let runs = store.results(&ResultFilter {
+        suite: args.suite.clone(),
+        case: args.case.clone(),
+        last,
+        with_cases: SEARCHED,
+    })?;
     if runs.is_empty() {
         super::history::named(&*store, args.suite.as_deref(), args.case.as_deref())?;
-    }
-    if args.json {
-        terminal.json(&report::trend_json(&runs));
-        return Ok(ExitCode::SUCCESS);
     }
     let of = match (&args.suite, &args.case) {
         (_, Some(_)) => TrendOf::Cases,
         (Some(_), None) => TrendOf::Suite,
         (None, None) => TrendOf::Runs,
     };
-    terminal.out(&report::trend(&runs, of, &terminal.out_style));
+    if args.json {
+        terminal.json(&report::trend_json(&runs, of));
+    } else {
+        terminal.out(&report::trend(&runs, of, &terminal.out_style));
+    }
     Ok(ExitCode::SUCCESS)
 }

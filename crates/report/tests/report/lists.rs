@@ -178,7 +178,10 @@ fn runs_of(cases: &[&[CaseResults]]) -> Vec<RunResults> {
         let id = format!("019{:x}0000-0000-7d3e-9b5a-3f0c6a1e2b44", 15 - age);
         let finished = cases.iter().map(|case| case.trials() as usize).sum();
         let started_at = begin() - SignedDuration::from_hours(24 * age as i64);
-        RunResults { run: RunRow { started_at, finished, planned: finished, ..run_row(&id) }, cases: cases.to_vec() }
+        RunResults {
+            run: RunRow { started_at, finished, planned: finished, ..run_row(&id) },
+            cases: cases.to_vec(),
+        }
     };
     cases.iter().enumerate().map(run).collect()
 }
@@ -207,7 +210,7 @@ fn trend_shows_a_line_per_run_and_the_flaky_cases() {
     text.push_str(&report::trend(&runs, TrendOf::Suite, &ascii));
     expect("trend.txt", &text);
 
-    let json = report::trend_json(&runs);
+    let json = report::trend_json(&runs, TrendOf::Suite);
     assert_eq!((&json["runs"][3]["passed"], &json["runs"][0]["pass_rate"]), (&json!(13), &json!(null)));
     assert_eq!((&json["flaky"][0]["case"], &json["flaky"][0]["failed"]), (&json!("splits"), &json!(11)));
     assert_eq!(report::trend(&[], TrendOf::Runs, &plain()), "no trials are recorded yet\n");
@@ -220,7 +223,7 @@ fn a_case_is_flaky_only_under_equal_settings_and_worse_only_beyond_chance() {
         ..results("a", passed, failed)
     };
     let flaky = |newest: CaseResults, oldest: CaseResults| {
-        let json = report::trend_json(&runs_of(&[&[newest], &[oldest]]));
+        let json = report::trend_json(&runs_of(&[&[newest], &[oldest]]), TrendOf::Suite);
         json["flaky"].as_array().map(Vec::len)
     };
     assert_eq!(flaky(with(Some("1"), 1, 0), with(Some("1"), 0, 1)), Some(1));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::{CaseResults, RunResults, RunRow, TrialRecord};
-use rusqlite::{Connection, Row, Transaction, named_params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params};
 use sha2::{Digest, Sha256};
 
 use super::SqliteError;
@@ -42,6 +42,11 @@ pub(super) fn results(connection: &Connection, filter: &ResultFilter) -> Result<
     for found in found {
         let (number, mut run): (i64, RunRow) = found?;
         shorten(connection, &mut run)?;
+        let is_whole = filter.suite.is_none() && filter.case.is_none();
+        if is_whole && run.summary.is_some() && results.len() >= filter.with_cases {
+            results.push(RunResults { run, cases: Vec::new() });
+            continue;
+        }
         let of_run = named_params! {
             ":prefixes": prefixes, ":suite": filter.suite, ":case": filter.case, ":run": number,
         };
@@ -67,15 +72,22 @@ fn prefixes(connection: &Connection, filter: &ResultFilter) -> rusqlite::Result<
 /// Returns the suites and cases of all trials. Each step finds the next name in the index, so the trials of a name are
 /// not read.
 pub(super) fn cases(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
-    let mut first = connection.prepare_cached(
-        "SELECT suite, case_id FROM trials WHERE (suite, case_id) > (?1, ?2) ORDER BY suite, case_id LIMIT 1",
+    // For a comparison of both columns at once, the index would be searched by the first one only.
+    let mut next_case = connection.prepare_cached(
+        "SELECT suite, case_id FROM trials WHERE suite = ?1 AND case_id > ?2 ORDER BY case_id LIMIT 1",
     )?;
+    let mut next_suite = connection
+        .prepare_cached("SELECT suite, case_id FROM trials WHERE suite > ?1 ORDER BY suite, case_id LIMIT 1")?;
+    let name = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
     let mut names: Vec<(String, String)> = Vec::new();
     loop {
         let (suite, case) = names.last().map_or(("", ""), |(suite, case)| (suite, case));
-        let mut next = first.query_map([suite, case], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        match next.next() {
-            Some(name) => names.push(name?),
+        let next = match next_case.query_row([suite, case], name).optional()? {
+            None => next_suite.query_row([suite], name).optional()?,
+            next => next,
+        };
+        match next {
+            Some(name) => names.push(name),
             None => return Ok(names),
         }
     }

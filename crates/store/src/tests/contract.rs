@@ -170,7 +170,8 @@ pub(crate) fn results_are_counted_case_by_case(open: Open<'_>) {
         ["a", "ab", "b"].map(|case| ("commit".to_owned(), case.to_owned())),
         "only those with a trial"
     );
-    let results = store.results(&ResultFilter::default()).unwrap();
+    let all = ResultFilter { with_cases: 2, ..ResultFilter::default() };
+    let results = store.results(&all).unwrap();
     assert_eq!(results.iter().map(|one| one.run.id.as_str()).collect::<Vec<_>>(), [OTHER, RUN]);
     let [a, ab] = &results[1].cases[..] else { panic!("{results:?}") };
     assert_eq!((a.case.as_str(), a.passed, a.failed, a.undecided, a.ungraded, a.flaky), ("a", 1, 1, 0, 1, 1));
@@ -180,7 +181,8 @@ pub(crate) fn results_are_counted_case_by_case(open: Open<'_>) {
     assert_ne!(a.settings, results[0].cases[0].settings, "another skill");
 
     let of = |suite: Option<&str>, case: Option<&str>, last| {
-        let filter = ResultFilter { suite: suite.map(str::to_owned), case: case.map(str::to_owned), last };
+        let filter =
+            ResultFilter { suite: suite.map(str::to_owned), case: case.map(str::to_owned), last, with_cases: 0 };
         let results = store.results(&filter).unwrap();
         results.into_iter().flat_map(|run| run.cases).map(|case| case.case).collect::<Vec<_>>()
     };
@@ -190,6 +192,9 @@ pub(crate) fn results_are_counted_case_by_case(open: Open<'_>) {
     assert_eq!(of(None, None, Some(1)), ["b"]);
     assert_eq!(of(Some("com"), None, None), [""; 0]);
     assert_eq!(of(None, Some("c"), None), [""; 0]);
+    store.append(&[story.over(Summary::default())]).unwrap();
+    let cases = |with_cases| store.results(&ResultFilter { with_cases, ..all.clone() }).unwrap()[0].cases.len();
+    assert_eq!([0, 1].map(cases), [0, 1], "a run that ended has a summary");
 }
 
 pub(crate) fn runs_are_selected_unambiguously(open: Open<'_>) {

@@ -81,6 +81,7 @@ fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error
         Command::Show(args) => command::show::run(&global, &args, terminal),
         Command::History(args) => command::history::run(&global, &args, terminal),
         Command::Status(args) => command::status::run(&global, &args, terminal),
+        Command::View(args) => command::view::run(&global, &args, terminal),
         Command::Report(args) => command::report::run(&global, &args, terminal),
         Command::Trend(args) => command::trend::run(&global, &args, terminal),
         Command::Compare(args) => command::compare::run(&global, &args, terminal),

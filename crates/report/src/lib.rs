@@ -61,6 +61,7 @@ pub use artifacts::{Tree, TrialFiles, merged_side_effects};
 pub use compare::{CaseChange, Change, Comparison, THRESHOLD};
 pub use format::counted;
 pub use history::{history, history_json};
+pub use html::{ServedRun, ServedState, transcript};
 pub use json::{SCHEMA, reference as json_reference, report_schema, trial_json};
 pub use reporter::{Opening, Reporter};
 pub use runs::{ListedRun, run_json, runs};

@@ -23,6 +23,7 @@ pub mod schema;
 pub mod show;
 pub mod status;
 pub mod trend;
+pub mod view;
 
 use clap::Subcommand;
 
@@ -50,6 +51,8 @@ pub enum Command {
     History(history::HistoryArgs),
     /// Show the result of a run, or its progress
     Status(status::StatusArgs),
+    /// Show a run in a browser, also while it goes on
+    View(view::ViewArgs),
     /// Write a report of a recorded run
     Report(report::ReportArgs),
     /// Show pass rate, tokens, cost and time over runs

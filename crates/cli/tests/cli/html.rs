@@ -22,16 +22,16 @@ fn open(browser: &mut Browser, page: &Path, address: &str) {
 }
 
 /// Waits until the page has a view.
-fn shown(browser: &mut Browser) {
+pub fn shown(browser: &mut Browser) {
     browser.wait("document.querySelector('#main h1') && !document.querySelector('#main[aria-busy]')");
 }
 
-fn text(browser: &mut Browser, selector: &str) -> String {
+pub fn text(browser: &mut Browser, selector: &str) -> String {
     let expression = format!("document.querySelector({})?.textContent ?? 'absent'", json!(selector));
     browser.evaluate(&expression).as_str().unwrap().to_owned()
 }
 
-fn count(browser: &mut Browser, selector: &str) -> u64 {
+pub fn count(browser: &mut Browser, selector: &str) -> u64 {
     browser.evaluate(&format!("document.querySelectorAll({}).length", json!(selector))).as_u64().unwrap()
 }
 
@@ -262,11 +262,17 @@ fn call(id: &str, input: &Value, parent: Option<&str>) -> Value {
     })
 }
 
+/// Text that tries to run scripts, to hide, to turn the direction of writing, and to control a terminal.
+pub const HOSTILE: &str = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'><!-- \
+                           \u{202e}evil\u{2066} \u{1b}[31mred\u{7} \u{0}nul \u{7f} javascript:alert(1) {{x}} ${1+1}";
+
+/// Signs of the hostile text where it is shown as text.
+pub const HOSTILE_SHOWN: [&str; 5] = ["</script><script>", "⟨U+202E⟩evil", "␛[31mred␇", "␀nul", "${1+1}"];
+
 #[test]
 fn hostile_transcripts_stay_text() {
+    let hostile = HOSTILE;
     let Some(program) = browser::installed("hostile_transcripts_stay_text") else { return };
-    let hostile = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'><!-- \
-                   \u{202e}evil\u{2066} \u{1b}[31mred\u{7} \u{0}nul \u{7f} javascript:alert(1) {{x}} ${1+1}";
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("hostile.html");
     let steps = [
@@ -289,7 +295,7 @@ fn hostile_transcripts_stay_text() {
     browser.evaluate("document.querySelectorAll('.choices input').forEach((input) => input.checked || input.click())");
     assert_eq!(count(browser, ".sub .call"), 1, "the call of the sub-agent is inside that of its parent");
     let shown = text(browser, ".timeline");
-    for sign in ["</script><script>", "⟨U+202E⟩evil", "␛[31mred␇", "␀nul", "${1+1}"] {
+    for sign in HOSTILE_SHOWN {
         assert!(shown.matches(sign).count() >= 6, "{sign}: {shown}");
     }
     assert!(!shown.contains(['\u{202e}', '\u{1b}', '\u{0}']));

@@ -41,3 +41,4 @@ mod subprocess;
 mod supervise;
 mod trying_again;
 mod typescript;
+mod view;

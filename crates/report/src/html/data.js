@@ -1,8 +1,25 @@
 // The index, and the chunks of trials.
 
-const index = JSON.parse(document.getElementById('index').textContent);
-const trials = index.trials.map((trial, at) => ({ ...trial, at }));
-const byId = new Map(trials.map((trial) => [trial.id, trial]));
+let index, trials, byId;
+
+/** True if some names of trials need their arm, their repetition or their suite. */
+let hasArms, hasRepetitions, hasSuites;
+
+/** Sets the index, which a server sends again while the run goes on. */
+function takeIndex(next) {
+  index = next;
+  trials = index.trials.map((trial, at) => ({ ...trial, at }));
+  byId = new Map(trials.map((trial) => [trial.id, trial]));
+  const all = [...trials, ...running()];
+  hasArms = new Set(all.map((trial) => trial.arm)).size > 1;
+  hasRepetitions = all.some((trial) => trial.repetition > 1);
+  hasSuites = new Set(all.map((trial) => trial.suite)).size > 1;
+}
+
+/** Returns the trials that have started and have no outcome. A report in a file has none. */
+function running() {
+  return (index.live?.running ?? []).filter((trial) => !byId.has(trial.id));
+}
 
 /** Outcomes: their sign, and their place where failures come first. */
 const OUTCOMES = {
@@ -12,6 +29,7 @@ const OUTCOMES = {
   cancelled: { sign: '■', rank: 3 },
   skipped: { sign: '–', rank: 4 },
   passed: { sign: '✓', rank: 6 },
+  running: { sign: '▸', rank: 5 },
 };
 
 /** A trial without the skill never counts as a failure, so it comes after those that do. */
@@ -28,15 +46,21 @@ const parsed = new Promise((resolve) => {
 /** Transcripts that were opened last, so that going back and forth is quick. */
 const opened = new Map();
 
-/** Inflates the transcript of a trial. */
-async function load(trial) {
-  if (opened.has(trial.at)) return opened.get(trial.at);
+/** Returns the compressed transcript of a trial: from the server, or from the end of the file. */
+async function compressed(trial) {
+  if (index.live) return fetchTranscript(trial);
   await parsed;
   const base64 = document.getElementById(`t${trial.at}`).textContent;
-  const bytes = Uint8Array.fromBase64?.(base64) ?? Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
+  return new Blob([Uint8Array.fromBase64?.(base64) ?? Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))]);
+}
+
+/** Inflates the transcript of a trial. That of a trial without an outcome grows. */
+async function load(trial) {
+  const key = `${trial.id}\n${trial.outcome ? '' : JSON.stringify(trial)}`;
+  if (opened.has(key)) return opened.get(key);
+  const stream = (await compressed(trial)).stream().pipeThrough(new DecompressionStream('deflate-raw'));
   const transcript = await new Response(stream).json();
-  opened.set(trial.at, transcript);
+  opened.set(key, transcript);
   if (opened.size > 8) opened.delete(opened.keys().next().value);
   return transcript;
 }
@@ -53,10 +77,6 @@ function place(trial) {
 }
 
 /** Returns the name of a trial without the parts that are the same for all. */
-const hasArms = new Set(trials.map((trial) => trial.arm)).size > 1;
-const hasRepetitions = trials.some((trial) => trial.repetition > 1);
-const hasSuites = new Set(trials.map((trial) => trial.suite)).size > 1;
-
 function caseName(trial) {
   return (hasSuites ? `${trial.suite}::` : '') + trial.case;
 }
@@ -75,11 +95,12 @@ function comparison(a, b) {
 }
 
 function outcome(trial, text = true) {
-  const name = trial.outcome + (trial.flaky ? ', flaky' : '');
-  const kind = trial.baseline ? 'baseline' : trial.outcome;
+  const status = trial.outcome ?? 'running';
+  const name = status + (trial.flaky ? ', flaky' : '');
+  const kind = trial.baseline ? 'baseline' : status;
   const title = name + (trial.baseline ? ', without the skill, for comparison only' : '');
   return h('span', { class: `outcome ${kind}`, title: text ? null : title },
-    h('span', { class: 'sign', 'aria-hidden': 'true' }, OUTCOMES[trial.outcome].sign),
+    h('span', { class: 'sign', 'aria-hidden': 'true' }, OUTCOMES[status].sign),
     h('span', { class: text ? null : 'unseen' }, ` ${name}`));
 }
 
@@ -87,3 +108,5 @@ function checks([met, unmet, open]) {
   const all = met + unmet + open;
   return all === 0 ? 'none' : `${met} of ${all}`;
 }
+
+takeIndex(JSON.parse(document.getElementById('index').textContent));

@@ -35,6 +35,12 @@ function append(element, children) {
   }
 }
 
+/** Replaces the content of an element. */
+function replace(element, ...children) {
+  element.replaceChildren();
+  append(element, children);
+}
+
 /** Returns `text` as lines. Only the beginning of a long text is shown until the reader asks for the rest. */
 function block(text, kind = '') {
   const box = h('pre', { class: `text ${kind}`, dir: 'auto' });

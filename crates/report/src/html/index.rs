@@ -22,6 +22,9 @@ pub(super) struct Index<'a> {
     arms: Vec<Value>,
     deltas: Vec<Value>,
     trials: Vec<&'a Row>,
+    /// Progress of the run, if a server shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live: Option<Value>,
 }
 
 /// A finished trial in the list of all.
@@ -93,7 +96,13 @@ impl<'a> Index<'a> {
             arms: arms.arms.iter().map(arm).collect(),
             deltas: arms.deltas.iter().map(|one| without_cases(delta(one))).collect(),
             trials,
+            live: None,
         }
+    }
+
+    /// Adds the progress of a run that a server shows.
+    pub(super) fn live(self, live: Value) -> Self {
+        Self { live: Some(live), ..self }
     }
 }
 

@@ -11,12 +11,20 @@ function route(path, state = {}) {
 
 function view() {
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
+  onIndex = () => {};
   const [kind, ...ids] = path.split('/');
   const parameters = new URLSearchParams(query);
-  const found = ids.map((id) => { try { return byId.get(decodeURIComponent(id)); } catch { return undefined; } });
-  if (kind === 'trial' && found[0]) return { title: found[0].id, content: trialPage(found[0]) };
-  if (kind === 'compare' && found[0] && found[1]) return { title: `${found[0].case}, side by side`, content: comparePage(...found) };
-  if (kind) return { title: 'not found', content: [h('h1', { tabindex: '-1' }, 'There is no such trial in this report'), h('p', {}, h('a', { href: '#/' }, 'All trials'))] };
+  const found = () => ids.map((id) => { try { return trialOf(decodeURIComponent(id)); } catch { return undefined; } });
+  const [a, b] = found();
+  if (kind === 'trial' && a) return { title: a.id, content: a.outcome ? trialPage(a) : runningPage(a) };
+  if (kind === 'compare' && a?.outcome && b?.outcome) return { title: `${a.case}, side by side`, content: comparePage(a, b) };
+  if (kind) {
+    // A trial that has not started yet may appear.
+    const state = () => JSON.stringify(found().map((trial) => trial && (trial.outcome ?? 'running')));
+    const before = state();
+    onIndex = () => state() !== before && navigate();
+    return { title: 'not found', content: [h('h1', { tabindex: '-1' }, 'There is no such trial in this report'), h('p', {}, h('a', { href: '#/' }, 'All trials'))] };
+  }
   lastList = { filter: parameters.get('filter') ?? '', sort: parameters.get('sort') ?? '', view: parameters.get('view') ?? '' };
   return { title: index.run.label ?? index.run.id.slice(0, 8), content: overview(lastList) };
 }
@@ -44,10 +52,10 @@ async function show(content, focus = true) {
   }
 }
 
-function navigate() {
+function navigate(focus = true) {
   const { title, content } = view();
   document.title = `${visible(title)} · trialrun`;
-  return show(content);
+  return show(content, focus);
 }
 
 const HELP = [
@@ -134,3 +142,4 @@ document.querySelector('.skip').addEventListener('click', (event) => {
 });
 frame();
 navigate();
+if (index.live) follow();

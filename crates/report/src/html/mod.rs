@@ -7,6 +7,7 @@
 
 mod index;
 mod page;
+mod served;
 mod transcript;
 
 use std::collections::HashMap;
@@ -20,7 +21,10 @@ use model::{Envelope, Event, Outcome, RunInfo, TrialRecord};
 use crate::totals::RunTotals;
 use crate::{Opening, Reporter};
 use index::{Index, Row};
+use page::Source;
 use transcript::Transcript;
+
+pub use served::{ServedRun, ServedState, transcript};
 
 /// Size of the output buffer, in bytes.
 const BUFFER: usize = 256 * 1024;
@@ -75,7 +79,7 @@ impl Reporter for Html {
         let rows: Vec<&Row> = self.trials.iter().map(|(_, row, _)| row).collect();
         let index = Index::of(&info, &totals, self.last, self.signal.as_deref(), rows);
         let mut out = BufWriter::with_capacity(BUFFER, &mut self.out);
-        page::start(&mut out, &index)?;
+        page::start(&mut out, &serde_json::to_string(&index)?, Source::File)?;
         for (number, (_, _, chunk)) in self.trials.iter().enumerate() {
             page::chunk(&mut out, number, chunk)?;
         }

@@ -13,7 +13,19 @@ const COLUMNS = [
   { sort: 'cost', heading: 'Cost', number: true },
 ];
 
+/** Returns the overview, and sets what is drawn again when the index changes. */
 function overview(route) {
+  const summary = h('div', {}, summaryParts());
+  const trialList = list(route);
+  onIndex = () => redrawn(() => {
+    replace(summary, summaryParts());
+    trialList.update();
+  });
+  return [summary, trialList.section];
+}
+
+/** Everything above the list. */
+function summaryParts() {
   const { run } = index;
   const facts = [
     run.started_at.slice(0, 16).replace('T', ' ') + ' UTC',
@@ -25,13 +37,16 @@ function overview(route) {
     ...run.skills.map((skill) => `skill ${skill.name}${skill.version ? ` ${skill.version}` : ''}`),
   ].filter(Boolean);
   return [
-    h('h1', { tabindex: '-1' }, index.verdicts.map((sentence) => h('span', { class: 'verdict' }, sentence))),
-    h('p', { class: 'facts' },
-      h('strong', { class: `result ${run.result.replace(' ', '-')}` }, run.result), `${run.because}`),
+    h('h1', { tabindex: '-1' }, index.verdicts.length > 0
+      ? index.verdicts.map((sentence) => h('span', { class: 'verdict' }, sentence)) : 'No trial has finished yet'),
+    h('p', { class: 'facts' }, isActive()
+      ? [h('strong', { class: 'result RUNNING' }, 'RUNNING'), progress()]
+      : [h('strong', { class: `result ${run.result.replace(' ', '-')}` }, run.result), `${run.because}`,
+        index.live && !index.live.is_over && 'interrupted: its process is gone']),
     h('p', { class: 'facts muted' }, facts.map((fact) => h('span', {}, fact))),
     section('Arms', arms(), deltas()),
     section('Slowest and most expensive', extremes()),
-    list(route),
+    section(isActive() ? 'Running now' : 'Interrupted before an outcome', runningTable()),
   ];
 }
 
@@ -147,8 +162,9 @@ function list(current) {
       + (index.run.planned > trials.length ? `, ${number(index.run.planned)} planned` : '')), view);
   };
   show();
-  return h('section', { 'aria-label': 'Trials' },
+  const part = h('section', { 'aria-label': 'Trials' },
     h('div', { class: 'bar' }, h('h2', {}, 'Trials'), input, buttons), box);
+  return { section: part, update: show };
 }
 
 /** Buttons and menus that write the filter. */

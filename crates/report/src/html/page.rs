@@ -6,8 +6,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::index::Index;
-
 const STYLE: &str = include_str!("page.css");
 
 /// The scripts, in the order in which they are run. They share one scope.
@@ -20,20 +18,40 @@ const SCRIPTS: &str = concat!(
     include_str!("timeline.js"),
     include_str!("trial.js"),
     include_str!("compare.js"),
+    include_str!("live.js"),
     include_str!("main.js"),
 );
 
+/// Place from which a page gets the transcripts of trials.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Source {
+    /// The page itself.
+    File,
+    /// The server that sent the page.
+    Server,
+}
+
+/// Returns the content security policy of a page.
+pub(super) fn policy(source: Source) -> String {
+    let connect = if source == Source::Server { "; connect-src 'self'" } else { "" };
+    format!(
+        "default-src 'none'; script-src {}; style-src {}{connect}; base-uri 'none'; form-action 'none'",
+        hash(SCRIPTS),
+        hash(STYLE)
+    )
+}
+
 /// Writes everything before the chunks. The scripts come before them, so that the page is shown while a large file is
 /// still being read.
-pub(super) fn start(out: &mut impl Write, index: &Index<'_>) -> io::Result<()> {
-    let index = as_script_data(&serde_json::to_string(index)?);
+pub(super) fn start(out: &mut impl Write, index: &str, source: Source) -> io::Result<()> {
+    let index = as_script_data(index);
     write!(
         out,
         r##"<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src {}; style-src {}; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="{}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <title>trialrun</title>
@@ -47,8 +65,7 @@ pub(super) fn start(out: &mut impl Write, index: &Index<'_>) -> io::Result<()> {
 <script type="application/json" id="index">{index}</script>
 <script>{SCRIPTS}</script>
 "##,
-        hash(SCRIPTS),
-        hash(STYLE),
+        policy(source),
     )
 }
 

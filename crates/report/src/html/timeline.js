@@ -183,13 +183,14 @@ function drawPart(part, context) {
 function drawCall(call, context) {
   const { result, children } = call;
   const body = h('div', { class: 'body' });
-  const head = h('summary', { 'data-stop': true },
+  const head = h('summary', { 'data-stop': true, id: context.opened && `call-${call.number + 1}` },
     h('span', { class: 'tool' }, call.call.name), ' ', h('code', { dir: 'ltr' }, argument(call.call)),
     result?.is_error && h('span', { class: 'error' }, ' error'),
     call.took > 0 && h('span', { class: 'when' }, time(call.took)),
     result && h('span', { class: 'preview' }, line(result.content, 200)));
-  const details = h('details', { class: 'call', open: context.open, ontoggle: () => fill() }, head, body);
+  const details = h('details', { class: 'call', open: context.open || context.opened?.has(call.number), ontoggle: () => fill() }, head, body);
   const fill = () => {
+    context.opened?.[details.open ? 'add' : 'delete'](call.number);
     if (!details.open || body.childElementCount > 0) return;
     append(body, [
       drawInput(call.call),

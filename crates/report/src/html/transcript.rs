@@ -64,9 +64,14 @@ impl Transcript {
         Ok(serde_json::to_writer(&mut self.events, &timed)?)
     }
 
-    /// Returns the transcript of the finished trial as Base64 of raw deflate, which browsers can inflate.
+    /// Returns the transcript of the finished trial as Base64 of raw deflate.
     pub(super) fn chunk(self, record: &TrialRecord) -> io::Result<String> {
-        let mut trial = trial_json(record);
+        Ok(STANDARD.encode(self.deflated(Some(record))?))
+    }
+
+    /// Returns the transcript as raw deflate, which browsers can inflate. A trial without an outcome has no record.
+    pub(super) fn deflated(self, record: Option<&TrialRecord>) -> io::Result<Vec<u8>> {
+        let mut trial = record.map_or(Value::Null, trial_json);
         if let Some(fields) = trial.as_object_mut().filter(|_| self.has_steps) {
             fields.retain(|name, _| !IN_STEPS.contains(&name.as_str()));
         }
@@ -76,7 +81,7 @@ impl Transcript {
         encoder.write_all(b",\"events\":[")?;
         encoder.write_all(&self.events)?;
         encoder.write_all(b"]}")?;
-        Ok(STANDARD.encode(encoder.finish()?))
+        encoder.finish()
     }
 }
 

@@ -8,20 +8,39 @@ const TOGGLES = [
   ['notice', 'Notices', false], ['open', 'Open all calls', false],
 ].map(([name, label, on]) => ({ name, label, on }));
 
+/** The timeline of an attempt, with its choices. `redraw` draws other items in its place. */
+function timelineSection(timeline, findings, ...choices) {
+  const box = h('div', { class: 'timeline' });
+  const opened = new Set();
+  const redraw = (next) => {
+    timeline = next ?? timeline;
+    const shown = box.firstElementChild?.childElementCount ?? 0;
+    for (const { name, on } of TOGGLES) box.classList.toggle(`no-${name}`, !on);
+    replace(box, draw(timeline, { findings, opened, open: TOGGLES.find(({ name }) => name === 'open').on }));
+    while (box.firstElementChild.childElementCount < Math.min(shown, timeline.length)) box.lastElementChild.click();
+  };
+  redraw();
+  const toggles = TOGGLES.map((toggle) => h('label', {},
+    h('input', { type: 'checkbox', checked: toggle.on, onchange: (event) => {
+      toggle.on = event.target.checked;
+      if (toggle.name === 'open') opened.clear();
+      redraw();
+    } }),
+    toggle.label));
+  const part = h('section', { class: 'main', 'aria-label': 'Timeline' },
+    h('div', { class: 'bar' }, h('h2', {}, 'Timeline'), choices,
+      h('div', { class: 'choices', role: 'group', 'aria-label': 'What the timeline shows' }, toggles)),
+    box);
+  return { section: part, redraw };
+}
+
 async function trialPage(trial, attempt) {
   const transcript = await load(trial);
   const all = attempts(transcript);
   const chosenAttempt = attempt ?? all.at(-1) ?? 1;
   const record = transcript.trial;
   const isLast = chosenAttempt === (all.at(-1) ?? 1);
-  const findings = isLast ? record.findings : [];
   const timeline = items(transcript, chosenAttempt);
-  const box = h('div', { class: 'timeline' });
-  const redraw = () => {
-    for (const { name, on } of TOGGLES) box.classList.toggle(`no-${name}`, !on);
-    box.replaceChildren(...draw(timeline, { findings, open: TOGGLES.find(({ name }) => name === 'open').on }));
-  };
-  redraw();
   const order = listed(lastList);
   const at = order.indexOf(trial);
   const beside = (other, text, rel) => other && h('a', { href: link(other), rel }, text);
@@ -36,15 +55,10 @@ async function trialPage(trial, attempt) {
     h('p', { class: 'facts muted' }, facts(trial, record, place(trial)).map((fact) => h('span', {}, fact))),
     others(trial),
     h('div', { class: 'columns' },
-      h('section', { class: 'main', 'aria-label': 'Timeline' },
-        h('div', { class: 'bar' }, h('h2', {}, 'Timeline'),
-          all.length > 1 && h('div', { class: 'choices', role: 'group', 'aria-label': 'Attempts' }, all.map((each) => h('button', {
-            'aria-pressed': String(each === chosenAttempt), onclick: () => show(trialPage(trial, each)),
-          }, `attempt ${each}`))),
-          h('div', { class: 'choices', role: 'group', 'aria-label': 'What the timeline shows' }, TOGGLES.map((toggle) => h('label', {},
-            h('input', { type: 'checkbox', checked: toggle.on, onchange: (event) => { toggle.on = event.target.checked; redraw(); } }),
-            toggle.label)))),
-        box),
+      timelineSection(timeline, isLast ? record.findings : [], all.length > 1
+        && h('div', { class: 'choices', role: 'group', 'aria-label': 'Attempts' }, all.map((each) => h('button', {
+          'aria-pressed': String(each === chosenAttempt), onclick: () => show(trialPage(trial, each)),
+        }, `attempt ${each}`)))).section,
       h('aside', { 'aria-label': 'Findings and files' },
         h('button', { id: 'copy', onclick: () => copy(prompt(trial, transcript, timeline)) }, 'Copy as prompt'),
         section('Checks', findingsList(record.findings)),

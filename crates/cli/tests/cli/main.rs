@@ -4,6 +4,7 @@
 
 mod action;
 mod bot;
+mod canaries;
 mod circles;
 mod claude_code;
 mod code;

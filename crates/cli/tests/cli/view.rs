@@ -158,6 +158,17 @@ fn hostile_answers_stay_text_while_the_run_goes_on() {
     assert_eq!(browser.evaluate(injected), serde_json::Value::Null);
 }
 
+/// Returns the body of a page that must exist.
+pub fn get(host: &str, path: &str) -> Vec<u8> {
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer));
+    let head = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+    answer.split_off(head + 4)
+}
+
 /// Sends a request and returns the whole answer.
 fn request(port: &str, head: &str) -> String {
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();

@@ -204,7 +204,7 @@ fn every_view_filter_and_key_works() {
 fn record(id: &TrialId) -> TrialRecord {
     let printed = Arc::<str>::from(id);
     serde_json::from_value(json!({
-        "id": printed, "suite": id.suite, "case": id.case, "arm": id.arm, "agent": "fake", "repetition": 1,
+        "id": printed, "suite": id.suite, "case": id.case, "arm": id.arm, "agent": "fake", "repetition": id.repetition,
         "outcome": "failed", "because": id.case, "findings": [], "input": ["go"], "answer": "done", "turn_count": 1,
         "duration_ms": 1, "started_at": "2026-11-21T21:48:00Z",
     }))
@@ -228,24 +228,33 @@ impl std::io::Write for Memory {
 
 /// Writes the report of a run with one trial, which had these steps.
 fn written(page: &Path, case: &str, steps: &[Value]) {
-    let id = TrialId { suite: "s".into(), case: case.into(), arm: "fake".into(), repetition: 1 };
+    written_all(page, case, &[steps]);
+}
+
+/// Writes the report of a run with repetitions of one case, each with its steps.
+fn written_all(page: &Path, case: &str, repetitions: &[&[Value]]) {
+    let ids: Vec<TrialId> = (1..=repetitions.len() as u64)
+        .map(|repetition| TrialId { suite: "s".into(), case: case.into(), arm: "fake".into(), repetition })
+        .collect();
     let at = "2026-11-21T21:48:00Z";
     let info = json!({
         "type": "run_started", "id": "r", "label": case, "started_at": at, "trialrun_version": "0", "settings": {},
-        "agents": [], "skills": [], "trials": [id], "jobs": 1,
+        "agents": [], "skills": [], "trials": ids, "jobs": 1,
     });
-    let mut events: Vec<Event> = vec![serde_json::from_value(info).unwrap()];
-    events.extend(steps.iter().map(|step| {
-        let mut event = step.clone();
-        event["type"] = json!("step");
-        serde_json::from_value(event).unwrap()
-    }));
-    events.push(Event::TrialFinished(Box::new(record(&id))));
+    let mut events: Vec<(Option<Arc<str>>, Event)> = vec![(None, serde_json::from_value(info).unwrap())];
+    for (id, steps) in ids.iter().zip(repetitions) {
+        let trial = Some(Arc::<str>::from(id));
+        events.extend(steps.iter().map(|step| {
+            let mut event = step.clone();
+            event["type"] = json!("step");
+            (trial.clone(), serde_json::from_value(event).unwrap())
+        }));
+        events.push((trial, Event::TrialFinished(Box::new(record(id)))));
+    }
     let memory = Memory::default();
     let opening = Opening::new(Box::new(memory.clone()), Style::plain());
     let mut reporter = report::find("html").unwrap().to_stream(opening).unwrap();
-    for (number, event) in events.into_iter().enumerate() {
-        let trial = (number > 0).then(|| Arc::<str>::from(&id));
+    for (number, (trial, event)) in events.into_iter().enumerate() {
         let attempt = trial.as_ref().map(|_| 1);
         let envelope =
             Envelope { v: 1, seq: number as u64 + 1, at: at.parse().unwrap(), run: "r".into(), trial, attempt, event };
@@ -306,6 +315,29 @@ fn hostile_transcripts_stay_text() {
     let injected = "{ const script = document.createElement('script'); script.textContent = 'window.hacked = 3'; \
                     document.body.append(script); window.hacked ?? null }";
     assert_eq!(browser.evaluate(injected), Value::Null);
+}
+
+#[test]
+fn trials_that_differ_inside_a_sub_agent_are_aligned_there() {
+    let Some(program) = browser::installed("trials_that_differ_inside_a_sub_agent_are_aligned_there") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("sub.html");
+    let steps = |command: &str| {
+        [
+            call("task", &json!({ "command": "delegate" }), None),
+            call("same", &json!({ "command": "ls" }), Some("task")),
+            call("sub", &json!({ "command": command }), Some("task")),
+            call("last", &json!({ "command": "git push" }), None),
+        ]
+    };
+    written_all(&page, "sub", &[&steps("cat a"), &steps("cat b")]);
+    let mut browser = Browser::start(&program);
+    let browser = &mut browser;
+    open(browser, &page, "#/compare/s%3A%3Asub%40fake%231/s%3A%3Asub%40fake%232");
+    assert_eq!(text(browser, "#apart"), "First difference: step 3");
+    assert_eq!(text(browser, ".pair:not(.same):not(.head) .label"), "Turn 3, sub-agent, fake #1");
+    assert_eq!(count(browser, ".pair.same"), 3, "the steps after the sub-agent are the same again");
+    assert!(browser.problems.is_empty(), "{:?}", browser.problems);
 }
 
 #[test]

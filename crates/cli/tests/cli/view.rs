@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::browser::{self, Browser};
 use testkit::{Live, Project};
 
@@ -17,7 +17,7 @@ use crate::html::{HOSTILE, HOSTILE_SHOWN, count, shown, text};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
 /// Answers each message with the next line that is written to the pipe `answers` of the project.
-const AGENT: &str = "while read -r message; do cat \"$1/answers\"; done";
+const AGENT: &str = "echo note > note.txt; while read -r message; do cat \"$1/answers\"; done";
 
 /// Creates a project with a conversation of two messages and one of one message, whose agent waits for the test.
 fn project() -> Project {
@@ -38,8 +38,8 @@ fn answer(project: &Project, text: &str) {
 }
 
 /// Starts a run, and waits until it is recorded.
-fn start(project: &Project) -> Live {
-    let run = project.start(&["run", "tests", "--jobs", "1", "--retries", "0"]);
+fn start(project: &Project, arguments: &[&str]) -> Live {
+    let run = project.start(&[&["run", "--jobs", "1", "--retries", "0"], arguments].concat());
     assert!(testkit::until(|| project.run(&["status"]).out.contains("waits for agent")));
     run
 }
@@ -56,7 +56,7 @@ fn serve(project: &Project) -> (Live, String) {
 fn the_pages_follow_a_run_and_survive_the_end_of_the_server() {
     let Some(program) = browser::installed("the_pages_follow_a_run_and_survive_the_end_of_the_server") else { return };
     let project = project();
-    let run = start(&project);
+    let run = start(&project, &["tests"]);
     let (server, address) = serve(&project);
     let mut browser = Browser::start(&program);
     let browser = &mut browser;
@@ -81,8 +81,10 @@ fn the_pages_follow_a_run_and_survive_the_end_of_the_server() {
     assert!(text(browser, ".timeline").contains("I am fine."));
     answer(&project, "Still fine.");
     browser.wait("document.querySelector('[aria-label=Checks]')");
-    assert!(text(browser, "h1").contains("passed"));
+    assert!(text(browser, "h1").contains("passed"), "{}", text(browser, "h1"));
     assert!(text(browser, ".timeline").contains("Still fine."));
+    assert!(text(browser, "[aria-label='Files changed']").contains("note.txt"));
+    assert!(text(browser, "#no-diff").contains("No difference was recorded for 1 file"));
 
     // The overview follows, and keeps what the reader typed.
     browser.evaluate("document.getElementById('back').click()");
@@ -120,7 +122,7 @@ fn the_pages_follow_a_run_and_survive_the_end_of_the_server() {
 fn hostile_answers_stay_text_while_the_run_goes_on() {
     let Some(program) = browser::installed("hostile_answers_stay_text_while_the_run_goes_on") else { return };
     let project = project();
-    let run = start(&project);
+    let run = start(&project, &["tests"]);
     let (_server, address) = serve(&project);
     let mut browser = Browser::start(&program);
     let browser = &mut browser;
@@ -151,11 +153,11 @@ fn hostile_answers_stay_text_while_the_run_goes_on() {
         assert!(page.contains(sign), "{sign}: {page}");
     }
     assert!(!page.contains(['\u{202e}', '\u{1b}', '\u{0}']));
-    assert_eq!(browser.evaluate("window.hacked ?? null"), serde_json::Value::Null);
+    assert_eq!(browser.evaluate("window.hacked ?? null"), Value::Null);
     assert_eq!(count(browser, "img, iframe, object, a[href^=javascript]"), 0);
     let injected = "{ const script = document.createElement('script'); script.textContent = 'window.hacked = 3'; \
                     document.body.append(script); window.hacked ?? null }";
-    assert_eq!(browser.evaluate(injected), serde_json::Value::Null);
+    assert_eq!(browser.evaluate(injected), Value::Null);
 }
 
 /// Returns the body of a page that must exist.
@@ -247,6 +249,31 @@ fn only_requests_with_the_token_from_the_own_page_are_answered() {
     }
     server.signal(Signal::SIGINT);
     server.end().exits(0);
+}
+
+#[test]
+fn a_resumed_run_replaces_its_cancelled_trials() {
+    let project = project();
+    let run = start(&project, &["tests/second.yaml"]);
+    let (_server, address) = serve(&project);
+    let (host, path) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let index = || -> Value { serde_json::from_slice(&get(host, &format!("/{path}index"))).unwrap() };
+    let live = index()["live"].clone();
+    assert_eq!((&live["is_active"], &live["is_over"]), (&json!(true), &json!(false)));
+    assert_eq!(live["running"][0]["case"], "second");
+    run.signal(Signal::SIGINT);
+    run.end().exits(130);
+    let stopped = index();
+    assert_eq!((&stopped["live"]["is_over"], &stopped["run"]["result"]), (&json!(true), &json!("INCOMPLETE")));
+    assert_eq!(stopped["trials"][0]["outcome"], "cancelled");
+    let again = project.start(&["run", "--resume"]);
+    answer(&project, "fine");
+    again.end().exits(0);
+    let resumed = index();
+    assert_eq!((&resumed["run"]["id"], &resumed["run"]["result"]), (&stopped["run"]["id"], &json!("PASS")));
+    let outcomes: Vec<&Value> = resumed["trials"].as_array().unwrap().iter().map(|trial| &trial["outcome"]).collect();
+    assert_eq!(outcomes, ["passed"]);
+    assert!(resumed["live"]["version"].as_u64() > stopped["live"]["version"].as_u64());
 }
 
 #[test]

@@ -3,14 +3,19 @@
 /** Largest product of the numbers of steps that are aligned after the first difference. */
 const ALIGNED = 1_000_000;
 
-/** Returns the steps of a timeline in a row, with a text that is the same for steps that do the same. */
+/**
+ * Returns the steps of a timeline in a row, with a text that is the same for steps that do the same. Those of a
+ * sub-agent follow the call that started it.
+ */
 function steps(timeline) {
   return timeline.flatMap((item) => {
     if (item.kind === 'message') return [{ item, same: `message ${item.text}`, label: 'User' }];
     if (item.kind !== 'turn') return [];
-    return item.parts.filter((part) => part.kind !== 'thinking').map((part) => {
-      const what = part.kind === 'call' ? [part.call.name, part.call.input] : part.text ?? part.question.question;
-      return { part, same: `${part.kind} ${JSON.stringify(what)}`, label: `Turn ${item.number + 1}` };
+    const label = `Turn ${item.number + 1}${item.isSub ? ', sub-agent' : ''}`;
+    return item.parts.filter((part) => part.kind !== 'thinking').flatMap((part) => {
+      if (part.kind !== 'call') return [{ part, same: `${part.kind} ${JSON.stringify(part.text ?? part.question.question)}`, label }];
+      const same = `call ${JSON.stringify([part.call.name, part.call.input])}`;
+      return [{ part: { ...part, children: [] }, same, label }, ...steps(part.children)];
     });
   });
 }

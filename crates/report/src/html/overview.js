@@ -29,7 +29,7 @@ function summaryParts() {
   const { run } = index;
   const facts = [
     run.started_at.slice(0, 16).replace('T', ' ') + ' UTC',
-    known(run.duration_ms, time),
+    run.duration_ms !== null && time(run.duration_ms),
     run.tokens !== null && `${number(run.tokens)} tokens`,
     run.cost_usd !== null && money(run.cost_usd),
     run.judge_cost_usd !== null && `${money(run.judge_cost_usd)} for judges`,
@@ -38,7 +38,8 @@ function summaryParts() {
   ].filter(Boolean);
   return [
     h('h1', { tabindex: '-1' }, index.verdicts.length > 0
-      ? index.verdicts.map((sentence) => h('span', { class: 'verdict' }, sentence)) : 'No trial has finished yet'),
+      ? index.verdicts.map((sentence, at) => h('span', { class: 'verdict' }, at === 0 && isActive() && 'So far: ', sentence))
+      : 'No trial has finished yet'),
     h('p', { class: 'facts' }, isActive()
       ? [h('strong', { class: 'result RUNNING' }, 'RUNNING'), progress()]
       : [h('strong', { class: `result ${run.result.replace(' ', '-')}` }, run.result), `${run.because}`,

@@ -132,13 +132,17 @@ function files(record, collected, timeline) {
   const patches = new Map((collected?.patch ?? '').split(/^(?=diff --git )/m).filter(Boolean)
     .map((patch) => [patch.match(/^diff --git .* b\/(.*)$/m)?.[1], patch]));
   const outside = collected?.outside_changes ?? [], commits = collected?.new_commits ?? [];
+  const changesOf = (path) => patches.has(path) ? [patches.get(path)] : written(path, timeline);
+  const without = record.files_changed.filter(({ path }) => changesOf(path).length === 0).length;
   const file = ({ path, change }) => {
-    const changes = patches.has(path) ? [patches.get(path)] : written(path, timeline);
+    const changes = changesOf(path);
     const name = [h('span', { class: `change ${change}` }, change), ' ', path];
     return changes.length > 0 ? h('details', { class: 'file' }, h('summary', {}, name), changes.map(diff)) : h('p', { class: 'file' }, name);
   };
   return [
     record.files_changed.map(file),
+    without > 0 && h('p', { class: 'muted', id: 'no-diff' },
+      `No difference was recorded for ${counted(without, 'file')}: the run kept no patch, and no tool call of the agent wrote the content.`),
     outside.length > 0 && h('p', {}, `Outside the working directory: ${outside.join(', ')}`),
     commits.map((commit) => h('p', {}, `commit ${commit}`)),
   ].flat();

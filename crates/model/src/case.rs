@@ -73,6 +73,8 @@ pub struct Case {
     pub ruling: OutcomeRule,
     /// Reason for skipping the case.
     pub skip: Option<String>,
+    /// Quarantine, if the case is in one.
+    pub quarantine: Option<Quarantine>,
     /// Reasons why this case cannot run although the others can. Its trials are broken.
     pub broken: Vec<Diagnostic>,
     /// True if a mistake in the case breaks only its own trials; otherwise a mistake prevents the whole run.
@@ -102,6 +104,27 @@ impl Case {
     /// Creates a case with only an id and a location; the formats fill in the rest.
     pub fn new(id: impl Into<String>, source: Excerpt) -> Self {
         Self { id: id.into(), source, must_assert: true, ..Self::default() }
+    }
+}
+
+/// Quarantine of a case that is known to be unreliable: its trials run and are reported, but do not decide the result of
+/// the run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quarantine {
+    /// Reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Day on which it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<jiff::civil::Date>,
+}
+
+impl Quarantine {
+    /// Describes it in one line: `quarantined since 2026-11-01: the service is slow`.
+    pub fn describe(&self) -> String {
+        let since = self.since.map_or_else(String::new, |since| format!(" since {since}"));
+        let reason = self.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+        format!("quarantined{since}{reason}")
     }
 }
 

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentInfo, Fault, Outcome, Step, Summary, Tokens};
+use crate::{AgentInfo, Fault, MissingShards, Outcome, Step, Summary, Tokens};
 
 /// Recorded run in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +35,9 @@ pub struct RunRow {
     pub planned: usize,
     /// Number of trials that have an outcome.
     pub finished: usize,
+    /// Shards that a merged run lacks; absent if it lacks none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing_shards: Option<MissingShards>,
     /// Summary of the results; absent until the run ends.
     pub summary: Option<Summary>,
 }
@@ -73,6 +76,8 @@ pub struct TrialRow {
     pub outcome: Outcome,
     /// True if it passed only after another attempt failed.
     pub flaky: bool,
+    /// True if its case is quarantined, so that it does not decide the result of the run.
+    pub quarantined: bool,
     /// Component at fault.
     pub fault: Option<Fault>,
     /// Reason in one line.
@@ -143,6 +148,8 @@ pub struct CaseResults {
     pub arm: String,
     /// Variant, such as `with_skill`.
     pub variant: Option<String>,
+    /// True if the case is quarantined.
+    pub quarantined: bool,
     /// Fingerprint of the agent, the model, the skill, the settings and the test file. Equal fingerprints mean that the
     /// trials differ only by chance. Absent for trials that an older version recorded.
     pub settings: Option<String>,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Ending, Finding, Node, NodeKind, OutcomeRule, Scoring, Status};
 
 /// Outcome of a trial. The component at fault for a broken trial is stored separately.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Every finding is met.

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Ending, Fault, FileChange, Finding, Limits, Outcome, OutcomeRule, Phases, Scoring, SideEffects, Tokens, TrialId,
-    Usage,
+    Ending, Fault, FileChange, Finding, Limits, Outcome, OutcomeRule, Phases, Quarantine, Scoring, SideEffects, Tokens,
+    TrialId, Usage,
 };
 
 /// Run, as in the report's `run`.
@@ -42,6 +42,18 @@ pub struct RunInfo {
     /// Part of the plan that the run covers; absent for a whole plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
+    /// Shards that a merged run lacks; absent if it lacks none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_shards: Option<MissingShards>,
+}
+
+/// Shards that a merged run lacks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingShards {
+    /// Their numbers, from 1.
+    pub missing: Vec<u64>,
+    /// Number of shards of the plan.
+    pub of: u64,
 }
 
 /// Command that started a run.
@@ -108,6 +120,9 @@ pub struct TrialRecord {
     /// Tags of the case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// Quarantine of the case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quarantine: Option<Quarantine>,
     /// Printed form of the arm.
     pub arm: Arc<str>,
     /// Name of the agent.

@@ -1,5 +1,7 @@
 //! Counts over finished trials. This is the only place that counts them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Aside, Outcome, Tokens, TrialRecord, Usage};
@@ -8,11 +10,15 @@ use crate::{Aside, Outcome, Tokens, TrialRecord, Usage};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Summary {
-    /// Number of trials that have an outcome, excluding those that serve only for comparison.
+    /// Number of trials that have an outcome, excluding those that serve only for comparison and those of quarantined
+    /// cases.
     pub trials: usize,
     /// Number of trials that serve only for comparison: the agent without the skill.
     #[serde(skip_serializing_if = "is_zero")]
     pub baseline: usize,
+    /// Numbers of trials of quarantined cases by outcome. They are not counted anywhere else, except for their usage.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub quarantined: BTreeMap<Outcome, usize>,
     /// Number of passed trials.
     pub passed: usize,
     /// Number of failed trials.
@@ -89,6 +95,8 @@ impl Summary {
         if trial.is_baseline() {
             self.baseline += 1;
             add(&mut self.baseline_tokens, &mut self.baseline_cost_usd, took);
+        } else if trial.quarantine.is_some() && trial.outcome != Outcome::Cancelled {
+            *self.quarantined.entry(trial.outcome).or_default() += 1;
         } else {
             self.count_outcome(trial);
         }
@@ -146,6 +154,11 @@ impl Summary {
             Outcome::Skipped => self.skipped,
             Outcome::Cancelled => self.cancelled,
         }
+    }
+
+    /// Returns the number of trials of quarantined cases.
+    pub fn all_quarantined(&self) -> usize {
+        self.quarantined.values().sum()
     }
 
     /// Returns the exit code of the run: 1 if a trial failed, 3 if a result is unknown, 4 if every trial was skipped,
@@ -218,6 +231,24 @@ mod tests {
         let alone = Summary::of(&trials[..1]);
         assert_eq!((alone.baseline_cost_usd, alone.baseline_tokens), (None, None));
         assert!(serde_json::to_value(alone).unwrap().get("baseline_cost_usd").is_none(), "as before");
+    }
+
+    #[test]
+    fn quarantined_trials_do_not_decide_the_result_of_the_run() {
+        let quarantined =
+            |outcome: &str| trial(&json!({ "outcome": outcome, "quarantine": { "since": "2026-11-01" } }));
+        let all = ["failed", "broken", "undecided", "passed", "failed"].map(quarantined);
+        let summary = Summary::of(&all);
+        assert_eq!((summary.trials, summary.exit_code(), summary.is_incomplete()), (0, 0, false));
+        assert_eq!((summary.all_quarantined(), summary.quarantined[&Outcome::Failed]), (5, 2));
+        assert_eq!(summary.pass_rate, None);
+        let mixed = Summary::of(&[quarantined("failed"), trial(&json!({ "outcome": "broken" }))]);
+        assert_eq!((mixed.exit_code(), mixed.trials), (3, 1), "others decide it as before");
+        assert_eq!(Summary::of(&[quarantined("cancelled")]).exit_code(), 3, "it did not finish");
+        assert!(serde_json::to_value(Summary::default()).unwrap().get("quarantined").is_none(), "as before");
+        let read: Summary = serde_json::from_value(serde_json::to_value(&summary).unwrap()).unwrap();
+        assert_eq!(read, summary);
+        assert_eq!(all[0].quarantine.as_ref().unwrap().describe(), "quarantined since 2026-11-01");
     }
 
     #[test]

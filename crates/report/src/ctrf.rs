@@ -66,6 +66,7 @@ fn test(trial: &FinishedTrial) -> Map<String, Value> {
     let mut extra = Map::new();
     put_some(&mut extra, "costUsd", trial.cost_usd);
     put_some(&mut extra, "kind", Some(&trial.kind).filter(|_| trial.result != TestResult::Passed));
+    put_some(&mut extra, "quarantine", trial.quarantine.as_ref());
     put_some(&mut extra, "score", trial.score.map(|[score, most]| json!({ "score": score, "max": most })));
     put_some(&mut extra, "tokens", trial.tokens);
     let mut test = Map::new();

@@ -38,7 +38,8 @@ pub(crate) enum TestResult {
     Failed,
     /// The trial is broken, and says nothing about the agent.
     Error,
-    /// The trial does not count: it is undecided, skipped or cancelled, or belongs to the baseline and did not pass.
+    /// The trial does not count: it is undecided, skipped or cancelled, or it did not pass and belongs to the baseline or
+    /// to a quarantined case.
     Skipped,
 }
 
@@ -56,6 +57,8 @@ pub(crate) struct FinishedTrial {
     pub(crate) outcome: Outcome,
     pub(crate) result: TestResult,
     pub(crate) flaky: bool,
+    /// Description of the quarantine, if the case is in one.
+    pub(crate) quarantine: Option<String>,
     /// Kind of a result other than a pass, in a word: a type of assertion, the component at fault, or the outcome.
     pub(crate) kind: String,
     /// Reason in one line; empty for a pass.
@@ -137,6 +140,7 @@ impl FinishedTrial {
         let result = TestResult::of(record);
         let kind = match record.outcome {
             _ if record.is_baseline() => "baseline",
+            _ if record.quarantine.is_some() => "quarantined",
             Outcome::Failed => unmet.first().map_or("failed", |check| &check.kind),
             Outcome::Broken => record.fault.map_or("broken", fault_name),
             outcome => outcome.name(),
@@ -154,6 +158,7 @@ impl FinishedTrial {
             outcome: record.outcome,
             result,
             flaky: record.flaky,
+            quarantine: record.quarantine.as_ref().map(|quarantine| one_line(&quarantine.describe())),
             kind: kind.to_owned(),
             reason: if result == TestResult::Passed { String::new() } else { reason(record) },
             text: if result == TestResult::Passed { String::new() } else { text(record) },
@@ -188,7 +193,7 @@ impl TestResult {
         match record.outcome {
             Outcome::Passed => Self::Passed,
             // The baseline is expected to fail without the skill.
-            _ if record.is_baseline() => Self::Skipped,
+            _ if record.is_baseline() || record.quarantine.is_some() => Self::Skipped,
             Outcome::Failed => Self::Failed,
             Outcome::Broken => Self::Error,
             Outcome::Undecided | Outcome::Skipped | Outcome::Cancelled => Self::Skipped,
@@ -247,7 +252,9 @@ fn reason(record: &TrialRecord) -> String {
     if record.is_baseline() {
         words.push("without the skill, for comparison only");
     }
-    if record.is_baseline() || matches!(record.outcome, Outcome::Undecided | Outcome::Cancelled) {
+    let quarantine = record.quarantine.as_ref().map(model::Quarantine::describe);
+    words.extend(quarantine.as_deref());
+    if !words.is_empty() || matches!(record.outcome, Outcome::Undecided | Outcome::Cancelled) {
         words.push(record.outcome.name());
     }
     words.extend(Some(because.as_str()).filter(|because| !because.is_empty()));

@@ -46,7 +46,7 @@ fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
     let mut text = String::new();
     let mut hidden = 0;
     let annotations = annotations(&run.trials);
-    for level in ["error", "warning"] {
+    for level in ["error", "warning", "notice"] {
         let all = annotations.iter().filter(|(annotation, _)| annotation.level == level);
         text.extend(all.clone().take(MOST).map(|(annotation, trials)| annotation.command(trials)));
         hidden += all.skip(MOST).map(|(_, trials)| trials.len()).sum::<usize>();
@@ -88,6 +88,11 @@ impl Annotation {
             (TestResult::Passed, _) if trial.flaky => ("warning", format!("{name} is flaky")),
             (TestResult::Failed, _) => ("error", format!("{name} failed")),
             (TestResult::Error, _) => ("error", format!("{name} is broken ({})", trial.kind)),
+            (TestResult::Skipped, Outcome::Failed | Outcome::Undecided | Outcome::Broken)
+                if trial.quarantine.is_some() && !trial.is_baseline =>
+            {
+                ("notice", format!("{name}: {} (quarantined)", trial.outcome.name()))
+            }
             (TestResult::Skipped, Outcome::Undecided) if !trial.is_baseline => {
                 ("warning", format!("{name} is undecided"))
             }
@@ -99,6 +104,7 @@ impl Annotation {
         if trial.unmet.len() > CHECKS {
             lines.push(format!("and {} more", trial.unmet.len() - CHECKS));
         }
+        lines.extend(trial.quarantine.clone());
         if trial.flaky {
             lines.push(trial.describe_attempts().trim_end().to_owned());
         }

@@ -45,6 +45,7 @@ impl Issue {
             Outcome::Failed | Outcome::Undecided if !trial.unmet.is_empty() => {
                 trial.unmet.iter().filter_map(|check| Self::of_check(trial, check)).collect()
             }
+            _ if trial.quarantine.is_some() => Self::of_trial(trial, "info").into_iter().collect(),
             Outcome::Failed => Self::of_trial(trial, "major").into_iter().collect(),
             Outcome::Broken => Self::of_trial(trial, "minor").into_iter().collect(),
             Outcome::Undecided => Self::of_trial(trial, "info").into_iter().collect(),
@@ -55,6 +56,7 @@ impl Issue {
     fn of_check(trial: &FinishedTrial, check: &UnmetCheck) -> Option<Self> {
         let severity = match trial.outcome {
             Outcome::Undecided => "info",
+            _ if trial.quarantine.is_some() => "info",
             _ if check.is_critical => "critical",
             _ => "major",
         };

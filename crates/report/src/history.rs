@@ -47,6 +47,9 @@ pub fn history(trials: &[TrialRow], style: &Style) -> String {
         if let Some(score) = score::partial(trial.outcome, trial.score, trial.max_score) {
             text.push_str(&paint.dim(&format!("  score {score}")));
         }
+        if trial.quarantined {
+            text.push_str(&paint.dim("  quarantined"));
+        }
         if trial.over_budget() {
             text.push_str(&paint.red("  over-budget"));
         }
@@ -64,13 +67,16 @@ fn sums(trials: &[TrialRow], paint: &Paint) -> String {
     let sign = if paint.style.unicode { "Σ" } else { "sum" };
     let mut parts = Vec::new();
     for outcome in Outcome::ALL {
-        let count = trials.iter().filter(|trial| trial.outcome == outcome && !is_baseline(trial)).count();
+        let is_counted = |trial: &&TrialRow| trial.outcome == outcome && !is_baseline(trial) && !trial.quarantined;
+        let count = trials.iter().filter(is_counted).count();
         if count > 0 || matches!(outcome, Outcome::Passed | Outcome::Failed) {
             parts.push(format!("{count} {}", outcome.name()));
         }
     }
     let baseline = trials.iter().filter(|trial| is_baseline(trial)).count();
     parts.extend((baseline > 0).then(|| format!("{baseline} without the skill")));
+    let quarantined = trials.iter().filter(|trial| trial.quarantined && !is_baseline(trial)).count();
+    parts.extend((quarantined > 0).then(|| format!("{quarantined} quarantined")));
     let counted: Vec<u64> = trials.iter().filter_map(|trial| trial.tokens).map(|tokens| tokens.total()).collect();
     parts.push(match counted.len() {
         0 => "tokens n/a".into(),
@@ -133,6 +139,7 @@ pub fn history_json(trial: &TrialRow) -> Value {
         "repetition": trial.repetition,
         "outcome": trial.outcome,
         "flaky": trial.flaky,
+        "quarantined": trial.quarantined,
         "fault": trial.fault,
         "because": trial.because,
         "score": trial.score,

@@ -200,6 +200,7 @@ fn summary(summary: &Summary) -> Value {
         "skipped": summary.skipped,
         "cancelled": summary.cancelled,
         "flaky": summary.flaky,
+        "quarantined": summary.quarantined,
         "pass_rate": summary.pass_rate,
         "decided_trials": summary.decided.trials,
         "decided_pass_rate": summary.by_decided.rate(),

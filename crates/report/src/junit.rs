@@ -85,6 +85,7 @@ fn properties(trial: &FinishedTrial) -> Vec<Property> {
     if trial.flaky {
         properties.push(Property::new("flaky", "true"));
     }
+    properties.extend(trial.quarantine.as_ref().map(|quarantine| Property::new("quarantine", quarantine)));
     properties.push(Property::new("arm", &trial.arm));
     properties.push(Property::new("repetition", trial.repetition.to_string()));
     properties.push(Property::new("attempts", (trial.earlier.len() + 1).to_string()));

@@ -5,9 +5,9 @@ use model::{Outcome, RunRow, Summary};
 use serde_json::{Value, json};
 
 use crate::format::{between, elapsed, in_parentheses, money, timestamp};
-use crate::plain;
 use crate::terminal::grid::{Cell, CellStyle, Grid};
 use crate::terminal::{Paint, Style};
+use crate::{plain, totals};
 
 /// Maximum width of a label, and of the names of all agents of a run.
 const NAME: usize = 24;
@@ -41,6 +41,15 @@ impl ListedRun {
         let counts = Outcome::ALL.into_iter().map(|outcome| (self.summary.count(outcome), outcome));
         let counts = counts.filter(|(count, outcome)| *count > 0 && *outcome != Outcome::Cancelled);
         let mut parts: Vec<String> = counts.map(|(count, outcome)| format!("{count} {}", outcome.name())).collect();
+        if let Some(lacks) = &self.run.missing_shards {
+            let missing: Vec<String> = lacks.missing.iter().map(|shard| format!("{shard}/{}", lacks.of)).collect();
+            parts.push(format!(
+                "without {} {}",
+                if missing.len() == 1 { "shard" } else { "shards" },
+                missing.join(" ")
+            ));
+        }
+        parts.extend(totals::quarantined(&self.summary));
         match (self.state(), self.unfinished()) {
             ("finished", 0) => {}
             ("finished", open) => parts.push(format!("{open} of {} unfinished", self.run.planned)),

@@ -108,7 +108,8 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
                 paint.as_outcome(trial.outcome, &format!("{} {:<9}", paint.mark(trial.outcome), trial.outcome.name()));
             let score = score::partial(trial.outcome, trial.score, trial.max_score);
             let score = score.map_or_else(String::new, |score| paint.dim(&format!("  score {score}")));
-            text.push_str(&format!("  {mark} {}{score}{because}\n", trial.id));
+            let quarantined = if trial.quarantined { paint.dim("  quarantined") } else { String::new() };
+            text.push_str(&format!("  {mark} {}{score}{quarantined}{because}\n", trial.id));
         }
         text.push_str(&more(noted.len(), &paint));
     }
@@ -210,16 +211,21 @@ fn counts(view: &StatusView<'_>, paint: &Paint) -> Vec<String> {
     let cancelled = view.trials.iter().filter(|trial| trial.outcome == Outcome::Cancelled).count();
     let finished = number(run.finished.saturating_sub(cancelled) as u64);
     let mut parts = vec![format!("{finished} of {} finished", counted(run.planned, "trial"))];
-    let under_test = || view.trials.iter().filter(|trial| !is_baseline(trial));
+    let is_counted = |trial: &&TrialRow| !is_baseline(trial) && !trial.quarantined;
+    let under_test = || view.trials.iter().filter(is_counted);
     for outcome in Outcome::ALL {
         let count = under_test().filter(|trial| trial.outcome == outcome).count();
         if count > 0 {
             parts.push(paint.as_outcome(outcome, &format!("{count} {}", outcome.name())));
         }
     }
-    let baseline = view.trials.len() - under_test().count();
+    let baseline = view.trials.iter().filter(|trial| is_baseline(trial)).count();
     if baseline > 0 {
         parts.push(paint.dim(&format!("{} without the skill", number(baseline as u64))));
+    }
+    let quarantined = view.trials.len() - baseline - under_test().count();
+    if quarantined > 0 {
+        parts.push(paint.yellow(&format!("{} quarantined", number(quarantined as u64))));
     }
     parts
 }

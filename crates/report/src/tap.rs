@@ -1,4 +1,4 @@
-//! TAP, version 14. Undecided trials are skipped, and trials of the baseline that did not pass are to-dos: the format
+//! TAP, version 14. Undecided trials are skipped, and trials of the baseline and of quarantined cases that did not pass are to-dos: the format
 //! counts neither as a failure.
 
 use std::io::{self, Write};
@@ -38,9 +38,9 @@ fn point(number: usize, trial: &FinishedTrial) -> String {
     format!("{}\n  ---\n{}  ...\n", line.trim_end(), indented(&diagnostics(trial), 2))
 }
 
-/// Returns `true` if the trial ran and is expected to fail.
+/// Returns `true` if the trial ran and may fail.
 fn is_todo(trial: &FinishedTrial) -> bool {
-    trial.is_baseline && matches!(trial.outcome, Outcome::Failed | Outcome::Broken)
+    (trial.is_baseline || trial.quarantine.is_some()) && matches!(trial.outcome, Outcome::Failed | Outcome::Broken)
 }
 
 /// Returns the diagnostics as YAML. Texts of one line are written as JSON, which is YAML.

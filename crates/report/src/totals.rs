@@ -35,6 +35,15 @@ pub(crate) struct Verdict {
     pub(crate) because: String,
 }
 
+/// Describes the results of quarantined cases: `2 quarantined: 1 failed`. `None` if there are none.
+pub(crate) fn quarantined(summary: &Summary) -> Option<String> {
+    let all = summary.all_quarantined();
+    let noted = summary.quarantined.iter().filter(|(outcome, _)| **outcome != Outcome::Passed);
+    let noted: Vec<String> = noted.map(|(outcome, count)| format!("{count} {}", outcome.name())).collect();
+    let noted = if noted.is_empty() { "all passed".to_owned() } else { noted.join(", ") };
+    (all > 0).then(|| format!("{} quarantined: {noted}", number(all as u64)))
+}
+
 impl RunTotals {
     /// Creates the totals of a run that starts. `compares` is `true` if the run has something to compare even where no
     /// arm has a variant.
@@ -108,9 +117,10 @@ impl RunTotals {
 
     /// Returns the number of trials in two parts: `4 of 8 planned`, and `4 without the skill to compare with`.
     pub(crate) fn counted(&self) -> (String, String) {
-        let mut trials = number(self.summary.trials as u64);
+        let finished = self.summary.trials + self.summary.all_quarantined();
+        let mut trials = number(finished as u64);
         let planned = self.planned - self.planned_baseline;
-        if self.summary.trials < planned {
+        if finished < planned {
             trials.push_str(&format!(" of {} planned", number(planned as u64)));
         }
         let (baseline, planned) = (self.summary.baseline, self.planned_baseline);
@@ -124,7 +134,7 @@ impl RunTotals {
     /// Returns the verdict on the run, which ended or was stopped by `signal`.
     pub(crate) fn verdict(&self, signal: Option<&str>) -> Verdict {
         let summary = &self.summary;
-        let unfinished = self.planned.saturating_sub(summary.trials + summary.baseline);
+        let unfinished = self.planned.saturating_sub(summary.trials + summary.baseline + summary.all_quarantined());
         let mut because: Vec<String> = Vec::new();
         let (word, outcome) = if summary.failed > 0 {
             because.push(format!("{} of {} failed", summary.failed, counted(summary.trials, "trial")));
@@ -147,10 +157,12 @@ impl RunTotals {
                 because.push(format!("{} skipped", counted(summary.skipped, "trial")));
                 ("NOTHING TESTED", Outcome::Broken)
             } else {
-                because.push(format!("{} passed", counted(summary.passed, "trial")));
+                let is_all_quarantined = summary.trials == 0 && summary.all_quarantined() > 0;
+                because.extend((!is_all_quarantined).then(|| format!("{} passed", counted(summary.passed, "trial"))));
                 ("PASS", Outcome::Passed)
             }
         };
+        because.extend(quarantined(summary));
         because.extend(signal.map(|signal| format!("stopped by {signal}")));
         Verdict { word, outcome, because: because.join(", ") }
     }

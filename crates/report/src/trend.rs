@@ -57,7 +57,7 @@ pub fn trend(runs: &[RunResults], of: TrendOf, style: &Style) -> String {
             text.push_str(&table(points, of, &paint));
         }
     } else {
-        let whole = |run| if of == TrendOf::Runs { Point::whole(run) } else { Point::of(run, &run.cases) };
+        let whole = |run| if of == TrendOf::Runs { Point::whole(run) } else { Point::reliable(run) };
         let points: Vec<Point<'_>> = runs.iter().rev().map(whole).collect();
         text = table(&points, of, &paint);
     }
@@ -67,7 +67,7 @@ pub fn trend(runs: &[RunResults], of: TrendOf, style: &Style) -> String {
 /// Returns the trend as JSON: the runs, oldest first, with their cases, and the flaky cases. `runs` are newest first.
 pub fn trend_json(runs: &[RunResults], of: TrendOf) -> Value {
     let run = |results: &RunResults| {
-        let point = if of == TrendOf::Runs { Point::whole(results) } else { Point::of(results, &results.cases) };
+        let point = if of == TrendOf::Runs { Point::whole(results) } else { Point::reliable(results) };
         let run = &results.run;
         json!({
             "id": run.id,
@@ -99,6 +99,7 @@ pub fn trend_json(runs: &[RunResults], of: TrendOf) -> Value {
             "passed": flaky.passed,
             "failed": flaky.failed,
             "passed_after_rerun": flaky.rerun,
+            "quarantined": flaky.is_quarantined,
         })
     };
     json!({
@@ -141,10 +142,15 @@ impl<'a> Point<'a> {
         point
     }
 
+    /// Returns the results of all cases that are not quarantined.
+    fn reliable(run: &'a RunResults) -> Self {
+        Self::of(run, run.cases.iter().filter(|case| !case.quarantined))
+    }
+
     /// Returns the results of a whole run. A long list has the cases of its newest runs only, so the figures are those
     /// of the run's summary, if it has one.
     fn whole(run: &'a RunResults) -> Self {
-        let mut point = Self::of(run, &run.cases);
+        let mut point = Self::reliable(run);
         if let Some(summary) = &run.run.summary {
             let [passed, failed, undecided] =
                 [summary.passed, summary.failed, summary.undecided].map(|count| count as u64);
@@ -325,6 +331,8 @@ struct Flaky<'a> {
     /// Number of trials that passed only after another attempt failed.
     rerun: u64,
     rates: Vec<Option<f64>>,
+    /// True if the case was quarantined in its last run.
+    is_quarantined: bool,
 }
 
 impl Flaky<'_> {
@@ -351,7 +359,9 @@ fn flaky_cases(runs: &[RunResults]) -> Vec<Flaky<'_>> {
                 failed: 0,
                 rerun: 0,
                 rates: Vec::new(),
+                is_quarantined: false,
             });
+            flaky.is_quarantined = case.quarantined;
             flaky.runs += 1;
             flaky.trials += case.trials();
             flaky.passed += case.passed;
@@ -371,7 +381,8 @@ fn flaky_table(runs: &[RunResults], names: &Names, paint: &Paint) -> String {
     if flaky.is_empty() {
         return String::new();
     }
-    let mut grid = Grid::new(&[("case", 0), ("passed", 0), ("after a rerun", 2), ("runs", 1), ("by run", 3)]).left(1);
+    let mut grid =
+        Grid::new(&[("case", 0), ("passed", 0), ("after a rerun", 2), ("runs", 1), ("by run", 3), ("", 4)]).left(1);
     for case in flaky.iter().take(FLAKY) {
         grid.row([
             paint.folded(&names.of_case(case.case), NAME).into(),
@@ -379,6 +390,7 @@ fn flaky_table(runs: &[RunResults], names: &Names, paint: &Paint) -> String {
             if case.rerun > 0 { number(case.rerun) } else { String::new() }.into(),
             number(case.runs as u64).into(),
             sparkline(&case.rates[case.rates.len().saturating_sub(SPARKS)..], 1.0, paint).into(),
+            Cell::new(if case.is_quarantined { "quarantined" } else { "" }, CellStyle::Dim),
         ]);
     }
     let what = counted(flaky.len(), "flaky case");

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use model::{Envelope, Event, RunInfo, Shard, Summary, TrialId};
+use model::{Envelope, Event, MissingShards, RunInfo, Shard, Summary, TrialId};
 
 use crate::{Store, StoreError, StoredEvent};
 
@@ -72,9 +72,10 @@ pub fn merge(
     }
     let Some(first) = parts.first() else { return Err(StoreError::Select(crate::SelectError::NoRuns).into()) };
     let of = first.shard.of;
-    let missing = (1..=of).filter(|index| parts.iter().all(|part| part.shard.index != *index)).collect();
+    let missing: Vec<u64> = (1..=of).filter(|index| parts.iter().all(|part| part.shard.index != *index)).collect();
     let trials = in_order(&parts)?;
-    let info = info(&parts, &trials, id, label);
+    let mut info = info(&parts, &trials, id, label);
+    info.missing_shards = (!missing.is_empty()).then(|| MissingShards { missing: missing.clone(), of });
     let planned = info.trials.len();
     let mut copy = Copy { target, run: id.into(), seq: 0, batch: Vec::new() };
     match write(source, &parts, &trials, info, &mut copy) {
@@ -308,6 +309,7 @@ mod tests {
         assert_eq!(merged.missing, [1, 4]);
         let row = to.select("all").unwrap();
         assert_eq!((row.planned, row.is_interrupted()), (2, true));
+        assert_eq!(row.missing_shards, Some(MissingShards { missing: vec![1, 4], of: 4 }));
     }
 
     #[test]

@@ -189,6 +189,7 @@ mod tests {
             agents: Vec::new(),
             planned: 0,
             finished: 0,
+            missing_shards: None,
             summary: None,
         }
     }
@@ -225,6 +226,7 @@ mod tests {
             repetition,
             outcome,
             flaky: false,
+            quarantined: false,
             fault: None,
             because: None,
             score: None,

@@ -249,6 +249,7 @@ fn info(args: &RegradeArgs, resolved: &Resolved, regrade: &Regrade, then: &RunIn
         jobs: resolved.run.jobs.min(regrade.trials()).max(1),
         invocation: None,
         shard: None,
+        missing_shards: None,
         ..then.clone()
     }
 }

@@ -156,5 +156,6 @@ pub fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan, context: &ProjectC
         jobs: resolved.run.jobs.min(plan.trials.len()).max(1),
         invocation,
         shard,
+        missing_shards: None,
     }
 }

@@ -181,6 +181,11 @@ declare module "trialrun" {
     trials?: number;
     /** Skips the scenario. A text is the reason. */
     skip?: boolean | string;
+    /**
+     * The scenario is known to be unreliable: it runs and is reported, but its results do not fail the run. `since` is
+     * a date such as `2026-01-31`.
+     */
+    quarantine?: boolean | { reason?: string; since?: string };
     /** If set, only scenarios with this option run in the file. */
     only?: boolean;
     /** Contents of the sandbox before the agent starts. */

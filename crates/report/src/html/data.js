@@ -96,7 +96,7 @@ function comparison(a, b) {
 
 function outcome(trial, text = true) {
   const status = trial.outcome ?? 'running';
-  const name = status + (trial.flaky ? ', flaky' : '');
+  const name = status + (trial.flaky ? ', flaky' : '') + (trial.quarantined ? ', quarantined' : '');
   const kind = trial.baseline ? 'baseline' : status;
   const title = name + (trial.baseline ? ', without the skill, for comparison only' : '');
   return h('span', { class: `outcome ${kind}`, title: text ? null : title },

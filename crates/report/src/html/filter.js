@@ -29,7 +29,7 @@ function toggled(text, key, value) {
 function values(trial, key) {
   switch (key) {
     // A trial without the skill is never one of the failures.
-    case 'outcome': return [trial.baseline ? 'baseline' : trial.outcome, trial.flaky && 'flaky'];
+    case 'outcome': return [trial.baseline ? 'baseline' : trial.outcome, trial.flaky && 'flaky', trial.quarantined && 'quarantined'];
     case 'tag': return (trial.tags ?? []).map((tag) => tag.toLowerCase());
     default: return [trial[key].toLowerCase()];
   }

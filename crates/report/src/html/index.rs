@@ -42,6 +42,8 @@ pub(super) struct Row {
     baseline: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     flaky: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    quarantined: bool,
     #[serde(skip_serializing_if = "String::is_empty")]
     reason: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,6 +134,7 @@ impl Row {
             outcome: record.outcome,
             baseline: trial.is_baseline,
             flaky: record.flaky,
+            quarantined: record.quarantine.is_some(),
             reason: trial.reason,
             line: place.as_ref().and_then(|place| place.line),
             file: place.map(|place| place.file),

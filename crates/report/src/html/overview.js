@@ -188,7 +188,7 @@ function choices(state, change) {
   }, text);
   const counts = (name) => trials.filter((trial) => values(trial, 'outcome').includes(name)).length;
   return [
-    ...[...Object.keys(OUTCOMES), 'flaky', 'baseline'].filter((name) => counts(name) > 0)
+    ...[...Object.keys(OUTCOMES), 'flaky', 'quarantined', 'baseline'].filter((name) => counts(name) > 0)
       .map((name) => button('outcome', name, counts(name))),
     menu('arm', distinct((trial) => trial.arm)),
     menu('suite', distinct((trial) => trial.suite)),

@@ -43,6 +43,8 @@ impl Serialize for Trial<'_> {
         fields.serialize_entry("suite", &record.suite)?;
         fields.serialize_entry("case", &record.case)?;
         fields.serialize_entry("title", &record.title)?;
+        fields.serialize_entry("tags", &record.tags)?;
+        fields.serialize_entry("quarantine", &record.quarantine)?;
         fields.serialize_entry("arm", &record.arm)?;
         fields.serialize_entry("agent", &record.agent)?;
         fields.serialize_entry("model", &record.model)?;

@@ -16,7 +16,7 @@ use crate::names::Names;
 use crate::score;
 use crate::terminal::arms::{left_out, warnings};
 use crate::terminal::{cost, needs_reason, pass_rates};
-use crate::totals::RunTotals;
+use crate::totals::{self, RunTotals};
 use crate::{Opening, Reporter};
 use escape::{code, text};
 use failure::Section;
@@ -262,6 +262,7 @@ fn outcomes(summary: &Summary) -> String {
             parts.push(format!("{} {what}", number(count as u64)));
         }
     }
+    parts.extend(totals::quarantined(summary));
     parts.join(", ")
 }
 
@@ -281,6 +282,7 @@ fn row(record: &TrialRecord, names: &Names) -> String {
         Outcome::Passed if record.flaky => "passed (flaky)".to_owned(),
         _ => score::outcome(record),
     };
+    let outcome = if record.quarantine.is_some() { format!("{outcome} (quarantined)") } else { outcome };
     let cells = [
         code(&names.of_record(record), 200),
         outcome,

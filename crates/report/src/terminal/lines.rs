@@ -93,6 +93,7 @@ impl Lines {
         let mut parts = vec![self.names.of_record(record)];
         let mut notes = Vec::new();
         notes.extend(record.flaky.then(|| "flaky".to_owned()));
+        notes.extend(record.quarantine.is_some().then(|| "quarantined".to_owned()));
         notes.extend(record.passed_but_for().map(|_| score::outcome(record)));
         let is_scored = matches!(record.outcome, Outcome::Passed | Outcome::Failed);
         notes.extend(score::describe(record).filter(|_| is_scored).map(|(score, _)| format!("score {score}")));

@@ -25,6 +25,9 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
     let dots = ".".repeat(column.saturating_sub(columns::width(&name) + 1).max(3));
     text.push_str(&format!("  {} {} {}\n", paint.bold(&name), paint.dim(&dots), verdict(record, paint)));
 
+    if let Some(quarantine) = &record.quarantine {
+        text.push_str(&format!("    {}\n", paint.yellow(&folded(&quarantine.describe()))));
+    }
     if let Some(sentence) = turned(record) {
         let passed = record.outcome == Outcome::Passed;
         text.push_str(&format!("    {}\n", if passed { paint.dim(sentence) } else { sentence.to_owned() }));
@@ -81,6 +84,9 @@ fn verdict(record: &TrialRecord, paint: &Paint) -> String {
     }
     if record.flaky {
         text.push_str(" (flaky)");
+    }
+    if record.quarantine.is_some() {
+        text.push_str(" (quarantined)");
     }
     paint.as_outcome(record.outcome, &text)
 }

@@ -5,7 +5,7 @@ use model::{Envelope, Event, HookRecord, Outcome, RunInfo, Summary, Tokens, Tria
 use super::{Paint, arms, result};
 use crate::format::{between, cached, counted, elapsed, model_usage, money, number, percent};
 use crate::names::Names;
-use crate::totals::RunTotals;
+use crate::totals::{self, RunTotals};
 
 /// Maximum number of trials that are suggested for `show`.
 const HINTS: usize = 3;
@@ -58,7 +58,7 @@ impl RunSummary {
     fn trial(&mut self, record: &TrialRecord) {
         let place = self.totals.add(record);
         // The baseline is expected to fail without the skill.
-        if record.is_baseline() {
+        if record.is_baseline() || record.quarantine.is_some() {
             return;
         }
         self.faults.extend(record.fault.filter(|_| record.outcome == Outcome::Broken).map(result::fault_name));
@@ -93,6 +93,9 @@ impl RunSummary {
             } else if always {
                 row(outcome.name(), "0".into());
             }
+        }
+        if let Some(quarantined) = totals::quarantined(summary) {
+            row("ignored", paint.yellow(&quarantined));
         }
         for (name, rate) in pass_rates(summary) {
             row(name, rate);
@@ -190,7 +193,7 @@ pub(crate) fn pass_rates(summary: &Summary) -> Vec<(&'static str, String)> {
 
 /// Formats the cost as `$0.0492 ($0.0246 of it without the skill; 3 of 4 trials known)`.
 pub(crate) fn cost(summary: &Summary) -> String {
-    let (known, trials) = (summary.trials_with_cost, summary.trials + summary.baseline);
+    let (known, trials) = (summary.trials_with_cost, summary.trials + summary.baseline + summary.all_quarantined());
     let Some(cost) = summary.cost_usd else { return "n/a".into() };
     let mut notes = Vec::new();
     notes.extend(summary.baseline_cost_usd.map(|cost| format!("{} of it without the skill", money(cost))));

@@ -43,6 +43,8 @@ pub fn every_outcome() -> Story {
         id("hard-to-tell", sonnet, 1),
         id("later", sonnet, 1),
         id("stopped", sonnet, 1),
+        id("unreliable", sonnet, 1),
+        id("unreliable", sonnet, 2),
         TrialId { suite: "odd <suite>".into(), ..id(HOSTILE, sonnet, 1) },
     ];
     let mut records = vec![passed(&trials[0])];
@@ -83,7 +85,12 @@ pub fn every_outcome() -> Story {
         records.push(record);
     }
 
-    let mut hostile = failed(&trials[10]);
+    let quarantine = Quarantine { reason: Some("the service is slow".into()), since: "2026-11-01".parse().ok() };
+    for record in [failed(&trials[10]), passed(&trials[11])] {
+        records.push(TrialRecord { quarantine: Some(quarantine.clone()), ..record });
+    }
+
+    let mut hostile = failed(&trials[12]);
     hostile.findings = vec![Finding {
         status: Status::Unmet,
         failed_critical: vec!["output".into()],

@@ -178,10 +178,7 @@ fn runs_of(cases: &[&[CaseResults]]) -> Vec<RunResults> {
         let id = format!("019{:x}0000-0000-7d3e-9b5a-3f0c6a1e2b44", 15 - age);
         let finished = cases.iter().map(|case| case.trials() as usize).sum();
         let started_at = begin() - SignedDuration::from_hours(24 * age as i64);
-        RunResults {
-            run: RunRow { started_at, finished, planned: finished, ..run_row(&id) },
-            cases: cases.to_vec(),
-        }
+        RunResults { run: RunRow { started_at, finished, planned: finished, ..run_row(&id) }, cases: cases.to_vec() }
     };
     cases.iter().enumerate().map(run).collect()
 }

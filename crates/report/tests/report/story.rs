@@ -47,6 +47,7 @@ impl Story {
             jobs,
             invocation: None,
             shard: None,
+            missing_shards: None,
         };
         let mut story = Self {
             events: Vec::new(),
@@ -179,6 +180,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         case: trial.case.clone(),
         title: None,
         tags: Vec::new(),
+        quarantine: None,
         arm: trial.arm.clone(),
         agent: "claude-code".into(),
         model: Some("sonnet".into()),
@@ -365,6 +367,7 @@ pub fn row(record: &TrialRecord, run: &str) -> TrialRow {
         repetition: record.repetition,
         outcome: record.outcome,
         flaky: record.flaky,
+        quarantined: record.quarantine.is_some(),
         fault: record.fault,
         because: record.because.clone(),
         score: record.score,
@@ -399,6 +402,7 @@ pub fn run_row(id: &str) -> RunRow {
         agents: Vec::new(),
         planned: 4,
         finished: 3,
+        missing_shards: None,
         summary: None,
     }
 }

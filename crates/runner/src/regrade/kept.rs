@@ -60,6 +60,7 @@ pub(super) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
         findings: new.findings,
         title: new.title,
         tags: new.tags,
+        quarantine: new.quarantine,
         expected: new.expected,
         expected_trace: new.expected_trace,
         expected_schema: new.expected_schema,

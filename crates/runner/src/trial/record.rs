@@ -229,6 +229,7 @@ fn empty_record(planned: &PlannedTrial) -> TrialRecord {
         case: planned.id.case.clone(),
         title: planned.case.description.clone(),
         tags: planned.case.tags.clone(),
+        quarantine: planned.case.quarantine.clone(),
         arm: planned.id.arm.clone(),
         agent: planned.arm.agent.clone(),
         model: planned.arm.model.clone(),

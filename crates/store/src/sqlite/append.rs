@@ -121,12 +121,13 @@ fn insert_run(
     info: &RunInfo,
 ) -> Result<i64, SqliteError> {
     let json = serde_json::to_vec(info).map_err(|error| damaged(&error))?;
+    let missing_shards = info.missing_shards.as_ref().map(serde_json::to_string);
     let test_files = info.invocation.as_ref().map(|invocation| &invocation.suites).cloned().unwrap_or_default();
     transaction
         .prepare_cached(
             "INSERT INTO runs (id, label, regrade_of, started_us, owner_pid, version, planned, agents,
-                 test_files)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                 test_files, missing_shards)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?
         .execute(params![
             info.id,
@@ -138,6 +139,7 @@ fn insert_run(
             info.trials.len() as i64,
             serde_json::to_string(&info.agents).map_err(|error| damaged(&error))?,
             serde_json::to_string(&test_files).map_err(|error| damaged(&error))?,
+            missing_shards.transpose().map_err(|error| damaged(&error))?,
         ])?;
     let run = transaction.last_insert_rowid();
     transaction

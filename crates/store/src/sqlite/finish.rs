@@ -14,9 +14,9 @@ const FULL: usize = 256 * 1024;
 const INSERT_TRIAL: &str = "INSERT INTO trials (run, id, suite, case_id, arm, agent, model, variant, repetition, outcome, flaky, \
      fault, because, score, max_score, started_us, finished_us, duration_ms, turns, tool_calls, input, \
      cache_read, cache_write, output, reasoning, cost_usd, token_budget, attempts, errors, \
-     skill_version, skill_hash, first_seq, pack, pack_start, pack_end, agent_ms, settings) \
+     skill_version, skill_hash, first_seq, pack, pack_start, pack_end, agent_ms, settings, quarantined) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, \
-     ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)";
+     ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38)";
 
 /// Events as lines of JSON, in order.
 #[derive(Default)]
@@ -196,6 +196,7 @@ impl Finished<'_> {
             self.end as i64,
             record.agent_ms.map(|ms| ms as i64),
             settings,
+            record.quarantine.is_some(),
         ])?;
         Ok(())
     }

@@ -45,6 +45,9 @@ pub(super) fn run(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         agents: serde_json::from_str(&row.get::<_, String>("agents")?).unwrap_or_default(),
         planned: count(row, "planned")?,
         finished: count(row, "finished")?,
+        missing_shards: row
+            .get::<_, Option<String>>("missing_shards")?
+            .and_then(|json| serde_json::from_str(&json).ok()),
         summary: row.get::<_, Option<String>>("summary")?.and_then(|json| serde_json::from_str(&json).ok()),
     })
 }
@@ -52,11 +55,11 @@ pub(super) fn run(row: &Row<'_>) -> rusqlite::Result<RunRow> {
 /// Counts the finished trials of a run, as far as the columns allow.
 pub(super) fn summary(connection: &Connection, run: i64) -> Result<Summary, SqliteError> {
     let mut statement = connection.prepare_cached(
-        "SELECT outcome, variant IS ?2 AS is_baseline, count(*) AS trials, sum(flaky) AS flaky,
+        "SELECT outcome, variant IS ?2 AS is_baseline, quarantined, count(*) AS trials, sum(flaky) AS flaky,
              sum(cost_usd) AS cost_usd, count(cost_usd) AS trials_with_cost,
              sum(input) AS input, sum(cache_read) AS cache_read, sum(cache_write) AS cache_write,
              sum(output) AS output, sum(reasoning) AS reasoning
-         FROM trials WHERE run = ?1 GROUP BY 1, 2",
+         FROM trials WHERE run = ?1 GROUP BY 1, 2, 3",
     )?;
     let mut rows = statement.query(params![run, WITHOUT_SKILL])?;
     let mut summary = Summary::default();
@@ -73,9 +76,14 @@ pub(super) fn summary(connection: &Connection, run: i64) -> Result<Summary, Sqli
             summary.baseline += trials;
             continue;
         }
+        let outcome = word(row.get("outcome")?).unwrap_or(Outcome::Undecided);
+        if row.get("quarantined")? && outcome != Outcome::Cancelled {
+            *summary.quarantined.entry(outcome).or_default() += trials;
+            continue;
+        }
         summary.trials += trials;
         summary.flaky += count(row, "flaky")?;
-        *match word(row.get("outcome")?).unwrap_or(Outcome::Undecided) {
+        *match outcome {
             Outcome::Passed => &mut summary.passed,
             Outcome::Failed => &mut summary.failed,
             Outcome::Undecided => &mut summary.undecided,
@@ -149,6 +157,7 @@ pub(super) fn each_trial(
             // An outcome that this version does not know says nothing about the agent.
             outcome: word(row.get("outcome")?).unwrap_or(Outcome::Undecided),
             flaky: row.get("flaky")?,
+            quarantined: row.get("quarantined")?,
             fault: row.get::<_, Option<String>>("fault")?.and_then(word),
             because: row.get("because")?,
             score: row.get("score")?,

@@ -22,7 +22,7 @@ pub(super) fn results(connection: &Connection, filter: &ResultFilter) -> Result<
          ORDER BY started_us DESC, no DESC LIMIT :last"
     ))?;
     let mut cases = connection.prepare_cached(&format!(
-        "SELECT suite, case_id, arm, variant, settings, count(*) AS trials,
+        "SELECT suite, case_id, arm, variant, quarantined, settings, count(*) AS trials,
              count(*) FILTER (WHERE outcome = 'passed') AS passed,
              count(*) FILTER (WHERE outcome = 'failed') AS failed,
              count(*) FILTER (WHERE outcome = 'undecided') AS undecided,
@@ -30,7 +30,7 @@ pub(super) fn results(connection: &Connection, filter: &ResultFilter) -> Result<
              sum(input + ifnull(cache_read, 0) + ifnull(cache_write, 0) + ifnull(output, 0)) AS tokens,
              count(input) AS trials_with_tokens, sum(cost_usd) AS cost_usd, count(cost_usd) AS trials_with_cost,
              sum(agent_ms) AS agent_ms, count(agent_ms) AS trials_with_time
-         FROM {trials} WHERE trials.run = :run GROUP BY suite, case_id, arm, variant, settings"
+         FROM {trials} WHERE trials.run = :run GROUP BY suite, case_id, arm, variant, quarantined, settings"
     ))?;
     let found = runs.query_map(
         named_params! {
@@ -102,6 +102,7 @@ fn case(row: &Row<'_>) -> rusqlite::Result<CaseResults> {
         case: row.get("case_id")?,
         arm: row.get("arm")?,
         variant: row.get("variant")?,
+        quarantined: row.get("quarantined")?,
         settings: row.get::<_, Option<i64>>("settings")?.map(|settings| format!("{settings:016x}")),
         passed,
         failed,

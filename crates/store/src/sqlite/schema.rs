@@ -144,4 +144,9 @@ CREATE INDEX runs_by_label ON runs (label, started_us);
 ALTER TABLE runs ADD COLUMN test_files TEXT NOT NULL DEFAULT '{}';
 ALTER TABLE trials ADD COLUMN settings INTEGER;
 ",
+    "
+ALTER TABLE trials ADD COLUMN quarantined INTEGER NOT NULL DEFAULT 0;
+-- Shards that a merged run lacks, as JSON.
+ALTER TABLE runs ADD COLUMN missing_shards TEXT;
+",
 ];

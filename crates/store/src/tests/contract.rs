@@ -403,6 +403,7 @@ impl Story {
             jobs: 2,
             invocation: None,
             shard: None,
+            missing_shards: None,
         };
         self.tell(None, Event::RunStarted(Box::new(info)))
     }
@@ -460,6 +461,7 @@ pub(crate) fn record(case: &str, outcome: Outcome) -> TrialRecord {
         case: case.into(),
         title: None,
         tags: Vec::new(),
+        quarantine: None,
         arm: "fake".into(),
         agent: "fake".into(),
         model: Some("m".into()),

@@ -11,7 +11,7 @@ use model::decode::{Fields, Problems};
 use model::{Case, Code, Diagnostic, Excerpt, Node, NodeKind, Source};
 use script::{Runtime, ScriptError, Tests, Value, Written};
 
-use super::scenario::{fixtures_of, skip};
+use super::scenario::{fixtures_of, quarantine, skip};
 use super::{NamedFormat, SuiteFile, directory, skip_others};
 use crate::library::Library;
 
@@ -143,6 +143,7 @@ fn options(
         case.reruns = reruns(&mut fields, &mut problems);
         case.trials = fields.whole("trials", 1, &mut problems);
         case.skip = skip(&mut fields, &mut problems);
+        case.quarantine = fields.get("quarantine").and_then(|node| quarantine(node, &mut problems));
         if let Some(fixtures) = fields.get("fixtures") {
             case.fixtures = fixtures_of(fixtures, &SuiteFile { path, root: &node }, library, &mut problems);
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
 use model::{
-    About, AssertionSpec, Case, Excerpt, Fixtures, Node, NodeKind, PermissionMode, RunnerOptions, SettingSource,
-    Spanned, Subject, UserMessage, UserResponse, nearest,
+    About, AssertionSpec, Case, Excerpt, Fixtures, Node, NodeKind, PermissionMode, Quarantine, RunnerOptions,
+    SettingSource, Spanned, Subject, UserMessage, UserResponse, nearest,
 };
 
 use super::assertions::{Assertions, Ids};
@@ -105,6 +105,7 @@ pub(super) fn with_common_fields(
     Case {
         description: fields.any_text("description", problems),
         tags: fields.texts("tags", problems).unwrap_or_default(),
+        quarantine: fields.get("quarantine").and_then(|node| quarantine(node, problems)),
         max_turns: fields.whole("max_turns", 1, problems),
         timeout_ms: fields.duration_ms("timeout", problems),
         trials: fields.whole("trials", 1, problems),
@@ -377,6 +378,35 @@ pub(super) fn skip(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<S
             None
         }
     }
+}
+
+/// Reads the value of `quarantine`: `true`, or a map with the reason and the date.
+pub(in crate::format) fn quarantine(node: &Node, problems: &mut Problems) -> Option<Quarantine> {
+    const FORM: &str = "write `quarantine: { reason: \"…\", since: 2026-01-31 }`";
+    let read = match &node.kind {
+        NodeKind::Bool(false) => return None,
+        NodeKind::Bool(true) => Quarantine::default(),
+        NodeKind::Map(_) => {
+            let mut fields = Fields::of(node, "`quarantine`", problems)?;
+            let reason = fields.text("reason", problems);
+            let since = fields.text("since", problems);
+            let date = since.as_deref().map(str::parse::<jiff::civil::Date>);
+            if let (Some(Err(_)), Some(since)) = (&date, fields.get("since")) {
+                problems.push(since.error("`since` must be a date such as `2026-01-31`"));
+            }
+            fields.finish(problems);
+            Quarantine { reason, since: date.and_then(Result::ok) }
+        }
+        _ => {
+            let kind = node.kind_name();
+            problems.push(node.error(format!("`quarantine` must be true, false or a map, not {kind}")).help(FORM));
+            return None;
+        }
+    };
+    if read.reason.is_none() || read.since.is_none() {
+        problems.push(node.warning("the quarantine should have a reason and a date").help(FORM));
+    }
+    Some(read)
 }
 
 fn assertions(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<AssertionSpec> {

@@ -101,6 +101,7 @@ impl Builder {
                 "map" => json!({ "allOf": [map] }),
                 "map of names to maps" => json!({ "type": "object", "additionalProperties": map }),
                 "string, or map" => json!({ "anyOf": [text(), map] }),
+                "`true`, `false` or map" | "true, false or a map" => json!({ "anyOf": [{ "type": "boolean" }, map] }),
                 "list of maps" | "list of assertions" => list(map),
                 "list of strings and maps" => list(json!({ "anyOf": [text(), map] })),
                 _ => return None,

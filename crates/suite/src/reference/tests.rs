@@ -48,6 +48,7 @@ fn with_unknown_keys() -> Vec<(&'static str, &'static str, String)> {
         ("scenario fixtures", "s.yaml", scenario("fixtures: {'0000': x}")),
         ("scenario copy_tree", "s.yaml", scenario("fixtures: {copy_trees: [{'0000': x}]}")),
         ("scenario file", "s.yaml", scenario("fixtures: {files_staged: [{'0000': x}]}")),
+        ("scenario quarantine", "s.yaml", scenario("quarantine: {'0000': x}")),
         ("scenario user_response", "s.yaml", scenario("user_responses: [{'0000': x}]")),
         ("evals", "evals.json", r#"{"skill_name": "release-notes", "evals": [], "0000": 1}"#.to_owned()),
         ("evals case", "evals.json", evals(r#""0000": 1"#)),

@@ -111,7 +111,7 @@ import data from './data.json';
 import { tag } from './helper';
 const fixed = await Promise.resolve({ tags: [tag, data.tag], timeout: 1500, retries: 2, trials: 3 });
 export const first = scenario('first', fixed, () => {});
-export default [scenario('second', { skip: 'not yet', description: 'd' }, () => {}), scenario('third', { timeout: '2s' }, () => {})];
+export default [scenario('second', { skip: 'not yet', description: 'd' }, () => {}), scenario('third', { timeout: '2s', quarantine: { reason: 'slow', since: '2026-11-01' } }, () => {})];
 ";
     scratch.write("data.json", "{\"tag\": \"json\"}").write("helper.ts", "export const tag: string = 'own';\n");
     let loaded = scratch.write("a.test.ts", text).load(&["a.test.ts"]);
@@ -123,6 +123,8 @@ export default [scenario('second', { skip: 'not yet', description: 'd' }, () => 
     assert_eq!((cases[0].reruns, cases[0].trials), (Some(2), Some(3)));
     assert_eq!((cases[1].skip.as_deref(), cases[1].description.as_deref()), (Some("not yet"), Some("d")));
     assert_eq!(cases[2].timeout_ms, Some(2000));
+    let quarantine = cases[2].quarantine.as_ref().map(model::Quarantine::describe);
+    assert_eq!(quarantine.as_deref(), Some("quarantined since 2026-11-01: slow"));
     assert_eq!(cases.iter().map(|case| case.code.as_ref().unwrap().scenario).collect::<Vec<_>>(), [0, 1, 2]);
 }
 

@@ -92,6 +92,7 @@ assertions:
   - {}
   - { contains: x, weight: 0 }
 skip: 1
+quarantine: { reason: 5, sinc: x, since: yesterday }
 user: { persona: x }
 ",
     );
@@ -109,6 +110,10 @@ user: { persona: x }
         "an assertion has no `type`",
         "`weight` must be greater than 0, not 0",
         "`skip` must be true, false or the reason, not a number",
+        "`since` must be a date such as `2026-01-31`",
+        "unknown key `sinc` in `quarantine`",
+        "`reason` must be a string, not a number",
+        "the quarantine should have a reason and a date",
         "`user` has no `goal`",
     ];
     let mut found: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();

@@ -204,6 +204,8 @@ fn merged_shards_are_the_whole_run() {
 
     let ran = merge(&all[1..]).exits(3);
     assert!(ran.err.contains("missing shards: 3/3"), "{}", ran.err);
+    let listed = other.run(&["history"]).exits(0);
+    assert!(listed.out.contains("without shard 3/3"), "{}", listed.out);
     project.run(&[&run[..], &["--shard", "1/3"]].concat());
     project.run(&["export", "latest", "again.run"]).exits(0);
     let again = project.dir().join("again.run").display().to_string();

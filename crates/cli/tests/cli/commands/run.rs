@@ -116,6 +116,30 @@ fn plain_output_has_no_colours_and_no_trailing_spaces() {
 }
 
 #[test]
+fn a_quarantined_case_is_reported_and_does_not_fail_the_run() {
+    let project = demo();
+    let quarantine = "quarantine: { reason: says goodbye, since: 2026-11-01 }\n";
+    project.write("skills/greet/tests/b.yaml", &(scenario("second", "goodbye") + quarantine));
+    let ran = project.run(&["run"]).exits(0);
+    for text in ["failed (quarantined)", "quarantined since 2026-11-01: says goodbye", "1 quarantined: 1 failed"] {
+        assert!(ran.out.contains(text), "{text}: {}", ran.out);
+    }
+    assert!(project.run(&["run", "--quiet"]).exits(0).out.contains("1 quarantined: 1 failed"));
+    assert!(project.run(&["history"]).exits(0).out.contains("2 passed, 1 quarantined: 1 failed"));
+    assert!(project.run(&["status"]).exits(0).out.contains("1 quarantined"));
+    let report = project.run(&["report", "--format", "json"]).exits(0).json();
+    assert_eq!(report["summary"]["quarantined"], serde_json::json!({ "failed": 1 }));
+    assert_eq!(report["trials"][1]["quarantine"]["reason"], "says goodbye");
+    assert_eq!(report["trials"][1]["tags"], serde_json::json!(["fast"]));
+    // Other failures count as before, and the quarantine ends when it is removed.
+    project.write("skills/greet/tests/b.yaml", &(scenario("second", "goodbye") + "quarantine: false\n"));
+    project.run(&["run"]).exits(1);
+    project.write("skills/greet/tests/b.yaml", &(scenario("second", "goodbye") + "quarantine: true\n"));
+    let bare = project.run(&["run"]).exits(0);
+    assert!(bare.err.contains("should have a reason and a date"), "{}", bare.err);
+}
+
+#[test]
 fn a_closed_pipe_is_not_an_error() {
     let project = demo();
     project.run(&["run"]).exits(1);

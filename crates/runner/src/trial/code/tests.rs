@@ -103,6 +103,7 @@ impl Play {
             jobs: 8,
             invocation: None,
             shard: None,
+            missing_shards: None,
         };
         let heard = EventLog::up_to(usize::MAX);
         crate::run(plan, Arc::new(host), info, controls, heard.clone()).await.unwrap();

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::assertion;
 use super::fixture;
 use super::suite::Suite;
+use crate::format::scenario::quarantine;
 
 impl Suite<'_> {
     /// Reads the case `item` at the index `at`, from 0.
@@ -29,6 +30,7 @@ impl Suite<'_> {
             assertions.push(assertion::not_used(self.definition, self.name, place));
         }
         let is_forced = is_forced(&mut fields, should_trigger, problems);
+        let quarantine = fields.get("quarantine").and_then(|node| quarantine(node, problems));
         let skill_eval = SkillEval {
             should_trigger,
             invocation: is_forced.then(|| match self.definition {
@@ -46,6 +48,7 @@ impl Suite<'_> {
             messages: message.map(UserMessage::text).into_iter().collect(),
             fixtures: Arc::new(fixtures),
             assertions,
+            quarantine,
             expected: expected.map(Value::String),
             skill_eval: Some(Box::new(skill_eval)),
             ..Case::new(id, source)

@@ -213,6 +213,10 @@ impl<'a> Point<'a> {
     }
 }
 
+/// Name of a figure, its values run by run, and its format.
+type Figure<'a> = (&'a str, Vec<Option<f64>>, fn(f64) -> String);
+
+/// Formats of tokens, cost and time.
 const SPENT: [fn(f64) -> String; 3] =
     [|tokens| number(tokens.round() as u64), money, |ms| elapsed(ms.round().max(0.0) as u64)];
 
@@ -291,7 +295,7 @@ fn sparklines(points: &[Point<'_>], of: TrendOf, heads: [&str; 3], paint: &Paint
         return String::new();
     }
     let rates = points.iter().map(|point| point.counts.bounds().map(|(low, _)| low)).collect();
-    let mut figures: Vec<(&str, Vec<Option<f64>>, fn(f64) -> String)> = vec![("pass rate", rates, percent)];
+    let mut figures: Vec<Figure<'_>> = vec![("pass rate", rates, percent)];
     for (at, head) in heads.into_iter().enumerate() {
         figures.push((head, points.iter().map(|point| point.spent(of)[at]).collect(), SPENT[at]));
     }

@@ -189,7 +189,7 @@ fn trend_shows_a_line_per_run_and_the_flaky_cases() {
     let baseline = CaseResults { variant: Some("without_skill".into()), ..results("asks", 0, 4) };
     let rerun = CaseResults { flaky: 1, ..results("retried", 3, 0) };
     let mut runs = runs_of(&[
-        &[results("asks", 10, 10), results("splits", 0, 10), rerun.clone(), baseline],
+        &[results("asks", 10, 10), results("splits", 0, 10), rerun, baseline],
         &[results("asks", 20, 0), results("splits", 10, 0), results("retried", 3, 0)],
         &[undecided, results("splits", 9, 1)],
         &[CaseResults { ungraded: 3, tokens: None, cost_usd: None, agent_ms: None, ..results("asks", 0, 0) }],

@@ -66,6 +66,7 @@ pub use providers::Providers;
 pub use remote::Documents;
 pub use reply::{Reply, StopReason};
 pub use request::{Conversation, ConversationRole, Request, ResponseSchema, ToolSpec};
+pub use retry_after::parse as retry_after;
 pub use schema::{InSchema, NoAnswer, in_schema, json_of};
 pub use scripted::{Playback, Problem, Script, ScriptContext, ServedFault};
 pub use wire::{Incoming, Rejection, SseEvent, SseStream, WIRES, Wire};

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 
 /// Parses the value of `Retry-After`: seconds, or a date relative to `now`. A date in the past means no wait.
-pub(crate) fn parse(value: &str, now: Timestamp) -> Option<Duration> {
+pub fn parse(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();

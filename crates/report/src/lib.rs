@@ -38,6 +38,7 @@ mod jsonl;
 mod junit;
 mod markdown;
 mod names;
+mod otlp;
 mod plain;
 mod reporter;
 mod runs;
@@ -46,6 +47,7 @@ mod score;
 mod show;
 mod status;
 mod tap;
+pub mod telemetry;
 mod terminal;
 mod totals;
 mod trend;
@@ -155,6 +157,12 @@ pub const REPORTS: &[Report] = &[
         Open::Stream(github::open),
     ),
     Report::new("gitlab", "a code quality report for GitLab, as JSON", "gitlab.json", Open::Finished(gitlab::write)),
+    Report::new(
+        "otlp",
+        "spans and evaluation results for an OpenTelemetry collector",
+        "otlp.jsonl",
+        Open::Stream(otlp::open),
+    ),
     Report::new(
         "artifacts",
         "a directory of files about the run and each trial",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use model::Envelope;
 
-use crate::Style;
+use crate::{Style, telemetry};
 
 /// Output of a run, event by event.
 pub trait Reporter: Send {
@@ -36,6 +36,8 @@ pub struct Opening {
     pub folder: PathBuf,
     /// Destination of the summary of a step of GitHub Actions, if there is one.
     pub step_summary: Option<Box<dyn Write + Send>>,
+    /// Arguments of the report for OpenTelemetry.
+    pub otlp: telemetry::Options,
 }
 
 impl Opening {
@@ -50,6 +52,7 @@ impl Opening {
             show_evidence: false,
             folder: PathBuf::new(),
             step_summary: None,
+            otlp: telemetry::Options::default(),
         }
     }
 }

@@ -158,9 +158,12 @@ fn all_formats_agree_on_the_outcome_of_each_trial() {
     let (generic, jenkins) = (junit_elements("junit"), junit_elements("junit:jenkins"));
     let (ctrf, issues) = (document("ctrf"), document("gitlab"));
     let annotations = reported("github", &every_outcome().events, |_| {});
-    let mut table = String::from("outcome | junit | jenkins | tap | ctrf | github | gitlab | trial\n");
+    // Spans are written when a trial finishes, which is the reverse order of the plan here.
+    let mut spans = crate::otlp::trials(&every_outcome().events);
+    spans.reverse();
+    let mut table = String::from("outcome | junit | jenkins | tap | ctrf | otlp | github | gitlab | trial\n");
     let tests = ctrf["results"]["tests"].as_array().unwrap();
-    assert_eq!([points.len(), generic.len(), jenkins.len()], [tests.len(); 3]);
+    assert_eq!([points.len(), generic.len(), jenkins.len(), spans.len()], [tests.len(); 4]);
     for (at, test) in tests.iter().enumerate() {
         let (name, case) = (&generic[at].0, test["testId"].as_str().unwrap().split('@').next().unwrap());
         assert_eq!([name, &jenkins[at].0], [test["name"].as_str().unwrap(); 2]);
@@ -177,12 +180,13 @@ fn all_formats_agree_on_the_outcome_of_each_trial() {
         let issue = issues.as_array().unwrap().iter().find(is_about).filter(|_| test["rawStatus"] != "passed");
         let gitlab = issue.map_or("-", |issue| issue["severity"].as_str().unwrap());
         table.push_str(&format!(
-            "{} | {} | {} | {} | {} | {github} | {gitlab} | {}\n",
+            "{} | {} | {} | {} | {} | {} | {github} | {gitlab} | {}\n",
             test["rawStatus"].as_str().unwrap(),
             generic[at].1,
             jenkins[at].1,
             tap.trim_end(),
             test["status"].as_str().unwrap(),
+            spans[at],
             name,
         ));
     }

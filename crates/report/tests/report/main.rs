@@ -13,6 +13,7 @@ mod formats;
 mod html;
 mod judged;
 mod lists;
+mod otlp;
 mod screen;
 mod story;
 

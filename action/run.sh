@@ -92,13 +92,14 @@ fi
 
 regression=false
 compare() {
-  local base code=0
+  local base code=0 any=()
   base=$(cat "$TRIALRUN_BASELINE/run-id")
   without_commands trialrun import "${record[@]}" "$TRIALRUN_BASELINE/run.trialrun" || return 1
   trialrun compare "${record[@]}" "$base" "$run" --format json > "$reports/compare.json" || true
   # A release that cannot write the comparison as Markdown writes it as text.
   if grep -q -e '- markdown:' <<< "$(trialrun compare --help)"; then
-    trialrun compare "${record[@]}" "$base" "$run" --format markdown > "$reports/compare.md" || code=$?
+    [ "${INPUT_FAIL_ON_REGRESSION:-true}" != any ] || any=(--any)
+    trialrun compare "${record[@]}" "$base" "$run" ${any[@]+"${any[@]}"} --format markdown > "$reports/compare.md" || code=$?
   else
     trialrun compare "${record[@]}" "$base" "$run" > "$out/comparison" || code=$?
     preformatted "$out/comparison" > "$reports/compare.md"
@@ -132,7 +133,7 @@ case $code in
 esac
 if [ "$regression" = true ]; then
   result="$result The run is worse than the baseline."
-  if [ "${INPUT_FAIL_ON_REGRESSION:-true}" = true ] && [ "$gate" = 0 ]; then
+  if [ "${INPUT_FAIL_ON_REGRESSION:-true}" != false ] && [ "$gate" = 0 ]; then
     gate=1
     result="Failed: the run is worse than the baseline."
   fi

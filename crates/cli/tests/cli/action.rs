@@ -1,6 +1,6 @@
 //! The GitHub Action in `action.yml`: its scripts, as its steps start them, and its inputs.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -52,7 +52,9 @@ impl Runner {
             .env("GITHUB_REF_NAME", "main")
             .env("RUNNER_TEMP", temp.to_str().unwrap())
             .env("TRIALRUN_BASELINE", &place("baseline"))
-            .env("INPUT_NAME", "trialrun");
+            .env("INPUT_NAME", "trialrun")
+            // Enough for a difference that is unlikely to be chance.
+            .env("INPUT_TRIALS", "4");
         Self { project, bin }
     }
 
@@ -269,8 +271,8 @@ fn a_comparison_in_markdown_is_part_of_the_comment_if_it_fits() {
     // Stands for a trialrun whose `compare` prints a file and exits with a code.
     let program = runner.bin.path().join("trialrun");
     fs::remove_file(&program).unwrap();
-    let compare =
-        "[ \"$2\" = --help ] && { echo '  - markdown: For a comment'; exit; }\n  cat text\n  exit \"$(cat code)\"";
+    let compare = "[ \"$2\" = --help ] && { echo '  - markdown: For a comment'; exit; }\n  \
+                   echo \"$@\" > asked\n  cat text\n  exit \"$(cat code)\"";
     let stand_in = format!("#!/bin/sh\nif [ \"$1\" = compare ]; then\n  {compare}\nfi\nexec {PROGRAM} \"$@\"\n");
     fs::write(&program, stand_in).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
@@ -290,6 +292,10 @@ fn a_comparison_in_markdown_is_part_of_the_comment_if_it_fits() {
     assert!(said.len() < 1_000 && said.contains(too_long), "{said}");
     assert!(said.ends_with("[Reports and log](https://github.com/ada/shop/actions/runs/77)\n"), "{said}");
     assert!(runner.file("summary").len() > 65_000);
+
+    assert!(!runner.project.read("asked").contains("--any"));
+    runner.run(&[("INPUT_FAIL_ON_REGRESSION", "any")]);
+    assert!(runner.project.read("asked").contains(" --any --format markdown"));
 
     let said = comment("", "2");
     assert!(said.contains("**Passed.**") && said.contains("could not be compared"), "{said}");

@@ -1,7 +1,7 @@
 //! How trialrun gets to its users: the npm packages, the Homebrew formula, and the checks of scripts and workflows. The
 //! archives in these tests contain a script that starts the real program, because packing the program takes seconds.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

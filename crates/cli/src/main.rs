@@ -16,6 +16,7 @@ mod limits;
 mod machine;
 mod masking;
 mod named_run;
+mod otlp;
 mod preparation;
 mod prices;
 mod project;

@@ -9,6 +9,7 @@ use report::{Opening, Report, Reporter, Style};
 
 use crate::ci;
 use crate::error::CliError;
+use crate::otlp::{self, OTLP, Patience, Warnings};
 use crate::run_args::{OutputArgs, ReportArgs};
 use crate::terminal::Terminal;
 
@@ -21,6 +22,36 @@ pub const GITHUB: &str = "github";
 pub struct RequestedReport {
     kind: &'static Report,
     file: Option<PathBuf>,
+    /// Destination that is not a stream: a collector.
+    collector: Option<Collector>,
+}
+
+/// OpenTelemetry collector, at an address or where the environment says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Collector(Option<String>);
+
+impl Collector {
+    /// Returns the collector that `--report NAME=DESTINATION` means; `None` for a file and for other reports.
+    ///
+    /// # Errors
+    /// If the environment asks for something that is not supported.
+    pub fn of(name: &str, destination: Option<&str>) -> Result<Option<Self>, CliError> {
+        if name != OTLP || destination.is_some_and(|destination| !otlp::is_address(destination)) {
+            return Ok(None);
+        }
+        otlp::check(destination)?;
+        Ok(Some(Self(destination.map(str::to_owned))))
+    }
+
+    /// Returns the arguments for opening a report that sends to this collector.
+    ///
+    /// # Errors
+    /// If the environment asks for something that is not supported.
+    pub fn opening(&self, patience: Patience, warnings: &Warnings) -> Result<Opening, CliError> {
+        let mut opening = with_folder(Opening::new(Box::new(io::sink()), Style::plain()));
+        opening.otlp = otlp::to_collector(self.0.as_deref(), patience, warnings)?;
+        Ok(opening)
+    }
 }
 
 /// Returns the requested reports; none of their files is created yet.
@@ -29,14 +60,15 @@ pub fn requested(args: &ReportArgs) -> Result<Vec<RequestedReport>, CliError> {
     let mut reports: Vec<RequestedReport> = written.iter().map(|written| parse(written)).collect::<Result<_, _>>()?;
     if let Some(file) = &args.file {
         match reports.iter_mut().find(|report| report.file.is_none()) {
-            Some(report) => report.file = Some(file.clone()),
+            Some(report) => (report.file, report.collector) = (Some(file.clone()), None),
             None => return Err(CliError::usage("`--output` cannot be used: every report already has a file")),
         }
     }
     for (at, report) in reports.iter().enumerate() {
-        let collides = |other: &RequestedReport| other.file == report.file && !report.can_share_with(other);
+        let is_same = |other: &RequestedReport| (&other.file, &other.collector) == (&report.file, &report.collector);
+        let collides = |other: &RequestedReport| is_same(other) && !report.can_share_with(other);
         if reports[..at].iter().any(collides) {
-            let place = report.file.as_ref().map_or("standard output".into(), |file| file.display().to_string());
+            let place = report.place();
             return Err(CliError::usage(format!("two reports go to {place}")).hint("write `--report FORMAT=PATH`"));
         }
     }
@@ -44,17 +76,18 @@ pub fn requested(args: &ReportArgs) -> Result<Vec<RequestedReport>, CliError> {
 }
 
 fn parse(written: &str) -> Result<RequestedReport, CliError> {
-    let (name, file) = match written.split_once('=') {
-        Some((name, "-")) => (name, None),
-        Some((name, file)) => (name, Some(PathBuf::from(file))),
+    let (name, destination) = match written.split_once('=') {
+        Some((name, destination)) => (name, Some(destination)),
         None => (written, None),
     };
     let kind = find_report(name)?;
+    let collector = Collector::of(name, destination)?;
+    let file = destination.filter(|file| *file != "-" && collector.is_none()).map(PathBuf::from);
     if kind.is_directory() && file.is_none() {
         return Err(CliError::usage(format!("the report `{name}` needs a directory"))
             .hint(format!("write `--report {name}=DIR`")));
     }
-    Ok(RequestedReport { kind, file })
+    Ok(RequestedReport { kind, file, collector })
 }
 
 /// Returns the kind of report of that name.
@@ -121,6 +154,20 @@ pub fn for_github(reports: &[RequestedReport], terminal: &Terminal) -> Option<Bo
     kind.to_stream(opening)
 }
 
+/// Returns the report for OpenTelemetry if the environment names a collector, unless it is one of the requested
+/// `reports`. It is not requested, so a setting that cannot be used is a warning.
+pub fn for_otlp(reports: &[RequestedReport], terminal: &Terminal, warnings: &Warnings) -> Option<Box<dyn Reporter>> {
+    let is_asked_for = otlp::is_on() && reports.iter().all(|report| report.kind.name != OTLP);
+    let kind = report::find(OTLP).filter(|_| is_asked_for)?;
+    match Collector(None).opening(Patience::Live, warnings) {
+        Ok(opening) => kind.to_stream(opening),
+        Err(error) => {
+            terminal.err(&format!("warning: {error}\n"));
+            None
+        }
+    }
+}
+
 /// Returns the arguments for opening a report of that kind.
 ///
 /// # Errors
@@ -129,6 +176,9 @@ pub fn opening(kind: &Report, out: Box<dyn Write + Send>, style: Style) -> Resul
     let mut opening = with_folder(Opening::new(out, style));
     if kind.name == GITHUB {
         opening.step_summary = ci::step_summary()?;
+    }
+    if kind.name == OTLP {
+        opening.otlp = otlp::to_file();
     }
     Ok(opening)
 }
@@ -144,19 +194,33 @@ impl RequestedReport {
         self.file.is_none() && names.contains(&TERMINAL) && names.contains(&GITHUB)
     }
 
+    /// Describes the destination.
+    fn place(&self) -> String {
+        match (&self.file, &self.collector) {
+            (Some(file), _) => file.display().to_string(),
+            (None, Some(_)) => "the OpenTelemetry collector".to_owned(),
+            (None, None) => "standard output".to_owned(),
+        }
+    }
+
     /// Opens the report.
-    pub fn open(self, terminal: &Terminal, args: &ReportArgs) -> Result<Box<dyn Reporter>, CliError> {
-        let mut opening = match &self.file {
-            None => opening(self.kind, Box::new(io::stdout()), terminal.out_style)?,
-            Some(file) => opening(self.kind, Box::new(report_file(file)?), Style::plain())?,
+    pub fn open(
+        self,
+        terminal: &Terminal,
+        args: &ReportArgs,
+        warnings: &Warnings,
+    ) -> Result<Box<dyn Reporter>, CliError> {
+        let mut opening = match (&self.file, &self.collector) {
+            (None, Some(collector)) => collector.opening(Patience::Live, warnings)?,
+            (None, None) => opening(self.kind, Box::new(io::stdout()), terminal.out_style)?,
+            (Some(file), _) => opening(self.kind, Box::new(report_file(file)?), Style::plain())?,
         };
         if self.file.is_none() && terminal.out_style.interactive && terminal.err_style.interactive {
             opening.live = Some(Box::new(io::stderr()));
         }
         opening.quiet = args.quiet;
         opening.show_evidence = args.show_evidence;
-        let place = self.file.as_ref().map_or("standard output".into(), |file| file.display().to_string());
-        let name = format!("{} to {place}", self.kind.name);
+        let name = format!("{} to {}", self.kind.name, self.place());
         let reporter = self.kind.to_stream(opening).ok_or_else(|| only_while_running(self.kind))?;
         Ok(Box::new(NamedReporter { name, reporter }))
     }

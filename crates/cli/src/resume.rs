@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use model::{Event, Invocation, Outcome, RunInfo, RunRow};
 use report::counted;
+use report::telemetry::TRACEPARENT;
 use runner::{Earlier, Plan};
 use serde_json::Value;
 use store::{RunFilter, Store};
@@ -191,7 +192,8 @@ fn changes(args: &RunArgs, prepared: &Prepared, then: &RunInfo) -> Vec<String> {
             changes.push(format!("the skill `{}` has changed since the run was started", skill.name));
         }
     }
-    for (name, value) in &now.settings {
+    // A run stays part of the trace that it was started in.
+    for (name, value) in now.settings.iter().filter(|(name, _)| *name != TRACEPARENT) {
         let before = then.settings.get(name).unwrap_or(&Value::Null);
         if before != value {
             changes.push(format!("the setting `{name}` was {before} when the run was started, and is {value} now"));

@@ -227,6 +227,9 @@ pub struct OutputArgs {
     /// Write nothing for GitHub Actions, except with `--report github`
     #[arg(long, overrides_with = "github")]
     pub no_github: bool,
+    /// Only a variable sets it
+    #[arg(skip)]
+    pub traceparent: Option<String>,
     /// Label of the run
     #[arg(long, short_alias = 'i', aliases = ["iteration", "version"], value_name = "TEXT", value_parser = parse_label)]
     pub label: Option<String>,

@@ -8,7 +8,7 @@ use model::{Envelope, Event, MissingShards, RunInfo, Shard, Summary, TrialId};
 use crate::{Store, StoreError, StoredEvent};
 
 /// Settings that can differ between machines and do not change results.
-const OF_MACHINES: [&str; 2] = ["jobs", "report"];
+const OF_MACHINES: [&str; 3] = ["jobs", "report", "traceparent"];
 
 /// Merged run.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mask::Mask;
 use model::{Event, RunInfo, RunRow, TrialRecord};
+use report::telemetry::TRACEPARENT;
 use report::{Reporter, counted};
 use runner::{Archive, PlanRequest, RecordedEvidence, Regrade, RegradeRequest, Selection};
 use serde_json::Value;
@@ -16,9 +17,10 @@ use crate::error::CliError;
 use crate::execution::{conclude, execute};
 use crate::global::Global;
 use crate::masking::without_secrets;
+use crate::otlp::Warnings;
 use crate::preparation::{load, missing_judge, read_script};
 use crate::project::ProjectContext;
-use crate::reports::{check_directories, requested};
+use crate::reports::{check_directories, for_otlp, requested};
 use crate::run_args::{GateArgs, JudgeArgs, ReportArgs, RunArgs, parse_jobs, parse_label};
 use crate::settings::{Resolved, SKILL, TARGETS};
 use crate::terminal::Terminal;
@@ -102,14 +104,20 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     }
     let info = info(args, &resolved, &regrade, &then);
     let (recorder, host) = (context.open_store()?, Arc::new(machine::host()?));
-    let reporters = requested(&args.report)?
+    let (reports, warnings) = (requested(&args.report)?, Warnings::default());
+    let otlp = for_otlp(&reports, terminal, &warnings);
+    let mut reporters = reports
         .into_iter()
-        .map(|report| report.open(terminal, &args.report))
+        .map(|report| report.open(terminal, &args.report, &warnings))
         .collect::<Result<Vec<Box<dyn Reporter>>, CliError>>()?;
+    reporters.extend(otlp);
     let archive: Arc<dyn Archive> = Arc::new(Recorded { store: Mutex::new(store), run: run.id });
     let ended = execute(info.jobs, recorder, reporters, |controls, listener| {
         runner::regrade(regrade, host, info, controls, listener, archive)
     })?;
+    for warning in warnings.take() {
+        terminal.err(&format!("warning: {warning}\n"));
+    }
     conclude(&args.gates, ended, terminal)
 }
 
@@ -234,8 +242,8 @@ fn judges_then(args: &mut RunArgs, resolved: &Resolved, then: &RunInfo) -> bool 
 
 fn info(args: &RegradeArgs, resolved: &Resolved, regrade: &Regrade, then: &RunInfo) -> RunInfo {
     let mut settings = then.settings.clone();
-    let judging = ["judge", "judge_base_url", "judges", "judge_cache"];
-    for row in resolved.rows.iter().filter(|row| judging.contains(&row.name)) {
+    let own = ["judge", "judge_base_url", "judges", "judge_cache", TRACEPARENT];
+    for row in resolved.rows.iter().filter(|row| own.contains(&row.name)) {
         settings.insert(row.name.to_owned(), row.value.clone());
     }
     RunInfo {

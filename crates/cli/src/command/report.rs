@@ -7,7 +7,8 @@ use report::Style;
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::reports::{check_directory, find_report, only_while_running, opening, report_file};
+use crate::otlp::{Patience, Warnings};
+use crate::reports::{Collector, check_directory, find_report, only_while_running, opening, report_file};
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 
@@ -42,17 +43,21 @@ pub struct ReportArgs {
 /// Writes a report of a recorded run, with the reporters that live runs use.
 pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     // agent-skill-eval calls this format `table`.
-    let (name, file) = match args.format.split_once('=') {
-        Some((name, file)) => (name, Some(PathBuf::from(file)).filter(|_| file != "-")),
+    let (name, destination) = match args.format.split_once('=') {
+        Some((name, destination)) => (name, Some(destination)),
         None => (args.format.as_str(), None),
     };
     let kind = find_report(if name == "table" { "terminal" } else { name })?;
+    let collector = if args.output.is_some() { None } else { Collector::of(name, destination)? };
+    let file = destination.filter(|file| *file != "-" && collector.is_none()).map(PathBuf::from);
     let file = args.output.clone().or(file);
     file.as_deref().map_or(Ok(()), check_directory)?;
     let (store, run) = args.place.find(global, args.run_id.as_deref().or(args.run.as_deref()), "latest")?;
-    let mut opening = match &file {
-        Some(file) => opening(kind, Box::new(report_file(file)?), Style::plain())?,
-        None => opening(kind, Box::new(std::io::stdout()), terminal.out_style)?,
+    let warnings = Warnings::default();
+    let mut opening = match (&file, &collector) {
+        (Some(file), _) => opening(kind, Box::new(report_file(file)?), Style::plain())?,
+        (None, Some(collector)) => collector.opening(Patience::Replay, &warnings)?,
+        (None, None) => opening(kind, Box::new(std::io::stdout()), terminal.out_style)?,
     };
     opening.quiet = args.quiet;
     opening.failures_only = args.failures_only;
@@ -76,5 +81,9 @@ pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<Ex
     if unknown > 0 {
         terminal.err(&format!("warning: {unknown} events were left out, because another version recorded them\n"));
     }
-    Ok(ExitCode::SUCCESS)
+    // Sending is all that the command was to do.
+    match warnings.take().first() {
+        Some(warning) => Err(CliError::environment(warning)),
+        None => Ok(ExitCode::SUCCESS),
+    }
 }

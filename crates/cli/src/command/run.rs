@@ -12,6 +12,7 @@ use crate::error::CliError;
 use crate::execution::{conclude, execute};
 use crate::global::Global;
 use crate::invocation::invocation;
+use crate::otlp::Warnings;
 use crate::preparation::{Prepared, none_failed, nothing_selected, prepare};
 use crate::project::ProjectContext;
 use crate::reports::{self, requested};
@@ -107,11 +108,14 @@ pub fn run_prepared(
     let id = info.id.clone();
     let hook_timeout_ms = resolved.args.hooks.hook_timeout.unwrap_or(hooks::TIMEOUT_MS);
     let github = resolved.args.output.github.then(|| reports::for_github(&reports, terminal)).flatten();
+    let warnings = Warnings::default();
+    let otlp = reports::for_otlp(&reports, terminal, &warnings);
     let mut reporters = reports
         .into_iter()
-        .map(|report| report.open(terminal, &args.output.report))
+        .map(|report| report.open(terminal, &args.output.report, &warnings))
         .collect::<Result<Vec<Box<dyn Reporter>>, CliError>>()?;
     reporters.extend(github);
+    reporters.extend(otlp);
     reporters.extend(hooks::set_up(args, hook_timeout_ms, &context, &mut plan, &info, &host, directory)?);
     if is_resumed {
         store.reopen(&id)?;
@@ -122,6 +126,9 @@ pub fn run_prepared(
     let ended =
         execute(jobs, store, reporters, |controls, listener| runner::run(plan, host, info, controls, listener))?;
     drop(lock);
+    for warning in warnings.take() {
+        terminal.err(&format!("warning: {warning}\n"));
+    }
     if let Some(note) = prices::note(&resolved.run.providers) {
         terminal.err(&format!("note: {note}\n"));
     }

@@ -1,5 +1,6 @@
 //! The table of settings.
 
+use report::telemetry::TRACEPARENT;
 use serde_json::{Value, json};
 use suite::Project;
 
@@ -116,7 +117,7 @@ impl Setting {
 }
 
 /// Every setting, in the order that `config` shows.
-pub static SETTINGS: [Setting; 47] = [
+pub static SETTINGS: [Setting; 48] = [
     Setting::new("agent", "Agent to run the cases with; can be repeated, one arm per agent", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
@@ -365,6 +366,10 @@ pub static SETTINGS: [Setting; 47] = [
         Ok(())
     })
     .default("on if GITHUB_ACTIONS is true"),
+    Setting::new(TRACEPARENT, "Trace that the run is part of, in the form of the W3C, for the report `otlp`", |used| {
+        json!(used.args.output.traceparent)
+    })
+    .variables(&["TRACEPARENT"], |args, text| put(&mut args.output.traceparent, Ok(text.to_owned()))),
     Setting::new("judge", "Model that judges and plays users, as `provider:model`; `\"\"` for no judge", |used| {
         json!(used.run.judge())
     })

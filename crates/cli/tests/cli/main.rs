@@ -30,6 +30,7 @@ mod licenses;
 mod looking;
 mod masking;
 mod opencode;
+mod otlp;
 mod refusals;
 mod regrade;
 mod resume;

@@ -1,0 +1,161 @@
+//! The report for OpenTelemetry, sent to collectors on loopback: good ones, and ones that fail in every way. A run never
+//! fails because of them.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use testkit::{Loopback, Project};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
+/// A secret of the project.
+const SECRET: &str = "canary-in-production";
+
+fn project() -> Project {
+    let project = Project::new(PROGRAM).env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
+    project.write(
+        "scenarios/hello.yaml",
+        &format!(
+            "name: hello\nagent: fake\nfixtures: {{ env: {{ STAGE_TOKEN: {SECRET} }} }}\nturns: [say {SECRET}]\n\
+             assertions: [{{ contains: say }}]\n"
+        ),
+    );
+    project
+}
+
+/// Returns the spans or log records in the bodies of requests, without their order.
+fn records(bodies: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    for body in bodies {
+        let request: Value = serde_json::from_str(body).unwrap();
+        for (resource, scope, records) in
+            [("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords")]
+        {
+            let parts = request[resource].as_array().into_iter().flatten();
+            let scopes = parts.flat_map(|part| part[scope].as_array().unwrap());
+            found.extend(scopes.flat_map(|scope| scope[records].as_array().unwrap()).map(Value::to_string));
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+fn bodies(collector: &Loopback) -> Vec<String> {
+    collector.asked().into_iter().map(|asked| asked.body).collect()
+}
+
+#[test]
+fn a_replayed_run_sends_the_spans_of_the_live_one() {
+    let (live, again) = (Loopback::answering(200, "{}"), Loopback::answering(200, "{}"));
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let content = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
+    let project = project().env(content, "true").env("OTEL_EXPORTER_OTLP_HEADERS", "api-key=a%20b");
+    let project = project.env("TRACEPARENT", &format!("00-{trace}-00f067aa0ba902b7-01"));
+    let told = project.run(&["run", "--report", &format!("otlp={}", live.url())]).exits(0).said();
+    assert!(!told.contains("warning"), "{told}");
+    let project = project.env("TRACEPARENT", "");
+    project.run(&["report", "--report", &format!("otlp={}", again.url())]).exits(0);
+    project.run(&["report", "--report", "otlp=run.jsonl"]).exits(0);
+    let sent = records(&bodies(&live));
+    assert!(sent.len() >= 5, "{sent:?}");
+    assert_eq!(records(&bodies(&again)), sent);
+    let lines: Vec<String> = project.read("run.jsonl").lines().map(str::to_owned).collect();
+    assert_eq!(records(&lines), sent);
+    assert!(sent.iter().all(|record| record.contains(trace)));
+    let all = bodies(&live).concat();
+    assert!(all.contains("say [masked]") && !all.contains(SECRET), "{all}");
+    let asked = live.asked();
+    assert!(asked.iter().any(|asked| asked.line.starts_with("POST /v1/traces")));
+    assert!(asked.iter().any(|asked| asked.line.starts_with("POST /v1/logs")));
+    assert!(asked.iter().all(|asked| asked.headers.contains("api-key: a b")), "{:?}", asked[0].headers);
+}
+
+#[test]
+fn an_address_in_the_environment_turns_the_report_on() {
+    let collector = Loopback::answering(200, "{}");
+    let project = project().env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url());
+    let told = project.run(&["run"]).exits(0).said();
+    assert!(told.contains("PASS  1 trial passed"), "the terminal shows the run, too: {told}");
+    assert!(!collector.asked().is_empty());
+    let count = collector.asked().len();
+    let project = project.env("OTEL_SDK_DISABLED", "true");
+    let told = project.run(&["run"]).exits(0).said();
+    assert!(!told.contains("warning") && collector.asked().len() == count, "{told}");
+}
+
+#[test]
+fn a_collector_that_fails_is_one_warning_and_no_other_exit_code() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let error = Loopback::answering(500, "out of\ndisk");
+    let full = Loopback::answering(429, "");
+    let partial = r#"{"partialSuccess": {"rejectedSpans": "1", "errorMessage": "too old"}}"#;
+    let partial = Loopback::answering(200, partial);
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    for (address, expected) in [
+        (format!("http://{closed}"), "did not reach http://127.0.0.1:"),
+        (error.url(), "HTTP 500 Internal Server Error: out of disk"),
+        (full.url(), "HTTP 429 Too Many Requests"),
+        (partial.url(), "OpenTelemetry spans and log records: too old"),
+        (format!("http://{}", silent.local_addr().unwrap()), "no answer within 0.4 s"),
+        ("http://user:password@127.0.0.1:1/path".into(), "http://127.0.0.1:1: "),
+    ] {
+        let project = project().env("OTEL_EXPORTER_OTLP_ENDPOINT", &address).env("OTEL_EXPORTER_OTLP_TIMEOUT", "400");
+        let began = Instant::now();
+        let told = project.run(&["run"]).exits(0).said();
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+        let warnings: Vec<&str> = told.lines().filter(|line| line.starts_with("warning: ")).collect();
+        assert_eq!(warnings.len(), 1, "{told}");
+        assert!(warnings[0].contains(expected) && !told.contains("password"), "{told}");
+    }
+    let project = project().env("OTEL_EXPORTER_OTLP_ENDPOINT", &format!("http://{closed}"));
+    project.run(&["run"]).exits(0);
+    let told = project.run(&["report", "--report", "otlp"]).exits(3).said();
+    assert!(told.contains("did not reach"), "{told}");
+}
+
+#[test]
+fn a_request_is_sent_again_when_the_collector_asks_for_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let collector = std::thread::spawn(move || {
+        let mut bodies = Vec::new();
+        for (number, stream) in listener.incoming().take(2).flatten().enumerate() {
+            let mut reader = BufReader::new(stream);
+            let mut length = 0;
+            let mut line = String::new();
+            while reader.read_line(&mut line).unwrap() > 2 {
+                let header = line.to_ascii_lowercase();
+                if let Some(value) = header.strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+                line.clear();
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).unwrap();
+            bodies.push(String::from_utf8(body).unwrap());
+            let answer = if number == 0 { "503 Busy\r\nretry-after: 0" } else { "200 OK" };
+            write!(reader.into_inner(), "HTTP/1.1 {answer}\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}")
+                .unwrap();
+        }
+        bodies
+    });
+    let project = project().env("OTEL_LOGS_EXPORTER", "none");
+    project.run(&["run"]).exits(0);
+    // The collector ends after the second request.
+    project.run(&["report", "--report", &format!("otlp={address}")]);
+    let bodies = collector.join().unwrap();
+    assert_eq!(bodies[0], bodies[1]);
+}
+
+#[test]
+fn a_protocol_that_is_not_supported_is_refused_before_the_run() {
+    let project = project().env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
+    let told = project.run(&["run", "--report", "otlp"]).exits(2).said();
+    assert!(told.contains("protocol `grpc` is not supported") && told.contains("http/protobuf"), "{told}");
+    let project = project.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1");
+    let told = project.run(&["run"]).exits(0).said();
+    assert!(told.contains("warning: OpenTelemetry's protocol `grpc`"), "not asked for, so it is a warning: {told}");
+}

@@ -44,7 +44,7 @@ pub(super) fn span_id(run: &str, trial: &str, number: usize) -> Vec<u8> {
 /// Decodes lowercase hexadecimal digits.
 fn bytes(digits: &str) -> Option<Vec<u8>> {
     let is_lowercase = digits.bytes().all(|digit| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit));
-    if !is_lowercase || digits.len() % 2 != 0 {
+    if !is_lowercase || !digits.len().is_multiple_of(2) {
         return None;
     }
     (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok()).collect()

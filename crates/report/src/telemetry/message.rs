@@ -159,17 +159,19 @@ pub(crate) struct AnyValue {
 }
 
 #[derive(Clone, PartialEq, prost::Oneof, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) enum Value {
     #[prost(string, tag = "1")]
-    StringValue(String),
+    #[serde(rename = "stringValue")]
+    Text(String),
     #[prost(bool, tag = "2")]
-    BoolValue(bool),
+    #[serde(rename = "boolValue")]
+    Bool(bool),
     #[prost(int64, tag = "3")]
-    #[serde(serialize_with = "as_text")]
-    IntValue(i64),
+    #[serde(rename = "intValue", serialize_with = "as_text")]
+    Integer(i64),
     #[prost(double, tag = "4")]
-    DoubleValue(f64),
+    #[serde(rename = "doubleValue")]
+    Double(f64),
 }
 
 /// Answer of a collector, for both kinds of requests.
@@ -194,7 +196,7 @@ impl Value {
     /// Returns a text, without the rest of a long one.
     fn text(text: &str) -> Self {
         let shown = &text[..text.floor_char_boundary(TEXT)];
-        Self::StringValue(if shown.len() < text.len() { format!("{shown}…") } else { text.to_owned() })
+        Self::Text(if shown.len() < text.len() { format!("{shown}…") } else { text.to_owned() })
     }
 }
 
@@ -206,19 +208,19 @@ impl From<&str> for Value {
 
 impl From<bool> for Value {
     fn from(value: bool) -> Self {
-        Self::BoolValue(value)
+        Self::Bool(value)
     }
 }
 
 impl From<u64> for Value {
     fn from(number: u64) -> Self {
-        Self::IntValue(i64::try_from(number).unwrap_or(i64::MAX))
+        Self::Integer(i64::try_from(number).unwrap_or(i64::MAX))
     }
 }
 
 impl From<f64> for Value {
     fn from(number: f64) -> Self {
-        Self::DoubleValue(number)
+        Self::Double(number)
     }
 }
 

@@ -100,8 +100,13 @@ impl Difference {
         let differences = differences(pairs, of);
         let trials = || pairs.iter().flat_map(|(with, without)| with.iter().chain(*without));
         let is_of_shares = trials().all(|trial| of(trial).is_none_or(|value| (0.0..=1.0).contains(&value)));
-        let estimate = if is_of_shares { estimate_of_shares(&differences) } else { estimate(&differences) };
-        Self::new(estimate?, &differences)
+        if is_of_shares { Self::of_share_differences(&differences) } else { Self::of(&differences) }
+    }
+
+    /// Computes the difference from paired differences of shares, with an interval from −1 to 1; `None` if there are
+    /// none.
+    pub fn of_share_differences(differences: &[f64]) -> Option<Self> {
+        Self::new(estimate_of_shares(differences)?, differences)
     }
 }
 

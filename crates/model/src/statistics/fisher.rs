@@ -1,0 +1,87 @@
+//! Comparison of two shares of passed trials, with the few trials that one case has.
+
+/// Probability of a table that counts as no larger than that of the observed one, in spite of rounding.
+const TOLERANCE: f64 = 1e-7;
+
+/// Returns the two-sided p-value of Fisher's exact test (1934): the probability that the passed trials split between
+/// the two sides in a way that is no likelier, if both sides pass equally often. 1 if a side has no trials.
+pub fn fisher(passed: [u64; 2], trials: [u64; 2]) -> f64 {
+    let sum = passed[0] + passed[1];
+    p_of(passed[0], &splits(sum, trials))
+}
+
+/// Returns the smallest p-value that [`fisher`] has for any split of so many passed trials.
+pub fn least_fisher(passed: u64, trials: [u64; 2]) -> f64 {
+    let splits = splits(passed, trials);
+    let ends = [splits.first(), splits.last()];
+    ends.into_iter().flatten().map(|(first, _)| p_of(*first, &splits)).fold(1.0, f64::min)
+}
+
+fn p_of(observed: u64, splits: &[(u64, f64)]) -> f64 {
+    let Some((_, seen)) = splits.iter().find(|(first, _)| *first == observed) else { return 1.0 };
+    let all: f64 = splits.iter().map(|(_, weight)| weight).sum();
+    let far: f64 = splits.iter().map(|(_, weight)| weight).filter(|weight| **weight <= seen * (1.0 + TOLERANCE)).sum();
+    if all > 0.0 { (far / all).min(1.0) } else { 1.0 }
+}
+
+/// Returns every number of passed trials that the first side can have, with its weight relative to the likeliest one.
+fn splits(passed: u64, trials: [u64; 2]) -> Vec<(u64, f64)> {
+    let [first, second] = trials;
+    if first == 0 || second == 0 || passed > first + second {
+        return Vec::new();
+    }
+    let (low, high) = (passed.saturating_sub(second), passed.min(first));
+    let mut log = 0.0;
+    let mut logs = vec![(low, log)];
+    for at in low..high {
+        // The weight of `at + 1` divided by that of `at`.
+        let ratio = (first - at) as f64 * (passed - at) as f64 / ((at + 1) as f64 * (second + at + 1 - passed) as f64);
+        log += ratio.ln();
+        logs.push((at + 1, log));
+    }
+    let most = logs.iter().fold(f64::MIN, |most, (_, log)| most.max(*log));
+    logs.into_iter().map(|(at, log)| (at, (log - most).exp())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_agrees_with_published_tables() {
+        // Fisher's tea-tasting lady, two-sided; and `fisher.test` of R.
+        for (passed, trials, expected) in [
+            ([3, 1], [4, 4], 0.485_714_3),
+            ([4, 0], [4, 4], 0.028_571_4),
+            ([5, 0], [5, 5], 0.007_936_5),
+            ([3, 0], [3, 3], 0.1),
+            ([1, 9], [10, 12], 0.003_691_4),
+            ([0, 1], [1, 1], 1.0),
+            ([7, 7], [7, 7], 1.0),
+        ] {
+            let p = fisher(passed, trials);
+            assert!((p - expected).abs() < 1e-6, "{passed:?} of {trials:?}: {p}");
+            assert!((fisher([passed[1], passed[0]], [trials[1], trials[0]]) - p).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn the_smallest_p_value_is_that_of_the_most_uneven_split() {
+        assert_eq!(least_fisher(1, [1, 1]), 1.0);
+        assert_eq!(least_fisher(10, [5, 5]), 1.0, "all passed: no split is unlikely");
+        assert!((least_fisher(5, [5, 5]) - fisher([5, 0], [5, 5])).abs() < 1e-12);
+        for passed in 0..=12 {
+            let least = (0..=passed.min(5))
+                .filter(|first| passed - first <= 7)
+                .map(|first| fisher([first, passed - first], [5, 7]));
+            assert!((least.fold(1.0, f64::min) - least_fisher(passed, [5, 7])).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn empty_and_large_tables_have_defined_results() {
+        assert_eq!((fisher([0, 3], [0, 3]), fisher([0, 0], [0, 0]), least_fisher(0, [0, 0])), (1.0, 1.0, 1.0));
+        assert!(fisher([5_000, 4_000], [10_000, 10_000]) < 1e-9);
+        assert!(fisher([5_000, 5_001], [10_000, 10_000]) > 0.9);
+    }
+}

@@ -20,6 +20,7 @@
 //! ```
 
 mod agent_output;
+mod align;
 mod arms;
 mod artifacts;
 pub mod columns;
@@ -60,15 +61,15 @@ use junit::Dialect;
 pub use agent_output::reason_of;
 pub use arms::Arms;
 pub use artifacts::{Tree, TrialFiles, merged_side_effects};
-pub use compare::{CaseChange, Change, Comparison, THRESHOLD};
+pub use compare::{CaseChange, Change, Comparison, Dimension, THRESHOLD};
 pub use format::counted;
 pub use history::{history, history_json};
-pub use html::{ServedRun, ServedState, transcript};
+pub use html::{ServedRun, ServedState, comparison_page, transcript};
 pub use json::{SCHEMA, reference as json_reference, report_schema, trial_json};
 pub use reporter::{Opening, Reporter};
 pub use runs::{ListedRun, run_json, runs};
 pub use sarif::sarif;
-pub use show::{show, show_json};
+pub use show::{show, show_diff, show_json, show_step, show_two};
 pub use status::{Details, StatusView, status};
 pub use terminal::{Style, diagnostics, result, tally, terminal_size};
 pub use trend::{TrendOf, trend, trend_json};

@@ -1,12 +1,19 @@
 //! One trial in full: the conversation, the tool calls, the findings.
 
-use model::{Change, Envelope, Event, FileChange, Question, SideEffects, Step, TrialRecord};
+mod pair;
+mod patch;
+mod steps;
+
+use model::{Change, Envelope, Event, FileChange, SideEffects, TrialRecord};
 use serde_json::{Value, json};
 
-use crate::format::{between, elapsed, in_parentheses, model_usage, span, timestamp, version};
-use crate::terminal::{Paint, Style, call, result, shows_whole_input};
+use crate::format::{elapsed, in_parentheses, model_usage, span, timestamp, version};
+use crate::terminal::{Paint, Style, result};
 use crate::trial_json;
 use crate::{agent_output, plain};
+pub use pair::{show_step, show_two};
+pub use patch::show_diff;
+use steps::steps;
 
 /// Maximum number of lines of one text.
 const LINES: usize = 40;
@@ -20,28 +27,18 @@ pub fn show(record: &TrialRecord, events: &[Envelope], run: &str, style: &Style)
     text.push_str(&about(record, &paint));
 
     text.push_str(&heading("conversation", &paint));
-    let attempt = events.iter().filter_map(|envelope| envelope.attempt).max();
-    let steps: Vec<(u64, &Step)> = {
-        let last = || events.iter().filter(|envelope| envelope.attempt == attempt);
-        let since = last().next().map(|envelope| envelope.at);
-        last()
-            .filter_map(|envelope| match &envelope.event {
-                Event::Step(step) => Some((since.map_or(0, |since| between(since, envelope.at)), step)),
-                _ => None,
-            })
-            .collect()
-    };
-    if steps.is_empty() {
-        text.push_str(&from_record(record, &paint));
-    } else {
-        text.push_str(&from_steps(&steps, &paint));
+    for (at, step) in steps(record, events, &paint).iter().enumerate() {
+        let time = step.at.map_or_else(String::new, |at| format!(" {:>5}", elapsed(at)));
+        text.push_str(&format!("  {} {}\n", paint.dim(&format!("{:>3}{time}", at + 1)), step.head));
+        text.push_str(&block(&step.body, LINES, &paint));
+        text.push_str(&block(&step.input, usize::MAX, &paint));
     }
 
     // An output that equals the answer is already shown in the conversation.
     let is_said = |output: &Value| output.as_str().is_some_and(|output| record.answer.as_deref() == Some(output));
     if let Some(output) = agent_output::output(record).filter(|output| !is_said(output)) {
         text.push_str(&heading("output", &paint));
-        text.push_str(&block(&serde_json::to_string_pretty(output).unwrap_or_default(), &paint));
+        text.push_str(&block(&serde_json::to_string_pretty(output).unwrap_or_default(), LINES, &paint));
     }
 
     text.push_str(&heading("findings", &paint));
@@ -195,140 +192,17 @@ fn setting(value: &Value) -> Option<String> {
     }
 }
 
-fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> String {
-    let symbols = paint.symbols();
-    let mut text = String::new();
-    let word = |text: &str| paint.folded(text, 60);
-    let mut names: Vec<(&str, String)> = Vec::new();
-    for (at, step) in steps {
-        let time = paint.dim(&format!("{:>5}", elapsed(*at)));
-        let mut say = |head: String, body: &str| {
-            text.push_str(&format!("  {time} {head}\n"));
-            text.push_str(&block(body, paint));
-        };
-        match step {
-            Step::UserMessage { text, .. } => say(paint.magenta("user"), text),
-            Step::Text { text, parent, .. } if !text.trim().is_empty() => {
-                say(paint.cyan(if parent.is_some() { "sub-agent" } else { "agent" }), text);
-            }
-            Step::Thinking { text, .. } if !text.trim().is_empty() => say(paint.dim("thinking"), text),
-            Step::ToolCall(made) => {
-                names.push((&made.id, word(&made.name)));
-                let own =
-                    if made.raw_name == made.name { String::new() } else { format!(" [{}]", word(&made.raw_name)) };
-                let head = format!("{} {}{own}", symbols.does, call(made, paint));
-                say(head, "");
-                if !shows_whole_input(made, paint) {
-                    text.push_str(&whole(&input(&made.input), paint));
-                }
-            }
-            Step::ToolResult(result) => {
-                let name = names.iter().rev().find(|(id, _)| *id == result.id).map_or("", |(_, name)| name.as_str());
-                say(answered(name, result.is_error, paint), &result.content);
-            }
-            Step::Question(question) => say(asked(question, paint), ""),
-            Step::PermissionDenied { tool, message, .. } => {
-                say(paint.yellow(&format!("! {} refused", word(tool))), message);
-            }
-            Step::Retry { attempt, error, .. } => {
-                say(paint.yellow(&format!("{} request retry {attempt}", symbols.again)), error);
-            }
-            // A request that is as expected is not shown.
-            Step::RequestCheck { met: true, .. } => {}
-            Step::RequestCheck { step, met: false, because } => {
-                say(paint.red(&format!("! request of script step {step}")), because);
-            }
-            Step::Notice { from, text } => say(paint.dim(&format!("[{}]", word(from))), text),
-            Step::Finished { subtype, .. } => say(format!("{} finished ({})", symbols.done, word(subtype)), ""),
-            Step::Session { .. } | Step::Text { .. } | Step::Thinking { .. } | Step::Replied { .. } => {}
-        }
-    }
-    text
-}
-
-/// Returns the conversation from the record, for trials without steps.
-fn from_record(record: &TrialRecord, paint: &Paint) -> String {
-    let symbols = paint.symbols();
-    let mut text = String::new();
-    for message in &record.input {
-        text.push_str(&format!("  {}\n{}", paint.magenta("user"), block(message, paint)));
-    }
-    for made in &record.tool_calls {
-        let name = paint.folded(&made.name, 60);
-        text.push_str(&format!("  {} {name}\n{}", symbols.does, whole(&input(&made.input), paint)));
-        if let Some(result) = &made.result {
-            text.push_str(&format!("  {}\n{}", answered(&name, made.is_error, paint), block(result, paint)));
-        }
-    }
-    for question in &record.questions {
-        let question = Question {
-            call_id: None,
-            question: question.question.clone(),
-            options: Vec::new(),
-            multi_select: false,
-            answer: question.answer.clone(),
-            response: None,
-            undecided: None,
-        };
-        text.push_str(&format!("  {}\n", asked(&question, paint)));
-    }
-    if let Some(answer) = &record.answer {
-        text.push_str(&format!("  {}\n{}", paint.cyan("agent"), block(answer, paint)));
-    }
-    text
-}
-
-fn answered(name: &str, is_error: bool, paint: &Paint) -> String {
-    let answers = paint.symbols().answers;
-    if is_error { paint.red(&format!("{answers} !err {name}")) } else { format!("{answers} ok {name}") }
-}
-
-fn asked(question: &Question, paint: &Paint) -> String {
-    let symbols = paint.symbols();
-    let answer = question
-        .answer
-        .as_deref()
-        .map_or_else(|| paint.yellow("no matching user_responses"), |answer| paint.folded(answer, 400));
-    let options = if question.options.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", paint.folded(&question.options.join(" / "), 200))
-    };
-    let asked = paint.folded(&question.question, 400);
-    format!("{} \"{asked}\"{options} {} {answer}", paint.cyan("?"), symbols.arrow)
-}
-
-/// Formats the input of a tool: a single text as it is, anything else as JSON, an empty input as nothing.
-fn input(input: &Value) -> String {
-    if input.is_null() || input.as_object().is_some_and(serde_json::Map::is_empty) {
-        return String::new();
-    }
-    let mut values = input.as_object().into_iter().flat_map(|input| input.values());
-    match (values.next(), values.next()) {
-        (Some(Value::String(only)), None) => only.clone(),
-        _ => serde_json::to_string_pretty(input).unwrap_or_default(),
-    }
-}
-
-/// Returns the beginning of a text, each line after a bar.
-fn block(text: &str, paint: &Paint) -> String {
-    let (lines, hidden) = plain::some_lines(text.trim_end(), LINES);
-    let mut block = barred(&lines, paint);
+/// Returns at most `most` lines of a text, each after a bar.
+fn block(text: &str, most: usize, paint: &Paint) -> String {
+    let (lines, hidden) = plain::some_lines(text.trim_end(), most);
+    let bar = paint.dim(paint.symbols().bar);
+    let mut block: String =
+        lines.iter().map(|line| format!("          {bar} {line}").trim_end().to_owned() + "\n").collect();
     if hidden > 0 {
-        let note = format!("({hidden} more lines; the JSON has all)");
-        block.push_str(&format!("        {}\n", paint.dim(&note)));
+        let note = format!("({hidden} more lines; the step alone has all)");
+        block.push_str(&format!("          {}\n", paint.dim(&note)));
     }
     block
-}
-
-/// Returns all of a text, each line after a bar.
-fn whole(text: &str, paint: &Paint) -> String {
-    barred(&plain::lines(text.trim_end()), paint)
-}
-
-fn barred(lines: &[String], paint: &Paint) -> String {
-    let bar = paint.dim(paint.symbols().bar);
-    lines.iter().map(|line| format!("        {bar} {line}").trim_end().to_owned() + "\n").collect()
 }
 
 fn changed(file: &FileChange, paint: &Paint) -> String {

@@ -1,4 +1,5 @@
-//! The effect of a skill in one sentence, for readers who know no statistics.
+//! A comparison in one sentence, for readers who know no statistics: of trials with and without a skill, or of two
+//! runs.
 
 use model::ArmDelta;
 use model::statistics::{ArmStatistics, Difference, Triggering};
@@ -30,20 +31,61 @@ pub(crate) fn sentence(delta: &ArmDelta, trigger: Option<&Triggering>) -> String
     let Some(difference) = delta.delta.full_pass_rate else {
         return "Cannot tell whether the skill helps: no case was decided both with it and without it.".to_owned();
     };
-    let passed = passed(delta);
-    match difference {
+    compared(&SKILL, &passes(delta), &difference)
+}
+
+/// Words of a comparison of two sides.
+pub(crate) struct Words<'a> {
+    /// Beginning of the sentence if the first side is better.
+    pub(crate) better: &'a str,
+    /// Beginning of the sentence if the first side is worse.
+    pub(crate) worse: &'a str,
+    /// The question that is open if there is too little evidence.
+    pub(crate) question: &'a str,
+    /// The first side, after `passed`.
+    pub(crate) first: &'a str,
+    /// The second side, after `passed`.
+    pub(crate) second: &'a str,
+}
+
+/// Words of a comparison with and without a skill.
+pub(crate) const SKILL: Words<'static> = Words {
+    better: "The skill helps",
+    worse: "The skill harms",
+    question: "whether the skill helps",
+    first: "with it",
+    second: "without",
+};
+
+/// Trials of the cases that both sides have.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Passes {
+    /// Number of cases.
+    pub(crate) cases: u64,
+    /// Passed trials of the first side, and all of its trials.
+    pub(crate) first: [u64; 2],
+    /// Passed trials of the second side, and all of its trials.
+    pub(crate) second: [u64; 2],
+    /// True if each side has one trial of every case.
+    pub(crate) is_single: bool,
+}
+
+/// Says whether the first side is better than the second.
+pub(crate) fn compared(words: &Words<'_>, passes: &Passes, difference: &Difference) -> String {
+    let passed = passes.describe(words);
+    match *difference {
         Difference { p_value, mean, .. } if p_value < UNLIKELY && mean > 0.0 => {
-            format!("The skill helps: {passed} ({}).", chance(p_value))
+            format!("{}: {passed} ({}).", words.better, chance(p_value))
         }
         Difference { p_value, mean, .. } if p_value < UNLIKELY && mean < 0.0 => {
-            format!("The skill harms: {passed} ({}).", chance(p_value))
+            format!("{}: {passed} ({}).", words.worse, chance(p_value))
         }
         Difference { ci95: Some([low, high]), mean, .. }
             if mean.abs() <= NEGLIGIBLE && low >= -NARROW && high <= NARROW =>
         {
             format!("No difference worth mentioning: {passed} (between {} and {} points).", gain(low), gain(high))
         }
-        _ => format!("Cannot tell yet whether the skill helps: {passed}. {}", needed(&difference)),
+        _ => format!("Cannot tell yet {}: {passed}. {}", words.question, needed(difference)),
     }
 }
 
@@ -74,30 +116,54 @@ pub(crate) fn passed_sentence(arm: &ArmStatistics) -> String {
 }
 
 /// The passed cases of both arms, or the passed trials if a case has several.
-fn passed(delta: &ArmDelta) -> String {
+fn passes(delta: &ArmDelta) -> Passes {
     let cases = || delta.cases.iter().filter(|case| case.with.decided > 0 && case.without.decided > 0);
     let sum = |of: fn(&model::CaseDelta) -> u64| cases().map(of).sum::<u64>();
-    let [with, of_with] = [sum(|case| case.with.passed), sum(|case| case.with.decided)];
-    let [without, of_without] = [sum(|case| case.without.passed), sum(|case| case.without.decided)];
-    let is_single = cases().all(|case| case.with.decided == 1 && case.without.decided == 1);
-    if is_single {
-        return format!("{with} of {} passed with it, {without} of {of_without} without", counted_cases(of_with));
+    Passes {
+        cases: cases().count() as u64,
+        first: [sum(|case| case.with.passed), sum(|case| case.with.decided)],
+        second: [sum(|case| case.without.passed), sum(|case| case.without.decided)],
+        is_single: cases().all(|case| case.with.decided == 1 && case.without.decided == 1),
     }
-    let share = |passed: u64, of: u64| percent(passed as f64 / of as f64);
-    format!(
-        "in {}, {} of trials passed with it ({with} of {of_with}), {} without ({without} of {of_without})",
-        counted_cases(cases().count() as u64),
-        share(with, of_with),
-        share(without, of_without),
-    )
 }
 
-fn counted_cases(count: u64) -> String {
+impl Passes {
+    /// Says how many cases passed on both sides, or how many trials if a case has several.
+    fn describe(&self, words: &Words<'_>) -> String {
+        let Words { first, second, .. } = words;
+        let ([with, of_with], [without, of_without]) = (self.first, self.second);
+        if self.is_single {
+            return format!("{with} of {} passed {first}, {without} of {of_without} {second}", counted_cases(of_with));
+        }
+        let share = |passed: u64, of: u64| percent(passed as f64 / of as f64);
+        format!(
+            "in {}, {} of trials passed {first} ({with} of {of_with}), {} {second} ({without} of {of_without})",
+            counted_cases(self.cases),
+            share(with, of_with),
+            share(without, of_without),
+        )
+    }
+
+    /// Says how many cases passed on both sides, if the numbers are the same.
+    pub(crate) fn describe_same(&self) -> String {
+        let [passed, of] = self.first;
+        if self.is_single {
+            return format!("{passed} of {} passed in both", counted_cases(of));
+        }
+        format!(
+            "in {}, {} of trials passed in both",
+            counted_cases(self.cases),
+            percent(passed as f64 / of.max(1) as f64)
+        )
+    }
+}
+
+pub(crate) fn counted_cases(count: u64) -> String {
     counted(usize::try_from(count).unwrap_or(usize::MAX), "case")
 }
 
 /// Says in words how unlikely the difference is by chance alone.
-fn chance(p_value: f64) -> &'static str {
+pub(crate) fn chance(p_value: f64) -> &'static str {
     match p_value {
         p if p < 0.001 => "almost certainly not chance",
         p if p < 0.01 => "very unlikely to be chance",

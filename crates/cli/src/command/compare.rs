@@ -1,12 +1,13 @@
 //! `trialrun compare`.
 
+use std::collections::HashSet;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use model::TrialRow;
-use report::Comparison;
-use serde_json::json;
-use store::TrialFilter;
+use model::{RunRow, TrialRow};
+use report::{Comparison, Dimension};
+use serde_json::{Value, json};
+use store::{RunFilter, Store, TrialFilter};
 
 use crate::error::CliError;
 use crate::exit;
@@ -19,21 +20,30 @@ use crate::workspace::WorkspaceArgs;
 /// Arguments of `compare`.
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
-    /// Run before: prefix of its id, label, `latest` or `previous` [default: previous]
+    /// Run before: prefix of its id, label, `latest` or `previous`; with `--by`, the run to compare in [default:
+    /// previous; with `--by`, latest]
     #[arg(value_name = "A")]
     a: Option<String>,
     /// Run after [default: latest]
-    #[arg(value_name = "B")]
+    #[arg(value_name = "B", conflicts_with = "by")]
     b: Option<String>,
     /// Run before, as an option
-    #[arg(long, value_name = "A", conflicts_with = "a")]
+    #[arg(long, value_name = "A", conflicts_with_all = ["a", "by"])]
     before: Option<String>,
     /// Run after, as an option
-    #[arg(long, value_name = "B", conflicts_with = "b")]
+    #[arg(long, value_name = "B", conflicts_with_all = ["b", "by"])]
     after: Option<String>,
+    /// Compare the models, agents or variants of one run, each with the first one, or the newest runs with different
+    /// labels
+    #[arg(long, value_name = "WHAT")]
+    by: Option<By>,
+    /// Exit with 1 on any regression, even if it may be chance
+    #[arg(long)]
+    any: bool,
     #[command(flatten)]
     place: WorkspaceArgs,
-    /// Maximum drop of a mean score, from 0 to 1, that does not count as a regression [default: the project's, else 0.05]
+    /// Maximum drop of a mean score or pass rate, from 0 to 1, that does not count as a regression [default: the
+    /// project's, else 0.05]
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     threshold: Option<f64>,
     /// Output format
@@ -45,48 +55,189 @@ pub struct CompareArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// Models of one run.
+    Model,
+    /// Agents of one run.
+    Agent,
+    /// Trials with the skill and without it.
+    Variant,
+    /// Newest runs with different labels.
+    Label,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// For people.
     #[value(alias = "table")]
     Terminal,
+    /// A comment on a pull request.
+    Markdown,
     /// One JSON document.
     Json,
+    /// One page for a browser.
+    Html,
+}
+
+impl Format {
+    /// Returns the number of changed cases that are shown with their evidence.
+    fn detailed(self) -> usize {
+        match self {
+            Self::Terminal => 10,
+            Self::Markdown => 20,
+            Self::Html => 100,
+            Self::Json => usize::MAX,
+        }
+    }
 }
 
 /// Maximum number of trials for which arms are shown: each of their trials must be read completely.
 const READ_WHOLE: usize = 2_000;
+/// Maximum number of runs that `--by label` compares.
+const LABELS: usize = 6;
 
-/// Compares two runs; exits with 1 on a regression.
+/// A recorded run with its finished trials.
+struct Side {
+    store: Box<dyn Store>,
+    run: RunRow,
+    trials: Vec<TrialRow>,
+}
+
+impl Side {
+    fn read((store, run): (Box<dyn Store>, RunRow)) -> Result<Self, CliError> {
+        let trials = store.trials(&TrialFilter::of_run(&run.id))?;
+        Ok(Self { store, run, trials })
+    }
+}
+
+/// Compares two runs, or parts of one; exits with 1 on a regression.
 pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let wanted = |given: &Option<String>, option: &Option<String>, default: &str| {
-        args.place.find(global, given.as_deref().or(option.as_deref()), default)
-    };
+    let format = if args.json { Format::Json } else { args.format };
     let context = ProjectContext::find(global, &[])?;
     let configured = context.project.regression_threshold.as_ref().map(|set| set.value);
     let threshold = args.threshold.or(configured).unwrap_or(report::THRESHOLD);
-    let (old, before) = wanted(&args.a, &args.before, "previous")?;
-    let (new, after) = wanted(&args.b, &args.after, "latest")?;
-    let (was, is) = (old.trials(&TrialFilter::of_run(&before.id))?, new.trials(&TrialFilter::of_run(&after.id))?);
-    let (had, has) = (old.info(&before.id)?.skills, new.info(&after.id)?.skills);
-    let mut comparison = Comparison::of(&was, &is, threshold).with_skills(&had, &has);
-    if [&was, &is].into_iter().any(|trials| has_arms(trials)) && was.len().max(is.len()) <= READ_WHOLE {
-        let (was, is) = (super::status::details(&*old, &before)?, super::status::details(&*new, &after)?);
+    let find = |given: Option<&str>, default: &str| Side::read(args.place.find(global, given, default)?);
+    let comparisons = match args.by {
+        None => {
+            let before = find(args.a.as_deref().or(args.before.as_deref()), "previous")?;
+            let after = find(args.b.as_deref().or(args.after.as_deref()), "latest")?;
+            vec![between(&before, &after, threshold, format)?]
+        }
+        Some(By::Label) => by_label(&context, args.a.as_deref(), threshold, format, &find)?,
+        Some(by @ (By::Model | By::Agent | By::Variant)) => {
+            within(&find(args.a.as_deref(), "latest")?, by, threshold, format)?
+        }
+    };
+    match format {
+        Format::Json => terminal.json(&to_json(&comparisons, args.by)),
+        Format::Terminal => {
+            terminal.out(&joined(&comparisons, |each| each.draw(&terminal.out_style)));
+            if !args.any && comparisons.iter().any(|each| each.has_regressions() && !each.has_regressed()) {
+                terminal.out("  `--any` fails on any regression; `run --trials 5` runs each case five times.\n");
+            }
+        }
+        Format::Markdown => terminal.out(&joined(&comparisons, Comparison::to_markdown)),
+        Format::Html => terminal.out(&report::comparison_page(&comparisons)),
+    }
+    let is_worse = |each: &Comparison| each.has_regressed() || args.any && each.has_regressions();
+    Ok(ExitCode::from(if comparisons.iter().any(is_worse) { exit::FAILED } else { exit::PASSED }))
+}
+
+/// Compares two runs.
+fn between(before: &Side, after: &Side, threshold: f64, format: Format) -> Result<Comparison, CliError> {
+    let (had, has) = (before.store.info(&before.run.id)?, after.store.info(&after.run.id)?);
+    let mut comparison = Comparison::of(&before.trials, &after.trials, threshold)
+        .with_runs(&before.run, &after.run)
+        .with_skills(&had.skills, &has.skills)
+        .with_settings(&had, &has)
+        .with_evidence(format.detailed(), |run, trial| {
+            let side = if run == after.run.id { after } else { before };
+            side.store.trial(run, trial)
+        })?;
+    let trials = [&before.trials, &after.trials];
+    if trials.iter().any(|trials| has_arms(trials)) && trials.iter().all(|trials| trials.len() <= READ_WHOLE) {
+        let was = super::status::details(&*before.store, &before.run)?;
+        let is = super::status::details(&*after.store, &after.run)?;
         comparison = comparison.with_arms(&was.figures, &is.figures, &is.agents);
     }
-    if args.json || args.format == Format::Json {
-        terminal.json(&json!({
-            "schema": "trialrun.compare/1",
-            "before": before,
-            "after": after,
-            "threshold": threshold,
-            "cases": comparison.to_json(),
-            "arms": comparison.arms_to_json(),
-            "skills": comparison.skills_to_json(),
-        }));
-    } else {
-        terminal.out(&comparison.draw(&before, &after, &terminal.out_style));
+    Ok(comparison)
+}
+
+/// Compares the models, agents or variants of a run.
+fn within(side: &Side, by: By, threshold: f64, format: Format) -> Result<Vec<Comparison>, CliError> {
+    let (dimension, name) = match by {
+        By::Agent => (Dimension::Agent, "agent"),
+        By::Variant => (Dimension::Variant, "variant"),
+        By::Model | By::Label => (Dimension::Model, "model"),
+    };
+    let comparisons = Comparison::by(&side.trials, &side.run.agents, dimension, threshold);
+    if comparisons.is_empty() {
+        let wrong = format!("the run {} has fewer than two {name}s to compare", side.run.short);
+        return Err(CliError::usage(wrong).hint("`trialrun compare A B` compares two runs"));
     }
-    Ok(ExitCode::from(if comparison.has_regressions() { exit::FAILED } else { exit::PASSED }))
+    let detailed = |each: Comparison| {
+        let each = each.with_runs(&side.run, &side.run);
+        Ok(each.with_evidence(format.detailed(), |run, trial| side.store.trial(run, trial))?)
+    };
+    comparisons.into_iter().map(detailed).collect()
+}
+
+/// Compares the newest runs with different labels, the oldest of them first. Runs that have no case in common with the
+/// newest one are left out. With `first`, each is compared with that run.
+fn by_label(
+    context: &ProjectContext,
+    first: Option<&str>,
+    threshold: f64,
+    format: Format,
+    find: &dyn Fn(Option<&str>, &str) -> Result<Side, CliError>,
+) -> Result<Vec<Comparison>, CliError> {
+    let mut sides: Vec<Side> = Vec::new();
+    let mut labels: HashSet<String> = HashSet::new();
+    let given = first.map(|first| find(Some(first), "latest")).transpose()?;
+    labels.extend(given.iter().filter_map(|side| side.run.label.clone()));
+    for run in context.read_store()?.runs(&RunFilter::default())? {
+        let Some(label) = &run.label else { continue };
+        if sides.len() == LABELS || !labels.insert(label.clone()) {
+            continue;
+        }
+        let side = Side::read((context.read_store()?, run))?;
+        let newest = given.as_ref().or(sides.first());
+        if newest.is_none_or(|newest| have_common_case(&newest.trials, &side.trials)) {
+            sides.push(side);
+        }
+    }
+    let base = given.or_else(|| sides.pop());
+    let Some(base) = base.filter(|_| !sides.is_empty()) else {
+        return Err(CliError::usage("fewer than two runs with different labels have a case in common")
+            .hint("`trialrun run --label NAME` labels a run"));
+    };
+    sides.iter().rev().map(|side| between(&base, side, threshold, format)).collect()
+}
+
+fn have_common_case(some: &[TrialRow], others: &[TrialRow]) -> bool {
+    let cases: HashSet<(&str, &str)> = some.iter().map(|trial| (&*trial.suite, &*trial.case)).collect();
+    others.iter().any(|trial| cases.contains(&(&*trial.suite, &*trial.case)))
+}
+
+fn joined(comparisons: &[Comparison], draw: impl Fn(&Comparison) -> String) -> String {
+    comparisons.iter().map(draw).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the comparison of two runs, or the list of comparisons by something else.
+fn to_json(comparisons: &[Comparison], by: Option<By>) -> Value {
+    let mut json = json!({ "schema": "trialrun.compare/1" });
+    match (comparisons, by.and_then(|by| by.to_possible_value())) {
+        ([only], None) => {
+            if let (Some(fields), Value::Object(more)) = (json.as_object_mut(), only.to_json()) {
+                fields.extend(more);
+            }
+        }
+        (all, by) => {
+            json["by"] = by.map(|by| by.get_name().to_owned()).into();
+            json["comparisons"] = all.iter().map(Comparison::to_json).collect();
+        }
+    }
+    json
 }
 
 /// Returns `true` if a run has several arms, or one with a variant.

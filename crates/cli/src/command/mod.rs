@@ -57,7 +57,7 @@ pub enum Command {
     Report(report::ReportArgs),
     /// Show pass rate, tokens, cost and time over runs
     Trend(trend::TrendArgs),
-    /// Compare two runs, regressions first
+    /// Compare two runs, or the models, agents or variants of one
     #[command(alias = "diff")]
     Compare(compare::CompareArgs),
     /// Remove the branches and review requests that a run left on remotes

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use model::TrialRow;
+use model::{Envelope, TrialRecord, TrialRow};
 use store::{Store, TrialFilter};
 
 use crate::error::CliError;
@@ -17,23 +17,63 @@ pub struct ShowArgs {
     /// one is shown first
     #[arg(value_name = "TRIAL")]
     trial: String,
+    /// Second trial, to show both side by side
+    #[arg(value_name = "OTHER", conflicts_with_all = ["step", "diff", "json"])]
+    other: Option<String>,
+    /// Show only this step of the conversation, in full
+    #[arg(long, value_name = "N", conflicts_with_all = ["diff", "json"])]
+    step: Option<usize>,
+    /// Show only the changes to files, as a patch
+    #[arg(long, conflicts_with = "json")]
+    diff: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Shows one trial.
+/// A recorded trial with its events.
+struct Shown {
+    row: TrialRow,
+    record: TrialRecord,
+    events: Vec<Envelope>,
+}
+
+impl Shown {
+    fn read(store: &dyn Store, wanted: &str) -> Result<Self, CliError> {
+        let row = store.select_trial(wanted)?;
+        let record = store.trial(&row.run, &row.id)?;
+        let events = store.trial_events(&row.run, &row.id)?.into_iter().filter_map(store::StoredEvent::known).collect();
+        Ok(Self { row, record, events })
+    }
+
+    fn parts(&self) -> (&TrialRecord, &[Envelope], &str) {
+        (&self.record, &self.events, &self.row.run)
+    }
+}
+
+/// Shows one trial, a part of it, or two trials side by side.
 pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let store = ProjectContext::find(global, &[])?.read_store()?;
-    let row = store.select_trial(&args.trial)?;
-    let record = store.trial(&row.run, &row.id)?;
-    let events: Vec<_> =
-        store.trial_events(&row.run, &row.id)?.into_iter().filter_map(store::StoredEvent::known).collect();
-    if args.json {
-        terminal.json(&report::show_json(&record, &events, &row.run));
+    let shown = Shown::read(&*store, &args.trial)?;
+    let style = &terminal.out_style;
+    let (record, events, run) = shown.parts();
+    let wrong = |why: String| CliError::usage(format!("{}: {why}", record.id));
+    if let Some(other) = &args.other {
+        let other = Shown::read(&*store, other)?;
+        terminal.out(&report::show_two([shown.parts(), other.parts()], style));
+    } else if let Some(step) = args.step {
+        let text = report::show_step(record, events, step, style).map_err(|steps| {
+            wrong(format!("there is no step {step}; the number of steps is {steps}"))
+                .hint("`trialrun show TRIAL` shows the steps with their numbers")
+        })?;
+        terminal.out(&text);
+    } else if args.diff {
+        terminal.out(&report::show_diff(record, events, style));
+    } else if args.json {
+        terminal.json(&report::show_json(record, events, run));
     } else {
-        terminal.out(&report::show(&record, &events, &row.run, &terminal.out_style));
-        terminal.out(&others(&*store, &row, &args.trial)?);
+        terminal.out(&report::show(record, events, run, style));
+        terminal.out(&others(&*store, &shown.row, &args.trial)?);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -90,7 +90,7 @@ fn a_run_that_is_worse_is_a_regression() {
     typed(&project, "run --test inquiry --save --version v1.2").exits(0);
     project.write("tests/inquiry.yaml", &specimen("tests/inquiry.yaml").replace("30 days", "90 days"));
     typed(&project, "run --test inquiry --save --version v1.3").exits(1);
-    assert!(typed(&project, "diff --before v1.2 --after v1.3").exits(1).out.contains("simple product inquiry"));
+    assert!(typed(&project, "diff --any --before v1.2 --after v1.3").exits(1).out.contains("simple product inquiry"));
 }
 
 #[test]

@@ -61,12 +61,13 @@ pub(super) fn draw(arms: &[ArmChange], paint: &Paint) -> String {
         return String::new();
     }
     let mut grid = Grid::new(&[
-        ("checks", 0),
-        ("was", 0),
-        ("now", 0),
+        ("checks met", 0),
+        ("before", 0),
+        ("after", 0),
         ("change", 0),
         ("95%", 3),
         ("p", 2),
+        ("n", 1),
         ("time", 4),
         ("tokens", 6),
         ("cost", 5),
@@ -128,7 +129,7 @@ impl ArmChange {
         }
     }
 
-    fn cells(&self, name: String) -> [Cell; 9] {
+    fn cells(&self, name: String) -> [Cell; 10] {
         let unknown = || Cell::new("n/a", CellStyle::Dim);
         let rate = |arm: &Option<ArmSummary>| {
             let rate = arm.as_ref().and_then(|arm| arm.statistics.pass_rate);
@@ -147,6 +148,7 @@ impl ArmChange {
             apart.map_or_else(unknown, |apart| Cell::new(format!("{} pts", gain(apart.mean)), style(&apart))),
             apart.and_then(|apart| apart.ci95).map_or_else(Cell::default, |ends| gains(ends).into()),
             apart.map_or_else(Cell::default, |apart| p_value(apart.p_value).into()),
+            apart.map_or_else(Cell::default, |apart| apart.cases.to_string().into()),
             of(self.delta.duration_s, &|time| signed(time, seconds)),
             of(self.delta.tokens, &|tokens| signed(tokens, rounded)),
             of(self.delta.cost_usd, &|cost| signed(cost, money)),

@@ -23,10 +23,9 @@ pub(super) fn changes(before: &[SkillInfo], after: &[SkillInfo]) -> Vec<SkillCha
     ours.chain(gone.map(|skill| SkillChange { before: Some(skill.clone()), after: None })).collect()
 }
 
-/// Returns one line per skill. The text begins with an empty line, unless there are no skills.
+/// Returns one line per skill.
 pub(super) fn draw(skills: &[SkillChange], paint: &Paint) -> String {
-    let lines: Vec<String> = skills.iter().map(|skill| format!("  {}\n", skill.draw(paint))).collect();
-    if lines.is_empty() { String::new() } else { format!("\n{}", lines.concat()) }
+    skills.iter().map(|skill| format!("  {}\n", skill.draw(paint))).collect()
 }
 
 /// Returns the skills as JSON.
@@ -38,11 +37,17 @@ pub(super) fn to_json(skills: &[SkillChange]) -> Value {
 }
 
 impl SkillChange {
-    fn has_changed(&self) -> bool {
+    pub(super) fn has_changed(&self) -> bool {
         self.before.as_ref().map(|skill| &skill.content_hash) != self.after.as_ref().map(|skill| &skill.content_hash)
     }
 
     fn draw(&self, paint: &Paint) -> String {
+        let line = self.describe(paint);
+        if self.has_changed() { line } else { paint.dim(&line) }
+    }
+
+    /// Formats the versions before and after.
+    pub(super) fn describe(&self, paint: &Paint) -> String {
         let hash = |skill: &SkillInfo| -> String { skill.content_hash.chars().take(HASH).collect() };
         let told = |skill: &SkillInfo| match &skill.version {
             Some(version) => format!("{version} ({})", hash(skill)),
@@ -55,7 +60,6 @@ impl SkillChange {
             (None, Some(is)) => format!("skill {} only after: {}", is.name, told(is)),
             (None, None) => String::new(),
         };
-        let line = paint.folded(&line, 200);
-        if self.has_changed() { line } else { paint.dim(&line) }
+        paint.folded(&line, 200)
     }
 }

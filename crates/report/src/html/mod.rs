@@ -5,6 +5,7 @@
 //! The scripts are plain files, embedded as they are. Nothing in the data is executed: the content security policy
 //! allows only the scripts of this folder, and they turn data into text nodes only.
 
+mod compare;
 mod index;
 mod page;
 mod served;
@@ -17,6 +18,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::{Envelope, Event, Outcome, RunInfo, TrialRecord};
+
+pub use compare::comparison_page;
 
 use crate::totals::RunTotals;
 use crate::{Opening, Reporter};

@@ -69,6 +69,29 @@ pub(super) fn start(out: &mut impl Write, index: &str, source: Source) -> io::Re
     )
 }
 
+/// Returns a page of HTML that needs no scripts.
+pub(super) fn without_scripts(title: &str, body: &str) -> String {
+    format!(
+        r##"<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src {}; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>trialrun: {title}</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<main id="main">
+{body}</main>
+</body>
+</html>
+"##,
+        hash(STYLE),
+    )
+}
+
 /// Writes the chunk of a trial, as Base64.
 pub(super) fn chunk(out: &mut impl Write, number: usize, base64: &str) -> io::Result<()> {
     writeln!(out, "<script type=\"text/plain\" id=\"t{number}\">{base64}</script>")

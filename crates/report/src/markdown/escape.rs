@@ -7,7 +7,7 @@ use crate::plain;
 const JOINER: char = '\u{2060}';
 
 /// Escapes text as one line, cut to `most` characters. Text between two backticks stays code.
-pub(super) fn text(text: &str, most: usize) -> String {
+pub(crate) fn text(text: &str, most: usize) -> String {
     let line = plain::folded(text, most, "…");
     let (mut escaped, mut rest) = (String::with_capacity(line.len() + 8), line.as_str());
     while let Some((before, code, after)) = code_span(rest) {
@@ -53,7 +53,7 @@ fn escape(line: &str, escaped: &mut String) {
 }
 
 /// Returns the text as one line between backticks, cut to `most` characters; a pipe in it does not end a table's cell.
-pub(super) fn code(text: &str, most: usize) -> String {
+pub(crate) fn code(text: &str, most: usize) -> String {
     let line = plain::one_line(text, most, "…").replace('|', "\\|");
     if line.trim().is_empty() {
         return String::new();
@@ -64,12 +64,12 @@ pub(super) fn code(text: &str, most: usize) -> String {
 }
 
 /// Like [`code`], for use outside of tables, where pipes are not escaped.
-pub(super) fn plain_code(text: &str, most: usize) -> String {
+pub(crate) fn plain_code(text: &str, most: usize) -> String {
     code(text, most).replace("\\|", "|")
 }
 
 /// Returns a fenced block indented by `margin`, of at most `most` lines.
-pub(super) fn block(text: &str, margin: usize, most: usize) -> String {
+pub(crate) fn block(text: &str, margin: usize, most: usize) -> String {
     let (mut lines, hidden) = plain::some_lines(text.trim_end(), most);
     if hidden > 0 {
         lines.push(format!("… {hidden} more lines"));

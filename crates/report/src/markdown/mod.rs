@@ -1,7 +1,7 @@
 //! A Markdown page for pull requests: the summary of the run, its arms, the effect of the skill on each agent, its
 //! triggering, and the failures with their reasons and locations. Untrusted text is escaped.
 
-mod escape;
+pub(crate) mod escape;
 mod failure;
 mod tables;
 

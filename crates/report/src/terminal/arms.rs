@@ -420,7 +420,7 @@ pub(crate) fn too_few(differences: impl Iterator<Item = Difference>) -> Option<S
 }
 
 /// Wraps a sentence into lines.
-fn folded(sentence: &str, paint: &Paint, painted: fn(&Paint, &str) -> String) -> String {
+pub(crate) fn folded(sentence: &str, paint: &Paint, painted: fn(&Paint, &str) -> String) -> String {
     let room = paint.width().saturating_sub(4);
     let mut lines = vec![String::new()];
     for word in sentence.split(' ') {

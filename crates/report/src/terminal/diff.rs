@@ -12,7 +12,7 @@ const LINE: usize = 300;
 
 /// Returns the lines of a diff. Without colours, missing text is shown as `[-so-]` and extra text as `{+so+}`; whole
 /// lines always begin with `-` and `+`.
-pub(super) fn draw(segments: &[Segment], paint: &Paint) -> Vec<String> {
+pub(crate) fn draw(segments: &[Segment], paint: &Paint) -> Vec<String> {
     let mut lines = if has_whole_lines(segments) { whole_lines(segments, paint) } else { in_place(segments, paint) };
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();

@@ -6,7 +6,7 @@
 mod activity;
 pub(crate) mod arms;
 mod diagnostic;
-mod diff;
+pub(crate) mod diff;
 mod failure;
 pub(crate) mod grid;
 mod lines;

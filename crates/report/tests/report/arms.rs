@@ -417,11 +417,11 @@ fn compare_shows_arms_and_never_reports_a_baseline_as_a_regression() {
     assert!(!comparison.has_regressions());
     assert!(comparison.cases.iter().all(|case| !case.name.contains("without_skill")));
     let style = report::Style { width: 80, ..crate::plain() };
-    let text = comparison.draw(&run_row("0192ffff-0000-7d3e-9b5a-3f0c6a1e2b44"), &run_row(RUN), &style);
-    expect("compare.arms.txt", &text);
-    let json = comparison.arms_to_json();
+    let comparison = comparison.with_runs(&run_row("0192ffff-0000-7d3e-9b5a-3f0c6a1e2b44"), &run_row(RUN));
+    expect("compare.arms.txt", &comparison.draw(&style));
+    let json = comparison.to_json()["arms"].clone();
     assert_eq!((&json[0]["arm"], &json[1]["baseline"]), (&json!("claude-code:haiku+with_skill"), &json!(true)));
-    assert_eq!(comparison.skills_to_json()[0]["changed"], true);
+    assert_eq!(comparison.to_json()["skills"][0]["changed"], true);
 }
 
 #[test]
@@ -433,7 +433,7 @@ fn a_renamed_arm_is_compared_if_it_is_the_only_one() {
         TrialFigures::of(&record)
     };
     let compared = |before: &[TrialFigures], after: &[TrialFigures]| {
-        let json = Comparison::of(&[], &[], THRESHOLD).with_arms(before, after, &[]).arms_to_json();
+        let json = Comparison::of(&[], &[], THRESHOLD).with_arms(before, after, &[]).to_json()["arms"].clone();
         let told = |arm: &Value| (arm["arm"].clone(), !arm["before"].is_null(), !arm["after"].is_null());
         json.as_array().unwrap().iter().map(told).collect::<Vec<_>>()
     };

@@ -1,9 +1,6 @@
 use jiff::SignedDuration;
-use model::{
-    AgentInfo, ArmSummary, CaseResults, LiveTrial, Outcome, RunResults, RunRow, Step, Summary, ToolCall, TrialFigures,
-    TrialRecord, TrialRow,
-};
-use report::{Change, Comparison, Details, ListedRun, StatusView, THRESHOLD, TrendOf};
+use model::{AgentInfo, CaseResults, LiveTrial, Outcome, RunResults, RunRow, Step, Summary, ToolCall};
+use report::{Details, ListedRun, StatusView, TrendOf};
 use serde_json::{Value, json};
 
 use crate::story::{RUN, begin, broken, failed, id, one_job, passed, row, run_row};
@@ -237,89 +234,62 @@ fn a_case_is_flaky_only_under_equal_settings_and_worse_only_beyond_chance() {
 }
 
 #[test]
-fn compare_lists_regressions_first_with_their_confidence() {
-    let case = |name: &str, repetition: u64, outcome: Outcome, run: &str| {
-        let trial = id(name, "fake", repetition);
-        let mut row = row(&if outcome == Outcome::Failed { failed(&trial) } else { passed(&trial) }, run);
-        row.outcome = outcome;
-        row
+fn show_displays_one_step_in_full() {
+    let trial = id("a", "fake", 1);
+    let mut story = crate::story::Story::new(vec![trial.clone()], 1);
+    let long = (1..=90).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n");
+    story.about(&trial).calls("1", "Bash", json!({ "command": "ls", "timeout": 5 })).answers("1", &long, false);
+    let record = passed(&trial);
+    let whole = report::show(&record, &story.events[1..], RUN, &plain());
+    assert!(whole.contains("  2   0ms ◂ ok Bash") && !whole.contains("line 90"), "{whole}");
+    let step = |number| report::show_step(&record, &story.events[1..], number, &plain());
+    assert!(step(1).unwrap().contains("\"timeout\": 5"));
+    assert!(step(2).unwrap().ends_with("line 90\n"));
+    assert_eq!((step(0), step(3)), (Err(2), Err(2)), "the number of steps");
+}
+
+#[test]
+fn show_displays_changes_to_files() {
+    let trial = id("a", "fake", 1);
+    let edit = |name: &str, input: Value| model::CallRecord {
+        name: name.into(),
+        input,
+        ..passed(&trial).tool_calls[0].clone()
     };
-    let (mut before, mut after) = (Vec::new(), Vec::new());
-    for (name, a, b) in [
-        ("once-broke", "p", "f"),
-        ("better", "f", "p"),
-        ("same", "p", "p"),
-        ("same-failure", "f", "f"),
-        ("gone", "p", ""),
-        ("new", "", "p"),
-        ("lost-its-verdict", "p", "b"),
-        ("often", "pppp", "pppf"),
-        ("surely-worse", "pppppppp", "ffffffff"),
-    ] {
-        for (rows, outcomes, run) in [(&mut before, a, OLD), (&mut after, b, RUN)] {
-            for (at, outcome) in outcomes.chars().enumerate() {
-                let outcome = match outcome {
-                    'p' => Outcome::Passed,
-                    'f' => Outcome::Failed,
-                    _ => Outcome::Broken,
-                };
-                rows.push(case(name, at as u64 + 1, outcome, run));
-            }
+    let mut record = passed(&trial);
+    record.tool_calls = vec![
+        edit("Write", json!({ "file_path": "new.md", "content": "one\ntwo" })),
+        edit("Edit", json!({ "file_path": "a.md", "old_string": "x\ny", "new_string": "x\nz" })),
+    ];
+    let text = report::show_diff(&record, &[], &plain());
+    assert_eq!(text, "  ~ notes.md\nedits by tool calls\n\nnew.md\n+one\n+two\n\na.md\n x\n-y\n+z\n");
+    let mut story = crate::story::Story::new(vec![trial.clone()], 1);
+    let patch = "diff --git a/a b/a\n@@ -1 +1 @@\n-old\n+new\n";
+    let collected = model::Collected { patch: Some(patch.into()), ..model::Collected::default() };
+    story.about(&trial).tell(model::Event::Collected(collected));
+    assert_eq!(report::show_diff(&record, &story.events, &plain()), patch);
+    (record.tool_calls, record.files_changed) = (Vec::new(), Vec::new());
+    assert_eq!(report::show_diff(&record, &[], &plain()), "the trial changed no files\n");
+}
+
+#[test]
+fn show_displays_two_trials_side_by_side() {
+    let events = |commands: &[&str], arm: &str| {
+        let trial = id("a", arm, 1);
+        let mut story = crate::story::Story::new(vec![trial.clone()], 1);
+        story.about(&trial).step(Step::UserMessage { index: 1, of: 1, text: "/commit".into() });
+        for (at, command) in commands.iter().enumerate() {
+            let call = at.to_string();
+            story.calls(&call, "Bash", json!({ "command": command })).answers(&call, "done", false);
         }
-    }
-    let comparison = Comparison::of(&before, &after, THRESHOLD);
-    assert!(comparison.has_regressions());
-    expect("compare.txt", &comparison.draw(&run_row(OLD), &run_row(RUN), &plain()));
-    assert!(!Comparison::of(&before, &before, THRESHOLD).has_regressions());
-    assert!(Comparison::of(&[], &[], THRESHOLD).cases.is_empty());
-}
-
-#[test]
-fn many_cases_are_compared_and_summed_up() {
-    let one = passed(&id("one", "fake", 1));
-    let records: Vec<TrialRecord> =
-        (0..20_000).map(|n| TrialRecord { case: format!("case-{n}").into(), ..one.clone() }).collect();
-    let rows: Vec<TrialRow> = records.iter().map(|record| row(record, RUN)).collect();
-    assert_eq!(Comparison::of(&rows, &rows, THRESHOLD).cases.len(), records.len());
-    let figures: Vec<TrialFigures> = records.iter().map(TrialFigures::of).collect();
-    let arms = ArmSummary::of(&figures);
-    assert_eq!((arms.len(), arms[0].statistics.trials), (1, records.len()));
-    assert_eq!(arms[0].statistics.at_k(), Some((1.0, 1.0)));
-}
-
-#[test]
-fn runs_of_one_arm_each_are_compared_across_arms() {
-    let rows = |arm: &str| [row(&passed(&id("a", arm, 1)), arm)];
-    assert_eq!(Comparison::of(&rows("x"), &rows("y"), THRESHOLD).cases[0].name, "commit::a");
-    // An arm of another case does not prevent it.
-    let with_another = |arm: &str, other: &str| [rows(arm), [row(&passed(&id("b", other, 1)), arm)]].concat();
-    let names: Vec<String> = Comparison::of(&with_another("x", "m"), &with_another("y", "m"), THRESHOLD)
-        .cases
-        .into_iter()
-        .map(|case| case.name)
-        .collect();
-    assert_eq!(names, ["commit::a", "commit::b"]);
-    let both = [rows("x"), rows("y")].concat();
-    let names: Vec<String> = Comparison::of(&both, &both, THRESHOLD).cases.into_iter().map(|case| case.name).collect();
-    assert_eq!(names, ["commit::a@x", "commit::a@y"]);
-}
-
-#[test]
-fn a_score_may_fall_by_no_more_than_is_allowed() {
-    let scored = |outcome: Outcome, score: f64, max: f64, run: &str| {
-        [TrialRow { score: Some(score), max_score: Some(max), outcome, ..row(&failed(&id("scored", "fake", 1)), run) }]
+        story.says("Committed.");
+        story.events.split_off(1)
     };
-    let change = |outcome, before: (f64, f64), after: (f64, f64), threshold| {
-        let (a, b) = (scored(outcome, before.0, before.1, OLD), scored(outcome, after.0, after.1, RUN));
-        let comparison = Comparison::of(&a, &b, threshold);
-        (comparison.cases[0].change, comparison.draw(&run_row(OLD), &run_row(RUN), &plain()))
-    };
-    let (fell, told) = change(Outcome::Failed, (3.0, 4.0), (2.0, 4.0), THRESHOLD);
-    assert_eq!(fell, Change::Regressed);
-    assert!(told.contains("score 75% -> 50%") || told.contains("score 75% → 50%"), "{told}");
-    assert_eq!(change(Outcome::Failed, (3.0, 4.0), (2.0, 4.0), 0.25).0, Change::Same);
-    assert_eq!(change(Outcome::Failed, (2.0, 4.0), (3.0, 4.0), 0.05).0, Change::Improved);
-    // Scores are compared as shares of their maximum: the case has grown, and is not worse.
-    assert_eq!(change(Outcome::Passed, (1.0, 1.0), (4.0, 4.0), 0.0).0, Change::Same);
-    assert_eq!(change(Outcome::Passed, (1.0, 1.0), (0.96, 1.0), THRESHOLD).0, Change::Same);
+    let (one, other) = (events(&["git status", "git commit"], "x"), events(&["git status", "git push", "ls"], "y"));
+    let (left, mut right) = (passed(&id("a", "x", 1)), failed(&id("a", "y", 1)));
+    right.answer = Some("Pushed.".into());
+    let text = report::show_two([(&left, &one, OLD), (&right, &other, RUN)], &plain());
+    expect("show.two.txt", &text);
+    let same = report::show_two([(&left, &one, OLD), (&left, &one, OLD)], &plain());
+    assert!(same.contains("steps: the same 4 steps in both") && !same.contains("first difference"), "{same}");
 }

@@ -1,0 +1,138 @@
+//! Alignment of two sequences: the elements that are in both, in the same order, are next to each other. Used for the
+//! lines of two answers, the tool calls of two trials, and their steps.
+
+/// Maximum product of the lengths that are aligned. Longer sequences are the same up to the first difference and from
+/// the last one on.
+const ALIGNED: usize = 4_000_000;
+
+/// Indices of an element in both sequences; one of them is absent if only the other sequence has the element.
+pub(crate) type Row = (Option<usize>, Option<usize>);
+
+/// Aligns two sequences, so that as many elements as possible are in both. Elements of the left sequence come before
+/// the elements of the right one that take their place.
+pub(crate) fn align<T: PartialEq>(left: &[T], right: &[T]) -> Vec<Row> {
+    let front = left.iter().zip(right).take_while(|(a, b)| a == b).count();
+    let (rest, other) = (&left[front..], &right[front..]);
+    let back = rest.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count();
+    let (rest, other) = (&rest[..rest.len() - back], &other[..other.len() - back]);
+
+    let mut rows: Vec<Row> = (0..front).map(|at| (Some(at), Some(at))).collect();
+    let inner = if rest.len().saturating_mul(other.len()) > ALIGNED { Vec::new() } else { common(rest, other) };
+    let (mut a, mut b) = (0, 0);
+    for (i, j) in inner.into_iter().chain([(rest.len(), other.len())]) {
+        rows.extend((a..i).map(|at| (Some(front + at), None)));
+        rows.extend((b..j).map(|at| (None, Some(front + at))));
+        if i < rest.len() {
+            rows.push((Some(front + i), Some(front + j)));
+        }
+        (a, b) = (i + 1, j + 1);
+    }
+    let ends = (left.len() - back, right.len() - back);
+    rows.extend((0..back).map(|at| (Some(ends.0 + at), Some(ends.1 + at))));
+    rows
+}
+
+/// Returns the longest common subsequence as pairs of indices.
+fn common<T: PartialEq>(left: &[T], right: &[T]) -> Vec<(usize, usize)> {
+    let width = right.len() + 1;
+    // Length of the longest common subsequence of the elements from each pair of indices on.
+    let mut lengths = vec![0u32; (left.len() + 1) * width];
+    for i in (0..left.len()).rev() {
+        for j in (0..right.len()).rev() {
+            lengths[i * width + j] = if left[i] == right[j] {
+                lengths[(i + 1) * width + j + 1] + 1
+            } else {
+                lengths[(i + 1) * width + j].max(lengths[i * width + j + 1])
+            };
+        }
+    }
+    let (mut i, mut j, mut pairs) = (0, 0, Vec::new());
+    while i < left.len() && j < right.len() {
+        if left[i] == right[j] {
+            pairs.push((i, j));
+            (i, j) = (i + 1, j + 1);
+        } else if lengths[(i + 1) * width + j] >= lengths[i * width + j + 1] {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    pairs
+}
+
+/// Puts elements that only one sequence has next to those of the other sequence that take their place.
+pub(crate) fn side_by_side(rows: &[Row]) -> Vec<Row> {
+    let mut joined: Vec<Row> = Vec::with_capacity(rows.len());
+    // Index in `joined` of the first row of this place that has no right side.
+    let mut free = 0;
+    for row in rows {
+        match *row {
+            (None, right) if free < joined.len() => {
+                joined[free].1 = right;
+                free += 1;
+            }
+            row => {
+                joined.push(row);
+                if row.0.is_none() || row.1.is_some() {
+                    free = joined.len();
+                }
+            }
+        }
+    }
+    joined
+}
+
+/// Returns the index of the first row that differs.
+pub(crate) fn divergence<T: PartialEq>(rows: &[Row], left: &[T], right: &[T]) -> Option<usize> {
+    rows.iter().position(|row| !is_same(*row, left, right))
+}
+
+/// Returns `true` if both sequences have the element of the row.
+pub(crate) fn is_same<T: PartialEq>(row: Row, left: &[T], right: &[T]) -> bool {
+    matches!(row, (Some(a), Some(b)) if left[a] == right[b])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(left: &str, right: &str, joined: bool) -> String {
+        let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
+        let rows = align(&left, &right);
+        let rows = if joined { side_by_side(&rows) } else { rows };
+        let letter = |letters: &[char], at: Option<usize>| at.map_or('.', |at| letters[at]);
+        rows.iter().map(|(a, b)| format!("{}{} ", letter(&left, *a), letter(&right, *b))).collect()
+    }
+
+    #[test]
+    fn common_elements_are_next_to_each_other() {
+        assert_eq!(drawn("abc", "abc", false), "aa bb cc ");
+        assert_eq!(drawn("abc", "axc", false), "aa b. .x cc ");
+        assert_eq!(drawn("abcd", "bd", false), "a. bb c. dd ");
+        assert_eq!(drawn("", "ab", false), ".a .b ");
+        assert_eq!(drawn("ab", "", false), "a. b. ");
+        assert_eq!(drawn("aa", "aaa", false), "aa aa .a ");
+        assert_eq!(drawn("xaybz", "paqbr", false), "x. .p aa y. .q bb z. .r ");
+    }
+
+    #[test]
+    fn elements_that_take_the_place_of_others_are_next_to_them() {
+        assert_eq!(drawn("abc", "axc", true), "aa bx cc ");
+        assert_eq!(drawn("abbc", "axc", true), "aa bx b. cc ");
+        assert_eq!(drawn("abc", "axyc", true), "aa bx .y cc ");
+        assert_eq!(drawn("ab", "xyb", true), "ax .y bb ");
+        assert_eq!(drawn("ac", "abcd", true), "aa .b cc .d ");
+    }
+
+    #[test]
+    fn the_first_difference_is_found_even_in_long_sequences() {
+        let first = |left: &[u32], right: &[u32]| divergence(&side_by_side(&align(left, right)), left, right);
+        assert_eq!(first(&[1, 2, 3], &[1, 2, 3]), None);
+        assert_eq!(first(&[1, 2, 3], &[1, 9, 3]), Some(1));
+        assert_eq!(first(&[1, 2], &[1, 2, 3]), Some(2));
+        let left: Vec<u32> = (0..5_000).collect();
+        let right: Vec<u32> = (0..5_000).map(|n| if (10..4_990).contains(&n) { n + 10_000 } else { n }).collect();
+        let rows = align(&left, &right);
+        assert_eq!((rows.len(), divergence(&rows, &left, &right)), (10 + 2 * 4_980 + 10, Some(10)));
+    }
+}

@@ -1,0 +1,185 @@
+//! The decision whether one side is worse: by cases that are more than chance on their own, and by all cases together.
+
+use model::statistics::Difference;
+
+use super::case::{CaseChange, Change, NOISE};
+use crate::counts::Counts;
+use crate::format::{counted, percent};
+use crate::verdict::{self, Passes, UNLIKELY, Words, chance};
+
+/// Result of a comparison.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Decision {
+    /// Trials of the cases that are graded on both sides; the second side comes first.
+    pub(super) passes: Passes,
+    /// Difference of the share of passed trials. An undecided trial counts as what makes the difference smaller.
+    pub(super) passed: Option<Difference>,
+    /// Difference of the mean score.
+    pub(super) score: Option<Difference>,
+    /// Mean score of both sides.
+    pub(super) scores: [f64; 2],
+    /// Number of undecided trials in these cases.
+    undecided: u64,
+    pub(super) threshold: f64,
+}
+
+impl Decision {
+    pub(super) fn of(cases: &[CaseChange], threshold: f64) -> Self {
+        let paired = || cases.iter().filter_map(|case| Some((case, case.gain()?)));
+        let mut passes = Passes { is_single: true, ..Passes::default() };
+        let mut undecided = 0;
+        for (case, _) in paired() {
+            let (before, after) = (&case.before.counts, &case.after.counts);
+            passes.cases += 1;
+            passes.first = [passes.first[0] + after.passed, passes.first[1] + after.graded()];
+            passes.second = [passes.second[0] + before.passed, passes.second[1] + before.graded()];
+            passes.is_single &= before.graded() == 1 && after.graded() == 1;
+            undecided += before.undecided + after.undecided;
+        }
+        let scores: Vec<(f64, f64)> =
+            paired().filter_map(|(case, _)| case.before.score().zip(case.after.score())).collect();
+        let mean = |of: fn(&(f64, f64)) -> f64| scores.iter().map(of).sum::<f64>() / scores.len().max(1) as f64;
+        let apart: Vec<f64> = scores.iter().map(|(before, after)| after - before).collect();
+        let gains: Vec<[f64; 2]> = paired().map(|(_, gain)| gain).collect();
+        Self {
+            passes,
+            passed: Difference::of_share_differences(&smallest(&gains)),
+            score: Difference::of_share_differences(&apart).filter(|_| cases.iter().any(CaseChange::has_partial_score)),
+            scores: [mean(|scores| scores.0), mean(|scores| scores.1)],
+            undecided,
+            threshold,
+        }
+    }
+
+    /// Returns `true` if the second side is worse over all cases, by more than chance and the threshold.
+    pub(super) fn is_worse(&self) -> bool {
+        let is_worse = |apart: &Difference| apart.p_value < UNLIKELY && apart.mean < -self.threshold - NOISE;
+        [&self.passed, &self.score].into_iter().flatten().any(is_worse)
+    }
+
+    /// Returns `true` if the second side is worse by more than chance, but not by more than the threshold.
+    pub(super) fn is_slightly_worse(&self) -> bool {
+        let is_certain = |apart: &Difference| apart.p_value < UNLIKELY && apart.mean < 0.0;
+        [&self.passed, &self.score].into_iter().flatten().any(is_certain) && !self.is_worse()
+    }
+
+    /// Says in a sentence how the second side differs from the first.
+    pub(super) fn sentence(&self, words: &Words<'_>, cases: &[CaseChange]) -> String {
+        if !cases.iter().any(CaseChange::is_paired) {
+            return "Nothing to compare: no case is in both.".to_owned();
+        }
+        let Some(passed) = self.passed else {
+            return format!("Cannot tell {}: no case was decided in both.", words.question);
+        };
+        let confirmed = |change: Change| {
+            let of = cases.iter().filter(move |case| case.change == change && case.is_confirmed);
+            of.collect::<Vec<_>>()
+        };
+        let (worse, better) = (confirmed(Change::Regressed), confirmed(Change::Fixed));
+        let is_certain = passed.p_value < UNLIKELY;
+        if is_certain {
+            let mut sentence = verdict::compared(words, &self.passes, &passed);
+            let (others, than) = if passed.mean > 0.0 { (&worse, "worse") } else { (&better, "better") };
+            if !others.is_empty() {
+                sentence.push_str(&format!(" But it is {than} in {}.", listed(others)));
+            }
+            return sentence;
+        }
+        match (&worse[..], &better[..]) {
+            ([], []) => {}
+            (worse, []) => return format!("{} in {}.", words.worse, listed(worse)),
+            ([], better) => return format!("{} in {}.", words.better, listed(better)),
+            (worse, better) => {
+                return format!("{} in {}, but better in {}.", words.worse, listed(worse), listed(better));
+            }
+        }
+        if let Some(score) = self.score.filter(|score| score.p_value < UNLIKELY) {
+            let [before, after] = self.scores.map(percent);
+            let side = if score.mean < 0.0 { words.worse } else { words.better };
+            return format!("{side}: the mean score is {after}, and it was {before} ({}).", chance(score.p_value));
+        }
+        if cases.iter().all(|case| !case.change.is_change()) && self.undecided == 0 {
+            return format!("No case changed: {}.", self.passes.describe_same());
+        }
+        let mut sentence = verdict::compared(words, &self.passes, &passed);
+        if self.undecided > 0 {
+            sentence.push_str(&format!(" Undecided: {}.", counted(self.undecided as usize, "trial")));
+        }
+        sentence
+    }
+}
+
+/// Names one case with its trials, or counts several.
+fn listed(cases: &[&CaseChange]) -> String {
+    match cases {
+        [case] => {
+            let p = case.p_value.map_or("", chance);
+            let told = |counts: &Counts| format!("{} of {}", counts.passed, counts.graded());
+            let (was, is) = (told(&case.before.counts), told(&case.after.counts));
+            format!("the case {}, of which {is} trials passed, {was} before ({p})", case.name)
+        }
+        cases => counted(cases.len(), "case"),
+    }
+}
+
+/// Returns the differences of the cases, each between a lowest and a highest value, so that their mean is as close to
+/// 0 as possible.
+fn smallest(gains: &[[f64; 2]]) -> Vec<f64> {
+    let all = |at: usize| gains.iter().map(|gain| gain[at]).collect::<Vec<f64>>();
+    let (low, high) = (all(0), all(1));
+    if high.iter().sum::<f64>() < 0.0 {
+        high
+    } else if low.iter().sum::<f64>() > 0.0 {
+        low
+    } else {
+        gains.iter().map(|[low, high]| 0f64.clamp(*low, *high)).collect()
+    }
+}
+
+/// Marks the changes that are more than chance by the trials of their case alone. Holds the probability of marking any
+/// case by chance at 5 %, as Bonferroni's correction does, but counts only cases for which the test could reach the
+/// limit (Tarone 1990): a case of one trial, or one that always passes, does not make it harder for the others.
+pub(super) fn confirm(cases: &mut [CaseChange], threshold: f64) {
+    let mut least: Vec<f64> = cases.iter().filter_map(CaseChange::least_p_value).collect();
+    least.sort_unstable_by(f64::total_cmp);
+    let limit = limit(&least);
+    for case in cases {
+        case.test();
+        let is_certain = case.p_value.is_some_and(|p_value| p_value < limit);
+        let is_large = case.table().is_some_and(|(passed, trials)| {
+            let share = |side: usize| passed[side] as f64 / trials[side] as f64;
+            (share(1) - share(0)).abs() > threshold + NOISE
+        });
+        case.is_confirmed = matches!(case.change, Change::Regressed | Change::Fixed) && is_certain && is_large;
+    }
+}
+
+/// Returns the p-value below which a case counts, given the smallest p-values that the cases can have, in order.
+fn limit(least: &[f64]) -> f64 {
+    let able = |tests: usize| least.partition_point(|p_value| *p_value < UNLIKELY / tests as f64);
+    let tests = (1..).find(|tests| able(*tests) <= *tests).unwrap_or(1);
+    UNLIKELY / tests as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_cases_that_could_be_significant_make_the_limit_stricter() {
+        assert_eq!(limit(&[]), 0.05);
+        assert_eq!(limit(&[1.0; 500]), 0.05);
+        assert_eq!(limit(&[0.01, 1.0, 1.0]), 0.05);
+        assert_eq!(limit(&[0.01, 0.02]), 0.025);
+        assert_eq!(limit(&[0.008; 10]), 0.05 / 7.0, "none of ten can reach 0.05 / 7");
+        assert_eq!(limit(&[1e-9; 10]), 0.05 / 10.0);
+    }
+
+    #[test]
+    fn undecided_trials_count_as_what_makes_the_difference_smaller() {
+        assert_eq!(smallest(&[[-1.0, -1.0], [-1.0, 0.0]]), [-1.0, 0.0]);
+        assert_eq!(smallest(&[[1.0, 1.0], [0.0, 1.0]]), [1.0, 0.0]);
+        assert_eq!(smallest(&[[-1.0, 1.0], [0.0, 0.0]]), [0.0, 0.0]);
+        assert!(smallest(&[]).is_empty());
+    }
+}

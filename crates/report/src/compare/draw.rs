@@ -1,0 +1,340 @@
+//! The comparison as text for the terminal.
+
+use std::cmp::Ordering;
+
+use model::statistics::wilson;
+use model::{Outcome, Part, RunRow, Segment, Status};
+
+use super::evidence::{Call, Evidence, Flip};
+use super::totals::Total;
+use super::{CaseChange, Change, Comparison, Dimension, arms, skills};
+use crate::align::Row;
+use crate::columns;
+use crate::counts::Counts;
+use crate::format::{counted, elapsed, gain, in_parentheses, money, number, p_value, percent, range, timestamp};
+use crate::terminal::arms::folded;
+use crate::terminal::grid::{Cell, CellStyle, Grid};
+use crate::terminal::{Paint, Style, diff};
+use crate::verdict::UNLIKELY;
+
+/// Maximum number of changes of each kind that are listed.
+const LISTED: usize = 50;
+/// Maximum number of assertions that flipped of a case.
+const FLIPS: usize = 5;
+/// Number of tool calls before and after the first divergence.
+const AROUND: (usize, usize) = (2, 5);
+/// Maximum width of a sentence, which is wrapped.
+const SENTENCE: usize = 1000;
+/// Maximum width of a reason.
+const REASON: usize = 160;
+
+impl Comparison {
+    /// Returns the comparison as text: the result in a sentence, what differs, the figures, regressions and other
+    /// changes.
+    pub fn draw(&self, style: &Style) -> String {
+        let paint = Paint::new(*style);
+        let mut text = folded(&paint.folded(&self.sentence(), SENTENCE), &paint, Paint::bold);
+        text.push('\n');
+        self.sides(&paint).iter().for_each(|side| text.push_str(&format!("  {}\n", paint.dim(side))));
+        text.push_str(&self.differences(&paint));
+        text.push_str(&self.figures(&paint));
+        text.push_str(&arms::draw(&self.arms, &paint));
+        let width = columns::widest(self.cases.iter().map(|case| &case.name)).min(56);
+        for (heading, cases) in self.groups() {
+            text.push_str(&format!("\n{}\n", paint.bold(&format!("{heading} ({})", cases.len()))));
+            for case in cases.iter().take(LISTED) {
+                text.push_str(&case.draw(width, &paint));
+            }
+            if cases.len() > LISTED {
+                let more = format!("and {} more; the JSON has all", cases.len() - LISTED);
+                text.push_str(&format!("  {}\n", paint.dim(&more)));
+            }
+        }
+        let same = self.cases.iter().filter(|case| case.change == Change::Same).count();
+        text.push_str(&format!("\n{} as before\n", counted(same, "case")));
+        for note in self.notes() {
+            text.push_str(&folded(&paint.folded(&note, SENTENCE), &paint, Paint::dim));
+        }
+        text
+    }
+
+    /// Names the runs, or the values that are compared.
+    fn sides(&self, paint: &Paint) -> Vec<String> {
+        let lines = match (&self.runs, &self.names) {
+            (Some(runs), _) if self.by == Dimension::Run => {
+                let line = |(name, run): (&str, &RunRow)| {
+                    let label = in_parentheses(run.label.as_deref());
+                    format!("{name:<6}  {}{label}  {}", run.id, timestamp(run.started_at))
+                };
+                ["before", "after"].into_iter().zip(runs.iter()).map(line).collect()
+            }
+            (runs, Some([before, after])) => {
+                let run = runs.as_ref().map_or_else(String::new, |runs| format!(" in run {}", runs[0].id));
+                vec![format!("{before} {} {after}{run}", paint.symbols().arrow)]
+            }
+            _ => Vec::new(),
+        };
+        lines.iter().map(|line| paint.one_line(line, 200)).collect()
+    }
+
+    /// Returns what is compared, and what differs between the two.
+    pub(crate) fn sides_and_differences(&self, paint: &Paint) -> Vec<String> {
+        self.sides(paint).into_iter().chain(self.changed_settings(paint)).collect()
+    }
+
+    /// Returns settings and skills that differ.
+    pub(super) fn changed_settings(&self, paint: &Paint) -> Vec<String> {
+        let skills = self.skills.iter().filter(|skill| skill.has_changed()).map(|skill| skill.describe(paint));
+        self.settings.iter().map(|change| change.describe(paint)).chain(skills).collect()
+    }
+
+    /// Returns the figures as rows of text, below a row of headings.
+    pub(crate) fn table_rows(&self) -> Vec<[String; 7]> {
+        let [before, after] = self.short_names().map(str::to_owned);
+        let heads = ["in both".into(), before, after, "change".into(), "95%".into(), "p".into(), "n (cases)".into()];
+        let row = |total: &Total| {
+            let cases = number(total.cases as u64);
+            let [before, after] = [total.side(0), total.side(1)];
+            [total.name.into(), before, after, total.change(), total.interval(), total.p_value(), cases]
+        };
+        let rows = self.totals.iter().map(row);
+        if self.totals.is_empty() { Vec::new() } else { std::iter::once(heads).chain(rows).collect() }
+    }
+
+    fn differences(&self, paint: &Paint) -> String {
+        let settings: String = self.settings.iter().map(|change| format!("  {}\n", change.describe(paint))).collect();
+        settings + &skills::draw(&self.skills, paint)
+    }
+
+    fn figures(&self, paint: &Paint) -> String {
+        if self.totals.is_empty() {
+            return String::new();
+        }
+        let mut rows = self.table_rows().into_iter();
+        let heads = rows.next().unwrap_or_default().map(|head| paint.folded(&head, 24));
+        let ranks = [0, 0, 0, 0, 2, 1, 1];
+        let columns: Vec<(&str, u8)> = heads.iter().map(String::as_str).zip(ranks).collect();
+        let mut grid = Grid::new(&columns);
+        for (total, row) in self.totals.iter().zip(rows) {
+            let style = match total.p_value.is_some_and(|p_value| p_value < UNLIKELY) {
+                true if total.mean > 0.0 => CellStyle::Green,
+                true if total.mean < 0.0 => CellStyle::Red,
+                _ => CellStyle::Plain,
+            };
+            let [name, before, after, change, interval, p_value, cases] = row;
+            let change = Cell::new(change, style);
+            grid.row([name.into(), before.into(), after.into(), change, interval.into(), p_value.into(), cases.into()]);
+        }
+        format!("\n{}", grid.draw(paint))
+    }
+
+    /// Says what is not compared, and what the exit code does not say.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let [before, after] = self.short_names();
+        let [missing, added] = self.unpaired();
+        let only: Vec<String> = [(missing, before), (added, after)]
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, side)| format!("{} only in {side}", counted(*count, "case")))
+            .collect();
+        if !only.is_empty() {
+            notes.push(format!("Not compared: {}.", only.join(", ")));
+        }
+        if self.has_regressed() {
+            return notes;
+        }
+        if self.decision.is_slightly_worse() {
+            let points = gain(self.decision.threshold);
+            notes.push(format!(
+                "A difference up to the threshold of {} points is not a regression.",
+                points.trim_start_matches('+')
+            ));
+        }
+        if self.has_regressions() {
+            notes.push(
+                "Regressions that may be chance do not fail the comparison; more trials of each case reduce chance."
+                    .to_owned(),
+            );
+        }
+        notes
+    }
+}
+
+impl CaseChange {
+    fn draw(&self, width: usize, paint: &Paint) -> String {
+        let mark = match self.change {
+            Change::Regressed if self.is_confirmed => paint.red(paint.mark(Outcome::Failed)),
+            Change::Regressed => paint.yellow(paint.mark(Outcome::Failed)),
+            Change::Fixed | Change::Improved => paint.green(paint.mark(Outcome::Passed)),
+            _ => paint.yellow("~"),
+        };
+        let (figures, reason) = self.figures(paint);
+        let name = columns::padded(&paint.folded(&self.name, 120), width);
+        let mut text = format!("  {mark} {name}  {figures}");
+        if self.change != Change::Changed {
+            text.push_str(&format!("  {}", paint.dim(&reason)));
+        }
+        text.push('\n');
+        match &self.evidence {
+            Some(evidence) => text.push_str(&evidence.draw(paint)),
+            None => {
+                let because = self.after.because.as_ref().filter(|_| self.change == Change::Regressed);
+                let line = |because: &String| format!("      {}\n", paint.dim(&paint.folded(because, REASON)));
+                text.push_str(&because.map_or_else(String::new, line));
+            }
+        }
+        text
+    }
+
+    /// Returns the passed trials of both sides, and the reason for the change.
+    pub(crate) fn figures(&self, paint: &Paint) -> (String, String) {
+        let arrow = paint.symbols().arrow;
+        (format!("{} {arrow} {}", self.before.describe(), self.after.describe()), self.reason(arrow))
+    }
+
+    /// Returns the reason for the change: the confidence in the difference of passes, or the scores.
+    fn reason(&self, arrow: &str) -> String {
+        match (Counts::change(&self.before.counts, &self.after.counts), self.before.score(), self.after.score()) {
+            (Some(Ordering::Equal), Some(before), Some(after)) => {
+                format!("score {} {arrow} {}", percent(before), percent(after))
+            }
+            _ => self.confidence(),
+        }
+    }
+
+    /// Describes the confidence that the numbers allow.
+    fn confidence(&self) -> String {
+        let (before, after) = (&self.before.counts, &self.after.counts);
+        if before.graded() == 1 && after.graded() == 1 {
+            return "n = 1: no interval".into();
+        }
+        // Covers all possible outcomes of undecided trials.
+        let interval = |counts: &Counts| {
+            let [low, _] = wilson(counts.passed, counts.graded());
+            let [_, high] = wilson(counts.passed + counts.undecided, counts.graded());
+            [low, high]
+        };
+        let (a, b) = (interval(before), interval(after));
+        let p = self.p_value.map_or_else(|| "n/a".into(), p_value);
+        format!("95%: {} and {}, p {p}", range(a), range(b))
+    }
+}
+
+impl Evidence {
+    /// Formats the assertions with another result, with both reasons.
+    pub(crate) fn flips(&self, paint: &Paint) -> String {
+        let mut text = String::new();
+        let mut line = |line: &str| text.push_str(&format!("      {line}\n"));
+        for flip in self.flips.iter().take(FLIPS) {
+            line(&flip.head(paint));
+            for (side, result) in ["before", "after "].iter().zip(&flip.sides) {
+                if let Some((_, because)) = result {
+                    line(&paint.dim(&format!("  {side} {}", paint.folded(because, REASON))));
+                }
+            }
+        }
+        if self.flips.len() > FLIPS {
+            line(&paint.dim(&format!("and {} more", counted(self.flips.len() - FLIPS, "assertion"))));
+        }
+        text
+    }
+
+    fn draw(&self, paint: &Paint) -> String {
+        let mut text = self.flips(paint);
+        let mut line = |line: &str| text.push_str(&format!("      {line}\n"));
+        if !self.answers.is_empty() {
+            line("answer");
+            diff::draw(&self.answers, paint).iter().for_each(|shown| line(&format!("  {shown}")));
+        }
+        if let Some(first) = self.divergence {
+            line(&self.calls_head(first));
+            diff::draw(&self.calls_around(first, paint), paint).iter().for_each(|shown| line(&format!("  {shown}")));
+        }
+        line(&paint.dim(&self.usage(paint)));
+        text
+    }
+
+    /// Says where the tool calls differ.
+    pub(crate) fn calls_head(&self, first: usize) -> String {
+        let [before, after] = self.calls.each_ref().map(Vec::len);
+        let same = counted(first, "call");
+        format!("tool calls: {before} before, {after} after; the same for {same}, then different")
+    }
+
+    /// Returns the tool calls around the first divergence.
+    pub(crate) fn calls_around(&self, first: usize, paint: &Paint) -> Vec<Segment> {
+        let end = self.rows.len().min(first + AROUND.1);
+        let mut segments = self.calls_of(&self.rows[first.saturating_sub(AROUND.0)..end], paint);
+        let rest = self.rows.len() - end;
+        if rest > 0 {
+            segments.push(Segment { part: Part::Same, text: format!("{} {rest} more\n", paint.symbols().ellipsis) });
+        }
+        segments
+    }
+
+    /// Returns the tool calls of both trials.
+    pub(crate) fn all_calls(&self, paint: &Paint) -> Vec<Segment> {
+        self.calls_of(&self.rows, paint)
+    }
+
+    fn calls_of(&self, rows: &[Row], paint: &Paint) -> Vec<Segment> {
+        let mut segments: Vec<Segment> = Vec::new();
+        let mut push = |part: Part, call: &Call| {
+            segments.push(Segment { part, text: format!("{}\n", call.describe(paint)) });
+        };
+        for row in rows {
+            let [before, after] = [row.0.map(|at| &self.calls[0][at]), row.1.map(|at| &self.calls[1][at])];
+            match (before, after) {
+                (Some(call), _) if self.is_same(*row) => push(Part::Same, call),
+                _ => {
+                    before.into_iter().for_each(|call| push(Part::Missing, call));
+                    after.into_iter().for_each(|call| push(Part::Extra, call));
+                }
+            }
+        }
+        segments
+    }
+
+    /// Formats time, tokens and cost of both trials.
+    pub(crate) fn usage(&self, paint: &Paint) -> String {
+        let arrow = paint.symbols().arrow;
+        let [(was_ms, was_tokens, was_cost), (ms, tokens, cost)] = &self.usage;
+        let part = |name: &str, before: Option<String>, after: Option<String>| {
+            let told = |value: Option<String>| value.unwrap_or_else(|| "n/a".to_owned());
+            let is_known = before.is_some() || after.is_some();
+            is_known.then(|| format!("{name} {} {arrow} {}", told(before), told(after)))
+        };
+        let parts = [
+            part("time", was_ms.map(elapsed), ms.map(elapsed)),
+            part("tokens", was_tokens.map(number), tokens.map(number)),
+            part("cost", was_cost.map(money), cost.map(money)),
+        ];
+        paint.join(&parts.into_iter().flatten().collect::<Vec<_>>())
+    }
+}
+
+impl Call {
+    /// Formats the call as `Bash git status`.
+    pub(crate) fn describe(&self, paint: &Paint) -> String {
+        paint.folded(&format!("{} {}", self.name, self.input), REASON)
+    }
+}
+
+impl Flip {
+    /// Formats the results as `met → unmet`.
+    pub(crate) fn results(&self, paint: &Paint) -> String {
+        let [before, after] = self.sides.each_ref().map(|side| match side {
+            None => "not checked",
+            Some((Status::Met, _)) => "met",
+            Some((Status::Unmet, _)) => "unmet",
+            Some((Status::Undecided, _)) => "undecided",
+        });
+        format!("{before} {} {after}", paint.symbols().arrow)
+    }
+
+    fn head(&self, paint: &Paint) -> String {
+        let mark = self.sides[1].as_ref().map_or_else(|| "-".into(), |(status, _)| paint.status(*status));
+        format!("{mark} {}  {}", paint.folded(&self.name, 80), self.results(paint))
+    }
+}

@@ -1,0 +1,106 @@
+//! The comparison as Markdown for a comment on a pull request.
+
+use model::{Part, Segment};
+
+use super::evidence::Evidence;
+use super::{CaseChange, Comparison};
+use crate::markdown::escape::{block, plain_code, text};
+use crate::terminal::{Paint, Style};
+
+/// Maximum number of changes of each kind that are listed.
+const LISTED: usize = 20;
+/// Maximum number of lines of a diff.
+const LINES: usize = 12;
+/// Maximum number of characters of a reason.
+const REASON: usize = 200;
+
+impl Comparison {
+    /// Returns the comparison as Markdown. It fits the 65,000 characters of a comment; what changed in a case is folded.
+    pub fn to_markdown(&self) -> String {
+        let paint = Paint::new(Style::plain());
+        let mut page = format!("**{}**\n\n", text(&self.sentence(), 1000));
+        let differences = self.changed_settings(&paint);
+        for difference in &differences {
+            page.push_str(&format!("- {}\n", text(difference, REASON)));
+        }
+        if !differences.is_empty() {
+            page.push('\n');
+        }
+        page.push_str(&self.table());
+        for (heading, cases) in self.groups() {
+            page.push_str(&format!("\n**{heading} ({})**\n\n", cases.len()));
+            cases.iter().take(LISTED).for_each(|case| page.push_str(&case.to_markdown(&paint)));
+            if cases.len() > LISTED {
+                page.push_str(&format!("- and {} more\n", cases.len() - LISTED));
+            }
+        }
+        let notes = self.notes();
+        if !notes.is_empty() {
+            page.push_str(&format!("\n{}\n", text(&notes.join(" "), 1000)));
+        }
+        page
+    }
+
+    fn table(&self) -> String {
+        let mut table = String::new();
+        for (at, row) in self.table_rows().iter().enumerate() {
+            table.push_str(&format!("| {} |\n", row.each_ref().map(|cell| text(cell, 80)).join(" | ")));
+            if at == 0 {
+                table.push_str("| --- | --: | --: | --: | --: | --: | --: |\n");
+            }
+        }
+        table
+    }
+}
+
+impl CaseChange {
+    fn to_markdown(&self, paint: &Paint) -> String {
+        let (figures, reason) = self.figures(paint);
+        let reason = text(&reason, REASON);
+        let mut item = format!("- {} {figures} ({reason})\n", plain_code(&self.name, 120));
+        if let Some(evidence) = &self.evidence {
+            item.push_str(&evidence.to_markdown(paint));
+        }
+        item
+    }
+}
+
+impl Evidence {
+    fn to_markdown(&self, paint: &Paint) -> String {
+        let mut body = String::new();
+        for flip in self.flips.iter().take(5) {
+            body.push_str(&format!("  - {} {}\n", plain_code(&flip.name, 80), flip.results(paint)));
+            for (side, result) in ["before", "after"].iter().zip(&flip.sides) {
+                if let Some((_, because)) = result {
+                    body.push_str(&format!("    - {side}: {}\n", text(because, REASON)));
+                }
+            }
+        }
+        if !self.answers.is_empty() {
+            body.push_str(&format!("\n  answer\n\n{}", fenced(&self.answers)));
+        }
+        if let Some(first) = self.divergence {
+            let calls = fenced(&self.calls_around(first, paint));
+            body.push_str(&format!("\n  {}\n\n{calls}", self.calls_head(first)));
+        }
+        format!("  <details><summary>what changed</summary>\n\n{body}\n  {}\n  </details>\n", self.usage(paint))
+    }
+}
+
+/// Returns a diff as a fenced block.
+fn fenced(segments: &[Segment]) -> String {
+    let mut lines = String::new();
+    for segment in segments {
+        let sign = match segment.part {
+            Part::Same => ' ',
+            Part::Missing => '-',
+            Part::Extra => '+',
+        };
+        for line in segment.text.lines() {
+            let line = crate::plain::one_line(line, REASON, "…");
+            lines.push_str(format!("{sign} {line}").trim_end());
+            lines.push('\n');
+        }
+    }
+    block(&lines, 2, LINES).replacen("text", "diff", 1)
+}

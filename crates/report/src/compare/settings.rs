@@ -1,0 +1,155 @@
+//! Settings and agents that differ between two runs.
+
+use model::{AgentInfo, RunInfo};
+use serde_json::{Value, json};
+
+use crate::terminal::Paint;
+
+/// A setting that differs.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct SettingChange {
+    pub(super) name: String,
+    pub(super) before: Option<String>,
+    pub(super) after: Option<String>,
+}
+
+/// Settings that do not affect the results.
+const IRRELEVANT: [&str; 2] = ["jobs", "seed"];
+
+/// Returns what differs: agents with their versions and models, the version of trialrun, and settings by name.
+pub(super) fn changes(before: &RunInfo, after: &RunInfo) -> Vec<SettingChange> {
+    let mut changes = Vec::new();
+    let mut differs = |name: &str, before: Option<String>, after: Option<String>| {
+        if before != after {
+            changes.push(SettingChange { name: name.to_owned(), before, after });
+        }
+    };
+    agents(&before.agents, &after.agents, &mut differs);
+    differs("trialrun", Some(before.trialrun_version.clone()), Some(after.trialrun_version.clone()));
+    let names: std::collections::BTreeSet<&String> = before.settings.keys().chain(after.settings.keys()).collect();
+    for name in names.into_iter().filter(|name| !IRRELEVANT.contains(&name.as_str())) {
+        differs(name, before.settings.get(name).and_then(told), after.settings.get(name).and_then(told));
+    }
+    changes
+}
+
+/// Compares agents of the same name and model, or the only one of each run.
+fn agents(before: &[AgentInfo], after: &[AgentInfo], differs: &mut impl FnMut(&str, Option<String>, Option<String>)) {
+    if let ([was], [is]) = (before, after) {
+        differs("agent", Some(was.name.clone()), Some(is.name.clone()));
+        return details(&is.name, was, is, differs);
+    }
+    let same = |a: &AgentInfo, b: &AgentInfo| a.name == b.name && a.model == b.model;
+    for is in after {
+        match before.iter().find(|was| same(was, is)) {
+            Some(was) => details(&named(is), was, is, differs),
+            None => differs("agent", None, Some(named(is))),
+        }
+    }
+    for was in before.iter().filter(|was| !after.iter().any(|is| same(was, is))) {
+        differs("agent", Some(named(was)), None);
+    }
+}
+
+fn details(
+    name: &str,
+    was: &AgentInfo,
+    is: &AgentInfo,
+    differs: &mut impl FnMut(&str, Option<String>, Option<String>),
+) {
+    differs("model", was.model.clone(), is.model.clone());
+    if was.name == is.name {
+        differs(&format!("version of {name}"), was.version.clone(), is.version.clone());
+    }
+    differs("reasoning effort", was.reasoning_effort.clone(), is.reasoning_effort.clone());
+    differs("base URL", was.base_url.clone(), is.base_url.clone());
+}
+
+fn named(agent: &AgentInfo) -> String {
+    agent.model.as_ref().map_or_else(|| agent.name.clone(), |model| format!("{}:{model}", agent.name))
+}
+
+/// Returns a setting as text; `None` if it is not set.
+fn told(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+impl SettingChange {
+    /// Formats the change as `model: haiku → opus`.
+    pub(super) fn describe(&self, paint: &Paint) -> String {
+        let told =
+            |value: &Option<String>| value.as_ref().map_or_else(|| "not set".into(), |value| paint.folded(value, 80));
+        let arrow = paint.symbols().arrow;
+        format!("{}: {} {arrow} {}", paint.folded(&self.name, 60), told(&self.before), told(&self.after))
+    }
+}
+
+pub(super) fn to_json(changes: &[SettingChange]) -> Value {
+    let one = |change: &SettingChange| json!({ "name": change.name, "before": change.before, "after": change.after });
+    changes.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+
+    use super::*;
+
+    fn agent(name: &str, model: &str, version: &str) -> AgentInfo {
+        AgentInfo {
+            name: name.into(),
+            version: Some(version.into()),
+            model: Some(model.into()),
+            reasoning_effort: None,
+            base_url: None,
+        }
+    }
+
+    fn info(agents: &[AgentInfo], settings: Value) -> RunInfo {
+        let settings = settings.as_object().cloned().unwrap_or_else(Map::new);
+        RunInfo {
+            id: "r".into(),
+            label: None,
+            regrade_of: None,
+            started_at: "2026-11-21T21:48:00Z".parse().unwrap(),
+            trialrun_version: "0.1.0".into(),
+            settings,
+            agents: agents.to_vec(),
+            skills: Vec::new(),
+            trials: Vec::new(),
+            jobs: 1,
+            invocation: None,
+            shard: None,
+        }
+    }
+
+    fn described(before: &RunInfo, after: &RunInfo) -> Vec<String> {
+        let paint = Paint::new(crate::Style::plain());
+        changes(before, after).iter().map(|change| change.describe(&paint)).collect()
+    }
+
+    #[test]
+    fn what_differs_is_listed_by_name() {
+        let one = info(&[agent("codex", "a", "1")], json!({ "timeout": "10m", "jobs": 1, "judge": null }));
+        let other = info(&[agent("codex", "b", "2")], json!({ "timeout": "5m", "jobs": 8, "judge": "x" }));
+        assert_eq!(
+            described(&one, &other),
+            ["model: a → b", "version of codex: 1 → 2", "judge: not set → x", "timeout: 10m → 5m"]
+        );
+        assert!(described(&one, &one).is_empty());
+    }
+
+    #[test]
+    fn of_several_agents_those_with_the_same_model_are_compared() {
+        let one = info(&[agent("codex", "a", "1"), agent("opencode", "b", "1")], json!({}));
+        let other = info(&[agent("codex", "a", "2"), agent("chat", "b", "1")], json!({}));
+        assert_eq!(
+            described(&one, &other),
+            ["version of codex:a: 1 → 2", "agent: not set → chat:b", "agent: opencode:b → not set"]
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! A comparison as one static page, with the style of the report and without scripts.
+
+use model::{Part, Segment, Status};
+
+use super::page;
+use crate::compare::{Comparison, Evidence};
+use crate::plain;
+use crate::terminal::{Paint, Style};
+
+/// Maximum number of characters of a reason.
+const REASON: usize = 1000;
+/// Maximum number of lines of a diff.
+const LINES: usize = 200;
+
+/// Returns a page with the comparisons, one after the other.
+pub fn comparison_page(comparisons: &[Comparison]) -> String {
+    let body: String = comparisons.iter().map(comparison).collect();
+    page::without_scripts("Comparison", &body)
+}
+
+fn comparison(comparison: &Comparison) -> String {
+    let paint = Paint::new(Style::plain());
+    let mut html = format!("<h1 class=\"verdict\">{}</h1>\n", text(&comparison.sentence()));
+    html.push_str(&list("muted", comparison.sides_and_differences(&paint)));
+    html.push_str(&table(&comparison.table_rows()));
+    for (heading, cases) in comparison.groups() {
+        html.push_str(&format!("<section><h2>{} ({})</h2>\n", text(heading), cases.len()));
+        for case in cases {
+            let (figures, reason) = case.figures(&paint);
+            let head = format!(
+                "<code>{}</code> {} <span class=\"muted\">{}</span>",
+                text(&case.name),
+                text(&figures),
+                text(&reason)
+            );
+            html.push_str(&match case.evidence() {
+                Some(evidence) => {
+                    format!(
+                        "<details class=\"finding\"><summary>{head}</summary>{}</details>\n",
+                        details(evidence, &paint)
+                    )
+                }
+                None => format!("<div class=\"finding\">{head}</div>\n"),
+            });
+        }
+        html.push_str("</section>\n");
+    }
+    html.push_str(&list("muted", comparison.notes()));
+    html
+}
+
+fn table(rows: &[[String; 7]]) -> String {
+    let mut html = String::new();
+    for (at, row) in rows.iter().enumerate() {
+        let [name, cells @ ..] = row;
+        let tag = if at == 0 { "th" } else { "td" };
+        let cells = cells.iter().map(|cell| format!("<{tag} class=\"number\">{}</{tag}>", text(cell)));
+        let row = format!("<tr><th scope=\"row\">{}</th>{}</tr>", text(name), cells.collect::<String>());
+        html.push_str(&if at == 0 { format!("<thead>{row}</thead>\n<tbody>") } else { row + "\n" });
+    }
+    if html.is_empty() { html } else { format!("<section class=\"wide\"><table>{html}</tbody></table></section>\n") }
+}
+
+fn details(evidence: &Evidence, paint: &Paint) -> String {
+    let mut html = String::new();
+    for flip in &evidence.flips {
+        let class = match flip.sides[1] {
+            Some((Status::Met, _)) => "met",
+            Some((Status::Unmet, _)) => "unmet",
+            _ => "undecided",
+        };
+        let (name, results) = (text(&flip.name), text(&flip.results(paint)));
+        html.push_str(&format!("<div class=\"{class}\"><span class=\"sign\">●</span>{name} <b>{results}</b></div>\n"));
+        for (side, result) in ["before", "after"].iter().zip(&flip.sides) {
+            if let Some((_, because)) = result {
+                let because = text(&plain::folded(because, REASON, "…"));
+                html.push_str(&format!("<div class=\"muted\">{side}: {because}</div>\n"));
+            }
+        }
+    }
+    if !evidence.answers.is_empty() {
+        html.push_str(&format!("<h3>Answer</h3>{}", diff(&evidence.answers)));
+    }
+    if let Some(first) = evidence.divergence {
+        let (head, calls) = (text(&evidence.calls_head(first)), diff(&evidence.all_calls(paint)));
+        html.push_str(&format!("<h3>{head}</h3>{calls}"));
+    }
+    format!("{html}<p class=\"usage\">{}</p>", text(&evidence.usage(paint)))
+}
+
+fn diff(segments: &[Segment]) -> String {
+    let lines: Vec<(Part, &str)> =
+        segments.iter().flat_map(|segment| segment.text.lines().map(|line| (segment.part, line))).collect();
+    let mut html = String::from("<pre class=\"diff\">");
+    for (part, line) in lines.iter().take(LINES) {
+        let (class, sign) = match part {
+            Part::Same => ("", ' '),
+            Part::Missing => ("removed", '-'),
+            Part::Extra => ("added", '+'),
+        };
+        html.push_str(&format!("<span class=\"line {class}\">{sign}{}</span>", text(line)));
+    }
+    if lines.len() > LINES {
+        html.push_str(&format!("… {} more lines", lines.len() - LINES));
+    }
+    html + "</pre>\n"
+}
+
+fn list(class: &str, lines: Vec<String>) -> String {
+    let items: String = lines.iter().map(|line| format!("<p>{}</p>\n", text(line))).collect();
+    if items.is_empty() { items } else { format!("<section class=\"{class}\">{items}</section>\n") }
+}
+
+/// Returns text that is shown as it is, without control characters.
+fn text(text: &str) -> String {
+    plain::clean(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

@@ -1,0 +1,288 @@
+//! Comparison of runs, and of parts of one run.
+
+use model::{AgentInfo, ArmSummary, CallRecord, Outcome, RunRow, TrialFigures, TrialRecord, TrialRow};
+use report::{Change, Comparison, Dimension, THRESHOLD};
+use serde_json::{Value, json};
+
+use crate::story::{RUN, failed, id, passed, row, run_row};
+use crate::{expect, plain};
+
+const OLD: &str = "0192ffff-0000-7d3e-9b5a-3f0c6a1e2b44";
+
+#[test]
+fn compare_lists_regressions_first_with_their_confidence() {
+    let case = |name: &str, repetition: u64, outcome: Outcome, run: &str| {
+        let trial = id(name, "fake", repetition);
+        let mut row = row(&if outcome == Outcome::Failed { failed(&trial) } else { passed(&trial) }, run);
+        row.outcome = outcome;
+        row
+    };
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for (name, a, b) in [
+        ("once-broke", "p", "f"),
+        ("better", "f", "p"),
+        ("same", "p", "p"),
+        ("same-failure", "f", "f"),
+        ("gone", "p", ""),
+        ("new", "", "p"),
+        ("lost-its-verdict", "p", "b"),
+        ("often", "pppp", "pppf"),
+        ("surely-worse", "pppppppp", "ffffffff"),
+    ] {
+        for (rows, outcomes, run) in [(&mut before, a, OLD), (&mut after, b, RUN)] {
+            for (at, outcome) in outcomes.chars().enumerate() {
+                let outcome = match outcome {
+                    'p' => Outcome::Passed,
+                    'f' => Outcome::Failed,
+                    _ => Outcome::Broken,
+                };
+                rows.push(case(name, at as u64 + 1, outcome, run));
+            }
+        }
+    }
+    let comparison = Comparison::of(&before, &after, THRESHOLD);
+    assert!(comparison.has_regressions() && comparison.has_regressed());
+    let comparison = comparison.with_runs(&run_row(OLD), &run_row(RUN));
+    expect("compare.txt", &comparison.draw(&plain()));
+    assert_eq!(comparison.to_json()["cases"][0]["more_than_chance"], true);
+    assert!(!Comparison::of(&before, &before, THRESHOLD).has_regressions());
+    assert!(Comparison::of(&[], &[], THRESHOLD).cases.is_empty());
+}
+
+#[test]
+fn many_cases_are_compared_and_summed_up() {
+    let one = passed(&id("one", "fake", 1));
+    let records: Vec<TrialRecord> =
+        (0..20_000).map(|n| TrialRecord { case: format!("case-{n}").into(), ..one.clone() }).collect();
+    let rows: Vec<TrialRow> = records.iter().map(|record| row(record, RUN)).collect();
+    assert_eq!(Comparison::of(&rows, &rows, THRESHOLD).cases.len(), records.len());
+    let figures: Vec<TrialFigures> = records.iter().map(TrialFigures::of).collect();
+    let arms = ArmSummary::of(&figures);
+    assert_eq!((arms.len(), arms[0].statistics.trials), (1, records.len()));
+    assert_eq!(arms[0].statistics.at_k(), Some((1.0, 1.0)));
+}
+
+#[test]
+fn runs_of_one_arm_each_are_compared_across_arms() {
+    let rows = |arm: &str| [row(&passed(&id("a", arm, 1)), arm)];
+    assert_eq!(Comparison::of(&rows("x"), &rows("y"), THRESHOLD).cases[0].name, "commit::a");
+    // An arm of another case does not prevent it.
+    let with_another = |arm: &str, other: &str| [rows(arm), [row(&passed(&id("b", other, 1)), arm)]].concat();
+    let names: Vec<String> = Comparison::of(&with_another("x", "m"), &with_another("y", "m"), THRESHOLD)
+        .cases
+        .into_iter()
+        .map(|case| case.name)
+        .collect();
+    assert_eq!(names, ["commit::a", "commit::b"]);
+    let both = [rows("x"), rows("y")].concat();
+    let names: Vec<String> = Comparison::of(&both, &both, THRESHOLD).cases.into_iter().map(|case| case.name).collect();
+    assert_eq!(names, ["commit::a@x", "commit::a@y"]);
+}
+
+#[test]
+fn a_score_may_fall_by_no_more_than_is_allowed() {
+    let scored = |outcome: Outcome, score: f64, max: f64, run: &str| {
+        [TrialRow { score: Some(score), max_score: Some(max), outcome, ..row(&failed(&id("scored", "fake", 1)), run) }]
+    };
+    let change = |outcome, before: (f64, f64), after: (f64, f64), threshold| {
+        let (a, b) = (scored(outcome, before.0, before.1, OLD), scored(outcome, after.0, after.1, RUN));
+        let comparison = Comparison::of(&a, &b, threshold);
+        assert!(!comparison.has_regressed(), "one case is not enough");
+        (comparison.cases[0].change, comparison.draw(&plain()))
+    };
+    let (fell, told) = change(Outcome::Failed, (3.0, 4.0), (2.0, 4.0), THRESHOLD);
+    assert_eq!(fell, Change::Regressed);
+    assert!(told.contains("score 75% -> 50%") || told.contains("score 75% → 50%"), "{told}");
+    assert_eq!(change(Outcome::Failed, (3.0, 4.0), (2.0, 4.0), 0.25).0, Change::Same);
+    assert_eq!(change(Outcome::Failed, (2.0, 4.0), (3.0, 4.0), 0.05).0, Change::Improved);
+    // Scores are compared as shares of their maximum: the case has grown, and is not worse.
+    assert_eq!(change(Outcome::Passed, (1.0, 1.0), (4.0, 4.0), 0.0).0, Change::Same);
+    assert_eq!(change(Outcome::Passed, (1.0, 1.0), (0.96, 1.0), THRESHOLD).0, Change::Same);
+}
+
+/// Rows of cases with one trial each: `p` passed, `f` failed, `u` undecided.
+fn outcomes(outcomes: &str, run: &str) -> Vec<TrialRow> {
+    let row = |(at, outcome): (usize, char)| {
+        let outcome = match outcome {
+            'p' => Outcome::Passed,
+            'f' => Outcome::Failed,
+            _ => Outcome::Undecided,
+        };
+        TrialRow { outcome, ..row(&passed(&id(&format!("case-{at:02}"), "fake", 1)), run) }
+    };
+    outcomes.chars().enumerate().map(row).collect()
+}
+
+#[test]
+fn a_comparison_begins_with_a_sentence_and_decides() {
+    let open = "Cannot tell yet whether the second run is better or worse: ";
+    for (before, after, regressed, sentence) in [
+        (
+            "pppppppp",
+            "ffffffpp",
+            true,
+            "The second run is worse: 2 of 8 cases passed in it, 8 of 8 in the first (unlikely to be chance)."
+                .to_owned(),
+        ),
+        (
+            "fffffffffffp",
+            "pppppppppppp",
+            false,
+            "The second run is better: 12 of 12 cases passed in it, 1 of 12 in the first (almost certainly not \
+             chance)."
+                .to_owned(),
+        ),
+        (
+            "ppp",
+            "ppf",
+            false,
+            format!(
+                "{open}2 of 3 cases passed in it, 3 of 3 in the first. At this difference about 24 cases would be enough."
+            ),
+        ),
+        ("pfp", "pfp", false, "No case changed: 2 of 3 cases passed in both.".to_owned()),
+        (
+            "pppppppp",
+            "uuuuuuuu",
+            false,
+            format!(
+                "{open}0 of 8 cases passed in it, 8 of 8 in the first. The true difference may be between -28 and +28 points. Undecided: 8 trials."
+            ),
+        ),
+        ("", "p", false, "Nothing to compare: no case is in both.".to_owned()),
+    ] {
+        let comparison = Comparison::of(&outcomes(before, OLD), &outcomes(after, RUN), THRESHOLD);
+        assert_eq!((comparison.sentence(), comparison.has_regressed()), (sentence, regressed), "{before} {after}");
+    }
+}
+
+#[test]
+fn a_small_loss_in_many_cases_is_below_the_threshold() {
+    let before = outcomes(&"p".repeat(400), OLD);
+    let after = outcomes(&format!("{}{}", "f".repeat(12), "p".repeat(388)), RUN);
+    assert!(!Comparison::of(&before, &after, THRESHOLD).has_regressed());
+    let strict = Comparison::of(&before, &after, 0.01);
+    assert!(
+        strict.has_regressed() && strict.sentence().starts_with("The second run is worse: "),
+        "{}",
+        strict.sentence()
+    );
+}
+
+#[test]
+fn every_regression_against_the_same_evidence_counts() {
+    let (before, after) = (outcomes("pp", OLD), outcomes("pf", RUN));
+    let comparison = Comparison::of(&before, &after, THRESHOLD);
+    let regraded = RunRow { regrade_of: Some(OLD.into()), ..run_row(RUN) };
+    assert!(!comparison.clone().with_runs(&run_row(OLD), &run_row(RUN)).has_regressed());
+    assert!(comparison.with_runs(&run_row(OLD), &regraded).has_regressed());
+}
+
+#[test]
+fn one_run_is_compared_by_model_and_by_agent() {
+    let agent = |name: &str, model: &str| AgentInfo {
+        name: name.into(),
+        version: None,
+        model: Some(model.into()),
+        reasoning_effort: None,
+        base_url: None,
+    };
+    let agents = [agent("codex", "small"), agent("chat", "small"), agent("codex", "large"), agent("codex", "huge")];
+    let rows: Vec<TrialRow> = agents
+        .iter()
+        .flat_map(|agent| {
+            let model = agent.model.clone().unwrap_or_default();
+            ["a", "b"].map(|case| TrialRow {
+                agent: agent.name.clone(),
+                model: Some(model.clone()),
+                ..row(&passed(&id(case, &format!("{}:{model}", agent.name), 1)), RUN)
+            })
+        })
+        .collect();
+    let names = |by: Dimension, rows: &[TrialRow]| -> Vec<(Value, Value, Vec<String>)> {
+        Comparison::by(rows, &agents, by, THRESHOLD)
+            .iter()
+            .map(|each| {
+                let paired = each.cases.iter().filter(|case| case.change == Change::Same);
+                let json = each.to_json();
+                (json["before"].clone(), json["after"].clone(), paired.map(|case| case.name.clone()).collect())
+            })
+            .collect()
+    };
+    let cases = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+    assert_eq!(
+        names(Dimension::Model, &rows),
+        [
+            (json!("small"), json!("large"), cases(["commit::a@codex", "commit::b@codex"])),
+            (json!("small"), json!("huge"), cases(["commit::a@codex", "commit::b@codex"])),
+        ],
+        "each with the first, and only trials of the same agent"
+    );
+    let one_agent: Vec<TrialRow> = rows.iter().filter(|row| row.agent == "codex").cloned().collect();
+    assert_eq!(
+        names(Dimension::Model, &one_agent)[0],
+        (json!("small"), json!("large"), cases(["commit::a", "commit::b"]))
+    );
+    assert_eq!(
+        names(Dimension::Agent, &rows),
+        [(json!("codex"), json!("chat"), cases(["commit::a@small", "commit::b@small"]))]
+    );
+    assert!(Comparison::by(&rows[..2], &agents, Dimension::Model, THRESHOLD).is_empty(), "there is only one");
+}
+
+#[test]
+fn a_run_is_compared_by_variant_in_the_words_of_a_skill() {
+    let rows: Vec<TrialRow> = [("with_skill", Outcome::Passed), ("without_skill", Outcome::Failed)]
+        .iter()
+        .flat_map(|(variant, outcome)| {
+            (0..8).map(move |at| TrialRow {
+                variant: Some((*variant).into()),
+                outcome: *outcome,
+                ..row(&passed(&id(&at.to_string(), &format!("chat+{variant}"), 1)), RUN)
+            })
+        })
+        .collect();
+    let comparisons = Comparison::by(&rows, &[], Dimension::Variant, THRESHOLD);
+    assert_eq!(comparisons.len(), 1);
+    assert_eq!(
+        comparisons[0].sentence(),
+        "The skill helps: 8 of 8 cases passed with it, 0 of 8 without (very unlikely to be chance)."
+    );
+}
+
+#[test]
+fn a_comparison_shows_what_changed_in_a_case_in_every_format() {
+    let (good, bad) = (passed(&id("once", "fake", 1)), failed(&id("once", "fake", 1)));
+    let call = |command: &str| CallRecord { input: json!({ "command": command }), ..good.tool_calls[0].clone() };
+    let good = TrialRecord { tool_calls: ["git status", "git diff", "git commit"].map(call).into(), ..good };
+    let bad = TrialRecord {
+        tool_calls: ["git status", "git push <x>"].map(call).into(),
+        answer: Some("Pushed.\n<script>alert(1)</script>".into()),
+        ..bad
+    };
+    let labelled = |run: &str, label: &str| RunRow { label: Some(label.into()), ..run_row(run) };
+    let comparison = Comparison::of(&[row(&good, OLD)], &[row(&bad, RUN)], THRESHOLD)
+        .with_runs(&labelled(OLD, "main"), &labelled(RUN, "branch"))
+        .with_skills(&[crate::story::skill()], &[])
+        .with_evidence(5, |run, _| Ok::<_, ()>(if run == OLD { good.clone() } else { bad.clone() }))
+        .unwrap();
+    expect("compare.evidence.txt", &comparison.draw(&plain()));
+    expect("compare.evidence.md", &comparison.to_markdown());
+    let page = report::comparison_page(&[comparison.clone()]);
+    expect("compare.evidence.html", page.split("<body>").nth(1).unwrap());
+    assert!(!page.contains("<script"), "nothing in the data is executed");
+    let json = comparison.to_json();
+    assert_eq!(json["cases"][0]["evidence"]["first_divergence"], 1);
+    assert_eq!(json["cases"][0]["evidence"]["flips"][0]["after"]["status"], "unmet");
+}
+
+#[test]
+fn markdown_of_many_changes_fits_a_comment() {
+    let (good, bad) = (passed(&id("once", "fake", 1)), failed(&id("once", "fake", 1)));
+    let bad = TrialRecord { answer: Some("long line of text ".repeat(40) + "\n" + &"x\n".repeat(500)), ..bad };
+    let comparison = Comparison::of(&outcomes(&"p".repeat(300), OLD), &outcomes(&"f".repeat(300), RUN), THRESHOLD)
+        .with_evidence(20, |run, _| Ok::<_, ()>(if run == OLD { good.clone() } else { bad.clone() }))
+        .unwrap();
+    let page = comparison.to_markdown();
+    assert!(page.len() < 65_000 && page.contains("and 280 more"), "{}", page.len());
+}

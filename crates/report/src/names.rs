@@ -74,11 +74,6 @@ impl Names {
         self.join((&row.suite, &row.case, &row.arm, row.repetition))
     }
 
-    /// Returns `true` if a case ran under several arms.
-    pub(crate) fn has_arms(&self, suite: &str, case: &str) -> bool {
-        self.needs(suite, case).arm
-    }
-
     pub(crate) fn of_case(&self, case: &CaseResults) -> String {
         self.join((&case.suite, &case.case, &case.arm, 1))
     }

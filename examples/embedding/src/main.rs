@@ -68,6 +68,7 @@ async fn run(
         jobs: settings.jobs,
         invocation: None,
         shard: None,
+        missing_shards: None,
     };
     let host = Host {
         env: BTreeMap::new(),

@@ -1,5 +1,5 @@
 use jiff::SignedDuration;
-use model::{AgentInfo, CaseResults, LiveTrial, Outcome, RunResults, RunRow, Step, Summary, ToolCall};
+use model::{AgentInfo, CaseResults, LiveTrial, RunResults, RunRow, Step, Summary, ToolCall};
 use report::{Details, ListedRun, StatusView, TrendOf};
 use serde_json::{Value, json};
 

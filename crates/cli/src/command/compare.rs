@@ -123,7 +123,10 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
             let after = find(args.b.as_deref().or(args.after.as_deref()), "latest")?;
             vec![between(&before, &after, threshold, format)?]
         }
-        Some(By::Label) => by_label(&context, args.a.as_deref(), threshold, format, &find)?,
+        Some(By::Label) => {
+            let first = args.a.as_deref().map(|first| find(Some(first), "latest")).transpose()?;
+            by_label(&context, first, threshold, format)?
+        }
         Some(by @ (By::Model | By::Agent | By::Variant)) => {
             within(&find(args.a.as_deref(), "latest")?, by, threshold, format)?
         }
@@ -186,27 +189,25 @@ fn within(side: &Side, by: By, threshold: f64, format: Format) -> Result<Vec<Com
 /// newest one are left out. With `first`, each is compared with that run.
 fn by_label(
     context: &ProjectContext,
-    first: Option<&str>,
+    first: Option<Side>,
     threshold: f64,
     format: Format,
-    find: &dyn Fn(Option<&str>, &str) -> Result<Side, CliError>,
 ) -> Result<Vec<Comparison>, CliError> {
     let mut sides: Vec<Side> = Vec::new();
     let mut labels: HashSet<String> = HashSet::new();
-    let given = first.map(|first| find(Some(first), "latest")).transpose()?;
-    labels.extend(given.iter().filter_map(|side| side.run.label.clone()));
+    labels.extend(first.iter().filter_map(|side| side.run.label.clone()));
     for run in context.read_store()?.runs(&RunFilter::default())? {
         let Some(label) = &run.label else { continue };
         if sides.len() == LABELS || !labels.insert(label.clone()) {
             continue;
         }
         let side = Side::read((context.read_store()?, run))?;
-        let newest = given.as_ref().or(sides.first());
+        let newest = first.as_ref().or(sides.first());
         if newest.is_none_or(|newest| have_common_case(&newest.trials, &side.trials)) {
             sides.push(side);
         }
     }
-    let base = given.or_else(|| sides.pop());
+    let base = first.or_else(|| sides.pop());
     let Some(base) = base.filter(|_| !sides.is_empty()) else {
         return Err(CliError::usage("fewer than two runs with different labels have a case in common")
             .hint("`trialrun run --label NAME` labels a run"));

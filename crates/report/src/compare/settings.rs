@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    fn info(agents: &[AgentInfo], settings: Value) -> RunInfo {
+    fn info(agents: &[AgentInfo], settings: &Value) -> RunInfo {
         let settings = settings.as_object().cloned().unwrap_or_else(Map::new);
         RunInfo {
             id: "r".into(),
@@ -134,8 +134,8 @@ mod tests {
 
     #[test]
     fn what_differs_is_listed_by_name() {
-        let one = info(&[agent("codex", "a", "1")], json!({ "timeout": "10m", "jobs": 1, "judge": null }));
-        let other = info(&[agent("codex", "b", "2")], json!({ "timeout": "5m", "jobs": 8, "judge": "x" }));
+        let one = info(&[agent("codex", "a", "1")], &json!({ "timeout": "10m", "jobs": 1, "judge": null }));
+        let other = info(&[agent("codex", "b", "2")], &json!({ "timeout": "5m", "jobs": 8, "judge": "x" }));
         assert_eq!(
             described(&one, &other),
             ["model: a → b", "version of codex: 1 → 2", "judge: not set → x", "timeout: 10m → 5m"]
@@ -145,8 +145,8 @@ mod tests {
 
     #[test]
     fn of_several_agents_those_with_the_same_model_are_compared() {
-        let one = info(&[agent("codex", "a", "1"), agent("opencode", "b", "1")], json!({}));
-        let other = info(&[agent("codex", "a", "2"), agent("chat", "b", "1")], json!({}));
+        let one = info(&[agent("codex", "a", "1"), agent("opencode", "b", "1")], &json!({}));
+        let other = info(&[agent("codex", "a", "2"), agent("chat", "b", "1")], &json!({}));
         assert_eq!(
             described(&one, &other),
             ["version of codex:a: 1 → 2", "agent: not set → chat:b", "agent: opencode:b → not set"]

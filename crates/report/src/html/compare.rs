@@ -21,7 +21,7 @@ pub fn comparison_page(comparisons: &[Comparison]) -> String {
 fn comparison(comparison: &Comparison) -> String {
     let paint = Paint::new(Style::plain());
     let mut html = format!("<h1 class=\"verdict\">{}</h1>\n", text(&comparison.sentence()));
-    html.push_str(&list("muted", comparison.sides_and_differences(&paint)));
+    html.push_str(&list("muted", &comparison.sides_and_differences(&paint)));
     html.push_str(&table(&comparison.table_rows()));
     for (heading, cases) in comparison.groups() {
         html.push_str(&format!("<section><h2>{} ({})</h2>\n", text(heading), cases.len()));
@@ -45,7 +45,7 @@ fn comparison(comparison: &Comparison) -> String {
         }
         html.push_str("</section>\n");
     }
-    html.push_str(&list("muted", comparison.notes()));
+    html.push_str(&list("muted", &comparison.notes()));
     html
 }
 
@@ -106,7 +106,7 @@ fn diff(segments: &[Segment]) -> String {
     html + "</pre>\n"
 }
 
-fn list(class: &str, lines: Vec<String>) -> String {
+fn list(class: &str, lines: &[String]) -> String {
     let items: String = lines.iter().map(|line| format!("<p>{}</p>\n", text(line))).collect();
     if items.is_empty() { items } else { format!("<section class=\"{class}\">{items}</section>\n") }
 }

@@ -82,7 +82,10 @@ fn cells((left, right): Row, shown: &[Vec<ShownStep>; 2], column: usize, paint: 
     [cell(0, left), cell(1, right)]
 }
 
-/// Formats one step in full; `None` if there is no step with that number, from 1.
+/// Formats one step in full, by its number from 1.
+///
+/// # Errors
+/// The number of steps, if there is no step with that number.
 pub fn show_step(record: &TrialRecord, events: &[Envelope], number: usize, style: &Style) -> Result<String, usize> {
     let paint = Paint::new(*style);
     let steps = steps(record, events, &paint);

@@ -268,7 +268,7 @@ fn a_comparison_shows_what_changed_in_a_case_in_every_format() {
         .unwrap();
     expect("compare.evidence.txt", &comparison.draw(&plain()));
     expect("compare.evidence.md", &comparison.to_markdown());
-    let page = report::comparison_page(&[comparison.clone()]);
+    let page = report::comparison_page(std::slice::from_ref(&comparison));
     expect("compare.evidence.html", page.split("<body>").nth(1).unwrap());
     assert!(!page.contains("<script"), "nothing in the data is executed");
     let json = comparison.to_json();

@@ -4,6 +4,7 @@ use model::{Ending, Step};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
+use crate::json::is_too_deep;
 use crate::turn::Turn;
 
 /// Maximum length of a line in bytes; longer lines are cut.
@@ -78,6 +79,8 @@ pub(super) enum Content {
     Other,
     /// An event that cannot be parsed. The agent may have acted in it.
     Damaged,
+    /// An event that is nested too deeply.
+    TooDeep,
 }
 
 impl Content {
@@ -86,6 +89,7 @@ impl Content {
         match serde_json::from_str::<Value>(line) {
             Ok(event @ Value::Object(_)) => Self::Event(event),
             Ok(_) => Self::Other,
+            Err(error) if line.trim_start().starts_with('{') && is_too_deep(&error) => Self::TooDeep,
             Err(_) if line.trim_start().starts_with('{') || line.contains("\"type\"") => Self::Damaged,
             Err(_) => Self::Other,
         }
@@ -195,6 +199,16 @@ mod tests {
         {
             assert_eq!(Content::of(damaged), Content::Damaged, "{damaged}");
         }
+    }
+
+    #[test]
+    fn an_event_with_too_many_levels_is_distinguished_from_an_invalid_one() {
+        let nested = |levels: usize| format!("{{\"type\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+        assert!(matches!(Content::of(&nested(105)), Content::Event(_)));
+        for levels in [130, 100_000] {
+            assert_eq!(Content::of(&nested(levels)), Content::TooDeep, "{levels}");
+        }
+        assert_eq!(Content::of(&"[".repeat(200)), Content::Other);
     }
 
     #[tokio::test]

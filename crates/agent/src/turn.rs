@@ -27,6 +27,9 @@ const MOST_TOLD: usize = 64 * 1024 * 1024;
 /// Maximum nesting depth of a value from an agent. A record adds levels, and cannot be read if it has more than 127.
 const MOST_LEVELS: usize = 100;
 
+/// Reason of the ending if the model answered with neither a text nor a call.
+pub(crate) const SILENT: &str = "its model answered without a text and without a tool call";
+
 /// Value of `Event::Waiting` while an agent retries its model after an error. If the trial's timeout then expires, the
 /// trial is broken because of the provider.
 pub const WAITING_ON_PROVIDER: &str = "provider";
@@ -124,8 +127,7 @@ impl Turn {
             return Err(self.ending.get_or_insert(Ending::GaveUp { because }).clone());
         }
         if is_too_deep(&step) {
-            let because = format!("it sent a value with more than {MOST_LEVELS} levels, which a record cannot hold");
-            return Err(self.ending.get_or_insert(Ending::GaveUp { because }).clone());
+            return Err(self.too_deep());
         }
         match &mut step {
             Step::ToolCall(call) => call.touches = self.resolver.touches(call),
@@ -165,6 +167,11 @@ impl Turn {
     pub fn unreadable(&mut self, what: &str) -> Result<(), Ending> {
         let because = format!("{what}, so the steps of the agent are not completely known");
         Err(self.ending.get_or_insert(Ending::Aborted { because }).clone())
+    }
+
+    /// Ends the conversation because the agent sent a value with too many levels, and returns that ending.
+    pub(crate) fn too_deep(&mut self) -> Ending {
+        self.ending.get_or_insert(Ending::GaveUp { because: too_deep() }).clone()
     }
 
     /// Counts the usage of a model answer, for agents that report it before the message is processed.
@@ -391,6 +398,11 @@ fn weight(value: &Value) -> usize {
         Value::Array(items) => 2 + items.iter().map(weight).sum::<usize>(),
         Value::Object(entries) => 2 + entries.iter().map(|(key, value)| key.len() + weight(value)).sum::<usize>(),
     }
+}
+
+/// Returns the reason of the ending for a value with too many levels.
+pub(crate) fn too_deep() -> String {
+    format!("it sent a value with more than {MOST_LEVELS} levels, which a record cannot hold")
 }
 
 /// Returns `true` if a value in a step has more levels than a record can hold.

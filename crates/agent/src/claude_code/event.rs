@@ -12,6 +12,7 @@ use super::skill_name::SkillName;
 use super::slash::Slash;
 use crate::json::{arguments, items, owned, text, texts};
 use crate::lines::Content;
+use crate::turn::SILENT;
 
 /// Name of the model in messages that were not written by a model.
 const SYNTHETIC: &str = "<synthetic>";
@@ -37,6 +38,8 @@ pub(super) enum CliEvent {
     Warning(String),
     /// A line that should be an event but cannot be read; with a description.
     Unreadable(&'static str),
+    /// An event with more levels than can be read.
+    TooDeep,
     /// The user's message has been processed.
     Done(Done),
 }
@@ -78,6 +81,8 @@ pub(super) struct Interpreter {
     skill: SkillName,
     /// True once the model has sent any answer to the user's message.
     has_answered: bool,
+    /// True once such an answer had a text or a call.
+    has_acted: bool,
 }
 
 impl Interpreter {
@@ -100,7 +105,7 @@ impl Interpreter {
     /// Prepares for a user message that is about to be sent.
     pub(super) fn asked(&mut self, message: &str) {
         self.slash = Slash::of(message);
-        self.has_answered = false;
+        (self.has_answered, self.has_acted) = (false, false);
     }
 
     /// Interprets `line`; returns nothing for an unknown event or other output.
@@ -109,6 +114,7 @@ impl Interpreter {
             Content::Event(line) => line,
             Content::Other => return Vec::new(),
             Content::Damaged => return vec![CliEvent::Unreadable("a line that is not valid JSON")],
+            Content::TooDeep => return vec![CliEvent::TooDeep],
         };
         let mut heard = match text(&line, "type").unwrap_or_default() {
             "system" => self.system(&line),
@@ -186,6 +192,8 @@ impl Interpreter {
         }
         self.fault = None;
         self.has_answered = true;
+        self.has_acted |=
+            blocks.iter().any(|block| is_call(block) || text(block, "text").is_some_and(|it| !it.is_empty()));
         let id = text(message, "id").unwrap_or_default();
         let parent = owned(line, "parent_tool_use_id");
         let invoked = self.slash.take(id).into_iter().flatten().map(CliEvent::Step);
@@ -257,6 +265,9 @@ impl Interpreter {
             ("error_during_execution", _) if reason.starts_with("aborted") => return Done::Interrupted(said()),
             ("success", Some(false)) if text(line, "result") == Some("") && !self.has_answered => {
                 return Done::Broken("its `result` says `success`, but the model said nothing".to_owned());
+            }
+            ("success", Some(false)) if text(line, "result") == Some("") && !self.has_acted => {
+                return Done::GaveUp(SILENT.to_owned());
             }
             ("success", Some(false)) if text(line, "result").is_some() => return Done::Answered,
             ("success", Some(true)) | ("error_during_execution" | "error_max_structured_output_retries", _) => {}
@@ -365,8 +376,12 @@ mod tests {
 
     /// Returns the ending of a message that the model has answered.
     fn done(result: &Value) -> Option<Done> {
-        let said = json!({"type": "assistant", "message": {"id": "m", "model": "m", "content": []}});
-        ended(&[said], result)
+        let called = json!([{"type": "tool_use", "id": "c", "name": "Bash", "input": {}}]);
+        ended(&[message(&called)], result)
+    }
+
+    fn message(content: &Value) -> Value {
+        json!({"type": "assistant", "message": {"id": "m", "model": "m", "content": content}})
     }
 
     fn ended(before: &[Value], result: &Value) -> Option<Done> {
@@ -386,6 +401,8 @@ mod tests {
         assert_eq!(ended(&[], &result("")), Some(broken));
         assert_eq!(ended(&[], &result("$0.00")), Some(Done::Answered), "a command of the CLI's own");
         assert_eq!(done(&result("")), Some(Done::Answered), "the model answered with a call, say");
+        let thought = message(&json!([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": ""}]));
+        assert_eq!(ended(&[thought], &result("")), Some(Done::GaveUp(SILENT.to_owned())));
     }
 
     #[test]

@@ -201,6 +201,7 @@ impl ClaudeCodeSession {
                 CliEvent::Unreadable(what) => {
                     flow = flow.and(turn.unreadable(&format!("Claude Code printed {what}")));
                 }
+                CliEvent::TooDeep => flow = flow.and(Err(turn.too_deep())),
                 CliEvent::Done(done) => return Ok(Some(ending(done, flow.err(), turn))),
             }
         }

@@ -174,7 +174,8 @@ fn read(stdout: &str) -> (Trace, Option<Done>) {
             | CliEvent::Refused { .. }
             | CliEvent::Used(_)
             | CliEvent::Warning(_)
-            | CliEvent::Unreadable(_) => {}
+            | CliEvent::Unreadable(_)
+            | CliEvent::TooDeep => {}
         }
     }
     (trace, done)

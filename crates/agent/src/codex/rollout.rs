@@ -12,6 +12,9 @@ use crate::apply_patch::{self, APPLY_PATCH, Change, Kind};
 use crate::json::{items, text, texts};
 use crate::lines::Content;
 
+/// Raw name of the call for a skill that the user named, so that it is not a call of the model.
+pub(super) const BY_USER: &str = "$";
+
 /// Meaning of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ThreadEvent {
@@ -34,6 +37,8 @@ pub(super) enum ThreadEvent {
     Answered,
     /// A line that cannot be read.
     Damaged,
+    /// A line with more levels than can be read.
+    TooDeep,
 }
 
 /// Interprets the file of one thread.
@@ -88,6 +93,7 @@ impl Rollout {
             Content::Event(line) => line,
             Content::Other => return Vec::new(),
             Content::Damaged => return vec![ThreadEvent::Damaged],
+            Content::TooDeep => return vec![ThreadEvent::TooDeep],
         };
         let payload = line.get("payload").unwrap_or(&Value::Null);
         match text(&line, "type").unwrap_or_default() {
@@ -98,6 +104,7 @@ impl Rollout {
                 }
                 named(payload, "model", ThreadEvent::Model)
             }
+            "response_item" if is_damaged(payload) => vec![ThreadEvent::Damaged],
             "response_item" => self.item(payload),
             "event_msg" => match text(payload, "type") {
                 Some("item_completed") => self.effect(payload.get("item").unwrap_or(&Value::Null)),
@@ -331,7 +338,7 @@ impl Rollout {
         let message = self.message();
         let id = format!("{message}-skill-{}", self.skills);
         let mut invoked = ToolCall::new(&id, "Skill", json!({"skill": name, "path": path}), &message);
-        invoked.raw_name = "$".to_owned();
+        invoked.raw_name = BY_USER.to_owned();
         let body = body.trim_end().strip_suffix("</skill>").unwrap_or(body).to_owned();
         vec![self.told(invoked), result(id, body, false)]
     }
@@ -386,6 +393,17 @@ impl Rollout {
             Some(parent) => format!("{parent}-message-{}", self.answers),
             None => format!("message-{}", self.answers),
         }
+    }
+}
+
+/// Returns `true` if an item of the conversation lacks what tells the agent's action.
+fn is_damaged(item: &Value) -> bool {
+    match text(item, "type") {
+        None => true,
+        Some("message") => text(item, "role") == Some("assistant") && !item.get("content").is_some_and(Value::is_array),
+        Some("function_call" | "custom_tool_call") => text(item, "name").is_none(),
+        Some("local_shell_call") => !item.get("action").is_some_and(Value::is_object),
+        Some(_) => false,
     }
 }
 

@@ -9,12 +9,12 @@ use sandbox::{BoxFuture, Sandbox};
 
 use super::follower::Follower;
 use super::launch::Launch;
-use super::rollout::{Rollout, ThreadEvent};
+use super::rollout::{BY_USER, Rollout, ThreadEvent};
 use super::stream::{Stream, StreamEvent};
 use crate::lines::{Line, Notices};
 use crate::process::{Output, Process};
 use crate::session::Session;
-use crate::turn::{Turn, unless_stopped};
+use crate::turn::{SILENT, Turn, unless_stopped};
 
 /// Interval for reading the thread's file while stdout is silent. The agent may exceed its limits until the file shows
 /// it.
@@ -37,8 +37,8 @@ pub(super) struct CodexSession {
     version: Option<String>,
     /// True if the session was recorded.
     is_told: bool,
-    /// True once an event on stdout could not be read.
-    is_damaged: bool,
+    /// Event on stdout that could not be read, if any.
+    unreadable: Option<&'static str>,
     notices: Notices,
 }
 
@@ -63,6 +63,8 @@ enum Source {
 struct Progress {
     /// Last text of the agent.
     answer: Option<String>,
+    /// True if the model wrote a text or called a tool.
+    has_acted: bool,
     /// Usage according to the files.
     used: Option<Tokens>,
     /// Ending of its last turn; `None` while a turn is open.
@@ -80,6 +82,21 @@ impl Progress {
             self.stop = recorded.err();
         }
     }
+
+    /// Checks that a completed turn has an answer or a call.
+    ///
+    /// # Errors
+    /// Returns the ending of a turn that has neither.
+    fn answered(&self) -> Result<(), Ending> {
+        match self.used.or(self.reported) {
+            _ if self.has_acted => Ok(()),
+            Some(tokens) if tokens.total() > 0 => Err(Ending::GaveUp { because: SILENT.to_owned() }),
+            _ => {
+                let because = "Codex reports a completed turn, but the model said nothing".to_owned();
+                Err(Ending::Aborted { because })
+            }
+        }
+    }
 }
 
 impl CodexSession {
@@ -95,7 +112,7 @@ impl CodexSession {
             model: None,
             version: None,
             is_told: false,
-            is_damaged: false,
+            unreadable: None,
             notices: Notices::default(),
         }
     }
@@ -193,7 +210,9 @@ impl CodexSession {
     /// Reads a line of stdout.
     fn hear(&mut self, line: &Line, turn: &mut Turn, progress: &mut Progress) {
         line.keep("stdout", turn);
-        self.is_damaged |= line.dropped > 0;
+        if line.dropped > 0 {
+            self.unreadable.get_or_insert("a line that is too long");
+        }
         let events = self.stream.read(&line.text);
         if let [StreamEvent::Thread(id)] = &events[..] {
             self.thread_id.get_or_insert_with(|| id.clone());
@@ -227,9 +246,15 @@ impl CodexSession {
                     if let Ok(Some(tokens)) = &how {
                         *progress.reported.get_or_insert_default() += *tokens;
                     }
-                    progress.done = Some(how);
+                    // A turn that has failed is not completed by a later event.
+                    if !matches!(progress.done, Some(Err(_))) {
+                        progress.done = Some(how);
+                    }
                 }
-                StreamEvent::Damaged => self.is_damaged = true,
+                StreamEvent::Unreadable(what) => {
+                    self.unreadable.get_or_insert(what);
+                }
+                StreamEvent::TooDeep => progress.stops(Err(turn.too_deep())),
             }
         }
     }
@@ -277,6 +302,7 @@ impl CodexSession {
             ThreadEvent::Damaged => {
                 progress.stops(turn.unreadable("an entry in the file of Codex's thread cannot be read"));
             }
+            ThreadEvent::TooDeep => progress.stops(Err(turn.too_deep())),
             ThreadEvent::Answered => {
                 if is_own && progress.stop.is_none() && turn.turns_left() == 0 {
                     progress.stop = Some(turn.out_of_turns());
@@ -291,6 +317,11 @@ impl CodexSession {
             return;
         }
         self.tell_session(turn);
+        progress.has_acted |= match &step {
+            Step::Text { .. } => true,
+            Step::ToolCall(call) => call.raw_name != BY_USER,
+            _ => false,
+        };
         if let Step::Text { text, parent: None, .. } = &step {
             progress.answer = Some(text.clone());
         }
@@ -313,11 +344,12 @@ impl CodexSession {
 
     fn done(&mut self, done: Result<Option<Tokens>, Ending>, turn: &mut Turn, progress: &mut Progress) -> Ending {
         // The file of the thread, if there is one, contains everything again.
-        if self.is_damaged && self.source != Some(Source::Files) {
-            progress.stops(turn.unreadable("Codex printed an event that is not valid JSON"));
+        if let Some(what) = self.unreadable.filter(|_| self.source != Some(Source::Files)) {
+            progress.stops(turn.unreadable(&format!("Codex printed {what}")));
         }
-        match done {
-            Ok(_) => {
+        self.settle(turn, progress);
+        match done.and_then(|_| progress.answered()) {
+            Ok(()) => {
                 let reported = progress.reported;
                 self.finish("completed", reported, turn, progress);
                 progress.stop.take().unwrap_or(Ending::Finished)
@@ -333,12 +365,7 @@ impl CodexSession {
     /// Records the remaining steps after the process has ended. `tokens` is the usage that the process itself reported,
     /// without sub-agents.
     fn finish(&mut self, subtype: &str, tokens: Option<Tokens>, turn: &mut Turn, progress: &mut Progress) {
-        if self.source == Some(Source::Files) {
-            let left: Vec<ThreadEvent> = self.threads.iter_mut().flat_map(|thread| thread.rollout.settle()).collect();
-            for event in left {
-                self.note(event, false, turn, progress);
-            }
-        }
+        self.settle(turn, progress);
         self.tell_session(turn);
         let tokens = progress.used.or(tokens);
         progress.stops(turn.record(Step::Finished {
@@ -348,6 +375,16 @@ impl CodexSession {
             text: progress.answer.clone().filter(|_| subtype == "completed"),
             result: None,
         }));
+    }
+
+    /// Records the steps that the files of the threads leave open.
+    fn settle(&mut self, turn: &mut Turn, progress: &mut Progress) {
+        if self.source == Some(Source::Files) {
+            let left: Vec<ThreadEvent> = self.threads.iter_mut().flat_map(|thread| thread.rollout.settle()).collect();
+            for event in left {
+                self.note(event, false, turn, progress);
+            }
+        }
     }
 
     fn notice(&mut self, line: &Line, turn: &mut Turn) {

@@ -28,8 +28,10 @@ pub(super) enum StreamEvent {
     TurnStarted,
     /// A turn has ended: with an answer and its usage, if that is reported, or with an error.
     Done(Result<Option<Tokens>, Ending>),
-    /// A line that should be an event but cannot be read.
-    Damaged,
+    /// A line that should be an event but cannot be read; with a description.
+    Unreadable(&'static str),
+    /// An event with more levels than can be read.
+    TooDeep,
 }
 
 /// Interprets the events of a thread, across all its processes.
@@ -54,8 +56,12 @@ impl Stream {
         let line = match Content::of(line) {
             Content::Event(line) => line,
             Content::Other => return Vec::new(),
-            Content::Damaged => return vec![StreamEvent::Damaged],
+            Content::Damaged => return vec![StreamEvent::Unreadable("an event that is not valid JSON")],
+            Content::TooDeep => return vec![StreamEvent::TooDeep],
         };
+        if let Some(what) = defect(&line) {
+            return vec![StreamEvent::Unreadable(what)];
+        }
         let item = line.get("item").unwrap_or(&Value::Null);
         match text(&line, "type").unwrap_or_default() {
             "thread.started" => {
@@ -190,6 +196,33 @@ impl Stream {
     fn message(&self) -> String {
         format!("message-{}", self.messages)
     }
+}
+
+/// Returns a description of a known event without a field that tells what the agent did; `None` if it has all of them.
+fn defect(line: &Value) -> Option<&'static str> {
+    let item = line.get("item").unwrap_or(&Value::Null);
+    let lacks = |keys: &[&str]| keys.iter().any(|key| text(item, key).is_none());
+    let is_completed = match text(line, "type")? {
+        "thread.started" => return text(line, "thread_id").is_none().then_some("a thread without an id"),
+        "item.started" => false,
+        "item.completed" => true,
+        _ => return None,
+    };
+    match text(item, "type") {
+        None => Some("an item without a type"),
+        Some("agent_message") if is_completed && lacks(&["text"]) => Some("a message without text"),
+        Some("command_execution") if lacks(&["id", "command"]) => Some("a command without an id or a text"),
+        Some("mcp_tool_call") if lacks(&["id", "server", "tool"]) => Some("a tool call without an id or a name"),
+        Some("collab_tool_call") if lacks(&["id", "tool"]) => Some("a tool call without an id or a name"),
+        Some("file_change") if is_completed && !has_changes(item) => Some("a change without its files"),
+        Some(_) => None,
+    }
+}
+
+/// Returns `true` if every change of a patch can be read.
+fn has_changes(item: &Value) -> bool {
+    let changes = item.get("changes").and_then(Value::as_array);
+    changes.is_some_and(|changes| changes.iter().all(|one| change(one).is_some()))
 }
 
 fn change(change: &Value) -> Option<Change> {

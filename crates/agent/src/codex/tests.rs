@@ -15,6 +15,7 @@ use super::item;
 use super::rollout::{Rollout, ThreadEvent};
 use super::stream::{Stream, StreamEvent};
 use crate::apply_patch;
+use crate::tests::rehearsal::Rehearsal;
 
 /// Expected content of a capture.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -171,7 +172,8 @@ fn actual(stdout: &str) -> Expected {
         match told {
             StreamEvent::Step(step) | StreamEvent::StdoutOnly(step) => trace.push(&step),
             StreamEvent::Done(how) => done = Some(how),
-            StreamEvent::Thread(_) | StreamEvent::TurnStarted | StreamEvent::Damaged => {}
+            StreamEvent::Thread(_) | StreamEvent::TurnStarted => {}
+            StreamEvent::Unreadable(_) | StreamEvent::TooDeep => panic!("a line cannot be read: {told:?}"),
         }
     }
     let texts = |text: fn(&model::TracedTurn) -> &String| {
@@ -309,7 +311,7 @@ impl Thread {
                     spawned.insert(thread, call);
                 }
                 ThreadEvent::Answered => self.answered += 1,
-                ThreadEvent::Damaged => panic!("a line of {} cannot be read", path.display()),
+                ThreadEvent::Damaged | ThreadEvent::TooDeep => panic!("a line of {} cannot be read", path.display()),
             }
         }
     }
@@ -467,7 +469,6 @@ fn irrelevant_lines_produce_no_steps() {
         "[]",
         "null",
         r#"{"type":"new"}"#,
-        r#"{"type":"response_item"}"#,
         r#"{"type":"response_item","payload":{"type":"message","role":"developer","content":[]}}"#,
         r#"{"type":"response_item","payload":{"type":"message","role":"user","content":[{"text":"<skill>\n<name>x"}]}}"#,
         r#"{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"CommandExecution","id":"unknown"}}}"#,
@@ -475,5 +476,75 @@ fn irrelevant_lines_produce_no_steps() {
         r#"{"type":"turn_context","payload":{"model":5}}"#,
     ] {
         assert_eq!(rollout.read(line), [], "{line}");
+    }
+}
+
+/// Returns the ending of a conversation with a stand-in for the program, which prints these lines.
+async fn ending(lines: &[&str]) -> Ending {
+    let thread = r#"{"type":"thread.started","thread_id":"t"}"#;
+    let lines: Vec<&str> = std::iter::once(thread).chain(lines.iter().copied()).collect();
+    let mut played = Rehearsal::of_printed("TRIALRUN_CODEX", &lines).play(&super::Codex).await.unwrap();
+    played.endings.remove(0)
+}
+
+const COMPLETED: &str = r#"{"type":"turn.completed"}"#;
+const SAID: &str = r#"{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"hi"}}"#;
+
+#[tokio::test]
+async fn a_completed_turn_without_an_answer_or_a_call_is_not_finished() {
+    assert_eq!(ending(&[SAID, COMPLETED]).await, Ending::Finished);
+    let silent = ending(&[COMPLETED]).await;
+    assert!(matches!(&silent, Ending::Aborted { because } if because.contains("said nothing")), "{silent:?}");
+    let empty = r#"{"type":"item.completed","item":{"id":"i","type":"agent_message","text":""}}"#;
+    let used = r#"{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":0,"output_tokens":1}}"#;
+    let silent = ending(&[empty, used]).await;
+    assert!(matches!(&silent, Ending::GaveUp { because } if because.contains("without a text")), "{silent:?}");
+}
+
+#[tokio::test]
+async fn an_event_without_its_required_fields_makes_the_trial_broken() {
+    for line in [
+        r#"{"type":"item.completed"}"#,
+        r#"{"type":"item.completed","item":"garbage"}"#,
+        r#"{"type":"item.completed","item":{"id":"i"}}"#,
+        r#"{"type":"item.completed","item":{"id":"i","type":"agent_message"}}"#,
+        r#"{"type":"item.completed","item":{"id":"i","type":"agent_message","text":7}}"#,
+        r#"{"type":"item.completed","item":{"id":"i","type":"command_execution","status":"completed"}}"#,
+        r#"{"type":"item.started","item":{"id":"i","type":"command_execution","command":["ls"]}}"#,
+        r#"{"type":"item.completed","item":{"id":"i","type":"mcp_tool_call","server":"s"}}"#,
+        r#"{"type":"item.completed","item":{"id":"i","type":"file_change","changes":[{"kind":"add"}]}}"#,
+        r#"{"type":"thread.started"}"#,
+    ] {
+        let ending = ending(&[line, SAID, COMPLETED]).await;
+        assert!(matches!(&ending, Ending::Aborted { because } if because.starts_with("Codex printed ")), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_failed_turn_is_not_completed_by_a_later_event() {
+    let failed = r#"{"type":"turn.failed","error":{"message":"no"}}"#;
+    let provider = Ending::ProviderFailed { because: "no".into() };
+    assert_eq!(ending(&[SAID, failed, COMPLETED]).await, provider);
+    let again = r#"{"type":"turn.started"}"#;
+    assert_eq!(ending(&[failed, again, SAID, COMPLETED]).await, Ending::Finished);
+}
+
+#[tokio::test]
+async fn an_event_with_too_many_levels_ends_the_conversation() {
+    let nested = format!(r#"{{"type":"item.completed","item":{}{}}}"#, "[".repeat(130), "]".repeat(130));
+    let ending = ending(&[&nested, SAID, COMPLETED]).await;
+    assert!(matches!(&ending, Ending::GaveUp { because } if because.contains("more than 100 levels")), "{ending:?}");
+}
+
+#[test]
+fn an_entry_without_its_required_fields_is_damaged() {
+    for line in [
+        r#"{"type":"response_item"}"#,
+        r#"{"type":"response_item","payload":{"type":"message","role":"assistant"}}"#,
+        r#"{"type":"response_item","payload":{"type":"function_call","call_id":"c","arguments":"{}"}}"#,
+        r#"{"type":"response_item","payload":{"type":"custom_tool_call","call_id":"c","input":"x"}}"#,
+        r#"{"type":"response_item","payload":{"type":"local_shell_call","call_id":"c"}}"#,
+    ] {
+        assert_eq!(Rollout::default().read(line), [ThreadEvent::Damaged], "{line}");
     }
 }

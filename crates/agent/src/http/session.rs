@@ -19,8 +19,9 @@ use super::settings::{Parser, Settings};
 use super::words::{clipped, one_line};
 use crate::SessionContext;
 use crate::http_client::client;
+use crate::json::is_too_deep;
 use crate::session::Session;
-use crate::turn::{Turn, finished, unless_stopped};
+use crate::turn::{Turn, finished, too_deep, unless_stopped};
 
 /// Maximum size of the request and of the response in an error message, in bytes.
 const TOLD: usize = 2000;
@@ -271,6 +272,7 @@ fn usual(text: &str, value: Option<Value>) -> Result<Answer, Fault> {
                     return Err(Fault::new(FaultKind::Spoilt, format!("the answer is an error: {}", one_line(&error))));
                 }
                 answer.say(text.trim());
+        Err(error) if is_too_deep(&error) => Err(Fault::new(FaultKind::Spoilt, too_deep())),
                 // A large value is not kept twice.
                 if text.len() > LARGE {
                     answer.output = Some(value);

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::tool;
 use crate::lines::Content;
+use crate::turn::SILENT;
 
 /// Data of a session that OpenCode does not report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub(super) enum OpenCodeEvent {
     },
     /// A line that should be an event but cannot be read; with a description.
     Unreadable(&'static str),
+    /// An event with more levels than can be read.
+    TooDeep,
 }
 
 /// Session of a sub-agent. The events report only the call that started it.
@@ -55,6 +58,8 @@ pub(super) struct Interpreter {
     message: Option<Message>,
     /// Texts of the last message.
     said: Vec<String>,
+    /// True if the model wrote a text or called a tool in any message.
+    has_acted: bool,
     tokens: Option<Tokens>,
     cost_usd: f64,
     /// Reason why the last complete message ended.
@@ -90,14 +95,16 @@ impl Interpreter {
             Content::Event(line) => line,
             Content::Other => return Vec::new(),
             Content::Damaged => return vec![OpenCodeEvent::Unreadable("an event that is not valid JSON")],
+            Content::TooDeep => return vec![OpenCodeEvent::TooDeep],
         };
         let mut heard: Vec<OpenCodeEvent> = self.session(&line).into_iter().collect();
         let part = line.get("part").unwrap_or(&Value::Null);
+        if let Some(what) = defect(text(&line, "type"), part) {
+            heard.push(OpenCodeEvent::Unreadable(what));
+            return heard;
+        }
         match text(&line, "type") {
             "step_start" => heard.extend(self.begin(text(part, "messageID"))),
-            "tool_use" if text(part, "callID").is_empty() || text(part, "tool").is_empty() => {
-                heard.push(OpenCodeEvent::Unreadable("a tool call without an id or a name"));
-            }
             "text" | "reasoning" | "tool_use" => self.add(part),
             "step_finish" => heard.extend(self.complete(part)),
             "error" => self.fault = Some(fault(line.get("error").unwrap_or(&Value::Null))),
@@ -212,7 +219,11 @@ impl Interpreter {
         let steps = steps(part, None);
         for step in &steps {
             match step {
-                Step::Text { text, .. } if !text.is_empty() => self.said.push(text.clone()),
+                Step::Text { text, .. } if !text.is_empty() => {
+                    self.said.push(text.clone());
+                    self.has_acted = true;
+                }
+                Step::ToolCall(_) => self.has_acted = true,
                 Step::PermissionDenied { tool, message, .. } => self.refusal = Some(format!("{tool}: {message}")),
                 _ => {}
             }
@@ -247,8 +258,33 @@ impl Interpreter {
             (Some("error"), _) => {
                 Ending::ProviderFailed { because: "the model's answer ended with an error".to_owned() }
             }
-            (Some(_), _) => Ending::Finished,
+            // `other` and `unknown` are the reasons of providers that report none of the usual ones.
+            (Some("stop" | "other" | "unknown"), _) if self.has_acted => Ending::Finished,
+            (Some("stop" | "other" | "unknown"), _) if self.tokens.is_some_and(|tokens| tokens.total() > 0) => {
+                Ending::GaveUp { because: SILENT.to_owned() }
+            }
+            (Some("stop" | "other" | "unknown"), _) => Ending::Aborted { because: "its model said nothing".to_owned() },
+            (Some(""), _) => Ending::Aborted { because: "its last message does not say how it ended".to_owned() },
+            (Some(reason), _) => Ending::Aborted { because: format!("its last message ended with `{reason}`") },
         }
+    }
+}
+
+/// Returns a description of a known event without a field that tells what the agent did; `None` if it has all of them.
+fn defect(event: &str, part: &Value) -> Option<&'static str> {
+    let is = |kind: &str| text(part, "type") == kind;
+    let lacks = |key: &str| part.get(key).and_then(Value::as_str).is_none();
+    match event {
+        "step_start" if lacks("messageID") => Some("a message without an id"),
+        "text" if !is("text") || lacks("text") => Some("a text part without text"),
+        "reasoning" if !is("reasoning") || lacks("text") => Some("a reasoning part without text"),
+        "tool_use" if !is("tool") || text(part, "callID").is_empty() || text(part, "tool").is_empty() => {
+            Some("a tool call without an id or a name")
+        }
+        "tool_use" if part.pointer("/state/status").and_then(Value::as_str).is_none() => {
+            Some("a tool call without its state")
+        }
+        _ => None,
     }
 }
 
@@ -336,6 +372,11 @@ mod tests {
         part("step_finish", "z", message, &json!({"reason": reason, "tokens": tokens, "cost": 0.5}))
     }
 
+    /// Returns the message `id` of the model: a text, and its end for `reason`.
+    fn said(id: &str, reason: &str) -> [String; 2] {
+        [part("text", "p", id, &json!({"text": "hi"})), finish(id, reason)]
+    }
+
     fn ended(lines: &[String]) -> (Vec<Step>, Ending) {
         let mut interpreter = Interpreter::new(SessionInfo::default(), Some("ses_1".into()));
         for line in lines {
@@ -378,7 +419,7 @@ mod tests {
 
     #[test]
     fn tokens_are_summed_with_reasoning_in_the_output_and_no_price_is_no_cost() {
-        let (steps, done) = ended(&[finish("m1", "tool-calls"), finish("m2", "stop")]);
+        let (steps, done) = ended(&[said("m1", "tool-calls"), said("m2", "stop")].concat());
         let Some(Step::Finished { usage, .. }) = steps.last() else { panic!("{steps:?}") };
         let tokens = Tokens { input: 160, cache_read: 40, cache_write: 8, output: 20, reasoning: Some(6) };
         assert_eq!((usage.tokens, usage.cost_usd, done), (Some(tokens), Some(1.0), Ending::Finished));
@@ -412,7 +453,8 @@ mod tests {
         let done = |lines: &[String]| ended(lines).1;
         let overflow = error(json!({"name": "ContextOverflowError", "data": {"message": "too long"}}));
         assert_eq!(done(std::slice::from_ref(&overflow)), Ending::GaveUp { because: "too long".into() });
-        assert_eq!(done(&[overflow, finish("m1", "stop")]), Ending::Finished, "it has made room");
+        let [text, stop] = said("m1", "stop");
+        assert_eq!(done(&[overflow, text, stop]), Ending::Finished, "it has made room");
         let api = error(json!({"name": "APIError", "data": {"message": "no", "statusCode": 503}}));
         assert_eq!(done(&[finish("m1", "tool-calls"), api]), Ending::ProviderFailed { because: "HTTP 503: no".into() });
         assert_eq!(
@@ -428,7 +470,39 @@ mod tests {
             );
         }
         assert!(matches!(done(&[finish("m1", "tool-calls")]), Ending::Aborted { .. }));
-        assert_eq!(done(&[finish("m1", "other")]), Ending::Finished);
+        assert_eq!(done(&said("m1", "other")), Ending::Finished);
+        assert!(matches!(done(&said("m1", "new")), Ending::Aborted { because } if because.contains("`new`")));
+    }
+
+    #[test]
+    fn a_completed_message_without_a_text_or_a_call_is_not_an_answer() {
+        let done = |line: String| ended(&[line]).1;
+        assert!(matches!(done(finish("m1", "stop")), Ending::GaveUp { because } if because.contains("without a text")));
+        let unused = part("step_finish", "z", "m1", &json!({"reason": "stop"}));
+        assert!(matches!(done(unused), Ending::Aborted { because } if because.contains("said nothing")));
+        for finish in [json!({"reason": 7}), json!({})] {
+            let [text, _] = said("m1", "stop");
+            let (_, done) = ended(&[text, part("step_finish", "z", "m1", &finish)]);
+            assert!(matches!(done, Ending::Aborted { because } if because.contains("does not say how it ended")));
+        }
+    }
+
+    #[test]
+    fn an_event_without_its_required_fields_cannot_be_read() {
+        let called = |state: Value| json!({"tool": "bash", "callID": "c", "state": state});
+        let empty = json!({});
+        for line in [
+            part("text", "p", "m1", &empty),
+            part("text", "p", "m1", &json!({"text": ["a"]})),
+            part("tool_use", "p", "m1", &called(json!({}))),
+            part("tool_use", "p", "m1", &called(Value::Null)),
+            json!({"type": "tool_use", "part": {"callID": "c", "tool": "bash"}}).to_string(),
+            json!({"type": "step_start", "part": 5}).to_string(),
+            json!({"type": "text"}).to_string(),
+        ] {
+            let mut interpreter = Interpreter::new(SessionInfo::default(), Some("ses_1".into()));
+            assert!(matches!(interpreter.read(&line)[..], [OpenCodeEvent::Unreadable(_)]), "{line}");
+        }
     }
 
     #[test]
@@ -464,7 +538,7 @@ mod tests {
     #[test]
     fn unknown_events_are_ignored() {
         let mut interpreter = Interpreter::default();
-        for line in ["", "not json", "[]", "null", "{\"type\":\"new\"}", "{\"type\":\"text\"}"] {
+        for line in ["", "not json", "[]", "null", "{\"type\":\"new\"}"] {
             assert_eq!(interpreter.read(line), [], "{line}");
         }
         for line in ["{\"type\":\"tool_use\"}", "{\"type\":\"tool_u"] {

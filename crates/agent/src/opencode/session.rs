@@ -138,6 +138,7 @@ impl OpenCodeSession {
         match event {
             OpenCodeEvent::Step(step) => turn.record(step),
             OpenCodeEvent::Unreadable(what) => turn.unreadable(&format!("OpenCode printed {what}")),
+            OpenCodeEvent::TooDeep => Err(turn.too_deep()),
             OpenCodeEvent::Started => {
                 self.failures = 0;
                 turn.waiting("model");

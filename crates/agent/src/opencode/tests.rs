@@ -133,7 +133,7 @@ fn read(stdout: &str) -> (Vec<Step>, Ending) {
         .filter_map(|heard| match heard {
             OpenCodeEvent::Step(step) => Some(step),
             OpenCodeEvent::Started | OpenCodeEvent::Complete { .. } => None,
-            OpenCodeEvent::Unreadable(_) => None,
+            OpenCodeEvent::Unreadable(_) | OpenCodeEvent::TooDeep => None,
         })
         .collect();
     let (rest, done) = interpreter.end();
@@ -147,6 +147,10 @@ pub(crate) fn steps(stdout: &str) -> Vec<Step> {
 }
 
 fn actual(stdout: &str) -> Expected {
+    let mut interpreter = Interpreter::new(SessionInfo::default(), None);
+    for event in stdout.lines().flat_map(|line| interpreter.read(line)) {
+        assert!(!matches!(event, OpenCodeEvent::Unreadable(_) | OpenCodeEvent::TooDeep), "{event:?}");
+    }
     let (steps, done) = read(stdout);
     let trace = Trace::of(&steps);
     let texts = |text: fn(&model::TracedTurn) -> &String| {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::config::Mode;
 use super::launch::Launch;
 use crate::answer::Reported;
+use crate::json::is_too_deep;
 use crate::lines::{Line, Notices};
 use crate::performer::Performer;
 use crate::process::{Output, Process};
@@ -133,6 +134,7 @@ impl SubprocessSession {
                     let is_object = line.text.trim_start().starts_with('{');
                     match serde_json::from_str(&line.text) {
                         Ok(Value::Object(map)) => return Ok(map),
+                        Err(error) if is_object && is_too_deep(&error) => return Err(turn.too_deep()),
                         Err(error) if is_object => turn.warn(format!(
                             "a line on stdout begins like an answer and is not valid JSON ({error}): {}",
                             shortened(&line.text, SHOWN)
@@ -189,7 +191,7 @@ impl SubprocessSession {
         turn.exited(ended.as_ref().ok().and_then(|status| status.code()));
         self.record_stderr(&mut process, turn).await?;
         if ended.is_ok_and(|status| status.success()) {
-            return if json { of_json(&output) } else { Ok(Reported::of_text(output)) };
+            return if json { of_json(&output, turn) } else { Ok(Reported::of_text(output)) };
         }
         let how = process.describe_end().await;
         if let Some(error) = process.start_error() {
@@ -256,7 +258,7 @@ impl SubprocessSession {
 }
 
 /// Parses an answer that is one JSON document.
-fn of_json(output: &str) -> Result<Reported, Ending> {
+fn of_json(output: &str, turn: &mut Turn) -> Result<Reported, Ending> {
     let answer = match serde_json::from_str(output) {
         Ok(Value::Object(map)) => Reported::read(map),
         Ok(Value::String(text)) => Some(Reported::of_text(text)),
@@ -273,6 +275,7 @@ fn of_json(output: &str) -> Result<Reported, Ending> {
 /// Checks the limits for a line and for all output so far.
 fn within_bounds(line: &Line, written: usize, most: usize) -> Result<(), Ending> {
     let because = match () {
+        Err(error) if is_too_deep(&error) => return Err(turn.too_deep()),
         () if line.dropped > 0 => format!("it wrote a line of more than {} MiB", line.text.len() >> 20),
         () if written > most => format!("it wrote more than {} MiB for one message", most >> 20),
         () => return Ok(()),

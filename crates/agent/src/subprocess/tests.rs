@@ -332,3 +332,21 @@ async fn an_answer_with_several_calls_is_one_turn() {
         assert_eq!((played.answer(), trace.turn_count(), trace.calls.len()), (Some("done"), 2, 6), "{config}");
     }
 }
+
+#[tokio::test]
+async fn an_answer_with_too_many_levels_ends_the_conversation_at_once() {
+    let answer = |levels: usize| {
+        let nested = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        format!(r#"{{"message":"x","tool_calls":[{{"name":"t","arguments":{{"a":{nested}}}}}]}}"#)
+    };
+    for levels in [105, 130, 5000] {
+        let line = answer(levels);
+        // The process stays alive, so only the answer can end the conversation.
+        let lines = because(&script(&format!("read -r line; printf '%s\\n' '{line}'; cat > /dev/null")), &["a"]).await;
+        assert!(lines.contains("more than 100 levels"), "{levels}: {lines}");
+        let mut config = once(&format!("printf '%s' '{line}'"));
+        config["output"] = json!("json");
+        let once = because(&config, &["a"]).await;
+        assert!(once.contains("more than 100 levels"), "{levels}: {once}");
+    }
+}

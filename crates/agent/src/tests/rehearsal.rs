@@ -203,6 +203,20 @@ impl Rehearsal {
         rehearsal
     }
 
+    /// Creates a rehearsal of a stand-in for an agent's program, which prints `lines`. `variable` names the program.
+    pub(crate) fn of_printed(variable: &str, lines: &[&str]) -> Self {
+        let mut rehearsal = Self::of_program(&[], "vendor/m", Self::gateway());
+        let program = rehearsal.bare().outside("program");
+        let text = format!("#!/bin/sh\ncat > /dev/null\ncat <<'END'\n{}\nEND\n", lines.join("\n"));
+        // Another process writes it: a file that this one has open for writing, even in a child of another test, cannot
+        // be executed.
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.args(["-c", "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\""]).arg(&program).arg(text);
+        assert!(shell.status().unwrap().success());
+        rehearsal.host.env.insert(variable.into(), program.to_string_lossy().into_owned());
+        rehearsal
+    }
+
     /// Returns the endpoint of a scripted model at the gateway.
     pub(crate) fn gateway() -> Endpoint {
         Endpoint::Gateway { base_url: "http://127.0.0.1:1".into(), token: "trialrun-test".into() }

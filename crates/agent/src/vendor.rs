@@ -28,10 +28,18 @@ const NAMES: [(&str, Vendor); 5] = [
     ("o3", Vendor::OpenAi),
 ];
 
+/// Names of vendors before a model's name, as in `openai/gpt-5` or `openai:gpt-5`.
+const OWNERS: [(&str, Vendor); 3] =
+    [("anthropic", Vendor::Anthropic), ("openai", Vendor::OpenAi), ("google", Vendor::Google)];
+
 impl Vendor {
     /// Returns the vendor of the model `name`; `None` if the name does not determine it.
     pub(super) fn of(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
+        let owner = name.split_once(['/', ':']).map_or("", |(owner, _)| owner);
+        if let Some((_, vendor)) = OWNERS.iter().find(|(known, _)| owner == *known) {
+            return Some(*vendor);
+        }
         let front = FRONTS.iter().find(|(front, _)| name.starts_with(front));
         let whole = || NAMES.iter().find(|(whole, _)| name == *whole);
         front.or_else(whole).map(|(_, vendor)| *vendor)
@@ -60,7 +68,12 @@ mod tests {
             ("o3", Some(Vendor::OpenAi)),
             ("gemini-3-pro", Some(Vendor::Google)),
             ("us.anthropic.claude-sonnet-4-6-v1:0", None),
-            ("anthropic/claude-sonnet-4-6", None),
+            ("anthropic/claude-sonnet-4-6", Some(Vendor::Anthropic)),
+            ("openai/gpt-5", Some(Vendor::OpenAi)),
+            ("OpenAI:gpt-5", Some(Vendor::OpenAi)),
+            ("google/gemini-2.5-pro", Some(Vendor::Google)),
+            ("openrouter/openai/gpt-5", None),
+            ("mine/gpt-5", None),
             ("o3ther", None),
             ("my-model", None),
         ] {

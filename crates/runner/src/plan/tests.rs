@@ -138,6 +138,15 @@ fn a_model_that_its_agent_cannot_use_is_an_error() {
     );
     assert_eq!(refused("claude-code", "gpt-5.5").len(), 1);
     assert_eq!(refused("opencode", "gpt-5.5").len(), 1);
+    for (agent, model) in [
+        ("codex", "anthropic/claude-sonnet-4-6"),
+        ("codex", "google/gemini-2.5-pro"),
+        ("claude-code", "openai/gpt-5"),
+        ("claude-code", "openai:gpt-5"),
+    ] {
+        assert_eq!(refused(agent, model).len(), 1, "{agent}, {model}");
+        assert_eq!(refused("opencode", model).len(), usize::from(model.contains(':')), "{model}");
+    }
     assert_eq!(refused("codex", "my-model"), [""; 0]);
     let of_case = models(
         &with_arms(ArmSettings { agents: vec!["codex".into()], ..ArmSettings::default() }),

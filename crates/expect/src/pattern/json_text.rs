@@ -7,9 +7,16 @@ use serde_json::Value;
 /// Returns the hint for a message, if `actual` is the JSON of a map or a list.
 pub fn remark(actual: Option<&Value>) -> &'static str {
     match actual {
-        Some(Value::String(text)) if is_json(text) => "; the text is JSON, which is parsed with `responseParser: json`",
+        Some(Value::String(text)) if is_json(text) || blocks(text).any(is_json) => {
+            "; the text is JSON: `responseParser: json` next to this expectation (in the test, for any agent) parses it"
+        }
         _ => "",
     }
+}
+
+/// Returns the contents of the fenced code blocks of a text.
+fn blocks(text: &str) -> impl Iterator<Item = &str> {
+    text.split("```").skip(1).step_by(2).filter_map(|block| Some(block.split_once('\n')?.1))
 }
 
 fn is_json(text: &str) -> bool {

@@ -953,11 +953,18 @@ fn a_mistake_in_code_is_never_turned_into_a_pass() {
 fn a_string_with_json_stays_a_string_and_gets_a_hint() {
     let map = json!("{\"a\": 1}");
     let schema = json!({"$schema": {"type": "object"}});
-    for (expected, actual) in [(json!({"a": 1}), &map), (schema.clone(), &map), (json!([1]), &json!(" [1] "))] {
+    let fenced = json!("Here it is:\n```json\n{\"a\": 1}\n```\n");
+    let json_texts =
+        [(json!({"a": 1}), &map), (schema.clone(), &map), (json!([1]), &json!(" [1] ")), (json!({"a": 1}), &fenced)];
+    for (expected, actual) in json_texts {
         let message = found(&expected, actual).flaws[0].message.clone().unwrap();
         assert!(message.contains("the text is JSON") && message.contains("`responseParser: json`"), "{message}");
+        assert!(message.contains("in the test, for any agent"), "{message}");
     }
-    for (expected, actual) in [(json!({"a": 1}), json!("{a: 1}")), (schema, json!("5")), (json!([1]), json!("text"))] {
+    let code = json!("```sh\nls\n``` {\"a\": 1}");
+    for (expected, actual) in
+        [(json!({"a": 1}), code), (json!({"a": 1}), json!("{a: 1}")), (schema, json!("5")), (json!([1]), json!("text"))]
+    {
         let message = found(&expected, &actual).flaws[0].message.clone().unwrap();
         assert!(!message.contains("responseParser"), "{message}");
     }

@@ -101,8 +101,22 @@ impl HttpSession {
         }
     }
 
-    /// Reads a response.
+    /// Reads a response, which must have a text or a call.
     async fn read(&mut self, content: ResponseContent, turn: &mut Turn) -> Result<Answer, Fault> {
+        let answer = self.read_content(content, turn).await?;
+        let is_empty = answer.text().is_none_or(|text| text.trim().is_empty()) && !answer.has_calls();
+        if is_empty {
+            let because = match &self.settings.parser {
+                Parser::Function(name) => format!("the answer is empty: `response_parser`, `{name}`, returned no text"),
+                Parser::Path(path) => format!("the answer is empty: `response_parser`, `{path}`, finds an empty text"),
+                Parser::Usual => "the answer is empty: its text has no characters".to_owned(),
+            };
+            return Err(Fault::new(FaultKind::Spoilt, because).after(answer));
+        }
+        Ok(answer)
+    }
+
+    async fn read_content(&mut self, content: ResponseContent, turn: &mut Turn) -> Result<Answer, Fault> {
         let settings = Arc::clone(&self.settings);
         let (given, mut answer) = match content {
             ResponseContent::Document(text, says_json) => {
@@ -205,13 +219,23 @@ impl HttpSession {
         match kind {
             FaultKind::Unreachable => Ending::Unreachable { because },
             FaultKind::Test => Ending::InvalidTest { because },
-            // The agent rejects requests of this form, whatever the user's message is.
-            FaultKind::Status(405 | 415 | 422) => {
-                let help = "`method`, `headers`, `request_format` and `body_template` say what is sent";
-                Ending::InvalidTest { because: format!("{because}; {help}") }
-            }
-            _ => Ending::GaveUp { because },
+            FaultKind::Status(status) => match configured_by(status) {
+                Some(help) => Ending::InvalidTest { because: format!("{because}; {help}") },
+                None => Ending::GaveUp { because },
+            },
+            FaultKind::Closed | FaultKind::Spoilt | FaultKind::Stopped(_) => Ending::GaveUp { because },
         }
+    }
+}
+
+/// Returns the settings that cause `status` whatever the user's message is: a missing key, a wrong address, or a form of
+/// request that the agent rejects. `None` if the agent is at fault.
+fn configured_by(status: u16) -> Option<&'static str> {
+    match status {
+        401 | 403 => Some("`headers` says what key is sent"),
+        404 => Some("`url` says where the request is sent"),
+        405 | 415 | 422 => Some("`method`, `headers`, `request_format` and `body_template` say what is sent"),
+        _ => None,
     }
 }
 
@@ -248,6 +272,7 @@ fn parsed(text: &str, says_json: bool) -> Result<Option<Value>, Fault> {
     }
     match serde_json::from_str(trimmed) {
         Ok(value) => Ok(Some(value)),
+        Err(error) if is_too_deep(&error) => Err(Fault::new(FaultKind::Spoilt, too_deep())),
         Err(error) if says_json && trimmed.starts_with(['{', '[']) => {
             let because = format!("the answer is unreadable: it is not valid JSON ({error}): {}", one_line(trimmed));
             Err(Fault::new(FaultKind::Spoilt, because))
@@ -272,7 +297,6 @@ fn usual(text: &str, value: Option<Value>) -> Result<Answer, Fault> {
                     return Err(Fault::new(FaultKind::Spoilt, format!("the answer is an error: {}", one_line(&error))));
                 }
                 answer.say(text.trim());
-        Err(error) if is_too_deep(&error) => Err(Fault::new(FaultKind::Spoilt, too_deep())),
                 // A large value is not kept twice.
                 if text.len() > LARGE {
                     answer.output = Some(value);

@@ -25,6 +25,8 @@ pub(super) struct Launch {
     /// Working directory.
     cwd: PathBuf,
     env: Vec<(String, String)>,
+    /// Script that `command` names and that did not exist before the program started, if any.
+    missing_script: Option<String>,
 }
 
 impl Launch {
@@ -61,7 +63,8 @@ impl Launch {
             config.env.iter().map(|(name, value)| (name.clone(), files.named(value))).collect();
         env.push((CONVERSATION.to_owned(), conversation.to_owned()));
         env.push((WORK.to_owned(), sandbox.work().to_string_lossy().into_owned()));
-        let launch = Self { sandbox, words, cwd, env };
+        let missing_script = missing_script(&words, &cwd);
+        let launch = Self { sandbox, words, cwd, env, missing_script };
         launch.check_program()?;
         Ok(launch)
     }
@@ -69,6 +72,12 @@ impl Launch {
     /// Returns the program's name, for messages.
     pub(super) fn program(&self) -> &str {
         self.words.first().map_or("", String::as_str)
+    }
+
+    /// Returns the script that `command` names and that does not exist. A program that fails without an answer fails
+    /// because of it.
+    pub(super) fn missing_script(&self) -> Option<&str> {
+        self.missing_script.as_deref()
     }
 
     /// Starts the program, with `message` inserted in its arguments if they contain the placeholder.
@@ -119,6 +128,26 @@ impl Launch {
             Some(_) => Ok(()),
         }
     }
+}
+
+/// Returns the argument that is named like a script, if there is no such file. The first argument that is not an option
+/// is the script of most interpreters, so there a path suffices.
+fn missing_script(words: &[String], cwd: &Path) -> Option<String> {
+    const ENDINGS: [&str; 14] =
+        ["py", "js", "mjs", "cjs", "ts", "mts", "cts", "tsx", "jsx", "rb", "pl", "php", "sh", "lua"];
+    let is_file_name = |word: &&String| {
+        !word.starts_with('-')
+            && !word.contains("://")
+            && !word.contains(MESSAGE)
+            && !word.contains(char::is_whitespace)
+    };
+    let mut arguments = words.iter().skip(1).filter(is_file_name).enumerate();
+    let named = arguments.find(|(at, word)| {
+        let ending = Path::new(word).extension().and_then(|ending| ending.to_str());
+        let is_script = ending.is_some_and(|ending| ENDINGS.contains(&ending)) || *at == 0 && word.contains('/');
+        is_script && !cwd.join(word).exists()
+    });
+    named.map(|(_, word)| word.clone())
 }
 
 fn is_executable(file: &Path) -> bool {

@@ -156,11 +156,21 @@ impl SubprocessSession {
         if let Some(error) = process.start_error() {
             return Ending::Unreachable { because: error.to_owned() };
         }
+        if let Some(ending) = self.without_script(how) {
+            return ending;
+        }
         let hint = match self.sent > 1 && how == "exit code 0" {
             true => "; a program that ends with each answer needs `mode: oneshot`",
             false => "",
         };
         Ending::GaveUp { because: format!("its process ended before it answered ({how}){hint}") }
+    }
+
+    /// Returns the ending for a program that failed with its first message because its script does not exist.
+    fn without_script(&self, how: &str) -> Option<Ending> {
+        let script = self.launch.missing_script().filter(|_| self.sent == 1 && how != "exit code 0")?;
+        let because = format!("there is no file `{script}`, which `command` names ({how})");
+        Some(Ending::Unreachable { because })
     }
 
     /// Runs the program for one message.
@@ -196,6 +206,9 @@ impl SubprocessSession {
         let how = process.describe_end().await;
         if let Some(error) = process.start_error() {
             return Err(Ending::Unreachable { because: error.to_owned() });
+        }
+        if let Some(ending) = self.without_script(&how) {
+            return Err(ending);
         }
         if !output.is_empty() {
             // Its output may explain the failure.
@@ -262,6 +275,7 @@ fn of_json(output: &str, turn: &mut Turn) -> Result<Reported, Ending> {
     let answer = match serde_json::from_str(output) {
         Ok(Value::Object(map)) => Reported::read(map),
         Ok(Value::String(text)) => Some(Reported::of_text(text)),
+        Err(error) if is_too_deep(&error) => return Err(turn.too_deep()),
         _ => None,
     };
     answer.ok_or_else(|| Ending::GaveUp {
@@ -275,7 +289,6 @@ fn of_json(output: &str, turn: &mut Turn) -> Result<Reported, Ending> {
 /// Checks the limits for a line and for all output so far.
 fn within_bounds(line: &Line, written: usize, most: usize) -> Result<(), Ending> {
     let because = match () {
-        Err(error) if is_too_deep(&error) => return Err(turn.too_deep()),
         () if line.dropped > 0 => format!("it wrote a line of more than {} MiB", line.text.len() >> 20),
         () if written > most => format!("it wrote more than {} MiB for one message", most >> 20),
         () => return Ok(()),

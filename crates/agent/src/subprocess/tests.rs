@@ -350,3 +350,20 @@ async fn an_answer_with_too_many_levels_ends_the_conversation_at_once() {
         assert!(once.contains("more than 100 levels"), "{levels}: {once}");
     }
 }
+
+#[tokio::test]
+async fn a_missing_script_is_not_the_agents_failure() {
+    for (command, script) in [
+        (json!(["sh", "nofile.sh"]), "nofile.sh"),
+        (json!(["sh", "./nofile"]), "./nofile"),
+        (json!(["sh", "-e", "/none/agent.py", "x"]), "/none/agent.py"),
+    ] {
+        for mode in ["jsonl", "oneshot"] {
+            let config = json!({"type": "subprocess", "command": command, "mode": mode});
+            let ending = played(&config, &["a"]).await.endings.remove(0);
+            let named = format!("there is no file `{script}`, which `command` names");
+            assert!(matches!(&ending, Ending::Unreachable { because } if because.starts_with(&named)), "{ending:?}");
+        }
+    }
+    assert!(because(&script("exit 2"), &["a"]).await.contains("ended before it answered"));
+}

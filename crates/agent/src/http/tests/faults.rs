@@ -17,7 +17,7 @@ async fn an_error_status_fails_the_agent_and_records_request_and_response() {
             "answered 500 Internal Server Error: {\"error\": \"the database is down\"}",
         ),
         (429, vec![("retry-after", "1")], "slow down", "answered 429 Too Many Requests: slow down"),
-        (404, vec![], "", "answered 404 Not Found"),
+        (409, vec![], "", "answered 409 Conflict"),
     ] {
         let bot = Bot::open(move |_| reply(status, &headers, &[body.as_bytes()])).await;
         let mut played = played(&json!({"url": bot.url("/chat?key=abc")}), &["go", "on"]).await;
@@ -39,6 +39,16 @@ async fn a_request_that_the_agent_rejects_as_malformed_is_a_mistake_in_the_test(
         let played = played(&json!({"url": bot.url("/chat")}), &["go", "on"]).await;
         let [Ending::InvalidTest { because }] = &played.endings[..] else { panic!("{:?}", played.endings) };
         assert!(because.contains("field required: query") && because.contains("`body_template`"), "{because}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_key_or_address_is_a_mistake_in_the_configuration() {
+    for (status, setting) in [(401, "`headers`"), (403, "`headers`"), (404, "`url`")] {
+        let bot = Bot::open(move |_| reply(status, &[], &[b"no"])).await;
+        let played = played(&json!({"url": bot.url("/chat")}), &["go", "on"]).await;
+        let [Ending::InvalidTest { because }] = &played.endings[..] else { panic!("{:?}", played.endings) };
+        assert!(because.contains(&format!("answered {status}")) && because.contains(setting), "{because}");
     }
 }
 

@@ -157,6 +157,14 @@ async fn a_parser_finds_the_text_and_calls_are_still_read() {
         (map.answer(), &map.turn.trace().result.as_ref().unwrap()["output"]),
         (Some("{\"m\":1}"), &json!({"m": 1}))
     );
+    let empty = Bot::open(|_| json_reply(&json!({"text": " ", "data": {"reply": ""}}))).await;
+    for config in [json!({"url": empty.url("/")}), json!({"url": empty.url("/"), "responseParser": "data.reply"})] {
+        let ending = played(&config, &["go"]).await.endings.remove(0);
+        assert!(
+            matches!(&ending, Ending::GaveUp { because } if because.starts_with("the answer is empty: ")),
+            "{ending:?}"
+        );
+    }
     let nothing = played(&with("$.data.reply"), &["go"]).await;
     let because = "the answer is unreadable: `response_parser`, `$.data.reply`, finds nothing in it";
     assert_eq!(nothing.endings, [Ending::InvalidTest { because: because.to_owned() }]);
@@ -205,6 +213,7 @@ async fn functions_can_build_the_body_and_parse_the_answer() {
         broken: (data: any) => data.nothing.reply,
         nothing: () => undefined,
         number: () => 42,
+        silent: () => '',
         same: another === defineConfig,
     } });";
     std::fs::write(&file, text).unwrap();
@@ -229,6 +238,10 @@ async fn functions_can_build_the_body_and_parse_the_answer() {
     assert!(thrown.contains("TypeError"), "{thrown}");
     let unmade = with("nothing", "plain").play(&Http).await.unwrap();
     assert!(mistake(&unmade).ends_with("returned nothing"));
+    let silent = with("bodyTemplate", "silent").play(&Http).await.unwrap();
+    assert!(
+        matches!(&silent.endings[..], [Ending::GaveUp { because }] if because.starts_with("the answer is empty: "))
+    );
     for (parser, returned) in [("number", "`42`"), ("nothing", "nothing")] {
         let because = mistake(&with("bodyTemplate", parser).play(&Http).await.unwrap());
         assert!(because.ends_with(&format!("returned {returned}; return the text or an object")), "{because}");

@@ -151,6 +151,10 @@ pub trait Agent: Send + Sync {
     }
 
     /// Opens a session. An error is the fault of the machine, the provider or this program; misbehaviour of the agent
+    /// Removes the files outside of the sandbox that conversations in the directory `sandbox` left behind, because
+    /// their run was killed.
+    fn remove_left(&self, _host: &Host, _sandbox: &Path) {}
+
     /// is recorded instead.
     fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>>;
 }

@@ -15,6 +15,8 @@ mod slash;
 pub(super) mod tests;
 mod transcripts;
 
+use std::path::Path;
+
 use model::{Diagnostic, nearest};
 use sandbox::{BoxFuture, Breakage, Host};
 
@@ -134,6 +136,12 @@ impl Agent for ClaudeCode {
             );
         }
         problems
+    }
+
+    fn remove_left(&self, host: &Host, sandbox: &Path) {
+        if let Some(folder) = sign_in::config_folder(host) {
+            transcripts::remove_left(&folder, sandbox);
+        }
     }
 
     fn ready<'a>(&'a self, host: &'a Host) -> BoxFuture<'a, Readiness> {

@@ -17,15 +17,34 @@ const SHORTEST_ID: usize = 32;
 #[derive(Debug)]
 pub(super) struct Transcripts {
     folder: PathBuf,
-    /// The sandbox's working directory, which no other trial uses.
-    work: PathBuf,
+    /// Subfolder for the sandbox's working directory, which no other trial uses, if its name is known.
+    project: Option<PathBuf>,
     sessions: Vec<String>,
+}
+
+/// Removes the files of conversations in the directory `sandbox`, which a killed run left in `folder`.
+pub(super) fn remove_left(folder: &Path, sandbox: &Path) {
+    let start = folder_name(sandbox) + "-";
+    for project in fs::read_dir(folder.join(PROJECTS)).into_iter().flatten().flatten() {
+        let is_left = project.file_name().to_string_lossy().starts_with(&start);
+        if !is_left || !project.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        let project = project.path();
+        let files: Vec<PathBuf> =
+            fs::read_dir(&project).into_iter().flatten().flatten().map(|file| file.path()).collect();
+        let mut left = Transcripts { folder: folder.to_owned(), project: Some(project), sessions: Vec::new() };
+        let transcripts = files.iter().filter(|file| file.extension().is_some_and(|ending| ending == "jsonl"));
+        transcripts.filter_map(|file| file.file_stem()?.to_str()).for_each(|id| left.of_session(id));
+    }
 }
 
 impl Transcripts {
     /// Tracks the files of a conversation in `work`.
     pub(super) fn new(folder: &Path, work: &Path) -> Self {
-        Self { folder: folder.to_owned(), work: work.to_owned(), sessions: Vec::new() }
+        let name = Some(folder_name(work)).filter(|name| name.len() <= LONGEST_NAME);
+        let project = name.map(|name| folder.join(PROJECTS).join(name));
+        Self { folder: folder.to_owned(), project, sessions: Vec::new() }
     }
 
     /// Adds the id of a session of the conversation.
@@ -38,9 +57,8 @@ impl Transcripts {
 
 impl Drop for Transcripts {
     fn drop(&mut self) {
-        let name = folder_name(&self.work);
-        if name.len() <= LONGEST_NAME {
-            let _ = fs::remove_dir_all(self.folder.join(PROJECTS).join(name));
+        if let Some(project) = &self.project {
+            let _ = fs::remove_dir_all(project);
         }
         // The names of other files of a session begin with its id: `todos/ID-agent-ID.json`, `file-history/ID`.
         let folders = fs::read_dir(&self.folder).into_iter().flatten().flatten();
@@ -68,6 +86,31 @@ fn folder_name(work: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_files_of_a_pruned_sandbox_are_removed_and_no_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let (id, other) = ("8b025175-f579-4381-98a7-af7a1f845b29", "11111111-f579-4381-98a7-af7a1f845b29");
+        let put = |path: String| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "x").unwrap();
+            path
+        };
+        let own = [
+            put(format!("projects/-tmp-trialrun-sandbox-1-00ff-work/{id}.jsonl")),
+            put(format!("todos/{id}-agent-{id}.json")),
+        ];
+        let others = [
+            put(format!("projects/-tmp-trialrun-sandbox-1-00ffe-work/{other}.jsonl")),
+            put(format!("projects/-home-me-work/{other}.jsonl")),
+            put(format!("todos/{other}.json")),
+        ];
+        remove_left(dir.path(), Path::new("/tmp/trialrun-sandbox-1-00ff"));
+        assert!(own.iter().all(|path| !path.exists()), "{own:?}");
+        assert!(others.iter().all(|path| path.exists()), "{others:?}");
+        remove_left(&dir.path().join("none"), Path::new("/tmp/trialrun-sandbox-1-00ff"));
+    }
 
     #[test]
     fn only_the_files_of_the_conversation_are_removed() {

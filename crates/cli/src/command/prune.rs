@@ -55,9 +55,10 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
         }
         return remove_runs(global, args, keep.unwrap_or(0), terminal);
     }
-    let temp = machine::host()?.temp;
+    let host = machine::host()?;
+    let temp = &host.temp;
     let now = std::time::SystemTime::now();
-    let mut survey = prune::survey(&temp, Duration::from_secs(args.min_age), now)
+    let mut survey = prune::survey(temp, Duration::from_secs(args.min_age), now)
         .map_err(|error| CliError::environment(format!("cannot read {}: {error}", temp.display())))?;
     let kept = survey.kept.len();
     if args.kept {
@@ -106,8 +107,11 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
     terminal.out(&text);
     let (mut removed, mut freed, mut failed) = (0, 0, false);
     for orphan in &survey.orphans {
+        // An agent names its own files after the path without links.
+        let path = orphan.path.canonicalize().unwrap_or_else(|_| orphan.path.clone());
         match prune::remove(orphan) {
             Ok(true) => {
+                agent::AGENTS.iter().for_each(|agent| agent.remove_left(&host, &path));
                 removed += 1;
                 freed += orphan.size;
             }

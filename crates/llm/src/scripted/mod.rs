@@ -43,9 +43,15 @@ pub struct Script {
     name: String,
     steps: Vec<Step>,
     conversations: Vec<Conversation>,
+    warnings: Vec<model::Diagnostic>,
 }
 
 impl Script {
+    /// Takes the warnings about its file.
+    pub fn take_warnings(&mut self) -> Vec<model::Diagnostic> {
+        std::mem::take(&mut self.warnings)
+    }
+
     /// Returns the file from which it was read, as the user wrote it.
     pub fn name(&self) -> &str {
         &self.name

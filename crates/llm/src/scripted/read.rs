@@ -19,13 +19,10 @@ impl Script {
     pub fn from_node(node: &Node) -> Result<Self, Vec<Diagnostic>> {
         let mut problems = Problems::new();
         let script = script(node, &mut problems);
+        problems.sort_by_key(|problem: &Diagnostic| problem.source.as_ref().map(|place| (place.line, place.column)));
         match script {
-            Some(script) if problems.is_empty() => Ok(script),
-            _ => {
-                let place = |problem: &Diagnostic| problem.source.as_ref().map(|place| (place.line, place.column));
-                problems.sort_by_key(place);
-                Err(problems)
-            }
+            Some(script) if !problems.iter().any(Diagnostic::is_error) => Ok(Self { warnings: problems, ..script }),
+            _ => Err(problems),
         }
     }
 }
@@ -40,7 +37,12 @@ fn script(node: &Node, problems: &mut Problems) -> Option<Script> {
     let others = fields.list("conversations", problems).unwrap_or_default();
     let conversations = others.iter().filter_map(|node| conversation(node, problems)).collect();
     fields.finish(problems);
-    Some(Script { name: node.source.path.to_string(), steps: main.unwrap_or_default(), conversations })
+    Some(Script {
+        name: node.source.path.to_string(),
+        steps: main.unwrap_or_default(),
+        conversations,
+        warnings: Vec::new(),
+    })
 }
 
 fn conversation(node: &Node, problems: &mut Problems) -> Option<Conversation> {
@@ -164,7 +166,8 @@ fn stop_reason(fields: &mut Fields<'_>, key: &'static str, problems: &mut Proble
     STOP_REASONS.get(at).map(|(_, reason)| reason.clone())
 }
 
-/// Reads a delay: seconds as a bare number, or a duration with its unit.
+/// Reads a delay: a duration with its unit, or seconds as a bare number, with a warning because a bare number means
+/// milliseconds in other files.
 fn delay(node: &Node, problems: &mut Problems) -> Option<Duration> {
     const LONGEST: f64 = 24.0 * 60.0 * 60.0;
     let seconds = match &node.kind {
@@ -175,7 +178,12 @@ fn delay(node: &Node, problems: &mut Problems) -> Option<Duration> {
     let delay = seconds.filter(|seconds| (0.0..=LONGEST).contains(seconds)).map(Duration::from_secs_f64);
     if delay.is_none() {
         let problem = node.error("`delay` must be a duration of at most one day");
-        problems.push(problem.help("write a number of seconds, or `500ms`, `30s`, `5m`"));
+        problems.push(problem.help("write `500ms`, `30s` or `5m`"));
+    } else if let NodeKind::Number(number) = &node.kind
+        && delay != Some(Duration::ZERO)
+    {
+        let message = format!("`delay: {number}` has no unit and is read as {number} seconds");
+        problems.push(node.warning(message).help(format!("write `{number}s`")));
     }
     delay
 }
@@ -347,8 +355,8 @@ steps:
                 "6:34: `status` must be an HTTP error status, from 400 to 599",
                 "7:15: a tool call has no `name`",
                 "7:22: `input` must be a map of arguments or a string, not a number",
-                "8:12: `delay` must be a duration of at most one day / write a number of seconds, or `500ms`, \
-                 `30s`, `5m`",
+                "8:12: `delay` must be a duration of at most one day / write `500ms`, \
+                 `30s` or `5m`",
                 "9:11: `stop` must be one of `end_turn`, `tool_use`, `max_tokens`, `stop_sequence`, `refusal`, \
                  `pause_turn`, not `end_tern` / did you mean `end_turn`?",
             ]
@@ -398,6 +406,8 @@ steps:
             "steps: [{text: a, tool_calls: [{name: Bash}], usage: {input: 5}, delay: 30, stop_reason: refusal}, \
              {fault: {kind: sse_error, times: 3}, delay: 500ms}, {text: ''}]",
         );
+        let warnings: Vec<&str> = script.warnings.iter().map(|warning| warning.message.as_str()).collect();
+        assert_eq!(warnings, ["`delay: 30` has no unit and is read as 30 seconds"]);
         let [first, second, third] = &script.steps[..] else { panic!("{script:?}") };
         assert_eq!(first.tools, [Call { name: "Bash".into(), input: Value::Object(Map::new()), id: None }]);
         assert_eq!(first.tokens, Tokens { input: 5, ..Tokens::default() });

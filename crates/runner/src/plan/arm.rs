@@ -62,7 +62,10 @@ impl Planner<'_> {
             return known.clone();
         }
         let read = match (self.request.read_script)(file) {
-            Ok(script) => Some(Arc::new(script)),
+            Ok(mut script) => {
+                self.problems.extend(script.take_warnings());
+                Some(Arc::new(script))
+            }
             Err(problems) => {
                 self.problems.extend(problems.into_iter().map(|problem| problem.or_at(|| case.source.clone())));
                 None

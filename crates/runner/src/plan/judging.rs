@@ -221,10 +221,11 @@ fn judge_model(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Res
         (None, None) => default_judge(&settings.providers).ok_or_else(no_judge)?.to_owned(),
     };
     if let Some(file) = name.strip_prefix(SCRIPTED) {
-        let script = (request.read_script)(Path::new(file)).map_err(|wrong| {
+        let mut script = (request.read_script)(Path::new(file)).map_err(|wrong| {
             problems.extend(wrong);
             format!("the judge {name} cannot be read")
         })?;
+        problems.extend(script.take_warnings());
         return Ok(JudgeModel { script: Some(Arc::new(script)), name });
     }
     match open(settings, &name) {
@@ -266,7 +267,10 @@ fn read_user(
     let found = match name.strip_prefix(SCRIPTED) {
         // A missing file was already reported when the case was read.
         Some(file) if !Path::new(file).is_file() => Ok(None),
-        Some(file) => (request.read_script)(Path::new(file)).map(|script| Some(Arc::new(script))),
+        Some(file) => (request.read_script)(Path::new(file)).map(|mut script| {
+            problems.extend(script.take_warnings());
+            Some(Arc::new(script))
+        }),
         None => match request.settings.providers.model(name, None) {
             Err(error) if !error.is_environments() => Err(vec![Diagnostic::error(error.to_string())]),
             _ => Ok(None),

@@ -17,6 +17,8 @@ pub struct Description {
     pub program: Option<&'static Program>,
     /// Canonical names of its tools; `None` if any name may occur.
     pub tools: Option<&'static [&'static str]>,
+    /// Names of its tools that have no canonical name, if all others have one; `None` if that is not known.
+    pub own_tools: Option<&'static [&'static str]>,
     /// Model of cases that name none; `None` leaves the choice to the agent.
     pub default_model: Option<&'static str>,
     /// Reasoning efforts that it accepts: `None` for any, an empty list if it has no such setting.
@@ -53,6 +55,7 @@ impl Description {
             aliases: &[],
             program: None,
             tools: None,
+            own_tools: None,
             default_model: None,
             efforts: None,
             skills_folder: None,

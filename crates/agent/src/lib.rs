@@ -134,7 +134,13 @@ pub trait Agent: Send + Sync {
 
     /// Returns the tools that it is known to have in a trial of `case`, to find misspelt names in assertions.
     fn known_tools(&self, case: &Case) -> KnownTools<'static> {
-        match self.description().tools {
+        let description = self.description();
+        // The user's own settings may add tools.
+        let is_closed = case.all_tools().next().is_none() && case.runner.setting_sources.is_empty();
+        if let Some(own) = description.own_tools.filter(|_| is_closed) {
+            return KnownTools::Canonical(own);
+        }
+        match description.tools {
             Some(tools) if case.all_tools().next().is_none() => KnownTools::Only(tools),
             tools => KnownTools::AtLeast(tools.unwrap_or_default()),
         }
@@ -145,16 +151,16 @@ pub trait Agent: Send + Sync {
         Vec::new()
     }
 
+    /// Removes the files outside of the sandbox that conversations in the directory `sandbox` left behind, because
+    /// their run was killed.
+    fn remove_left(&self, _host: &Host, _sandbox: &Path) {}
+
     /// Returns whether it can run on this machine. An agent without a program always can.
     fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
         Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
     }
 
     /// Opens a session. An error is the fault of the machine, the provider or this program; misbehaviour of the agent
-    /// Removes the files outside of the sandbox that conversations in the directory `sandbox` left behind, because
-    /// their run was killed.
-    fn remove_left(&self, _host: &Host, _sandbox: &Path) {}
-
     /// is recorded instead.
     fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>>;
 }

@@ -24,6 +24,8 @@ pub struct Context<'a> {
 pub enum KnownTools<'a> {
     /// It has no other tool.
     Only(&'a [&'a str]),
+    /// It has tools with canonical names, and these. Its tools may take other arguments than the canonical ones.
+    Canonical(&'a [&'a str]),
     /// It may call other tools, so that no name is reported as unknown.
     AtLeast(&'a [&'a str]),
 }

@@ -173,8 +173,14 @@ impl<'a> Reading<'a> {
         if name.starts_with("mcp__") {
             return;
         }
+        let with_canonical: Vec<&str>;
         let known = match self.context.known_tools {
             KnownTools::Only(known) => known,
+            KnownTools::Canonical(own) => {
+                let canonical = model::tool::TOOLS.iter().map(|tool| tool.name);
+                with_canonical = canonical.chain(own.iter().copied()).collect();
+                &with_canonical
+            }
             KnownTools::AtLeast(known) => return self.suspect_tool(name, known, place),
         };
         if known.contains(&name) {

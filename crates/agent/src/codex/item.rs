@@ -18,6 +18,23 @@ const NAMES: [(&str, &str); 5] = [
     ("web_search", "WebSearch"),
 ];
 
+/// Tools that keep their own name.
+pub(super) const OWN: &[&str] = &[
+    "apply_patch",
+    "close_agent",
+    "create_goal",
+    "exec",
+    "get_goal",
+    "list_mcp_resources",
+    "list_mcp_resource_templates",
+    "read_mcp_resource",
+    "resume_agent",
+    "send_input",
+    "update_goal",
+    "wait_agent",
+    "write_stdin",
+];
+
 /// Returns `true` if the tool with this name runs a command.
 pub(super) fn is_shell(name: &str) -> bool {
     SHELLS.contains(&name)

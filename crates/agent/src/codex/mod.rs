@@ -41,6 +41,7 @@ static PROGRAM: Program = Program {
 static DESCRIPTION: Description = Description {
     program: Some(&PROGRAM),
     takes_config: true,
+    own_tools: Some(item::OWN),
     skills_folder: Some(SKILLS),
     wire: Some("openai-responses"),
     evaluation_mode: PermissionMode::AcceptEdits,

@@ -548,3 +548,13 @@ fn an_entry_without_its_required_fields_is_damaged() {
         assert_eq!(Rollout::default().read(line), [ThreadEvent::Damaged], "{line}");
     }
 }
+
+#[test]
+fn tool_names_that_codex_cannot_have_are_known() {
+    use crate::Agent;
+    let mut case = model::Case::new("a", model::Excerpt::of_file("case.yaml"));
+    let known = |case: &model::Case| super::Codex.known_tools(case);
+    assert!(matches!(known(&case), grade::KnownTools::Canonical(own) if own.contains(&"write_stdin")));
+    std::sync::Arc::make_mut(&mut case.runner).setting_sources = vec![model::SettingSource::User];
+    assert_eq!(known(&case), grade::KnownTools::AtLeast(&[]));
+}

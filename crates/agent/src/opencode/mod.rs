@@ -40,6 +40,7 @@ static DESCRIPTION: Description = Description {
     program: Some(&PROGRAM),
     takes_config: true,
     efforts: Some(EFFORTS),
+    own_tools: Some(&[crate::apply_patch::APPLY_PATCH]),
     skills_folder: Some(launch::SKILLS),
     sub_agents_folder: Some(launch::SUB_AGENTS),
     wire: Some("openai"),

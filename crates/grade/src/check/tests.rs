@@ -130,6 +130,22 @@ fn a_misspelt_tool_is_an_error() {
 }
 
 #[test]
+fn for_agents_with_canonical_tools_other_names_are_reported_and_arguments_are_not() {
+    let context = Context { known_tools: KnownTools::Canonical(&["apply_patch"]), ..Context::default() };
+    let found = |tool: &str| {
+        let assertion = json!({"id": "a", "type": "no_tool_called", "tool": tool, "args_match": {"comand": "x"}});
+        problems(&[assertion], &context)
+    };
+    for known in ["Bash", "Task", "apply_patch", "mcp__db__query"] {
+        assert_eq!(found(known), Vec::<String>::new(), "{known}");
+    }
+    let unknown = found("frobnicate");
+    assert!(unknown.len() == 1 && unknown[0].starts_with("warning at "), "{unknown:#?}");
+    let misspelt = found("Wirte");
+    assert!(misspelt.len() == 1 && misspelt[0].contains("did you mean `Write`"), "{misspelt:#?}");
+}
+
+#[test]
 fn for_agents_with_any_tools_only_misspelt_usual_tools_cause_a_warning() {
     let about = |tool: &str| [json!({"id": "a", "type": "no_tool_called", "tool": tool})];
     let found = problems(&about("Wirte"), &Context::default());

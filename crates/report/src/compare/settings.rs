@@ -124,6 +124,7 @@ mod tests {
             jobs: 1,
             invocation: None,
             shard: None,
+            missing_shards: None,
         }
     }
 

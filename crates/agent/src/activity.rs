@@ -18,7 +18,7 @@ impl Default for Activity {
 
 impl Activity {
     /// Records that output arrived now.
-    pub fn heard(&self) {
+    pub fn touch(&self) {
         self.with(|state| state.0 = Instant::now());
     }
 

@@ -115,10 +115,10 @@ mod tests {
         let patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n+\n*** Update File: /w/b.txt\n*** Move to: c.txt\n@@\n-x\n+y\n\
                      *** Delete File: ./d e.txt\n*** End Patch\n";
         let calls: Vec<_> = parse(patch, Some("/w")).iter().map(|change| change.call("c1", "m")).collect();
-        let told: Vec<_> =
+        let messages: Vec<_> =
             calls.iter().map(|call| (call.id.as_str(), call.name.as_str(), call.input.clone())).collect();
         assert_eq!(
-            told,
+            messages,
             [
                 ("c1:/w/a.txt", "Write", json!({"file_path": "/w/a.txt", "content": "one\n\n"})),
                 ("c1:/w/b.txt", "Edit", json!({"file_path": "/w/b.txt", "patch": "*** Move to: c.txt\n@@\n-x\n+y\n"})),

@@ -113,9 +113,9 @@ enum WorkerMessage {
 }
 
 /// Guard of an engine. Dropping it tells the thread that its call was abandoned.
-struct Alive(Sender<WorkerMessage>);
+struct CallGuard(Sender<WorkerMessage>);
 
-impl Drop for Alive {
+impl Drop for CallGuard {
     fn drop(&mut self) {
         let _ = self.0.send(WorkerMessage::Gone);
     }
@@ -131,7 +131,7 @@ pub(super) struct Engine {
     freezer: Option<Function>,
     /// `true` if the last call went well and left nothing behind.
     is_at_rest: bool,
-    _alive: Alive,
+    _guard: CallGuard,
 }
 
 impl Engine {
@@ -141,8 +141,8 @@ impl Engine {
     /// Returns an error if the program cannot be loaded.
     pub(super) async fn start(program: Program, timeout_ms: u64) -> Result<(Self, Value), ScriptError> {
         let (jobs, queue) = channel();
-        let (hearing, heard) = channel();
-        let alive = Alive(hearing.clone());
+        let (messages_in, messages) = channel();
+        let guard = CallGuard(messages_in.clone());
         let (lines_in, mut lines) = mpsc::channel(MOST_LINES);
         let room = Arc::<Mutex<ConsoleBudget>>::default();
         let of_thread = Arc::clone(&room);
@@ -154,7 +154,7 @@ impl Engine {
                 Ok((runtime, loads)) => {
                     let _ = loaded.send(Ok(loads));
                     let Program { network, is_shared, .. } = program;
-                    Worker { runtime, budget, network, is_shared, hearing, heard, requests: JoinSet::new() }
+                    Worker { runtime, budget, network, is_shared, messages_in, messages, requests: JoinSet::new() }
                         .serve(&queue);
                 }
                 Err(error) => drop(loaded.send(Err(error))),
@@ -170,7 +170,7 @@ impl Engine {
                 loaded = &mut loading => break loaded.map_err(|_| ended())??,
             }
         };
-        Ok((Self { jobs, early, lines, room, freezer, is_at_rest: false, _alive: alive }, value))
+        Ok((Self { jobs, early, lines, room, freezer, is_at_rest: false, _guard: guard }, value))
     }
 
     /// Prepares the engine to serve several trials, one after the other, by freezing the built-in objects.
@@ -320,8 +320,8 @@ struct Worker {
     budget: Duration,
     network: Option<Network>,
     is_shared: bool,
-    hearing: Sender<WorkerMessage>,
-    heard: Receiver<WorkerMessage>,
+    messages_in: Sender<WorkerMessage>,
+    messages: Receiver<WorkerMessage>,
     /// Pending network requests. They end with the thread.
     requests: JoinSet<()>,
 }
@@ -341,7 +341,7 @@ impl Worker {
             match self.runtime.step(&task)? {
                 Progress::Done(value) => return Ok(value),
                 Progress::Waits(until) => self.wait(Some(until))?,
-                Progress::Asks(requests) => requests.into_iter().try_for_each(|request| self.take(request))?,
+                Progress::Requests(requests) => requests.into_iter().try_for_each(|request| self.take(request))?,
                 Progress::Owed => self.wait(None)?,
             }
         }
@@ -350,11 +350,11 @@ impl Worker {
     /// Waits for an answer or a timer.
     fn wait(&mut self, until: Option<Instant>) -> Result<(), ScriptError> {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let heard = match left {
-            Some(left) => self.heard.recv_timeout(left),
-            None => self.heard.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        let messages = match left {
+            Some(left) => self.messages.recv_timeout(left),
+            None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
-        match heard {
+        match messages {
             Ok(WorkerMessage::Answer(request, answer)) => self.runtime.answer(request, &answer),
             Err(RecvTimeoutError::Timeout) => Ok(()),
             Ok(WorkerMessage::Gone) | Err(RecvTimeoutError::Disconnected) => {
@@ -370,11 +370,11 @@ impl Worker {
         else {
             return self.runtime.answer(request.id, &Err(format!("`{}` cannot be used here", request.name)));
         };
-        let hearing = self.hearing.clone();
+        let messages_in = self.messages_in.clone();
         let sending = async move {
             let sent = request.arguments.first().unwrap_or(&Value::Undefined);
             let answer = network.fetch(sent).await;
-            let _ = hearing.send(WorkerMessage::Answer(request.id, answer));
+            let _ = messages_in.send(WorkerMessage::Answer(request.id, answer));
         };
         self.requests.spawn_on(sending, &runtime);
         Ok(())

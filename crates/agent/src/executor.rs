@@ -70,7 +70,7 @@ impl ExecutorSession {
         self.performer.next_turn();
         self.performer.begin(turn, &self.session_id)?;
         let answered = unless_stopped(turn.stopping(), (self.execute)(message.to_owned())).await?;
-        let text = answered.map_err(|because| Ending::GaveUp { because })?;
+        let text = answered.map_err(|reason| Ending::GaveUp { reason })?;
         self.performer.say(turn, &text)?;
         turn.record(finished(false, Usage::default(), Some(text), None))
     }

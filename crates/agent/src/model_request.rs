@@ -31,20 +31,20 @@ pub(super) async fn respond(
         }
     };
     turn.waiting("agent");
-    reply.map_err(|error| Ending::ProviderFailed { because: error.to_string() })
+    reply.map_err(|error| Ending::ProviderFailed { reason: error.to_string() })
 }
 
 /// Returns the steps of a model's message, in order. A message without content becomes an empty text, because it still
 /// counts as a turn.
-pub(super) fn steps(said: &Reply) -> Vec<Step> {
-    let message = || said.message_id.clone();
+pub(super) fn steps(content: &Reply) -> Vec<Step> {
+    let message = || content.message_id.clone();
     let step = |block: &Block| match block {
         Block::Text { text } => Some(Step::Text { message: message(), text: text.clone(), parent: None }),
         Block::Thinking { text, .. } => Some(Step::Thinking { message: message(), text: text.clone(), parent: None }),
         Block::ToolUse { id, name, input } => Some(Step::ToolCall(ToolCall::new(id, name, input.clone(), message()))),
         Block::ToolResult { .. } | Block::Other(_) => None,
     };
-    let mut steps: Vec<Step> = said.content.iter().filter_map(step).collect();
+    let mut steps: Vec<Step> = content.content.iter().filter_map(step).collect();
     if steps.is_empty() {
         steps.push(Step::Text { message: message(), text: String::new(), parent: None });
     }

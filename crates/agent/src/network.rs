@@ -23,12 +23,12 @@ const NO_FETCH: [&str; 2] = ["fetch is not available here", "fetch is not define
 
 /// Returns the explanation if the error of a module says that the project does not allow a request. The module may
 /// have thrown an error of its own with that text in it.
-pub(super) fn refusal(because: &str) -> Option<String> {
+pub(super) fn refusal(reason: &str) -> Option<String> {
     let [reported, seen] = NO_FETCH;
-    if because.contains(seen) {
-        return Some(format!("{because}; it has `fetch` for the hosts in its `network: [HOST]`"));
+    if reason.contains(seen) {
+        return Some(format!("{reason}; it has `fetch` for the hosts in its `network: [HOST]`"));
     }
-    [NOT_ALLOWED, reported].iter().any(|error| because.contains(error)).then(|| because.to_owned())
+    [NOT_ALLOWED, reported].iter().any(|error| reason.contains(error)).then(|| reason.to_owned())
 }
 
 /// Hosts that a module may send requests to, with the means of sending them.

@@ -91,16 +91,16 @@ pub(super) fn check(case: &Case, directory: &Path, modules: &Library, owner: Own
 impl OwnTools {
     /// Loads the tools of the trial's case.
     pub(super) async fn open(context: &SessionContext, owner: Owner) -> Result<Self, Breakage> {
-        let broken = |because: String| Breakage::environment(format!("the case's tools cannot be loaded: {because}"));
-        let told = |problems: Vec<Diagnostic>| broken(joined(&problems));
-        let wanted = wanted(&context.case, owner).map_err(told)?;
+        let broken = |reason: String| Breakage::environment(format!("the case's tools cannot be loaded: {reason}"));
+        let all_broken = |problems: Vec<Diagnostic>| broken(joined(&problems));
+        let wanted = wanted(&context.case, owner).map_err(all_broken)?;
         if wanted.is_empty() {
             return Ok(Self::default());
         }
         let program = program(&wanted, &context.directory, &context.modules);
         let started = Engine::start(program, context.setup.timeout_ms).await;
         let (engine, value) = started.map_err(|error| broken(error.to_string()))?;
-        Ok(Self { engine: Some(engine), tools: read(&wanted, &value, owner).map_err(told)? })
+        Ok(Self { engine: Some(engine), tools: read(&wanted, &value, owner).map_err(all_broken)? })
     }
 
     /// Returns the descriptions of the tools for the model.
@@ -319,7 +319,7 @@ mod tests {
 
     use super::*;
     use crate::chat::{Chat, OWNER};
-    use crate::tests::rehearsal::{Played, Rehearsal, case};
+    use crate::tests::harness::{AgentHarness, TestRun, case};
 
     const WEATHER: &str = "import { unit } from './unit.ts';
 export const forecast = {
@@ -346,14 +346,14 @@ export default [{ tools: [{ execute: () => undefined }] }];
         dir
     }
 
-    fn bringing(dir: &Path, tools: Json, steps: &Json) -> Rehearsal {
-        let mut rehearsal = Rehearsal { directory: dir.into(), ..Rehearsal::scripted("go", steps) };
+    fn bringing(dir: &Path, tools: Json, steps: &Json) -> AgentHarness {
+        let mut harness = AgentHarness { directory: dir.into(), ..AgentHarness::scripted("go", steps) };
         let Json::Array(tools) = tools else { panic!("a list") };
-        rehearsal.case.messages[0].tools = tools;
-        rehearsal
+        harness.case.messages[0].tools = tools;
+        harness
     }
 
-    fn met(played: &Played) -> bool {
+    fn met(played: &TestRun) -> bool {
         let checks = &played.turn.trace().request_checks;
         assert!(!checks.is_empty());
         checks.iter().all(|(_, met, _)| *met)
@@ -410,9 +410,9 @@ export default [{ tools: [{ execute: () => undefined }] }];
             {"tools": [{"name": "shout", "input": {"text": "x"}}]},
             {"text": "done", "expect_request": {"tools_exclude": ["shout"]}},
         ]);
-        let mut rehearsal = bringing(dir.path(), json!(["./weather.js#shout"]), &steps);
-        rehearsal.setup.closed_tools = Some(vec!["Read".into()]);
-        let played = rehearsal.play(&Chat).await.unwrap();
+        let mut harness = bringing(dir.path(), json!(["./weather.js#shout"]), &steps);
+        harness.setup.closed_tools = Some(vec!["Read".into()]);
+        let played = harness.play(&Chat).await.unwrap();
         assert_eq!(played.calls(), [("shout", "No such tool: `shout`. The tools are: Read.", true)]);
         assert!(met(&played));
     }
@@ -421,20 +421,21 @@ export default [{ tools: [{ execute: () => undefined }] }];
     async fn a_script_is_added_to_the_system_prompt() {
         let dir = folder();
         std::fs::write(dir.path().join("prompt.md"), "You are {{terse}}.\n").unwrap();
-        for (script, told) in [("prompt.md", "You are {{terse}}.\n"), ("Be kind.\nAlways.", "Be kind.\nAlways.")] {
-            let steps = json!([{"text": "done", "expect_request": {"system_contains": [told, "You work on a task"]}}]);
-            let mut rehearsal = bringing(dir.path(), json!([]), &steps);
-            rehearsal.case.messages[0].script = Some(script.into());
-            rehearsal.setup.model = Some("scripted:a.yaml".into());
-            assert_eq!(rehearsal.check(&Chat), [""; 0]);
-            assert!(met(&rehearsal.play(&Chat).await.unwrap()));
+        for (script, described) in [("prompt.md", "You are {{terse}}.\n"), ("Be kind.\nAlways.", "Be kind.\nAlways.")] {
+            let steps =
+                json!([{"text": "done", "expect_request": {"system_contains": [described, "You work on a task"]}}]);
+            let mut harness = bringing(dir.path(), json!([]), &steps);
+            harness.case.messages[0].script = Some(script.into());
+            harness.setup.model = Some("scripted:a.yaml".into());
+            assert_eq!(harness.check(&Chat), [""; 0]);
+            assert!(met(&harness.play(&Chat).await.unwrap()));
         }
-        let mut rehearsal = bringing(dir.path(), json!([]), &json!([]));
-        rehearsal.setup.model = Some("scripted:a.yaml".into());
-        rehearsal.case.messages[0].script = Some("promt.md".into());
-        let problems = rehearsal.check(&Chat);
+        let mut harness = bringing(dir.path(), json!([]), &json!([]));
+        harness.setup.model = Some("scripted:a.yaml".into());
+        harness.case.messages[0].script = Some("promt.md".into());
+        let problems = harness.check(&Chat);
         assert!(problems[0].starts_with("case.yaml:1:1: cannot read the prompt `promt.md`: "), "{problems:?}");
-        assert!(rehearsal.play(&Chat).await.is_err());
+        assert!(harness.play(&Chat).await.is_err());
     }
 
     #[test]
@@ -442,15 +443,15 @@ export default [{ tools: [{ execute: () => undefined }] }];
         let dir = folder();
         std::fs::write(dir.path().join("broken.js"), "export const a = ;").unwrap();
         std::fs::write(dir.path().join("odd.js"), "export const a = { name: 'a b', execute() {} }, b = 5;\nexport const read = { name: 'Read', execute() {} }, c = { name: 'c', parameters: 7, execute() {} };").unwrap();
-        let told = |tools: Json| -> Vec<String> {
+        let describe = |tools: Json| -> Vec<String> {
             let mut case = case("a", &["go"]);
             let Json::Array(tools) = tools else { panic!("a list") };
             case.messages[0].tools = tools;
             check(&case, dir.path(), &Library::default(), OWNER).iter().map(ToString::to_string).collect()
         };
-        assert_eq!(told(json!(["Bash", "./weather.js#forecast", "./weather.js#forecast"])), [""; 0]);
+        assert_eq!(describe(json!(["Bash", "./weather.js#forecast", "./weather.js#forecast"])), [""; 0]);
         assert_eq!(
-            told(json!(["Reed", {"name": "x"}, {"execute": "./weather.js"}, 5, "py://x/y"])),
+            describe(json!(["Reed", {"name": "x"}, {"execute": "./weather.js"}, 5, "py://x/y"])),
             [
                 "case.yaml:1:1: `chat` has no tool `Reed`",
                 "case.yaml:1:1: the tool `x` has no `execute`",
@@ -460,7 +461,7 @@ export default [{ tools: [{ execute: () => undefined }] }];
             ]
         );
         assert_eq!(
-            told(json!([
+            describe(json!([
                 "./odd.js#a",
                 "./odd.js#b",
                 "./odd.js#read",
@@ -478,9 +479,13 @@ export default [{ tools: [{ execute: () => undefined }] }];
             ]
         );
         let twice = json!(["./weather.js#shout", {"name": "shout", "execute": "./weather.js#shout"}]);
-        assert_eq!(told(twice), ["case.yaml:1:1: two tools are called `shout`"]);
-        assert!(told(json!(["./broken.js"]))[0].contains("broken.js:1:"));
-        assert!(told(json!(["./none.js"]))[0].starts_with("case.yaml:1:1: "), "{:?}", told(json!(["./none.js"])));
+        assert_eq!(describe(twice), ["case.yaml:1:1: two tools are called `shout`"]);
+        assert!(describe(json!(["./broken.js"]))[0].contains("broken.js:1:"));
+        assert!(
+            describe(json!(["./none.js"]))[0].starts_with("case.yaml:1:1: "),
+            "{:?}",
+            describe(json!(["./none.js"]))
+        );
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct Bill {
     /// Source of the cost; `None` if it is unknown.
     pub source: Option<&'static str>,
     /// Cost that the agent reports, if another source is used.
-    pub said: Option<f64>,
+    pub reported_usd: Option<f64>,
 }
 
 /// Pricing of a trial's tokens: the user's own prices, then OpenRouter's list if OpenRouter bills, then the agent's
@@ -80,8 +80,8 @@ impl Pricing {
 
     /// Sets the cost of a message's usage. `model` is the model that the agent reports.
     pub fn settle(&mut self, usage: &mut Usage, model: Option<&str>) {
-        let said = usage.cost_usd;
-        self.bill.said = add(self.bill.said, said);
+        let reported_usd = usage.cost_usd;
+        self.bill.reported_usd = add(self.bill.reported_usd, reported_usd);
         match self.price(model).zip(usage.tokens) {
             Some(((price, source), tokens)) => {
                 usage.cost_usd = Some(price.cost(&tokens));
@@ -89,7 +89,7 @@ impl Pricing {
             }
             // Agents may report a cost for scripted answers, which are free.
             None if self.is_script => usage.cost_usd = None,
-            None if said.is_some() => {
+            None if reported_usd.is_some() => {
                 let unreconciled = self.list.is_some().then_some(source::UNRECONCILED);
                 self.bill.source = unreconciled.or(self.speaker);
             }
@@ -105,8 +105,9 @@ impl Pricing {
     /// Returns the information in addition to the amount.
     pub fn bill(&self) -> Bill {
         let is_believed = |source: &str| [source::CLI, source::UNRECONCILED, source::AGENT].contains(&source);
-        let said = self.bill.said.filter(|_| self.bill.source.is_some_and(|source| !is_believed(source)));
-        Bill { said, ..self.bill }
+        let reported_usd =
+            self.bill.reported_usd.filter(|_| self.bill.source.is_some_and(|source| !is_believed(source)));
+        Bill { reported_usd, ..self.bill }
     }
 
     fn price(&self, model: Option<&str>) -> Option<(llm::Price, &'static str)> {
@@ -145,10 +146,10 @@ mod tests {
         Usage { tokens, cost_usd }
     }
 
-    fn settled(mut pricing: Pricing, usages: &[Usage], told: Option<&str>) -> (Vec<Option<f64>>, Bill) {
+    fn settled(mut pricing: Pricing, usages: &[Usage], messages: Option<&str>) -> (Vec<Option<f64>>, Bill) {
         let settle = |usage: &Usage| {
             let mut usage = *usage;
-            pricing.settle(&mut usage, told);
+            pricing.settle(&mut usage, messages);
             usage.cost_usd
         };
         let costs = usages.iter().map(settle).collect();
@@ -160,7 +161,7 @@ mod tests {
         let usages = [used(Some(1_000_000), Some(5.0)), used(Some(2_000_000), Some(6.0)), used(None, None)];
         let (costs, bill) = settled(Pricing::of_program(providers(), Some("m"), None), &usages, Some("told"));
         assert_eq!(costs, [Some(1.0), Some(2.0), None]);
-        assert_eq!(bill, Bill { source: Some("pricing-config"), said: Some(11.0) });
+        assert_eq!(bill, Bill { source: Some("pricing-config"), reported_usd: Some(11.0) });
         // If no model was configured, the agent's report determines it.
         assert_eq!(settled(Pricing::of_program(providers(), None, None), &usages[..1], Some("told")).0, [Some(2.0)]);
     }
@@ -169,12 +170,12 @@ mod tests {
     fn without_a_price_the_reported_cost_is_used() {
         let pricing = || Pricing::of_program(providers(), Some("other"), None);
         let (costs, bill) = settled(pricing(), &[used(Some(5), Some(0.5))], None);
-        assert_eq!((costs, bill), (vec![Some(0.5)], Bill { source: Some("cli"), said: None }));
+        assert_eq!((costs, bill), (vec![Some(0.5)], Bill { source: Some("cli"), reported_usd: None }));
         let (costs, bill) = settled(pricing(), &[used(Some(5), None)], None);
         assert_eq!((costs, bill), (vec![None], Bill::default()));
         let unreconciled = Pricing::of_program(providers(), Some("other"), Some(None));
         let (costs, bill) = settled(unreconciled, &[used(Some(5), Some(0.5))], None);
-        assert_eq!((costs, bill), (vec![Some(0.5)], Bill { source: Some("cli-unreconciled"), said: None }));
+        assert_eq!((costs, bill), (vec![Some(0.5)], Bill { source: Some("cli-unreconciled"), reported_usd: None }));
     }
 
     #[test]

@@ -124,7 +124,7 @@ impl Program {
             }
             None => self.locate(&context.host),
         };
-        found.map_err(|because| Breakage::environment(because).for_good())
+        found.map_err(|reason| Breakage::environment(reason).for_good())
     }
 
     fn locate(&self, host: &Host) -> Result<PathBuf, String> {
@@ -159,12 +159,12 @@ impl Program {
         if output.timed_out {
             return Err(format!("{shown} did not report its version within {} s", VERSION_TIMEOUT.as_secs()));
         }
-        let said = output.stdout.text();
-        match said.split_whitespace().find(|word| numbers(word).is_some()) {
+        let printed = output.stdout.text();
+        match printed.split_whitespace().find(|word| numbers(word).is_some()) {
             Some(version) if output.status.success() => Ok(version.to_owned()),
             _ => {
-                let said = if said.trim().is_empty() { output.stderr.text() } else { said };
-                Err(format!("{shown} does not report its version: {}", said.lines().next().unwrap_or("no output")))
+                let printed = if printed.trim().is_empty() { output.stderr.text() } else { printed };
+                Err(format!("{shown} does not report its version: {}", printed.lines().next().unwrap_or("no output")))
             }
         }
     }
@@ -216,7 +216,7 @@ mod tests {
 
     use super::*;
     use crate::claude_code::PROGRAM;
-    use crate::tests::rehearsal::{Rehearsal, configured};
+    use crate::tests::harness::{AgentHarness, configured};
 
     #[test]
     fn a_configured_program_takes_precedence_over_the_variable_and_the_path() {
@@ -228,19 +228,19 @@ mod tests {
             file
         };
         let [on_path, named, own] = ["claude", "named", "own"].map(program);
-        let mut rehearsal = Rehearsal::scripted("hello", &json!([]));
+        let mut harness = AgentHarness::scripted("hello", &json!([]));
         let found =
-            |rehearsal: &Rehearsal| PROGRAM.find(&rehearsal.session_context()).map_err(|error| error.to_string());
-        rehearsal.host.env.insert("PATH".into(), folder.path().to_string_lossy().into_owned());
-        assert_eq!(found(&rehearsal), Ok(on_path));
-        rehearsal.host.env.insert("TRIALRUN_CLAUDE".into(), named.to_string_lossy().into_owned());
-        assert_eq!(found(&rehearsal), Ok(named));
+            |harness: &AgentHarness| PROGRAM.find(&harness.session_context()).map_err(|error| error.to_string());
+        harness.host.env.insert("PATH".into(), folder.path().to_string_lossy().into_owned());
+        assert_eq!(found(&harness), Ok(on_path));
+        harness.host.env.insert("TRIALRUN_CLAUDE".into(), named.to_string_lossy().into_owned());
+        assert_eq!(found(&harness), Ok(named));
         for (written, file) in [("./own", &own), ("own", &own)] {
-            rehearsal.config = Some(configured(&json!({"type": "claude-code", "program": written}), folder.path()));
-            assert_eq!(found(&rehearsal).unwrap().canonicalize().unwrap(), file.canonicalize().unwrap());
+            harness.config = Some(configured(&json!({"type": "claude-code", "program": written}), folder.path()));
+            assert_eq!(found(&harness).unwrap().canonicalize().unwrap(), file.canonicalize().unwrap());
         }
-        rehearsal.config = Some(configured(&json!({"type": "claude-code", "program": "./none"}), folder.path()));
-        assert!(found(&rehearsal).unwrap_err().contains("`program` is `"), "{:?}", found(&rehearsal));
+        harness.config = Some(configured(&json!({"type": "claude-code", "program": "./none"}), folder.path()));
+        assert!(found(&harness).unwrap_err().contains("`program` is `"), "{:?}", found(&harness));
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl SignIn {
     }
 
     /// Returns the sign-in of the first variable in `secrets` that is set. Each has the name of its sign-in.
-    pub(crate) fn lent(host: &Host, secrets: &[(&'static str, &'static str)]) -> Option<Self> {
+    pub(crate) fn forwarded(host: &Host, secrets: &[(&'static str, &'static str)]) -> Option<Self> {
         let (variable, called) = secrets.iter().find(|(name, _)| host.var(name).is_some())?;
         Some(Self::Lent { variable, called })
     }

@@ -132,18 +132,18 @@ pub(super) async fn perform<'a>(
     performer: &mut Performer,
     turn: &mut Turn,
 ) -> Result<Option<&'a str>, Ending> {
-    let mut said = None;
+    let mut answer = None;
     for given in turns {
         performer.next_turn();
         if !given.text.is_empty() || given.calls.is_empty() {
             performer.say(turn, &given.text)?;
         }
-        said = Some(given.text.as_str()).filter(|text| !text.is_empty()).or(said);
+        answer = Some(given.text.as_str()).filter(|text| !text.is_empty()).or(answer);
         for call in &given.calls {
             call.perform(performer, turn).await?;
         }
     }
-    Ok(said)
+    Ok(answer)
 }
 
 /// Returns the model's turns in `messages`, and warnings about irregularities.
@@ -339,10 +339,12 @@ mod tests {
 
     #[test]
     fn irregularities_are_reported_and_stop_nothing() {
-        let told = |messages: &str| read(messages).1;
-        assert_eq!(told("\"hi\""), ["`messages` should be a list, not a string"]);
+        let describe = |messages: &str| read(messages).1;
+        assert_eq!(describe("\"hi\""), ["`messages` should be a list, not a string"]);
         assert_eq!(
-            told(r#"[5,{"content":"x"},{"role":"assistant","tools":{}},{"role":"assistant","tools":[{"args":{}},1]}]"#),
+            describe(
+                r#"[5,{"content":"x"},{"role":"assistant","tools":{}},{"role":"assistant","tools":[{"args":{}},1]}]"#
+            ),
             [
                 "`messages[0]` should be an object, not a number",
                 "`messages[1]` has no `role`",
@@ -351,6 +353,6 @@ mod tests {
                 "`messages[3].tools[1]` has no `name`",
             ]
         );
-        assert!(told("null").is_empty());
+        assert!(describe("null").is_empty());
     }
 }

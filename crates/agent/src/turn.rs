@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use grade::Responder;
 use model::{Budget, Ending, Event, Limits, OnBudget, Question, Step, Tokens, ToolCall, Trace, Usage};
-use sandbox::room;
+use sandbox::disk_space;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -52,7 +52,7 @@ pub struct Turn {
     /// Remaining size of the agent's own output that is kept; `None` once something was left out.
     room: Option<usize>,
     /// Size of the steps so far.
-    told: usize,
+    recorded_bytes: usize,
     /// Time when the first part of the reply to the last message arrived.
     first_token: Option<Instant>,
     /// Known usage of the message in progress.
@@ -88,7 +88,7 @@ impl Turn {
             stop,
             ending: None,
             room: Some(MOST_OUTPUT),
-            told: 0,
+            recorded_bytes: 0,
             first_token: None,
             on_the_way: Tokens::default(),
             exit_code: None,
@@ -105,7 +105,7 @@ impl Turn {
 
     /// Returns `true` if the agent's disk is full, or was full at any recorded step.
     pub fn disk_was_full(&self) -> bool {
-        self.disk_was_full || self.disk.as_deref().is_some_and(room::is_full)
+        self.disk_was_full || self.disk.as_deref().is_some_and(disk_space::is_full)
     }
 
     /// Sets the pricing of the usage.
@@ -119,12 +119,12 @@ impl Turn {
     /// # Errors
     /// Returns the ending with which the agent must stop now.
     pub fn record(&mut self, mut step: Step) -> Result<(), Ending> {
-        self.activity.heard();
-        self.disk_was_full = self.disk_was_full || self.disk.as_deref().is_some_and(room::is_full);
-        self.told += size(&step);
-        if self.told > MOST_TOLD && !matches!(step, Step::Finished { .. }) {
-            let because = format!("its steps take more than {} MiB in the record", MOST_TOLD >> 20);
-            return Err(self.ending.get_or_insert(Ending::GaveUp { because }).clone());
+        self.activity.touch();
+        self.disk_was_full = self.disk_was_full || self.disk.as_deref().is_some_and(disk_space::is_full);
+        self.recorded_bytes += size(&step);
+        if self.recorded_bytes > MOST_TOLD && !matches!(step, Step::Finished { .. }) {
+            let reason = format!("its steps take more than {} MiB in the record", MOST_TOLD >> 20);
+            return Err(self.ending.get_or_insert(Ending::GaveUp { reason }).clone());
         }
         if is_too_deep(&step) {
             return Err(self.too_deep());
@@ -165,13 +165,13 @@ impl Turn {
     /// # Errors
     /// Always returns that ending.
     pub fn unreadable(&mut self, what: &str) -> Result<(), Ending> {
-        let because = format!("{what}, so the steps of the agent are not completely known");
-        Err(self.ending.get_or_insert(Ending::Aborted { because }).clone())
+        let reason = format!("{what}, so the steps of the agent are not completely known");
+        Err(self.ending.get_or_insert(Ending::Aborted { reason }).clone())
     }
 
     /// Ends the conversation because the agent sent a value with too many levels, and returns that ending.
     pub(crate) fn too_deep(&mut self) -> Ending {
-        self.ending.get_or_insert(Ending::GaveUp { because: too_deep() }).clone()
+        self.ending.get_or_insert(Ending::GaveUp { reason: too_deep() }).clone()
     }
 
     /// Counts the usage of a model answer, for agents that report it before the message is processed.
@@ -199,7 +199,7 @@ impl Turn {
 
     /// Records that the first part of a streamed reply has arrived; later calls have no effect.
     pub fn speaks(&mut self) {
-        self.activity.heard();
+        self.activity.touch();
         self.first_token.get_or_insert_with(Instant::now);
     }
 
@@ -215,7 +215,7 @@ impl Turn {
 
     /// Keeps a line of the agent's own output unchanged, up to the size limit.
     pub fn raw(&mut self, stream: &str, line: &str) {
-        self.activity.heard();
+        self.activity.touch();
         let Some(room) = self.room else { return };
         self.room = room.checked_sub(line.len() + LINE);
         if self.room.is_none() {

@@ -26,7 +26,7 @@ const BATCH: usize = 1024;
 /// Number of events that are worth a commit, which takes as long as recording a hundred of them.
 const WORTH_A_COMMIT: usize = 256;
 /// Number of times that the recorder waits for more events if there are fewer.
-const LOOKS: usize = 5;
+const POLLS: usize = 5;
 /// Duration of one such wait.
 const LOOK: Duration = Duration::from_millis(2);
 /// Time that reporters have to end after a signal.
@@ -71,7 +71,7 @@ impl Recording {
         let recorder = Recorder {
             commit,
             backlogs: reports.iter().map(Reporting::backlog).collect(),
-            alarm: Alarm(controls),
+            stop_on_drop: StopOnDrop(controls),
             error: None,
         };
         let recorder = std::thread::Builder::new().name("record".into()).spawn(move || recorder.record(&queue))?;
@@ -126,7 +126,7 @@ impl Listener for RecorderListener {
         }
     }
 
-    fn hear(&self, event: Envelope) {
+    fn on_event(&self, event: Envelope) {
         let _ = self.0.send(event);
     }
 }
@@ -135,7 +135,7 @@ impl Listener for RecorderListener {
 struct Recorder<C> {
     commit: C,
     backlogs: Vec<Arc<Backlog>>,
-    alarm: Alarm,
+    stop_on_drop: StopOnDrop,
     error: Option<String>,
 }
 
@@ -149,7 +149,7 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
                 && let Err(error) = (self.commit)(&batch)
             {
                 self.error = Some(error.to_string());
-                self.alarm.raise();
+                self.stop_on_drop.raise();
             }
             if self.error.is_some() {
                 // Reported events are always recorded. Events from now on are neither.
@@ -170,10 +170,10 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
 /// Moves queued events to the `batch`, and waits a moment for more if there are few, so that senders need not wake this
 /// thread.
 fn gather(queue: &Receiver<Envelope>, batch: &mut Vec<Envelope>) {
-    for look in 0..=LOOKS {
+    for poll in 0..=POLLS {
         batch.extend(queue.try_iter().take(BATCH - batch.len()));
         let is_over = batch.last().is_some_and(|event| matches!(event.event, Event::RunFinished { .. }));
-        if is_over || batch.len() >= WORTH_A_COMMIT || look == LOOKS {
+        if is_over || batch.len() >= WORTH_A_COMMIT || poll == POLLS {
             return;
         }
         std::thread::sleep(LOOK);
@@ -181,15 +181,15 @@ fn gather(queue: &Receiver<Envelope>, batch: &mut Vec<Envelope>) {
 }
 
 /// Stops the run when recording ends, also when the recording thread panics.
-struct Alarm(UnboundedSender<Control>);
+struct StopOnDrop(UnboundedSender<Control>);
 
-impl Alarm {
+impl StopOnDrop {
     fn raise(&self) {
         let _ = self.0.send(Control::Stop("recording failed".into()));
     }
 }
 
-impl Drop for Alarm {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.raise();
@@ -247,7 +247,7 @@ mod tests {
         let (controls, _stops) = unbounded_channel();
         let recording = Recording::with(|_| Ok(()), vec![stalled, other], controls).unwrap();
         let held = gate.lock().unwrap();
-        (1..=MANY).for_each(|seq| recording.listener().hear(event(seq)));
+        (1..=MANY).for_each(|seq| recording.listener().on_event(event(seq)));
         assert_eq!(also_seen.iter().take(MANY as usize).last(), Some(event(MANY)), "the other reporter continues");
         drop(held);
         let recorded = recording.finish_or(|| false);
@@ -261,7 +261,7 @@ mod tests {
         let (controls, _stops) = unbounded_channel();
         let recording = Recording::with(|_| Ok(()), vec![stalled], controls).unwrap();
         let held = gate.lock().unwrap();
-        recording.listener().hear(event(1));
+        recording.listener().on_event(event(1));
         let began = Instant::now();
         let recorded = recording.finish_or(|| true);
         assert!(began.elapsed() < SHUTDOWN * 5, "{:?}", began.elapsed());
@@ -278,11 +278,11 @@ mod tests {
             false => Ok(()),
         };
         let recording = Recording::with(commit, vec![reporter], controls).unwrap();
-        recording.listener().hear(event(1));
+        recording.listener().on_event(event(1));
         assert_eq!(seen.recv().unwrap(), event(1));
-        recording.listener().hear(event(2));
+        recording.listener().on_event(event(2));
         assert_eq!(stops.blocking_recv(), Some(Control::Stop("recording failed".into())));
-        recording.listener().hear(event(3));
+        recording.listener().on_event(event(3));
         let recorded = recording.finish_or(|| false);
         assert!(recorded.error.is_some());
         assert_eq!(seen.iter().count(), 0);
@@ -293,9 +293,9 @@ mod tests {
     fn a_panic_while_recording_stops_the_run() {
         let (controls, mut stops) = unbounded_channel();
         let recording = Recording::with(|_| panic!("as a test"), Vec::new(), controls).unwrap();
-        recording.listener().hear(event(1));
+        recording.listener().on_event(event(1));
         assert_eq!(stops.blocking_recv(), Some(Control::Stop("recording failed".into())));
-        recording.listener().hear(event(2));
+        recording.listener().on_event(event(2));
         assert!(recording.finish_or(|| false).error.is_some_and(|error| error.contains("panicked")));
         assert_eq!(stops.blocking_recv(), None);
     }
@@ -313,7 +313,7 @@ mod tests {
         }
         let (controls, mut stops) = unbounded_channel();
         let recording = Recording::with(|_| Ok(()), vec![Box::new(Panics)], controls).unwrap();
-        (1..=MANY).for_each(|seq| recording.listener().hear(event(seq)));
+        (1..=MANY).for_each(|seq| recording.listener().on_event(event(seq)));
         let recorded = recording.finish_or(|| false);
         assert!(recorded.error.is_none() && recorded.report_errors[0].contains("panicked"));
         assert_eq!(stops.blocking_recv(), None);

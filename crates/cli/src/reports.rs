@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use model::Envelope;
-use report::{Opening, Report, Reporter, Style};
+use report::{Report, Reporter, ReporterOptions, Style};
 
 use crate::ci;
 use crate::error::CliError;
@@ -47,10 +47,10 @@ impl Collector {
     ///
     /// # Errors
     /// If the environment asks for something that is not supported.
-    pub fn opening(&self, patience: Patience, warnings: &Warnings) -> Result<Opening, CliError> {
-        let mut opening = with_folder(Opening::new(Box::new(io::sink()), Style::plain()));
-        opening.otlp = otlp::to_collector(self.0.as_deref(), patience, warnings)?;
-        Ok(opening)
+    pub fn options(&self, patience: Patience, warnings: &Warnings) -> Result<ReporterOptions, CliError> {
+        let mut options = with_folder(ReporterOptions::new(Box::new(io::sink()), Style::plain()));
+        options.otlp = otlp::to_collector(self.0.as_deref(), patience, warnings)?;
+        Ok(options)
     }
 }
 
@@ -146,12 +146,12 @@ pub fn with_directory(
 /// a summary that cannot be written is a warning.
 pub fn for_github(reports: &[RequestedReport], terminal: &Terminal) -> Option<Box<dyn Reporter>> {
     let kind = report::find(GITHUB).filter(|_| reports.iter().all(|report| report.kind.name != GITHUB))?;
-    let mut opening = with_folder(Opening::new(Box::new(io::stderr()), terminal.err_style));
+    let mut options = with_folder(ReporterOptions::new(Box::new(io::stderr()), terminal.err_style));
     match ci::step_summary() {
-        Ok(summary) => opening.step_summary = summary,
+        Ok(summary) => options.step_summary = summary,
         Err(error) => terminal.err(&format!("warning: {error}\n")),
     }
-    kind.to_stream(opening)
+    kind.to_stream(options)
 }
 
 /// Returns the report for OpenTelemetry if the environment names a collector, unless it is one of the requested
@@ -159,8 +159,8 @@ pub fn for_github(reports: &[RequestedReport], terminal: &Terminal) -> Option<Bo
 pub fn for_otlp(reports: &[RequestedReport], terminal: &Terminal, warnings: &Warnings) -> Option<Box<dyn Reporter>> {
     let is_asked_for = otlp::is_on() && reports.iter().all(|report| report.kind.name != OTLP);
     let kind = report::find(OTLP).filter(|_| is_asked_for)?;
-    match Collector(None).opening(Patience::Live, warnings) {
-        Ok(opening) => kind.to_stream(opening),
+    match Collector(None).options(Patience::Live, warnings) {
+        Ok(options) => kind.to_stream(options),
         Err(error) => {
             terminal.err(&format!("warning: {error}\n"));
             None
@@ -172,19 +172,19 @@ pub fn for_otlp(reports: &[RequestedReport], terminal: &Terminal, warnings: &War
 ///
 /// # Errors
 /// If the file for the step summary of GitHub Actions cannot be opened.
-pub fn opening(kind: &Report, out: Box<dyn Write + Send>, style: Style) -> Result<Opening, CliError> {
-    let mut opening = with_folder(Opening::new(out, style));
+pub fn options(kind: &Report, out: Box<dyn Write + Send>, style: Style) -> Result<ReporterOptions, CliError> {
+    let mut options = with_folder(ReporterOptions::new(out, style));
     if kind.name == GITHUB {
-        opening.step_summary = ci::step_summary()?;
+        options.step_summary = ci::step_summary()?;
     }
     if kind.name == OTLP {
-        opening.otlp = otlp::to_file();
+        options.otlp = otlp::to_file();
     }
-    Ok(opening)
+    Ok(options)
 }
 
-fn with_folder(opening: Opening) -> Opening {
-    Opening { folder: ci::folder_in_repository(), ..opening }
+fn with_folder(options: ReporterOptions) -> ReporterOptions {
+    ReporterOptions { folder: ci::folder_in_repository(), ..options }
 }
 
 impl RequestedReport {
@@ -210,18 +210,18 @@ impl RequestedReport {
         args: &ReportArgs,
         warnings: &Warnings,
     ) -> Result<Box<dyn Reporter>, CliError> {
-        let mut opening = match (&self.file, &self.collector) {
-            (None, Some(collector)) => collector.opening(Patience::Live, warnings)?,
-            (None, None) => opening(self.kind, Box::new(io::stdout()), terminal.out_style)?,
-            (Some(file), _) => opening(self.kind, Box::new(report_file(file)?), Style::plain())?,
+        let mut options = match (&self.file, &self.collector) {
+            (None, Some(collector)) => collector.options(Patience::Live, warnings)?,
+            (None, None) => options(self.kind, Box::new(io::stdout()), terminal.out_style)?,
+            (Some(file), _) => options(self.kind, Box::new(report_file(file)?), Style::plain())?,
         };
         if self.file.is_none() && terminal.out_style.interactive && terminal.err_style.interactive {
-            opening.live = Some(Box::new(io::stderr()));
+            options.live = Some(Box::new(io::stderr()));
         }
-        opening.quiet = args.quiet;
-        opening.show_evidence = args.show_evidence;
+        options.quiet = args.quiet;
+        options.show_evidence = args.show_evidence;
         let name = format!("{} to {}", self.kind.name, self.place());
-        let reporter = self.kind.to_stream(opening).ok_or_else(|| only_while_running(self.kind))?;
+        let reporter = self.kind.to_stream(options).ok_or_else(|| only_while_running(self.kind))?;
         Ok(Box::new(NamedReporter { name, reporter }))
     }
 }

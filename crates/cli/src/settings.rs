@@ -174,7 +174,7 @@ fn settings(
             kind: args.sandboxes.sandbox.clone().or(value(&defaults.sandbox)).unwrap_or(built_in.sandbox.kind),
             source_repo: args.sandboxes.source_repo.as_deref().map(|written| source_repo(written, &context.cwd)),
             // Asked for when something is run.
-            lent: Vec::new(),
+            extra_env: Vec::new(),
             keep: args.sandboxes.keep_sandbox,
             setup_timeout_ms: schedule.setup_timeout.unwrap_or(built_in.sandbox.setup_timeout_ms),
         },

@@ -62,15 +62,15 @@ async fn listen(ready: &Sender<io::Result<()>>) {
     let kinds =
         [(SignalKind::interrupt(), "SIGINT"), (SignalKind::terminate(), "SIGTERM"), (SignalKind::hangup(), "SIGHUP")];
     let ignored = ignored();
-    let heard = kinds.into_iter().filter(|(kind, _)| ignored >> (kind.as_raw_value() - 1) & 1 == 0);
-    let arrivals: io::Result<Vec<_>> = heard.map(|(kind, name)| Ok((signal(kind)?, kind, name))).collect();
+    let handled = kinds.into_iter().filter(|(kind, _)| ignored >> (kind.as_raw_value() - 1) & 1 == 0);
+    let arrivals: io::Result<Vec<_>> = handled.map(|(kind, name)| Ok((signal(kind)?, kind, name))).collect();
     let mut waiting = JoinSet::new();
-    let told = arrivals.map(|arrivals| {
+    let signal_of = arrivals.map(|arrivals| {
         for (arrivals, kind, name) in arrivals {
             waiting.spawn(pass_on(arrivals, kind, name));
         }
     });
-    let _ = ready.send(told);
+    let _ = ready.send(signal_of);
     while waiting.join_next().await.is_some() {}
 }
 

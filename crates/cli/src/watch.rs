@@ -59,7 +59,7 @@ pub fn watch(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<Exi
                     seen = now;
                     let next = watched.affected_by(&changes);
                     if let Some(next) = next {
-                        dim(terminal, &format!("\n{}\n", watched.told(&changes, &next)));
+                        dim(terminal, &format!("\n{}\n", watched.describe(&changes, &next)));
                         break next;
                     }
                 }
@@ -208,7 +208,7 @@ impl Watched {
     }
 
     /// Describes the changes and the tests that are run for them, in one line.
-    fn told(&self, changes: &BTreeMap<PathBuf, Change>, affected: &Affected) -> String {
+    fn describe(&self, changes: &BTreeMap<PathBuf, Change>, affected: &Affected) -> String {
         let name = |(path, change): (&PathBuf, &Change)| {
             let shown = crate::project::shown(path, &self.cwd);
             match change {

@@ -44,9 +44,9 @@ fn nothing_is_left(project: &Project) {
 }
 
 #[track_caller]
-fn because(trial: &Value, parts: &[&str]) {
-    let because = trial["because"].as_str().unwrap_or_default();
-    assert!(parts.iter().all(|part| because.contains(part)), "{because:?} does not contain {parts:?}");
+fn reason(trial: &Value, parts: &[&str]) {
+    let reason = trial["because"].as_str().unwrap_or_default();
+    assert!(parts.iter().all(|part| reason.contains(part)), "{reason:?} does not contain {parts:?}");
 }
 
 /// Checks that the trial failed, and that one of the reasons is the clock of one second, with the setting's name.
@@ -95,7 +95,7 @@ fn an_agent_with_endless_steps_is_stopped() {
     let acts = format!("text '{words}' > $HOME/one; while cat $HOME/one; do :; done");
     let project = project().claude(&acts);
     let trial = trial(&project, &[], 1);
-    because(&trial, &["agent_finished", "more than 64 MiB"]);
+    reason(&trial, &["agent_finished", "more than 64 MiB"]);
     assert_eq!(trial["ending"]["because"], "its steps take more than 64 MiB in the record");
     memory_is_bounded();
 }
@@ -104,7 +104,7 @@ fn an_agent_with_endless_steps_is_stopped() {
 fn an_endless_line_is_cut_and_breaks_the_trial() {
     let project = project().claude("head -c 100000000 /dev/zero | tr '\\0' x; echo; result done");
     let trial = trial(&project, &[], 3);
-    because(&trial, &["the steps of the agent are not completely known"]);
+    reason(&trial, &["the steps of the agent are not completely known"]);
     assert!(trial["warnings"].to_string().contains("too long"), "{}", trial["warnings"]);
     memory_is_bounded();
 }
@@ -133,7 +133,7 @@ fn an_agent_that_neither_reads_nor_writes_times_out() {
 fn an_agent_that_exits_without_an_answer_breaks_the_trial() {
     let trial = trial(&project().claude("text 'almost there'; exit 0"), &[], 3);
     assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"environment".into()));
-    because(&trial, &["without finishing its answer", "exit code 0"]);
+    reason(&trial, &["without finishing its answer", "exit code 0"]);
 }
 
 #[test]
@@ -141,20 +141,20 @@ fn an_agent_that_fails_immediately_is_quoted() {
     let program = "#!/bin/sh\necho 'cannot find module 13' >&2\nexit 3\n";
     let trial = trial(&project().claude_program(program), &[], 3);
     assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"environment".into()));
-    because(&trial, &["exit code 3", "cannot find module 13"]);
+    reason(&trial, &["exit code 3", "cannot find module 13"]);
 }
 
 #[test]
 fn an_agent_that_is_killed_is_reported_with_the_signal() {
-    because(&trial(&project().claude("kill -9 $$"), &[], 3), &["signal 9"]);
+    reason(&trial(&project().claude("kill -9 $$"), &[], 3), &["signal 9"]);
 }
 
 #[test]
 fn a_child_that_keeps_stdout_open_does_not_block() {
     for ending in ["result done", "result done; exec sleep 1000"] {
         let project = project();
-        let tether = project.tether("tether");
-        let path = tether.path().display();
+        let pipe = project.process_pipe("tether");
+        let path = pipe.path().display();
         let acts = format!(
             "setsid sh -c 'trap \"\" TERM HUP; exec 9>{path}; : > $HOME/here; while :; do sleep 1000; done' &\n\
              while [ ! -e $HOME/here ]; do :; done\n{ending}"
@@ -162,11 +162,11 @@ fn a_child_that_keeps_stdout_open_does_not_block() {
         let project = project.claude(&acts);
         let began = Instant::now();
         assert_eq!(trial(&project, &[], 0)["outcome"], "passed");
-        tether.is_let_go();
+        pipe.wait_until_closed();
         assert!(began.elapsed() < TIMEOUT, "{:?}", began.elapsed());
     }
     let project = project().claude("setsid sleep 1000 & exit 0");
-    because(&trial(&project, &[], 3), &["without finishing its answer"]);
+    reason(&trial(&project, &[], 3), &["without finishing its answer"]);
 }
 
 #[test]
@@ -179,15 +179,15 @@ fn invalid_utf_8_is_replaced() {
 #[test]
 fn a_partial_event_is_not_an_event() {
     let acts = r#"printf '{"type":"assistant","message":{"id":"m\n'; printf '{"type":"result","is_err'; exit 0"#;
-    because(&trial(&project().claude(acts), &[], 3), &["a line that is not valid JSON"]);
+    reason(&trial(&project().claude(acts), &[], 3), &["a line that is not valid JSON"]);
 }
 
 #[test]
 fn an_agent_that_ignores_sigterm_is_killed_after_timeout_and_grace() {
     for floor in ["0", "1"] {
         let project = project().env("TRIALRUN_NO_NAMESPACE", floor);
-        let tether = project.tether("tether");
-        let path = tether.path().display();
+        let pipe = project.process_pipe("tether");
+        let path = pipe.path().display();
         let acts = format!(
             "exec 9>{path}; trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM; while :; do sleep 1000; done' &\n\
              while :; do sleep 1000; done"
@@ -195,7 +195,7 @@ fn an_agent_that_ignores_sigterm_is_killed_after_timeout_and_grace() {
         let project = project.claude(&acts);
         let began = Instant::now();
         timed_out(&trial(&project, &["--timeout", "1s", "--stop-grace", "200ms"], 1));
-        tether.is_let_go();
+        pipe.wait_until_closed();
         assert!(began.elapsed() < TIMEOUT, "{:?}", began.elapsed());
     }
 }
@@ -203,19 +203,19 @@ fn an_agent_that_ignores_sigterm_is_killed_after_timeout_and_grace() {
 #[test]
 fn a_missing_agent_breaks_the_trial_with_a_hint() {
     let project = project().env("PATH", "/usr/bin:/bin").env("ANTHROPIC_API_KEY", "sk-test");
-    because(&trial(&project, &[], 3), &["`claude` is not on the PATH", "npm install"]);
+    reason(&trial(&project, &[], 3), &["`claude` is not on the PATH", "npm install"]);
 
     let project = project.env("TRIALRUN_CLAUDE", "no-such-claude");
-    because(&trial(&project, &[], 3), &["TRIALRUN_CLAUDE", "`no-such-claude`"]);
+    reason(&trial(&project, &[], 3), &["TRIALRUN_CLAUDE", "`no-such-claude`"]);
 
     let project = self::project().claude_program("#!/bin/sh\n");
     let bin = project.dir().join("bin");
     fs::set_permissions(bin.join("claude"), fs::Permissions::from_mode(0o644)).unwrap();
     let project = project.env("PATH", &format!("{}:/usr/bin:/bin", bin.display()));
-    because(&trial(&project, &[], 3), &["`claude` is not on the PATH"]);
+    reason(&trial(&project, &[], 3), &["`claude` is not on the PATH"]);
 
     let project = self::project().claude_program("#!/no/such/interpreter\n");
-    because(&trial(&project, &[], 3), &["cannot run", "claude"]);
+    reason(&trial(&project, &[], 3), &["cannot run", "claude"]);
 }
 
 #[test]
@@ -248,9 +248,9 @@ fn a_setup_command_that_fails_or_hangs_is_named() {
         nothing_is_left(&project);
         trial
     };
-    because(&run("echo no such table >&2; exit 7", &[]), &["exit 7", "exit code 7", "no such table"]);
+    reason(&run("echo no such table >&2; exit 7", &[]), &["exit 7", "exit code 7", "no such table"]);
     let hanging = run("trap '' TERM; while :; do sleep 1000; done", &["--setup-timeout", "1s"]);
-    because(&hanging, &["sleep 1000", "within 1 s", "setup_timeout"]);
+    reason(&hanging, &["sleep 1000", "within 1 s", "setup_timeout"]);
 }
 
 // The record.
@@ -258,8 +258,8 @@ fn a_setup_command_that_fails_or_hangs_is_named() {
 #[track_caller]
 fn refused(ran: Ran, parts: &[&str]) {
     let ran = ran.exits(2);
-    assert!(parts.iter().all(|part| ran.err.contains(part)), "{parts:?}: {}", ran.said());
-    assert_eq!(ran.out, "", "something ran: {}", ran.said());
+    assert!(parts.iter().all(|part| ran.err.contains(part)), "{parts:?}: {}", ran.output());
+    assert_eq!(ran.out, "", "something ran: {}", ran.output());
 }
 
 fn quick(project: &Project) {
@@ -276,7 +276,7 @@ fn with_mounts(project: &Project, script: &str) -> Option<Ran> {
     unshare.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let ran = Live::start(unshare).end();
     if ran.code == 111 || ran.err.contains("unshare failed") {
-        eprintln!("NOT TESTED: no mounts of one's own on this machine: {}", ran.said());
+        eprintln!("NOT TESTED: no mounts of one's own on this machine: {}", ran.output());
         return None;
     }
     Some(ran)
@@ -316,13 +316,13 @@ fn a_full_disk_under_the_record_stops_the_run_with_a_message() {
                   \"$1\" run s.yaml --trials 2000 --jobs 2; code=$?; cp -r .trialrun kept; exit $code";
     let Some(ran) = with_mounts(&project, script) else { return };
     let ran = ran.exits(3);
-    assert!(ran.err.contains("recording failed") && ran.err.contains("full"), "{}", ran.said());
-    assert!(!ran.err.contains("panicked"), "{}", ran.said());
+    assert!(ran.err.contains("recording failed") && ran.err.contains("full"), "{}", ran.output());
+    assert!(!ran.err.contains("panicked"), "{}", ran.output());
     // Everything reported before is recorded.
     let history = project.run(&["history", "--cases", "--last", "5000", "--json", "--state", "kept"]).exits(0).json();
     let recorded = history.as_array().unwrap().len();
-    let told = ran.out.lines().filter(|line| line.contains(" passed ") && line.contains("s::s#")).count();
-    assert!(told > 0 && recorded == told, "{told} reported, {recorded} recorded");
+    let messages = ran.out.lines().filter(|line| line.contains(" passed ") && line.contains("s::s#")).count();
+    assert!(messages > 0 && recorded == messages, "{messages} reported, {recorded} recorded");
 }
 
 /// Returns text that cannot be compressed.
@@ -345,8 +345,8 @@ fn a_full_disk_under_the_sandboxes_breaks_the_trial() {
     let script = "mount -t tmpfs -o size=100k tmpfs \"$TMPDIR\" || exit 111; exec \"$1\" run s.yaml --retries 0";
     let Some(ran) = with_mounts(&project, script) else { return };
     let ran = ran.exits(3);
-    assert!(ran.out.contains("No space left on device"), "{}", ran.said());
-    assert!(!ran.err.contains("panicked"), "{}", ran.said());
+    assert!(ran.out.contains("No space left on device"), "{}", ran.output());
+    assert!(!ran.err.contains("panicked"), "{}", ran.output());
 }
 
 #[test]
@@ -359,7 +359,7 @@ fn a_disk_that_fills_up_during_a_trial_does_not_fail_the_agent() {
     let script = "mount -t tmpfs -o size=2m tmpfs \"$TMPDIR\" || exit 111; exec \"$1\" run s.yaml --retries 0";
     let Some(ran) = with_mounts(&project, script) else { return };
     let ran = ran.exits(3);
-    assert!(ran.out.contains("the disk was full while the agent worked"), "{}", ran.said());
+    assert!(ran.out.contains("the disk was full while the agent worked"), "{}", ran.output());
 }
 
 #[test]
@@ -373,12 +373,12 @@ fn an_agent_that_removes_its_sandbox_or_nests_too_deeply_fails() {
         "agents:\n  remover: {type: subprocess, command: [sh, agent.sh], mode: oneshot}\n  \
          deep: {type: subprocess, command: [sh, deep.sh], mode: oneshot, output: json}\n",
     );
-    for (agent, because) in [("remover", "removed its working directory"), ("deep", "more than 100 levels")] {
+    for (agent, reason) in [("remover", "removed its working directory"), ("deep", "more than 100 levels")] {
         project.write("s.yaml", &scenario(agent, "user_prompt: go\n"));
         let report = project.report(&["s.yaml", "--retries", "0"], 1);
         let trial = &report["trials"][0];
         assert_eq!(trial["outcome"], "failed", "{trial}");
-        assert!(trial.to_string().contains(because), "{trial}");
+        assert!(trial.to_string().contains(reason), "{trial}");
     }
 }
 
@@ -425,7 +425,7 @@ fn a_damaged_record_is_refused_without_a_panic() {
     overwrite(&file, 4096, &vec![0xa5; length - 4096]);
     for command in [["run", "s.yaml"].as_slice(), &["history"], &["status"], &["show", "s"]] {
         let ran = project.run(command);
-        assert!([2, 3].contains(&ran.code), "{command:?}: {}", ran.said());
-        assert!(ran.err.contains("record") && !ran.err.contains("panicked"), "{command:?}: {}", ran.said());
+        assert!([2, 3].contains(&ran.code), "{command:?}: {}", ran.output());
+        assert!(ran.err.contains("record") && !ran.err.contains("panicked"), "{command:?}: {}", ran.output());
     }
 }

@@ -58,8 +58,8 @@ struct LimitedPattern(Arc<dyn Pattern>);
 
 impl Pattern for LimitedPattern {
     fn is_match(&self, text: &str) -> Result<bool, String> {
-        if let Some(because) = spent() {
-            return Err(because);
+        if let Some(reason) = spent() {
+            return Err(reason);
         }
         let answer = self.0.is_match(text);
         count(answer.is_err());
@@ -95,8 +95,8 @@ impl Host for LimitedHost {
 }
 
 fn run(work: impl FnOnce() -> Result<Option<Value>, Trouble>) -> Result<Option<Value>, Trouble> {
-    if let Some(because) = spent() {
-        return Err(Trouble::Stopped(because));
+    if let Some(reason) = spent() {
+        return Err(Trouble::Stopped(reason));
     }
     let answer = work();
     count(matches!(answer, Err(Trouble::Stopped(_))));

@@ -4,7 +4,7 @@ use crate::found::{Flaw, Found, Pass};
 
 /// State of the critical parts of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum CriticalState {
     /// No critical part fails.
     Kept,
     /// It is not decided.
@@ -13,7 +13,7 @@ pub enum Standing {
     Broken,
 }
 
-impl Standing {
+impl CriticalState {
     /// Returns the state of an item with the result `found`.
     pub fn of(found: &Found) -> Self {
         if found.fails_critically() {
@@ -54,24 +54,24 @@ impl Candidates {
     /// Adds the item at `index` with its result. `surely` is true if the item had to be tried, and false if that is
     /// not decided.
     pub fn add(&mut self, index: usize, found: Found, surely: bool) {
-        let of_item = Standing::of(&found);
-        self.may_break |= of_item != Standing::Kept;
-        let standing = if of_item == Standing::Kept && !surely { Standing::Doubtful } else { of_item };
+        let of_item = CriticalState::of(&found);
+        self.may_break |= of_item != CriticalState::Kept;
+        let state = if of_item == CriticalState::Kept && !surely { CriticalState::Doubtful } else { of_item };
         let firm = found.flaws.iter().any(|flaw| flaw.firm);
         let (score, most) = (found.score, found.most);
-        self.put(standing, Best { score, least: score, most, firm, index, flaws: found.flaws });
+        self.put(state, Best { score, least: score, most, firm, index, flaws: found.flaws });
     }
 
     /// Adds the scores of an item.
-    pub fn add_scores(&mut self, standing: Standing, score: f64, most: f64) {
-        self.put(standing, Best { score, least: score, most, firm: false, index: 0, flaws: Vec::new() });
+    pub fn add_scores(&mut self, state: CriticalState, score: f64, most: f64) {
+        self.put(state, Best { score, least: score, most, firm: false, index: 0, flaws: Vec::new() });
     }
 
-    fn put(&mut self, standing: Standing, new: Best) {
-        let slot = match standing {
-            Standing::Kept => &mut self.kept,
-            Standing::Doubtful => &mut self.doubtful,
-            Standing::Broken => &mut self.broken,
+    fn put(&mut self, state: CriticalState, new: Best) {
+        let slot = match state {
+            CriticalState::Kept => &mut self.kept,
+            CriticalState::Doubtful => &mut self.doubtful,
+            CriticalState::Broken => &mut self.broken,
         };
         let Some(known) = slot.as_mut() else {
             *slot = Some(new);

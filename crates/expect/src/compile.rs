@@ -10,10 +10,10 @@ use crate::matcher::Matcher;
 use crate::meta::{self, Meta};
 use crate::notation::{FUNCTION_TAG, REGEX_TAG, SCHEMA_TAG, split_regex};
 use crate::pattern::{AllOf, Code, Items, JsonSchema, Key, Keys, Literal, Negated, Never, Regex, Text};
-use crate::place::Place;
 use crate::rule::Rule;
 use crate::rules::Rules;
 use crate::schema;
+use crate::source_location::SourceLocation;
 use crate::text_diff::TextDiff;
 
 /// An operator. `docs/reference/operators.md` describes it and has its examples.
@@ -64,11 +64,11 @@ impl Compiler<'_> {
     /// Compiles `node`. An invalid part is reported, and never matches.
     pub fn matcher(&mut self, node: &Node) -> Matcher {
         let NodeKind::Map(entries) = &node.kind else {
-            return Matcher::of(self.plain(node), Place::of(node));
+            return Matcher::of(self.plain(node), SourceLocation::of(node));
         };
         if let Some(tag) = node.tag.as_deref() {
             let rule = if tag == SCHEMA_TAG { self.schema(node) } else { self.unknown_tag(node, tag) };
-            return Matcher::of(rule, Place::of(node));
+            return Matcher::of(rule, SourceLocation::of(node));
         }
         let is_schema_by_name = schema_names_its_dialect(entries);
         let is_operator = |(key, _): &&(Spanned<String>, Node)| !is_schema_by_name && self.is_operator(&key.value);
@@ -86,7 +86,7 @@ impl Compiler<'_> {
         let rule = if is_penalty { Box::new(Negated { rule }) } else { rule };
         let critical = !is_penalty && (self.critical || meta.critical);
         self.critical = beside || critical;
-        Matcher { meta, place: Place::of(node), rule, critical }
+        Matcher { meta, place: SourceLocation::of(node), rule, critical }
     }
 
     /// Returns the rule of a map: its operators, and its other keys if there are any. All of them must hold.
@@ -97,17 +97,17 @@ impl Compiler<'_> {
         }
         let mut rules: Vec<(String, Matcher)> = Vec::with_capacity(operators.len() + 1);
         for (name, operand) in operators {
-            let place = Place::at(operand, name.span);
+            let place = SourceLocation::at(operand, name.span);
             let rule = self.apply(name, operand).unwrap_or_else(|| nothing(operand));
             rules.push((name.value.clone(), Matcher::of(rule, place)));
         }
         if has_rest {
             let rule = Box::new(self.keys(rest));
-            rules.push((String::new(), Matcher::of(rule, Place::of(rest))));
+            rules.push((String::new(), Matcher::of(rule, SourceLocation::of(rest))));
         }
         match rules.len() {
             1 => rules.remove(0).1.rule,
-            _ => Box::new(AllOf { rules, place: Place::of(rest) }),
+            _ => Box::new(AllOf { rules, place: SourceLocation::of(rest) }),
         }
     }
 
@@ -153,7 +153,7 @@ impl Compiler<'_> {
                 }
             }
         }
-        Keys { entries: read, place: Place::of(node) }
+        Keys { entries: read, place: SourceLocation::of(node) }
     }
 
     /// Reports a key that looks like an operator but is not one.
@@ -184,27 +184,31 @@ impl Compiler<'_> {
             (Some(tag), _) => self.unknown_tag(node, tag),
             (None, NodeKind::String(text)) => match split_regex(text) {
                 Some((source, flags)) => self.regex(node, source, flags),
-                None => Box::new(Text { expected: text.clone(), diff: self.diff.cloned(), place: Place::of(node) }),
+                None => {
+                    Box::new(Text { expected: text.clone(), diff: self.diff.cloned(), place: SourceLocation::of(node) })
+                }
             },
             (None, NodeKind::List(items)) => {
                 let items = items.iter().map(|item| self.matcher(item)).collect();
-                Box::new(Items { items, place: Place::of(node) })
+                Box::new(Items { items, place: SourceLocation::of(node) })
             }
-            (None, _) => Box::new(Literal { value: node.to_json(), place: Place::of(node) }),
+            (None, _) => Box::new(Literal { value: node.to_json(), place: SourceLocation::of(node) }),
         }
     }
 
     /// Compiles a regular expression. An invalid one is reported, and never matches.
     pub fn regex(&mut self, node: &Node, source: &str, flags: &str) -> Box<dyn Rule> {
         match self.host.regex(source, flags) {
-            Ok(pattern) => Box::new(Regex { written: format!("/{source}/{flags}"), pattern, place: Place::of(node) }),
+            Ok(pattern) => {
+                Box::new(Regex { written: format!("/{source}/{flags}"), pattern, place: SourceLocation::of(node) })
+            }
             Err(invalid) => self.refuse(node, &invalid),
         }
     }
 
     fn code(&mut self, node: &Node, reference: &str) -> Box<dyn Rule> {
         match self.host.function(reference, "", &self.rules.directory) {
-            Ok(function) => Box::new(Code { function, place: Place::of(node) }),
+            Ok(function) => Box::new(Code { function, place: SourceLocation::of(node) }),
             Err(invalid) => self.refuse(node, &invalid),
         }
     }
@@ -213,7 +217,7 @@ impl Compiler<'_> {
     pub fn schema(&mut self, node: &Node) -> Box<dyn Rule> {
         let patterns: Arc<dyn schema::Patterns> = Arc::new(crate::pattern::HostPatterns(Arc::clone(self.host)));
         match schema::Schema::compile(node, &patterns, self.problems) {
-            Some(schema) => Box::new(JsonSchema { schema, place: Place::of(node) }),
+            Some(schema) => Box::new(JsonSchema { schema, place: SourceLocation::of(node) }),
             None => nothing(node),
         }
     }
@@ -272,5 +276,5 @@ fn schema_names_its_dialect(entries: &[(Spanned<String>, Node)]) -> bool {
 
 /// Returns the rule that replaces an invalid one.
 fn nothing(node: &Node) -> Box<dyn Rule> {
-    Box::new(Never { place: Place::of(node) })
+    Box::new(Never { place: SourceLocation::of(node) })
 }

@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 use crate::found::{Flaw, Found, Pass};
 use crate::host::Naming;
 use crate::path;
-use crate::place::Place;
 use crate::returned;
 use crate::rule::Scope;
 use crate::rules::{Rules, Strict};
+use crate::source_location::SourceLocation;
 use crate::strategy::{self, Strategy};
 use crate::value;
 use crate::weight::{Budget, Shares};
@@ -131,7 +131,7 @@ pub fn distribute(context: &Value, weights: &[Value]) -> Value {
 
 /// Implements `ctx.aggregate(results, weights)`.
 pub fn aggregate(context: &Value, results: &[Value], weights: &[Value]) -> Value {
-    let place = Place::nowhere();
+    let place = SourceLocation::nowhere();
     let weights = weights.iter().take(results.len());
     let shares: Vec<f64> = weights.map(|weight| weight.as_f64().unwrap_or_default()).collect();
     let results: Vec<Found> = results.iter().map(|result| found(result, &place)).collect();
@@ -186,7 +186,7 @@ fn detail_json(detail: &model::Detail) -> Value {
 }
 
 /// Converts a script's result back.
-fn found(result: &Value, place: &Place) -> Found {
+fn found(result: &Value, place: &SourceLocation) -> Found {
     let score = result.get("score").and_then(Value::as_f64).unwrap_or_default();
     let text = |key: &str| result.get(key).and_then(Value::as_str).map(str::to_owned);
     let list = |key: &str| result.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();

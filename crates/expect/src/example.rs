@@ -85,7 +85,7 @@ impl Example {
             Ok(results) => {
                 Some(format!("{} documents\n{}\nbut the results are\n{results}", self.expectation, self.results))
             }
-            Err(because) => Some(format!("{}: {because}", self.expectation)),
+            Err(reason) => Some(format!("{}: {reason}", self.expectation)),
         }
     }
 

@@ -15,9 +15,9 @@ use crate::host::Host;
 use crate::idle;
 use crate::matcher::Matcher;
 use crate::operator::ALL;
-use crate::place::Place;
 use crate::rule::{Data, Evaluation, Scope};
 use crate::rules::Rules;
+use crate::source_location::SourceLocation;
 use crate::strategy::Strategy;
 use crate::text_diff::TextDiff;
 use crate::tools;
@@ -68,7 +68,7 @@ impl Expectation {
     /// Compiles an expectation that a value conforms to a JSON Schema, whether or not the map looks like one.
     pub fn of_schema(node: &Node, rules: Rules, host: &Arc<dyn Host>, problems: &mut Problems) -> Self {
         Self::compile(rules, host, None, "schema", problems, |compiler| {
-            Matcher::of(compiler.schema(node), Place::of(node))
+            Matcher::of(compiler.schema(node), SourceLocation::of(node))
         })
     }
 
@@ -117,7 +117,7 @@ impl Expectation {
     }
 
     /// Returns the source position.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &SourceLocation {
         &self.matcher.place
     }
 }

@@ -3,8 +3,8 @@
 use model::{Detail, Segment, Status};
 use serde_json::Value;
 
-use crate::kept::{kept, shortened};
-use crate::place::Place;
+use crate::source_location::SourceLocation;
+use crate::truncated_value::{shortened, truncated};
 use crate::value;
 
 /// Verdict on a match.
@@ -73,7 +73,7 @@ pub struct Found {
     /// True if its failure fails the whole.
     pub critical: bool,
     /// Source position, if it is a separate expectation.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
 }
 
 /// Number of mismatches of a value for which complete expected and actual values are stored. Otherwise, a list with
@@ -100,7 +100,7 @@ pub struct Flaw {
     /// True if it did not reduce the score, so that no threshold makes up for it.
     pub firm: bool,
     /// Source position.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 impl Found {
@@ -131,7 +131,7 @@ impl Found {
 
     /// Returns the mismatch of a value that does not have the type that `expected` names. `critical` is true if it
     /// fails the whole.
-    pub fn wrong_type(expected: &str, actual: Option<&Value>, critical: bool, place: &Place) -> Self {
+    pub fn wrong_type(expected: &str, actual: Option<&Value>, critical: bool, place: &SourceLocation) -> Self {
         let message = format!("{expected}, not {}", value::kind(actual));
         Self::flawed(Flaw { critical, ..Flaw::new(place, message).actual(actual) })
     }
@@ -195,7 +195,7 @@ impl BranchTally {
 
 impl Flaw {
     /// Creates a mismatch at `place`.
-    pub fn new(place: &Place, message: impl Into<String>) -> Self {
+    pub fn new(place: &SourceLocation, message: impl Into<String>) -> Self {
         Self {
             key: None,
             message: Some(message.into()),
@@ -222,7 +222,7 @@ impl Flaw {
 
     /// Sets the actual value. A large value is replaced by a short description.
     pub fn actual(mut self, actual: Option<&Value>) -> Self {
-        self.actual = actual.map(kept);
+        self.actual = actual.map(truncated);
         self
     }
 

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::found::{Flaw, Found, Pass};
 use crate::meta::Meta;
-use crate::place::Place;
 use crate::returned;
 use crate::rule::{Rule, Scope};
+use crate::source_location::SourceLocation;
 use crate::weight::{NOISE, final_score, settled};
 
 /// Maximum depth of matching. Only a custom operator that matches its own value again can reach it.
@@ -21,7 +21,7 @@ pub struct Matcher {
     /// Metadata.
     pub meta: Meta,
     /// Source position.
-    pub place: Place,
+    pub place: SourceLocation,
     /// Rule that judges the value.
     pub rule: Box<dyn Rule>,
     /// True if the whole fails when this, or some part of it, is not met. Always false for a penalty, which need not
@@ -31,7 +31,7 @@ pub struct Matcher {
 
 impl Matcher {
     /// Creates a matcher without metadata.
-    pub fn of(rule: Box<dyn Rule>, place: Place) -> Self {
+    pub fn of(rule: Box<dyn Rule>, place: SourceLocation) -> Self {
         Self { meta: Meta::default(), place, rule, critical: false }
     }
 

@@ -4,9 +4,9 @@ use model::{Detail, Status};
 use serde_json::{Map, Value};
 
 use crate::found::{Flaw, Found, Pass};
-use crate::kept::kept;
-use crate::place::Place;
 use crate::rule::Scope;
+use crate::source_location::SourceLocation;
+use crate::truncated_value::truncated;
 use crate::value;
 use crate::weight::NOISE;
 
@@ -16,7 +16,7 @@ pub fn read(
     expected: Option<&Value>,
     actual: Option<&Value>,
     at: &Scope<'_>,
-    place: &Place,
+    place: &SourceLocation,
 ) -> Found {
     let mut found = match returned {
         Some(Value::Bool(true)) => return Found::full(),
@@ -31,7 +31,7 @@ pub fn read(
             flaw.expected = expected.cloned();
         }
         if flaw.actual.is_none() {
-            flaw.actual = actual.map(kept);
+            flaw.actual = actual.map(truncated);
         }
     }
     found
@@ -39,7 +39,7 @@ pub fn read(
 
 /// Returns the result of a score. It passes if it reaches the threshold. Without a threshold, it passes unless it is
 /// 0.
-pub fn confidence(score: f64, at: &Scope<'_>, place: &Place) -> Found {
+pub fn confidence(score: f64, at: &Scope<'_>, place: &SourceLocation) -> Found {
     let score = if score.is_nan() { 0.0 } else { score.clamp(0.0, 1.0) };
     let mut found = Found::scored(score, Pass::of(passes(score, at)));
     if found.pass == Pass::No {
@@ -67,7 +67,7 @@ pub fn below_threshold(score: f64, threshold: f64) -> String {
     format!("a confidence of {score:.2} is below the threshold {threshold}")
 }
 
-fn failed(place: &Place, message: Option<&str>) -> Found {
+fn failed(place: &SourceLocation, message: Option<&str>) -> Found {
     Found::flawed(match message {
         Some(message) => Flaw::new(place, message),
         None => Flaw { message: None, ..Flaw::new(place, "") },
@@ -76,13 +76,13 @@ fn failed(place: &Place, message: Option<&str>) -> Found {
 
 /// Returns the result of a return value without a verdict: a mismatch, or undecided if a mismatch would count as a
 /// success.
-fn open(place: &Place, message: String, at: &Scope<'_>) -> Found {
+fn open(place: &SourceLocation, message: String, at: &Scope<'_>) -> Found {
     if at.negated { Found::unknown(Flaw::new(place, message)) } else { failed(place, Some(&message)) }
 }
 
 /// Reads `{score, pass, message, title, dimension, critical, details, failures}`. Each key is optional, but there must
 /// be a `score`, a `pass` or `failures`.
-fn of_map(result: &Map<String, Value>, at: &Scope<'_>, place: &Place) -> Found {
+fn of_map(result: &Map<String, Value>, at: &Scope<'_>, place: &SourceLocation) -> Found {
     let number = result.get("score").and_then(Value::as_f64);
     let failures = result.get("failures").and_then(Value::as_array);
     let pass = result.get("pass").filter(|pass| !pass.is_null());
@@ -102,8 +102,8 @@ fn of_map(result: &Map<String, Value>, at: &Scope<'_>, place: &Place) -> Found {
     found.critical = critical;
     found.details = result.get("details").and_then(Value::as_array).map(|list| details(list)).unwrap_or_default();
     // Failures of a value that passes are ignored.
-    let told = failures.into_iter().flatten().filter(|_| !holds);
-    found.flaws = told.map(|failure| flaw(failure, critical, place)).collect();
+    let flaws = failures.into_iter().flatten().filter(|_| !holds);
+    found.flaws = flaws.map(|failure| flaw(failure, critical, place)).collect();
     if !holds && found.flaws.is_empty() {
         let message = text("message").or_else(|| (pass.is_none()).then(|| below(score, at)));
         found.flaws.push(Flaw { message, critical, ..Flaw::new(place, "") });
@@ -125,7 +125,7 @@ fn of_map(result: &Map<String, Value>, at: &Scope<'_>, place: &Place) -> Found {
 }
 
 /// Reads a failure that a script returned.
-pub fn flaw(failure: &Value, critical: bool, place: &Place) -> Flaw {
+pub fn flaw(failure: &Value, critical: bool, place: &SourceLocation) -> Flaw {
     let text = |key: &str| failure.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     Flaw {
         key: text("key").map(str::to_owned),

@@ -4,7 +4,7 @@ use model::Detail;
 use serde_json::Value;
 
 use crate::found::{BranchTally, Flaw, Found, Pass};
-use crate::place::Place;
+use crate::source_location::SourceLocation;
 use crate::weight::Budget;
 
 /// Strategy for combining items.
@@ -44,7 +44,7 @@ impl Strategy {
     }
 
     /// Combines the results of the items. Without items, the result is a full match. `place` is that of the whole.
-    pub fn aggregate(self, items: impl IntoIterator<Item = Found>, shares: &[f64], place: &Place) -> Found {
+    pub fn aggregate(self, items: impl IntoIterator<Item = Found>, shares: &[f64], place: &SourceLocation) -> Found {
         let mut items = items.into_iter().peekable();
         match self {
             Self::Max if items.peek().is_none() => Found::full(),
@@ -56,7 +56,7 @@ impl Strategy {
 
 /// Combines items by weight. Items are judged one after the other, and little is stored of each, because many may
 /// fail.
-fn weighted(items: impl Iterator<Item = Found>, shares: &[f64], place: &Place) -> Found {
+fn weighted(items: impl Iterator<Item = Found>, shares: &[f64], place: &SourceLocation) -> Found {
     // If no points can be earned, the score starts at 1 so that penalties can reduce it.
     let earns = shares.iter().any(|share| *share > 0.0);
     let mut whole = Found::scored(if earns { 0.0 } else { 1.0 }, Pass::Yes);
@@ -80,7 +80,7 @@ fn weighted(items: impl Iterator<Item = Found>, shares: &[f64], place: &Place) -
 
 /// Returns the best of the items, or a mismatch if there are none. A penalty cannot be the best. Only the best item
 /// counts.
-pub fn best(items: Vec<Found>, shares: &[f64], place: &Place) -> Found {
+pub fn best(items: Vec<Found>, shares: &[f64], place: &SourceLocation) -> Found {
     let share_of = |at: usize| shares.get(at).copied().unwrap_or_default();
     let mut whole = Found::scored(0.0, Pass::No);
     let mut tried = BranchTally::default();
@@ -114,7 +114,7 @@ pub fn best(items: Vec<Found>, shares: &[f64], place: &Place) -> Found {
 
 /// Applies a penalty to the verdict of `whole`. It has no effect, unless it is critical or it is undecided whether it
 /// is incurred.
-fn punish(whole: &mut Found, item: &Found, place: &Place) {
+fn punish(whole: &mut Found, item: &Found, place: &SourceLocation) {
     match item.pass {
         Pass::Yes if item.critical => {
             whole.pass = Pass::No;
@@ -131,7 +131,7 @@ fn punish(whole: &mut Found, item: &Found, place: &Place) {
 }
 
 /// Returns the mismatch for several branches of which none matches.
-fn none_of<'f>(branches: impl Iterator<Item = &'f Found>, place: &Place) -> Flaw {
+fn none_of<'f>(branches: impl Iterator<Item = &'f Found>, place: &SourceLocation) -> Flaw {
     let first: Vec<Option<&Flaw>> = branches.map(|branch| branch.flaws.first()).collect();
     let mut message = match first.len() {
         0 => "there is no expectation to match".to_owned(),
@@ -150,7 +150,7 @@ fn none_of<'f>(branches: impl Iterator<Item = &'f Found>, place: &Place) -> Flaw
 }
 
 /// Returns the mismatch for a value that must not be present.
-fn penalty(title: &Option<String>, details: &[Detail], place: &Place) -> Flaw {
+fn penalty(title: &Option<String>, details: &[Detail], place: &SourceLocation) -> Flaw {
     let message = title.clone().unwrap_or_else(|| "a value exists but must not".into());
     let key = if let [only] = details { only.key.clone() } else { String::new() };
     Flaw { key: Some(key), critical: true, ..Flaw::new(place, message) }

@@ -11,8 +11,8 @@ use crate::found::{Flaw, Found, Pass};
 use crate::host::{Host, Pattern};
 use crate::meta::Meta;
 use crate::notation::{REGEX_TAG, split_regex};
-use crate::place::Place;
 use crate::rules::Rules;
+use crate::source_location::SourceLocation;
 use crate::value;
 
 /// Comparison of texts. By default, the kind of diff is chosen automatically, and no change is allowed.
@@ -30,7 +30,7 @@ struct Allowed {
     item: Item<Arc<dyn Pattern>>,
     meta: Meta,
     written: String,
-    place: Place,
+    place: SourceLocation,
 }
 
 impl TextDiff {
@@ -101,7 +101,7 @@ impl TextDiff {
     /// Compares `actual`, which is trimmed, with `expected`. Line breaks around the expected text do not count, and
     /// neither does the break at the end of a last line. Changes may be listed with these breaks or without.
     /// The difference is not computed for reports if `quiet`.
-    pub fn judge(&self, actual: &str, expected: &str, rules: &Rules, quiet: bool, place: &Place) -> Found {
+    pub fn judge(&self, actual: &str, expected: &str, rules: &Rules, quiet: bool, place: &SourceLocation) -> Found {
         let inner = without_outer_breaks(expected);
         let is_of_lines = self.kind.unwrap_or_else(|| diff::auto(inner, actual)) == Kind::Lines;
         let compare = |actual: &str, expected: &str| self.compare(actual, expected, rules, quiet, place);
@@ -117,7 +117,7 @@ impl TextDiff {
         if inner.pass == Pass::No && inner.score < as_written.score { as_written } else { inner }
     }
 
-    fn compare(&self, actual: &str, expected: &str, rules: &Rules, quiet: bool, place: &Place) -> Found {
+    fn compare(&self, actual: &str, expected: &str, rules: &Rules, quiet: bool, place: &SourceLocation) -> Found {
         let differ = |segments: Vec<Segment>| {
             let expected = Value::from(expected);
             let flaw = Flaw::new(place, format!("expected {}", value::shown(Some(&expected)))).diff(segments);
@@ -149,7 +149,7 @@ impl TextDiff {
         diff: &diff::Diff,
         allowed: &[Allowed],
         rules: &Rules,
-        place: &Place,
+        place: &SourceLocation,
         flaw: &dyn Fn(String) -> Flaw,
     ) -> Found {
         let permissive = self.permissive.or(rules.diff_permissive).unwrap_or_default();
@@ -161,7 +161,7 @@ impl TextDiff {
         };
         let mut found = Found::scored(score(allowed, &coverage, rules), Pass::of(coverage.passes()));
         if !coverage.passes() {
-            found.flaws.push(flaw(because(allowed, &coverage)));
+            found.flaws.push(flaw(reason(allowed, &coverage)));
         }
         for (allowed, covered) in allowed.iter().zip(&coverage.covered) {
             let is_penalty = allowed.meta.weight.is_some_and(|weight| weight < 0.0);
@@ -208,16 +208,16 @@ fn score(allowed: &[Allowed], coverage: &Coverage, rules: &Rules) -> f64 {
     shares.iter().zip(covered).filter(|(_, covered)| *covered).map(|(share, _)| share).sum()
 }
 
-fn because(allowed: &[Allowed], coverage: &Coverage) -> String {
-    let mut told = Vec::new();
+fn reason(allowed: &[Allowed], coverage: &Coverage) -> String {
+    let mut messages = Vec::new();
     if coverage.closed && !coverage.uncovered.is_empty() {
-        told.push("there are changes that are not listed".to_owned());
+        messages.push("there are changes that are not listed".to_owned());
     }
     if !coverage.missed.is_empty() {
         let missed = coverage.missed.iter().filter_map(|at| allowed.get(*at)).map(|allowed| allowed.written.as_str());
-        told.push(format!("listed changes are missing: {}", missed.collect::<Vec<_>>().join(", ")));
+        messages.push(format!("listed changes are missing: {}", missed.collect::<Vec<_>>().join(", ")));
     }
-    told.join("; ")
+    messages.join("; ")
 }
 
 impl Allowed {
@@ -247,7 +247,7 @@ impl Allowed {
             (_, Some(true)) => "-",
             _ => "",
         };
-        Some(Self { item, meta, written: format!("{sign}{written}"), place: Place::of(node) })
+        Some(Self { item, meta, written: format!("{sign}{written}"), place: SourceLocation::of(node) })
     }
 }
 

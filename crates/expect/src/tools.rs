@@ -46,11 +46,11 @@ pub fn matcher(compiler: &mut Compiler<'_>, node: &Node) -> Matcher {
 /// Returns the expectation of the whole result, with `tools` rewritten to expectations of the calls.
 fn whole(compiler: &mut Compiler<'_>, node: &Node) -> Node {
     let (NodeKind::Map(entries), None) = (&node.kind, &node.tag) else { return node.clone() };
-    let mut told = Vec::with_capacity(entries.len());
+    let mut rules = Vec::with_capacity(entries.len());
     for (key, value) in entries {
         let value = match key.value.as_str() {
             TOOLS if asks_for_something(value) => {
-                told.push(calls(compiler, key, value));
+                rules.push(calls(compiler, key, value));
                 continue;
             }
             name @ ("$not" | "$expect") if compiler.is_built_in(name) => whole(compiler, value),
@@ -60,9 +60,9 @@ fn whole(compiler: &mut Compiler<'_>, node: &Node) -> Node {
                 value.clone()
             }
         };
-        told.push((key.clone(), value));
+        rules.push((key.clone(), value));
     }
-    Node { kind: NodeKind::Map(told), ..node.clone() }
+    Node { kind: NodeKind::Map(rules), ..node.clone() }
 }
 
 /// Reports a key that is similar to one of a result. A singular form may be one of the agent's own keys, so it is only
@@ -155,9 +155,9 @@ fn asks_for_something(node: &Node) -> bool {
 }
 
 /// Returns a list with each item rewritten. Any other value is returned unchanged.
-fn each(list: &Node, told: impl FnMut(&Node) -> Node) -> Node {
+fn each(list: &Node, convert: impl FnMut(&Node) -> Node) -> Node {
     match &list.kind {
-        NodeKind::List(items) => with(list, NodeKind::List(items.iter().map(told).collect())),
+        NodeKind::List(items) => with(list, NodeKind::List(items.iter().map(convert).collect())),
         _ => list.clone(),
     }
 }

@@ -115,7 +115,7 @@ pub fn shown(value: Option<&Value>) -> String {
 }
 
 /// Same as `shown`, but a string has no quotes. For use after other words.
-pub fn told(value: &Value) -> String {
+pub fn describe(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().nth(80).is_none() => text.clone(),
         other => shown(Some(other)),

@@ -103,9 +103,9 @@ mod tests {
 
     use super::*;
 
-    struct Mute;
+    struct FailingModel;
 
-    impl Model for Mute {
+    impl Model for FailingModel {
         fn respond<'a>(&'a self, _request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>> {
             Box::pin(std::future::ready(Err(ProviderError::Cut)))
         }
@@ -114,7 +114,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_beyond_the_limit_is_refused_after_it_was_written() {
         let gateway = Gateway::with(1000, HEADER_TIMEOUT).await.unwrap();
-        let admission = gateway.admit("t", Arc::new(Mute));
+        let admission = gateway.admit("t", Arc::new(FailingModel));
         for (size, status) in [(1000, "400"), (1001, "413"), (3_000_000, "413")] {
             let mut client = TcpStream::connect(gateway.address).await.unwrap();
             let head = format!(

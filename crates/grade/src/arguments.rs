@@ -93,7 +93,7 @@ fn too_many(assertion: &Assertion, value: &Node) -> Diagnostic {
 
 #[cfg(test)]
 mod tests {
-    use model::{About, Finding};
+    use model::{AssertionScope, Finding};
     use serde_json::{Value, json};
 
     use super::*;
@@ -107,7 +107,7 @@ mod tests {
         let spec = AssertionSpec {
             node: node(&Value::Null),
             arguments,
-            about: About::Trial,
+            about: AssertionScope::Trial,
             id: "a".into(),
             kind: Spanned::new(name.to_owned(), Span::default()),
             weight: 1.0,
@@ -162,11 +162,11 @@ mod tests {
                     [Parameter::Map(name)] => written.get(*name).cloned().unwrap_or(whole),
                     _ => whole,
                 };
-                let as_fields = crate::self_test::run(assertion, example).unwrap().unwrap().because;
+                let as_fields = crate::self_test::run(assertion, example).unwrap().unwrap().reason;
                 let brief = judged(assertion.name, Arguments::Brief(node(&brief)), &evidence);
-                assert_eq!(brief.map(|found| found.because), Ok(as_fields.clone()), "{}", assertion.name);
+                assert_eq!(brief.map(|found| found.reason), Ok(as_fields.clone()), "{}", assertion.name);
                 let listed = judged(&camel, Arguments::Listed(listed(assertion, written)), &evidence);
-                assert_eq!(listed.map(|found| found.because), Ok(as_fields), "{camel}");
+                assert_eq!(listed.map(|found| found.reason), Ok(as_fields), "{camel}");
             }
         }
     }
@@ -185,33 +185,33 @@ mod tests {
 
     #[test]
     fn a_single_value_is_the_main_field() {
-        let evidence = crate::example::Story::new().asks("a").answer("Hello").replied(5).evidence();
+        let evidence = crate::example::EvidenceBuilder::new().asks("a").answer("Hello").replied(5).evidence();
         let of = |name: &str, value: Value| judged(name, Arguments::Brief(node(&value)), &evidence);
-        assert_eq!(of("contains", json!("hello")).unwrap().because, "it contains \"Hello\"");
-        assert_eq!(of("latency", json!("5ms")).unwrap().because, "the reply took 5 ms");
+        assert_eq!(of("contains", json!("hello")).unwrap().reason, "it contains \"Hello\"");
+        assert_eq!(of("latency", json!("5ms")).unwrap().reason, "the reply took 5 ms");
         assert!(of("no_path_escape", Value::Null).is_ok() && of("no_path_escape", json!(true)).is_ok());
         assert_eq!(of("contains", Value::Null).unwrap_err(), ["`text` must be a string, not nothing (null) "]);
     }
 
     #[test]
     fn invalid_arguments_are_reported() {
-        let evidence = crate::example::Story::new().evidence();
+        let evidence = crate::example::EvidenceBuilder::new().evidence();
         let listed =
             |values: &[Value]| judged("contains", Arguments::Listed(values.iter().map(node).collect()), &evidence);
-        let told = listed(&[json!("a"), json!("b")]).unwrap_err();
-        assert_eq!(told, ["`contains` takes no argument here its fields are text"]);
-        let told = listed(&[json!("a"), json!({"text": "b"})]).unwrap_err();
-        assert_eq!(told, ["`text` is given twice, first as `text` "]);
-        let told = judged("contains", Arguments::Brief(node(&json!({"text": "a", "weight": 2}))), &evidence);
+        let messages = listed(&[json!("a"), json!("b")]).unwrap_err();
+        assert_eq!(messages, ["`contains` takes no argument here its fields are text"]);
+        let messages = listed(&[json!("a"), json!({"text": "b"})]).unwrap_err();
+        assert_eq!(messages, ["`text` is given twice, first as `text` "]);
+        let messages = judged("contains", Arguments::Brief(node(&json!({"text": "a", "weight": 2}))), &evidence);
         assert_eq!(
-            told.unwrap_err(),
+            messages.unwrap_err(),
             ["`weight` is not a field of `contains` write `weight` next to `contains`, not below it"]
         );
     }
 
     #[test]
     fn code_can_set_id_and_weight_in_the_last_argument() {
-        let evidence = crate::example::Story::new().answer("a").evidence();
+        let evidence = crate::example::EvidenceBuilder::new().answer("a").evidence();
         let options = json!({"id": "says-a", "weight": 3, "title": "Says it"});
         let arguments = Arguments::Listed(vec![node(&json!("a")), node(&options)]);
         let finding = judged("contains", arguments, &evidence).unwrap();

@@ -3,13 +3,13 @@
 use crate::glob;
 use crate::pattern::{Pattern, RegexBudget};
 use crate::reading::Reading;
-use expect::Place;
+use expect::SourceLocation;
 
 /// Branch name with wildcards, or a regular expression.
 #[derive(Debug, Clone)]
 pub(crate) enum BranchName {
     /// Name as written, and where it is written.
-    Name(String, Option<Place>),
+    Name(String, Option<SourceLocation>),
     /// Some part of the name matches.
     Pattern(Pattern),
 }
@@ -40,7 +40,7 @@ impl BranchName {
     }
 
     /// Returns where it is written.
-    pub fn place(&self) -> Option<&Place> {
+    pub fn place(&self) -> Option<&SourceLocation> {
         match self {
             Self::Name(_, place) => place.as_ref(),
             Self::Pattern(pattern) => Some(&pattern.place),

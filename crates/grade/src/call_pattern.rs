@@ -1,14 +1,14 @@
 //! Pattern of a tool call: the tool, and a regular expression or an expectation for each of some arguments.
 
-use expect::{Data, Expectation, Pass, Place};
+use expect::{Data, Expectation, Pass, SourceLocation};
 use model::{Capture, Effect, ToolCall, Trace, TracedCall, nearest};
 
 use serde_json::Value;
 
+use crate::format;
 use crate::javascript;
 use crate::pattern::{Pattern, RegexBudget};
 use crate::verdict::Verdict;
-use crate::words;
 
 /// Number of characters of a value that are shown.
 const SHOWN: usize = 120;
@@ -19,7 +19,7 @@ pub(crate) struct CallPattern {
     /// Name of the tool, compared exactly.
     pub tool: String,
     /// Source position of the name.
-    pub place: Place,
+    pub place: SourceLocation,
     /// Patterns of arguments. All of them must match the same call.
     pub arguments: Vec<ArgumentPattern>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct ExpectedValue {
     /// The expectation as JSON, for messages.
     pub shown: String,
     /// Source position of the expectation.
-    pub place: Place,
+    pub place: SourceLocation,
     /// True if judging it runs the user's code.
     pub runs_code: bool,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Miss {
     /// Value of the nearest call, or the tools that were called.
     pub actual: String,
     /// The part of the assertion that the call does not match.
-    pub place: Place,
+    pub place: SourceLocation,
     /// The other calls that are close to a match.
     pub evidence: Vec<String>,
 }
@@ -111,12 +111,12 @@ impl CallPattern {
                 format!("{whose}{argument}")
             })
             .collect();
-        let rest = if arguments.is_empty() { String::new() } else { format!(" {}", words::list(&arguments)) };
+        let rest = if arguments.is_empty() { String::new() } else { format!(" {}", format::list(&arguments)) };
         format!("`{}` call{rest}", self.tool)
     }
 
     /// Returns the most specific part of the assertion: the first argument pattern, else the tool name.
-    pub fn most_telling_place(&self) -> &Place {
+    pub fn most_telling_place(&self) -> &SourceLocation {
         self.arguments.first().map_or(&self.place, ArgumentPattern::place)
     }
 
@@ -145,17 +145,17 @@ impl CallPattern {
                 None => self.never_called(trace),
             };
         };
-        let told = |(at, differing): &(usize, Vec<&ArgumentPattern>)| {
+        let miss_of = |(at, differing): &(usize, Vec<&ArgumentPattern>)| {
             let call = &trace.calls[*at].call;
-            let differences: Vec<String> = differing.iter().map(|argument| argument.told(call)).collect();
-            format!("call {} has {}", at + 1, words::list(&differences))
+            let differences: Vec<String> = differing.iter().map(|argument| argument.describe(call)).collect();
+            format!("call {} has {}", at + 1, format::list(&differences))
         };
         Miss {
             call: Some(*call),
-            actual: if differing.is_empty() { "no such call".into() } else { told(&misses[0]) },
+            actual: if differing.is_empty() { "no such call".into() } else { miss_of(&misses[0]) },
             place: differing.first().map_or(&self.place, |argument| argument.place()).clone(),
-            evidence: words::few(
-                misses.iter().skip(1).filter(|(_, differing)| !differing.is_empty()).map(told).collect(),
+            evidence: format::few(
+                misses.iter().skip(1).filter(|(_, differing)| !differing.is_empty()).map(miss_of).collect(),
                 4,
             ),
         }
@@ -180,7 +180,7 @@ impl CallPattern {
         let actual = if called.is_empty() {
             "the agent called no tool".into()
         } else {
-            format!("the agent called {}", words::list(&words::few(called, 8)))
+            format!("the agent called {}", format::list(&format::few(called, 8)))
         };
         let raw = trace.calls.iter().find(|call| call.call.raw_name == self.tool);
         let near = nearest(&self.tool, tools.iter().map(|(name, _)| *name));
@@ -203,8 +203,8 @@ impl ArgumentPattern {
                     Pass::Yes => Ok(true),
                     Pass::No => Ok(false),
                     Pass::Unknown => {
-                        let because = found.flaws.into_iter().find_map(|flaw| flaw.message);
-                        Err(because.unwrap_or_else(|| format!("it is undecided whether {self}")))
+                        let reason = found.flaws.into_iter().find_map(|flaw| flaw.message);
+                        Err(reason.unwrap_or_else(|| format!("it is undecided whether {self}")))
                     }
                 }
             }
@@ -225,7 +225,7 @@ impl ArgumentPattern {
     }
 
     /// Returns where the requirement is written.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &SourceLocation {
         match &self.wanted {
             ArgumentRule::Text(pattern) => &pattern.place,
             ArgumentRule::Value(value) => &value.place,
@@ -256,7 +256,7 @@ impl ArgumentPattern {
     }
 
     /// Formats the argument for messages: `command` "git status", or that it is missing.
-    fn told(&self, call: &ToolCall) -> String {
+    fn describe(&self, call: &ToolCall) -> String {
         let value = self.value(call);
         let text = match (&self.wanted, value) {
             (ArgumentRule::Value(_), Some(value)) => return format!("{} {}", self.whose(), shown(value)),
@@ -265,7 +265,7 @@ impl ArgumentPattern {
         if text.is_empty() && value.is_none() {
             return format!("no {}", self.whose());
         }
-        format!("{} {}", self.whose(), words::quoted(&text))
+        format!("{} {}", self.whose(), format::quoted(&text))
     }
 }
 
@@ -282,7 +282,7 @@ impl std::fmt::Display for ArgumentPattern {
 /// Formats a value as JSON, shortened if it is long.
 fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) => words::quoted(text),
+        Value::String(text) => format::quoted(text),
         other => model::text::shortened(&other.to_string(), SHOWN),
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use expect::Place;
+use expect::SourceLocation;
 use model::decode::{Problems, text};
 use model::{
-    About, Arguments, AssertionSpec, Case, CodeClaim, Diagnostic, Evidence, Excerpt, Finding, Need, Node, NodeKind,
-    SideEffectContract, Status, nearest,
+    Arguments, AssertionScope, AssertionSpec, Case, CodeClaim, Diagnostic, Evidence, Excerpt, Finding, Need, Node,
+    NodeKind, SideEffectContract, Status, nearest,
 };
 
 use crate::arguments::{self, COMMON};
@@ -31,7 +31,7 @@ pub struct Check {
     kind: &'static str,
     weight: f64,
     title: Option<String>,
-    about: About,
+    about: AssertionScope,
     source: Written,
     matcher: Arc<dyn Matcher>,
     /// Number of judges that the assertion asks for. If `None`, the run decides.
@@ -42,7 +42,7 @@ pub struct Check {
 #[derive(Debug, Clone)]
 enum Written {
     /// The type of an assertion.
-    At(Place),
+    At(SourceLocation),
     /// The head of a case without assertions.
     Head(Excerpt),
 }
@@ -98,7 +98,7 @@ impl Check {
     }
 
     /// Returns the part of the evidence that it is about.
-    pub fn about(&self) -> About {
+    pub fn about(&self) -> AssertionScope {
         self.about
     }
 
@@ -150,7 +150,7 @@ impl Check {
 
     /// Compiles one assertion. Reports all problems.
     pub(crate) fn compile(spec: &AssertionSpec, context: &Context<'_>, problems: &mut Problems) -> Option<Self> {
-        let place = Place::at(&spec.node, spec.kind.span);
+        let place = SourceLocation::at(&spec.node, spec.kind.span);
         let Some((assertion, parse)) = find(&spec.kind.value).and_then(|assertion| match assertion.form {
             Form::Written { parse } | Form::Judged { parse, .. } => Some((assertion, parse)),
             Form::Implicit { .. } => None,
@@ -161,7 +161,7 @@ impl Check {
         let what = format!("`{}`", assertion.name);
         let entry = arguments::entry(spec, assertion, problems)?;
         let mut reading = Reading::of(&entry, &what, problems, context)?;
-        let own = Own::read(spec, &mut reading);
+        let own = CommonFields::read(spec, &mut reading);
         if assertion.has_caption() {
             reading.caption();
         }
@@ -186,11 +186,11 @@ impl Check {
         match parts.of(self.about) {
             Some(evidence) => self.judge(evidence),
             None => {
-                let because = match self.about {
-                    About::Reply(number) => format!("there is no reply to message {number}"),
-                    About::Trial | About::LastReply => "there is no reply".into(),
+                let reason = match self.about {
+                    AssertionScope::Reply(number) => format!("there is no reply to message {number}"),
+                    AssertionScope::Trial | AssertionScope::LastReply => "there is no reply".into(),
                 };
-                let verdict = Verdict::unmet(because, "a reply", "none");
+                let verdict = Verdict::unmet(reason, "a reply", "none");
                 self.finding(verdict)
             }
         }
@@ -202,7 +202,7 @@ impl Check {
 
     /// Converts `verdict` to a finding of this check.
     pub(crate) fn finding(&self, verdict: Verdict) -> Finding {
-        let source = verdict.place.as_ref().map_or_else(|| self.source.excerpt(), Place::excerpt);
+        let source = verdict.place.as_ref().map_or_else(|| self.source.excerpt(), SourceLocation::excerpt);
         let finding = finding(&self.id, self.kind, self.weight, verdict);
         Finding {
             source: Some(source),
@@ -214,13 +214,13 @@ impl Check {
 }
 
 /// Fields that an assertion has whatever its type is.
-struct Own {
+struct CommonFields {
     id: String,
     weight: f64,
     title: Option<String>,
 }
 
-impl Own {
+impl CommonFields {
     /// Reads these fields. A file has them next to the arguments, code has them in the last argument.
     fn read(spec: &AssertionSpec, reading: &mut Reading<'_>) -> Self {
         let (mut id, mut weight) = (spec.id.clone(), spec.weight);
@@ -247,7 +247,7 @@ pub fn nothing_asserted(case: &Case) -> Check {
         // The whole score of the trial depends on this check.
         weight: case.ruling.scoring.map_or(1.0, |scoring| scoring.max_score),
         title: None,
-        about: About::Trial,
+        about: AssertionScope::Trial,
         source: Written::Head(case.source.clone()),
         matcher: Arc::new(NothingAsserted),
         judges: None,
@@ -320,7 +320,7 @@ fn contract_check(contract: SideEffectContract, place: Excerpt) -> Check {
         kind: "side_effect_contract",
         weight: 1.0,
         title: Some(CONTRACT_TITLE.to_owned()),
-        about: About::Trial,
+        about: AssertionScope::Trial,
         source: Written::Head(place),
         matcher: Arc::new(Contract(contract)),
         judges: None,
@@ -366,11 +366,11 @@ impl<'e> Parts<'e> {
     }
 
     /// Returns the part that `about` names. Returns `None` if there is no such reply.
-    pub(crate) fn of(&mut self, about: About) -> Option<&Evidence> {
+    pub(crate) fn of(&mut self, about: AssertionScope) -> Option<&Evidence> {
         let number = match about {
-            About::Trial => return Some(self.whole),
-            About::Reply(number) => number,
-            About::LastReply => self.whole.trace.replies.len(),
+            AssertionScope::Trial => return Some(self.whole),
+            AssertionScope::Reply(number) => number,
+            AssertionScope::LastReply => self.whole.trace.replies.len(),
         };
         let part = || {
             let trace = self.whole.trace.reply(number)?;
@@ -397,7 +397,7 @@ fn finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding {
         error: verdict.error,
         captures: verdict.captures,
         at: verdict.at,
-        ..Finding::undecided(id, kind, weight, None, &verdict.because)
+        ..Finding::undecided(id, kind, weight, None, &verdict.reason)
     };
     let Some(matched) = verdict.matched else { return finding };
     Finding {
@@ -413,8 +413,8 @@ fn finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding {
     }
 }
 
-fn id_place(spec: &AssertionSpec) -> Place {
-    spec.node.get("id").map_or_else(|| Place::at(&spec.node, spec.kind.span), Place::of)
+fn id_place(spec: &AssertionSpec) -> SourceLocation {
+    spec.node.get("id").map_or_else(|| SourceLocation::at(&spec.node, spec.kind.span), SourceLocation::of)
 }
 
 /// Returns what is certainly wrong with an assertion that code will make. The first argument may be a reply, which is
@@ -444,7 +444,7 @@ fn argument_errors(claim: &CodeClaim, arguments: &[Option<Node>], context: &Cont
         arguments: Arguments::Listed(
             arguments.iter().map(|argument| argument.as_ref().unwrap_or(&place).clone()).collect(),
         ),
-        about: About::Trial,
+        about: AssertionScope::Trial,
         id: String::new(),
         kind: claim.name.clone(),
         weight: 1.0,

@@ -1,13 +1,13 @@
 //! Asks a judge about the checks that need one.
 
-use model::{About, Aside, Evidence, Finding, Status};
+use model::{AssertionScope, AuxiliaryUsage, Evidence, Finding, Status};
 
 use crate::check::{Check, Parts};
 use crate::judge::{Answer, Judge, JudgeAnswers, Judged, Question, Votes};
 use crate::verdict::Verdict;
 
 /// A judged assertion that needs a judge.
-struct Open<'c> {
+struct OpenQuestion<'c> {
     /// Index of its finding.
     at: usize,
     check: &'c Check,
@@ -24,31 +24,31 @@ pub async fn consult(
     evidence: &Evidence,
     judge: Result<&Judge, &str>,
     findings: &mut [Finding],
-) -> Option<Aside> {
+) -> Option<AuxiliaryUsage> {
     let open = open(checks, evidence, findings);
     if open.is_empty() {
         return None;
     }
     let judge = match judge {
         Ok(judge) => judge,
-        Err(because) => {
-            for Open { at, check, .. } in &open {
-                findings[*at] = check.finding(Verdict::undecided(because));
+        Err(reason) => {
+            for OpenQuestion { at, check, .. } in &open {
+                findings[*at] = check.finding(Verdict::undecided(reason));
             }
             return None;
         }
     };
-    let mut took = Aside::default();
-    let heard = judge.hear(open.iter().map(|open| (&open.question, open.check.judges()))).await;
-    for (open, heard) in open.iter().zip(heard) {
-        took += heard.took;
-        findings[open.at] = open.check.finding(verdict(open.judged, &open.question, &heard));
+    let mut took = AuxiliaryUsage::default();
+    let answers = judge.ask_all(open.iter().map(|open| (&open.question, open.check.judges()))).await;
+    for (open, answers) in open.iter().zip(answers) {
+        took += answers.took;
+        findings[open.at] = open.check.finding(verdict(open.judged, &open.question, &answers));
     }
     Some(took)
 }
 
 /// Returns the checks that need a judge.
-fn open<'c>(checks: &'c [Check], evidence: &Evidence, findings: &[Finding]) -> Vec<Open<'c>> {
+fn open<'c>(checks: &'c [Check], evidence: &Evidence, findings: &[Finding]) -> Vec<OpenQuestion<'c>> {
     let mut parts = Parts::of_evidence(evidence);
     let mut open = Vec::new();
     for (at, (check, finding)) in checks.iter().zip(findings).enumerate() {
@@ -58,22 +58,22 @@ fn open<'c>(checks: &'c [Check], evidence: &Evidence, findings: &[Finding]) -> V
         };
         let Some(mut question) = parts.of(check.about()).and_then(|part| judged.question(part).ok()) else { continue };
         let reply = match check.about() {
-            About::Trial => 0,
-            About::Reply(number) => number,
-            About::LastReply => evidence.trace.replies.len(),
+            AssertionScope::Trial => 0,
+            AssertionScope::Reply(number) => number,
+            AssertionScope::LastReply => evidence.trace.replies.len(),
         };
         question.material = question.material.after(&evidence.trace, reply);
-        open.push(Open { at, check, judged, question });
+        open.push(OpenQuestion { at, check, judged, question });
     }
     open
 }
 
 /// Returns the verdict from the answers. If it is undecided because judges did not answer, it says why they did not.
-fn verdict(judged: &dyn Judged, question: &Question, heard: &JudgeAnswers) -> Verdict {
-    let votes = Votes { answers: &heard.answers, asked: heard.asked };
-    let trouble = heard.trouble.as_deref();
+fn verdict(judged: &dyn Judged, question: &Question, answers: &JudgeAnswers) -> Verdict {
+    let votes = Votes { answers: &answers.answers, asked: answers.asked };
+    let trouble = answers.trouble.as_deref();
     let verdict = match trouble {
-        Some(trouble) if heard.answers.is_empty() => return Verdict::undecided(trouble),
+        Some(trouble) if answers.answers.is_empty() => return Verdict::undecided(trouble),
         _ => judged.decide(question, &votes),
     };
     match trouble {

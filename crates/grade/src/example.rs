@@ -9,14 +9,14 @@ use model::{
 };
 use serde_json::Value;
 
-use crate::{repository, words};
+use crate::{format, repository};
 
 /// Example of an assertion that is met or not met.
 #[derive(Debug, Clone, Copy)]
 pub struct Example {
     /// Entry of the assertion. `null` for an implicit assertion.
     pub assertion: fn() -> Value,
-    pub(crate) story: fn() -> Story,
+    pub(crate) story: fn() -> EvidenceBuilder,
 }
 
 impl Example {
@@ -32,7 +32,7 @@ impl Example {
     }
 
     /// Returns the evidence in words, one fact a line.
-    pub fn told(&self) -> Vec<String> {
+    pub fn describe(&self) -> Vec<String> {
         tell(&self.evidence())
     }
 }
@@ -43,12 +43,12 @@ pub(crate) fn nothing_written() -> Value {
 }
 
 /// Builder of evidence for examples and tests.
-pub(crate) struct Story {
+pub(crate) struct EvidenceBuilder {
     steps: Vec<Step>,
     evidence: Evidence,
 }
 
-impl Story {
+impl EvidenceBuilder {
     /// Creates evidence of an agent that has not done anything, in `/box/repo`, with the home directory `/box/home`.
     pub fn new() -> Self {
         Self {
@@ -220,8 +220,8 @@ impl Story {
     }
 
     /// Adds the result of a scripted model's check of a request.
-    pub fn request(mut self, step: usize, met: bool, because: &str) -> Self {
-        self.steps.push(Step::RequestCheck { step, met, because: because.into() });
+    pub fn request(mut self, step: usize, met: bool, reason: &str) -> Self {
+        self.steps.push(Step::RequestCheck { step, met, reason: reason.into() });
         self
     }
 
@@ -286,27 +286,25 @@ pub(crate) fn open_request(change: &mut RepositoryChange, number: u64, head: &st
 fn tell(evidence: &Evidence) -> Vec<String> {
     let Evidence { trace, collected, ending, limits, .. } = evidence;
     let mut lines: Vec<String> =
-        trace.user_messages.iter().map(|message| format!("message   {}", words::quoted(message))).collect();
+        trace.user_messages.iter().map(|message| format!("message   {}", format::quoted(message))).collect();
     for (at, traced) in trace.calls.iter().enumerate() {
         let led = traced.call.touches.iter().filter(|touch| touch.raw != touch.resolved);
         let led: String = led.map(|touch| format!(", which leads to {}", touch.resolved)).collect();
         lines.push(format!("{:<10}{}{led}", format!("call {}", at + 1), traced.call.summary()));
     }
     for question in &trace.questions {
-        let answer = question.answer.as_ref().map_or("no prepared answer".to_owned(), |answer| words::quoted(answer));
-        lines.push(format!("question  {} → {answer}", words::quoted(&question.question)));
+        let answer = question.answer.as_ref().map_or("no prepared answer".to_owned(), |answer| format::quoted(answer));
+        lines.push(format!("question  {} → {answer}", format::quoted(&question.question)));
     }
     for path in &collected.outside_changes {
         lines.push(format!("written   {path}"));
     }
-    for (step, met, because) in &trace.request_checks {
-        lines.push(format!(
-            "request   step {step}, {}: {because}",
-            if *met { "as expected" } else { "not as expected" }
-        ));
+    for (step, met, reason) in &trace.request_checks {
+        lines
+            .push(format!("request   step {step}, {}: {reason}", if *met { "as expected" } else { "not as expected" }));
     }
     if let Some(answer) = &trace.answer {
-        lines.push(format!("answer    {}", words::quoted(answer)));
+        lines.push(format!("answer    {}", format::quoted(answer)));
     }
     for latency in trace.replies.iter().filter_map(|reply| reply.latency_ms) {
         lines.push(format!("took      {latency} ms"));
@@ -325,15 +323,15 @@ fn tell(evidence: &Evidence) -> Vec<String> {
         lines.extend(change.after.status.iter().map(|line| format!("status    {line}")));
     }
     if let Some(tokens) = trace.usage.tokens {
-        lines.push(format!("used      {} tokens", words::thousands(tokens.total() as f64)));
+        lines.push(format!("used      {} tokens", format::thousands(tokens.total() as f64)));
     }
     if let Some(budget) = limits.token_budget {
         let from = limits.token_budget_from.as_deref().unwrap_or("the run");
-        lines.push(format!("limit     {} tokens, set by the {from}", words::thousands(budget)));
+        lines.push(format!("limit     {} tokens, set by the {from}", format::thousands(budget)));
     }
     if let Some(turns) = limits.turn_cap() {
         let turns = usize::try_from(turns).unwrap_or(usize::MAX);
-        lines.push(format!("limit     {}", words::count(turns, "turn")));
+        lines.push(format!("limit     {}", format::count(turns, "turn")));
     }
     if *ending != Ending::Finished {
         lines.push(format!("ended     {}", ending.describe()));
@@ -354,13 +352,13 @@ fn tell_probe(probe: &Probe) -> String {
         Probed::Directory => "a directory".to_owned(),
         Probed::Special => "no file".to_owned(),
         Probed::Outside => "outside".to_owned(),
-        Probed::File { text, .. } => words::quoted(text),
-        Probed::Files { files, .. } => words::list(&files.iter().map(|file| file.path.clone()).collect::<Vec<_>>()),
+        Probed::File { text, .. } => format::quoted(text),
+        Probed::Files { files, .. } => format::list(&files.iter().map(|file| file.path.clone()).collect::<Vec<_>>()),
         Probed::Ran { exit_code: Some(code), stdout, stderr, .. } => {
-            format!("exit code {code}, {}", words::quoted(&format!("{stdout}{stderr}")))
+            format!("exit code {code}, {}", format::quoted(&format!("{stdout}{stderr}")))
         }
         Probed::Ran { exit_code: None, .. } => "timed out".to_owned(),
-        Probed::Lost { because } | Probed::Failed { because } => because.clone(),
+        Probed::Lost { reason } | Probed::Failed { reason } => reason.clone(),
     };
     format!("{what}{found}")
 }

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use expect::Place;
+use expect::SourceLocation;
 use model::{Evidence, Need};
 use serde_json::Value;
 
+use crate::format;
 use crate::given;
 use crate::reading::Reading;
-use crate::sandbox_file::{Look, SandboxFile};
+use crate::sandbox_file::{FileProbe, SandboxFile};
 use crate::verdict::Verdict;
-use crate::words;
 
 /// Location of JSON: in a file, or in the answer.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub(crate) enum JsonLookup {
     /// A value, and `true` if it was in a fenced block of the answer.
     Value(Value, bool),
     /// No valid JSON, with the reason and the content that was found.
-    None { because: String, actual: String },
+    None { reason: String, actual: String },
 }
 
 impl JsonSource {
@@ -43,12 +43,12 @@ impl JsonSource {
     }
 
     /// Returns the name of the source for messages: `the answer`, or the file.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         self.file.as_ref().map_or_else(|| "the answer".to_owned(), |file| format!("`{}`", file.path))
     }
 
     /// Returns where the path is written.
-    pub fn place(&self) -> Option<&Place> {
+    pub fn place(&self) -> Option<&SourceLocation> {
         self.file.as_ref().map(|file| &file.place)
     }
 
@@ -56,19 +56,19 @@ impl JsonSource {
     pub fn find(&self, evidence: &Evidence) -> Result<JsonLookup, Box<Verdict>> {
         let Some(file) = &self.file else { return Ok(in_answer(evidence)) };
         let path = &file.path;
-        match file.look(evidence)? {
-            look @ (Look::Nothing | Look::Other(_)) => {
-                Ok(JsonLookup::None { because: format!("there is no file `{path}`"), actual: look.describe() })
+        match file.probe(evidence)? {
+            found_file @ (FileProbe::Nothing | FileProbe::Other(_)) => {
+                Ok(JsonLookup::None { reason: format!("there is no file `{path}`"), actual: found_file.describe() })
             }
-            Look::File(size, _, true) => {
-                let because = format!("`{path}` has {size} bytes, and not all of them were read");
-                Err(Box::new(Verdict::undecided(because).place(&file.place)))
+            FileProbe::File(size, _, true) => {
+                let reason = format!("`{path}` has {size} bytes, and not all of them were read");
+                Err(Box::new(Verdict::undecided(reason).place(&file.place)))
             }
-            Look::File(_, text, false) => Ok(match parsed(text.trim_start_matches('\u{feff}')) {
+            FileProbe::File(_, text, false) => Ok(match parsed(text.trim_start_matches('\u{feff}')) {
                 Ok(value) => JsonLookup::Value(value, false),
                 Err(error) => JsonLookup::None {
-                    because: format!("`{path}` is not JSON: {error}"),
-                    actual: if text.is_empty() { "an empty file".to_owned() } else { words::quoted(text) },
+                    reason: format!("`{path}` is not JSON: {error}"),
+                    actual: if text.is_empty() { "an empty file".to_owned() } else { format::quoted(text) },
                 },
             }),
         }
@@ -81,7 +81,7 @@ pub(crate) fn in_answer(evidence: &Evidence) -> JsonLookup {
         Some(Value::String(text)) => text.into(),
         Some(value) => return JsonLookup::Value(value, false),
         None => {
-            return JsonLookup::None { because: "the agent gave no answer".into(), actual: "no answer".into() };
+            return JsonLookup::None { reason: "the agent gave no answer".into(), actual: "no answer".into() };
         }
     };
     let error = match parsed(&answer) {
@@ -91,7 +91,7 @@ pub(crate) fn in_answer(evidence: &Evidence) -> JsonLookup {
     match fenced(&answer).find_map(|block| parsed(block).ok()) {
         Some(value) => JsonLookup::Value(value, true),
         None => {
-            JsonLookup::None { because: format!("the answer is not JSON: {error}"), actual: words::quoted(&answer) }
+            JsonLookup::None { reason: format!("the answer is not JSON: {error}"), actual: format::quoted(&answer) }
         }
     }
 }

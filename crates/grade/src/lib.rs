@@ -11,7 +11,7 @@
 //! use std::sync::Arc;
 //!
 //! use model::{
-//!     About, Arguments, AssertionSpec, Case, Collected, Ending, Evidence, Excerpt, Limits, Node, Source, Span,
+//!     AssertionScope, Arguments, AssertionSpec, Case, Collected, Ending, Evidence, Excerpt, Limits, Node, Source, Span,
 //!     Spanned, Status, Trace,
 //! };
 //! use serde_json::json;
@@ -26,7 +26,7 @@
 //!     weight: 1.0,
 //!     node: hello.clone(),
 //!     arguments: Arguments::Brief(hello),
-//!     about: About::Trial,
+//!     about: AssertionScope::Trial,
 //! });
 //! let (checks, problems) = compile(&case, &Context::default());
 //! assert!(problems.is_empty());
@@ -42,7 +42,7 @@
 //!     agent_ms: None,
 //! };
 //! let findings = grade(&checks, &evidence);
-//! assert_eq!((findings[0].status, findings[0].because.as_str()), (Status::Met, "it contains \"Hello\""));
+//! assert_eq!((findings[0].status, findings[0].reason.as_str()), (Status::Met, "it contains \"Hello\""));
 //! ```
 
 mod arguments;
@@ -56,6 +56,7 @@ mod context;
 mod declarations;
 mod example;
 mod folded;
+mod format;
 mod given;
 mod glob;
 mod javascript;
@@ -79,7 +80,6 @@ mod shell;
 mod skill_use;
 mod verdict;
 mod warning;
-mod words;
 mod yaml;
 
 pub use assertion::{ASSERTIONS, Assertion, Field, Parameter, find};

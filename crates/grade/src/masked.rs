@@ -80,16 +80,16 @@ mod tests {
     use super::*;
     use crate::assertion::{ASSERTIONS, find};
     use crate::check::tests::case;
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
     use crate::{Context, compile};
 
     #[test]
     fn an_assertion_reads_only_its_own_parts_of_the_evidence() {
-        let said = Story::new().answer("in [masked]").evidence();
-        let called = Story::new().call("Bash", json!({"command": "echo [masked]"})).answer("done").evidence();
+        let output = EvidenceBuilder::new().answer("in [masked]").evidence();
+        let called = EvidenceBuilder::new().call("Bash", json!({"command": "echo [masked]"})).answer("done").evidence();
         let of = |assertion: serde_json::Value| {
             let (checks, _) = compile(&case(&[assertion]), &Context::default());
-            [&said, &called].map(|evidence| looks_at_masked(&checks[0], evidence, "[masked]"))
+            [&output, &called].map(|evidence| looks_at_masked(&checks[0], evidence, "[masked]"))
         };
         assert_eq!(of(json!({"id": "a", "type": "contains", "text": "x"})), [true, false]);
         assert_eq!(of(json!({"id": "a", "type": "tool_called", "tool": "Bash"})), [false, true]);

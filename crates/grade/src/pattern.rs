@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use expect::{Place, REGEX_TAG, split_regex};
+use expect::{REGEX_TAG, SourceLocation, split_regex};
 use model::decode::Problems;
 use model::{Diagnostic, Node};
 use script::{DEFAULT_BUDGET, Regex, RegexError};
@@ -14,7 +14,7 @@ pub(crate) struct Pattern {
     /// The expression.
     pub regex: Regex,
     /// Source position of the expression.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// Time that the regular expressions of one assertion may lose to timeouts in one trial. Only expressions that are
@@ -34,7 +34,7 @@ impl Pattern {
         if node.tag.as_deref() == Some(REGEX_TAG) {
             return Self::of_literal(node, problems);
         }
-        Self::compiled(Regex::parse(node.as_str().unwrap_or_default()), Place::of(node), problems)
+        Self::compiled(Regex::parse(node.as_str().unwrap_or_default()), SourceLocation::of(node), problems)
     }
 
     /// Same as `of`, and also accepts slashes and flags: `/a/i`.
@@ -44,11 +44,11 @@ impl Pattern {
             Some((source, flags)) => Regex::literal(source, flags),
             None => Regex::parse(written),
         };
-        Self::compiled(parsed, Place::of(node), problems)
+        Self::compiled(parsed, SourceLocation::of(node), problems)
     }
 
     /// Returns the expression, or reports what is wrong with it.
-    fn compiled(parsed: Result<Regex, RegexError>, place: Place, problems: &mut Problems) -> Option<Self> {
+    fn compiled(parsed: Result<Regex, RegexError>, place: SourceLocation, problems: &mut Problems) -> Option<Self> {
         match parsed {
             Ok(regex) => Some(Self { regex, place }),
             Err(error) => {

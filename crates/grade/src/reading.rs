@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use expect::Place;
+use expect::SourceLocation;
 use model::decode::{self, Fields, Problems};
 use model::{Diagnostic, Node, NodeKind, nearest};
 
@@ -43,13 +43,13 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads a required non-empty string, and its location.
-    pub fn required_text(&mut self, key: &'static str) -> Option<(String, Place)> {
+    pub fn required_text(&mut self, key: &'static str) -> Option<(String, SourceLocation)> {
         let node = self.fields.require(key, self.problems)?;
         if node.tag.as_deref() == Some(expect::REGEX_TAG) {
             self.problems.push(node.error(format!("`{key}` must be a string, not a regular expression")));
             return None;
         }
-        Some((decode::text(node, &format!("`{key}`"), self.problems)?, Place::of(node)))
+        Some((decode::text(node, &format!("`{key}`"), self.problems)?, SourceLocation::of(node)))
     }
 
     /// Reads the required regular expression under `key`.
@@ -125,7 +125,7 @@ impl<'a> Reading<'a> {
         let is_wrong = self.problems[known..].iter().any(Diagnostic::is_error);
         let runs_code = code.load(Ordering::Relaxed);
         let shown = node.to_json().to_string();
-        (!is_wrong).then(|| ExpectedValue { expectation, shown, place: Place::of(node), runs_code })
+        (!is_wrong).then(|| ExpectedValue { expectation, shown, place: SourceLocation::of(node), runs_code })
     }
 
     /// Reports arguments that the tool does not take, because `no_tool_called` would always pass with them. A name
@@ -169,7 +169,7 @@ impl<'a> Reading<'a> {
     /// Reports a tool name that is not a tool of the agent, because `no_tool_called` would always pass with it. A name
     /// similar to a known one is an error. If the agent may have other tools, so is a name similar to a canonical tool,
     /// and a name that differs from one of the agent's tools only in case.
-    pub fn know_tool(&mut self, name: &str, place: &Place) {
+    pub fn know_tool(&mut self, name: &str, place: &SourceLocation) {
         if name.starts_with("mcp__") {
             return;
         }
@@ -202,7 +202,7 @@ impl<'a> Reading<'a> {
 
     /// Reports a name that differs from one of the `certain` tools only in case, or is similar to that of a canonical
     /// tool, unless the case defines a tool of that name.
-    fn suspect_tool(&mut self, name: &str, certain: &[&str], place: &Place) {
+    fn suspect_tool(&mut self, name: &str, certain: &[&str], place: &SourceLocation) {
         let mut names = model::tool::TOOLS.iter().map(|tool| tool.name);
         if certain.contains(&name)
             || self.context.case.is_some_and(|case| case.all_tools().any(|own| may_be(own, name)))

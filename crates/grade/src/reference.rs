@@ -80,10 +80,10 @@ fn show(out: &mut String, assertion: &Assertion, example: &Example, title: &str)
     if let Some(written) = example.written() {
         let _ = write!(out, "```yaml\n{written}```\n\n");
     }
-    let mut lines = example.told();
-    lines.extend(assertion.judge_says(example).map(|said| format!("judge     {said}")));
+    let mut lines = example.describe();
+    lines.extend(assertion.judge_says(example).map(|answer| format!("judge     {answer}")));
     if let Ok(Some(finding)) = self_test::run(assertion, example) {
-        lines.push(format!("⇒ {}", finding.because));
+        lines.push(format!("⇒ {}", finding.reason));
         lines.extend(finding.expected.map(|expected| format!("  expected  {expected}")));
         lines.extend(finding.actual.map(|actual| format!("  actual    {actual}")));
         lines.extend(finding.evidence.into_iter().map(|line| format!("            {line}")));

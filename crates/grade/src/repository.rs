@@ -32,9 +32,9 @@ impl<M: RepositoryMatcher> Matcher for M {
 pub(crate) fn change(evidence: &Evidence) -> Result<&RepositoryChange, Box<Verdict>> {
     match &evidence.collected.repository_change {
         Some(change) => match &change.after.lost {
-            Some(because) => {
-                let because = format!("the repository cannot be read any more: {because}");
-                Err(Box::new(Verdict::unmet(because, "a repository that git can read", "none")))
+            Some(reason) => {
+                let reason = format!("the repository cannot be read any more: {reason}");
+                Err(Box::new(Verdict::unmet(reason, "a repository that git can read", "none")))
             }
             None => Ok(change),
         },
@@ -90,7 +90,7 @@ pub(crate) struct Push<'c> {
 
 impl Push<'_> {
     /// Returns `origin/main` and its commit, for messages.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         match self.head {
             Some(head) if self.is_asked => format!("`{}/{}` at {}", self.remote, self.branch, short(head)),
             Some(head) => format!("`{}/{}` at {}, as git logged it", self.remote, self.branch, short(head)),
@@ -220,12 +220,12 @@ pub(crate) fn short(sha: &str) -> &str {
 }
 
 /// Formats a commit in one line.
-pub(crate) fn told(commit: &Commit) -> String {
+pub(crate) fn describe(commit: &Commit) -> String {
     format!("{} {}", short(&commit.sha), commit.subject).trim_end().to_owned()
 }
 
 /// Formats a review request in one line.
-pub(crate) fn request_told(request: &ReviewRequest) -> String {
+pub(crate) fn describe_request(request: &ReviewRequest) -> String {
     let from = request.head.as_ref().map_or_else(String::new, |head| format!(" from `{head}`"));
     let to = request.base.as_ref().map_or_else(String::new, |base| format!(" to `{base}`"));
     format!("#{}{from}{to}, {}", request.number, if request.open { "open" } else { "not open" })
@@ -242,11 +242,11 @@ pub(crate) fn summary(change: &RepositoryChange) -> Vec<String> {
     lines.extend(new_branches(change).iter().map(|branch| format!("new branch: `{branch}`")));
     lines.extend(new_commits(change).into_iter().map(|commit| {
         let place = if commit.on_head { "" } else { ", not on HEAD" };
-        format!("new commit: {}{place}", told(commit))
+        format!("new commit: {}{place}", describe(commit))
     }));
     let (pushes, requests) = (pushes(change), new_requests(change));
-    lines.extend(pushes.new.iter().map(|push| format!("pushed: {}", push.told())));
-    lines.extend(requests.new.iter().map(|request| format!("new review request: {}", request_told(request))));
+    lines.extend(pushes.new.iter().map(|push| format!("pushed: {}", push.describe())));
+    lines.extend(requests.new.iter().map(|request| format!("new review request: {}", describe_request(request))));
     let mut unknown = [pushes.unknown, requests.unknown].concat();
     unknown.sort();
     unknown.dedup();
@@ -257,10 +257,10 @@ pub(crate) fn summary(change: &RepositoryChange) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::example::{Story, commit};
+    use crate::example::{EvidenceBuilder, commit};
 
     fn of(tell: impl FnOnce(&mut RepositoryChange)) -> RepositoryChange {
-        *Story::new().repository(tell).evidence().collected.repository_change.unwrap()
+        *EvidenceBuilder::new().repository(tell).evidence().collected.repository_change.unwrap()
     }
 
     #[test]
@@ -304,7 +304,7 @@ mod tests {
             change.after.remotes.insert("origin".into(), other);
         });
         let seen = pushes(&change);
-        assert_eq!(seen.new.iter().map(Push::told).collect::<Vec<_>>(), ["`fork/main` at a1, as git logged it"]);
+        assert_eq!(seen.new.iter().map(Push::describe).collect::<Vec<_>>(), ["`fork/main` at a1, as git logged it"]);
         assert_eq!(
             seen.unknown,
             ["`origin`: connection refused", "the remote `old` was removed, so it could not be checked"]
@@ -320,7 +320,7 @@ mod tests {
             after.insert("feat/x".into(), "b2".into());
         });
         let seen = pushes(&change);
-        assert_eq!(seen.new.iter().map(Push::told).collect::<Vec<_>>(), ["`origin/feat/x` at b2"]);
+        assert_eq!(seen.new.iter().map(Push::describe).collect::<Vec<_>>(), ["`origin/feat/x` at b2"]);
         assert_eq!(seen.unknown, ["the branches of `origin` could not be fetched"]);
     }
 }

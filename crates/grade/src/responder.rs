@@ -60,9 +60,9 @@ impl Responder {
                 }
                 Ok(false) => {}
                 Err(error) => {
-                    let told = format!("user_responses[{}], {}: {error}", entry.index, entry.question);
-                    question.undecided.get_or_insert_with(|| told.clone());
-                    warnings.push(told);
+                    let message = format!("user_responses[{}], {}: {error}", entry.index, entry.question);
+                    question.undecided.get_or_insert_with(|| message.clone());
+                    warnings.push(message);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Sandbox files that assertions are about.
 
-use expect::Place;
+use expect::SourceLocation;
 use model::{Evidence, Need, Probed};
 
 use crate::reading::Reading;
@@ -12,11 +12,11 @@ pub(crate) struct SandboxFile {
     /// Path relative to the working directory, with `/`.
     pub path: String,
     /// Source position of the path.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// Result of looking at the file.
-pub(crate) enum Look<'e> {
+pub(crate) enum FileProbe<'e> {
     /// The file does not exist.
     Nothing,
     /// A file: its size, the text that was read, and `true` if the text is incomplete.
@@ -25,7 +25,7 @@ pub(crate) enum Look<'e> {
     Other(&'static str),
 }
 
-impl Look<'_> {
+impl FileProbe<'_> {
     /// Describes what was found.
     pub fn describe(&self) -> String {
         match self {
@@ -40,7 +40,7 @@ impl SandboxFile {
     /// Reads the field `path`, which must be inside of the working directory.
     pub fn read(reading: &mut Reading<'_>) -> Option<Self> {
         let (path, place) = reading.required_text("path")?;
-        let because = if path.starts_with('/') || path.starts_with('~') {
+        let reason = if path.starts_with('/') || path.starts_with('~') {
             "starts at the working directory"
         } else if path.split('/').any(|part| part == "..") {
             "cannot leave the working directory"
@@ -49,7 +49,7 @@ impl SandboxFile {
         } else {
             return Some(Self { path, place });
         };
-        reading.problems.push(model::Diagnostic::error(format!("`path` {because}")).at(place.excerpt()));
+        reading.problems.push(model::Diagnostic::error(format!("`path` {reason}")).at(place.excerpt()));
         None
     }
 
@@ -59,20 +59,20 @@ impl SandboxFile {
     }
 
     /// Returns what was found. The error is the verdict if the file could not be read.
-    pub fn look<'e>(&self, evidence: &'e Evidence) -> Result<Look<'e>, Box<Verdict>> {
-        let unknown = |because: String| Box::new(Verdict::undecided(because).place(&self.place));
+    pub fn probe<'e>(&self, evidence: &'e Evidence) -> Result<FileProbe<'e>, Box<Verdict>> {
+        let unknown = |reason: String| Box::new(Verdict::undecided(reason).place(&self.place));
         if let Some(verdict) = without_sandbox(evidence, &self.need()) {
             return Err(Box::new(verdict.place(&self.place)));
         }
         let path = &self.path;
         match evidence.collected.probed(&self.need()) {
             None => Err(unknown(format!("`{path}` was not looked for"))),
-            Some(Probed::Nothing) => Ok(Look::Nothing),
-            Some(Probed::File { size, text, clipped }) => Ok(Look::File(*size, text, *clipped)),
-            Some(Probed::Directory) => Ok(Look::Other("a directory")),
-            Some(Probed::Special) => Ok(Look::Other("neither a file nor a directory")),
-            Some(Probed::Outside) => Ok(Look::Other("a link out of the working directory")),
-            Some(Probed::Failed { because }) => Err(unknown(format!("cannot look at `{path}`: {because}"))),
+            Some(Probed::Nothing) => Ok(FileProbe::Nothing),
+            Some(Probed::File { size, text, clipped }) => Ok(FileProbe::File(*size, text, *clipped)),
+            Some(Probed::Directory) => Ok(FileProbe::Other("a directory")),
+            Some(Probed::Special) => Ok(FileProbe::Other("neither a file nor a directory")),
+            Some(Probed::Outside) => Ok(FileProbe::Other("a link out of the working directory")),
+            Some(Probed::Failed { reason }) => Err(unknown(format!("cannot look at `{path}`: {reason}"))),
             Some(Probed::Ran { .. } | Probed::Files { .. } | Probed::Lost { .. }) => {
                 Err(unknown(format!("something other than `{path}` was looked at")))
             }

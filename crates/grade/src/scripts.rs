@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use expect::{Answer, Argument, Function, Invalid, Naming, Pattern, Strategy, Trouble, context};
 use model::nearest;
-use script::{Asks, Expression, Key, Library, Native, Options, Reference, Regex, Runtime, ScriptError, Value};
+use script::{Expression, HostFunction, Key, Library, Native, Options, Reference, Regex, Runtime, ScriptError, Value};
 use serde_json::Value as Json;
 
 /// Processor time limit of one expression.
@@ -75,7 +75,7 @@ impl Default for Scripts {
 }
 
 /// Idle runtime, with its engine id and its module.
-struct Idle {
+struct IdleRuntime {
     scripts: u64,
     module: Option<PathBuf>,
     loaded: LoadedScripts,
@@ -85,7 +85,7 @@ thread_local! {
     /// Idle runtimes, the most recently used one last. Expressions have their own. The built-in objects of the language
     /// cannot be changed in any of them: a verdict must not depend on what another case's expression or operator did
     /// before.
-    static IDLE: RefCell<Vec<Idle>> = RefCell::default();
+    static IDLE: RefCell<Vec<IdleRuntime>> = RefCell::default();
 }
 
 /// Takes an idle runtime, if there is one.
@@ -104,7 +104,7 @@ fn put(scripts: u64, module: Option<&Path>, loaded: LoadedScripts) {
         if all.len() >= IDLE_RUNTIMES {
             all.remove(0);
         }
-        all.push(Idle { scripts, module: module.map(Path::to_owned), loaded });
+        all.push(IdleRuntime { scripts, module: module.map(Path::to_owned), loaded });
     });
 }
 
@@ -159,7 +159,7 @@ impl LoadedScripts {
                 let bare = name.strip_prefix('$').unwrap_or(name);
                 self.runtime.refer(&reference, directory, bare, CALL_BUDGET)?.value
             }
-            Address::Place { module, path } => {
+            Address::SourceLocation { module, path } => {
                 let file = Path::new(module);
                 let loaded = self.runtime.import(module, file.parent().unwrap_or(file), CALL_BUDGET)?;
                 self.runtime.at(&loaded, &steps(path))?.unwrap_or_default()
@@ -170,7 +170,7 @@ impl LoadedScripts {
             other => {
                 let what = match address {
                     Address::Reference { text, name, .. } => format!("the operator {name} at `{text}`"),
-                    Address::Place { path, .. } => format!("`{path}`"),
+                    Address::SourceLocation { path, .. } => format!("`{path}`"),
                 };
                 Err(ScriptError::Failed(format!("{what} is not a function but {}", other.kind_name())))
             }
@@ -183,7 +183,7 @@ enum Address<'a> {
     /// Reference written by the user, for the operator `name`.
     Reference { text: &'a str, name: &'a str, directory: &'a Path },
     /// Path in the exports of a module.
-    Place { module: &'a str, path: &'a str },
+    SourceLocation { module: &'a str, path: &'a str },
 }
 
 /// Separator of the parts of an address. It cannot occur in a path or a name.
@@ -192,7 +192,7 @@ const APART: char = '\u{0}';
 impl<'a> Address<'a> {
     fn of(reference: &'a str, name: &'a str, directory: &'a Path) -> Self {
         match split_place(reference) {
-            Some((module, path)) if name.is_empty() => Self::Place { module, path },
+            Some((module, path)) if name.is_empty() => Self::SourceLocation { module, path },
             _ => Self::Reference { text: reference, name, directory },
         }
     }
@@ -210,7 +210,7 @@ impl<'a> Address<'a> {
             Self::Reference { text, directory, .. } => {
                 directory.join(text.split_once('#').map_or(*text, |(module, _)| module))
             }
-            Self::Place { module, .. } => PathBuf::from(module),
+            Self::SourceLocation { module, .. } => PathBuf::from(module),
         }
     }
 
@@ -378,11 +378,11 @@ fn argument(argument: &Argument<'_>) -> Value {
         Argument::Fixture(values) => {
             let mut entries: Vec<(String, Value)> =
                 values.iter().map(|(key, given)| ((*key).to_owned(), value(given))).collect();
-            entries.push(("$validate".into(), Value::Asks(Asks::new("validate"))));
+            entries.push(("$validate".into(), Value::HostFunction(HostFunction::new("validate"))));
             Value::Map(entries)
         }
         Argument::Context(values) => context_value(values),
-        Argument::Validate => Value::Asks(Asks::new("validate")),
+        Argument::Validate => Value::HostFunction(HostFunction::new("validate")),
     }
 }
 
@@ -430,15 +430,15 @@ fn json(value: &Value) -> Option<Json> {
 }
 
 fn trouble(error: &ScriptError) -> Trouble {
-    let told = match error.place() {
+    let message = match error.place() {
         Some(place) => format!("{error} ({place})"),
         None => error.to_string(),
     };
     match error {
         ScriptError::TimedOut { .. } | ScriptError::OutOfMemory { .. } | ScriptError::NeverSettled => {
-            Trouble::Stopped(told)
+            Trouble::Stopped(message)
         }
-        _ => Trouble::Thrown(told),
+        _ => Trouble::Thrown(message),
     }
 }
 

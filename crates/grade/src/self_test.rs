@@ -27,7 +27,7 @@ pub struct SelfTestResult {
     /// True if the result is the expected one.
     pub ok: bool,
     /// Reason that the assertion gave, or the error.
-    pub because: String,
+    pub reason: String,
 }
 
 /// Runs the pass and the fail example of every assertion, in order.
@@ -39,13 +39,13 @@ pub fn self_test() -> Vec<SelfTestResult> {
     });
     examples
         .map(|(assertion, example, given, wanted)| {
-            let (ok, because) = match run(assertion, given) {
-                Ok(Some(finding)) => (finding.status == wanted, finding.because),
+            let (ok, reason) = match run(assertion, given) {
+                Ok(Some(finding)) => (finding.status == wanted, finding.reason),
                 // An implicit assertion that does not apply has no objection to the trial.
                 Ok(None) => (wanted == Status::Met, "no finding".into()),
-                Err(because) => (false, because),
+                Err(reason) => (false, reason),
             };
-            SelfTestResult { assertion: assertion.name, example, ok, because }
+            SelfTestResult { assertion: assertion.name, example, ok, reason }
         })
         .collect()
 }
@@ -68,8 +68,8 @@ pub(crate) fn run(assertion: &Assertion, example: &Example) -> Result<Option<Fin
             return Err(problem.to_string());
         }
     }
-    if let (Some(said), Some(check)) = (assertion.judge_says(example), checks.first()) {
-        return rehearse(check, &evidence, &said).map(Some);
+    if let (Some(answer), Some(check)) = (assertion.judge_says(example), checks.first()) {
+        return rehearse(check, &evidence, &answer).map(Some);
     }
     Ok(grade(&checks, &evidence).into_iter().find(|finding| finding.kind == assertion.name))
 }
@@ -89,7 +89,7 @@ pub(crate) fn spec_of(node: Node) -> Result<AssertionSpec, String> {
         weight,
         node,
         arguments: model::Arguments::Fields,
-        about: model::About::Trial,
+        about: model::AssertionScope::Trial,
     })
 }
 
@@ -184,7 +184,7 @@ mod tests {
         for assertion in ASSERTIONS {
             let finding = run(assertion, &assertion.fail).unwrap().unwrap();
             assert!(finding.expected.is_some() && finding.actual.is_some(), "{}", assertion.name);
-            assert!(!finding.because.contains('\n') && !finding.because.is_empty(), "{}", assertion.name);
+            assert!(!finding.reason.contains('\n') && !finding.reason.is_empty(), "{}", assertion.name);
             assert_eq!(finding.source.is_some(), !assertion.is_implicit(), "{}", assertion.name);
         }
     }

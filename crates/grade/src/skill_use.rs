@@ -178,7 +178,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     #[test]
     fn a_file_of_an_installed_skill_belongs_to_the_skill() {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     fn bash(command: &str) -> Trace {
-        Story::new().call("Bash", json!({"command": command})).evidence().trace
+        EvidenceBuilder::new().call("Bash", json!({"command": command})).evidence().trace
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
     fn files_of_a_command_are_relative_to_its_working_directory() {
         let run = |command: &str, folder: &str| {
             let input = json!({"command": command, "workdir": folder});
-            triggered(&Story::new().call("Bash", input).evidence().trace, "greet")
+            triggered(&EvidenceBuilder::new().call("Bash", input).evidence().trace, "greet")
         };
         assert!(run("cat SKILL.md", "/box/work/.agents/skills/greet"));
         assert!(!run("cat SKILL.md", "/box/work"));
@@ -254,8 +254,9 @@ mod tests {
 
     #[test]
     fn tools_that_read_use_a_skill_and_tools_that_list_do_not() {
-        let with =
-            |tool: &str, input: serde_json::Value| triggered(&Story::new().call(tool, input).evidence().trace, "greet");
+        let with = |tool: &str, input: serde_json::Value| {
+            triggered(&EvidenceBuilder::new().call(tool, input).evidence().trace, "greet")
+        };
         assert!(with("Read", json!({"file_path": ".opencode/skills/greet/references/a.md"})));
         assert!(with("Grep", json!({"pattern": "x", "path": ".opencode/skills/greet"})));
         assert!(!with("LS", json!({"path": ".opencode/skills/greet/references"})));

@@ -1,6 +1,6 @@
 //! Result of a matcher.
 
-use expect::Place;
+use expect::SourceLocation;
 use model::{Capture, Detail, Evidence, Failure, Need, Position, Probed, ScoreRange, Status, Trace};
 
 /// Reason of verdicts without a sandbox.
@@ -10,7 +10,7 @@ pub(crate) const NO_SANDBOX: &str = "the agent worked without a sandbox";
 /// closed its working directory does not meet an assertion about it that way.
 pub(crate) fn without_sandbox(evidence: &Evidence, need: &Need) -> Option<Verdict> {
     match evidence.collected.probed(need) {
-        Some(Probed::Lost { because }) => Some(Verdict::unmet(because, "a working directory that can be read", "none")),
+        Some(Probed::Lost { reason }) => Some(Verdict::unmet(reason, "a working directory that can be read", "none")),
         None if evidence.collected.sandbox.is_none() => Some(Verdict::undecided(NO_SANDBOX)),
         _ => None,
     }
@@ -24,7 +24,7 @@ pub(crate) struct Verdict {
     /// Score from 0 to 1, if it is not all or nothing. It does not include undecided parts.
     pub score: Option<f64>,
     /// Reason, in one line.
-    pub because: String,
+    pub reason: String,
     /// Expected value.
     pub expected: Option<String>,
     /// Actual value.
@@ -36,7 +36,7 @@ pub(crate) struct Verdict {
     /// Captured values of the matching calls.
     pub captures: Vec<Capture>,
     /// The most specific part of the assertion.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// Position in the trace.
     pub at: Option<Position>,
     /// Details of an expectation's match, part by part.
@@ -66,11 +66,11 @@ pub(crate) struct Matched {
 
 impl Verdict {
     /// Creates a verdict that is met.
-    pub fn met(because: impl Into<String>) -> Self {
+    pub fn met(reason: impl Into<String>) -> Self {
         Self {
             status: Status::Met,
             score: None,
-            because: because.into(),
+            reason: reason.into(),
             expected: None,
             actual: None,
             evidence: Vec::new(),
@@ -83,12 +83,12 @@ impl Verdict {
     }
 
     /// Creates a verdict that is not met.
-    pub fn unmet(because: impl Into<String>, expected: impl Into<String>, actual: impl Into<String>) -> Self {
+    pub fn unmet(reason: impl Into<String>, expected: impl Into<String>, actual: impl Into<String>) -> Self {
         Self {
             status: Status::Unmet,
             expected: Some(expected.into()),
             actual: Some(actual.into()),
-            ..Self::met(because)
+            ..Self::met(reason)
         }
     }
 
@@ -110,7 +110,7 @@ impl Verdict {
     }
 
     /// Sets the part of the assertion that it points at.
-    pub fn place<'p>(mut self, place: impl Into<Option<&'p Place>>) -> Self {
+    pub fn place<'p>(mut self, place: impl Into<Option<&'p SourceLocation>>) -> Self {
         self.place = place.into().cloned().or(self.place);
         self
     }

@@ -27,18 +27,19 @@ mod tests {
 
     use super::*;
     use crate::check::tests::case;
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     #[test]
     fn unused_answers_and_excess_turns_cause_warnings() {
         let mut case = case(&[]);
         case.user_responses = vec![crate::responder::tests::response("Push", "no")];
         let limited = |limits: &mut model::Limits| (limits.max_turns, limits.max_turns_set) = (1, false);
-        let mut evidence = Story::new().call("Glob", serde_json::json!({})).answer("Done.").limits(limited).evidence();
+        let mut evidence =
+            EvidenceBuilder::new().call("Glob", serde_json::json!({})).answer("Done.").limits(limited).evidence();
         evidence.unused_responses = vec![0, 7];
-        let told: Vec<String> = warnings(&case, &evidence).into_iter().map(|warning| warning.message).collect();
+        let messages: Vec<String> = warnings(&case, &evidence).into_iter().map(|warning| warning.message).collect();
         assert_eq!(
-            told,
+            messages,
             ["no question matched /Push/", "the agent took 2 turns, more than the 1 of a scenario without `max_turns`"]
         );
         Arc::make_mut(&mut evidence.limits).max_turns_set = true;

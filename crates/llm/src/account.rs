@@ -95,7 +95,7 @@ impl Account {
             let mut changed = std::pin::pin!(changed);
             // Changes from here on wake this task, so none is missed between checking and waiting.
             changed.as_mut().enable();
-            match self.look() {
+            match self.try_admit() {
                 Admission::Granted(permit) => return permit,
                 Admission::Full => changed.await,
                 Admission::ShutUntil(instant) => tokio::select! {
@@ -106,7 +106,7 @@ impl Account {
         }
     }
 
-    fn look(self: &Arc<Self>) -> Admission {
+    fn try_admit(self: &Arc<Self>) -> Admission {
         let now = Instant::now();
         let mut state = self.state();
         let requests = self.requests.map(|_| Allowance::free_at(state.requests_paid, now));

@@ -67,6 +67,6 @@ pub use remote::Documents;
 pub use reply::{Reply, StopReason};
 pub use request::{Conversation, ConversationRole, Request, ResponseSchema, ToolSpec};
 pub use retry_after::parse as retry_after;
-pub use schema::{InSchema, NoAnswer, in_schema, json_of};
+pub use schema::{StructuredReply, StructuredReplyError, json_of, structured_reply};
 pub use scripted::{Playback, Problem, Script, ScriptContext, ServedFault};
 pub use wire::{Incoming, Rejection, SseEvent, SseStream, WIRES, Wire};

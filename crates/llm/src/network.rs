@@ -90,14 +90,14 @@ impl Proxies {
 
 /// Returns the message of `error` with those of its causes.
 pub fn error_chain(error: &dyn Error) -> String {
-    let mut told = error.to_string();
+    let mut chain = error.to_string();
     let mut behind = error.source();
     while let Some(error) = behind {
         let text = error.to_string();
-        if !told.contains(&text) {
-            let _ = write!(told, ": {text}");
+        if !chain.contains(&text) {
+            let _ = write!(chain, ": {text}");
         }
         behind = error.source();
     }
-    told
+    chain
 }

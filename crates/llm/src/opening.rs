@@ -7,7 +7,7 @@ use model::{Diagnostic, Node};
 use crate::{Model, Providers, Script};
 
 /// Arguments for opening a provider.
-pub(crate) struct Opening<'a> {
+pub(crate) struct ProviderOptions<'a> {
     /// Argument after the colon.
     pub(crate) argument: &'a str,
     /// Base URL to use instead of the vendor's own.
@@ -83,18 +83,18 @@ pub enum OpenError {
         variable: &'static str,
     },
     /// The address is not valid.
-    #[error("the base URL of `{provider}` cannot be used: {because}")]
+    #[error("the base URL of `{provider}` cannot be used: {reason}")]
     BadAddress {
         /// Name of the provider.
         provider: &'static str,
         /// Description of the problem.
-        because: String,
+        reason: String,
     },
     /// The HTTP client could not be created.
-    #[error("cannot create an HTTP client: {because}")]
+    #[error("cannot create an HTTP client: {reason}")]
     NoClient {
         /// Description of the problem.
-        because: String,
+        reason: String,
     },
     /// The provider's file has problems.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]

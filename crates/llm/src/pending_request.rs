@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 /// Requests that currently have no response. Clones share one list.
 #[derive(Debug, Clone, Default)]
 pub struct PendingRequests {
-    open: Arc<Mutex<Open>>,
+    open: Arc<Mutex<State>>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct State {
     next: u64,
     waiting: Vec<(u64, String, Instant)>,
 }

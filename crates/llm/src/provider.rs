@@ -12,7 +12,7 @@ use std::sync::Arc;
 use model::nearest;
 
 use crate::credentials::NETWORK;
-use crate::opening::Opening;
+use crate::opening::ProviderOptions;
 use crate::remote::Vendor;
 use crate::{Credentials, Documents, Model, OpenError, Opened, Providers, ReadDocument};
 
@@ -96,7 +96,7 @@ impl Providers {
     /// Fails if a key or an address is missing or wrong.
     pub fn assistants(&self, base_url: Option<&str>) -> Result<Documents, OpenError> {
         let read = &|_: &str| Err(Vec::new());
-        openai::ASSISTANTS.documents(&Opening { argument: "", base_url, providers: self, read })
+        openai::ASSISTANTS.documents(&ProviderOptions { argument: "", base_url, providers: self, read })
     }
 
     /// Opens `NAME:ARGUMENT`, such as `openai:gpt-5` or `scripted:hello.yaml`; `read` reads the file that it names.
@@ -106,8 +106,8 @@ impl Providers {
     /// Fails if the name is unknown, a key or an address is missing, or a file has problems.
     pub fn open(&self, written: &str, base_url: Option<&str>, read: ReadDocument<'_>) -> Result<Opened, OpenError> {
         let (provider, argument) = named(written)?;
-        let opening = Opening { argument, base_url, providers: self, read };
-        provider.vendor.map_or_else(|| scripted::open(&opening), |vendor| vendor.open(&opening))
+        let options = ProviderOptions { argument, base_url, providers: self, read };
+        provider.vendor.map_or_else(|| scripted::open(&options), |vendor| vendor.open(&options))
     }
 
     /// Opens the model `NAME:ARGUMENT` on the network, as [`Providers::open`] does.

@@ -2,7 +2,7 @@
 
 mod documents;
 mod exchange;
-mod persistence;
+mod retry_policy;
 mod vendor;
 
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 pub use self::documents::Documents;
 use self::exchange::Exchange;
-use self::persistence::Persistence;
+use self::retry_policy::RetryPolicy;
 pub(crate) use self::vendor::Vendor;
 use crate::account::Account;
 use crate::answer::{BoxFuture, Model, ProviderError};
@@ -72,13 +72,13 @@ impl Remote {
             true => |kind| kind.is_transient() && kind != FailureKind::Silent,
             false => FailureKind::is_transient,
         };
-        let persistence = Persistence { account: &self.account, policy: &self.policy, again };
+        let retry_policy = RetryPolicy { account: &self.account, policy: &self.policy, again };
         let attempt = || self.exchange.run(request, &self.policy, &self.flights);
         let tell = |step| {
             self.state().steps.push(step);
             self.stirred.notify_one();
         };
-        persistence.ask(attempt, |reply| reply.tokens.map(|tokens| tokens.total()), tell).await
+        retry_policy.ask(attempt, |reply| reply.tokens.map(|tokens| tokens.total()), tell).await
     }
 
     /// Adds the parts of the reply that the vendor left out: unique ids and the cost.

@@ -91,7 +91,7 @@ impl Request {
 }
 
 /// Required structure of a reply. Each vendor has its own way to enforce it; the caller must check whether a reply
-/// really has it ([`crate::in_schema`]).
+/// really has it ([`crate::structured_reply`]).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResponseSchema {
     /// Name of the structure: letters, digits, `_` and `-`.

@@ -7,9 +7,9 @@ use crate::{FailureKind, Message, Model, ProviderError, Reply, Request, Role, St
 
 /// Result of a request for JSON.
 #[derive(Debug)]
-pub struct InSchema {
+pub struct StructuredReply {
     /// JSON value, or the reason why there is none.
-    pub value: Result<Value, NoAnswer>,
+    pub value: Result<Value, StructuredReplyError>,
     /// Tokens of all requests together; `None` if one of them is unknown.
     pub tokens: Option<Tokens>,
     /// Cost of all requests together in US dollars; `None` if one of them is unknown.
@@ -20,7 +20,7 @@ pub struct InSchema {
 
 /// Reason why there is no reply with the required structure.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum NoAnswer {
+pub enum StructuredReplyError {
     /// The provider returned an error.
     #[error(transparent)]
     Provider(#[from] ProviderError),
@@ -39,22 +39,24 @@ pub enum NoAnswer {
 /// does not have it, or `valid` rejects the reply, asks once more with the schema and the problem in words.
 ///
 /// `valid` returns the problem with a reply. This crate has no validator of JSON Schema.
-pub async fn in_schema(
+pub async fn structured_reply(
     model: &dyn Model,
     request: &Request,
     valid: &(dyn Fn(&Value) -> Result<(), String> + Send + Sync),
-) -> InSchema {
+) -> StructuredReply {
     let mut sum = Sum::default();
     let first = model.respond(request).await;
     let value = match first {
         Ok(reply) => match sum.read(&reply, valid) {
-            Err(NoAnswer::Invalid(wrong)) => sum.ask(model, &in_words(request, Some((&reply, &wrong))), valid).await,
+            Err(StructuredReplyError::Invalid(wrong)) => {
+                sum.ask(model, &in_words(request, Some((&reply, &wrong))), valid).await
+            }
             done => done,
         },
         Err(error) if lacks_means(&error) => sum.ask(model, &in_words(request, None), valid).await,
         Err(error) => Err(error.into()),
     };
-    InSchema { value, tokens: sum.tokens.flatten(), cost_usd: sum.cost.flatten(), replies: sum.replies }
+    StructuredReply { value, tokens: sum.tokens.flatten(), cost_usd: sum.cost.flatten(), replies: sum.replies }
 }
 
 /// Totals over several replies. An inner `None` means unknown.
@@ -71,12 +73,16 @@ impl Sum {
         model: &dyn Model,
         request: &Request,
         valid: &(dyn Fn(&Value) -> Result<(), String> + Send + Sync),
-    ) -> Result<Value, NoAnswer> {
+    ) -> Result<Value, StructuredReplyError> {
         let reply = model.respond(request).await?;
         self.read(&reply, valid)
     }
 
-    fn read(&mut self, reply: &Reply, valid: &dyn Fn(&Value) -> Result<(), String>) -> Result<Value, NoAnswer> {
+    fn read(
+        &mut self,
+        reply: &Reply,
+        valid: &dyn Fn(&Value) -> Result<(), String>,
+    ) -> Result<Value, StructuredReplyError> {
         self.replies += 1;
         self.tokens = Some(match (self.tokens, reply.tokens) {
             (None, tokens) => tokens,
@@ -92,12 +98,14 @@ impl Sum {
             _ => None,
         });
         match reply.stop_reason {
-            StopReason::Refusal => return Err(NoAnswer::Refused(Some(reply.text()).filter(|text| !text.is_empty()))),
-            StopReason::MaxTokens => return Err(NoAnswer::TooLong),
+            StopReason::Refusal => {
+                return Err(StructuredReplyError::Refused(Some(reply.text()).filter(|text| !text.is_empty())));
+            }
+            StopReason::MaxTokens => return Err(StructuredReplyError::TooLong),
             _ => {}
         }
-        let value = json_of(&reply.text()).map_err(NoAnswer::Invalid)?;
-        valid(&value).map_err(NoAnswer::Invalid)?;
+        let value = json_of(&reply.text()).map_err(StructuredReplyError::Invalid)?;
+        valid(&value).map_err(StructuredReplyError::Invalid)?;
         Ok(value)
     }
 }
@@ -119,9 +127,9 @@ fn in_words(request: &Request, before: Option<(&Reply, &str)>) -> Request {
         wanted.schema
     ));
     if let Some((reply, wrong)) = before {
-        let said = reply.text();
-        if !said.trim().is_empty() {
-            asked.messages.push(Message::text(Role::Assistant, said));
+        let text = reply.text();
+        if !text.trim().is_empty() {
+            asked.messages.push(Message::text(Role::Assistant, text));
         }
         asked.messages.push(Message::text(
             Role::User,
@@ -198,12 +206,12 @@ mod tests {
         Ok(Reply { content, tokens, cost_usd: Some(0.25), ..Reply::default() })
     }
 
-    async fn asked(answers: Vec<Result<Reply, ProviderError>>) -> (InSchema, Vec<Request>) {
+    async fn asked(answers: Vec<Result<Reply, ProviderError>>) -> (StructuredReply, Vec<Request>) {
         let model = Answers { answers: Mutex::new(answers), asked: Mutex::default() };
         let schema = ResponseSchema { name: "verdict".into(), schema: json!({"type": "object"}) };
         let request = Request { response_schema: Some(schema), ..Request::default() };
         let valid = |value: &Value| if value["ok"].is_boolean() { Ok(()) } else { Err("`ok` is missing".to_owned()) };
-        let done = in_schema(&model, &request, &valid).await;
+        let done = structured_reply(&model, &request, &valid).await;
         (done, model.asked.into_inner().unwrap())
     }
 
@@ -228,7 +236,7 @@ mod tests {
     async fn a_persistently_invalid_answer_is_an_error_and_unknown_costs_stay_unknown() {
         let unknown = says("no").map(|reply| Reply { tokens: None, cost_usd: None, ..reply });
         let (done, _) = asked(vec![says("{}"), unknown]).await;
-        assert!(matches!(done.value, Err(NoAnswer::Invalid(_))));
+        assert!(matches!(done.value, Err(StructuredReplyError::Invalid(_))));
         assert_eq!((done.tokens, done.cost_usd, done.replies), (None, None, 2));
     }
 
@@ -242,7 +250,7 @@ mod tests {
         let (done, asked_for) = asked(vec![refused, says("{\"ok\": true}")]).await;
         assert_eq!((done.value, asked_for.len()), (Ok(json!({"ok": true})), 2));
         let (done, asked_for) = asked(vec![failure(FailureKind::Auth, "schema")]).await;
-        assert!(matches!(done.value, Err(NoAnswer::Provider(_))));
+        assert!(matches!(done.value, Err(StructuredReplyError::Provider(_))));
         assert_eq!(asked_for.len(), 1);
     }
 
@@ -250,7 +258,7 @@ mod tests {
     async fn a_refusal_is_not_an_answer() {
         let refused = says("No.").map(|reply| Reply { stop_reason: StopReason::Refusal, ..reply });
         let (done, asked) = asked(vec![refused]).await;
-        assert_eq!((done.value, asked.len()), (Err(NoAnswer::Refused(Some("No.".into()))), 1));
+        assert_eq!((done.value, asked.len()), (Err(StructuredReplyError::Refused(Some("No.".into()))), 1));
     }
 
     #[test]

@@ -103,7 +103,7 @@ impl<'m> Pass<'m> {
             | Event::Waiting { on: text }
             | Event::Idle { on: text, idle_ms: _ }
             | Event::HookStarted { command: text, hook: _, number: _ }
-            | Event::TrialRetried { because: text } => self.string(text),
+            | Event::TrialRetried { reason: text } => self.string(text),
             Event::Output { text, stream: _ } => {
                 self.string(text);
                 if let Some(masked) = self.mask.frames(text) {
@@ -144,7 +144,7 @@ impl<'m> Pass<'m> {
             Step::Question(question) => self.question(question),
             Step::PermissionDenied { tool, message, call_id: _ } => self.strings([tool, message]),
             Step::Retry { error: text, attempt: _, status: _, delay_ms: _ }
-            | Step::RequestCheck { because: text, step: _, met: _ } => self.string(text),
+            | Step::RequestCheck { reason: text, step: _, met: _ } => self.string(text),
             Step::Finished { subtype, text, result, is_error: _, usage: _ } => {
                 self.string(subtype);
                 self.strings(text);
@@ -234,8 +234,8 @@ impl<'m> Pass<'m> {
         }
         match found {
             Probed::File { text, size: _, clipped: _ }
-            | Probed::Lost { because: text }
-            | Probed::Failed { because: text } => self.string(text),
+            | Probed::Lost { reason: text }
+            | Probed::Failed { reason: text } => self.string(text),
             Probed::Files { files, clipped: _ } => files.iter_mut().for_each(|file| {
                 self.string(&mut file.path);
                 self.strings(&mut file.text);
@@ -246,7 +246,7 @@ impl<'m> Pass<'m> {
     }
 
     fn record(&self, record: &mut TrialRecord) {
-        self.strings(record.errors.iter_mut().chain(&mut record.warnings).chain(&mut record.because));
+        self.strings(record.errors.iter_mut().chain(&mut record.warnings).chain(&mut record.reason));
         let lines = record.input.iter_mut().chain(&mut record.title).chain(&mut record.script);
         self.strings(lines.chain(&mut record.model).chain(&mut record.answer).chain(&mut record.sandbox));
         let session = record.session_id.iter_mut().chain(&mut record.agent_version).chain(&mut record.auth);
@@ -257,8 +257,8 @@ impl<'m> Pass<'m> {
         record.vars.iter_mut().for_each(|vars| self.entries(vars));
         self.names(&mut record.scores);
         record.ending.iter_mut().for_each(|ending| self.ending(ending));
-        for AttemptRecord { because, answer, .. } in &mut record.attempts {
-            self.strings(because.iter_mut().chain(answer));
+        for AttemptRecord { reason, answer, .. } in &mut record.attempts {
+            self.strings(reason.iter_mut().chain(answer));
         }
         for CallRecord { name, raw_name, input, result, is_error: _, turn: _, parent: _ } in &mut record.tool_calls {
             self.strings([name, raw_name].into_iter().chain(result));
@@ -278,11 +278,11 @@ impl<'m> Pass<'m> {
 
     fn ending(&self, ending: &mut Ending) {
         match ending {
-            Ending::GaveUp { because }
-            | Ending::ProviderFailed { because }
-            | Ending::Aborted { because }
-            | Ending::Unreachable { because }
-            | Ending::InvalidTest { because } => self.string(because),
+            Ending::GaveUp { reason }
+            | Ending::ProviderFailed { reason }
+            | Ending::Aborted { reason }
+            | Ending::Unreachable { reason }
+            | Ending::InvalidTest { reason } => self.string(reason),
             Ending::Finished | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } | Ending::Cancelled => {}
         }
     }
@@ -299,9 +299,9 @@ impl<'m> Pass<'m> {
     }
 
     fn finding(&self, finding: &mut Finding) {
-        let Finding { because, expected, actual, error, evidence, source, title, key, dimension, .. } = finding;
+        let Finding { reason, expected, actual, error, evidence, source, title, key, dimension, .. } = finding;
         let lines = expected.iter_mut().chain(actual).chain(error).chain(evidence).chain(title).chain(key);
-        self.strings(lines.chain(dimension).chain(&mut finding.failed_critical).chain([because]));
+        self.strings(lines.chain(dimension).chain(&mut finding.failed_critical).chain([reason]));
         self.strings(source.iter_mut().map(|source| &mut source.text));
         self.strings(finding.captures.iter_mut().flat_map(|capture| [&mut capture.field, &mut capture.value]));
         finding.details.iter_mut().for_each(|detail| self.detail(detail));

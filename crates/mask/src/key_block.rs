@@ -14,9 +14,9 @@ const KEY: &str = "PRIVATE KEY";
 
 /// Private keys that have started but not ended, by stream.
 #[derive(Default)]
-pub struct KeyBlocks(Mutex<Vec<Open>>);
+pub struct KeyBlocks(Mutex<Vec<OpenBlock>>);
 
-struct Open {
+struct OpenBlock {
     stream: String,
     lines: usize,
 }
@@ -39,7 +39,7 @@ impl KeyBlocks {
         }
         let begun = line.rfind(BEGIN).and_then(|begin| line.get(begin..));
         if begun.is_some_and(|begun| begun.contains(KEY) && !begun.contains(END)) {
-            open.push(Open { stream: stream.to_owned(), lines: 0 });
+            open.push(OpenBlock { stream: stream.to_owned(), lines: 0 });
         }
     }
 }
@@ -48,7 +48,7 @@ impl KeyBlocks {
 mod tests {
     use super::*;
 
-    fn told(blocks: &KeyBlocks, stream: &str, line: &str) -> String {
+    fn describe(blocks: &KeyBlocks, stream: &str, line: &str) -> String {
         let mut line = line.to_owned();
         blocks.mask(stream, &mut line);
         line
@@ -58,13 +58,13 @@ mod tests {
     fn the_lines_of_a_private_key_are_masked_up_to_its_end_in_their_stream_only() {
         let blocks = KeyBlocks::default();
         let begin = "-----BEGIN RSA PRIVATE KEY-----";
-        assert_eq!(told(&blocks, "stderr", begin), begin);
-        assert_eq!(told(&blocks, "stderr", "MIIEowIBAAKCAQEA"), "[masked]");
-        assert_eq!(told(&blocks, "stdout", "MIIEowIBAAKCAQEA"), "MIIEowIBAAKCAQEA");
-        assert_eq!(told(&blocks, "stderr", "x==-----END RSA PRIVATE KEY-----, and more"), "[masked], and more");
-        assert_eq!(told(&blocks, "stderr", "plain"), "plain");
-        told(&blocks, "stderr", begin);
-        (0..MOST_LINES).for_each(|_| assert_eq!(told(&blocks, "stderr", "x"), "[masked]"));
-        assert_eq!(told(&blocks, "stderr", "x"), "x");
+        assert_eq!(describe(&blocks, "stderr", begin), begin);
+        assert_eq!(describe(&blocks, "stderr", "MIIEowIBAAKCAQEA"), "[masked]");
+        assert_eq!(describe(&blocks, "stdout", "MIIEowIBAAKCAQEA"), "MIIEowIBAAKCAQEA");
+        assert_eq!(describe(&blocks, "stderr", "x==-----END RSA PRIVATE KEY-----, and more"), "[masked], and more");
+        assert_eq!(describe(&blocks, "stderr", "plain"), "plain");
+        describe(&blocks, "stderr", begin);
+        (0..MOST_LINES).for_each(|_| assert_eq!(describe(&blocks, "stderr", "x"), "[masked]"));
+        assert_eq!(describe(&blocks, "stderr", "x"), "x");
     }
 }

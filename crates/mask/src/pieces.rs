@@ -47,7 +47,7 @@ impl Mask {
         if hidden.is_empty() {
             return None;
         }
-        let mut told = String::with_capacity(text.len());
+        let mut masked = String::with_capacity(text.len());
         for (line, (whole, (before, value))) in text.lines().zip(&mut frames).enumerate() {
             let mut number = 0;
             let mut is_hidden = false;
@@ -60,15 +60,15 @@ impl Mask {
             };
             value.iter_mut().for_each(|value| each_text(value, &mut String::new(), &mut hide));
             match value {
-                Some(value) if is_hidden => told.push_str(&format!("{before}{value}")),
-                _ => told.push_str(whole),
+                Some(value) if is_hidden => masked.push_str(&format!("{before}{value}")),
+                _ => masked.push_str(whole),
             }
-            told.push('\n');
+            masked.push('\n');
         }
         if !text.ends_with('\n') {
-            told.pop();
+            masked.pop();
         }
-        Some(told)
+        Some(masked)
     }
 
     /// Returns the places of the pieces that hold part of a secret which is not contained in any single piece.

@@ -20,12 +20,12 @@ struct Shape {
     marks: &'static [&'static str],
     /// Regular expression; its first group is masked, or the whole match if it has none.
     pattern: &'static str,
-    how: How,
+    condition: MatchCondition,
 }
 
 /// Condition under which a match counts as a key.
 #[derive(PartialEq)]
-enum How {
+enum MatchCondition {
     /// Always: nothing else has this form.
     Anywhere,
     /// Only if no letter or digit precedes it.
@@ -35,15 +35,15 @@ enum How {
 }
 
 const fn anywhere(marks: &'static [&'static str], pattern: &'static str) -> Shape {
-    Shape { marks, pattern, how: How::Anywhere }
+    Shape { marks, pattern, condition: MatchCondition::Anywhere }
 }
 
 const fn alone(marks: &'static [&'static str], pattern: &'static str) -> Shape {
-    Shape { marks, pattern, how: How::Alone }
+    Shape { marks, pattern, condition: MatchCondition::Alone }
 }
 
 const fn with_digit(marks: &'static [&'static str], pattern: &'static str) -> Shape {
-    Shape { marks, pattern, how: How::WithDigit }
+    Shape { marks, pattern, condition: MatchCondition::WithDigit }
 }
 
 #[rustfmt::skip]
@@ -219,7 +219,8 @@ pub(super) fn begun(text: &[u8]) -> Option<usize> {
     let text = &text[text.len().saturating_sub(MOST_OF_A_KEY)..];
     let start = text.iter().rposition(|byte| !is_of_key(byte)).map_or(0, |at| at + 1);
     let token = &text[start..];
-    let named = SHAPES.iter().filter(|shape| shape.how != How::WithDigit).flat_map(|shape| shape.marks);
+    let named =
+        SHAPES.iter().filter(|shape| shape.condition != MatchCondition::WithDigit).flat_map(|shape| shape.marks);
     let marks = named.filter(|mark| mark.len() >= 4 && mark.bytes().all(|byte| is_of_key(&byte)));
     // A name may precede the key: `GITHUB_TOKEN_ghp_…`.
     let starts = |at: usize| at == 0 || !token[at - 1].is_ascii_alphanumeric();
@@ -290,10 +291,10 @@ impl Shape {
     fn is_met(&self, text: &[u8], start: usize, key: &[u8]) -> bool {
         let before = start.checked_sub(1).and_then(|at| text.get(at));
         let stands_alone = !before.is_some_and(u8::is_ascii_alphanumeric);
-        match self.how {
-            How::Anywhere => true,
-            How::Alone => stands_alone,
-            How::WithDigit => stands_alone && key.iter().any(u8::is_ascii_digit),
+        match self.condition {
+            MatchCondition::Anywhere => true,
+            MatchCondition::Alone => stands_alone,
+            MatchCondition::WithDigit => stands_alone && key.iter().any(u8::is_ascii_digit),
         }
     }
 }

@@ -66,7 +66,7 @@ fn a_canary_is_masked_in_every_encoding() {
     let json = serde_json::to_string(canary).unwrap();
     let twice = serde_json::to_string(&json).unwrap();
     let url = "canary%3C%26%3E%22K3y%2F%2B%C3%A9%3D1";
-    let told = [
+    let messages = [
         canary.to_owned(),
         json,
         twice,
@@ -77,7 +77,7 @@ fn a_canary_is_masked_in_every_encoding() {
         url.to_lowercase().replace("k3y", "K3y"),
         "canary%3C&%3E%22K3y/+%C3%A9=1".to_owned(),
     ];
-    for text in told {
+    for text in messages {
         let masked = run.text(&text).into_owned();
         assert!(masked.contains(MASKED) && !masked.contains("K3y"), "{text}: {masked}");
     }
@@ -90,8 +90,8 @@ fn values_that_a_configuration_names_as_keys_are_masked() {
         "acme"}, "url": "https://me:canary-pass@host/x", "apiKey": "canary-key-1", "max_tokens": "123456789"}}});
     let secrets = Secrets::of(&model::Node::from_json(&config, &source));
     let run = Mask::default().with_secrets(&secrets);
-    let told = "canary-bearer-1 canary-pass canary-key-1 acme 123456789";
-    assert_eq!(run.text(told), "[masked] [masked] [masked] acme 123456789");
+    let messages = "canary-bearer-1 canary-pass canary-key-1 acme 123456789";
+    assert_eq!(run.text(messages), "[masked] [masked] [masked] acme 123456789");
     assert!(!format!("{secrets:?}").contains("canary"));
 }
 
@@ -122,8 +122,8 @@ fn session_ids_and_resolved_paths_contain_no_secret() {
     for step in [&session, &call] {
         let mut event = Event::Step(step.clone());
         assert!(mask.event(&mut event));
-        let told = serde_json::to_string(&event).unwrap();
-        assert!(told.contains("[masked]") && !told.contains("dummy"), "{told}");
+        let messages = serde_json::to_string(&event).unwrap();
+        assert!(messages.contains("[masked]") && !messages.contains("dummy"), "{messages}");
     }
 }
 
@@ -136,8 +136,8 @@ fn results_and_records_contain_no_secret_in_any_field() {
     let step = Step::Finished { subtype: "s".into(), is_error: false, usage, text, result: Some(value.clone()) };
     let mut event = Event::Step(step);
     mask.event(&mut event);
-    let told = serde_json::to_string(&event).unwrap();
-    assert!(told.contains(r#"{"a":["x [masked]"],"[masked]":1}"#) && !told.contains("dummy"), "{told}");
+    let messages = serde_json::to_string(&event).unwrap();
+    assert!(messages.contains(r#"{"a":["x [masked]"],"[masked]":1}"#) && !messages.contains("dummy"), "{messages}");
     let source = serde_json::json!({"file": "f", "line": 1, "column": 1, "text": secret});
     let detail = serde_json::json!({"key": secret, "title": secret, "dimension": secret, "weight": 1, "score": 0,
         "status": "unmet"});
@@ -161,8 +161,11 @@ fn results_and_records_contain_no_secret_in_any_field() {
     }))
     .unwrap();
     mask.record(&mut record);
-    let told = serde_json::to_string(&record).unwrap();
-    assert!(told.contains("[masked]") && !told.contains("dummy") && !told.contains("secret-1"), "{told}");
+    let messages = serde_json::to_string(&record).unwrap();
+    assert!(
+        messages.contains("[masked]") && !messages.contains("dummy") && !messages.contains("secret-1"),
+        "{messages}"
+    );
     assert_eq!(record.findings[0].failures[0].diff, []);
 }
 
@@ -180,18 +183,18 @@ fn a_diff_without_a_secret_is_unchanged() {
 #[test]
 fn probes_contain_no_secret_and_are_still_found() {
     let need = Need::Command { run: "deploy dummy-secret-1".into(), timeout_ms: 1 };
-    let said = |text: &str| Probed::Ran {
+    let text_of = |text: &str| Probed::Ran {
         exit_code: Some(0),
         stdout: format!("{text} "),
         stderr: text.to_owned(),
         clipped: false,
     };
-    let probe = Probe { key: need.key(), need: need.clone(), found: said("dummy-secret-1") };
+    let probe = Probe { key: need.key(), need: need.clone(), found: text_of("dummy-secret-1") };
     let reply_probes = vec![ReplyProbes { reply: 1, probes: vec![probe.clone()] }];
     let mut collected = Collected { probes: vec![probe], reply_probes, ..Collected::default() };
     mask(&[("A_KEY", "dummy-secret-1")]).collected(&mut collected);
     assert!(!format!("{collected:?}").contains("dummy"));
-    assert_eq!(collected.probed(&need), Some(&said("[masked]")));
+    assert_eq!(collected.probed(&need), Some(&text_of("[masked]")));
 }
 
 #[test]
@@ -220,7 +223,7 @@ fn a_key_is_found_under_every_escape_and_after_any_character() {
 fn shapes_of_tokens_headers_and_addresses_are_known_and_plain_words_are_not() {
     let long = "0123456789abcdefghijABCDEFGHIJ0123456789abcdef";
     let header = format!("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{long}");
-    let told = [
+    let messages = [
         format!("x {header}"),
         format!("token{header}"),
         format!("Authorization: Bearer {long}"),
@@ -233,7 +236,7 @@ fn shapes_of_tokens_headers_and_addresses_are_known_and_plain_words_are_not() {
         format!("-----BEGIN OPENSSH PRIVATE KEY-----\\n{long}"),
         format!("hvs.{long}"),
     ];
-    for text in told {
+    for text in messages {
         let masked = mask(&[]).text(&text).into_owned();
         assert!(masked.contains(MASKED) && !masked.contains("0123456789") && !masked.contains("dXNlc"), "{masked}");
     }
@@ -271,8 +274,8 @@ fn a_secret_that_is_cut_between_frames_of_a_stream_is_masked_in_both() {
 #[test]
 fn only_known_values_are_withheld_from_judges() {
     let key = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
-    let told = format!("dummy-secret-1 {key}");
-    assert_eq!(mask(&[("A_KEY", "dummy-secret-1")]).without_values(&told), format!("[masked] {key}"));
+    let messages = format!("dummy-secret-1 {key}");
+    assert_eq!(mask(&[("A_KEY", "dummy-secret-1")]).without_values(&messages), format!("[masked] {key}"));
 }
 
 #[test]

@@ -251,13 +251,13 @@ fn cases(with: &[&TrialFigures], without: &[&TrialFigures]) -> Vec<CaseDelta> {
             cases.entry(trial.case).or_default()[at].push(trial);
         }
     }
-    let told = cases.into_iter().map(|((suite, case), [with, without])| CaseDelta {
+    let deltas = cases.into_iter().map(|((suite, case), [with, without])| CaseDelta {
         suite: suite.to_owned(),
         case: case.to_owned(),
         with: CaseFigures::of(&with),
         without: CaseFigures::of(&without),
     });
-    told.filter(|case| case.with.trials > 0 && case.without.trials > 0).collect()
+    deltas.filter(|case| case.with.trials > 0 && case.without.trials > 0).collect()
 }
 
 /// Groups `trials` by key, in order of first appearance.
@@ -320,8 +320,8 @@ mod tests {
         assert_eq!((codex.with.as_str(), codex.without.as_str()), ("codex+with_skill", "codex+without_skill"));
         assert_eq!((codex.delta.cases_paired, codex.delta.cases_unpaired), (3, 1));
         assert_eq!(codex.delta.tokens.map(|tokens| tokens.mean), Some(-50.0));
-        let told: Vec<_> = codex.cases.iter().map(|case| (case.case.as_str(), case.direction())).collect();
-        assert_eq!(told, [("harmed", Ordering::Less), ("helped", Ordering::Greater), ("same", Ordering::Equal)]);
+        let messages: Vec<_> = codex.cases.iter().map(|case| (case.case.as_str(), case.direction())).collect();
+        assert_eq!(messages, [("harmed", Ordering::Less), ("helped", Ordering::Greater), ("same", Ordering::Equal)]);
         assert_eq!(codex.cases.iter().map(CaseDelta::distance).collect::<Vec<_>>(), [1.5, 1.5, 0.0]);
     }
 
@@ -334,12 +334,12 @@ mod tests {
             trial
         }));
         let delta = &ArmDelta::of(&trials)[0];
-        let told = |suite: &SuiteDelta| {
+        let describe = |suite: &SuiteDelta| {
             let gain = suite.delta.pass_rate.map(|apart| apart.mean);
             (suite.suite.clone(), suite.with, suite.without, gain, suite.trigger.as_ref().map(|trigger| trigger.hits))
         };
         assert_eq!(
-            delta.suites.iter().map(told).collect::<Vec<_>>(),
+            delta.suites.iter().map(describe).collect::<Vec<_>>(),
             [
                 ("s".into(), Some(1.0), Some(0.5), Some(0.5), Some(1)),
                 ("t".into(), Some(0.5), Some(1.0), Some(-0.5), Some(0)),

@@ -286,7 +286,7 @@ pub struct AssertionSpec {
     /// Form in which its arguments are written.
     pub arguments: Arguments,
     /// Part of the trial that it is about.
-    pub about: About,
+    pub about: AssertionScope,
     /// Id, unique within the case.
     pub id: String,
     /// Type, such as `tool_called`.
@@ -310,7 +310,7 @@ pub enum Arguments {
 /// Part of a trial that an assertion is about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum About {
+pub enum AssertionScope {
     /// Everything that the agent did and left behind.
     #[default]
     Trial,

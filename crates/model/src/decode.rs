@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_duration_without_a_unit_causes_a_warning() {
-        let told = |number: u64| {
+        let describe = |number: u64| {
             let source = Source::new("f", "timeout: 30");
             let span = Span::new(9, 11);
             let value = Node { kind: NodeKind::Number(number.into()), span, tag: None, source: source.clone() };
@@ -400,12 +400,12 @@ mod tests {
             assert!(problems.len() == 1 && !problems[0].is_error());
             (problems[0].message.clone(), problems[0].help[0].clone())
         };
-        let thirty = told(30);
+        let thirty = describe(30);
         assert_eq!(thirty.0, "`timeout: 30` has no unit and is read as 30 milliseconds");
         assert_eq!(thirty.1, "write `30ms` or `30s`");
-        assert_eq!(told(90_000).1, "write `90s`");
-        assert_eq!(told(60_000).1, "write `1m`");
-        assert_eq!(told(1_500).1, "write `1500ms`");
+        assert_eq!(describe(90_000).1, "write `90s`");
+        assert_eq!(describe(60_000).1, "write `1m`");
+        assert_eq!(describe(1_500).1, "write `1500ms`");
     }
 
     #[test]
@@ -440,8 +440,8 @@ mod tests {
         let mut fields = Fields::of(&node, "it", &mut problems).unwrap().in_either_case();
         assert!(fields.get("args_match").is_some() && fields.get("tool").is_none());
         fields.finish(&mut problems);
-        let told: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
-        assert_eq!(told, ["`args_match` is given twice, first as `argsMatch`", "unknown key `Tool` in it"]);
+        let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+        assert_eq!(messages, ["`args_match` is given twice, first as `argsMatch`", "unknown key `Tool` in it"]);
         let mut fields = Fields::of(&node, "it", &mut problems).unwrap();
         assert_eq!(fields.get("args_match").map(|node| node.span.start()), Some(10), "as written, unless configured");
     }

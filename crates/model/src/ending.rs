@@ -11,7 +11,8 @@ pub enum Ending {
     /// The agent returned an error as its answer. Counts against the agent.
     GaveUp {
         /// Text of the error.
-        because: String,
+        #[serde(rename = "because")]
+        reason: String,
     },
     /// The agent ran out of a budget; the finding of that budget judges it.
     OutOfBudget {
@@ -30,22 +31,26 @@ pub enum Ending {
     /// A model or a service behind it did not answer, or its answer was not valid.
     ProviderFailed {
         /// Description of the failure.
-        because: String,
+        #[serde(rename = "because")]
+        reason: String,
     },
     /// The agent's process ended without reporting a result.
     Aborted {
         /// Details, as far as they are known.
-        because: String,
+        #[serde(rename = "because")]
+        reason: String,
     },
     /// The agent could not be reached: its address does not answer, or the request could not be built.
     Unreachable {
         /// Details, as far as they are known.
-        because: String,
+        #[serde(rename = "because")]
+        reason: String,
     },
     /// The test or its configuration has a mistake, so the agent could not be tested. Never counts against the agent.
     InvalidTest {
         /// Description and location of the mistake.
-        because: String,
+        #[serde(rename = "because")]
+        reason: String,
     },
     /// The run was cancelled.
     Cancelled,
@@ -56,15 +61,15 @@ impl Ending {
     pub fn describe(&self) -> String {
         match self {
             Self::Finished => "finished".into(),
-            Self::GaveUp { because } => format!("the agent gave up: {because}"),
+            Self::GaveUp { reason } => format!("the agent gave up: {reason}"),
             Self::OutOfBudget { budget, limit } => format!("ran out of {} (limit {limit})", budget.describe()),
             Self::TimedOut { setting, after_ms } => {
                 format!("timed out after {} s ({setting})", *after_ms as f64 / 1000.0)
             }
-            Self::ProviderFailed { because } => format!("the model provider failed: {because}"),
-            Self::Aborted { because } => format!("the agent's process ended unexpectedly: {because}"),
-            Self::Unreachable { because } => format!("could not reach the agent: {because}"),
-            Self::InvalidTest { because } => format!("the test has a mistake: {because}"),
+            Self::ProviderFailed { reason } => format!("the model provider failed: {reason}"),
+            Self::Aborted { reason } => format!("the agent's process ended unexpectedly: {reason}"),
+            Self::Unreachable { reason } => format!("could not reach the agent: {reason}"),
+            Self::InvalidTest { reason } => format!("the test has a mistake: {reason}"),
             Self::Cancelled => "cancelled".into(),
         }
     }

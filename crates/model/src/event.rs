@@ -110,7 +110,8 @@ pub enum Event {
     /// Infrastructure broke an attempt, and the trial is retried.
     TrialRetried {
         /// Reason why the attempt was broken.
-        because: String,
+        #[serde(rename = "because")]
+        reason: String,
     },
     /// A trial has an outcome.
     TrialFinished(Box<TrialRecord>),

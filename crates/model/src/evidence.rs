@@ -98,7 +98,7 @@ impl Limits {
     }
 
     /// Returns `true` if an agent is stopped once it exceeds its tokens or cost.
-    pub fn are_kept_on_the_way(&self) -> bool {
+    pub fn enforced_during_turn(&self) -> bool {
         let capped = Budgets { duration_ms: None, ..self.budgets };
         (self.token_budget.is_some() && !self.tokens_only_warn())
             || (!capped.is_empty() && !self.on_budget.only_warns())
@@ -153,7 +153,7 @@ impl Collected {
     /// Returns the reason why the agent itself left nothing to examine when the conversation had ended, if so.
     pub fn lost(&self) -> Option<&str> {
         self.probes.iter().find_map(|probe| match &probe.found {
-            Probed::Lost { because } => Some(because.as_str()),
+            Probed::Lost { reason } => Some(reason.as_str()),
             _ => None,
         })
     }
@@ -272,12 +272,14 @@ pub enum Probed {
     /// The agent left nothing to examine: it removed, replaced or closed its working directory, for example.
     Lost {
         /// Description of the agent's action, in one line.
-        because: String,
+        #[serde(rename = "because")]
+        reason: String,
     },
     /// The probe failed, and not because of the agent.
     Failed {
         /// Reason in one line.
-        because: String,
+        #[serde(rename = "because")]
+        reason: String,
     },
 }
 

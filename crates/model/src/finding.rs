@@ -51,7 +51,8 @@ pub struct Finding {
     /// Share of the trial's score.
     pub weight: f64,
     /// Reason in one line.
-    pub because: String,
+    #[serde(rename = "because")]
+    pub reason: String,
     /// Expected text, if it was not found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
@@ -116,13 +117,13 @@ impl Finding {
     }
 
     /// Creates the finding of an assertion that could not be decided.
-    pub fn undecided(id: &str, kind: &str, weight: f64, source: Option<Excerpt>, because: &str) -> Self {
+    pub fn undecided(id: &str, kind: &str, weight: f64, source: Option<Excerpt>, reason: &str) -> Self {
         Self {
             id: id.to_owned(),
             kind: kind.to_owned(),
             weight,
-            because: because.to_owned(),
-            error: Some(because.to_owned()),
+            reason: reason.to_owned(),
+            error: Some(reason.to_owned()),
             source,
             ..Self::default()
         }

@@ -102,7 +102,7 @@ mod tests {
         }
     }
 
-    fn told(address: &str) -> Option<String> {
+    fn describe(address: &str) -> Option<String> {
         Forge::of(address).map(|forge| format!("{} {} {}", forge.kind.name(), forge.host, forge.project))
     }
 
@@ -117,10 +117,10 @@ mod tests {
             "github.com/foo/bar",
             "https://github.com/foo/bar.git?x=1#y",
         ] {
-            assert_eq!(told(address).as_deref(), Some("GitHub github.com foo/bar"), "{address}");
+            assert_eq!(describe(address).as_deref(), Some("GitHub github.com foo/bar"), "{address}");
         }
-        assert_eq!(told("git@gitlab.com:group/sub/bar.git").as_deref(), Some("GitLab gitlab.com group/sub/bar"));
-        assert_eq!(told("https://gitlab.example.org/a/b").as_deref(), Some("GitLab gitlab.example.org a/b"));
+        assert_eq!(describe("git@gitlab.com:group/sub/bar.git").as_deref(), Some("GitLab gitlab.com group/sub/bar"));
+        assert_eq!(describe("https://gitlab.example.org/a/b").as_deref(), Some("GitLab gitlab.example.org a/b"));
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
             "https://github.com/foo",
             "git@github.com:../bar",
         ] {
-            assert_eq!(told(address), None, "{address}");
+            assert_eq!(describe(address), None, "{address}");
         }
     }
 }

@@ -54,7 +54,7 @@ pub use arm::{Arm, TrialId, WITH_SKILL, WITHOUT_SKILL};
 pub use arm_summary::{ArmDelta, ArmSummary, CaseDelta, CaseFigures, SuiteDelta, TrialFigures};
 pub use budget::{Budgets, OnBudget, Overrun};
 pub use case::{
-    About, Arguments, AssertionSpec, Case, Code, CodeClaim, LogVars, OutcomeRule, PermissionMode, Quarantine,
+    Arguments, AssertionScope, AssertionSpec, Case, Code, CodeClaim, LogVars, OutcomeRule, PermissionMode, Quarantine,
     RunnerOptions, Scoring, SettingSource, SimulatedUser, Subject, Suite, UserMessage, UserResponse,
 };
 pub use diagnostic::{Diagnostic, Severity};
@@ -73,8 +73,8 @@ pub use node::{Node, NodeKind};
 pub use outcome::{Outcome, Tally};
 pub use phases::{Phases, millis};
 pub use record::{
-    AgentInfo, AnsweredQuestion, Aside, AttemptRecord, CallRecord, HookKind, HookRecord, Invocation, MissingShards,
-    ReplyRecord, RunInfo, Shard, SkillInfo, TrialRecord,
+    AgentInfo, AnsweredQuestion, AttemptRecord, AuxiliaryUsage, CallRecord, HookKind, HookRecord, Invocation,
+    MissingShards, ReplyRecord, RunInfo, Shard, SkillInfo, TrialRecord,
 };
 pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, ReviewRequest};
 pub use skill::{AllowedTool, Skill};

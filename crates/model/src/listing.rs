@@ -81,7 +81,8 @@ pub struct TrialRow {
     /// Component at fault.
     pub fault: Option<Fault>,
     /// Reason in one line.
-    pub because: Option<String>,
+    #[serde(rename = "because")]
+    pub reason: Option<String>,
     /// Score: Σ weight·score of the decided findings.
     pub score: Option<f64>,
     /// Maximum score: Σ weight of the decided findings.

@@ -182,11 +182,11 @@ impl Scoring {
 
     /// Returns the reason why the score does not pass, or might not: `scores 50 of 100, and needs 80`. `None` if it
     /// is enough.
-    pub fn because(&self, findings: &[Finding]) -> Option<String> {
+    pub fn reason(&self, findings: &[Finding]) -> Option<String> {
         self.because_of(&self.tally(findings))
     }
 
-    /// Like `because`, for a tally.
+    /// Like `reason`, for a tally.
     pub fn because_of(&self, tally: &Tally) -> Option<String> {
         if self.is_enough(tally.least) {
             return None;

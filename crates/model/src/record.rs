@@ -150,8 +150,8 @@ pub struct TrialRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
     /// Reason in one line; absent for a pass.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub because: Option<String>,
+    #[serde(rename = "because", default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Way in which the conversation ended; absent if it never started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
@@ -206,10 +206,10 @@ pub struct TrialRecord {
     pub scores: BTreeMap<String, f64>,
     /// Requests and usage of judge models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judge: Option<Aside>,
+    pub judge: Option<AuxiliaryUsage>,
     /// Requests and usage of the simulated user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user: Option<Aside>,
+    pub user: Option<AuxiliaryUsage>,
     /// Agent's reply to each message, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replies: Vec<ReplyRecord>,
@@ -332,7 +332,7 @@ fn is_empty(settings: &Arc<Map<String, Value>>) -> bool {
 /// Requests to models other than the agent's own. They never count as the agent's usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Aside {
+pub struct AuxiliaryUsage {
     /// Number of answers that a model gave.
     pub requests: u64,
     /// Number of answers that came from the cache.
@@ -343,7 +343,7 @@ pub struct Aside {
     pub cost_usd: Option<f64>,
 }
 
-impl std::ops::AddAssign for Aside {
+impl std::ops::AddAssign for AuxiliaryUsage {
     fn add_assign(&mut self, other: Self) {
         let plus = |mut sum: Tokens, more: Tokens| {
             sum += more;
@@ -356,7 +356,7 @@ impl std::ops::AddAssign for Aside {
     }
 }
 
-impl Aside {
+impl AuxiliaryUsage {
     /// Returns the usage of one answer.
     pub const fn of_answer(tokens: Option<Tokens>, cost_usd: Option<f64>) -> Self {
         Self { requests: 1, cached: 0, tokens, cost_usd }
@@ -426,8 +426,8 @@ pub struct AttemptRecord {
     /// Outcome.
     pub outcome: Outcome,
     /// Reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub because: Option<String>,
+    #[serde(rename = "because", default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Agent's last answer in this attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
@@ -519,23 +519,23 @@ mod tests {
 
     #[test]
     fn a_sum_with_an_unknown_amount_is_unknown() {
-        let told = Aside {
+        let messages = AuxiliaryUsage {
             requests: 2,
             cached: 0,
             tokens: Some(Tokens { input: 5, ..Tokens::default() }),
             cost_usd: Some(0.5),
         };
-        let cached = Aside { cached: 3, ..Aside::default() };
-        let mut sum = Aside::default();
-        for more in [told, cached, told] {
+        let cached = AuxiliaryUsage { cached: 3, ..AuxiliaryUsage::default() };
+        let mut sum = AuxiliaryUsage::default();
+        for more in [messages, cached, messages] {
             sum += more;
         }
         assert_eq!((sum.requests, sum.cached, sum.cost_usd), (4, 3, Some(1.0)));
         assert_eq!(sum.tokens.map(|tokens| tokens.total()), Some(10));
-        sum += Aside { requests: 1, tokens: told.tokens, ..Aside::default() };
+        sum += AuxiliaryUsage { requests: 1, tokens: messages.tokens, ..AuxiliaryUsage::default() };
         assert_eq!((sum.requests, sum.cost_usd), (5, None));
         assert_eq!(sum.tokens.map(|tokens| tokens.total()), Some(15));
-        sum += told;
+        sum += messages;
         assert_eq!(sum.cost_usd, None);
     }
 }

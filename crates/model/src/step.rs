@@ -85,7 +85,8 @@ pub enum Step {
         /// True if the request met the script's expectation.
         met: bool,
         /// Expected value and, if it was not met, the actual value.
-        because: String,
+        #[serde(rename = "because")]
+        reason: String,
     },
     /// A line of the agent's stderr, or a notice of the harness about the session.
     Notice {

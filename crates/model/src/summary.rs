@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Aside, Outcome, Tokens, TrialRecord, Usage};
+use crate::{AuxiliaryUsage, Outcome, Tokens, TrialRecord, Usage};
 
 /// Summary of a run's results.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -56,10 +56,10 @@ pub struct Summary {
     pub trials_with_cost: usize,
     /// Requests and usage of judge models; absent if no model was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub judge: Option<Aside>,
+    pub judge: Option<AuxiliaryUsage>,
     /// Requests and usage of simulated users; absent if there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub user: Option<Aside>,
+    pub user: Option<AuxiliaryUsage>,
 }
 
 /// Number of passed trials among some trials.
@@ -299,16 +299,16 @@ mod tests {
     #[test]
     fn only_complete_trials_with_the_skill_report_triggering() {
         let trigger = |changes: &Value| Trigger::of(&trial(changes));
-        let told = |happened| Some(Trigger { expected: true, happened });
+        let describe = |happened| Some(Trigger { expected: true, happened });
         let asked = json!({ "should_trigger": true, "triggered": true, "variant": "with_skill" });
         let with = |key: &str, value: &str| {
             let mut changes = asked.clone();
             changes[key] = value.into();
             changes
         };
-        assert_eq!(trigger(&asked), told(Some(true)));
-        assert_eq!(trigger(&with("outcome", "undecided")), told(Some(true)));
-        assert_eq!(trigger(&with("outcome", "broken")), told(None));
+        assert_eq!(trigger(&asked), describe(Some(true)));
+        assert_eq!(trigger(&with("outcome", "undecided")), describe(Some(true)));
+        assert_eq!(trigger(&with("outcome", "broken")), describe(None));
         assert_eq!(trigger(&with("variant", "without_skill")), None);
         assert_eq!(trigger(&json!({ "triggered": true })), None);
     }

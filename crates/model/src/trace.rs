@@ -139,17 +139,17 @@ impl Trace {
                 }
             }
             Step::Question(question) => self.questions.push(question.clone()),
-            Step::RequestCheck { step, met, because } => self.request_checks.push((*step, *met, because.clone())),
+            Step::RequestCheck { step, met, reason } => self.request_checks.push((*step, *met, reason.clone())),
             Step::Finished { usage, text, result, .. } => {
                 self.usage += *usage;
-                let said = text.as_ref().is_some_and(|text| !text.is_empty());
+                let has_text = text.as_ref().is_some_and(|text| !text.is_empty());
                 // The result of an earlier answer does not belong to a later answer that is only text.
-                let gave = said || result.is_some();
+                let gave = has_text || result.is_some();
                 let result = result.clone().map(Arc::new);
                 if gave {
                     self.result.clone_from(&result);
                 }
-                if said {
+                if has_text {
                     self.answer.clone_from(text);
                 }
                 if let Some(reply) = self.replies.last_mut() {
@@ -157,7 +157,7 @@ impl Trace {
                     if gave {
                         reply.result = result;
                     }
-                    if said {
+                    if has_text {
                         reply.answer.clone_from(text);
                     }
                 }
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_reply_covers_the_work_for_one_message() {
-        let said = |index: usize| Step::UserMessage { index, of: 2, text: format!("message {index}") };
+        let text_of = |index: usize| Step::UserMessage { index, of: 2, text: format!("message {index}") };
         let call = |id: &str, message: &str| Step::ToolCall(ToolCall::new(id, "Bash", json!({}), message));
         let text = |message: &str| Step::Text { message: message.into(), text: message.into(), parent: None };
         let finished = |text: &str| Step::Finished {
@@ -252,10 +252,10 @@ mod tests {
         };
         let replied = Step::Replied { latency_ms: 7, first_token_ms: Some(2) };
         let trace = Trace::of(&[
-            said(1),
+            text_of(1),
             call("c1", "m1"),
             finished("one"),
-            said(2),
+            text_of(2),
             text("m2"),
             call("c2", "m2"),
             finished("two"),

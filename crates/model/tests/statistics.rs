@@ -35,7 +35,7 @@ fn observation(run: &Value) -> Observation<u64> {
 }
 
 /// Formats an arm in the structure of the recorded one.
-fn told(arm: &ArmStatistics) -> Value {
+fn describe(arm: &ArmStatistics) -> Value {
     let estimate = |estimate: Option<Estimate>| {
         estimate.map_or(Value::Null, |estimate| json!({"mean": estimate.mean, "stddev": estimate.stddev}))
     };
@@ -75,7 +75,7 @@ fn benchmark(results: &Map<String, Value>, recorded: &Value) -> Value {
             Some(agent) => (agent, true),
             None => (name.strip_suffix("_without_skill").unwrap(), false),
         };
-        summary.insert(name.clone(), told(&ArmStatistics::of(&trials(agent, with_skill))));
+        summary.insert(name.clone(), describe(&ArmStatistics::of(&trials(agent, with_skill))));
         if with_skill && names.contains_key(&format!("{agent}_without_skill")) {
             let between = Delta::between(&trials(agent, true), &trials(agent, false));
             if between.cases_paired > 0 {
@@ -115,7 +115,7 @@ fn figures_agree_with_recorded_ones_or_are_listed() {
     let stats: Map<String, Value> = serde_json::from_str(STATS).unwrap();
     for (name, vector) in &stats {
         let trials: Vec<_> = vector["runs"].as_array().unwrap().iter().map(observation).collect();
-        figures(&format!("stats.{name}"), &vector["stats"], &told(&ArmStatistics::of(&trials)), &mut found);
+        figures(&format!("stats.{name}"), &vector["stats"], &describe(&ArmStatistics::of(&trials)), &mut found);
     }
     let recorded: Map<String, Value> = serde_json::from_str(BENCHMARK).unwrap();
     let results = recorded["results"].as_object().unwrap();

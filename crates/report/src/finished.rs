@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use model::{AttemptRecord, Envelope, Event, Excerpt, Finding, Outcome, RunInfo, Status, TrialRecord};
 
 use crate::terminal::{Style, counts, fault_name, result};
-use crate::{Opening, Reporter, format, plain};
+use crate::{Reporter, ReporterOptions, format, plain};
 
 /// Maximum length of a reason, in columns.
 const REASON: usize = 1000;
@@ -68,7 +68,7 @@ pub(crate) struct FinishedTrial {
     /// Assertions that decide a failed trial, or leave another one undecided.
     pub(crate) unmet: Vec<UnmetCheck>,
     /// File in which the case is written, and its line.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<Location>,
     /// Attempts before the last one.
     pub(crate) earlier: Vec<EarlierAttempt>,
     pub(crate) started_at: Timestamp,
@@ -84,7 +84,7 @@ pub(crate) struct UnmetCheck {
     pub(crate) kind: String,
     pub(crate) reason: String,
     /// Location of the assertion, or else of the case.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<Location>,
     pub(crate) is_critical: bool,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct EarlierAttempt {
 
 /// Location in a file of the user's repository.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     /// Path from the root of the repository.
     pub(crate) file: String,
     /// Line, from 1, if it is known.
@@ -127,13 +127,13 @@ impl FinishedRun {
 
 impl FinishedTrial {
     pub(crate) fn of(record: &TrialRecord, folder: &Path) -> Self {
-        let place = record.file.as_ref().map(|file| Place { file: in_repository(folder, file), line: record.line });
+        let place = record.file.as_ref().map(|file| Location { file: in_repository(folder, file), line: record.line });
         let unmet: Vec<UnmetCheck> = unmet(record)
             .map(|finding| UnmetCheck {
                 id: name(&finding.id),
                 kind: name(&finding.kind),
-                reason: one_line(&finding.because),
-                place: finding.source.as_ref().map(|source| Place::of(source, folder)).or_else(|| place.clone()),
+                reason: one_line(&finding.reason),
+                place: finding.source.as_ref().map(|source| Location::of(source, folder)).or_else(|| place.clone()),
                 is_critical: !finding.failed_critical.is_empty(),
             })
             .collect();
@@ -181,8 +181,8 @@ impl FinishedTrial {
     /// Describes each attempt before the last one, a line each.
     pub(crate) fn describe_attempts(&self) -> String {
         let lines = self.earlier.iter().enumerate().map(|(at, attempt)| {
-            let because = if attempt.reason.is_empty() { String::new() } else { format!(": {}", attempt.reason) };
-            format!("attempt {} {}{because}\n", at + 1, attempt.outcome.name())
+            let reason = if attempt.reason.is_empty() { String::new() } else { format!(": {}", attempt.reason) };
+            format!("attempt {} {}{reason}\n", at + 1, attempt.outcome.name())
         });
         lines.collect()
     }
@@ -205,13 +205,13 @@ impl EarlierAttempt {
     fn of(attempt: &AttemptRecord) -> Self {
         Self {
             outcome: attempt.outcome,
-            reason: attempt.because.as_deref().map(one_line).unwrap_or_default(),
+            reason: attempt.reason.as_deref().map(one_line).unwrap_or_default(),
             duration_ms: attempt.duration_ms,
         }
     }
 }
 
-impl Place {
+impl Location {
     pub(crate) fn of(source: &Excerpt, folder: &Path) -> Self {
         // An excerpt without text refers to the whole file.
         let line = (!source.text.is_empty()).then_some(source.line);
@@ -243,9 +243,9 @@ fn unmet(record: &TrialRecord) -> impl Iterator<Item = &Finding> {
 
 /// Returns the reason in one line, with what makes the trial not count.
 fn reason(record: &TrialRecord) -> String {
-    let because = match (unmet(record).next(), &record.because) {
-        (Some(finding), _) if record.outcome == Outcome::Failed => format!("{}: {}", finding.id, finding.because),
-        (_, Some(because)) => because.clone(),
+    let reason = match (unmet(record).next(), &record.reason) {
+        (Some(finding), _) if record.outcome == Outcome::Failed => format!("{}: {}", finding.id, finding.reason),
+        (_, Some(reason)) => reason.clone(),
         _ => String::new(),
     };
     let mut words = Vec::new();
@@ -257,7 +257,7 @@ fn reason(record: &TrialRecord) -> String {
     if !words.is_empty() || matches!(record.outcome, Outcome::Undecided | Outcome::Cancelled) {
         words.push(record.outcome.name());
     }
-    words.extend(Some(because.as_str()).filter(|because| !because.is_empty()));
+    words.extend(Some(reason.as_str()).filter(|reason| !reason.is_empty()));
     one_line(&words.join(": "))
 }
 
@@ -291,7 +291,7 @@ fn one_line(text: &str) -> String {
 /// Writes a finished run in the format of another tool.
 pub(crate) type Format = fn(&FinishedRun, &mut dyn Write) -> io::Result<()>;
 
-struct AtTheEnd {
+struct BufferedReporter {
     out: Box<dyn Write + Send>,
     format: Format,
     folder: PathBuf,
@@ -303,19 +303,19 @@ struct AtTheEnd {
 }
 
 /// Opens a report that is written in one piece when the run is over.
-pub(crate) fn open(opening: Opening, format: Format) -> Box<dyn Reporter> {
-    Box::new(AtTheEnd {
-        out: opening.out,
+pub(crate) fn open(options: ReporterOptions, format: Format) -> Box<dyn Reporter> {
+    Box::new(BufferedReporter {
+        out: options.out,
         format,
-        folder: opening.folder,
-        failures_only: opening.failures_only,
+        folder: options.folder,
+        failures_only: options.failures_only,
         run: None,
         places: HashMap::new(),
         trials: Vec::new(),
     })
 }
 
-impl Reporter for AtTheEnd {
+impl Reporter for BufferedReporter {
     fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
         if let Event::RunStarted(info) = &envelope.event {
             self.places = info.trials.iter().enumerate().map(|(place, id)| (id.into(), place)).collect();

@@ -1,7 +1,7 @@
 //! Formatting of numbers for display.
 
 use jiff::Timestamp;
-use model::{Aside, Tokens};
+use model::{AuxiliaryUsage, Tokens};
 
 /// Formats a time in milliseconds: `12ms`, `1.2s`, `1m03s`, `1h03m`.
 pub(crate) fn elapsed(ms: u64) -> String {
@@ -154,12 +154,12 @@ pub(crate) fn tokens_in_and_out(tokens: &Tokens) -> String {
 }
 
 /// Formats usage other than the agent's as `12 requests, 3,400 tokens, $0.0100, 2 cached`.
-pub(crate) fn model_usage(aside: &Aside) -> String {
-    let tokens = aside.tokens.as_ref().map_or_else(|| "tokens n/a".into(), |tokens| number(tokens.total()) + " tokens");
-    let cost = aside.cost_usd.map_or_else(|| "cost n/a".into(), money);
-    let mut parts = vec![counted(usize::try_from(aside.requests).unwrap_or(usize::MAX), "request"), tokens, cost];
-    if aside.cached > 0 {
-        parts.push(format!("{} cached", number(aside.cached)));
+pub(crate) fn model_usage(usage: &AuxiliaryUsage) -> String {
+    let tokens = usage.tokens.as_ref().map_or_else(|| "tokens n/a".into(), |tokens| number(tokens.total()) + " tokens");
+    let cost = usage.cost_usd.map_or_else(|| "cost n/a".into(), money);
+    let mut parts = vec![counted(usize::try_from(usage.requests).unwrap_or(usize::MAX), "request"), tokens, cost];
+    if usage.cached > 0 {
+        parts.push(format!("{} cached", number(usage.cached)));
     }
     parts.join(", ")
 }
@@ -214,9 +214,9 @@ mod tests {
     #[test]
     fn usage_of_judging_is_shown_and_unknown_values_are_not_invented() {
         let tokens = Tokens { input: 3000, output: 400, ..Tokens::default() };
-        let known = Aside { requests: 12, cached: 2, tokens: Some(tokens), cost_usd: Some(0.01) };
+        let known = AuxiliaryUsage { requests: 12, cached: 2, tokens: Some(tokens), cost_usd: Some(0.01) };
         assert_eq!(model_usage(&known), "12 requests, 3,400 tokens, $0.0100, 2 cached");
-        let unknown = Aside { requests: 1, ..Aside::default() };
+        let unknown = AuxiliaryUsage { requests: 1, ..AuxiliaryUsage::default() };
         assert_eq!(model_usage(&unknown), "1 request, tokens n/a, cost n/a");
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use model::{Envelope, Outcome};
 
-use crate::finished::{self, FinishedRun, FinishedTrial, Place, TestResult};
-use crate::{Opening, Reporter, Style, format, markdown};
+use crate::finished::{self, FinishedRun, FinishedTrial, Location, TestResult};
+use crate::{Reporter, ReporterOptions, Style, format, markdown};
 
 /// Maximum number of annotations of each level: GitHub shows no more of a step.
 const MOST: usize = 10;
@@ -22,12 +22,12 @@ struct GitHub {
     summary: Option<Box<dyn Reporter>>,
 }
 
-pub(crate) fn open(mut opening: Opening) -> Box<dyn Reporter> {
-    let summary = opening.step_summary.take().map(|out| {
-        let quiet = opening.quiet || opening.failures_only;
-        markdown::open(Opening { quiet, ..Opening::new(out, Style::plain()) })
+pub(crate) fn open(mut options: ReporterOptions) -> Box<dyn Reporter> {
+    let summary = options.step_summary.take().map(|out| {
+        let quiet = options.quiet || options.failures_only;
+        markdown::open(ReporterOptions { quiet, ..ReporterOptions::new(out, Style::plain()) })
     });
-    Box::new(GitHub { annotations: finished::open(opening, write), summary })
+    Box::new(GitHub { annotations: finished::open(options, write), summary })
 }
 
 impl Reporter for GitHub {
@@ -62,7 +62,7 @@ fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
 #[derive(PartialEq, Eq, Hash, Clone)]
 struct Annotation {
     level: &'static str,
-    place: Option<Place>,
+    place: Option<Location>,
     title: String,
     message: String,
 }

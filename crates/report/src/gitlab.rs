@@ -7,7 +7,7 @@ use model::Outcome;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::finished::{FinishedRun, FinishedTrial, Place, TestResult, UnmetCheck};
+use crate::finished::{FinishedRun, FinishedTrial, Location, TestResult, UnmetCheck};
 
 pub(crate) fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
     let mut issues: Vec<Issue> = Vec::new();
@@ -30,7 +30,7 @@ struct Issue {
     check_name: String,
     fingerprint: String,
     severity: &'static str,
-    place: Place,
+    place: Location,
     /// Number of repetitions with the same issue.
     trials: usize,
 }

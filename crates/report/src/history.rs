@@ -141,7 +141,7 @@ pub fn history_json(trial: &TrialRow) -> Value {
         "flaky": trial.flaky,
         "quarantined": trial.quarantined,
         "fault": trial.fault,
-        "because": trial.because,
+        "because": trial.reason,
         "score": trial.score,
         "max_score": trial.max_score,
         "started_at": trial.started_at,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::arms::Arms;
 use crate::totals::RunTotals;
-use crate::{Opening, Reporter, format};
+use crate::{Reporter, ReporterOptions, format};
 pub(crate) use arm::{arm, delta};
 
 pub use reference::{reference, report_schema};
@@ -43,10 +43,10 @@ struct Json {
     over: Option<(Timestamp, u64, Option<String>)>,
 }
 
-pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
+pub(crate) fn open(options: ReporterOptions) -> Box<dyn Reporter> {
     Box::new(Json {
-        out: opening.out,
-        failures_only: opening.failures_only,
+        out: options.out,
+        failures_only: options.failures_only,
         run: None,
         trials: Vec::new(),
         versions: Versions::default(),
@@ -174,7 +174,7 @@ impl Versions {
     fn note(&mut self, place: usize, record: &TrialRecord) {
         let Some(version) = &record.agent_version else { return };
         match self.0.iter_mut().find(|(agent, ..)| *agent == record.agent) {
-            Some((_, first, told)) if place < *first => (*first, *told) = (place, version.clone()),
+            Some((_, first, noted)) if place < *first => (*first, *noted) = (place, version.clone()),
             Some(_) => {}
             None => self.0.push((record.agent.clone(), place, version.clone())),
         }
@@ -182,8 +182,8 @@ impl Versions {
 
     fn fill(&self, agents: &mut [AgentInfo]) {
         for agent in agents.iter_mut().filter(|agent| agent.version.is_none()) {
-            let told = self.0.iter().find(|(known, ..)| *known == agent.name);
-            agent.version = told.map(|(.., version)| version.clone());
+            let noted = self.0.iter().find(|(known, ..)| *known == agent.name);
+            agent.version = noted.map(|(.., version)| version.clone());
         }
     }
 }

@@ -11,14 +11,14 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::fields::{put, put_some};
-use crate::{Opening, Reporter};
+use crate::{Reporter, ReporterOptions};
 
 struct Jsonl {
     out: Box<dyn Write + Send>,
 }
 
-pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
-    Box::new(Jsonl { out: opening.out })
+pub(crate) fn open(options: ReporterOptions) -> Box<dyn Reporter> {
+    Box::new(Jsonl { out: options.out })
 }
 
 impl Jsonl {

@@ -9,11 +9,11 @@
 //! that create a [`Style`].
 //!
 //! ```
-//! use trialrun_report::{Opening, Style, find};
+//! use trialrun_report::{ReporterOptions, Style, find};
 //!
 //! let json = find("json").expect("a built-in report");
-//! let opening = Opening::new(Box::new(std::io::stdout()), Style::plain());
-//! let mut reporter = json.to_stream(opening).expect("a report that is a stream");
+//! let options = ReporterOptions::new(Box::new(std::io::stdout()), Style::plain());
+//! let mut reporter = json.to_stream(options).expect("a report that is a stream");
 //! // For each event of a run: reporter.event(&envelope)?;
 //! reporter.finish()?;
 //! # Ok::<(), std::io::Error>(())
@@ -66,7 +66,7 @@ pub use format::counted;
 pub use history::{history, history_json};
 pub use html::{ServedRun, ServedState, comparison_page, transcript};
 pub use json::{SCHEMA, reference as json_reference, report_schema, trial_json};
-pub use reporter::{Opening, Reporter};
+pub use reporter::{Reporter, ReporterOptions};
 pub use runs::{ListedRun, run_json, runs};
 pub use sarif::sarif;
 pub use show::{show, show_diff, show_json, show_step, show_two};
@@ -82,14 +82,14 @@ pub struct Report {
     pub summary: &'static str,
     /// Extension of its files.
     pub extension: &'static str,
-    open: Open,
+    open: ReporterFactory,
 }
 
 /// Function that opens a reporter.
 #[derive(Clone, Copy)]
-enum Open {
+enum ReporterFactory {
     /// Reporter that writes a stream: standard output, or a file.
-    Stream(fn(Opening) -> Box<dyn Reporter>),
+    Stream(fn(ReporterOptions) -> Box<dyn Reporter>),
     /// One that writes a stream in one piece when the run is over.
     Finished(finished::Format),
     /// Reporter that writes a directory while the run is in progress.
@@ -97,21 +97,21 @@ enum Open {
 }
 
 impl Report {
-    const fn new(name: &'static str, summary: &'static str, extension: &'static str, open: Open) -> Self {
+    const fn new(name: &'static str, summary: &'static str, extension: &'static str, open: ReporterFactory) -> Self {
         Self { name, summary, extension, open }
     }
 
     /// Returns `true` if it is a directory.
     pub fn is_directory(&self) -> bool {
-        matches!(self.open, Open::Directory(_))
+        matches!(self.open, ReporterFactory::Directory(_))
     }
 
     /// Opens one that writes a stream; `None` if it is a directory.
-    pub fn to_stream(&self, opening: Opening) -> Option<Box<dyn Reporter>> {
+    pub fn to_stream(&self, options: ReporterOptions) -> Option<Box<dyn Reporter>> {
         match self.open {
-            Open::Stream(open) => Some(open(opening)),
-            Open::Finished(format) => Some(finished::open(opening, format)),
-            Open::Directory(_) => None,
+            ReporterFactory::Stream(open) => Some(open(options)),
+            ReporterFactory::Finished(format) => Some(finished::open(options, format)),
+            ReporterFactory::Directory(_) => None,
         }
     }
 }
@@ -119,56 +119,71 @@ impl Report {
 /// Opens the report that is a directory.
 pub fn to_directory(tree: &Arc<Tree>) -> Option<Box<dyn Reporter>> {
     REPORTS.iter().find_map(|report| match report.open {
-        Open::Directory(open) => Some(open(tree)),
-        Open::Stream(_) | Open::Finished(_) => None,
+        ReporterFactory::Directory(open) => Some(open(tree)),
+        ReporterFactory::Stream(_) | ReporterFactory::Finished(_) => None,
     })
 }
 
 /// All kinds of reports, in the order users see.
 pub const REPORTS: &[Report] = &[
-    Report::new("terminal", "for people: progress, failures and their reasons", "txt", Open::Stream(terminal::open)),
-    Report::new("markdown", "a page for a pull request", "md", Open::Stream(markdown::open)),
-    Report::new("html", "one page for a browser, with the transcript of each trial", "html", Open::Stream(html::open)),
-    Report::new("json", "the whole run as one JSON document", "json", Open::Stream(json::open)),
-    Report::new("jsonl", "the event stream, one JSON object per line", "jsonl", Open::Stream(jsonl::open)),
+    Report::new(
+        "terminal",
+        "for people: progress, failures and their reasons",
+        "txt",
+        ReporterFactory::Stream(terminal::open),
+    ),
+    Report::new("markdown", "a page for a pull request", "md", ReporterFactory::Stream(markdown::open)),
+    Report::new(
+        "html",
+        "one page for a browser, with the transcript of each trial",
+        "html",
+        ReporterFactory::Stream(html::open),
+    ),
+    Report::new("json", "the whole run as one JSON document", "json", ReporterFactory::Stream(json::open)),
+    Report::new("jsonl", "the event stream, one JSON object per line", "jsonl", ReporterFactory::Stream(jsonl::open)),
     Report::new(
         "junit",
         "JUnit XML, for any reader",
         "junit.xml",
-        Open::Finished(|run, out| junit::write(run, Dialect::Generic, out)),
+        ReporterFactory::Finished(|run, out| junit::write(run, Dialect::Generic, out)),
     ),
     Report::new(
         "junit:gitlab",
         "JUnit XML as GitLab reads it",
         "junit-gitlab.xml",
-        Open::Finished(|run, out| junit::write(run, Dialect::GitLab, out)),
+        ReporterFactory::Finished(|run, out| junit::write(run, Dialect::GitLab, out)),
     ),
     Report::new(
         "junit:jenkins",
         "JUnit XML with an element for each attempt, as Jenkins reads it",
         "junit-jenkins.xml",
-        Open::Finished(|run, out| junit::write(run, Dialect::Jenkins, out)),
+        ReporterFactory::Finished(|run, out| junit::write(run, Dialect::Jenkins, out)),
     ),
-    Report::new("tap", "the Test Anything Protocol, version 14", "tap", Open::Finished(tap::write)),
-    Report::new("ctrf", "the Common Test Report Format, as JSON", "ctrf.json", Open::Finished(ctrf::write)),
+    Report::new("tap", "the Test Anything Protocol, version 14", "tap", ReporterFactory::Finished(tap::write)),
+    Report::new("ctrf", "the Common Test Report Format, as JSON", "ctrf.json", ReporterFactory::Finished(ctrf::write)),
     Report::new(
         "github",
         "annotations and the step summary of GitHub Actions",
         "github.txt",
-        Open::Stream(github::open),
+        ReporterFactory::Stream(github::open),
     ),
-    Report::new("gitlab", "a code quality report for GitLab, as JSON", "gitlab.json", Open::Finished(gitlab::write)),
+    Report::new(
+        "gitlab",
+        "a code quality report for GitLab, as JSON",
+        "gitlab.json",
+        ReporterFactory::Finished(gitlab::write),
+    ),
     Report::new(
         "otlp",
         "spans and evaluation results for an OpenTelemetry collector",
         "otlp.jsonl",
-        Open::Stream(otlp::open),
+        ReporterFactory::Stream(otlp::open),
     ),
     Report::new(
         "artifacts",
         "a directory of files about the run and each trial",
         "artifacts",
-        Open::Directory(artifacts::open),
+        ReporterFactory::Directory(artifacts::open),
     ),
 ];
 

@@ -16,8 +16,8 @@ pub trait Reporter: Send {
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// Arguments for opening a reporter.
-pub struct Opening {
+/// Options of a reporter.
+pub struct ReporterOptions {
     /// Destination of the report.
     pub out: Box<dyn Write + Send>,
     /// Destination of output that changes in place: the interactive terminal's stderr. Without it, nothing is ever
@@ -40,8 +40,8 @@ pub struct Opening {
     pub otlp: telemetry::Options,
 }
 
-impl Opening {
-    /// Creates an opening with all defaults: the whole report, nothing redrawn.
+impl ReporterOptions {
+    /// Creates options with all defaults: the whole report, nothing redrawn.
     pub fn new(out: Box<dyn Write + Send>, style: Style) -> Self {
         Self {
             out,

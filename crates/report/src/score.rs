@@ -100,7 +100,7 @@ pub(crate) fn result_key(record: &TrialRecord) -> String {
     let findings: Vec<(&str, Status)> =
         record.findings.iter().map(|finding| (finding.id.as_str(), finding.status)).collect();
     // The cause of a broken trial is not a finding.
-    let cause = record.because.as_ref().filter(|_| record.outcome == Outcome::Broken);
+    let cause = record.reason.as_ref().filter(|_| record.outcome == Outcome::Broken);
     let (suite, case, arm) = (&record.suite, &record.case, &record.arm);
     format!("{:?}", (suite, case, arm, record.outcome, record.fault, cause, findings))
 }
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_score_that_is_too_low_never_looks_sufficient() {
-        let told = |score: f64, outcome: &str, not: bool| {
+        let describe = |score: f64, outcome: &str, not: bool| {
             let record: TrialRecord = serde_json::from_value(serde_json::json!({
                 "id": "", "suite": "", "case": "", "arm": "", "agent": "", "repetition": 1, "outcome": outcome,
                 "score": score, "max_score": 100, "pass_score": 80, "not": not, "findings": [], "input": [],
@@ -216,10 +216,10 @@ mod tests {
             .unwrap();
             describe(&record).map(|(score, needs)| format!("{score} {needs}"))
         };
-        assert_eq!(told(76.0, "failed", false).as_deref(), Some("76 of 100 (needs 80)"));
-        assert_eq!(told(79.9999, "failed", false).as_deref(), Some("79.9999 of 100 (needs 80)"));
-        assert_eq!(told(79.999_999_999_99, "passed", false).as_deref(), Some("80 of 100 (needs 80)"));
-        assert_eq!(told(90.0, "failed", true).as_deref(), Some("90 of 100 (needs less than 80)"));
+        assert_eq!(describe(76.0, "failed", false).as_deref(), Some("76 of 100 (needs 80)"));
+        assert_eq!(describe(79.9999, "failed", false).as_deref(), Some("79.9999 of 100 (needs 80)"));
+        assert_eq!(describe(79.999_999_999_99, "passed", false).as_deref(), Some("80 of 100 (needs 80)"));
+        assert_eq!(describe(90.0, "failed", true).as_deref(), Some("90 of 100 (needs less than 80)"));
     }
 
     #[test]
@@ -231,11 +231,11 @@ mod tests {
 
     #[test]
     fn a_score_is_shown_unless_the_outcome_implies_it() {
-        let told = |outcome, score| partial(outcome, Some(score), Some(100.0));
-        assert_eq!(told(Outcome::Passed, 100.0), None);
-        assert_eq!(told(Outcome::Passed, 80.0).as_deref(), Some("80/100"));
-        assert_eq!(told(Outcome::Failed, 0.0), None);
-        assert_eq!(told(Outcome::Failed, 76.5).as_deref(), Some("76.5/100"));
-        assert_eq!((told(Outcome::Broken, 50.0), partial(Outcome::Failed, None, None)), (None, None));
+        let describe = |outcome, score| partial(outcome, Some(score), Some(100.0));
+        assert_eq!(describe(Outcome::Passed, 100.0), None);
+        assert_eq!(describe(Outcome::Passed, 80.0).as_deref(), Some("80/100"));
+        assert_eq!(describe(Outcome::Failed, 0.0), None);
+        assert_eq!(describe(Outcome::Failed, 76.5).as_deref(), Some("76.5/100"));
+        assert_eq!((describe(Outcome::Broken, 50.0), partial(Outcome::Failed, None, None)), (None, None));
     }
 }

@@ -175,7 +175,7 @@ fn tools(tools: &[Value]) -> Option<String> {
 
 /// Returns `true` if the value is the message itself, which the conversation shows.
 fn is_said(input: &Value, record: &TrialRecord) -> bool {
-    record.input.iter().any(|said| input.as_str() == Some(said.as_str()))
+    record.input.iter().any(|message| input.as_str() == Some(message.as_str()))
 }
 
 /// Formats a setting; `None` if it is not set.

@@ -50,7 +50,7 @@ impl Details {
     /// Adds a finished trial.
     pub fn add(&mut self, record: &TrialRecord) {
         self.figures.push(TrialFigures::of(record));
-        self.over_budget.extend(over_budget(record).into_iter().map(|because| (record.id.to_string(), because)));
+        self.over_budget.extend(over_budget(record).into_iter().map(|reason| (record.id.to_string(), reason)));
         self.side_effects.extend(record.side_effects.iter().cloned());
     }
 }
@@ -60,7 +60,7 @@ fn over_budget(record: &TrialRecord) -> Vec<String> {
     let is_budget = |found: &Finding| found.is_about_budget() || found.kind == "turn_budget";
     let unmet = record.findings.iter().filter(|found| found.status == Status::Unmet && is_budget(found));
     let warned = record.warnings.iter().filter(|warning| warning.contains("of a budget of"));
-    unmet.map(|found| found.because.clone()).chain(warned.cloned()).collect()
+    unmet.map(|found| found.reason.clone()).chain(warned.cloned()).collect()
 }
 
 /// Formats the current state of the run.
@@ -100,16 +100,16 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
     if !noted.is_empty() {
         text.push_str(&format!("\n{}\n", paint.bold("did not pass")));
         for trial in noted.iter().take(MOST) {
-            let because = trial
-                .because
+            let reason = trial
+                .reason
                 .as_deref()
-                .map_or_else(String::new, |because| format!("\n      {}", paint.dim(&paint.folded(because, 160))));
+                .map_or_else(String::new, |reason| format!("\n      {}", paint.dim(&paint.folded(reason, 160))));
             let mark =
                 paint.as_outcome(trial.outcome, &format!("{} {:<9}", paint.mark(trial.outcome), trial.outcome.name()));
             let score = score::partial(trial.outcome, trial.score, trial.max_score);
             let score = score.map_or_else(String::new, |score| paint.dim(&format!("  score {score}")));
             let quarantined = if trial.quarantined { paint.dim("  quarantined") } else { String::new() };
-            text.push_str(&format!("  {mark} {}{score}{quarantined}{because}\n", trial.id));
+            text.push_str(&format!("  {mark} {}{score}{quarantined}{reason}\n", trial.id));
         }
         text.push_str(&more(noted.len(), &paint));
     }
@@ -130,8 +130,8 @@ fn arm_tables(details: &Details, paint: &Paint) -> String {
 
 fn over(view: &StatusView<'_>, paint: &Paint) -> String {
     let mut lines: Vec<(&str, String)> = Vec::new();
-    for (trial, because) in &view.details.over_budget {
-        lines.push((trial, because.clone()));
+    for (trial, reason) in &view.details.over_budget {
+        lines.push((trial, reason.clone()));
     }
     for trial in view.trials.iter().filter(|trial| trial.over_budget()) {
         if let (Some(tokens), Some(budget)) = (trial.tokens, trial.token_budget)
@@ -146,9 +146,9 @@ fn over(view: &StatusView<'_>, paint: &Paint) -> String {
     }
     lines.sort();
     let mut text = format!("\n{}\n", paint.bold("over budget"));
-    for (trial, because) in lines.iter().take(MOST) {
-        let because = paint.folded(because, 160);
-        text.push_str(&format!("  {} {trial}\n      {}\n", paint.yellow("!"), paint.dim(&because)));
+    for (trial, reason) in lines.iter().take(MOST) {
+        let reason = paint.folded(reason, 160);
+        text.push_str(&format!("  {} {trial}\n      {}\n", paint.yellow("!"), paint.dim(&reason)));
     }
     text + &more(lines.len(), paint)
 }
@@ -275,9 +275,9 @@ fn waits(trial: &LiveTrial, now: Timestamp, alive: bool, paint: &Paint) -> Strin
 
 /// Returns the time of the last activity of a run that was interrupted.
 fn last(view: &StatusView<'_>) -> Timestamp {
-    let heard =
+    let last_event =
         view.live.iter().flat_map(|trial| [Some(trial.since), trial.waiting_since, trial.last_step_at]).flatten();
-    heard.chain(view.trials.iter().map(TrialRow::finished_at)).max().unwrap_or(view.run.started_at)
+    last_event.chain(view.trials.iter().map(TrialRow::finished_at)).max().unwrap_or(view.run.started_at)
 }
 
 fn more(count: usize, paint: &Paint) -> String {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use model::{AgentInfo, Aside, Outcome, RunInfo, Summary, TrialFigures, TrialRecord};
+use model::{AgentInfo, AuxiliaryUsage, Outcome, RunInfo, Summary, TrialFigures, TrialRecord};
 
 use crate::arms::Arms;
 use crate::format::{counted, number};
@@ -21,7 +21,7 @@ pub(crate) struct RunTotals {
     /// the plan, because a sum of floating-point numbers depends on the order.
     costs: Vec<(usize, f64, bool)>,
     /// Usage of judges and played users, kept by position for the same reason.
-    asides: Vec<(usize, [Option<Aside>; 2])>,
+    auxiliary_usages: Vec<(usize, [Option<AuxiliaryUsage>; 2])>,
     figures: Vec<(usize, TrialFigures)>,
     /// `true` to keep figures of trials whose arm has no variant.
     compares: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Verdict {
     pub(crate) word: &'static str,
     /// Outcome that determines the colour.
     pub(crate) outcome: Outcome,
-    pub(crate) because: String,
+    pub(crate) reason: String,
 }
 
 /// Describes the results of quarantined cases: `2 quarantined: 1 failed`. `None` if there are none.
@@ -55,7 +55,7 @@ impl RunTotals {
             planned_baseline: info.trials.iter().filter(|id| id.is_baseline()).count(),
             summary: Summary::default(),
             costs: Vec::new(),
-            asides: Vec::new(),
+            auxiliary_usages: Vec::new(),
             figures: Vec::new(),
             compares,
         }
@@ -69,7 +69,7 @@ impl RunTotals {
         let costs = record.attempts.iter().filter_map(|attempt| attempt.cost_usd);
         self.costs.extend(costs.map(|cost| (place, cost, is_baseline)));
         if record.judge.is_some() || record.user.is_some() {
-            self.asides.push((place, [record.judge, record.user]));
+            self.auxiliary_usages.push((place, [record.judge, record.user]));
         }
         if self.compares || record.variant.is_some() {
             self.figures.push((place, TrialFigures::of(record)));
@@ -84,17 +84,18 @@ impl RunTotals {
 
     /// Returns the totals of the trials.
     pub(crate) fn summary(&self) -> Summary {
-        let (mut costs, mut asides) = (self.costs.clone(), self.asides.clone());
+        let (mut costs, mut auxiliary_usages) = (self.costs.clone(), self.auxiliary_usages.clone());
         costs.sort_by_key(|(place, ..)| *place);
-        asides.sort_by_key(|(place, ..)| *place);
-        let add = |one: Option<Aside>, more: Option<Aside>| match (one, more) {
+        auxiliary_usages.sort_by_key(|(place, ..)| *place);
+        let add = |one: Option<AuxiliaryUsage>, more: Option<AuxiliaryUsage>| match (one, more) {
             (Some(mut sum), Some(more)) => {
                 sum += more;
                 Some(sum)
             }
             (one, more) => one.or(more),
         };
-        let fold = |which: usize| asides.iter().map(|(_, asides)| asides[which]).fold(None, add);
+        let fold =
+            |which: usize| auxiliary_usages.iter().map(|(_, auxiliary_usages)| auxiliary_usages[which]).fold(None, add);
         let sum = |wanted: fn(bool) -> bool| {
             let costs = costs.iter().filter(|(.., is_baseline)| wanted(*is_baseline));
             costs.map(|(_, cost, _)| *cost).reduce(|sum, cost| sum + cost)
@@ -135,9 +136,9 @@ impl RunTotals {
     pub(crate) fn verdict(&self, signal: Option<&str>) -> Verdict {
         let summary = &self.summary;
         let unfinished = self.planned.saturating_sub(summary.trials + summary.baseline + summary.all_quarantined());
-        let mut because: Vec<String> = Vec::new();
+        let mut reason: Vec<String> = Vec::new();
         let (word, outcome) = if summary.failed > 0 {
-            because.push(format!("{} of {} failed", summary.failed, counted(summary.trials, "trial")));
+            reason.push(format!("{} of {} failed", summary.failed, counted(summary.trials, "trial")));
             ("FAIL", Outcome::Failed)
         } else {
             for (count, what) in [
@@ -148,22 +149,22 @@ impl RunTotals {
                 (unfinished, "not finished"),
             ] {
                 if count > 0 {
-                    because.push(format!("{} {what}", counted(count, "trial")));
+                    reason.push(format!("{} {what}", counted(count, "trial")));
                 }
             }
-            if !because.is_empty() || signal.is_some() {
+            if !reason.is_empty() || signal.is_some() {
                 ("INCOMPLETE", Outcome::Broken)
             } else if summary.passed == 0 && summary.skipped > 0 {
-                because.push(format!("{} skipped", counted(summary.skipped, "trial")));
+                reason.push(format!("{} skipped", counted(summary.skipped, "trial")));
                 ("NOTHING TESTED", Outcome::Broken)
             } else {
                 let is_all_quarantined = summary.trials == 0 && summary.all_quarantined() > 0;
-                because.extend((!is_all_quarantined).then(|| format!("{} passed", counted(summary.passed, "trial"))));
+                reason.extend((!is_all_quarantined).then(|| format!("{} passed", counted(summary.passed, "trial"))));
                 ("PASS", Outcome::Passed)
             }
         };
-        because.extend(quarantined(summary));
-        because.extend(signal.map(|signal| format!("stopped by {signal}")));
-        Verdict { word, outcome, because: because.join(", ") }
+        reason.extend(quarantined(summary));
+        reason.extend(signal.map(|signal| format!("stopped by {signal}")));
+        Verdict { word, outcome, reason: reason.join(", ") }
     }
 }

@@ -9,7 +9,7 @@ pub enum Control {
 
 /// Degree to which a run is asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Halt {
+pub(crate) enum StopLevel {
     /// Not at all.
     No,
     /// Politely: agents are asked to stop and have their grace.

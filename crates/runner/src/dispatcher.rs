@@ -11,7 +11,7 @@ use sandbox::{Breakage, Host, Registry, SandboxFactory};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
-use crate::control::{Control, Halt};
+use crate::control::{Control, StopLevel};
 use crate::event_bus::{EventBus, EventSender, Listener};
 use crate::grader::Grader;
 use crate::hook::{self, Hook};
@@ -87,7 +87,7 @@ async fn dispatch(
             EventBus::new(&info.id, listener, Arc::clone(&shared.mask)).after(earlier.last_seq, earlier.summary),
         ),
         queue: Arc::new(JobQueue::new(jobs)),
-        halt: watch::channel(Halt::No).0,
+        stop_level: watch::channel(StopLevel::No).0,
         tasks: JoinSet::new(),
         running: HashMap::new(),
         // Workers run only trials that never wait, and a post-grade command would make them wait.
@@ -172,14 +172,14 @@ fn mask_of(plan: &Plan, host: &Host) -> Mask {
             secrets = secrets.and_in_url(&format!("{}:{argument}", trial.agent.name()));
         }
     }
-    Mask::of(&host.env).with_secrets(&secrets).with_fixture(&plan.settings.sandbox.lent)
+    Mask::of(&host.env).with_secrets(&secrets).with_fixture(&plan.settings.sandbox.extra_env)
 }
 
 struct Dispatcher {
     bus: Arc<EventBus>,
     queue: Arc<JobQueue>,
     shared: Arc<Shared>,
-    halt: watch::Sender<Halt>,
+    stop_level: watch::Sender<StopLevel>,
     /// Running tasks. The task of a worker returns no record.
     tasks: JoinSet<Option<TrialRecord>>,
     running: HashMap<tokio::task::Id, Running>,
@@ -215,7 +215,7 @@ impl Dispatcher {
                 continue;
             }
             job.begin(&events);
-            let run = job.clone().run(Arc::clone(&self.shared), events.clone(), self.halt.subscribe());
+            let run = job.clone().run(Arc::clone(&self.shared), events.clone(), self.stop_level.subscribe());
             let task = self.tasks.spawn(async { Some(run.await) });
             self.running.insert(task.id(), Running::Job(job, events));
         }
@@ -232,7 +232,7 @@ impl Dispatcher {
             queue: Arc::clone(&self.queue),
             shared: Arc::clone(&self.shared),
             bus: Arc::clone(&self.bus),
-            halt: self.halt.subscribe(),
+            stop_level: self.stop_level.subscribe(),
             current: Arc::clone(&current),
         };
         match worker.start(open) {
@@ -266,23 +266,23 @@ impl Dispatcher {
         controls: &mut mpsc::UnboundedReceiver<Control>,
     ) -> Option<HookRecord> {
         let hook: Arc<dyn Hook> = self.shared.hook.clone()?;
-        if *self.halt.borrow() == Halt::Kill {
+        if *self.stop_level.borrow() == StopLevel::Kill {
             return None;
         }
         let (shared, bus) = (Arc::clone(&self.shared), Arc::clone(&self.bus));
         let obey = |control| {
             self.control(control);
-            *self.halt.borrow()
+            *self.stop_level.borrow()
         };
         hook::around(&*hook, moment, &bus, &shared.mask, controls, obey).await
     }
 
     fn control(&mut self, control: Control) {
         let Control::Stop(reason) = control;
-        let next = if self.stopped_by.is_none() { Halt::Stop } else { Halt::Kill };
+        let next = if self.stopped_by.is_none() { StopLevel::Stop } else { StopLevel::Kill };
         self.stopped_by.get_or_insert(reason);
-        self.halt.send_replace(next);
-        if next == Halt::Kill {
+        self.stop_level.send_replace(next);
+        if next == StopLevel::Kill {
             self.abandon_workers();
         }
     }
@@ -299,9 +299,9 @@ impl Dispatcher {
     }
 
     /// Gives every job that was never started an outcome, so that a report covers the whole plan.
-    fn cancel_the_rest(&mut self, because: &str) {
+    fn cancel_the_rest(&mut self, reason: &str) {
         while let Some(job) = self.queue.take(|_| true) {
-            job.events(&self.bus, &self.shared).finish(job.cancelled(because));
+            job.events(&self.bus, &self.shared).finish(job.cancelled(reason));
         }
     }
 }

@@ -23,7 +23,7 @@ pub trait Listener: Send + Sync {
     fn offer(&self, event: Envelope) -> Option<Envelope>;
 
     /// Takes an event, and blocks until there is room for it.
-    fn hear(&self, event: Envelope);
+    fn on_event(&self, event: Envelope);
 }
 
 /// Masks events, numbers them and passes them to the listener. A call waits while the listener is behind.
@@ -89,7 +89,7 @@ impl EventBus {
         let began = Instant::now();
         self.is_behind.store(true, Ordering::Relaxed);
         // Sessions emit synchronously; other tasks of this thread must not wait with them.
-        tokio::task::block_in_place(|| listener.hear(envelope));
+        tokio::task::block_in_place(|| listener.on_event(envelope));
         self.is_behind.store(false, Ordering::Relaxed);
         began.elapsed()
     }
@@ -259,7 +259,7 @@ impl Listener for EventLog {
         None
     }
 
-    fn hear(&self, event: Envelope) {
+    fn on_event(&self, event: Envelope) {
         let events = self.events.lock().unwrap();
         self.room.wait_while(events, |events| events.len() >= self.most).unwrap().push(event);
     }
@@ -292,7 +292,7 @@ mod tests {
         for sender in &senders {
             let own = events.iter().filter(|event| event.trial.as_deref() == Some(&sender.trial));
             assert!(
-                own.map(|told| told.event.clone()).eq((0..500).map(|n| event(&n.to_string()))),
+                own.map(|messages| messages.event.clone()).eq((0..500).map(|n| event(&n.to_string()))),
                 "{}",
                 &sender.trial
             );
@@ -330,8 +330,8 @@ mod tests {
         next.emit(event("2"));
         next.finish(record("a"));
         let events = log.take();
-        let told: Vec<_> = events.iter().map(|told| (told.attempt, told.event == event("1"))).collect();
-        assert_eq!(told, [(Some(2), true), (Some(2), false)]);
+        let messages: Vec<_> = events.iter().map(|messages| (messages.attempt, messages.event == event("1"))).collect();
+        assert_eq!(messages, [(Some(2), true), (Some(2), false)]);
         assert_eq!(bus.summary().trials, 1);
     }
 

@@ -99,9 +99,9 @@ pub(crate) fn grade_here(checks: &[Check], evidence: &Evidence) -> Result<Vec<Fi
 
 /// Returns an undecided finding for each of `checks`, whose grading did not end.
 fn undecided(checks: &[Check], after: Duration) -> Vec<Finding> {
-    let because = format!("grading did not finish within {} s", after.as_secs());
+    let reason = format!("grading did not finish within {} s", after.as_secs());
     let finding =
-        |check: &Check| Finding::undecided(check.id(), check.kind(), check.weight(), Some(check.source()), &because);
+        |check: &Check| Finding::undecided(check.id(), check.kind(), check.weight(), Some(check.source()), &reason);
     checks.iter().map(finding).collect()
 }
 
@@ -121,7 +121,7 @@ mod tests {
             weight: 1.0,
             node,
             arguments: model::Arguments::Fields,
-            about: model::About::Trial,
+            about: model::AssertionScope::Trial,
         };
         let mut case = model::Case::new("c", model::Excerpt::of_file("case.yaml"));
         case.assertions.push(spec);

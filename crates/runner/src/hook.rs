@@ -10,7 +10,7 @@ use model::{Claim, Collected, Event, Finding, HookKind, HookRecord, Status, Tria
 use sandbox::BoxFuture;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::control::{Control, Halt};
+use crate::control::{Control, StopLevel};
 use crate::event_bus::EventBus;
 use crate::plan::PlannedTrial;
 
@@ -27,11 +27,16 @@ pub trait Hook: Send + Sync {
 
     /// Runs command `number`, from 1; `graded` is set after grading. Dropping the future kills the command and
     /// everything it has started.
-    fn run<'a>(&'a self, hook: HookKind, number: usize, graded: Option<&'a Arc<Graded>>) -> BoxFuture<'a, Hooked>;
+    fn run<'a>(
+        &'a self,
+        hook: HookKind,
+        number: usize,
+        graded: Option<&'a Arc<GradedTrial>>,
+    ) -> BoxFuture<'a, HookResult>;
 }
 
 /// Trial that has been graded and whose sandbox still exists.
-pub struct Graded {
+pub struct GradedTrial {
     /// The planned trial.
     pub planned: Arc<PlannedTrial>,
     /// Record of the trial as it would be without the commands. Contains no secrets.
@@ -45,14 +50,14 @@ pub struct Graded {
 }
 
 /// Result of a command.
-pub struct Hooked {
+pub struct HookResult {
     /// Record of the command.
     pub record: HookRecord,
     /// Findings of the command.
     pub findings: Vec<Finding>,
 }
 
-impl Hooked {
+impl HookResult {
     /// Returns the result of a command that was stopped, so that its findings are unknown.
     pub(crate) fn stopped(hook: HookKind, command: &str, began: Instant) -> Self {
         let record = HookRecord {
@@ -71,9 +76,9 @@ impl Hooked {
 
 /// Returns a finding of a command about `text`. It was decided while the sandbox existed, so it is kept when the
 /// evidence is graded again.
-pub fn found(text: &str, status: Status, because: &str) -> Finding {
+pub fn found(text: &str, status: Status, reason: &str) -> Finding {
     let line = model::text::one_line(text, 80);
-    let mut finding = Finding::undecided(&format!("hook: {line}"), "hook", 1.0, None, because);
+    let mut finding = Finding::undecided(&format!("hook: {line}"), "hook", 1.0, None, reason);
     finding.title = Some(text.to_owned());
     finding.claim = Claim::Observed;
     finding.status = status;
@@ -85,8 +90,8 @@ pub fn found(text: &str, status: Status, because: &str) -> Finding {
 }
 
 /// Returns the finding about the success of `command` itself.
-pub fn succeeded(command: &str, status: Status, because: &str) -> Finding {
-    found(&format!("post-grade hook succeeded: {command}"), status, because)
+pub fn succeeded(command: &str, status: Status, reason: &str) -> Finding {
+    found(&format!("post-grade hook succeeded: {command}"), status, reason)
 }
 
 /// Runs the commands of a hook that is not about a trial. If a command fails before a run, the later ones are skipped,
@@ -98,29 +103,29 @@ pub(crate) async fn around(
     bus: &EventBus,
     mask: &Mask,
     controls: &mut UnboundedReceiver<Control>,
-    mut obey: impl FnMut(Control) -> Halt,
+    mut obey: impl FnMut(Control) -> StopLevel,
 ) -> Option<HookRecord> {
     for (at, command) in hook.commands(moment).iter().enumerate() {
         let began = Instant::now();
         let number = at + 1;
         bus.emit(Event::HookStarted { hook: moment, number, command: command.clone() });
-        let mut halt = Halt::No;
+        let mut stop_level = StopLevel::No;
         let mut hooked = tokio::select! {
             biased;
             Some(control) = controls.recv() => {
-                halt = obey(control);
-                Hooked::stopped(moment, command, began)
+                stop_level = obey(control);
+                HookResult::stopped(moment, command, began)
             }
             hooked = hook.run(moment, number, None) => hooked,
         };
         bus.emit(Event::HookFinished(hooked.record.clone()));
         let forbids = moment == HookKind::PreRun && !hooked.record.succeeded();
-        if forbids && halt == Halt::No {
+        if forbids && stop_level == StopLevel::No {
             // The end of the run reports it again.
             mask.hook(&mut hooked.record);
             return Some(hooked.record);
         }
-        if forbids || halt == Halt::Kill {
+        if forbids || stop_level == StopLevel::Kill {
             break;
         }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use model::TrialRecord;
 use tokio::sync::watch;
 
-use crate::control::Halt;
+use crate::control::StopLevel;
 use crate::event_bus::{EventBus, EventSender};
 use crate::plan::PlannedTrial;
 use crate::regrade::{self, Archive, RecordedTrial};
@@ -51,12 +51,12 @@ impl Job {
         self,
         shared: Arc<Shared>,
         events: EventSender,
-        halt: watch::Receiver<Halt>,
+        stop_level: watch::Receiver<StopLevel>,
     ) -> TrialRecord {
         match self {
-            Self::Trial(planned) => trial::run(planned, shared, events, halt, Grading::Elsewhere).await,
+            Self::Trial(planned) => trial::run(planned, shared, events, stop_level, Grading::Elsewhere).await,
             Self::Regrade(recorded, archive) => {
-                Box::pin(regrade::grade_again(&recorded, archive, &shared, &events, halt)).await
+                Box::pin(regrade::grade_again(&recorded, archive, &shared, &events, stop_level)).await
             }
         }
     }
@@ -69,10 +69,10 @@ impl Job {
         }
     }
 
-    /// Returns the outcome of a job that was not started, for the reason `because`.
-    pub(crate) fn cancelled(&self, because: &str) -> TrialRecord {
+    /// Returns the outcome of a job that was not started, for the reason `reason`.
+    pub(crate) fn cancelled(&self, reason: &str) -> TrialRecord {
         match self {
-            Self::Trial(planned) => trial::cancelled(planned, because),
+            Self::Trial(planned) => trial::cancelled(planned, reason),
             Self::Regrade(recorded, _) => recorded.cancelled(),
         }
     }

@@ -13,8 +13,8 @@ pub(crate) async fn pricing_of(planned: &PlannedTrial, settings: &Settings, host
     if !is_script && planned.agent.is_billed_by_openrouter(host, settings.arms.base_url.as_deref()) {
         list = Some(match settings.providers.openrouter_list().await {
             Ok(list) => Some(std::sync::Arc::clone(list)),
-            Err(because) => {
-                warning = Some(format!("could not fetch OpenRouter prices: {because}"));
+            Err(reason) => {
+                warning = Some(format!("could not fetch OpenRouter prices: {reason}"));
                 None
             }
         });

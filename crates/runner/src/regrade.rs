@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use self::plan::Action;
 pub(crate) use self::plan::RecordedTrial;
 pub use self::plan::{Regrade, RegradeRequest, plan_regrade};
-use crate::control::Halt;
+use crate::control::StopLevel;
 use crate::event_bus::EventSender;
 pub use crate::trial::RecordedEvidence;
 use crate::trial::{self, Shared};
@@ -31,25 +31,25 @@ pub(crate) async fn grade_again(
     archive: Arc<dyn Archive>,
     shared: &Arc<Shared>,
     events: &EventSender,
-    halt: watch::Receiver<Halt>,
+    stop_level: watch::Receiver<StopLevel>,
 ) -> TrialRecord {
     let old = recorded.old.clone();
     let id = Arc::clone(&old.id);
     let read = tokio::task::spawn_blocking(move || archive.read(&id)).await;
     let mut evidence = match read.map_err(|error| error.to_string()).and_then(|read| read) {
         Ok(evidence) => evidence,
-        Err(because) => {
-            let because = format!("its record cannot be read: {because}");
-            return kept::broken(old, Fault::Environment, &because);
+        Err(reason) => {
+            let reason = format!("its record cannot be read: {reason}");
+            return kept::broken(old, Fault::Environment, &reason);
         }
     };
     replay(events, &evidence, &old);
     match &recorded.action {
-        Action::Keep(because) => kept::as_it_was(old, because.as_deref()),
-        Action::Skip(because) => kept::without_verdict(old, Outcome::Skipped, because),
+        Action::Keep(reason) => kept::as_it_was(old, reason.as_deref()),
+        Action::Skip(reason) => kept::without_verdict(old, Outcome::Skipped, reason),
         Action::Grade(planned) => {
             recall::complete(evidence.collected.get_or_insert_default(), &planned.checks);
-            let new = trial::regrade(planned, shared, events, halt, &old, evidence).await;
+            let new = trial::regrade(planned, shared, events, stop_level, &old, evidence).await;
             kept::merged(old, new)
         }
     }

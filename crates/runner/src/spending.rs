@@ -54,5 +54,5 @@ fn unkept<'r>(record: &'r TrialRecord, max_duration_from: &str) -> Option<&'r st
     let mut unmet = record.findings.iter().filter(|finding| finding.status == Status::Unmet && finding.implicit);
     unmet
         .find(|finding| finding.is_about_budget() && !(finding.kind == "time_budget" && is_clock))
-        .map(|finding| finding.because.as_str())
+        .map(|finding| finding.reason.as_str())
 }

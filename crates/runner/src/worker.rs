@@ -10,7 +10,7 @@ use grade::Check;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
-use crate::control::Halt;
+use crate::control::StopLevel;
 use crate::event_bus::{EventBus, EventSender};
 use crate::grader::STACK;
 use crate::job::{Job, JobQueue};
@@ -31,7 +31,7 @@ pub(crate) struct Worker {
     pub(crate) queue: Arc<JobQueue>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) bus: Arc<EventBus>,
-    pub(crate) halt: watch::Receiver<Halt>,
+    pub(crate) stop_level: watch::Receiver<StopLevel>,
     pub(crate) current: Arc<Current>,
 }
 
@@ -69,7 +69,7 @@ impl Worker {
 
     /// Runs trials as long as the next one suits a worker.
     fn run(self, runtime: &Handle) {
-        while *self.halt.borrow() == Halt::No
+        while *self.stop_level.borrow() == StopLevel::No
             && let Some(Job::Trial(planned)) = self.queue.take(suits)
         {
             let events = EventSender::new(Arc::clone(&self.bus), &planned.id, self.shared.mask_of(&planned));
@@ -84,7 +84,7 @@ impl Worker {
                 Arc::clone(&planned),
                 Arc::clone(&self.shared),
                 events.clone(),
-                self.halt.clone(),
+                self.stop_level.clone(),
                 Grading::Here,
             ));
             let record = catch_unwind(AssertUnwindSafe(|| runtime.block_on(run)));

@@ -4,20 +4,20 @@ use model::Fault;
 
 /// An infrastructure failure during a trial, with its cause. It is never the agent's fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{because}")]
+#[error("{reason}")]
 pub struct Breakage {
     /// Part of the system that is at fault.
     pub fault: Fault,
     /// Description of the failure, in one line.
-    pub because: String,
+    pub reason: String,
     /// True if another attempt would fail in the same way.
     pub is_final: bool,
 }
 
 impl Breakage {
     /// Creates a failure of the machine: a missing program, a full disk, a failing setup command.
-    pub fn environment(because: impl Into<String>) -> Self {
-        Self { fault: Fault::Environment, because: because.into(), is_final: false }
+    pub fn environment(reason: impl Into<String>) -> Self {
+        Self { fault: Fault::Environment, reason: reason.into(), is_final: false }
     }
 
     /// Marks the failure as one that every attempt repeats.
@@ -26,17 +26,17 @@ impl Breakage {
     }
 
     /// Creates a failure caused by a mistake in the user's test or configuration. Every attempt repeats it.
-    pub fn test(because: impl Into<String>) -> Self {
-        Self { fault: Fault::Test, because: because.into(), is_final: true }
+    pub fn test(reason: impl Into<String>) -> Self {
+        Self { fault: Fault::Test, reason: reason.into(), is_final: true }
     }
 
     /// Creates a failure of the model provider.
-    pub fn provider(because: impl Into<String>) -> Self {
-        Self { fault: Fault::Provider, because: because.into(), is_final: false }
+    pub fn provider(reason: impl Into<String>) -> Self {
+        Self { fault: Fault::Provider, reason: reason.into(), is_final: false }
     }
 
     /// Creates a failure of this program.
-    pub fn harness(because: impl Into<String>) -> Self {
-        Self { fault: Fault::Harness, because: because.into(), is_final: false }
+    pub fn harness(reason: impl Into<String>) -> Self {
+        Self { fault: Fault::Harness, reason: reason.into(), is_final: false }
     }
 }

@@ -34,7 +34,7 @@ impl Deadline {
             return Ok(());
         }
         let (limit, setting) = (self.limit.as_secs_f64(), self.setting);
-        let because = format!("it did not finish within {limit} s ({setting}); it stopped at {}", path.display());
-        Err(io::Error::new(io::ErrorKind::TimedOut, because))
+        let reason = format!("it did not finish within {limit} s ({setting}); it stopped at {}", path.display());
+        Err(io::Error::new(io::ErrorKind::TimedOut, reason))
     }
 }

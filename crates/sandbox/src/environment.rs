@@ -8,7 +8,7 @@ use mask::secret;
 /// Variables of the host that processes in a sandbox inherit: the search path for programs, text encoding, the user's
 /// name, and access to the network through a proxy or with extra certificates. A proxy's password is passed on too,
 /// and is masked like every password in a URL.
-const LENT: &[&str] = &[
+const PASSED_ON: &[&str] = &[
     "PATH",
     "SHELL",
     "USER",
@@ -34,10 +34,11 @@ const LENT: &[&str] = &[
 /// allowed variables of `host` and the sandbox's own directories. The user's home is not passed on, so programs use
 /// their default locations, which are in the sandbox's home.
 pub(super) fn of(host: &BTreeMap<String, String>, base: &Path, home: &Path, tmp: &Path) -> BTreeMap<String, String> {
-    let lent = |name: &str| LENT.contains(&name) || (name.starts_with("LC_") && !secret::is_of_variable(name));
+    let is_passed_on =
+        |name: &str| PASSED_ON.contains(&name) || (name.starts_with("LC_") && !secret::is_of_variable(name));
     let mut env: BTreeMap<String, String> = host
         .iter()
-        .filter(|(name, value)| lent(name) && !value.is_empty())
+        .filter(|(name, value)| is_passed_on(name) && !value.is_empty())
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let text = |path: &Path| path.to_string_lossy().into_owned();

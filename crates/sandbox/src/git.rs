@@ -107,7 +107,7 @@ impl Git<'_> {
         work: &Path,
         env: &BTreeMap<String, String>,
     ) -> Result<(), SandboxError> {
-        let failed = |because: String| SandboxError::Git { because, source_line: None };
+        let failed = |reason: String| SandboxError::Git { reason, source_line: None };
         let mut command = self.supervisor.command("git", ["clone", "-q", "--no-hardlinks", "--", source, "."]);
         command.current_dir(work).env_clear().envs(env).env("GIT_TERMINAL_PROMPT", "0");
         let output = run(command, self.timeout, MAX_OUTPUT).await;
@@ -148,7 +148,7 @@ impl Git<'_> {
     }
 
     async fn script(&self, work: &Path, script: &str, args: &[&str]) -> Result<Captured, SandboxError> {
-        let failed = |because: String| SandboxError::Git { because, source_line: self.source.cloned().map(Box::new) };
+        let failed = |reason: String| SandboxError::Git { reason, source_line: self.source.cloned().map(Box::new) };
         let script = format!("{PRELUDE}{script}");
         let words = ["-c", &script, "git"].into_iter().chain(args.iter().copied());
         let mut command = self.supervisor.command("/bin/sh", words);

@@ -17,7 +17,7 @@ use std::time::Duration;
 use super::SandboxError;
 use super::blocking::blocking;
 use super::deadline::Deadline;
-use super::glance::{self, GitSettings, STATE, state_files};
+use super::git_state::{self, GitSettings, STATE, state_files};
 use super::owner::{Base, Purpose};
 use super::registry::Registry;
 use crate::supervise::{Captured, Output, Supervisor, run};
@@ -198,7 +198,7 @@ fn copy_state(from: &Path, git: &Path, deadline: Deadline) -> Result<(), Unreada
         if let Some(parent) = to.parent() {
             fs::create_dir_all(parent).map_err(Unreadable::machine)?;
         }
-        match glance::copy(&path, &to) {
+        match git_state::copy(&path, &to) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) if is_machines(&error) => return Err(Unreadable::machine(error)),
             copied => {
@@ -230,17 +230,17 @@ impl View<'_> {
     /// Applies the format of a repository that the agent created. None of its other settings are used.
     async fn take_format(&self, work: &Path) -> Result<(), Unreadable> {
         let theirs = self.base.path().join(THEIRS);
-        glance::copy(&work.join(".git/config"), &theirs)
+        git_state::copy(&work.join(".git/config"), &theirs)
             .map_err(|error| Unreadable::Left(format!("`.git/config` cannot be read: {error}")))?;
         let words = [OsStr::new("-c"), OsStr::new(FORMAT), OsStr::new("git"), theirs.as_os_str()];
-        let told = self
+        let format = self
             .start("/bin/sh", words, self.inspection.deadline.left(), MAX_OUTPUT)
             .await
             .map_err(Unreadable::Machine)?;
-        let told = told.stdout.text();
+        let format = format.stdout.text();
         let mut extensions = String::new();
         for (value, (key, known)) in
-            told.lines().zip([("objectFormat", ["sha1", "sha256"]), ("refStorage", ["files", "reftable"])])
+            format.lines().zip([("objectFormat", ["sha1", "sha256"]), ("refStorage", ["files", "reftable"])])
         {
             if let Some(known) = known.iter().find(|known| value.eq_ignore_ascii_case(known)) {
                 extensions += &format!("\t{key} = {known}\n");
@@ -270,7 +270,7 @@ impl View<'_> {
 
     async fn ask(&self, args: &[&str]) -> Result<Vec<String>, Unreadable> {
         let output = self.start("git", OURS.iter().chain(args), self.inspection.deadline.left(), MAX_OUTPUT).await;
-        self.told(output).await.map(|output| output.lines())
+        self.checked(output).await.map(|output| output.lines())
     }
 
     /// Runs git with `args` and its own timeout, for commands that depend on others, such as a remote.
@@ -285,8 +285,8 @@ impl View<'_> {
         if output.status.success() {
             return Ok(output.stdout.lines());
         }
-        let said = output.stderr.text();
-        Err(said.lines().next_back().unwrap_or("git failed").trim().to_owned())
+        let message = output.stderr.text();
+        Err(message.lines().next_back().unwrap_or("git failed").trim().to_owned())
     }
 
     /// Returns the output of `script`, in which `g` runs git.
@@ -300,17 +300,17 @@ impl View<'_> {
         let script = format!("reads_all={reads_all}\ng() {{ git {} \"$@\"; }}\n{PRELUDE}{script}", OURS.join(" "));
         let words = ["-c", script.as_str(), "git"].into_iter().chain(args.iter().copied());
         let output = self.start("/bin/sh", words, self.inspection.deadline.left(), most).await;
-        self.told(output).await
+        self.checked(output).await
     }
 
     /// Returns the output of a process, or the cause of its failure.
-    async fn told(&self, output: Result<Output, String>) -> Result<Captured, Unreadable> {
+    async fn checked(&self, output: Result<Output, String>) -> Result<Captured, Unreadable> {
         let output = output.map_err(Unreadable::Machine)?;
         if output.status.success() && !output.timed_out {
             return Ok(output.stdout);
         }
-        let said = output.stderr.text();
-        let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("git failed").trim().to_owned();
+        let message = output.stderr.text();
+        let message = message.lines().find(|line| !line.trim().is_empty()).unwrap_or("git failed").trim().to_owned();
         if output.timed_out {
             let objects = self.work.join(".git/objects");
             let deadline = Deadline::new(Duration::from_secs(5), "setup_timeout");
@@ -323,8 +323,8 @@ impl View<'_> {
         let is_machines = !matches!(output.status.code(), Some(1..=124 | 128))
             || ["No space left", "Disk quota", "Cannot allocate", "out of memory"]
                 .iter()
-                .any(|line| said.contains(line));
-        Err(if is_machines { Unreadable::Machine(said) } else { Unreadable::Left(said) })
+                .any(|line| message.contains(line));
+        Err(if is_machines { Unreadable::Machine(message) } else { Unreadable::Left(message) })
     }
 
     /// Runs `program` for the view, and keeps at most `most` bytes of each output.

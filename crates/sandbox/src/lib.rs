@@ -18,7 +18,7 @@
 //!     skill: None,
 //!     watch_repository: false,
 //!     source_repo: None,
-//!     lent: Vec::new(),
+//!     extra_env: Vec::new(),
 //!     setup_timeout: Duration::from_secs(60),
 //!     keep: false,
 //! };
@@ -36,23 +36,23 @@ mod breakage;
 mod copy;
 mod deadline;
 mod digest;
+pub mod disk_space;
 mod environment;
 mod git;
-mod glance;
+mod git_state;
 mod host;
 mod inspection;
 mod installation;
 mod key;
 mod local;
 mod owner;
+mod parallel;
 mod patch;
 pub mod prune;
 mod registry;
 mod removal;
 mod repository;
 mod review_requests;
-pub mod room;
-mod shares;
 mod snapshot;
 pub mod supervise;
 mod template;
@@ -160,7 +160,7 @@ pub struct Request {
     /// Repository to clone into the sandbox; the fixtures are added on top.
     pub source_repo: Option<String>,
     /// Additional variables, such as the credentials for the source repository.
-    pub lent: Vec<(String, String)>,
+    pub extra_env: Vec<(String, String)>,
     /// Timeout of each setup command.
     pub setup_timeout: Duration,
     /// Keep the directory when the sandbox is closed.
@@ -234,18 +234,18 @@ pub enum SandboxError {
         source: io::Error,
     },
     /// The fixture asks for something that sandboxes do not support.
-    #[error("{because}")]
+    #[error("{reason}")]
     Fixture {
         /// Description and reason.
-        because: String,
+        reason: String,
         /// Location in the user's file.
         source_line: Option<Box<Excerpt>>,
     },
     /// A git command that the fixture needs failed.
-    #[error("{because}")]
+    #[error("{reason}")]
     Git {
         /// Attempted operation and git's message.
-        because: String,
+        reason: String,
         /// Location of the fixtures block.
         source_line: Option<Box<Excerpt>>,
     },
@@ -272,10 +272,10 @@ pub enum SandboxError {
         work: PathBuf,
     },
     /// The agent left nothing to inspect.
-    #[error("{because}")]
+    #[error("{reason}")]
     Ruined {
         /// Description of the agent's action.
-        because: String,
+        reason: String,
     },
     /// The run is ending and nothing new is created.
     #[error("the run is ending")]
@@ -314,8 +314,8 @@ impl SandboxError {
         move |source| Self::Io { doing, source }
     }
 
-    fn fixture(because: impl Into<String>, source: Option<&Excerpt>) -> Self {
-        Self::Fixture { because: because.into(), source_line: source.cloned().map(Box::new) }
+    fn fixture(reason: impl Into<String>, source: Option<&Excerpt>) -> Self {
+        Self::Fixture { reason: reason.into(), source_line: source.cloned().map(Box::new) }
     }
 }
 

@@ -27,7 +27,7 @@ use tokio::sync::OnceCell;
 use super::blocking::blocking;
 use super::copy::{Original, SandboxCopy};
 use super::deadline::Deadline;
-use super::glance::Glance;
+use super::git_state::GitState;
 use super::inspection::{self, Inspection, Unreadable};
 use super::owner::{Base, OWNER, Purpose};
 use super::patch;
@@ -126,7 +126,7 @@ impl LocalBackend {
         .await?;
         let [work, home, tmp] = [WORK, HOME, TMP].map(|name| base.path().join(name));
         let mut own_env = environment::of(env, base.path(), &home, &tmp);
-        own_env.extend(request.lent.iter().cloned());
+        own_env.extend(request.extra_env.iter().cloned());
         Ok(LocalSandbox {
             path: base.path().to_owned(),
             base: Mutex::new(Some(base)),
@@ -191,7 +191,7 @@ impl LocalSandbox {
         self.baseline = blocking(move || {
             let before = Before { snapshot: &before.files.snapshot, moment: before.moment };
             let snapshot = Snapshot::since(&work, &before, deadline).map_err(SandboxError::io("read", &work))?;
-            let repository = Glance::at(&work, deadline).map_err(SandboxError::io("read", &work))?;
+            let repository = GitState::at(&work, deadline).map_err(SandboxError::io("read", &work))?;
             Ok(Baseline { files: Arc::new(Files { snapshot, repository, ..Files::default() }), moment })
         })
         .await?;
@@ -205,20 +205,20 @@ impl LocalSandbox {
             return Ok(());
         }
         let watch = self.watcher(self.deadline(), false);
-        let look = async || match watch.look(&self.work).await {
-            Ok(looked) => Ok(Some(looked)),
+        let snapshot_of = async || match watch.snapshot_of(&self.work).await {
+            Ok(repository_snapshot) => Ok(Some(repository_snapshot)),
             Err(Unreadable::Left(_)) => Ok(None),
-            Err(Unreadable::Machine(because) | Unreadable::Late(because)) => {
-                Err(SandboxError::Git { because, source_line: None })
+            Err(Unreadable::Machine(reason) | Unreadable::Late(reason)) => {
+                Err(SandboxError::Git { reason, source_line: None })
             }
         };
-        let looked = self.baseline.files.looked.get_or_try_init(look).await?.clone();
-        let Some(mut looked) = looked else { return Ok(()) };
-        if let Some(glance) = &self.baseline.files.repository {
-            looked.state.pushes.clone_from(&glance.pushes);
+        let repository_snapshot = self.baseline.files.repository_snapshot.get_or_try_init(snapshot_of).await?.clone();
+        let Some(mut repository_snapshot) = repository_snapshot else { return Ok(()) };
+        if let Some(git_state) = &self.baseline.files.repository {
+            repository_snapshot.state.pushes.clone_from(&git_state.pushes);
         }
-        watch.ask_remotes(&self.work, &mut looked).await;
-        self.watched = Some(looked);
+        watch.ask_remotes(&self.work, &mut repository_snapshot).await;
+        self.watched = Some(repository_snapshot);
         Ok(())
     }
 
@@ -257,24 +257,24 @@ impl LocalSandbox {
         let status = self.watched.as_ref().map(|watched| watched.state.status.clone());
         let deadline = self.deadline();
         let (files_changed, outside_changes, now, left, reads_all) = blocking(move || {
-            if let Some(because) = ruin(&work)? {
-                return Err(SandboxError::Ruined { because });
+            if let Some(reason) = ruin(&work)? {
+                return Err(SandboxError::Ruined { reason });
             }
             let before = Before { snapshot: &baseline.files.snapshot, moment: baseline.moment };
-            let look = || Snapshot::changes(&work, &before, deadline).map_err(|error| unread(&work, error));
-            let mut changes = look()?;
+            let snapshot_of = || Snapshot::changes(&work, &before, deadline).map_err(|error| unread(&work, error));
+            let mut changes = snapshot_of()?;
             if changes.is_closed {
                 // A user with full access (root) sees the same with and without this step.
                 removal::open_up(&work);
-                changes = look()?;
+                changes = snapshot_of()?;
             }
-            let now = Glance::at(&work, deadline).map_err(|error| unread(&work, error))?;
+            let now = GitState::at(&work, deadline).map_err(|error| unread(&work, error))?;
             if let (Some(_), Some(path)) = (&now, &changes.blocks_git) {
-                let because = format!(
+                let reason = format!(
                     "the agent made `{}` a pipe, a socket or a device, which git would wait for",
                     path.display()
                 );
-                return Err(SandboxError::Ruined { because });
+                return Err(SandboxError::Ruined { reason });
             }
             let left = if now.is_none() {
                 Unchanged::Gone
@@ -308,7 +308,7 @@ impl LocalSandbox {
         &self,
         before: &RepositorySnapshot,
         left: &Unchanged,
-        now: Option<&Glance>,
+        now: Option<&GitState>,
         deadline: Deadline,
         reads_all: bool,
     ) -> Result<RepositoryChange, SandboxError> {
@@ -321,28 +321,28 @@ impl LocalSandbox {
     /// Runs git only for unknown parts, because starting a process takes longer than everything else here.
     async fn repository(
         &self,
-        now: &Glance,
+        now: &GitState,
         left: Unchanged,
         deadline: Deadline,
         reads_all: bool,
     ) -> Result<Option<Repository>, SandboxError> {
         let old = self.baseline.files.repository.as_ref().and_then(|before| before.head.as_deref());
         let moved = now.head.is_some() && now.head.as_deref() != old;
-        let told = |status, new_commits| {
+        let state_with = |status, new_commits| {
             Some(Repository { head: now.head.clone(), branch: now.branch.clone(), status, new_commits })
         };
         if let (Unchanged::Repository(Some(status)), false) = (&left, moved) {
-            return Ok(told(status.clone(), Vec::new()));
+            return Ok(state_with(status.clone(), Vec::new()));
         }
         let git = self.inspection(deadline, reads_all);
-        let looked = async {
+        let repository_snapshot = async {
             let view = git.view(&self.work).await?;
             let status = view.script(inspection::STATUS_SCRIPT, &[]).await?;
             let new_commits = if moved { view.commits(old).await? } else { Vec::new() };
             Ok((status, new_commits))
         };
-        match looked.await {
-            Ok((status, new_commits)) => Ok(told(status, new_commits)),
+        match repository_snapshot.await {
+            Ok((status, new_commits)) => Ok(state_with(status, new_commits)),
             Err(Unreadable::Left(_)) => Ok(None),
             Err(unreadable) => Err(after_acting(unreadable)),
         }
@@ -452,7 +452,7 @@ pub fn ruin(work: &Path) -> Result<Option<String>, SandboxError> {
 fn unread(work: &Path, error: io::Error) -> SandboxError {
     if error.kind() == io::ErrorKind::TimedOut {
         return SandboxError::Ruined {
-            because: format!("the agent left files that could not be read in time: {error}"),
+            reason: format!("the agent left files that could not be read in time: {error}"),
         };
     }
     SandboxError::io("read", work)(error)
@@ -461,9 +461,9 @@ fn unread(work: &Path, error: io::Error) -> SandboxError {
 /// Converts an error of git after the agent acted. As in [`unread`], a timeout is the agent's fault.
 fn after_acting(unreadable: Unreadable) -> SandboxError {
     match unreadable {
-        Unreadable::Left(because) | Unreadable::Machine(because) => SandboxError::Git { because, source_line: None },
-        Unreadable::Late(because) => {
-            SandboxError::Ruined { because: format!("the agent left files that git could not read in time: {because}") }
+        Unreadable::Left(reason) | Unreadable::Machine(reason) => SandboxError::Git { reason, source_line: None },
+        Unreadable::Late(reason) => {
+            SandboxError::Ruined { reason: format!("the agent left files that git could not read in time: {reason}") }
         }
     }
 }
@@ -488,14 +488,14 @@ fn check(command: &str, output: &Output, timeout: Duration, source: Option<&Exce
             None => "was killed with its supervisor".to_owned(),
         }
     };
-    let said = output.stderr.text();
-    let said = said.trim();
-    let start = said.char_indices().rev().nth(QUOTED).map_or(0, |(at, _)| at);
+    let message = output.stderr.text();
+    let message = message.trim();
+    let start = message.char_indices().rev().nth(QUOTED).map_or(0, |(at, _)| at);
     Err(SandboxError::Setup {
         command: command.to_owned(),
         how,
         exited: !output.timed_out && output.status.code().is_some(),
-        stderr: if start > 0 { format!("…{}", &said[start..]) } else { said.to_owned() },
+        stderr: if start > 0 { format!("…{}", &message[start..]) } else { message.to_owned() },
         source_line: source.cloned().map(Box::new),
     })
 }

@@ -63,7 +63,7 @@ impl Base {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 Err(source) => return Err(SandboxError::io("make the directory", &path)(source)),
             }
-            let marked = mark(&path, pid, purpose, keep).map_err(SandboxError::io("mark the directory", &path));
+            let marked = owner_file(&path, pid, purpose, keep).map_err(SandboxError::io("mark the directory", &path));
             match marked {
                 Ok(owner) => return Ok(Self { path, owner, keep, _entry: entry }),
                 Err(error) => {
@@ -105,7 +105,7 @@ impl Drop for Base {
     }
 }
 
-fn mark(base: &Path, pid: u32, purpose: Purpose, keep: bool) -> io::Result<File> {
+fn owner_file(base: &Path, pid: u32, purpose: Purpose, keep: bool) -> io::Result<File> {
     let mut owner = File::options().read(true).write(true).create_new(true).mode(0o600).open(base.join(OWNER))?;
     owner.lock()?;
     let born = birth(pid).unwrap_or(0);
@@ -116,7 +116,7 @@ fn mark(base: &Path, pid: u32, purpose: Purpose, keep: bool) -> io::Result<File>
 
 /// Content of an owner file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct OwnerFile {
     pub(super) pid: Option<u32>,
     pub(super) purpose: Purpose,
     pub(super) live: bool,
@@ -126,26 +126,26 @@ pub(super) struct Mark {
 
 /// Returns the owner of `base` and whether it is in use: its lock is held, or the process that created it is alive. The
 /// process also counts if the owner file is missing, because the file is created shortly after the directory.
-pub(super) fn read(base: &Path) -> Mark {
+pub(super) fn read(base: &Path) -> OwnerFile {
     let named = base.file_name().and_then(|name| pid_in(&name.to_string_lossy()));
     let live = named.is_some_and(|pid| birth(pid).is_some());
-    let mut mark = Mark { pid: named, purpose: Purpose::Sandbox, live, kept: false };
-    let Ok(file) = files::open(&base.join(OWNER)) else { return mark };
+    let mut owner_file = OwnerFile { pid: named, purpose: Purpose::Sandbox, live, kept: false };
+    let Ok(file) = files::open(&base.join(OWNER)) else { return owner_file };
     let mut text = String::new();
     // An agent may have replaced the file; a valid one fits into a few bytes.
     let _ = (&file).take(1000).read_to_string(&mut text);
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     let written = field("pid").and_then(|pid| pid.parse().ok());
     if let (Some(pid), Some(born)) = (written, field("born").and_then(|born| born.parse::<u64>().ok())) {
-        mark.pid = Some(pid);
-        mark.live = birth(pid) == Some(born);
+        owner_file.pid = Some(pid);
+        owner_file.live = birth(pid) == Some(born);
     }
     if let Some((_, purpose)) = Purpose::ALL.iter().find(|(name, _)| field("for") == Some(name)) {
-        mark.purpose = *purpose;
+        owner_file.purpose = *purpose;
     }
-    mark.kept = field("kept") == Some("yes");
-    mark.live |= matches!(file.try_lock(), Err(TryLockError::WouldBlock));
-    mark
+    owner_file.kept = field("kept") == Some("yes");
+    owner_file.live |= matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+    owner_file
 }
 
 /// Returns the process id in a directory's name.
@@ -197,8 +197,9 @@ mod tests {
         assert!(path.file_name().unwrap().to_str().unwrap().starts_with("trialrun-mine-"));
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
         assert_eq!(registry.directories(), std::slice::from_ref(&path));
-        let mark = Mark { pid: Some(std::process::id()), purpose: Purpose::Templates, live: true, kept: false };
-        assert_eq!(read(&path), mark);
+        let owner_file =
+            OwnerFile { pid: Some(std::process::id()), purpose: Purpose::Templates, live: true, kept: false };
+        assert_eq!(read(&path), owner_file);
         drop(base);
         assert!(!path.exists());
         assert!(registry.directories().is_empty());

@@ -47,19 +47,19 @@ pub fn survey(root: &Path, min_age: Duration, now: SystemTime) -> io::Result<Sur
         let Ok(entry) = entry else { continue };
         let path = entry.path();
         let Some(made) = made(&path) else { continue };
-        let mark = owner::read(&path);
-        if mark.pid.is_none() {
+        let owner_file = owner::read(&path);
+        if owner_file.pid.is_none() {
             continue;
         }
         let age = now.duration_since(made).unwrap_or_default();
-        if mark.live {
+        if owner_file.live {
             survey.live += 1;
         } else if age < min_age {
             survey.younger += 1;
         } else {
             let size = size(&path);
-            let orphan = Orphan { path, purpose: mark.purpose, pid: mark.pid, age, size };
-            if mark.kept { survey.kept.push(orphan) } else { survey.orphans.push(orphan) }
+            let orphan = Orphan { path, purpose: owner_file.purpose, pid: owner_file.pid, age, size };
+            if owner_file.kept { survey.kept.push(orphan) } else { survey.orphans.push(orphan) }
         }
     }
     for orphans in [&mut survey.orphans, &mut survey.kept] {

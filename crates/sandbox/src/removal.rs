@@ -62,7 +62,7 @@ mod files {
     use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
     use nix::unistd::{UnlinkatFlags, unlinkat};
 
-    use crate::shares;
+    use crate::parallel;
 
     /// Number of directories that a thread takes at a time.
     const AT_A_TIME: usize = 16;
@@ -73,7 +73,7 @@ mod files {
         let Ok(root) = open(AT_FDCWD, root, ResolveFlag::empty()) else { return };
         let mut level = vec![PathBuf::from(".")];
         while !level.is_empty() {
-            let below = shares::each(&level, AT_A_TIME, |paths| {
+            let below = parallel::each(&level, AT_A_TIME, |paths| {
                 Ok(paths.iter().flat_map(|path| empty(&root, path).unwrap_or_default()).collect::<Vec<_>>())
             });
             level = below.unwrap_or_default().concat();

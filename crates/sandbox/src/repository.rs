@@ -79,8 +79,8 @@ impl RepositorySnapshot {
     }
 
     /// Returns the state of a repository that can no longer be read; only the remotes it had are kept.
-    fn lost(&self, because: &str) -> Self {
-        let state = RepositoryState { lost: Some(because.to_owned()), ..RepositoryState::default() };
+    fn lost(&self, reason: &str) -> Self {
+        let state = RepositoryState { lost: Some(reason.to_owned()), ..RepositoryState::default() };
         Self { state, tips: BTreeSet::new(), mine: BTreeSet::new(), remotes: self.remotes.clone() }
     }
 }
@@ -103,20 +103,20 @@ pub(super) struct Watch<'a> {
 
 impl Watch<'_> {
     /// Reads the current state of the repository at `work`, without asking its remotes.
-    pub(super) async fn look(&self, work: &Path) -> Result<RepositorySnapshot, Unreadable> {
-        look(&self.git.view(work).await?).await
+    pub(super) async fn snapshot_of(&self, work: &Path) -> Result<RepositorySnapshot, Unreadable> {
+        snapshot_of(&self.git.view(work).await?).await
     }
 
-    /// Asks all remotes of `looked` concurrently.
-    pub(super) async fn ask_remotes(&self, work: &Path, looked: &mut RepositorySnapshot) {
-        if looked.remotes.is_empty() {
+    /// Asks all remotes of `repository_snapshot` concurrently.
+    pub(super) async fn ask_remotes(&self, work: &Path, repository_snapshot: &mut RepositorySnapshot) {
+        if repository_snapshot.remotes.is_empty() {
             return;
         }
         let view = self.git.empty_view(work).await;
-        let asking = looked.remotes.iter().map(|(name, url)| self.remote(&view, name, url));
-        let told = join_all(asking).await;
-        let names = looked.remotes.iter().map(|(name, _)| name.clone());
-        looked.state.remotes = names.zip(told).collect();
+        let asking = repository_snapshot.remotes.iter().map(|(name, url)| self.remote(&view, name, url));
+        let states = join_all(asking).await;
+        let names = repository_snapshot.remotes.iter().map(|(name, _)| name.clone());
+        repository_snapshot.state.remotes = names.zip(states).collect();
     }
 
     /// Returns the changes since `before`. `left` is the part that is unchanged, for which git is run rarely or not at
@@ -136,12 +136,12 @@ impl Watch<'_> {
                 Ok(view) => view.status().await.map(|status| before.with_status(status)),
                 Err(unreadable) => Err(unreadable),
             },
-            Unchanged::Nothing => self.look(work).await,
+            Unchanged::Nothing => self.snapshot_of(work).await,
             Unchanged::Gone => Err(Unreadable::Left("the agent removed it".to_owned())),
         };
         let mut after = match after {
             Ok(after) => after,
-            Err(Unreadable::Left(because)) => before.lost(&because),
+            Err(Unreadable::Left(reason)) => before.lost(&reason),
             Err(unreadable) => return Err(unreadable),
         };
         // The agent's changes to the list of remotes must not decide whom this program asks.
@@ -159,8 +159,8 @@ impl Watch<'_> {
         let mut new_commits = Vec::new();
         if is_moved {
             let old: Vec<&str> = before.tips.iter().map(String::as_str).collect();
-            let told = view.script(NEW, &[MOST_NEW, &old.join(" ")]).await.unwrap_or_default();
-            new_commits.extend(told.iter().filter(|line| !line.is_empty()).map(|line| commit(line, &after.mine)));
+            let output = view.script(NEW, &[MOST_NEW, &old.join(" ")]).await.unwrap_or_default();
+            new_commits.extend(output.iter().filter(|line| !line.is_empty()).map(|line| commit(line, &after.mine)));
         }
         Ok(RepositoryChange { before: before.state.clone(), after: after.state, new_commits })
     }
@@ -171,8 +171,8 @@ impl Watch<'_> {
         let heads = async {
             match view {
                 Ok(view) => view.ask_within(&["ls-remote", "--heads", "--", url], deadline).await,
-                Err(Unreadable::Left(because) | Unreadable::Machine(because) | Unreadable::Late(because)) => {
-                    Err(because.clone())
+                Err(Unreadable::Left(reason) | Unreadable::Machine(reason) | Unreadable::Late(reason)) => {
+                    Err(reason.clone())
                 }
             }
         };
@@ -185,16 +185,16 @@ impl Watch<'_> {
                 };
                 remote.branches = Some(lines.iter().filter_map(branch).collect());
             }
-            Err(because) => remote.unknown.push(format!("branches of `{name}`: {because}")),
+            Err(reason) => remote.unknown.push(format!("branches of `{name}`: {reason}")),
         }
         match requests {
             Some(Ok(requests)) => remote.review_requests = Some(requests),
-            Some(Err(because)) => remote.unknown.push(format!("review requests of `{name}`: {because}")),
+            Some(Err(reason)) => remote.unknown.push(format!("review requests of `{name}`: {reason}")),
             // A folder cannot have review requests, so the list is known to be empty.
             None if is_folder(url) => remote.review_requests = Some(Vec::new()),
             None => {
-                let because = "only GitHub and GitLab are supported";
-                remote.unknown.push(format!("review requests of `{name}`: {because}"));
+                let reason = "only GitHub and GitLab are supported";
+                remote.unknown.push(format!("review requests of `{name}`: {reason}"));
             }
         }
         remote
@@ -202,11 +202,11 @@ impl Watch<'_> {
 }
 
 /// Reads the state of a repository without asking a remote.
-async fn look(view: &View<'_>) -> Result<RepositorySnapshot, Unreadable> {
-    let told = view.script(LOOK, &[]).await?;
+async fn snapshot_of(view: &View<'_>) -> Result<RepositorySnapshot, Unreadable> {
+    let output = view.script(LOOK, &[]).await?;
     let mut parts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut part = "";
-    for line in &told {
+    for line in &output {
         match line.strip_prefix(PART) {
             Some(name) => part = name,
             None if line.is_empty() => {}
@@ -308,14 +308,14 @@ mod tests {
 
     #[test]
     fn credentials_are_removed_from_addresses() {
-        for (url, told) in [
+        for (url, messages) in [
             ("https://user:token@host/a/b@c", "https://host/a/b@c"),
             ("https://host/a", "https://host/a"),
             ("ssh://git:secret@host:22/a", "ssh://git@host:22/a"),
             ("git@host:a/b.git", "git@host:a/b.git"),
             ("/srv/a.git", "/srv/a.git"),
         ] {
-            assert_eq!(without_sign_in(url), told);
+            assert_eq!(without_sign_in(url), messages);
         }
     }
 }

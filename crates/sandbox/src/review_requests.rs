@@ -67,11 +67,11 @@ impl Reviews<'_> {
             return Err(format!("`{program}` had not answered after {} s", deadline.as_secs_f64()));
         }
         if !output.status.success() {
-            let said = output.stderr.text();
-            let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+            let message = output.stderr.text();
+            let message = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
             return Err(match output.status.code() {
                 Some(127) => format!("`{program}` is not installed"),
-                _ => format!("`{program}` failed: {said}"),
+                _ => format!("`{program}` failed: {message}"),
             });
         }
         read(forge.kind, &output.stdout.text()).ok_or_else(|| format!("`{program}` did not return a list"))

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use model::{Change, FileChange};
 
 use super::deadline::Deadline;
-use super::glance::state_files;
-use super::{digest, shares};
+use super::git_state::state_files;
+use super::{digest, parallel};
 
 /// Maximum size of a file that is hashed, in bytes. Larger files are compared by size and modification time, because a
 /// sparse file can be arbitrarily large.
@@ -101,9 +101,9 @@ impl Snapshot {
         Self::taken(&Traversal { root, before: Some(before), read_all: true, deadline: Some(deadline) })
     }
 
-    fn taken(look: &Traversal<'_>) -> io::Result<Self> {
+    fn taken(traversal: &Traversal<'_>) -> io::Result<Self> {
         let mut directories = HashMap::new();
-        look.everywhere(
+        traversal.everywhere(
             |_, found| found,
             |path, found| {
                 if !found.is_empty() {
@@ -116,12 +116,12 @@ impl Snapshot {
 
     /// Returns the changes since `before`. New files and files with another size are not read.
     pub(super) fn changes(root: &Path, before: &Before<'_>, deadline: Deadline) -> io::Result<Changes> {
-        let look = Traversal { root, before: Some(before), read_all: false, deadline: Some(deadline) };
+        let traversal = Traversal { root, before: Some(before), read_all: false, deadline: Some(deadline) };
         let old = &before.snapshot.directories;
         let mut files = Vec::new();
         let mut seen = HashSet::new();
         let mut keeps_any = false;
-        let Observations { is_whole, is_closed, blocks_git } = look.everywhere(
+        let Observations { is_whole, is_closed, blocks_git } = traversal.everywhere(
             |path, found| (differences(path, old.get(path), &found), keeps_a_size(old.get(path), &found)),
             |path, (changes, keeps)| {
                 files.extend(changes);
@@ -230,12 +230,12 @@ impl Traversal<'_> {
         let mut seen = Observations::default();
         let mut level = vec![PathBuf::new()];
         while !level.is_empty() {
-            let look = |path: &PathBuf| {
+            let traversal = |path: &PathBuf| {
                 let found = self.directory(path)?;
                 Ok((make(path, found.entries), found.below, found.seen))
             };
             let found =
-                shares::each(&level, AT_A_TIME, |paths| paths.iter().map(look).collect::<io::Result<Vec<_>>>())?;
+                parallel::each(&level, AT_A_TIME, |paths| paths.iter().map(traversal).collect::<io::Result<Vec<_>>>())?;
             let mut next = Vec::new();
             for (path, (made, below, here)) in level.into_iter().zip(found.into_iter().flatten()) {
                 keep(path, made);
@@ -378,7 +378,7 @@ mod tests {
         (meta.ctime(), meta.ctime_nsec())
     }
 
-    fn told(changes: &Changes) -> Vec<(&str, Change)> {
+    fn describe(changes: &Changes) -> Vec<(&str, Change)> {
         changes.files.iter().map(|change| (change.path.as_str(), change.change)).collect()
     }
 
@@ -416,7 +416,7 @@ mod tests {
             .unwrap();
         let changes = Snapshot::changes(root, &before, deadline()).unwrap();
         assert_eq!(
-            told(&changes),
+            describe(&changes),
             [
                 ("content", Change::Modified),
                 ("dir/new", Change::Added),
@@ -456,7 +456,7 @@ mod tests {
         fs::write(root.join("a/b/.git/HEAD"), "x").unwrap();
         assert_eq!(changes(), Changes::default());
         fs::remove_dir_all(root.join("a/b")).unwrap();
-        assert_eq!(told(&changes()), [("a/b/c", Change::Deleted)]);
+        assert_eq!(describe(&changes()), [("a/b/c", Change::Deleted)]);
     }
 
     #[test]
@@ -474,7 +474,7 @@ mod tests {
         fs::write(root.join("70/new"), "x").unwrap();
         fs::remove_dir_all(root.join("150")).unwrap();
         assert_eq!(
-            told(&Snapshot::changes(root, &before, deadline()).unwrap()),
+            describe(&Snapshot::changes(root, &before, deadline()).unwrap()),
             [("150/deep/file", Change::Deleted), ("7/deep/file", Change::Modified), ("70/new", Change::Added)]
         );
     }
@@ -534,7 +534,7 @@ mod tests {
         touched.set_modified(SystemTime::now() + Duration::from_secs(9)).unwrap();
         let changes = Snapshot::changes(root, &before, deadline()).unwrap();
         assert_eq!(
-            told(&changes),
+            describe(&changes),
             [
                 ("grown", Change::Modified),
                 ("new", Change::Added),
@@ -553,8 +553,8 @@ mod tests {
         let first = Snapshot::of(root.path()).unwrap();
         let before = Before { snapshot: &first, moment: (i64::MAX, 0) };
         fs::write(root.path().join("a"), "longer").unwrap();
-        let look = Traversal { root: root.path(), before: Some(&before), read_all: false, deadline: None };
-        let found = look.directory(Path::new("")).unwrap();
+        let traversal = Traversal { root: root.path(), before: Some(&before), read_all: false, deadline: None };
+        let found = traversal.directory(Path::new("")).unwrap();
         assert!(matches!(found.entries[..], [(_, Entry::File { content: Content::Unread, .. })]));
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 use super::blocking::blocking;
 use super::deadline::Deadline;
 use super::git::Git;
-use super::glance::Glance;
+use super::git_state::GitState;
 use super::installation::{Installation, not_installed};
 use super::owner::{Base, Purpose};
 use super::registry::Registry;
@@ -33,16 +33,16 @@ pub(super) struct Template {
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub(super) snapshot: Snapshot,
-    pub(super) repository: Option<Glance>,
+    pub(super) repository: Option<GitState>,
     /// Output of `git status`, if it was run.
     pub(super) status: Option<Vec<String>>,
     /// State of the repository without its remotes, recorded by the first trial that watches it.
-    pub(super) looked: OnceCell<Option<RepositorySnapshot>>,
+    pub(super) repository_snapshot: OnceCell<Option<RepositorySnapshot>>,
 }
 
 impl Files {
     /// Returns `true` if the repository, apart from its files, is certainly unchanged.
-    pub(super) fn is_repository(&self, now: Option<&Glance>) -> bool {
+    pub(super) fn is_repository(&self, now: Option<&GitState>) -> bool {
         self.repository.as_ref().zip(now).is_some_and(|(before, now)| now.is_as(before))
     }
 }
@@ -243,7 +243,7 @@ fn finish(work: PathBuf, status: Option<Vec<String>>, deadline: Deadline) -> Res
     let mut items = tree::list(&work, |_| false).map_err(SandboxError::io("read", &work))?;
     unpack::keep_small(&work, &mut items).map_err(SandboxError::io("read", &work))?;
     let snapshot = Snapshot::of(&work).map_err(SandboxError::io("read", &work))?;
-    let repository = Glance::at(&work, deadline).map_err(SandboxError::io("read", &work))?;
-    let files = Files { snapshot, repository, status, looked: OnceCell::new() };
+    let repository = GitState::at(&work, deadline).map_err(SandboxError::io("read", &work))?;
+    let files = Files { snapshot, repository, status, repository_snapshot: OnceCell::new() };
     Ok(Template { work, items, files: Arc::new(files) })
 }

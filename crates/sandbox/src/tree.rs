@@ -66,8 +66,8 @@ pub(super) fn list(root: &Path, skip: impl Fn(&Path) -> bool) -> io::Result<Vec<
         } else if entry.file_type().is_symlink() {
             Kind::Link { target: fs::read_link(entry.path())? }
         } else {
-            let because = format!("{} is neither a file nor a directory nor a link", entry.path().display());
-            return Err(io::Error::new(ErrorKind::Unsupported, because));
+            let reason = format!("{} is neither a file nor a directory nor a link", entry.path().display());
+            return Err(io::Error::new(ErrorKind::Unsupported, reason));
         };
         items.push(Item { path: relative(entry.path()), kind });
     }
@@ -112,8 +112,8 @@ impl Writer {
                 Ok(_) => {}
             }
             if !place.is_dir() {
-                let because = format!("{}: {} is a file", path.display(), self.relative(&place).display());
-                return Err(io::Error::new(ErrorKind::NotADirectory, because));
+                let reason = format!("{}: {} is a file", path.display(), self.relative(&place).display());
+                return Err(io::Error::new(ErrorKind::NotADirectory, reason));
             }
             self.known.insert(place.clone());
         }
@@ -173,8 +173,8 @@ impl Writer {
             place = self.inside(&place, path)?;
         }
         if place.symlink_metadata()?.is_dir() {
-            let because = format!("{} is a directory", path.display());
-            return Err(io::Error::new(ErrorKind::IsADirectory, because));
+            let reason = format!("{} is a directory", path.display());
+            return Err(io::Error::new(ErrorKind::IsADirectory, reason));
         }
         fs::remove_file(&place)?;
         Ok(place)
@@ -211,11 +211,11 @@ fn must_stay_below(root: &Path, git_file: &Path) -> io::Result<()> {
     if Path::new(named).is_relative() && repository.canonicalize().is_ok_and(|found| found.starts_with(root)) {
         return Ok(());
     }
-    let because = format!(
+    let reason = format!(
         "{} belongs to the repository {named}, which an agent would then work on; copy a clone of it instead",
         git_file.display()
     );
-    Err(io::Error::new(ErrorKind::PermissionDenied, because))
+    Err(io::Error::new(ErrorKind::PermissionDenied, reason))
 }
 
 /// True if the file systems in use cannot share blocks between files. It is set at the first refusal, so that sharing

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::{Mode, mode_t};
 
-use super::shares;
+use super::parallel;
 use super::tree::{Item, Kind, may_share_blocks, set_time, share_blocks, time_of};
 
 /// Number of files that a thread takes at a time.
@@ -56,7 +56,7 @@ pub(super) fn unpack(from: &Path, items: &[Item], to: &Path) -> io::Result<()> {
             closed.push((place, *mode));
         }
     }
-    shares::each(items, AT_A_TIME, |items| {
+    parallel::each(items, AT_A_TIME, |items| {
         let mut copier = Copier { from, to, place: None, buffer: vec![0; ONE_GO], exact: Vec::new() };
         items.iter().try_for_each(|item| copier.copy(item))
     })?;

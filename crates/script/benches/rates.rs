@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use trialrun_script::{Asks, Expression, Library, Options, Runtime, Value};
+use trialrun_script::{Expression, HostFunction, Library, Options, Runtime, Value};
 
 const BUDGET: Duration = Duration::from_secs(60);
 /// Maximum time to create a runtime.
@@ -107,7 +107,7 @@ fn calls(here: &Path, library: &Library) {
     let module = runtime.import_source(text, &here.join("operators.mjs"), BUDGET).expect("a module");
     for name in ["now", "later"] {
         let Some(Value::Function(function)) = runtime.export(&module, name).expect("an export") else { continue };
-        let arguments = ["a".into(), "a".into(), Value::Asks(Asks::new("ask"))];
+        let arguments = ["a".into(), "a".into(), Value::HostFunction(HostFunction::new("ask"))];
         const COUNT: u32 = 10_000;
         let time = median(5, || {
             timed(|| {

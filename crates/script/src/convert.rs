@@ -7,7 +7,7 @@ use rquickjs::object::{Filter, Property};
 use rquickjs::{Array, Ctx, Exception, Object, Type};
 
 use crate::realm::Realm;
-use crate::value::{Asks, Native, Value};
+use crate::value::{HostFunction, Native, Value};
 
 /// Maximum nesting depth of a converted value.
 const DEPTH: usize = 128;
@@ -70,7 +70,7 @@ fn to_script_at<'js>(
         }
         Value::Function(function) => realm.function(ctx, function)?.into_value(),
         Value::Native(function) => native(ctx, realm, function)?.into_value(),
-        Value::Asks(request) => asks(ctx, realm, request)?.into_value(),
+        Value::HostFunction(request) => host_function(ctx, realm, request)?.into_value(),
     })
 }
 
@@ -83,18 +83,22 @@ fn native<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, native: &Native) -> rquickjs::
     })
 }
 
-fn asks<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, asks: &Asks) -> rquickjs::Result<rquickjs::Function<'js>> {
-    let (name, realm, asks) = (Rc::from(&*asks.name), Rc::clone(realm), asks.clone());
-    let bound = REQUEST + asks.bound.iter().map(weight).sum::<usize>();
+fn host_function<'js>(
+    ctx: &Ctx<'js>,
+    realm: &Rc<Realm>,
+    host_function: &HostFunction,
+) -> rquickjs::Result<rquickjs::Function<'js>> {
+    let (name, realm, host_function) = (Rc::from(&*host_function.name), Rc::clone(realm), host_function.clone());
+    let bound = REQUEST + host_function.bound.iter().map(weight).sum::<usize>();
     function(ctx, &name, move |ctx, rest| {
         // The sizes of all requests in the outbox are added up.
         let room = realm.memory.saturating_sub(realm.owed.get());
         let Some(room) = room.checked_sub(bound) else {
             return Err(Exception::throw_range(&ctx, "too many requests wait for an answer"));
         };
-        let (arguments, left) = arguments(&ctx, &realm, &asks.bound, rest, room)?;
+        let (arguments, left) = arguments(&ctx, &realm, &host_function.bound, rest, room)?;
         realm.owed.set(realm.memory - left);
-        realm.ask(&ctx, &asks.name, arguments)
+        realm.ask(&ctx, &host_function.name, arguments)
     })
 }
 

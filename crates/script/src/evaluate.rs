@@ -64,7 +64,7 @@ impl Runtime {
         let mut meter = Meter::new(budget);
         let text = Some(expression.text());
         let mut compiled = None;
-        let begun = self.enter(&mut meter, text, |ctx, realm| {
+        let started_call = self.enter(&mut meter, text, |ctx, realm| {
             let function = match known {
                 Some(known) => known.restore(ctx)?,
                 None => {
@@ -78,11 +78,11 @@ impl Runtime {
             for value in &values {
                 arguments.push_arg(to_script(ctx, realm, value)?)?;
             }
-            pump::begun(ctx, realm, function.call_arg(arguments)?)
+            pump::started_call(ctx, realm, function.call_arg(arguments)?)
         });
         if let Some(function) = compiled {
             self.expressions.insert(expression, &given, function);
         }
-        self.complete(begun, since, &mut meter, text, host)
+        self.complete(started_call, since, &mut meter, text, host)
     }
 }

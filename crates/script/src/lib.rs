@@ -3,7 +3,7 @@
 //! The engine is QuickJS. This crate does not depend on agents or assertions. A [`Runtime`] imports the user's
 //! modules, calls their functions and evaluates [`Expression`]s, each within limits on time and memory. Values are
 //! exchanged as [`Value`]. A script has no access to the machine. For anything else it asks the host, with an
-//! [`Asks`].
+//! [`HostFunction`].
 //!
 //! A [`Regex`] does not need a runtime: every thread has its own engine for them, created on first use, so that a test
 //! takes about a microsecond and threads never wait for each other. An expression that only consists of words does not
@@ -31,8 +31,6 @@ mod engine;
 mod error;
 mod evaluate;
 mod expression;
-#[cfg(test)]
-mod folder;
 mod module;
 mod names;
 mod options;
@@ -48,6 +46,8 @@ mod shim;
 mod source_map;
 mod syntax;
 mod task;
+#[cfg(test)]
+mod test_project;
 pub mod thread;
 mod trace;
 mod typescript;
@@ -57,7 +57,7 @@ pub use error::{Frame, ScriptError};
 pub use expression::{Expression, FreeName, SyntaxError};
 pub use module::library::{Library, Variable};
 pub use options::{Console, Level, Options};
-pub use positions::{Inside, Place, positions};
+pub use positions::{Inside, ValueLocation, positions};
 pub use prelude::{Call, Tests, Written};
 pub use pump::Progress;
 pub use reference::{Reference, ReferenceError, Referred};
@@ -66,4 +66,4 @@ pub use runtime::{Module, Runtime};
 pub use shim::FETCH;
 pub use task::Task;
 pub use typescript::Language;
-pub use value::{Asks, Function, Key, Native, NativeFunction, Request, Value};
+pub use value::{Function, HostFunction, Key, Native, NativeFunction, Request, Value};

@@ -32,27 +32,27 @@ const HOPS: usize = 64;
 
 /// Location of a value, and of its parts as far as the text shows them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Place {
+pub struct ValueLocation {
     /// Byte range in the text.
     pub span: Span,
     /// Locations of its parts.
     pub inside: Inside,
 }
 
-/// Parts of a [`Place`].
+/// Parts of a [`ValueLocation`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Inside {
     /// It has no parts, or they are only known at run time.
     Opaque,
     /// Items of an array. Only the first ones if the array contains a spread of an unknown value.
-    List(Vec<Place>),
+    List(Vec<ValueLocation>),
     /// Properties of an object literal, with the positions of their names.
-    Map(Vec<(Spanned<String>, Place)>),
+    Map(Vec<(Spanned<String>, ValueLocation)>),
 }
 
-impl Place {
+impl ValueLocation {
     /// Returns the location at `path`, or the last known location on the path, with the number of steps to it.
-    pub fn find(&self, path: &[Key]) -> (&Place, usize) {
+    pub fn find(&self, path: &[Key]) -> (&ValueLocation, usize) {
         let mut place = self;
         for (taken, key) in path.iter().enumerate() {
             match place.step(key) {
@@ -63,7 +63,7 @@ impl Place {
         (place, path.len())
     }
 
-    fn step(&self, key: &Key) -> Option<&Place> {
+    fn step(&self, key: &Key) -> Option<&ValueLocation> {
         match key {
             Key::Index(index) => self.item(*index),
             Key::Name(name) => self.entry(name).map(|(_, place)| place),
@@ -71,7 +71,7 @@ impl Place {
     }
 
     /// Returns the place of the item at `index`, if this is a list.
-    pub fn item(&self, index: usize) -> Option<&Place> {
+    pub fn item(&self, index: usize) -> Option<&ValueLocation> {
         match &self.inside {
             Inside::List(items) => items.get(index),
             Inside::Opaque | Inside::Map(_) => None,
@@ -79,7 +79,7 @@ impl Place {
     }
 
     /// Returns the places of the property `key` and of its name, if this is a map.
-    pub fn entry(&self, key: &str) -> Option<(Span, &Place)> {
+    pub fn entry(&self, key: &str) -> Option<(Span, &ValueLocation)> {
         match &self.inside {
             Inside::Map(entries) => {
                 entries.iter().rev().find(|(name, _)| name.value == key).map(|(name, place)| (name.span, place))
@@ -90,9 +90,10 @@ impl Place {
 }
 
 /// Converts `value` to a tree. Its parts have their own places as far as `place` knows them, others `span`.
-pub(crate) fn node(value: &Value, place: Option<&Place>, span: Span, source: &Arc<Source>) -> Node {
-    let part =
-        |value: &Value, place: Option<&Place>| node(value, place, place.map_or(span, |place| place.span), source);
+pub(crate) fn node(value: &Value, place: Option<&ValueLocation>, span: Span, source: &Arc<Source>) -> Node {
+    let part = |value: &Value, place: Option<&ValueLocation>| {
+        node(value, place, place.map_or(span, |place| place.span), source)
+    };
     let (kind, tag) = match value {
         Value::Undefined | Value::Null => (NodeKind::Null, None),
         Value::Bool(value) => (NodeKind::Bool(*value), None),
@@ -104,7 +105,7 @@ pub(crate) fn node(value: &Value, place: Option<&Place>, span: Span, source: &Ar
         Value::String(text) => (NodeKind::String(text.clone()), None),
         Value::Regex { source, flags } => (NodeKind::String(format!("/{source}/{flags}")), Some("!re")),
         Value::Function(function) => (NodeKind::String(function.name().to_owned()), Some("!function")),
-        Value::Native(_) | Value::Asks(_) => (NodeKind::Null, Some("!function")),
+        Value::Native(_) | Value::HostFunction(_) => (NodeKind::Null, Some("!function")),
         Value::List(items) => {
             let items = items.iter().enumerate().map(|(at, item)| part(item, place.and_then(|place| place.item(at))));
             (NodeKind::List(items.collect()), None)
@@ -127,7 +128,7 @@ pub(crate) fn node(value: &Value, place: Option<&Place>, span: Span, source: &Ar
 ///
 /// # Errors
 /// Returns an error if the text is not valid.
-pub fn positions(text: &str, language: Language, export: &str) -> Result<Option<Place>, SyntaxError> {
+pub fn positions(text: &str, language: Language, export: &str) -> Result<Option<ValueLocation>, SyntaxError> {
     let found = with_parsed(text, language, |parsed| {
         first_error(&parsed)?;
         let names = Names::of(&parsed.program);
@@ -138,11 +139,11 @@ pub fn positions(text: &str, language: Language, export: &str) -> Result<Option<
 
 /// Call in a source text.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct CallPlace {
+pub(crate) struct CallLocation {
     /// The callee, such as `assert.contains`.
     pub callee: Span,
     /// Its arguments. Only the first ones if there is a spread among them.
-    pub arguments: Vec<Place>,
+    pub arguments: Vec<ValueLocation>,
     /// Byte range of the whole call.
     span: Span,
     /// Last part of the callee, such as `contains`.
@@ -156,7 +157,7 @@ pub(crate) struct CallPlace {
 /// Calls in a source text, outer calls before inner ones.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    found: Vec<CallPlace>,
+    found: Vec<CallLocation>,
     /// True if `assert` in the text refers to something other than the test module's.
     has_other_assert: bool,
 }
@@ -177,17 +178,17 @@ impl Calls {
     /// Returns the innermost call around byte `at` whose callee is called `name`. If there is none, returns the
     /// outermost call there, since the engine reports a position anywhere in a call, sometimes in one of its
     /// arguments.
-    pub fn around(&self, at: usize, name: &str) -> Option<&CallPlace> {
+    pub fn around(&self, at: usize, name: &str) -> Option<&CallLocation> {
         let around = || self.found.iter().filter(|call| (call.span.start()..=call.span.end()).contains(&at));
         around().rfind(|call| call.name.as_deref() == Some(name)).or_else(|| around().next())
     }
 
     /// Returns the assertions that the arguments of `call` make in `source`, the file that contains the text.
-    pub fn claims(&self, call: &CallPlace, source: &Arc<Source>) -> Vec<CodeClaim> {
+    pub fn claims(&self, call: &CallLocation, source: &Arc<Source>) -> Vec<CodeClaim> {
         let is_inside =
-            |other: &&CallPlace| other.span.start() > call.span.start() && other.span.end() <= call.span.end();
+            |other: &&CallLocation| other.span.start() > call.span.start() && other.span.end() <= call.span.end();
         let claims = self.found.iter().filter(|other| other.is_claim && !self.has_other_assert).filter(is_inside);
-        let claim = |made: &CallPlace| {
+        let claim = |made: &CallLocation| {
             let node = |(at, value): (usize, &Option<Value>)| {
                 let place = made.arguments.get(at)?;
                 Some(node(value.as_ref()?, Some(place), place.span, source))
@@ -229,7 +230,7 @@ impl<'a> Visit<'a> for Search<'a> {
         let is_claim = self.is_on_assert(call);
         let known = call.arguments.iter().take_while(|argument| argument.as_expression().is_some());
         let values = call.arguments.iter().filter(|_| is_claim);
-        self.calls.found.push(CallPlace {
+        self.calls.found.push(CallLocation {
             callee: span(call.callee.span()),
             arguments: known.map(|argument| self.names.argument(argument, 0)).collect(),
             span: span(call.span),
@@ -318,7 +319,7 @@ impl<'a> Names<'a> {
         Self { values: names, left: Cell::new(PLACES) }
     }
 
-    fn exported(&self, program: &'a Program<'a>, export: &str) -> Option<Place> {
+    fn exported(&self, program: &'a Program<'a>, export: &str) -> Option<ValueLocation> {
         program.body.iter().find_map(|statement| match statement {
             Statement::ExportDefaultDeclaration(exported) if export == "default" => Some(match &exported.declaration {
                 ExportDefaultDeclarationKind::FunctionDeclaration(_)
@@ -340,7 +341,7 @@ impl<'a> Names<'a> {
     }
 
     /// Returns the location of the value in `module.exports = …`.
-    fn assigned(&self, expression: &'a Expression<'a>) -> Option<Place> {
+    fn assigned(&self, expression: &'a Expression<'a>) -> Option<ValueLocation> {
         let Expression::AssignmentExpression(assignment) = expression else { return None };
         let target = assignment.left.as_member_expression()?;
         let Expression::Identifier(object) = target.object() else { return None };
@@ -348,11 +349,11 @@ impl<'a> Names<'a> {
         is_exports.then(|| self.place(&assignment.right, HOPS))
     }
 
-    fn named(&self, name: &str) -> Option<Place> {
+    fn named(&self, name: &str) -> Option<ValueLocation> {
         self.values.get(name).map(|value| self.place(value, HOPS))
     }
 
-    fn place(&self, expression: &Expression<'a>, hops: usize) -> Place {
+    fn place(&self, expression: &Expression<'a>, hops: usize) -> ValueLocation {
         let Some(left) = self.left.get().checked_sub(1) else { return opaque(expression) };
         self.left.set(left);
         match expression.get_inner_expression() {
@@ -370,14 +371,14 @@ impl<'a> Names<'a> {
         }
     }
 
-    fn argument(&self, argument: &Argument<'a>, hops: usize) -> Place {
+    fn argument(&self, argument: &Argument<'a>, hops: usize) -> ValueLocation {
         match argument.as_expression() {
             Some(value) => self.place(value, hops),
             None => opaque(argument),
         }
     }
 
-    fn list(&self, array: &ArrayExpression<'a>, hops: usize) -> Place {
+    fn list(&self, array: &ArrayExpression<'a>, hops: usize) -> ValueLocation {
         let mut items = Vec::new();
         for element in &array.elements {
             match element {
@@ -391,10 +392,10 @@ impl<'a> Names<'a> {
                 }
             }
         }
-        Place { span: span(array.span), inside: Inside::List(items) }
+        ValueLocation { span: span(array.span), inside: Inside::List(items) }
     }
 
-    fn map(&self, object: &ObjectExpression<'a>, hops: usize) -> Place {
+    fn map(&self, object: &ObjectExpression<'a>, hops: usize) -> ValueLocation {
         let mut entries = Vec::new();
         for property in &object.properties {
             match property {
@@ -410,7 +411,7 @@ impl<'a> Names<'a> {
                 }
             }
         }
-        Place { span: span(object.span), inside: Inside::Map(entries) }
+        ValueLocation { span: span(object.span), inside: Inside::Map(entries) }
     }
 }
 
@@ -446,8 +447,8 @@ fn literal(expression: &Expression<'_>) -> Option<Value> {
     })
 }
 
-fn opaque(what: &impl GetSpan) -> Place {
-    Place { span: span(what.span()), inside: Inside::Opaque }
+fn opaque(what: &impl GetSpan) -> ValueLocation {
+    ValueLocation { span: span(what.span()), inside: Inside::Opaque }
 }
 
 fn name_of<'a>(name: &'a ModuleExportName<'a>) -> &'a str {

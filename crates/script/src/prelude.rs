@@ -11,9 +11,9 @@ use rquickjs::Object;
 use crate::convert::from_script;
 use crate::error::ScriptError;
 use crate::module::lookup;
-use crate::module::resolve::Asked;
+use crate::module::resolve::ImportKind;
 use crate::names::BUILTIN;
-use crate::positions::{Place, SCENARIO, TEST_MODULES, node};
+use crate::positions::{SCENARIO, TEST_MODULES, ValueLocation, node};
 use crate::realm::Builtin;
 use crate::runtime::{HOUSEKEEPING, Runtime, refuse};
 use crate::source_map;
@@ -68,7 +68,7 @@ pub struct Call {
     /// The callee, such as `assert.contains`.
     pub callee: Span,
     /// Locations of its arguments. Only the first ones if there is a spread among them.
-    pub arguments: Vec<Place>,
+    pub arguments: Vec<ValueLocation>,
     /// Assertions that its arguments make, once for each occurrence.
     pub claims: Vec<CodeClaim>,
 }
@@ -129,7 +129,7 @@ impl Runtime {
         let module = self.import(&path.display().to_string(), directory, budget)?;
         let core = self.import_named(&format!("{BUILTIN}{}", CORE.0), budget)?;
         let core = self.namespace(&core)?;
-        let opened = self.look(&module, |ctx, realm, exports| {
+        let opened = self.with_namespace(&module, |ctx, realm, exports| {
             let open: rquickjs::Function<'_> = core.restore(ctx)?.get("open")?;
             let opened: Object<'_> = open.call((exports,))?;
             let part = |name: &str| from_script(ctx, realm, opened.get(name)?);
@@ -150,7 +150,7 @@ impl Runtime {
         let directory = path.parent().unwrap_or(path);
         let imported = typescript::imported_values(&source.text, language).into_iter();
         let missing = imported.filter_map(|(specifier, span)| {
-            let missing = lookup::name(&self.realm, directory, &specifier, Asked::Import).err()?;
+            let missing = lookup::name(&self.realm, directory, &specifier, ImportKind::Import).err()?;
             let message = format!("`{specifier}` is imported but cannot be found; it is not used");
             let problem = Diagnostic::warning(message).at(source.excerpt(span));
             Some(missing.help.into_iter().fold(problem, Diagnostic::help))

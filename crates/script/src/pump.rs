@@ -18,7 +18,7 @@ pub enum Progress {
     /// The call ended.
     Done(Value),
     /// Requests must be answered. A runtime has one queue, so they may be those of another task.
-    Asks(Vec<Request>),
+    Requests(Vec<Request>),
     /// The call waits for a timer, which is due at this time, or for a pending answer, which may come earlier.
     Waits(Instant),
     /// The call only waits for pending answers.
@@ -43,13 +43,13 @@ impl Meter {
 }
 
 /// State of a [`Task`](crate::Task) in the runtime.
-pub(crate) struct Underway {
-    pub begun: Begun,
+pub(crate) struct TaskState {
+    pub started_call: StartedCall,
     pub meter: Meter,
 }
 
 /// Result of a call before it returned.
-pub(crate) enum Begun {
+pub(crate) enum StartedCall {
     Done(Value),
     Promised(Persistent<Promise<'static>>),
 }
@@ -61,7 +61,11 @@ pub(crate) enum Turn {
 }
 
 /// Returns the value of `result`, or the promise if it is one.
-pub(crate) fn begun<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, result: rquickjs::Value<'js>) -> rquickjs::Result<Begun> {
+pub(crate) fn started_call<'js>(
+    ctx: &Ctx<'js>,
+    realm: &Rc<Realm>,
+    result: rquickjs::Value<'js>,
+) -> rquickjs::Result<StartedCall> {
     let then = result.as_object().filter(|_| !result.is_array());
     let is_thenable = match then {
         Some(_) if result.is_promise() => true,
@@ -69,11 +73,11 @@ pub(crate) fn begun<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, result: rquickjs::Va
         None => false,
     };
     if !is_thenable {
-        return from_script(ctx, realm, result).map(Begun::Done);
+        return from_script(ctx, realm, result).map(StartedCall::Done);
     }
     let promise: rquickjs::Function<'js> = realm.tools(ctx)?.get("promise")?;
     let promise: Promise<'js> = promise.call((result,))?;
-    Ok(Begun::Promised(Persistent::save(ctx, promise)))
+    Ok(StartedCall::Promised(Persistent::save(ctx, promise)))
 }
 
 /// Runs ready jobs and due timers, until `promise` is settled or nothing is ready.

@@ -56,12 +56,12 @@ pub struct Match<'t> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegexError {
     /// The pattern is not valid.
-    #[error("invalid regular expression: {because}")]
+    #[error("invalid regular expression: {reason}")]
     Invalid {
         /// The pattern as written.
         pattern: String,
         /// Description of the error.
-        because: String,
+        reason: String,
         /// Suggestion, if there is one.
         help: Option<String>,
     },
@@ -89,8 +89,8 @@ impl Regex {
     /// Returns [`RegexError::Invalid`] if it is not valid, with a suggestion if there is one.
     pub fn parse(pattern: &str) -> Result<Self, RegexError> {
         let invalid =
-            |because: String, help: Option<String>| RegexError::Invalid { pattern: pattern.to_owned(), because, help };
-        let (flags, source) = leading_flags(pattern).map_err(|(because, help)| invalid(because, Some(help)))?;
+            |reason: String, help: Option<String>| RegexError::Invalid { pattern: pattern.to_owned(), reason, help };
+        let (flags, source) = leading_flags(pattern).map_err(|(reason, help)| invalid(reason, Some(help)))?;
         // Same as `RegExp.prototype.source`.
         let source = if source.is_empty() { "(?:)" } else { source };
         Self { pattern: pattern.into(), source: source.into(), flags: flags.into() }.compiled()
@@ -102,8 +102,8 @@ impl Regex {
             return Ok(self);
         }
         if self.source.len() > LONGEST {
-            let because = format!("it has {} bytes; the limit is {LONGEST}", self.source.len());
-            return Err(RegexError::Invalid { pattern: self.pattern.to_string(), because, help: None });
+            let reason = format!("it has {} bytes; the limit is {LONGEST}", self.source.len());
+            return Err(RegexError::Invalid { pattern: self.pattern.to_string(), reason, help: None });
         }
         let compiled = with_pool(|pool| {
             let key = Key { source: Arc::clone(&self.source), flags: Arc::clone(&self.flags) };
@@ -114,7 +114,7 @@ impl Regex {
             Ok(()) => Ok(self),
             Err(EngineError::Thrown { message, .. }) => {
                 let help = mistake(&self.source, &message);
-                Err(RegexError::Invalid { pattern: self.pattern.to_string(), because: message, help })
+                Err(RegexError::Invalid { pattern: self.pattern.to_string(), reason: message, help })
             }
             Err(error) => Err(error.into()),
         }
@@ -127,12 +127,12 @@ impl Regex {
     /// Returns [`RegexError::Invalid`] if the pattern or the flags are not valid.
     pub fn literal(source: &str, flags: &str) -> Result<Self, RegexError> {
         let written = format!("/{source}/{flags}");
-        let invalid = |because: String| RegexError::Invalid { pattern: written.clone(), because, help: None };
+        let invalid = |reason: String| RegexError::Invalid { pattern: written.clone(), reason, help: None };
         if let Some((at, flag)) =
             flags.char_indices().find(|(at, flag)| !"dgimsuvy".contains(*flag) || flags[..*at].contains(*flag))
         {
-            let because = if flags[..at].contains(flag) { "is given twice" } else { "is not a flag" };
-            return Err(invalid(format!("`{flag}` {because}")));
+            let reason = if flags[..at].contains(flag) { "is given twice" } else { "is not a flag" };
+            return Err(invalid(format!("`{flag}` {reason}")));
         }
         let kept: String = flags.chars().filter(|flag| !matches!(flag, 'd' | 'g' | 'y')).collect();
         let bare = if source.is_empty() { "(?:)" } else { source };
@@ -269,7 +269,7 @@ fn leading_flags(pattern: &str) -> Result<(&str, &str), (String, String)> {
 }
 
 /// Returns a suggestion for syntax of other dialects.
-fn mistake(source: &str, because: &str) -> Option<String> {
+fn mistake(source: &str, reason: &str) -> Option<String> {
     let flag_group = || {
         source.match_indices("(?").any(|(at, _)| {
             let inside = source[at + 2..].split(')').next().unwrap_or_default();
@@ -282,7 +282,7 @@ fn mistake(source: &str, because: &str) -> Option<String> {
         (source.contains("(?>"), "ECMAScript has no atomic groups"),
         (source.contains("(?#"), "ECMAScript has no comments in regular expressions"),
         (
-            because.contains("repeat") && (source.contains("*+") || source.contains("++")),
+            reason.contains("repeat") && (source.contains("*+") || source.contains("++")),
             "ECMAScript has no possessive quantifiers",
         ),
         (flag_group(), "write flags at the beginning, all in one group, or around a part: `(?i:…)`"),
@@ -436,7 +436,7 @@ mod tests {
 
     fn refusal(pattern: &str) -> (String, Option<String>) {
         match Regex::parse(pattern) {
-            Err(RegexError::Invalid { because, help, .. }) => (because, help),
+            Err(RegexError::Invalid { reason, help, .. }) => (reason, help),
             other => panic!("{pattern}: {other:?}"),
         }
     }
@@ -488,8 +488,8 @@ mod tests {
             ("(?P<n>a)", "", "(?<name>…)"),
             ("a++", "", "possessive"),
         ] {
-            let (because, help) = refusal(pattern);
-            assert!(because.contains(words), "{pattern}: {because}");
+            let (reason, help) = refusal(pattern);
+            assert!(reason.contains(words), "{pattern}: {reason}");
             assert!(help.clone().unwrap_or_default().contains(way_out), "{pattern}: {help:?}");
         }
         for pattern in ["(", "[", "a**", "(?u)\\-", "(?uv)a", "(?)", "\\k<n>(?<n>", "a{2,1}"] {

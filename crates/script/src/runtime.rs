@@ -13,10 +13,10 @@ use crate::convert::{from_script, to_script};
 use crate::deadline;
 use crate::error::ScriptError;
 use crate::expression::cache::ExpressionCache;
-use crate::module::resolve::Asked;
+use crate::module::resolve::ImportKind;
 use crate::module::{loader, lookup};
 use crate::options::Options;
-use crate::pump::{self, Begun, Meter, Progress, Turn, Underway, begun};
+use crate::pump::{self, Meter, Progress, StartedCall, TaskState, Turn, started_call};
 use crate::realm::{Builtin, Realm};
 use crate::shim;
 use crate::trace::{Work, explain};
@@ -42,7 +42,7 @@ impl Module {
 
 /// JavaScript engine on one thread. Function values that it returns are only valid for this runtime.
 pub struct Runtime {
-    pub(crate) tasks: HashMap<u64, Underway>,
+    pub(crate) tasks: HashMap<u64, TaskState>,
     pub(crate) expressions: ExpressionCache,
     modules: HashMap<String, Module>,
     pub(crate) realm: Rc<Realm>,
@@ -170,7 +170,7 @@ impl Runtime {
     /// Returns an error if something is missing, not valid, or throws.
     pub fn import(&mut self, specifier: &str, from: &Path, budget: Duration) -> Result<Module, ScriptError> {
         let directory = if from.is_file() { from.parent().unwrap_or(from) } else { from };
-        let name = lookup::name(&self.realm, directory, specifier, Asked::Import)
+        let name = lookup::name(&self.realm, directory, specifier, ImportKind::Import)
             .map_err(|error| error.into_script_error(from.display().to_string(), None))?;
         self.import_named(&name, budget)
     }
@@ -193,9 +193,9 @@ impl Runtime {
         let mut meter = Meter::new(budget);
         let promise = self.enter(&mut meter, None, |ctx, realm| {
             let promise = lookup::import(ctx, realm, name)?;
-            match begun(ctx, realm, promise.into_value())? {
-                Begun::Promised(promise) => Ok(promise),
-                Begun::Done(_) => Err(rquickjs::Error::Unknown),
+            match started_call(ctx, realm, promise.into_value())? {
+                StartedCall::Promised(promise) => Ok(promise),
+                StartedCall::Done(_) => Err(rquickjs::Error::Unknown),
             }
         })?;
         self.finish(&promise, 0, &mut meter, None, &mut refuse)?;
@@ -224,7 +224,7 @@ impl Runtime {
     /// # Errors
     /// Returns an error if the module is another runtime's.
     pub fn exports(&mut self, module: &Module) -> Result<Vec<String>, ScriptError> {
-        self.look(module, |_, _, namespace| namespace.keys().collect())
+        self.with_namespace(module, |_, _, namespace| namespace.keys().collect())
     }
 
     /// Returns the value in `module` at `path`, whose first step is the name of an export. This way a function can be
@@ -233,7 +233,7 @@ impl Runtime {
     /// # Errors
     /// Returns an error if the value cannot be converted, or if a getter on the path throws.
     pub fn at(&mut self, module: &Module, path: &[Key]) -> Result<Option<Value>, ScriptError> {
-        self.look(module, |ctx, realm, namespace| {
+        self.with_namespace(module, |ctx, realm, namespace| {
             let mut value = namespace.into_value();
             for key in path {
                 match step(ctx, realm, &value, key)? {
@@ -245,7 +245,7 @@ impl Runtime {
         })
     }
 
-    pub(crate) fn look<T>(
+    pub(crate) fn with_namespace<T>(
         &mut self,
         module: &Module,
         work: impl for<'js> FnOnce(&Ctx<'js>, &Rc<Realm>, Object<'js>) -> rquickjs::Result<T>,
@@ -288,23 +288,23 @@ impl Runtime {
     ) -> Result<Value, ScriptError> {
         let since = self.realm.number();
         let mut meter = Meter::new(budget);
-        let begun = self.start(function, arguments, &mut meter);
-        self.complete(begun, since, &mut meter, None, host)
+        let started_call = self.start(function, arguments, &mut meter);
+        self.complete(started_call, since, &mut meter, None, host)
     }
 
     /// Completes a call that was started at `since`, and drops everything that it leaves behind: timers, requests,
     /// function handles, jobs. If tasks are running, these cannot be assigned to the call, so they are kept.
     pub(crate) fn complete(
         &mut self,
-        begun: Result<Begun, ScriptError>,
+        started_call: Result<StartedCall, ScriptError>,
         since: u64,
         meter: &mut Meter,
         expression: Option<&str>,
         host: &mut dyn FnMut(Request) -> Result<Value, String>,
     ) -> Result<Value, ScriptError> {
-        let value = begun.and_then(|begun| match begun {
-            Begun::Done(value) => Ok(value),
-            Begun::Promised(promise) => self.wait(&promise, since, meter, expression, host),
+        let value = started_call.and_then(|started_call| match started_call {
+            StartedCall::Done(value) => Ok(value),
+            StartedCall::Promised(promise) => self.wait(&promise, since, meter, expression, host),
         });
         // A getter or a `toJSON` that ran during the conversion may have added jobs as well.
         let result = value.and_then(|value| self.drain(meter, expression).map(|()| value));
@@ -320,14 +320,14 @@ impl Runtime {
         function: &Function,
         arguments: &[Value],
         meter: &mut Meter,
-    ) -> Result<Begun, ScriptError> {
+    ) -> Result<StartedCall, ScriptError> {
         self.enter(meter, None, |ctx, realm| {
             let function = realm.function(ctx, function)?;
             let mut given = rquickjs::function::Args::new(ctx.clone(), arguments.len());
             for argument in arguments {
                 given.push_arg(to_script(ctx, realm, argument)?)?;
             }
-            begun(ctx, realm, function.call_arg(given)?)
+            started_call(ctx, realm, function.call_arg(given)?)
         })
     }
 
@@ -398,7 +398,7 @@ impl Runtime {
     pub(crate) fn idle(&mut self, since: u64) -> Result<Progress, ScriptError> {
         let requests = self.realm.requests();
         if !requests.is_empty() {
-            return Ok(Progress::Asks(requests));
+            return Ok(Progress::Requests(requests));
         }
         let timers = self.realm.timers.borrow();
         if let Some((at, _)) = timers.keys().next()
@@ -423,7 +423,7 @@ impl Runtime {
                 return Ok(());
             }
             match self.idle(since)? {
-                Progress::Asks(requests) => {
+                Progress::Requests(requests) => {
                     for request in requests {
                         let id = request.id;
                         let answer = host(request);

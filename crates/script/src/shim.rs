@@ -11,7 +11,7 @@ use crate::convert::{function, text, to_script};
 use crate::names::INTERNAL;
 use crate::options::Level;
 use crate::realm::{Realm, Timer};
-use crate::value::Asks;
+use crate::value::HostFunction;
 
 /// Sources that run at the start: functions that the program needs, and the names of the globals.
 const START: (&str, &str) = (include_str!("shim/tools.js"), include_str!("shim/globals.js"));
@@ -59,7 +59,7 @@ pub(crate) fn freezer<'js>(ctx: &Ctx<'js>, everything: bool) -> rquickjs::Result
 
 /// Provides `fetch`, which makes requests of this name to the host.
 pub(crate) fn give_fetch(ctx: &Ctx<'_>, realm: &Rc<Realm>) -> rquickjs::Result<()> {
-    let ask = to_script(ctx, realm, &Asks::new(FETCH).into())?;
+    let ask = to_script(ctx, realm, &HostFunction::new(FETCH).into())?;
     eval(ctx, FETCH, include_str!("shim/fetch.js"))?.call((ask,))
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::ScriptError;
-use crate::pump::{Begun, Meter, Progress, Turn, Underway};
+use crate::pump::{Meter, Progress, StartedCall, TaskState, Turn};
 use crate::runtime::Runtime;
 use crate::value::{Function, Value};
 
@@ -23,9 +23,9 @@ impl Runtime {
     /// Returns the exception if the function throws before it first waits.
     pub fn begin(&mut self, function: &Function, arguments: &[Value], budget: Duration) -> Result<Task, ScriptError> {
         let mut meter = Meter::new(budget);
-        let begun = self.start(function, arguments, &mut meter)?;
+        let started_call = self.start(function, arguments, &mut meter)?;
         let id = self.realm.number();
-        self.tasks.insert(id, Underway { begun, meter });
+        self.tasks.insert(id, TaskState { started_call, meter });
         Ok(Task { runtime: self.realm.id, id })
     }
 
@@ -36,18 +36,18 @@ impl Runtime {
     /// wait for.
     pub fn step(&mut self, task: &Task) -> Result<Progress, ScriptError> {
         let underway = if task.runtime == self.realm.id { self.tasks.remove(&task.id) } else { None };
-        let Some(Underway { begun, mut meter }) = underway else {
+        let Some(TaskState { started_call, mut meter }) = underway else {
             return Err(ScriptError::Failed("this task has ended, or belongs to another runtime".into()));
         };
-        let promise = match begun {
-            Begun::Done(value) => return self.drain(&mut meter, None).map(|()| Progress::Done(value)),
-            Begun::Promised(promise) => promise,
+        let promise = match started_call {
+            StartedCall::Done(value) => return self.drain(&mut meter, None).map(|()| Progress::Done(value)),
+            StartedCall::Promised(promise) => promise,
         };
         if let Turn::Settled = self.turn(&promise, &mut meter, None)? {
             return self.settled(&promise, &mut meter, None).map(Progress::Done);
         }
         let progress = self.idle(0)?;
-        self.tasks.insert(task.id, Underway { begun: Begun::Promised(promise), meter });
+        self.tasks.insert(task.id, TaskState { started_call: StartedCall::Promised(promise), meter });
         Ok(progress)
     }
 

@@ -47,8 +47,8 @@ fn serve(mut work: Work) {
     }
 }
 
-fn waiting<T>(look: impl FnOnce(&mut Vec<Sender<Work>>) -> T) -> T {
-    look(&mut WAITING.lock().unwrap_or_else(PoisonError::into_inner))
+fn waiting<T>(change: impl FnOnce(&mut Vec<Sender<Work>>) -> T) -> T {
+    change(&mut WAITING.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 #[cfg(test)]
@@ -67,8 +67,8 @@ mod tests {
         let distinct: std::collections::HashSet<_> = ids.iter().collect();
         assert!(distinct.len() < 200, "{}", distinct.len());
         spawn(|| panic!("as planned")).unwrap();
-        let (done, heard) = channel();
+        let (done, events) = channel();
         spawn(move || done.send(1).unwrap()).unwrap();
-        assert_eq!(heard.recv(), Ok(1));
+        assert_eq!(events.recv(), Ok(1));
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn explain_thrown<'js>(
     let Some(object) =
         thrown.as_object().filter(|object| object.is_error() || text(realm, object, "message").is_some())
     else {
-        let message = said(ctx, realm, thrown);
+        let message = message_of(ctx, realm, thrown);
         return ScriptError::Thrown { name: "Error".into(), message, place: None, stack: Vec::new() };
     };
     let name = text(realm, object, "name").unwrap_or_else(|| "Error".into());
@@ -162,7 +162,7 @@ fn text(realm: &Realm, object: &Object<'_>, key: &str) -> Option<String> {
 }
 
 /// Returns the text of a thrown value that is not an error, or its JSON.
-fn said<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, thrown: rquickjs::Value<'js>) -> String {
+fn message_of<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, thrown: rquickjs::Value<'js>) -> String {
     match crate::convert::from_script(ctx, realm, thrown) {
         Ok(crate::Value::String(text)) => text,
         Ok(crate::Value::Undefined) => "undefined".into(),
@@ -179,7 +179,7 @@ fn plainer(name: &str, message: String) -> String {
     let Some(missing) = message.strip_suffix(" is not defined").filter(|_| name == "ReferenceError") else {
         return message;
     };
-    let because = match missing.trim_matches('\'') {
+    let reason = match missing.trim_matches('\'') {
         "fetch" => {
             "scripts have no access to the network; a `custom` agent has it for the hosts in its `network: [HOST]`"
         }
@@ -202,7 +202,7 @@ fn plainer(name: &str, message: String) -> String {
         "jest" | "vi" => "it belongs to another test runner",
         _ => return message,
     };
-    format!("{} is not available here: {because}", missing.trim_matches('\''))
+    format!("{} is not available here: {reason}", missing.trim_matches('\''))
 }
 
 /// Stack frame as the engine writes it: 1-based, with the column in bytes.

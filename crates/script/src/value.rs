@@ -39,7 +39,7 @@ pub enum Value {
     /// A function of the program, called synchronously. Only from Rust to scripts.
     Native(Native),
     /// A request to the host, which answers later. Only from Rust to scripts.
-    Asks(Asks),
+    HostFunction(HostFunction),
 }
 
 /// Handle to a function of a script, which its [`Runtime`](crate::Runtime) keeps: plain data.
@@ -107,14 +107,14 @@ impl PartialEq for Native {
 
 /// Function whose calls are requests to the host. Each call returns a promise that the host settles.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asks {
+pub struct HostFunction {
     /// Name of the request, and of the function in scripts.
     pub name: Arc<str>,
     /// Arguments that come before those of the script.
     pub bound: Vec<Value>,
 }
 
-impl Asks {
+impl HostFunction {
     /// Creates a function for requests called `name`.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), bound: Vec::new() }
@@ -132,7 +132,7 @@ impl Asks {
 pub struct Request {
     /// Id that the answer must name.
     pub id: u64,
-    /// Name of the [`Asks`] that was called.
+    /// Name of the [`HostFunction`] that was called.
     pub name: Arc<str>,
     /// The bound arguments, then those of the script.
     pub arguments: Vec<Value>,
@@ -174,7 +174,7 @@ impl Value {
     /// its literal.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
-            Self::Undefined | Self::Null | Self::Function(_) | Self::Native(_) | Self::Asks(_) => {
+            Self::Undefined | Self::Null | Self::Function(_) | Self::Native(_) | Self::HostFunction(_) => {
                 serde_json::Value::Null
             }
             Self::Bool(value) => serde_json::Value::Bool(*value),
@@ -199,7 +199,7 @@ impl Value {
 
     /// True if a script could call it.
     pub fn is_callable(&self) -> bool {
-        matches!(self, Self::Function(_) | Self::Native(_) | Self::Asks(_))
+        matches!(self, Self::Function(_) | Self::Native(_) | Self::HostFunction(_))
     }
 
     /// True if it is truthy in JavaScript.
@@ -256,7 +256,7 @@ impl Value {
             Self::List(_) => "a list",
             Self::Map(_) => "an object",
             Self::Regex { .. } => "a regular expression",
-            Self::Function(_) | Self::Native(_) | Self::Asks(_) => "a function",
+            Self::Function(_) | Self::Native(_) | Self::HostFunction(_) => "a function",
         }
     }
 }
@@ -307,7 +307,9 @@ macro_rules! from {
     )+};
 }
 
-from!(bool => Bool, f64 => Number, String => String, Vec<Value> => List, Native => Native, Asks => Asks);
+from!(
+    bool => Bool, f64 => Number, String => String, Vec<Value> => List, Native => Native, HostFunction => HostFunction
+);
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
@@ -330,7 +332,7 @@ mod tests {
 
     #[test]
     fn values_unknown_to_json_are_omitted_or_null() {
-        let asks = Value::from(Asks::new("x"));
+        let asks = Value::from(HostFunction::new("x"));
         let map = Value::Map(vec![
             ("u".into(), Value::Undefined),
             ("f".into(), asks.clone()),

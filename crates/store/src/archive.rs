@@ -169,12 +169,12 @@ mod tests {
     use model::{Outcome, Summary};
 
     use super::*;
-    use crate::tests::contract::{RUN, Story};
+    use crate::tests::contract::{RUN, RunBuilder};
 
     /// Creates a record with a run of two trials, one of which has no outcome.
     fn recorded(folder: &tempfile::TempDir, name: &str) -> Box<dyn Store> {
         let mut store = empty(folder, name);
-        let mut story = Story::of(RUN);
+        let mut story = RunBuilder::of(RUN);
         let events =
             [story.started(&["a", "b"]), story.began("a"), story.began("b"), story.finished("a", Outcome::Passed)];
         store.append(&events).unwrap();

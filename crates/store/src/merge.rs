@@ -31,14 +31,14 @@ pub enum MergeError {
     #[error("run {0} is not a shard: it has a whole plan")]
     NotAShard(String),
     /// Two runs are not shards of the same plan.
-    #[error("runs {one} and {other} cannot be merged: {because}")]
+    #[error("runs {one} and {other} cannot be merged: {reason}")]
     Different {
         /// Id of one run.
         one: String,
         /// Id of the other run.
         other: String,
         /// Difference.
-        because: String,
+        reason: String,
     },
 }
 
@@ -65,9 +65,9 @@ pub fn merge(
     let mut parts = runs.iter().map(|run| part(source, run)).collect::<Result<Vec<Part>, _>>()?;
     parts.sort_by_key(|part| part.shard.index);
     for pair in parts.windows(2) {
-        if let Some(because) = difference(&pair[0], &pair[1]) {
+        if let Some(reason) = difference(&pair[0], &pair[1]) {
             let [one, other] = [&pair[0], &pair[1]].map(|part| part.info.id.clone());
-            return Err(MergeError::Different { one, other, because });
+            return Err(MergeError::Different { one, other, reason });
         }
     }
     let Some(first) = parts.first() else { return Err(StoreError::Select(crate::SelectError::NoRuns).into()) };
@@ -129,7 +129,7 @@ fn in_order(parts: &[Part]) -> Result<Vec<(TrialId, usize)>, MergeError> {
         for (id, position) in part.info.trials.iter().zip(&part.shard.positions) {
             if let Some(owner) = owners.insert(id, part) {
                 let [one, other] = [owner, part].map(|part| part.info.id.clone());
-                return Err(MergeError::Different { one, other, because: format!("both have the trial {id}") });
+                return Err(MergeError::Different { one, other, reason: format!("both have the trial {id}") });
             }
             compares |= *arms.entry(*position).or_insert(&id.arm) != &*id.arm;
             trials.push((*position, id, at));
@@ -251,14 +251,14 @@ mod tests {
 
     use super::*;
     use crate::RunFilter;
-    use crate::tests::contract::{Story, id, record, replayed};
+    use crate::tests::contract::{RunBuilder, id, record, replayed};
 
     const OTHER: &str = "0193a000-0000-7000-8000-000000000002";
     const WHOLE: &str = "0193a000-0000-7000-8000-000000000003";
 
     /// Records shard `index` of `of`, whose cases are at `positions` of the plan.
     fn shard(store: &mut dyn Store, run: &str, (index, of): (u64, u64), cases: &[(&str, usize)], ends: bool) {
-        let mut story = Story::of(run);
+        let mut story = RunBuilder::of(run);
         let names: Vec<&str> = cases.iter().map(|(case, _)| *case).collect();
         let mut events = vec![story.started(&names)];
         if let Event::RunStarted(info) = &mut events[0].event {
@@ -326,7 +326,7 @@ mod tests {
         assert!(refused((1, 2), (2, 3), ["a", "b"]).ends_with("their plans were split into 2 and 3 shards"));
         assert!(refused((1, 2), (2, 2), ["a", "a"]).ends_with("both have the trial commit::a@fake#1"));
         let (_folder, mut from, mut to) = stores();
-        from.append(&[Story::of(RUN).started(&["a"])]).unwrap();
+        from.append(&[RunBuilder::of(RUN).started(&["a"])]).unwrap();
         let error = merge(&*from, &[RUN.to_owned()], &mut *to, WHOLE, None).unwrap_err();
         assert!(matches!(error, MergeError::NotAShard(run) if run == RUN));
     }

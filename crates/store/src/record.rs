@@ -237,12 +237,12 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The file cannot be opened.
-    #[error("cannot open the record {}: {because}", path.display())]
+    #[error("cannot open the record {}: {reason}", path.display())]
     Open {
         /// Path of the file.
         path: PathBuf,
         /// Reason.
-        because: String,
+        reason: String,
     },
     /// The file was removed or replaced while a run was being recorded.
     #[error("the record {} was removed or replaced while it was being written", path.display())]

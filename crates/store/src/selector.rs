@@ -228,7 +228,7 @@ mod tests {
             flaky: false,
             quarantined: false,
             fault: None,
-            because: None,
+            reason: None,
             score: None,
             max_score: None,
             started_at: jiff::Timestamp::UNIX_EPOCH,
@@ -266,9 +266,9 @@ mod tests {
             assert_eq!(select_trial(&trials, wanted), Ok(found), "{wanted}");
         }
         let Err(SelectError::AmbiguousTrial { matches, .. }) = select_trial(&trials, "log") else { panic!("log") };
-        let told: Vec<(&str, Outcome)> = matches.iter().map(|(id, outcome)| (id.as_str(), *outcome)).collect();
+        let messages: Vec<(&str, Outcome)> = matches.iter().map(|(id, outcome)| (id.as_str(), *outcome)).collect();
         assert_eq!(
-            told,
+            messages,
             [
                 ("s::login works@fake#2", Outcome::Failed),
                 ("s::login works@fake#1", Outcome::Passed),

@@ -28,12 +28,12 @@ pub struct Candidate {
     /// Absolute path.
     pub path: PathBuf,
     /// Reason why the file is considered.
-    pub standing: Standing,
+    pub reason: DiscoveryReason,
 }
 
 /// Reason why a file is considered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum DiscoveryReason {
     /// The file must be a suite: it was named, or is in a folder that contains only suites.
     Suite,
     /// The file was found below a directory that was named. A file that is nearly a suite, or cannot be read, is
@@ -59,13 +59,13 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
         }
         found.extend(tests_of_skills(&request.skills_dir, request, problems));
         found.extend(evals);
-        found.extend(below(&scenarios, Standing::Deeper).into_iter().map(|mut candidate| {
+        found.extend(below(&scenarios, DiscoveryReason::Deeper).into_iter().map(|mut candidate| {
             if candidate.path.parent() == Some(&scenarios) {
-                candidate.standing = Standing::Suite;
+                candidate.reason = DiscoveryReason::Suite;
             }
             candidate
         }));
-        found.extend(request.tests.iter().flat_map(|tests| below(tests, Standing::Searched)));
+        found.extend(request.tests.iter().flat_map(|tests| below(tests, DiscoveryReason::Searched)));
     }
     for target in &request.targets {
         found.extend(named(target, request, problems));
@@ -135,13 +135,13 @@ fn evals_of(skill: &Path) -> Option<Candidate> {
         Some(in_folder(&folder)).filter(|path| path.is_file())
     };
     let path = Some(in_folder(skill)).filter(|path| path.is_file()).or_else(beside)?;
-    Some(Candidate { path, standing: Standing::Suite })
+    Some(Candidate { path, reason: DiscoveryReason::Suite })
 }
 
 /// Returns the suites of skills in `root`, in the folders below it, and in those of its examples and sub-agents.
 fn evals_below(root: &Path) -> Vec<Candidate> {
     let files = evals_places(root).into_iter().filter(|path| path.is_file());
-    files.map(|path| Candidate { path, standing: Standing::Searched }).collect()
+    files.map(|path| Candidate { path, reason: DiscoveryReason::Searched }).collect()
 }
 
 /// Returns the paths at which [`evals_below`] looks for suites.
@@ -226,7 +226,7 @@ fn named(target: &str, request: &Request, problems: &mut Problems) -> Vec<Candid
     let path = path::resolve(&request.cwd, target);
     match std::fs::metadata(&path) {
         Ok(found) if found.is_dir() => in_directory(&path, target, request, problems),
-        Ok(_) => vec![Candidate { path, standing: Standing::Suite }],
+        Ok(_) => vec![Candidate { path, reason: DiscoveryReason::Suite }],
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             problems.push(unknown(target, &path, request));
             Vec::new()
@@ -259,7 +259,11 @@ fn in_directory(directory: &Path, target: &str, request: &Request, problems: &mu
     }
     let known = problems.len();
     let tests = tests_of_skills(directory, request, problems);
-    if problems.len() == known && skills(directory).is_empty() { below(directory, Standing::Searched) } else { tests }
+    if problems.len() == known && skills(directory).is_empty() {
+        below(directory, DiscoveryReason::Searched)
+    } else {
+        tests
+    }
 }
 
 /// Returns the tests of every skill in `shelf`. In the project's own skills folder, tests without a skill are an
@@ -314,7 +318,7 @@ fn tests_among(entries: std::fs::ReadDir) -> Vec<Candidate> {
         .filter(|path| is_test(path))
         .collect();
     files.sort();
-    files.into_iter().map(|path| Candidate { path, standing: Standing::Suite }).collect()
+    files.into_iter().map(|path| Candidate { path, reason: DiscoveryReason::Suite }).collect()
 }
 
 fn is_test(path: &Path) -> bool {
@@ -337,7 +341,7 @@ fn is_entered(entry: &DirEntry) -> bool {
 /// Returns every YAML file, fixtures file and `evals.json` below `directory` that may be a suite. Skipped are: hidden
 /// folders, files that start with `_`, folders of fixtures and of packages, build caches, and everything of a skill
 /// except its tests.
-fn below(directory: &Path, standing: Standing) -> Vec<Candidate> {
+fn below(directory: &Path, reason: DiscoveryReason) -> Vec<Candidate> {
     let entered = |entry: &DirEntry| {
         is_entered(entry)
             && !entry
@@ -351,7 +355,7 @@ fn below(directory: &Path, standing: Standing) -> Vec<Candidate> {
         if entry.file_type().is_dir() && entry.path().join(SKILL_FILE).is_file() {
             found.extend(tests_of(entry.path()));
         } else if entry.file_type().is_file() && (is_test(entry.path()) || format::is_evals_file(entry.path())) {
-            found.push(Candidate { path: entry.into_path(), standing });
+            found.push(Candidate { path: entry.into_path(), reason });
         }
     }
     found

@@ -28,8 +28,8 @@ pub struct Library {
     pub cwd: PathBuf,
     /// Directory of the skill that the user chose.
     pub chosen_skill: Option<PathBuf>,
-    skills: Shelf<Option<Arc<Skill>>>,
-    fixtures: Shelf<Arc<SharedFixtures>>,
+    skills: Cache<Option<Arc<Skill>>>,
+    fixtures: Cache<Arc<SharedFixtures>>,
     /// Fixtures settings from the project's configuration.
     pub fixture_settings: FixtureSettings,
     /// Modules that were read so far.
@@ -46,8 +46,8 @@ impl Library {
             skills_dir: request.skills_dir.clone(),
             cwd: request.cwd.clone(),
             chosen_skill: skills::chosen_skill(request),
-            skills: Shelf::default(),
-            fixtures: Shelf::default(),
+            skills: Cache::default(),
+            fixtures: Cache::default(),
             fixture_settings: request.fixtures.clone(),
             modules: script::Library::with_environment(request.environment.clone()),
             now_ms: request.now_ms,
@@ -129,11 +129,11 @@ impl Library {
             return self.skill_at(&found);
         }
         let names: Vec<String> = shelves.iter().flat_map(|shelf| skills::names_in(shelf)).collect();
-        let looked: Vec<String> = shelves.iter().map(|shelf| self.shown(shelf)).collect();
-        let looked = if looked.is_empty() { SUB_AGENTS_FOLDER.to_owned() } else { looked.join(" and ") };
+        let searched: Vec<String> = shelves.iter().map(|shelf| self.shown(shelf)).collect();
+        let searched = if searched.is_empty() { SUB_AGENTS_FOLDER.to_owned() } else { searched.join(" and ") };
         let problem = node.error(format!("there is no sub-agent called `{name}`"));
         let problem = problem.suggest(nearest(name, names.iter().filter_map(|name| name.strip_suffix(".md"))));
-        problems.push(problem.help(format!("looked in {looked}")).help("choose its file as the skill to test"));
+        problems.push(problem.help(format!("looked in {searched}")).help("choose its file as the skill to test"));
         None
     }
 
@@ -147,8 +147,8 @@ impl Library {
         }
         let known: Vec<String> = shelves.iter().flat_map(|shelf| skills::skill_names(shelf)).collect();
         let near = nearest(name, known.iter().map(String::as_str));
-        let looked = shelves.iter().map(|shelf| self.shown(shelf)).collect::<Vec<_>>().join(" and ");
-        node.error(format!("there is no skill called `{name}`")).suggest(near).help(format!("looked in {looked}"))
+        let searched = shelves.iter().map(|shelf| self.shown(shelf)).collect::<Vec<_>>().join(" and ");
+        node.error(format!("there is no skill called `{name}`")).suggest(near).help(format!("looked in {searched}"))
     }
 
     /// Returns the nearest `_fixtures.yaml` for `file`, searching upward to the skills folder it belongs to,
@@ -200,20 +200,20 @@ pub fn home_of(file: &Path) -> Option<&Path> {
 }
 
 /// Values read from files, each with the problems of its reading.
-struct Shelf<T> {
-    places: Mutex<BTreeMap<PathBuf, Arc<Place<T>>>>,
+struct Cache<T> {
+    places: Mutex<BTreeMap<PathBuf, Arc<CacheSlot<T>>>>,
 }
 
 /// Empty until it has been read.
-type Place<T> = OnceLock<(T, Problems)>;
+type CacheSlot<T> = OnceLock<(T, Problems)>;
 
-impl<T> Default for Shelf<T> {
+impl<T> Default for Cache<T> {
     fn default() -> Self {
         Self { places: Mutex::default() }
     }
 }
 
-impl<T: Clone> Shelf<T> {
+impl<T: Clone> Cache<T> {
     /// Returns the value at `path`. The first caller reads it, and others wait for that.
     fn get(&self, path: &Path, read: impl FnOnce(&mut Problems) -> T) -> T {
         let place = {

@@ -8,7 +8,7 @@ use files::parallel;
 use model::decode::Problems;
 use model::{Case, Diagnostic, Excerpt, NodeKind, Severity, Suite};
 
-use crate::discover::{self, Candidate, SCENARIOS_FOLDER, Standing};
+use crate::discover::{self, Candidate, DiscoveryReason, SCENARIOS_FOLDER};
 use crate::document::{self, Language};
 use crate::format::{self, CODE_NAME, EVALS_NAME, FORMATS, NAMED, SuiteFile, misspelt_turns, near_miss};
 use crate::library::{Library, home_of};
@@ -131,7 +131,7 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
     let source = match document::open(&candidate.path, &shown) {
         Ok(source) => source,
         Err(problem) => {
-            file.problems.extend(not_read(*problem, candidate.standing));
+            file.problems.extend(not_read(*problem, candidate.reason));
             return file;
         }
     };
@@ -142,10 +142,10 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
             file.contain_errors(&candidate.path, &shown);
             return file;
         }
-        if candidate.standing != Standing::Suite && !FORMATS.iter().any(|format| (format.is_meant)(&source.text)) {
+        if candidate.reason != DiscoveryReason::Suite && !FORMATS.iter().any(|format| (format.is_meant)(&source.text)) {
             let is_stream = document::is_stream(&source.text);
             let problems = std::mem::take(&mut file.problems).into_iter().filter(|_| !is_stream);
-            file.problems = problems.filter_map(|problem| not_read(problem, candidate.standing)).collect();
+            file.problems = problems.filter_map(|problem| not_read(problem, candidate.reason)).collect();
         }
         return file;
     };
@@ -166,7 +166,7 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
         }
         None => {
             file.problems.clear();
-            if matches!(root.kind, NodeKind::Null) && candidate.standing == Standing::Searched {
+            if matches!(root.kind, NodeKind::Null) && candidate.reason == DiscoveryReason::Searched {
                 file.problems.push(Diagnostic::warning("the file is empty").at(root.excerpt()));
             }
         }
@@ -176,7 +176,7 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
 
 /// Returns `true` if the file is intended as a suite.
 fn resembles_a_suite(candidate: &Candidate, file: &SuiteFile<'_>) -> bool {
-    candidate.standing == Standing::Suite || FORMATS.iter().any(|format| (format.resembles)(file))
+    candidate.reason == DiscoveryReason::Suite || FORMATS.iter().any(|format| (format.resembles)(file))
 }
 
 /// Returns the format of a file that is not loaded, and the skill that it is about if it is a suite of a skill.
@@ -196,27 +196,27 @@ fn identify(candidate: &Candidate) -> Option<(&'static str, Option<String>)> {
 
 /// Returns `true` if the file was found by a search. Files in a skill's tests folder may belong to other tools.
 fn is_come_across(candidate: &Candidate) -> bool {
-    candidate.standing != Standing::Suite || home_of(&candidate.path).is_some()
+    candidate.reason != DiscoveryReason::Suite || home_of(&candidate.path).is_some()
 }
 
 /// Returns the report about a file that cannot be read and need not be a suite.
-fn not_read(mut problem: Diagnostic, standing: Standing) -> Option<Diagnostic> {
-    match standing {
-        Standing::Suite => Some(problem),
-        Standing::Searched => {
+fn not_read(mut problem: Diagnostic, reason: DiscoveryReason) -> Option<Diagnostic> {
+    match reason {
+        DiscoveryReason::Suite => Some(problem),
+        DiscoveryReason::Searched => {
             problem.severity = Severity::Warning;
             Some(problem.help("it cannot be determined whether this is a suite; start its name with `_` to skip it"))
         }
-        Standing::Deeper => None,
+        DiscoveryReason::Deeper => None,
     }
 }
 
 /// Reports a file that no format recognises, with the key that is close to the key of a format.
 fn unrecognised(place: Excerpt, near: Option<(&str, &str)>) -> Diagnostic {
-    let told = |name: &str, mark: &str| format!("{name}: {mark}");
-    let formats = FORMATS.iter().map(|format| told(format.name, format.mark));
+    let entry = |name: &str, mark: &str| format!("{name}: {mark}");
+    let formats = FORMATS.iter().map(|format| entry(format.name, format.mark));
     let near = near.map(|(near, key)| format!("did you mean `{key}` instead of `{near}`?"));
-    let named = NAMED.iter().map(|format| told(format.name, format.mark));
+    let named = NAMED.iter().map(|format| entry(format.name, format.mark));
     let problem = Diagnostic::error("this is not a test in a known format").at(place);
     near.into_iter().chain(formats).chain(named).fold(problem, Diagnostic::help)
 }

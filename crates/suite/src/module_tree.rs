@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use model::decode::Problems;
 use model::{Node, NodeKind, Source, Span, Spanned};
-use script::{Language, Place, Reference, Runtime, Value};
+use script::{Language, Reference, Runtime, Value, ValueLocation};
 
 use crate::document;
 
@@ -82,7 +82,7 @@ struct Spot<'p> {
     /// Location of the value, or of the innermost enclosing value whose location is known.
     span: Span,
     /// Known locations of its parts.
-    place: Option<&'p Place>,
+    place: Option<&'p ValueLocation>,
     depth: usize,
 }
 
@@ -97,7 +97,7 @@ impl<'p> Spot<'p> {
         (entry.map_or(self.span, |(name, _)| name), self.inside(entry.map(|(_, place)| place)))
     }
 
-    fn inside(self, place: Option<&'p Place>) -> Self {
+    fn inside(self, place: Option<&'p ValueLocation>) -> Self {
         Self { span: place.map_or(self.span, |place| place.span), place, depth: self.depth + 1 }
     }
 }
@@ -118,7 +118,7 @@ impl Tree<'_> {
     fn node(&mut self, value: &Value, way: &mut String, spot: Spot<'_>) -> Node {
         let tag = match value {
             Value::Regex { .. } => Some(REGEX),
-            Value::Function(_) | Value::Native(_) | Value::Asks(_) => Some(FUNCTION),
+            Value::Function(_) | Value::Native(_) | Value::HostFunction(_) => Some(FUNCTION),
             _ => None,
         };
         let place = Node { kind: NodeKind::Null, span: spot.span, tag: None, source: Arc::clone(self.source) };
@@ -139,7 +139,7 @@ impl Tree<'_> {
             },
             Value::String(text) => NodeKind::String(text.clone()),
             Value::Regex { source, flags } => NodeKind::String(format!("/{source}/{flags}")),
-            Value::Function(_) | Value::Native(_) | Value::Asks(_) => {
+            Value::Function(_) | Value::Native(_) | Value::HostFunction(_) => {
                 NodeKind::String(format!("{}#{way}", self.module.display()))
             }
             Value::List(items) if way.ends_with(".operators") && items.iter().any(Value::is_callable) => {

@@ -16,7 +16,7 @@ pub struct TemplateError {
     pub help: Option<String>,
     /// Location of the error, if it is not in this text but in that of a variable that it uses.
     pub place: Option<Box<Excerpt>>,
-    pub(crate) nature: Nature,
+    pub(crate) kind: ErrorKind,
     /// Other placeholders in the same text whose variables are missing.
     pub(crate) others: Vec<TemplateError>,
     /// Number of names among which a similar one was searched.
@@ -25,7 +25,7 @@ pub struct TemplateError {
 
 /// Kind of an error, for its handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Nature {
+pub(crate) enum ErrorKind {
     #[default]
     Plain,
     /// Something that was looked up does not exist. This is what `is defined` tests.
@@ -44,7 +44,7 @@ impl TemplateError {
             range: 0..0,
             help: None,
             place: None,
-            nature: Nature::Plain,
+            kind: ErrorKind::Plain,
             others: Vec::new(),
             searched: 0,
         }
@@ -52,12 +52,12 @@ impl TemplateError {
 
     /// Creates an error about a limit that depends on the location of the template.
     pub(crate) fn passing(message: impl Into<String>) -> Self {
-        Self { nature: Nature::Passing, ..Self::new(message) }
+        Self { kind: ErrorKind::Passing, ..Self::new(message) }
     }
 
     /// Creates an error about something that does not exist.
     pub(crate) fn missing(message: impl Into<String>) -> Self {
-        Self { nature: Nature::Missing, ..Self::new(message) }
+        Self { kind: ErrorKind::Missing, ..Self::new(message) }
     }
 
     /// Sets the range, unless the error already has a position.

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use model::{Node, NodeKind, Span, Spanned};
 
-use crate::error::{Nature, TemplateError};
+use crate::error::{ErrorKind, TemplateError};
 use crate::format::Format;
 use crate::limit;
 use crate::path::{self, Key};
@@ -187,7 +187,7 @@ impl<'v> Resolution<'v> {
             let name = match self.unique_key(name, node, format, path, &mut taken) {
                 Ok(name) => name,
                 Err(error) => {
-                    let is_kept = error.nature == Nature::Unread && self.variables.keeps_unread;
+                    let is_kept = error.kind == ErrorKind::Unread && self.variables.keeps_unread;
                     on_error(&key_node(name, node), error)?;
                     if !is_kept {
                         continue;
@@ -251,7 +251,7 @@ impl<'v> Resolution<'v> {
         let outcome = self.deeper(|| self.fresh(node, text, format, true));
         self.trail.borrow_mut().pop();
         let outcome = outcome.map_err(|error| located(error, node, text));
-        if !matches!(&outcome, Err(error) if error.nature == Nature::Passing) {
+        if !matches!(&outcome, Err(error) if error.kind == ErrorKind::Passing) {
             self.variables.settle(address, outcome.clone());
         }
         outcome
@@ -279,7 +279,7 @@ impl<'v> Resolution<'v> {
             Ok(Some(template)) => template,
             Ok(None) => return Ok(node.clone()),
             // It is reported at the variable, which is also read on its own.
-            Err(error) if keeps_unread && is_inside && error.nature == Nature::Unread => return Ok(node.clone()),
+            Err(error) if keeps_unread && is_inside && error.kind == ErrorKind::Unread => return Ok(node.clone()),
             Err(error) => return Err(error),
         };
         let template = if keeps_unread {
@@ -349,8 +349,8 @@ fn located(mut error: TemplateError, node: &Node, text: &str) -> TemplateError {
     if error.place.is_none() {
         error.place = Some(Box::new(node.source.excerpt(narrow(node, text, &error.range))));
     }
-    if error.nature == Nature::Missing {
-        error.nature = Nature::Plain;
+    if error.kind == ErrorKind::Missing {
+        error.kind = ErrorKind::Plain;
     }
     error
 }

@@ -3,7 +3,7 @@
 use model::Node;
 use model::decode::Problems;
 
-use crate::error::{Nature, TemplateError};
+use crate::error::{ErrorKind, TemplateError};
 use crate::format::Format;
 use crate::path::Key;
 use crate::resolution::{Found, Resolution, evaluate, narrow};
@@ -30,8 +30,8 @@ pub fn resolve_as(format: Format, node: &Node, variables: &Variables, problems: 
         }
         let text = at.as_str().unwrap_or_default();
         let place = at.source.excerpt(narrow(at, text, &error.range));
-        let problem = match error.nature {
-            Nature::Unread if variables.keeps_unread => error.warning_at(place),
+        let problem = match error.kind {
+            ErrorKind::Unread if variables.keeps_unread => error.warning_at(place),
             _ => error.diagnostic_at(place),
         };
         if !problems.contains(&problem) {

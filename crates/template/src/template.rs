@@ -5,7 +5,7 @@ use std::ops::Range;
 use model::{Node, Span, Spanned};
 
 use crate::block;
-use crate::error::{Nature, TemplateError};
+use crate::error::{ErrorKind, TemplateError};
 use crate::format::Format;
 use crate::names;
 use crate::path;
@@ -44,7 +44,7 @@ impl Template {
     /// # Errors
     /// Same as for [`Template::parse`].
     pub fn parse_as(text: &str, format: Format) -> Result<Option<Self>, TemplateError> {
-        let unread = |error: TemplateError| TemplateError { nature: Nature::Unread, ..error };
+        let unread = |error: TemplateError| TemplateError { kind: ErrorKind::Unread, ..error };
         match format {
             Format::Jinja => Self::parse_jinja(text).map_err(unread),
             // The braces may contain other syntax of that language, most of which is not supported here.
@@ -66,7 +66,7 @@ impl Template {
             let unknown = names.into_iter().find(|(name, _)| !is_known(name));
             if let Some((name, range)) = unknown.filter(|_| self.text[..open].ends_with('$')) {
                 let error = TemplateError::new(format!("there is no variable `{name}`")).at(range);
-                foreign.push(TemplateError { nature: Nature::Unread, ..error });
+                foreign.push(TemplateError { kind: ErrorKind::Unread, ..error });
                 *part = Part::Text(self.text[open..close].to_owned());
             }
         }

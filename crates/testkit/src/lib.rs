@@ -14,8 +14,8 @@ mod claude;
 mod disposition;
 mod live;
 mod loopback;
+mod process_pipe;
 pub mod real;
-mod tether;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,8 +25,8 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 pub use live::{Live, TIMEOUT, pause, until};
-pub use loopback::{Asked, Loopback};
-pub use tether::Tether;
+pub use loopback::{Loopback, ReceivedRequest};
+pub use process_pipe::ProcessPipe;
 
 /// A project that is removed on drop.
 pub struct Project {
@@ -47,19 +47,19 @@ pub struct Ran {
 
 impl Ran {
     /// Returns both streams, for the message of a failed assertion.
-    pub fn said(&self) -> String {
+    pub fn output(&self) -> String {
         format!("exit code {}\n--- stdout\n{}\n--- stderr\n{}", self.code, self.out, self.err)
     }
 
     /// Parses stdout as JSON.
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("not valid JSON ({error}): {}", self.said()))
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("not valid JSON ({error}): {}", self.output()))
     }
 
     /// Fails the test unless the exit code is `code`.
     #[track_caller]
     pub fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, code, "{}", self.said());
+        assert_eq!(self.code, code, "{}", self.output());
         self
     }
 }
@@ -166,7 +166,7 @@ impl Project {
         let mut all = vec!["run", "--report", "terminal", "--report", "json=report.json"];
         all.extend(arguments);
         let ran = self.run(&all).exits(code);
-        serde_json::from_str(&self.read("report.json")).unwrap_or_else(|error| panic!("{error}: {}", ran.said()))
+        serde_json::from_str(&self.read("report.json")).unwrap_or_else(|error| panic!("{error}: {}", ran.output()))
     }
 
     /// Returns the contents of the directory for sandboxes.

@@ -19,7 +19,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Live {
     child: Child,
     lines: Receiver<String>,
-    said: String,
+    output: String,
     err: Option<JoinHandle<String>>,
     status: Option<ExitStatus>,
 }
@@ -76,7 +76,7 @@ impl Live {
             let _ = err.read_to_end(&mut all);
             String::from_utf8_lossy(&all).into_owned()
         });
-        Self { child, lines, said: String::new(), err: Some(err), status: None }
+        Self { child, lines, output: String::new(), err: Some(err), status: None }
     }
 
     /// Process id.
@@ -89,12 +89,12 @@ impl Live {
     pub fn line(&mut self) -> Option<String> {
         match self.lines.recv_timeout(TIMEOUT) {
             Ok(line) => {
-                self.said.push_str(&line);
+                self.output.push_str(&line);
                 line.ends_with('\n').then_some(line)
             }
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => {
-                panic!("no more output, and it is still running; output so far:\n{}", self.said)
+                panic!("no more output, and it is still running; output so far:\n{}", self.output)
             }
         }
     }
@@ -106,7 +106,7 @@ impl Live {
             match self.line() {
                 Some(line) if line.contains(text) => return line,
                 Some(_) => {}
-                None => panic!("it ended without printing {text:?}; output:\n{}", self.said),
+                None => panic!("it ended without printing {text:?}; output:\n{}", self.output),
             }
         }
     }
@@ -124,10 +124,10 @@ impl Live {
             self.status = self.child.try_wait().expect("its status");
             self.status.is_some()
         });
-        assert!(ended, "it closed its stdout but is still running; output:\n{}", self.said);
+        assert!(ended, "it closed its stdout but is still running; output:\n{}", self.output);
         let err = self.err.take().and_then(|err| err.join().ok()).unwrap_or_default();
         let code = self.status.and_then(|status| status.code()).unwrap_or(-1);
-        Ran { code, out: std::mem::take(&mut self.said), err }
+        Ran { code, out: std::mem::take(&mut self.output), err }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A received request.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// Request line, such as `GET /models`.
     pub line: String,
     /// All headers, one per line.
@@ -19,7 +19,7 @@ pub struct Asked {
 /// A server on loopback. It stops on drop.
 pub struct Loopback {
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
     over: Arc<AtomicBool>,
 }
 
@@ -28,15 +28,15 @@ impl Loopback {
     pub fn answering(status: u16, body: impl Into<String>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
-        let (asked, over) = (Arc::<Mutex<Vec<Asked>>>::default(), Arc::<AtomicBool>::default());
-        let (told, ended, body) = (Arc::clone(&asked), Arc::clone(&over), body.into());
+        let (asked, over) = (Arc::<Mutex<Vec<ReceivedRequest>>>::default(), Arc::<AtomicBool>::default());
+        let (received, ended, body) = (Arc::clone(&asked), Arc::clone(&over), body.into());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 if ended.load(Ordering::SeqCst) {
                     return;
                 }
                 if let Some(request) = answer(stream, status, &body) {
-                    told.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+                    received.lock().unwrap_or_else(PoisonError::into_inner).push(request);
                 }
             }
         });
@@ -49,7 +49,7 @@ impl Loopback {
     }
 
     /// Returns all requests so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -62,7 +62,7 @@ impl Drop for Loopback {
     }
 }
 
-fn answer(stream: TcpStream, status: u16, body: &str) -> Option<Asked> {
+fn answer(stream: TcpStream, status: u16, body: &str) -> Option<ReceivedRequest> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
@@ -84,7 +84,7 @@ fn answer(stream: TcpStream, status: u16, body: &str) -> Option<Asked> {
         "HTTP/1.1 {status} Fine\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
     );
-    let asked = Asked {
+    let asked = ReceivedRequest {
         line: line.rsplit_once(' ').map_or_else(String::new, |(asked, _)| asked.to_owned()),
         headers,
         body: String::from_utf8_lossy(&sent).into_owned(),

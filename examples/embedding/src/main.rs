@@ -18,11 +18,11 @@ struct Outcomes<F>(Mutex<F>);
 
 impl<F: FnMut(String) + Send> Listener for Outcomes<F> {
     fn offer(&self, event: Envelope) -> Option<Envelope> {
-        self.hear(event);
+        self.on_event(event);
         None
     }
 
-    fn hear(&self, event: Envelope) {
+    fn on_event(&self, event: Envelope) {
         if let Event::TrialFinished(record) = event.event {
             let mut tell = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             tell(format!("{} {}", record.outcome.name(), record.case));
@@ -107,10 +107,10 @@ mod tests {
     #[tokio::test]
     async fn outcomes_reach_the_program_that_embeds_the_libraries() -> Result<(), Box<dyn Error>> {
         let lines = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&lines);
+        let events = Arc::clone(&lines);
         let tests = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"));
         let summary =
-            run(tests, bot(), move |line| heard.lock().unwrap_or_else(PoisonError::into_inner).push(line)).await?;
+            run(tests, bot(), move |line| events.lock().unwrap_or_else(PoisonError::into_inner).push(line)).await?;
         let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner).clone();
         lines.sort();
         assert_eq!(lines, ["failed names the capital of Spain", "passed names the capital of France"]);

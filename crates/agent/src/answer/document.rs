@@ -13,14 +13,14 @@ pub(super) const CALLS: [&str; 2] = ["tool_calls", "toolCalls"];
 /// Reads `document` into `answer`. Returns `true` if it contains text.
 pub(crate) fn read(document: &Value, answer: &mut Answer) -> bool {
     let Some(map) = document.as_object() else { return false };
-    answer.count.look(map);
+    answer.count.read_from(map);
     listed(map, "", answer);
     let message = map.get("choices").and_then(|choices| choices.get(0)?.get("message")?.as_object());
     if let Some(message) = message {
         listed(message, "choices[0].message.", answer);
     }
     if let Some(text) = TEXTS.iter().find_map(|place| map.get(*place)?.as_str()) {
-        answer.hear(text);
+        answer.push_text(text);
         return true;
     }
     let nested = message.or_else(|| map.get("message")?.as_object());
@@ -36,7 +36,7 @@ pub(crate) fn read(document: &Value, answer: &mut Answer) -> bool {
     let found = responses(map, answer);
     match map.get("output_text").and_then(Value::as_str) {
         Some(text) if !answer.has_text() => {
-            answer.hear(text);
+            answer.push_text(text);
             true
         }
         _ => found || message.is_some(),
@@ -56,7 +56,7 @@ fn listed(holder: &Map<String, Value>, place: &str, answer: &mut Answer) {
 fn read_content(content: &Value, answer: &mut Answer) -> bool {
     match content {
         Value::String(text) => {
-            answer.hear(text);
+            answer.push_text(text);
             true
         }
         Value::Array(blocks) => {
@@ -73,10 +73,10 @@ pub(crate) fn block(block: &Map<String, Value>, answer: &mut Answer) -> bool {
     let text = |key: &str| block.get(key).and_then(Value::as_str);
     match text("type").unwrap_or("text") {
         "text" | "output_text" => match text("text") {
-            Some(said) => answer.hear(said),
+            Some(answer_text) => answer.push_text(answer_text),
             None => return false,
         },
-        "refusal" => answer.hear(text("refusal").unwrap_or_default()),
+        "refusal" => answer.push_text(text("refusal").unwrap_or_default()),
         kind if kind.ends_with("tool_use") => {
             let mut call = ReportedCall::new(text("id").map(str::to_owned), text("name").unwrap_or_default());
             call.input = block.get("input").cloned();

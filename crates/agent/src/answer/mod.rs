@@ -55,7 +55,7 @@ impl Answer {
     }
 
     /// Adds text from one of the usual places.
-    pub(crate) fn hear(&mut self, text: &str) {
+    pub(crate) fn push_text(&mut self, text: &str) {
         if !self.is_deaf {
             self.say(text);
         }
@@ -64,7 +64,7 @@ impl Answer {
     /// Adds text.
     pub(crate) fn say(&mut self, text: &str) {
         match self.pieces.last_mut() {
-            Some(Piece::Text(said)) => said.push_str(text),
+            Some(Piece::Text(answer_text)) => answer_text.push_str(text),
             _ => self.pieces.push(Piece::Text(text.to_owned())),
         }
     }
@@ -145,12 +145,12 @@ impl Answer {
         for piece in &self.pieces {
             match piece {
                 Piece::Turn => is_new_turn = true,
-                Piece::Text(said) => {
+                Piece::Text(answer_text) => {
                     let text = text.get_or_insert_default();
-                    if std::mem::take(&mut is_new_turn) && !text.is_empty() && !said.is_empty() {
+                    if std::mem::take(&mut is_new_turn) && !text.is_empty() && !answer_text.is_empty() {
                         text.push('\n');
                     }
-                    text.push_str(said);
+                    text.push_str(answer_text);
                 }
                 Piece::Call(_) => {}
             }

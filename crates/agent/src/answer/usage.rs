@@ -24,9 +24,9 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Reads a map of usage.
-pub(crate) fn usage(told: &Map<String, Value>) -> Usage {
+pub(crate) fn usage(object: &Map<String, Value>) -> Usage {
     let mut count = Count::default();
-    count.read(told);
+    count.read(object);
     count.usage()
 }
 
@@ -50,20 +50,20 @@ pub(crate) struct Count {
 
 impl Count {
     /// Reads the usage of `holder` from any of the usual fields.
-    pub(crate) fn look(&mut self, holder: &Map<String, Value>) {
-        let told = PLACES.iter().find_map(|place| holder.get(*place)?.as_object());
-        if let Some(told) = told {
-            self.read(told);
+    pub(crate) fn read_from(&mut self, holder: &Map<String, Value>) {
+        let object = PLACES.iter().find_map(|place| holder.get(*place)?.as_object());
+        if let Some(object) = object {
+            self.read(object);
         } else if holder.contains_key("prompt_eval_count") || holder.contains_key("eval_count") {
             self.read(holder);
         }
     }
 
-    /// Reads the numbers in `told`.
-    pub(crate) fn read(&mut self, told: &Map<String, Value>) {
-        let first = |names: &[&str]| names.iter().find_map(|name| whole(told.get(*name)?));
+    /// Reads the numbers in `object`.
+    pub(crate) fn read(&mut self, object: &Map<String, Value>) {
+        let first = |names: &[&str]| names.iter().find_map(|name| whole(object.get(*name)?));
         let within =
-            |holders: [&str; 2], name: &str| holders.iter().find_map(|holder| whole(told.get(*holder)?.get(name)?));
+            |holders: [&str; 2], name: &str| holders.iter().find_map(|holder| whole(object.get(*holder)?.get(name)?));
         let keep = |old: &mut Option<u64>, new: Option<u64>| *old = new.or(*old);
         keep(&mut self.input, first(&INPUT));
         keep(&mut self.output, first(&OUTPUT));
@@ -73,7 +73,7 @@ impl Count {
         keep(&mut self.cached, cached.or_else(|| first(&CACHED)));
         let reasoning = within(["completion_tokens_details", "output_tokens_details"], "reasoning_tokens");
         keep(&mut self.reasoning, reasoning.or_else(|| first(&REASONING)));
-        let cost = COST.iter().find_map(|name| told.get(*name)?.as_f64());
+        let cost = COST.iter().find_map(|name| object.get(*name)?.as_f64());
         self.cost_usd = cost.filter(|cost| cost.is_finite() && *cost >= 0.0).or(self.cost_usd);
     }
 
@@ -116,9 +116,9 @@ mod tests {
 
     use super::*;
 
-    fn tokens(told: &Value) -> Option<Tokens> {
+    fn tokens(object: &Value) -> Option<Tokens> {
         let mut count = Count::default();
-        count.look(told.as_object().unwrap());
+        count.read_from(object.as_object().unwrap());
         count.usage().tokens
     }
 

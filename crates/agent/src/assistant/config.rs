@@ -61,12 +61,12 @@ impl AssistantConfig {
     }
 
     /// Returns the model to request. The model of the run takes precedence over the one in the configuration.
-    pub(super) fn model<'s>(&'s self, told: Option<&'s str>) -> Option<&'s str> {
-        let named = |told: &'s str| {
-            let bare = ["openai:", "openai-responses:"].iter().find_map(|prefix| told.strip_prefix(prefix));
-            bare.unwrap_or(told)
+    pub(super) fn model<'s>(&'s self, configured: Option<&'s str>) -> Option<&'s str> {
+        let named = |configured: &'s str| {
+            let bare = ["openai:", "openai-responses:"].iter().find_map(|prefix| configured.strip_prefix(prefix));
+            bare.unwrap_or(configured)
         };
-        told.map(named).or(self.model.as_deref())
+        configured.map(named).or(self.model.as_deref())
     }
 
     /// Returns the providers, with the configured key if there is one.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use llm::{Block, Conversation, Message, Model, OpenError, Reply, Request, Role, StopReason};
-use model::{Aside, Ending, Step, UserMessage};
+use model::{AuxiliaryUsage, Ending, Step, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use serde_json::json;
 
@@ -68,7 +68,12 @@ impl Responses {
     }
 
     /// Runs the conversation from a user message to the answer.
-    async fn follow(&mut self, text: &str, turn: &mut Turn, used: &mut Aside) -> Result<Option<String>, Ending> {
+    async fn follow(
+        &mut self,
+        text: &str,
+        turn: &mut Turn,
+        used: &mut AuxiliaryUsage,
+    ) -> Result<Option<String>, Ending> {
         if !std::mem::replace(&mut self.opened, true) {
             begin(turn, &self.id, Some(self.request.model.as_str()).filter(|name| !name.is_empty()), &self.tools)?;
         }
@@ -77,19 +82,19 @@ impl Responses {
             if turn.turns_left() == 0 {
                 return Err(turn.out_of_turns());
             }
-            let said = respond(self.model.as_ref(), &self.request, "agent", turn).await?;
-            *used += Aside::of_answer(said.tokens, said.cost_usd);
-            self.request.extra.insert("previous_response_id".to_owned(), json!(said.message_id));
+            let reply = respond(self.model.as_ref(), &self.request, "agent", turn).await?;
+            *used += AuxiliaryUsage::of_answer(reply.tokens, reply.cost_usd);
+            self.request.extra.insert("previous_response_id".to_owned(), json!(reply.message_id));
             // Calls are recorded when they are answered.
             let mut calls = Vec::new();
-            for step in steps(&said) {
+            for step in steps(&reply) {
                 match step {
                     Step::ToolCall(call) => calls.push(call),
                     step => turn.record(step)?,
                 }
             }
             if calls.is_empty() {
-                return answer_of(&said);
+                return answer_of(&reply);
             }
             let mut results = Vec::with_capacity(calls.len());
             for call in calls {
@@ -103,19 +108,19 @@ impl Responses {
 }
 
 /// Returns the text for the user, unless the agent stopped before it was done.
-fn answer_of(said: &Reply) -> Result<Option<String>, Ending> {
-    let because = match &said.stop_reason {
+fn answer_of(reply: &Reply) -> Result<Option<String>, Ending> {
+    let reason = match &reply.stop_reason {
         StopReason::Refusal => "it declined to answer",
         StopReason::MaxTokens => "its answer is incomplete: it reached the limit of its tokens",
-        _ => return Ok(Some(said.text())),
+        _ => return Ok(Some(reply.text())),
     };
-    Err(Ending::GaveUp { because: because.to_owned() })
+    Err(Ending::GaveUp { reason: reason.to_owned() })
 }
 
 impl Session for Responses {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
-            let mut used = Aside::default();
+            let mut used = AuxiliaryUsage::default();
             let answered = self.follow(&message.text, turn, &mut used).await;
             finish(answered, used, turn)
         })

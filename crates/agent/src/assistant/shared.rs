@@ -1,6 +1,6 @@
 //! Code shared by both APIs.
 
-use model::{Aside, Ending, Step, ToolCall, ToolResult};
+use model::{AuxiliaryUsage, Ending, Step, ToolCall, ToolResult};
 
 use crate::own_tools::OwnTools;
 use crate::turn::Turn;
@@ -25,22 +25,22 @@ pub(super) async fn answer(call: ToolCall, tools: &mut OwnTools, turn: &mut Turn
         let known: Vec<&str> = tools.specs().map(|spec| spec.name.as_str()).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         return Err(Ending::GaveUp {
-            because: format!(
+            reason: format!(
                 "it called the tool `{name}`, which the case does not provide (tools of the case: {known})"
             ),
         });
     };
-    let said = tools.answer(at, &input, turn).await?.ok_or(Ending::Cancelled)?;
+    let reply = tools.answer(at, &input, turn).await?.ok_or(Ending::Cancelled)?;
     turn.waiting("agent");
-    let is_error = said.is_err();
-    let (Ok(content) | Err(content)) = said;
+    let is_error = reply.is_err();
+    let (Ok(content) | Err(content)) = reply;
     let result = ToolResult { id, content, is_error };
     turn.record(Step::ToolResult(result.clone()))?;
     Ok(result)
 }
 
 /// Records the ending and the usage of answering one message.
-pub(super) fn finish(answered: Result<Option<String>, Ending>, used: Aside, turn: &mut Turn) -> Ending {
+pub(super) fn finish(answered: Result<Option<String>, Ending>, used: AuxiliaryUsage, turn: &mut Turn) -> Ending {
     let subtype = if answered.is_ok() { "success" } else { "error" };
     turn.finish(answered, subtype, used.usage())
 }

@@ -5,30 +5,30 @@ use model::{Ending, Fault};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::tests::harness::{AgentHarness, TestRun, case, configured};
 use crate::tests::loopback::{CannedResponse, Loopback, ReceivedRequest, unused_address};
-use crate::tests::rehearsal::{Played, Rehearsal, case, configured};
 
 const KEY: &str = "canary-key-of-the-assistant";
 
-fn rehearsal(config: &Value, messages: &[&str]) -> Rehearsal {
+fn harness(config: &Value, messages: &[&str]) -> AgentHarness {
     let mut config = config.clone();
     config["type"] = json!("openai-assistant");
     let policy = llm::Policy { tries: 2, first_wait: std::time::Duration::ZERO, ..llm::Policy::default() };
-    Rehearsal {
+    AgentHarness {
         config: Some(configured(&config, Path::new("/none"))),
         providers: llm::Providers::new(llm::Credentials::default(), llm::Prices::default(), policy),
-        ..Rehearsal::of(case("a", messages))
+        ..AgentHarness::of(case("a", messages))
     }
 }
 
 /// Creates a folder with a tool that adds, and names the tool in the case.
-fn adding(rehearsal: &mut Rehearsal) -> tempfile::TempDir {
+fn adding(harness: &mut AgentHarness) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let tool = "export const add = { name: 'add', parameters: { a: 'number', b: 'number' }, execute({ a, b }) { \
                 if (a === b) throw new Error('the same'); return a + b; } };";
     std::fs::write(folder.path().join("add.js"), tool).unwrap();
-    rehearsal.directory = folder.path().into();
-    rehearsal.case.messages[0].tools = vec![json!("./add.js#add")];
+    harness.directory = folder.path().into();
+    harness.case.messages[0].tools = vec![json!("./add.js#add")];
     folder
 }
 
@@ -37,7 +37,7 @@ fn response(id: &str, output: &Value) -> CannedResponse {
     CannedResponse::Json(200, json!({"id": id, "status": "completed", "model": "m", "output": output, "usage": usage}))
 }
 
-fn said(text: &str) -> Value {
+fn reply(text: &str) -> Value {
     json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]})
 }
 
@@ -57,7 +57,7 @@ fn responding(asked: &ReceivedRequest) -> CannedResponse {
         "refuse" => response("r", &json!([{"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}])),
         "cut" => CannedResponse::Json(
             200,
-            json!({"id": "r", "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [said("So")]}),
+            json!({"id": "r", "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [reply("So")]}),
         ),
         "failed" => {
             CannedResponse::Json(200, json!({"id": "r", "status": "failed", "error": {"code": "x", "message": "oops"}}))
@@ -68,15 +68,15 @@ fn responding(asked: &ReceivedRequest) -> CannedResponse {
         "page" => CannedResponse::Text(200, "<html>".to_owned()),
         "cut off" => CannedResponse::Close,
         "wait" => CannedResponse::Silence,
-        "" => response("resp_done", &json!([said(&format!("{} after {previous}", input["output"]))])),
-        text => response(&format!("resp_{text}"), &json!([said(&format!("{text} after {previous}"))])),
+        "" => response("resp_done", &json!([reply(&format!("{} after {previous}", input["output"]))])),
+        text => response(&format!("resp_{text}"), &json!([reply(&format!("{text} after {previous}"))])),
     }
 }
 
-async fn responded(messages: &[&str]) -> (Played, Loopback) {
+async fn responded(messages: &[&str]) -> (TestRun, Loopback) {
     let server = Loopback::serve(responding).await;
     let config = json!({"model": "m", "base_url": server.url, "api_key": KEY, "instructions": "Be kind."});
-    (rehearsal(&config, messages).play(&Assistant).await.unwrap(), server)
+    (harness(&config, messages).play(&Assistant).await.unwrap(), server)
 }
 
 #[tokio::test]
@@ -99,9 +99,9 @@ async fn each_request_names_the_previous_response_and_sends_only_new_content() {
 async fn a_cases_tools_are_offered_and_answer() {
     for (message, answer, is_error) in [("add", "3", false), ("same", "Error: the same", true)] {
         let server = Loopback::serve(responding).await;
-        let mut rehearsal = rehearsal(&json!({"model": "m", "baseUrl": server.url}), &[message]);
-        let _folder = adding(&mut rehearsal);
-        let played = rehearsal.play(&Assistant).await.unwrap();
+        let mut harness = harness(&json!({"model": "m", "baseUrl": server.url}), &[message]);
+        let _folder = adding(&mut harness);
+        let played = harness.play(&Assistant).await.unwrap();
         assert_eq!(played.calls(), [("add", answer, is_error)]);
         assert_eq!(played.answer(), Some(format!("\"{answer}\" after resp_add").as_str()));
         assert_eq!(server.asked()[0].body["tools"][0]["name"], "add");
@@ -111,29 +111,29 @@ async fn a_cases_tools_are_offered_and_answer() {
 #[tokio::test]
 async fn decisions_of_the_agent_count_and_failures_of_the_service_do_not() {
     let ending = async |message: &str| responded(&[message]).await.0.endings.remove(0);
-    let gave_up = |because: &str| Ending::GaveUp { because: because.into() };
+    let gave_up = |reason: &str| Ending::GaveUp { reason: reason.into() };
     assert_eq!(ending("refuse").await, gave_up("it declined to answer"));
     assert_eq!(ending("cut").await, gave_up("its answer is incomplete: it reached the limit of its tokens"));
     let unknown = "it called the tool `fly`, which the case does not provide (tools of the case: none)";
     assert_eq!(ending("unknown").await, gave_up(unknown));
     for message in ["failed", "wrong", "denied", "down", "page", "cut off"] {
-        let Ending::ProviderFailed { because } = ending(message).await else { panic!("{message}") };
-        assert!(!because.contains(KEY), "{because}");
+        let Ending::ProviderFailed { reason } = ending(message).await else { panic!("{message}") };
+        assert!(!reason.contains(KEY), "{reason}");
     }
     let config = json!({"model": "m", "base_url": unused_address().await});
-    let played = rehearsal(&config, &["go"]).play(&Assistant).await.unwrap();
+    let played = harness(&config, &["go"]).play(&Assistant).await.unwrap();
     assert!(matches!(&played.endings[..], [Ending::ProviderFailed { .. }]), "{:?}", played.endings);
 }
 
 /// Answers like a service with the Assistants API. The text of the last message decides the result of a run.
 fn threads() -> impl Fn(&ReceivedRequest) -> CannedResponse + Send + Sync + 'static {
-    let said: Arc<Mutex<Vec<String>>> = Arc::default();
+    let reply: Arc<Mutex<Vec<String>>> = Arc::default();
     move |asked: &ReceivedRequest| {
-        let mut said = said.lock().unwrap();
+        let mut reply = reply.lock().unwrap();
         let path = asked.path.split('?').next().unwrap_or_default();
-        let last = said.last().cloned().unwrap_or_default();
+        let last = reply.last().cloned().unwrap_or_default();
         let run = |status: &str, more: Value| {
-            let mut run = json!({"id": format!("run_{}", said.len()), "status": status});
+            let mut run = json!({"id": format!("run_{}", reply.len()), "status": status});
             run.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
             CannedResponse::Json(200, run)
         };
@@ -142,13 +142,13 @@ fn threads() -> impl Fn(&ReceivedRequest) -> CannedResponse + Send + Sync + 'sta
         match (asked.method.as_str(), &parts[..]) {
             ("POST", ["threads"]) => CannedResponse::Json(200, json!({"id": "thread_1", "object": "thread"})),
             ("POST", ["threads", "thread_1", "messages"]) => {
-                said.push(asked.body["content"].as_str().unwrap_or_default().to_owned());
+                reply.push(asked.body["content"].as_str().unwrap_or_default().to_owned());
                 CannedResponse::Json(200, json!({"id": "msg_1"}))
             }
             ("POST", ["threads", "thread_1", "runs"]) => run("queued", json!({})),
             ("POST", ["threads", "thread_1", "runs", _, "cancel"]) => run("cancelling", json!({})),
             ("POST", ["threads", "thread_1", "runs", _, "submit_tool_outputs"]) => {
-                said.push(format!("got {}", asked.body["tool_outputs"][0]["output"]));
+                reply.push(format!("got {}", asked.body["tool_outputs"][0]["output"]));
                 CannedResponse::Json(200, json!({"id": "run_1", "status": "in_progress"}))
             }
             ("GET", ["threads", "thread_1", "runs", _]) => match last.as_str() {
@@ -171,7 +171,7 @@ fn threads() -> impl Fn(&ReceivedRequest) -> CannedResponse + Send + Sync + 'sta
                 _ => run("completed", used),
             },
             ("GET", ["threads", "thread_1", "messages"]) => {
-                let content = json!([{"type": "text", "text": {"value": format!("{} of {}", said.join(), said.len()), "annotations": []}}]);
+                let content = json!([{"type": "text", "text": {"value": format!("{} of {}", reply.join(), reply.len()), "annotations": []}}]);
                 let own = json!({"id": "msg_2", "role": "assistant", "run_id": asked.path.split(['=', '&']).nth(1), "content": content});
                 let other = json!({"id": "msg_0", "role": "assistant", "run_id": "run_0", "content": content});
                 CannedResponse::Json(200, json!({"data": [other, {"role": "user", "content": []}, own]}))
@@ -191,10 +191,10 @@ impl Join for Vec<String> {
     }
 }
 
-async fn ran(messages: &[&str]) -> (Played, Loopback) {
+async fn ran(messages: &[&str]) -> (TestRun, Loopback) {
     let server = Loopback::serve(threads()).await;
     let config = json!({"assistantId": "asst_1", "base_url": server.url, "apiKey": KEY, "model": "m"});
-    (rehearsal(&config, messages).play(&Assistant).await.unwrap(), server)
+    (harness(&config, messages).play(&Assistant).await.unwrap(), server)
 }
 
 #[tokio::test]
@@ -214,14 +214,14 @@ async fn a_thread_keeps_the_conversation_and_a_run_answers() {
 #[tokio::test]
 async fn a_run_that_asks_for_a_tool_of_the_case_gets_its_answer() {
     let server = Loopback::serve(threads()).await;
-    let mut rehearsal = rehearsal(&json!({"assistant_id": "asst_1", "base_url": server.url}), &["add"]);
-    let _folder = adding(&mut rehearsal);
-    let played = rehearsal.play(&Assistant).await.unwrap();
+    let mut harness = harness(&json!({"assistant_id": "asst_1", "base_url": server.url}), &["add"]);
+    let _folder = adding(&mut harness);
+    let played = harness.play(&Assistant).await.unwrap();
     assert_eq!(played.calls(), [("add", "3", false)]);
     assert_eq!(played.answer(), Some("add,got \"3\" of 2"));
     // Tools of a case without written messages.
-    rehearsal.case.tools = std::mem::take(&mut rehearsal.case.messages[0].tools);
-    let played = rehearsal.play(&Assistant).await.unwrap();
+    harness.case.tools = std::mem::take(&mut harness.case.messages[0].tools);
+    let played = harness.play(&Assistant).await.unwrap();
     assert_eq!(played.calls(), [("add", "3", false)]);
 }
 
@@ -229,18 +229,18 @@ async fn a_run_that_asks_for_a_tool_of_the_case_gets_its_answer() {
 async fn the_fault_for_a_run_without_an_answer_depends_on_its_status() {
     let ending = async |message: &str| ran(&[message]).await.0.endings.remove(0);
     let unknown = "it called the tool `fly`, which the case does not provide (tools of the case: none)";
-    assert_eq!(ending("fly").await, Ending::GaveUp { because: unknown.into() });
+    assert_eq!(ending("fly").await, Ending::GaveUp { reason: unknown.into() });
     let incomplete = "its answer is incomplete (max_completion_tokens)";
-    assert_eq!(ending("incomplete").await, Ending::GaveUp { because: incomplete.into() });
-    assert_eq!(ending("cancelled").await, Ending::Aborted { because: "the run was cancelled at the service".into() });
-    for (message, told) in [
+    assert_eq!(ending("incomplete").await, Ending::GaveUp { reason: incomplete.into() });
+    assert_eq!(ending("cancelled").await, Ending::Aborted { reason: "the run was cancelled at the service".into() });
+    for (message, messages) in [
         ("failed", "the run failed (server_error): oops [key]"),
         ("expired", "the run expired before it had an answer"),
         ("odd", "the run has a status that is not known"),
         ("denied", "the key was not accepted"),
     ] {
-        let Ending::ProviderFailed { because } = ending(message).await else { panic!("{message}") };
-        assert!(because.starts_with(told) && !because.contains(KEY), "{because}");
+        let Ending::ProviderFailed { reason } = ending(message).await else { panic!("{message}") };
+        assert!(reason.starts_with(messages) && !reason.contains(KEY), "{reason}");
     }
 }
 
@@ -250,9 +250,9 @@ async fn an_abandoned_run_is_cancelled() {
     assert!(server.asked().iter().any(|asked| asked.path == "/v1/threads/thread_1/runs/run_1/cancel"));
     let server = Loopback::serve(threads()).await;
     let config = json!({"assistant_id": "asst_1", "base_url": server.url});
-    let rehearsal = rehearsal(&config, &["wait"]);
-    let stop = rehearsal.stop.clone();
-    let (played, ()) = tokio::join!(rehearsal.play(&Assistant), async {
+    let harness = harness(&config, &["wait"]);
+    let stop = harness.stop.clone();
+    let (played, ()) = tokio::join!(harness.play(&Assistant), async {
         while !server.asked().iter().any(|asked| asked.method == "GET") {
             tokio::task::yield_now().await;
         }
@@ -265,11 +265,11 @@ async fn an_abandoned_run_is_cancelled() {
 #[tokio::test]
 async fn an_unreachable_service_breaks_the_trial() {
     let config = json!({"assistant_id": "asst_1", "base_url": unused_address().await});
-    let breakage = rehearsal(&config, &["go"]).play(&Assistant).await.err().unwrap();
+    let breakage = harness(&config, &["go"]).play(&Assistant).await.err().unwrap();
     assert_eq!(breakage.fault, Fault::Provider);
-    let keyless = rehearsal(&json!({"assistant_id": "asst_1"}), &["go"]).play(&Assistant).await.err().unwrap();
+    let keyless = harness(&json!({"assistant_id": "asst_1"}), &["go"]).play(&Assistant).await.err().unwrap();
     assert_eq!(keyless.fault, Fault::Environment);
-    assert_eq!(keyless.because, "`openai` needs a key: OPENAI_API_KEY is not set");
+    assert_eq!(keyless.reason, "`openai` needs a key: OPENAI_API_KEY is not set");
 }
 
 fn problems(config: &Value) -> Vec<String> {
@@ -317,17 +317,17 @@ fn a_configuration_is_read_strictly_and_all_problems_are_reported_together() {
 
 #[test]
 fn missing_settings_are_reported_before_the_run() {
-    let told = |config: Value| rehearsal(&config, &["go"]).check(&Assistant);
-    assert_eq!(told(json!({})), ["agent.yaml:1:1: `assistant` needs a `model`"]);
+    let describe = |config: Value| harness(&config, &["go"]).check(&Assistant);
+    assert_eq!(describe(json!({})), ["agent.yaml:1:1: `assistant` needs a `model`"]);
     assert_eq!(
-        told(json!({"model": "m"})),
+        describe(json!({"model": "m"})),
         ["agent.yaml:1:1: the assistant cannot be used: `openai-responses` needs a key: OPENAI_API_KEY is not set"]
     );
-    assert_eq!(told(json!({"model": "m", "api_key": KEY})), [""; 0]);
-    assert_eq!(told(json!({"assistant_id": "a", "base_url": "http://127.0.0.1:1"})), [""; 0]);
-    let bad = told(json!({"model": "m", "base_url": "nonsense"}));
+    assert_eq!(describe(json!({"model": "m", "api_key": KEY})), [""; 0]);
+    assert_eq!(describe(json!({"assistant_id": "a", "base_url": "http://127.0.0.1:1"})), [""; 0]);
+    let bad = describe(json!({"model": "m", "base_url": "nonsense"}));
     assert!(bad[0].contains("cannot be used"), "{bad:?}");
-    let mut tools = rehearsal(&json!({"model": "m", "api_key": KEY}), &["go"]);
+    let mut tools = harness(&json!({"model": "m", "api_key": KEY}), &["go"]);
     tools.case.messages[0].tools = vec![json!("Bash")];
     assert_eq!(tools.check(&Assistant), ["case.yaml:1:1: `assistant` has no tool `Bash`"]);
 }

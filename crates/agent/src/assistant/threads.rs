@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use llm::{Documents, Failure};
-use model::{Aside, Ending, Step, ToolCall, UserMessage};
+use model::{AuxiliaryUsage, Ending, Step, ToolCall, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use serde_json::{Map, Value, json};
 
@@ -84,7 +84,12 @@ impl Thread {
     }
 
     /// Adds a message to the thread and follows a run to the answer.
-    async fn follow(&mut self, text: &str, turn: &mut Turn, used: &mut Aside) -> Result<Option<String>, Ending> {
+    async fn follow(
+        &mut self,
+        text: &str,
+        turn: &mut Turn,
+        used: &mut AuxiliaryUsage,
+    ) -> Result<Option<String>, Ending> {
         if !std::mem::replace(&mut self.opened, true) {
             begin(turn, &self.id, self.model.as_deref(), &self.tools)?;
         }
@@ -118,7 +123,7 @@ impl Thread {
         }
         self.running = None;
         let usage = run.get("usage").and_then(Value::as_object).map(usage).unwrap_or_default();
-        *used += Aside::of_answer(usage.tokens, usage.cost_usd);
+        *used += AuxiliaryUsage::of_answer(usage.tokens, usage.cost_usd);
         judged(&run)?;
         Ok(Some(self.answer(&id, turn).await?))
     }
@@ -171,15 +176,15 @@ impl Thread {
     }
 
     async fn get(&self, path: &str, turn: &mut Turn) -> Result<Value, Ending> {
-        self.told(self.documents.get(path), turn).await
+        self.result(self.documents.get(path), turn).await
     }
 
     async fn post(&self, path: &str, body: &Value, turn: &mut Turn) -> Result<Value, Ending> {
-        self.told(self.documents.post(path, body), turn).await
+        self.result(self.documents.post(path, body), turn).await
     }
 
     /// Waits for a response, unless the trial must stop, and records repeated requests.
-    async fn told(
+    async fn result(
         &self,
         asking: impl Future<Output = Result<Value, Failure>>,
         turn: &mut Turn,
@@ -193,7 +198,7 @@ impl Thread {
     /// Removes the agent's key from the service's messages about a run.
     fn scrubbed(&self, ending: Ending) -> Ending {
         match (ending, &self.key) {
-            (Ending::ProviderFailed { because }, Some(key)) => provider(because.replace(key.as_str(), "[key]")),
+            (Ending::ProviderFailed { reason }, Some(key)) => provider(reason.replace(key.as_str(), "[key]")),
             (ending, _) => ending,
         }
     }
@@ -210,18 +215,20 @@ impl Thread {
 
 /// Returns the ending of a run that did not complete, according to whose fault it is.
 fn judged(run: &Value) -> Result<(), Ending> {
-    let told = |path: &str| run.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let text_at = |path: &str| run.pointer(path).and_then(Value::as_str).unwrap_or_default();
     match status(run) {
         "completed" => Ok(()),
         "incomplete" => {
-            let reason = told("/incomplete_details/reason");
-            Err(Ending::GaveUp { because: format!("its answer is incomplete ({reason})") })
+            let reason = text_at("/incomplete_details/reason");
+            Err(Ending::GaveUp { reason: format!("its answer is incomplete ({reason})") })
         }
-        "failed" => {
-            Err(provider(format!("the run failed ({}): {}", told("/last_error/code"), told("/last_error/message"))))
-        }
+        "failed" => Err(provider(format!(
+            "the run failed ({}): {}",
+            text_at("/last_error/code"),
+            text_at("/last_error/message")
+        ))),
         "expired" => Err(provider("the run expired before it had an answer".to_owned())),
-        "cancelled" => Err(Ending::Aborted { because: "the run was cancelled at the service".to_owned() }),
+        "cancelled" => Err(Ending::Aborted { reason: "the run was cancelled at the service".to_owned() }),
         _ => Err(provider(unreadable("the run has a status that is not known", run))),
     }
 }
@@ -246,8 +253,8 @@ fn text_of(message: &Value) -> String {
     parts.iter().filter_map(text).collect::<Vec<_>>().join("\n")
 }
 
-fn provider(because: String) -> Ending {
-    Ending::ProviderFailed { because }
+fn provider(reason: String) -> Ending {
+    Ending::ProviderFailed { reason }
 }
 
 fn unreadable(what: &str, document: &Value) -> String {
@@ -258,7 +265,7 @@ fn unreadable(what: &str, document: &Value) -> String {
 impl Session for Thread {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
-            let mut used = Aside::default();
+            let mut used = AuxiliaryUsage::default();
             let answered = self.follow(&message.text, turn, &mut used).await.map_err(|ending| self.scrubbed(ending));
             self.cancel().await;
             finish(answered, used, turn)

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use llm::{Block, Conversation, Message, Model, Reply, Request, Role, StopReason, ToolSpec};
-use model::{Aside, Diagnostic, Ending, Step, Tokens, ToolCall, ToolResult, UserMessage, nearest};
+use model::{AuxiliaryUsage, Diagnostic, Ending, Step, Tokens, ToolCall, ToolResult, UserMessage, nearest};
 use sandbox::{BoxFuture, Breakage, Host, Sandbox};
 use script::Library;
 use serde_json::Map;
@@ -168,13 +168,13 @@ impl ChatSession {
         });
         let tools = tools.chain(own_tools.specs().filter(|spec| permissions.has(&spec.name)).cloned()).collect();
         let can_load = permissions.has("Skill");
-        let told = if can_load { &skills[..] } else { &[] };
+        let listed = if can_load { &skills[..] } else { &[] };
         let request = Request {
             model: name,
             effort: session_context.setup.reasoning_effort.clone(),
             system: prompt::system(
                 Some(access.work()),
-                told,
+                listed,
                 session_context.setup.system_prompt.clone().into_iter().chain(prompts),
             ),
             tools,
@@ -207,40 +207,40 @@ impl ChatSession {
     }
 
     /// Lets the model answer and runs its calls until it has finished. Returns its answer.
-    async fn follow(&mut self, turn: &mut Turn, used: &mut Aside) -> Result<Option<String>, Ending> {
+    async fn follow(&mut self, turn: &mut Turn, used: &mut AuxiliaryUsage) -> Result<Option<String>, Ending> {
         self.begin(turn)?;
         loop {
             if turn.turns_left() == 0 {
                 return Err(turn.out_of_turns());
             }
-            let said = respond(self.model.as_ref(), &self.request, "model", turn).await?;
-            *used += Aside::of_answer(said.tokens, said.cost_usd);
-            let calls = self.take_in(&said, turn)?;
+            let reply = respond(self.model.as_ref(), &self.request, "model", turn).await?;
+            *used += AuxiliaryUsage::of_answer(reply.tokens, reply.cost_usd);
+            let calls = self.take_in(&reply, turn)?;
             for call in &calls {
-                let said = self.answer(call, turn).await?;
-                let stopped = said.is_none();
+                let reply = self.answer(call, turn).await?;
+                let stopped = reply.is_none();
                 self.give_back(
                     call,
-                    said.unwrap_or_else(|| Err("The tool was stopped before it had finished.".to_owned())),
+                    reply.unwrap_or_else(|| Err("The tool was stopped before it had finished.".to_owned())),
                     turn,
                 )?;
                 if stopped {
                     return Err(Ending::Cancelled);
                 }
             }
-            let is_over = calls.is_empty() && said.stop_reason != StopReason::Paused;
+            let is_over = calls.is_empty() && reply.stop_reason != StopReason::Paused;
             if is_over {
-                return answer_of(&said);
+                return answer_of(&reply);
             }
         }
     }
 
     /// Records a message of the model and keeps it for the next request. Returns its calls, which must still be
     /// answered.
-    fn take_in(&mut self, said: &Reply, turn: &mut Turn) -> Result<Vec<ToolCall>, Ending> {
-        self.request.messages.push(Message { role: Role::Assistant, content: said.content.clone() });
+    fn take_in(&mut self, reply: &Reply, turn: &mut Turn) -> Result<Vec<ToolCall>, Ending> {
+        self.request.messages.push(Message { role: Role::Assistant, content: reply.content.clone() });
         let mut calls = Vec::new();
-        for step in steps(said) {
+        for step in steps(reply) {
             if let Step::ToolCall(call) = &step {
                 calls.push(call.clone());
             }
@@ -251,13 +251,13 @@ impl ChatSession {
 
     /// Returns the result of `call`; `None` if the trial must stop.
     async fn answer(&mut self, call: &ToolCall, turn: &mut Turn) -> Result<Option<tool::ToolOutput>, Ending> {
-        let said = match self.permitted(call, turn)? {
+        let reply = match self.permitted(call, turn)? {
             Ok(Chosen::BuiltIn(tool)) => tool.answer(&call.id, &call.input, &self.tool_context, turn).await,
             Ok(Chosen::Own(at)) => self.own_tools.answer(at, &call.input, turn).await?,
             Err(refused) => Some(Err(refused)),
         };
         turn.waiting("agent");
-        Ok(said)
+        Ok(reply)
     }
 
     /// Returns the tool for `call`, or the error message for the model.
@@ -273,21 +273,21 @@ impl ChatSession {
         Ok(match self.permissions.verdict(call, &self.tool_context.access) {
             Verdict::Allowed => Ok(chosen),
             Verdict::Asks => Err(turn.deny(call)),
-            Verdict::Forbidden(because) => {
+            Verdict::Forbidden(reason) => {
                 turn.record(Step::PermissionDenied {
                     tool: call.name.clone(),
                     call_id: Some(call.id.clone()),
-                    message: because.clone(),
+                    message: reason.clone(),
                 })?;
-                Err(because)
+                Err(reason)
             }
         })
     }
 
     /// Records the result of a call and keeps it for the next request. The results for one message are sent together.
-    fn give_back(&mut self, call: &ToolCall, said: tool::ToolOutput, turn: &mut Turn) -> Result<(), Ending> {
-        let is_error = said.is_err();
-        let (Ok(content) | Err(content)) = said;
+    fn give_back(&mut self, call: &ToolCall, reply: tool::ToolOutput, turn: &mut Turn) -> Result<(), Ending> {
+        let is_error = reply.is_err();
+        let (Ok(content) | Err(content)) = reply;
         let text = Block::Text { text: content.clone() };
         let block = Block::ToolResult { id: call.id.clone(), content: vec![text], is_error };
         match self.request.messages.last_mut() {
@@ -314,11 +314,11 @@ fn reached(endpoint: Endpoint, named: Option<&str>) -> Result<(Arc<dyn Model>, S
 }
 
 /// Returns the text for the user, unless the model stopped before it was done.
-fn answer_of(said: &Reply) -> Result<Option<String>, Ending> {
-    match said.stop_reason {
-        StopReason::Refusal => Err(Ending::GaveUp { because: "the model declined to answer".to_owned() }),
-        StopReason::MaxTokens => Err(Ending::GaveUp { because: "the answer reached its token limit".to_owned() }),
-        _ => Ok(Some(said.text()).filter(|text| !text.is_empty())),
+fn answer_of(reply: &Reply) -> Result<Option<String>, Ending> {
+    match reply.stop_reason {
+        StopReason::Refusal => Err(Ending::GaveUp { reason: "the model declined to answer".to_owned() }),
+        StopReason::MaxTokens => Err(Ending::GaveUp { reason: "the answer reached its token limit".to_owned() }),
+        _ => Ok(Some(reply.text()).filter(|text| !text.is_empty())),
     }
 }
 
@@ -326,7 +326,7 @@ impl Session for ChatSession {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
             self.request.messages.push(Message::text(Role::User, &message.text));
-            let mut used = Aside { tokens: Some(Tokens::default()), ..Aside::default() };
+            let mut used = AuxiliaryUsage { tokens: Some(Tokens::default()), ..AuxiliaryUsage::default() };
             let followed = self.follow(turn, &mut used).await;
             let subtype = subtype(followed.as_ref().err().unwrap_or(&Ending::Finished));
             turn.finish(followed, subtype, used.usage())

@@ -158,8 +158,8 @@ mod tests {
         let closed = permissions(PermissionMode::BypassPermissions, Some(&["Bash(git *)", "Read(docs/*)"]), &[]);
         assert!(closed.has("Bash") && !closed.has("Write"));
         assert!(bash(&closed, "git log"));
-        let Verdict::Forbidden(because) = verdict(&closed, "Bash", json!({"command": "ls"})) else { panic!("allowed") };
-        assert_eq!(because, "Bash is limited to: git *");
+        let Verdict::Forbidden(reason) = verdict(&closed, "Bash", json!({"command": "ls"})) else { panic!("allowed") };
+        assert_eq!(reason, "Bash is limited to: git *");
         assert_eq!(verdict(&closed, "Read", json!({"file_path": "./docs/a/b.md"})), Verdict::Allowed);
         assert_ne!(verdict(&closed, "Read", json!({"file_path": "docs/../a"})), Verdict::Allowed);
         assert_ne!(verdict(&closed, "Read", json!({})), Verdict::Allowed);

@@ -88,8 +88,8 @@ mod tests {
         access.write(".claude/skills/c/other.md", b"").unwrap();
         access.write(".claude/skills/d/SKILL.md", b"No frontmatter").unwrap();
         let skills = InstalledSkill::all(&access);
-        let told: Vec<_> = skills.iter().map(|skill| (skill.name.as_str(), skill.description.as_str())).collect();
-        assert_eq!(told, [("a", "Two lines"), ("b", "Commits: well"), ("d", "")]);
+        let messages: Vec<_> = skills.iter().map(|skill| (skill.name.as_str(), skill.description.as_str())).collect();
+        assert_eq!(messages, [("a", "Two lines"), ("b", "Commits: well"), ("d", "")]);
         let bodies: Vec<_> = skills.iter().map(|skill| skill.body(&access).unwrap()).collect();
         assert_eq!(bodies, ["Do it.", "Body.", "No frontmatter"]);
     }

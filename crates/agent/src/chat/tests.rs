@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::Setup;
-use crate::tests::rehearsal::{Played, Rehearsal, case, response};
+use crate::tests::harness::{AgentHarness, TestRun, case, response};
 
 /// Runs the script `steps` for the message `go`.
-async fn played(steps: Value) -> Played {
-    Rehearsal::scripted("go", &steps).play(&Chat).await.unwrap()
+async fn played(steps: Value) -> TestRun {
+    AgentHarness::scripted("go", &steps).play(&Chat).await.unwrap()
 }
 
 /// Returns a step with one call.
@@ -23,20 +23,13 @@ fn call(name: &str, input: Value) -> Value {
     step
 }
 
-fn unmet(played: &Played) -> Vec<&str> {
-    played
-        .turn
-        .trace()
-        .request_checks
-        .iter()
-        .filter(|(_, met, _)| !met)
-        .map(|(_, _, because)| because.as_str())
-        .collect()
+fn unmet(played: &TestRun) -> Vec<&str> {
+    played.turn.trace().request_checks.iter().filter(|(_, met, _)| !met).map(|(_, _, reason)| reason.as_str()).collect()
 }
 
 #[tokio::test]
 async fn a_file_is_written_read_and_edited_in_the_sandbox() {
-    let rehearsal = Rehearsal::scripted(
+    let harness = AgentHarness::scripted(
         "go",
         &json!([
             {"thinking": "hm", "text": "I write.", "tools": [{"name": "Write", "input": {"file_path": "a.txt", "content": "one\n"}}]},
@@ -45,8 +38,8 @@ async fn a_file_is_written_read_and_edited_in_the_sandbox() {
             {"text": "done", "usage": {"input": 10, "output": 5, "cache_read": 1}, "expect_request": {"tool_result_contains": "1\ttwo"}},
         ]),
     );
-    let bare = rehearsal.bare();
-    let played = rehearsal.play(&Chat).await.unwrap();
+    let bare = harness.bare();
+    let played = harness.play(&Chat).await.unwrap();
     assert_eq!(bare.content("a.txt"), "two\n");
     assert_eq!(
         played.calls(),
@@ -84,15 +77,15 @@ async fn calls_of_one_message_are_one_turn_and_their_results_go_back_together() 
 
 #[tokio::test]
 async fn a_command_runs_in_the_sandbox_with_its_environment() {
-    let rehearsal = Rehearsal::scripted(
+    let harness = AgentHarness::scripted(
         "go",
         &json!([
             call("Bash", json!({"command": "pwd; echo ${HOME}; echo \"$CARGO_MANIFEST_DIR\"", "description": "where am I"})),
             {"text": "done"},
         ]),
     );
-    let bare = rehearsal.bare();
-    let played = rehearsal.play(&Chat).await.unwrap();
+    let bare = harness.bare();
+    let played = harness.play(&Chat).await.unwrap();
     let at = |path: &std::path::Path| path.display().to_string();
     assert_eq!(played.calls()[0].1, format!("{}\n{}", at(bare.work()), at(bare.home())));
 }
@@ -110,7 +103,7 @@ async fn command_output_is_cut_in_the_middle_and_stays_in_order() {
 #[tokio::test]
 async fn a_command_has_a_time_limit_that_the_trial_caps() {
     let started = Instant::now();
-    let mut rehearsal = Rehearsal::scripted(
+    let mut harness = AgentHarness::scripted(
         "go",
         &json!([
             call("Bash", json!({"command": "echo a; exec sleep 100", "timeout": 50})),
@@ -118,8 +111,8 @@ async fn a_command_has_a_time_limit_that_the_trial_caps() {
             {"text": "done"},
         ]),
     );
-    rehearsal.setup.timeout_ms = 80;
-    let played = rehearsal.play(&Chat).await.unwrap();
+    harness.setup.timeout_ms = 80;
+    let played = harness.play(&Chat).await.unwrap();
     let limit = "The command was stopped after its time limit of";
     assert_eq!(played.calls()[0], ("Bash", &*format!("{limit} 0.05 s.\na"), true));
     assert_eq!(played.calls()[1], ("Bash", &*format!("{limit} 0.08 s."), true));
@@ -128,7 +121,7 @@ async fn a_command_has_a_time_limit_that_the_trial_caps() {
 
 #[tokio::test]
 async fn a_command_ends_when_the_trial_must_stop() {
-    let rehearsal = Rehearsal::scripted(
+    let harness = AgentHarness::scripted(
         "go",
         &json!([
             {"tools": [
@@ -138,7 +131,7 @@ async fn a_command_ends_when_the_trial_must_stop() {
             {"text": "never"},
         ]),
     );
-    let (bare, stop) = (rehearsal.bare(), rehearsal.stop.clone());
+    let (bare, stop) = (harness.bare(), harness.stop.clone());
     let stopping = async move {
         while !bare.work().join("started").exists() {
             tokio::task::yield_now().await;
@@ -146,7 +139,7 @@ async fn a_command_ends_when_the_trial_must_stop() {
         stop.send_replace(true);
         bare
     };
-    let (played, bare) = tokio::join!(rehearsal.play(&Chat), stopping);
+    let (played, bare) = tokio::join!(harness.play(&Chat), stopping);
     let played = played.unwrap();
     assert_eq!(played.endings, [Ending::Cancelled]);
     assert_eq!(
@@ -159,7 +152,7 @@ async fn a_command_ends_when_the_trial_must_stop() {
 
 #[tokio::test]
 async fn several_questions_are_answered_at_once() {
-    let mut rehearsal = Rehearsal::scripted(
+    let mut harness = AgentHarness::scripted(
         "go",
         &json!([
             call("AskUserQuestion", json!({"questions": [
@@ -170,10 +163,10 @@ async fn several_questions_are_answered_at_once() {
             {"text": "done"},
         ]),
     );
-    rehearsal.case.user_responses = vec![response("sizes", "S, L"), response("color", "Blue")];
-    let played = rehearsal.play(&Chat).await.unwrap();
-    let told = "Which color?\n→ Blue\nWhich sizes?\n→ S, L\nPush?\n(no answer was prepared for this question)";
-    assert_eq!(played.calls(), [("AskUserQuestion", told, false)]);
+    harness.case.user_responses = vec![response("sizes", "S, L"), response("color", "Blue")];
+    let played = harness.play(&Chat).await.unwrap();
+    let messages = "Which color?\n→ Blue\nWhich sizes?\n→ S, L\nPush?\n(no answer was prepared for this question)";
+    assert_eq!(played.calls(), [("AskUserQuestion", messages, false)]);
     let questions = &played.turn.trace().questions;
     assert_eq!(questions.iter().map(|question| question.response).collect::<Vec<_>>(), [Some(1), Some(0), None]);
     assert!(questions[1].multi_select && questions[0].call_id.is_some());
@@ -181,7 +174,7 @@ async fn several_questions_are_answered_at_once() {
 
 #[tokio::test]
 async fn an_installed_skill_is_announced_and_can_be_loaded() {
-    let rehearsal = Rehearsal::scripted(
+    let harness = AgentHarness::scripted(
         "go",
         &json!([
             {
@@ -192,16 +185,16 @@ async fn an_installed_skill_is_announced_and_can_be_loaded() {
             {"text": "done"},
         ]),
     );
-    let folder = rehearsal.bare().work().join(".claude/skills/commit");
+    let folder = harness.bare().work().join(".claude/skills/commit");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(
         folder.join("SKILL.md"),
         "---\nname: commit\ndescription: Writes commits\n---\nCommit: $ARGUMENTS.\n",
     )
     .unwrap();
-    let rehearsal =
-        Rehearsal { setup: Setup { system_prompt: Some("Be kind.".into()), ..rehearsal.setup.clone() }, ..rehearsal };
-    let played = rehearsal.play(&Chat).await.unwrap();
+    let harness =
+        AgentHarness { setup: Setup { system_prompt: Some("Be kind.".into()), ..harness.setup.clone() }, ..harness };
+    let played = harness.play(&Chat).await.unwrap();
     let loaded = "The files of this skill are in .claude/skills/commit/.\n\nCommit: short.";
     let unknown = "There is no skill `comit`; installed are: commit. Did you mean `commit`?";
     assert_eq!(played.calls(), [("Skill", loaded, false), ("Skill", unknown, true)]);
@@ -210,7 +203,7 @@ async fn an_installed_skill_is_announced_and_can_be_loaded() {
 
 #[tokio::test]
 async fn a_tool_outside_the_list_is_not_offered_and_scopes_are_enforced() {
-    let mut rehearsal = Rehearsal::scripted(
+    let mut harness = AgentHarness::scripted(
         "go",
         &json!([
             {
@@ -224,9 +217,9 @@ async fn a_tool_outside_the_list_is_not_offered_and_scopes_are_enforced() {
             {"text": "done"},
         ]),
     );
-    rehearsal.setup.closed_tools = Some(vec!["Bash(echo *)".into(), "Read".into()]);
-    let bare = rehearsal.bare();
-    let mut played = rehearsal.play(&Chat).await.unwrap();
+    harness.setup.closed_tools = Some(vec!["Bash(echo *)".into(), "Read".into()]);
+    let bare = harness.bare();
+    let mut played = harness.play(&Chat).await.unwrap();
     assert_eq!(
         played.calls(),
         [
@@ -244,7 +237,7 @@ async fn a_tool_outside_the_list_is_not_offered_and_scopes_are_enforced() {
 
 #[tokio::test]
 async fn calls_without_approval_are_denied() {
-    let mut rehearsal = Rehearsal::scripted(
+    let mut harness = AgentHarness::scripted(
         "go",
         &json!([
             {"tools": [
@@ -255,10 +248,10 @@ async fn calls_without_approval_are_denied() {
             {"text": "done"},
         ]),
     );
-    rehearsal.setup.permission_mode = PermissionMode::AcceptEdits;
-    rehearsal.setup.approved_tools = vec!["Bash(git *)".into()];
-    let bare = rehearsal.bare();
-    let mut played = rehearsal.play(&Chat).await.unwrap();
+    harness.setup.permission_mode = PermissionMode::AcceptEdits;
+    harness.setup.approved_tools = vec!["Bash(git *)".into()];
+    let bare = harness.bare();
+    let mut played = harness.play(&Chat).await.unwrap();
     assert_eq!(played.calls().iter().map(|(_, _, is_error)| *is_error).collect::<Vec<_>>(), [false, false, true]);
     assert!(bare.work().join("a").exists() && !bare.work().join("b").exists());
     let call = played.turn.trace().calls[2].call.id.clone();
@@ -278,11 +271,11 @@ async fn an_invalid_call_is_reported_to_the_model() {
         {"text": "done"},
     ]))
     .await;
-    let told: Vec<_> = played.calls().iter().map(|(_, text, is_error)| ((*text).to_owned(), *is_error)).collect();
-    assert!(told.iter().all(|(_, is_error)| *is_error));
-    assert!(told[0].0.starts_with("No such tool: `Reed`. Did you mean `Read`?"), "{}", told[0].0);
-    assert!(told[1].0.starts_with("Invalid arguments: unknown `path`"), "{}", told[1].0);
-    assert!(told[2].0.contains("outside the sandbox"), "{}", told[2].0);
+    let messages: Vec<_> = played.calls().iter().map(|(_, text, is_error)| ((*text).to_owned(), *is_error)).collect();
+    assert!(messages.iter().all(|(_, is_error)| *is_error));
+    assert!(messages[0].0.starts_with("No such tool: `Reed`. Did you mean `Read`?"), "{}", messages[0].0);
+    assert!(messages[1].0.starts_with("Invalid arguments: unknown `path`"), "{}", messages[1].0);
+    assert!(messages[2].0.contains("outside the sandbox"), "{}", messages[2].0);
     assert_eq!(played.turn.trace().calls[2].call.touches[0].resolved, "/etc/passwd");
 }
 
@@ -292,9 +285,9 @@ async fn a_chain_of_messages_is_one_conversation() {
         {"text": "one", "expect_request": {"last_user_contains": "first"}},
         {"text": "two", "expect_request": {"last_user_contains": "second", "contains": ["first", "one"]}},
     ]);
-    let mut rehearsal = Rehearsal::scripted("", &steps);
-    rehearsal.case = case("case", &["first", "second"]);
-    let mut played = rehearsal.play(&Chat).await.unwrap();
+    let mut harness = AgentHarness::scripted("", &steps);
+    harness.case = case("case", &["first", "second"]);
+    let mut played = harness.play(&Chat).await.unwrap();
     assert!(unmet(&played).is_empty(), "{:?}", unmet(&played));
     assert_eq!(played.endings, [Ending::Finished, Ending::Finished]);
     assert_eq!(played.answer(), Some("two"));
@@ -306,12 +299,12 @@ async fn a_chain_of_messages_is_one_conversation() {
 async fn the_model_is_not_asked_again_when_the_turns_are_used_up() {
     let steps =
         json!([call("Bash", json!({"command": "true"})), call("Bash", json!({"command": "true"})), {"text": "x"}]);
-    let mut rehearsal = Rehearsal::scripted("go", &steps);
-    rehearsal.stop_after(2);
-    let played = rehearsal.play(&Chat).await.unwrap();
+    let mut harness = AgentHarness::scripted("go", &steps);
+    harness.stop_after(2);
+    let played = harness.play(&Chat).await.unwrap();
     assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 2.0 }]);
     assert_eq!((played.calls().len(), played.tokens()), (2, Some(220)));
-    let Endpoint::Script(model) = &rehearsal.endpoint else { panic!("no script") };
+    let Endpoint::Script(model) = &harness.endpoint else { panic!("no script") };
     assert_eq!(model.requests_seen(), 2);
 }
 
@@ -324,15 +317,15 @@ async fn a_provider_failure_is_the_fault_of_the_provider() {
         (json!([call("Bash", json!({"command": "true"}))]), "1 step"),
     ] {
         let played = played(steps).await;
-        let [Ending::ProviderFailed { because }] = &played.endings[..] else { panic!("{:?}", played.endings) };
-        assert!(because.contains(part), "{because}");
+        let [Ending::ProviderFailed { reason }] = &played.endings[..] else { panic!("{:?}", played.endings) };
+        assert!(reason.contains(part), "{reason}");
     }
 }
 
 #[tokio::test]
 async fn a_provider_that_hangs_can_be_interrupted() {
-    let rehearsal = Rehearsal::scripted("go", &json!([{"fault": {"kind": "hang"}}]));
-    let (endpoint, stop) = (rehearsal.endpoint.clone(), rehearsal.stop.clone());
+    let harness = AgentHarness::scripted("go", &json!([{"fault": {"kind": "hang"}}]));
+    let (endpoint, stop) = (harness.endpoint.clone(), harness.stop.clone());
     let stopping = async move {
         let Endpoint::Script(model) = endpoint else { panic!("no script") };
         while model.requests_seen() == 0 {
@@ -340,7 +333,7 @@ async fn a_provider_that_hangs_can_be_interrupted() {
         }
         stop.send_replace(true);
     };
-    let (played, ()) = tokio::join!(rehearsal.play(&Chat), stopping);
+    let (played, ()) = tokio::join!(harness.play(&Chat), stopping);
     assert_eq!(played.unwrap().endings, [Ending::Cancelled]);
 }
 
@@ -358,9 +351,9 @@ async fn a_missing_answer_means_giving_up() {
 #[test]
 fn a_model_that_cannot_be_reached_is_found_before_anything_runs() {
     let check = |model: Option<&str>, case: &Case| -> Vec<String> {
-        let mut rehearsal = Rehearsal::of(case.clone());
-        rehearsal.setup.model = model.map(str::to_owned);
-        rehearsal.check(&Chat)
+        let mut harness = AgentHarness::of(case.clone());
+        harness.setup.model = model.map(str::to_owned);
+        harness.check(&Chat)
     };
     let mut own = case("a", &["go"]);
     assert!(check(Some("scripted:a.yaml"), &own).is_empty());

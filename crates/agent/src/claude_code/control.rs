@@ -78,22 +78,22 @@ impl Request {
     }
 
     /// Returns the answer of a hook that forbids the call before any permission is checked.
-    pub(super) fn forbid(&self, because: &str) -> Value {
+    pub(super) fn forbid(&self, reason: &str) -> Value {
         self.answer(&json!({"hookSpecificOutput": {
             "hookEventName": "PreToolUse",
             "permissionDecision": "deny",
-            "permissionDecisionReason": because,
+            "permissionDecisionReason": reason,
         }}))
     }
 
     /// Returns the answer of a hook that ends the turn: no further request goes to the model.
-    pub(super) fn end_turn(&self, because: &str) -> Value {
-        self.answer(&json!({"continue": false, "stopReason": because}))
+    pub(super) fn end_turn(&self, reason: &str) -> Value {
+        self.answer(&json!({"continue": false, "stopReason": reason}))
     }
 
     /// Returns the answer that reports an error of the host.
-    pub(super) fn fail(&self, because: &str) -> Value {
-        json!({"type": "control_response", "response": {"subtype": "error", "request_id": self.id, "error": because}})
+    pub(super) fn fail(&self, reason: &str) -> Value {
+        json!({"type": "control_response", "response": {"subtype": "error", "request_id": self.id, "error": reason}})
     }
 
     fn answer(&self, response: &Value) -> Value {

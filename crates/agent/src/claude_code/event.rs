@@ -29,7 +29,7 @@ pub(super) enum CliEvent {
         /// Id of the request.
         request: String,
         /// Reason for the rejection.
-        because: String,
+        reason: String,
     },
     /// A request of the agent itself was answered and used these tokens. Reported only if usage must be known during
     /// the turn.
@@ -116,7 +116,7 @@ impl Interpreter {
             Content::Damaged => return vec![CliEvent::Unreadable("a line that is not valid JSON")],
             Content::TooDeep => return vec![CliEvent::TooDeep],
         };
-        let mut heard = match text(&line, "type").unwrap_or_default() {
+        let mut events = match text(&line, "type").unwrap_or_default() {
             "system" => self.system(&line),
             "assistant" => self.assistant(&line),
             "user" => results(&line),
@@ -128,12 +128,12 @@ impl Interpreter {
             "control_response" => refusal(&line).into_iter().collect(),
             _ => Vec::new(),
         };
-        for event in &mut heard {
+        for event in &mut events {
             if let CliEvent::Step(step) = event {
                 self.skill.settle(step);
             }
         }
-        heard
+        events
     }
 
     fn system(&mut self, line: &Value) -> Vec<CliEvent> {
@@ -197,11 +197,11 @@ impl Interpreter {
         let id = text(message, "id").unwrap_or_default();
         let parent = owned(line, "parent_tool_use_id");
         let invoked = self.slash.take(id).into_iter().flatten().map(CliEvent::Step);
-        let heard = blocks.iter().filter_map(|block| match step(block, id, parent.as_ref()) {
+        let events = blocks.iter().filter_map(|block| match step(block, id, parent.as_ref()) {
             Some(step) => Some(CliEvent::Step(step)),
             None => is_call(block).then_some(CliEvent::Unreadable("a tool call without an id or a name")),
         });
-        invoked.chain(heard).collect()
+        invoked.chain(events).collect()
     }
 
     /// Counts the tokens of an answer while it arrives. Those of a sub-agent are only in the result.
@@ -227,26 +227,26 @@ impl Interpreter {
     }
 
     fn result(&mut self, line: &Value) -> Vec<CliEvent> {
-        let mut heard = Vec::new();
+        let mut events = Vec::new();
         for denial in items(line, "permission_denials") {
-            heard.extend(self.denial(text(denial, "tool_name"), owned(denial, "tool_use_id"), String::new()));
+            events.extend(self.denial(text(denial, "tool_name"), owned(denial, "tool_use_id"), String::new()));
         }
         let done = self.done(line);
-        heard.push(CliEvent::Step(Step::Finished {
+        events.push(CliEvent::Step(Step::Finished {
             subtype: owned(line, "subtype").unwrap_or_default(),
             is_error: done != Done::Answered,
             usage: self.meter.read(line),
             text: owned(line, "result").filter(|text| !text.is_empty()),
             result: None,
         }));
-        heard.push(CliEvent::Done(done));
+        events.push(CliEvent::Done(done));
         self.fault = None;
-        heard
+        events
     }
 
     /// Returns the ending of a message. It has an answer only if `subtype`, `is_error` and `result` all say so.
     fn done(&self, line: &Value) -> Done {
-        let said = || {
+        let message = || {
             let errors: Vec<&str> = items(line, "errors").iter().filter_map(Value::as_str).collect();
             match (text(line, "result").filter(|text| !text.is_empty()), errors.is_empty()) {
                 (Some(text), _) => text.to_owned(),
@@ -257,12 +257,12 @@ impl Interpreter {
         let reason = text(line, "terminal_reason").unwrap_or_default();
         let is_error = match line.get("is_error") {
             None => Some(false),
-            Some(said) => said.as_bool(),
+            Some(message) => message.as_bool(),
         };
         match (text(line, "subtype").unwrap_or_default(), is_error) {
             ("error_max_turns", _) => return Done::OutOfTurns,
             ("error_max_budget_usd", _) => return Done::OutOfMoney,
-            ("error_during_execution", _) if reason.starts_with("aborted") => return Done::Interrupted(said()),
+            ("error_during_execution", _) if reason.starts_with("aborted") => return Done::Interrupted(message()),
             ("success", Some(false)) if text(line, "result") == Some("") && !self.has_answered => {
                 return Done::Broken("its `result` says `success`, but the model said nothing".to_owned());
             }
@@ -273,7 +273,7 @@ impl Interpreter {
             ("success", Some(true)) | ("error_during_execution" | "error_max_structured_output_retries", _) => {}
             ("success", _) => return Done::Broken("its `result` cannot be read".to_owned()),
             ("", _) => return Done::Broken("its `result` does not say how it ended".to_owned()),
-            (unknown, _) => return Done::Broken(format!("its `result` says `{unknown}`: {}", said())),
+            (unknown, _) => return Done::Broken(format!("its `result` says `{unknown}`: {}", message())),
         }
         let status = line.get("api_error_status").and_then(Value::as_u64);
         let refused = text(line, "stop_reason") == Some("refusal");
@@ -283,11 +283,11 @@ impl Interpreter {
             || self.fault.as_deref() == Some("max_output_tokens")
             || text(line, "result").is_some_and(|text| text.starts_with("Prompt is too long"));
         if !own_doing && (self.fault.is_some() || status.is_some() || reason == "api_error") {
-            Done::ProviderFailed(said())
+            Done::ProviderFailed(message())
         } else if own_doing || self.has_answered {
-            Done::GaveUp(said())
+            Done::GaveUp(message())
         } else {
-            Done::Broken(said())
+            Done::Broken(message())
         }
     }
 
@@ -352,7 +352,7 @@ fn refusal(line: &Value) -> Option<CliEvent> {
     let response = line.get("response")?;
     (text(response, "subtype")? == "error").then(|| CliEvent::Refused {
         request: owned(response, "request_id").unwrap_or_default(),
-        because: owned(response, "error").unwrap_or_default(),
+        reason: owned(response, "error").unwrap_or_default(),
     })
 }
 
@@ -388,7 +388,7 @@ mod tests {
         let mut result = result.clone();
         result["type"] = json!("result");
         let lines: Vec<Value> = before.iter().cloned().chain([result]).collect();
-        read(&lines).into_iter().find_map(|heard| match heard {
+        read(&lines).into_iter().find_map(|events| match events {
             CliEvent::Done(done) => Some(done),
             _ => None,
         })
@@ -409,51 +409,51 @@ mod tests {
     fn a_session_is_recorded_once_although_every_message_has_an_init() {
         let init = json!({"type": "system", "subtype": "init", "session_id": "s", "model": "m", "tools": ["Bash"],
             "claude_code_version": "2.1.330", "mcp_servers": [{"name": "db", "status": "failed"}]});
-        let heard = read(&[init.clone(), init]);
-        assert_eq!(heard.len(), 2);
-        let CliEvent::Step(Step::Session { session_id, agent_version, tools, auth, .. }) = &heard[0] else {
-            panic!("{heard:?}")
+        let events = read(&[init.clone(), init]);
+        assert_eq!(events.len(), 2);
+        let CliEvent::Step(Step::Session { session_id, agent_version, tools, auth, .. }) = &events[0] else {
+            panic!("{events:?}")
         };
         assert_eq!(session_id.as_deref(), Some("s"));
         assert_eq!(agent_version.as_deref(), Some("2.1.330"));
         assert_eq!(auth.as_deref(), Some("scripted"));
         assert_eq!(tools, &["Bash"]);
-        assert!(matches!(&heard[1], CliEvent::Warning(warning) if warning.contains("`db`")));
+        assert!(matches!(&events[1], CliEvent::Warning(warning) if warning.contains("`db`")));
     }
 
     #[test]
     fn is_error_takes_precedence_over_subtype() {
-        let because = |text: &str| text.to_owned();
+        let reason = |text: &str| text.to_owned();
         let cases = [
             (json!({"subtype": "success", "is_error": false, "result": "hi"}), Done::Answered),
             (
                 json!({"subtype": "success", "is_error": true, "api_error_status": 529, "result": "API Error: 529"}),
-                Done::ProviderFailed(because("API Error: 529")),
+                Done::ProviderFailed(reason("API Error: 529")),
             ),
             (
                 json!({"subtype": "success", "is_error": true, "terminal_reason": "api_error", "result": "cut"}),
-                Done::ProviderFailed(because("cut")),
+                Done::ProviderFailed(reason("cut")),
             ),
             (
                 json!({"subtype": "success", "is_error": true, "stop_reason": "refusal", "terminal_reason": "api_error",
                        "result": "no"}),
-                Done::GaveUp(because("no")),
+                Done::GaveUp(reason("no")),
             ),
             (
                 json!({"subtype": "success", "is_error": true, "api_error_status": 400,
                        "result": "Prompt is too long"}),
-                Done::GaveUp(because("Prompt is too long")),
+                Done::GaveUp(reason("Prompt is too long")),
             ),
             (json!({"subtype": "error_max_turns", "is_error": true}), Done::OutOfTurns),
             (json!({"subtype": "error_max_budget_usd", "is_error": true}), Done::OutOfMoney),
             (
                 json!({"subtype": "error_during_execution", "is_error": true, "terminal_reason": "aborted_tools",
                        "errors": ["a", "b"]}),
-                Done::Interrupted(because("a; b")),
+                Done::Interrupted(reason("a; b")),
             ),
             (
                 json!({"subtype": "error_during_execution", "is_error": true, "errors": ["broke"]}),
-                Done::GaveUp(because("broke")),
+                Done::GaveUp(reason("broke")),
             ),
         ];
         for (result, expected) in cases {
@@ -488,12 +488,12 @@ mod tests {
         let mut interpreter = interpreter();
         let error = json!({"type": "assistant", "error": "max_output_tokens",
             "message": {"id": "x", "model": "<synthetic>", "content": [{"type": "text", "text": "too long"}]}});
-        let heard = interpreter.read(&error.to_string());
-        assert_eq!(heard, [CliEvent::Step(Step::Notice { from: "agent".into(), text: "too long".into() })]);
+        let events = interpreter.read(&error.to_string());
+        assert_eq!(events, [CliEvent::Step(Step::Notice { from: "agent".into(), text: "too long".into() })]);
         let result = json!({"type": "result", "subtype": "success", "is_error": true, "result": "too long",
             "terminal_reason": "api_error"});
-        let heard = interpreter.read(&result.to_string());
-        assert_eq!(heard.last(), Some(&CliEvent::Done(Done::GaveUp("too long".into()))));
+        let events = interpreter.read(&result.to_string());
+        assert_eq!(events.last(), Some(&CliEvent::Done(Done::GaveUp("too long".into()))));
     }
 
     #[test]
@@ -505,10 +505,10 @@ mod tests {
             {"tool_name": "Write", "tool_use_id": "t2"},
             {"tool_name": "AskUserQuestion", "tool_use_id": "t3"},
         ]});
-        let heard = interpreter.read(&result.to_string());
-        let denied: Vec<_> = heard
+        let events = interpreter.read(&result.to_string());
+        let denied: Vec<_> = events
             .iter()
-            .filter_map(|heard| match heard {
+            .filter_map(|events| match events {
                 CliEvent::Step(Step::PermissionDenied { tool, .. }) => Some(tool.as_str()),
                 _ => None,
             })
@@ -524,29 +524,33 @@ mod tests {
         };
         let answered = json!({"type": "user", "message": {"content": [
             {"type": "tool_result", "tool_use_id": "t", "content": "Launching skill: sk:sk"}]}});
-        let told = |plugin: Option<&str>, skill: &str| {
+        let describe = |plugin: Option<&str>, skill: &str| {
             let mut interpreter = Interpreter::new("subscription", plugin);
-            let heard: Vec<CliEvent> =
+            let events: Vec<CliEvent> =
                 [call(skill), answered.clone()].iter().flat_map(|line| interpreter.read(&line.to_string())).collect();
-            let [CliEvent::Step(Step::ToolCall(call)), CliEvent::Step(Step::ToolResult(result))] = &heard[..] else {
-                panic!("{heard:?}")
+            let [CliEvent::Step(Step::ToolCall(call)), CliEvent::Step(Step::ToolResult(result))] = &events[..] else {
+                panic!("{events:?}")
             };
             (call.input["skill"].as_str().unwrap_or_default().to_owned(), result.content.clone())
         };
         let own = ("sk".to_owned(), "Launching skill: sk".to_owned());
-        assert_eq!(told(Some("sk"), "sk:sk"), own);
-        assert_eq!(told(Some("sk"), "/sk:sk").0, "/sk");
-        assert_eq!(told(Some("sk"), "sk").0, "sk");
-        assert_eq!(told(Some("other"), "sk:sk"), ("sk:sk".into(), "Launching skill: sk:sk".into()), "the user's own");
-        assert_eq!(told(None, "sk:sk").0, "sk:sk");
+        assert_eq!(describe(Some("sk"), "sk:sk"), own);
+        assert_eq!(describe(Some("sk"), "/sk:sk").0, "/sk");
+        assert_eq!(describe(Some("sk"), "sk").0, "sk");
+        assert_eq!(
+            describe(Some("other"), "sk:sk"),
+            ("sk:sk".into(), "Launching skill: sk:sk".into()),
+            "the user's own"
+        );
+        assert_eq!(describe(None, "sk:sk").0, "sk:sk");
     }
 
     #[test]
     fn a_sub_agents_call_carries_its_parent() {
-        let heard =
+        let events =
             read(&[json!({"type": "assistant", "parent_tool_use_id": "t1", "message": {"id": "m2", "model": "m",
             "content": [{"type": "tool_use", "id": "t2", "name": "Bash", "input": {"command": "ls"}}]}})]);
-        let CliEvent::Step(Step::ToolCall(call)) = &heard[0] else { panic!("{heard:?}") };
+        let CliEvent::Step(Step::ToolCall(call)) = &events[0] else { panic!("{events:?}") };
         assert_eq!((call.parent.as_deref(), call.message.as_str()), (Some("t1"), "m2"));
         assert_eq!(call.effect, Effect::Shell);
     }

@@ -113,7 +113,7 @@ fn arguments(
     ]
     .map(str::to_owned)
     .into();
-    if on.limits.are_kept_on_the_way() {
+    if on.limits.enforced_during_turn() {
         args.push("--include-partial-messages".to_owned());
     }
     let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
@@ -201,10 +201,10 @@ fn environment(on: &SessionContext, sign_in: &SignIn, folder: Option<&Path>) -> 
         }
         Endpoint::Vendor { base_url } => {
             // The user's variables take precedence over those set here, except for the location of the agent's folder.
-            let lent = on.host.env.iter().filter(|(name, value)| {
+            let forwarded = on.host.env.iter().filter(|(name, value)| {
                 sign_in::is_lent(&on.host, name) && !value.is_empty() && !NOT_LENT.contains(&name.as_str())
             });
-            env.extend(lent.map(|(name, value)| (name.clone(), value.clone())));
+            env.extend(forwarded.map(|(name, value)| (name.clone(), value.clone())));
             if let Some(base_url) = base_url {
                 env.push(("ANTHROPIC_BASE_URL".to_owned(), base_url.clone()));
             }
@@ -223,7 +223,7 @@ fn initialize(on: &SessionContext, closed: Option<&ClosedTools>) -> Value {
         hooks["PreToolUse"] = json!([{"hookCallbackIds": [SCOPE_HOOK]}]);
     }
     // For a single message the CLI itself enforces the limit of turns, but it restarts the count with each message.
-    if on.case.messages.len() > 1 || on.limits.are_kept_on_the_way() {
+    if on.case.messages.len() > 1 || on.limits.enforced_during_turn() {
         hooks["PostToolBatch"] = json!([{"hookCallbackIds": [TURNS_HOOK]}]);
     }
     control::initialize(&hooks, on.setup.system_prompt.as_deref())
@@ -278,19 +278,19 @@ mod tests {
     use model::{SettingSource, UserMessage};
 
     use super::*;
-    use crate::tests::rehearsal::{Rehearsal, response};
+    use crate::tests::harness::{AgentHarness, response};
 
-    fn vendor(env: &[(&str, &str)]) -> Rehearsal {
-        Rehearsal::of_program(env, "claude-x", Endpoint::Vendor { base_url: None })
+    fn vendor(env: &[(&str, &str)]) -> AgentHarness {
+        AgentHarness::of_program(env, "claude-x", Endpoint::Vendor { base_url: None })
     }
 
-    fn scripted() -> Rehearsal {
+    fn scripted() -> AgentHarness {
         let host = [("ANTHROPIC_API_KEY", "sk-test"), ("ANTHROPIC_MODEL", "m"), ("CLAUDE_CODE_USE_BEDROCK", "1")];
-        Rehearsal::of_program(&host, "scripted:/suite/hello world.yaml", Rehearsal::gateway())
+        AgentHarness::of_program(&host, "scripted:/suite/hello world.yaml", AgentHarness::gateway())
     }
 
-    fn prepared(rehearsal: &Rehearsal) -> Launch {
-        Launch::prepare("/bin/claude".into(), &rehearsal.session_context()).unwrap()
+    fn prepared(harness: &AgentHarness) -> Launch {
+        Launch::prepare("/bin/claude".into(), &harness.session_context()).unwrap()
     }
 
     fn option<'a>(launch: &'a Launch, name: &str) -> Option<&'a str> {
@@ -350,7 +350,7 @@ mod tests {
             let rest = ["AWS_REGION", "GOOGLE_CLOUD_PROJECT", "CLOUD_ML_REGION", "AZURE_TENANT_ID"];
             vendor(&[&[(switch, value)][..], &rest.map(|name| (name, "x"))].concat())
         };
-        for (switch, auth, lent) in [
+        for (switch, auth, forwarded) in [
             ("CLAUDE_CODE_USE_BEDROCK", "Amazon Bedrock", &["AWS_REGION"][..]),
             ("CLAUDE_CODE_USE_VERTEX", "Google Vertex AI", &["GOOGLE_CLOUD_PROJECT", "CLOUD_ML_REGION"]),
             ("CLAUDE_CODE_USE_FOUNDRY", "Microsoft Foundry", &["AZURE_TENANT_ID"]),
@@ -360,7 +360,7 @@ mod tests {
             let seen = ["AWS_REGION", "GOOGLE_CLOUD_PROJECT", "CLOUD_ML_REGION", "AZURE_TENANT_ID"]
                 .into_iter()
                 .filter(|name| variable(&launch, name).is_some());
-            assert_eq!(seen.collect::<Vec<_>>(), lent);
+            assert_eq!(seen.collect::<Vec<_>>(), forwarded);
         }
         for off in ["0", "false", "False", " ", ""] {
             let mut stage = host("CLAUDE_CODE_USE_BEDROCK", off);
@@ -378,7 +378,7 @@ mod tests {
     fn a_subscription_is_used_last_and_needs_its_folder() {
         let stage = vendor(&[]);
         let folder = stage.bare().outside("real/.claude");
-        let context = |stage: &Rehearsal| sign_in::at_vendor(&stage.host);
+        let context = |stage: &AgentHarness| sign_in::at_vendor(&stage.host);
         assert_eq!(context(&stage), SignIn::None);
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(".credentials.json"), "{}").unwrap();

@@ -140,7 +140,7 @@ impl ClaudeCodeSession {
             Some(session) => Cli::start(&self.launch, self.sandbox.as_ref(), Some(session)),
             None => Err("there is no session to resume".to_owned()),
         };
-        started.map_err(|error| Ending::Aborted { because: format!("Claude Code had ended ({lost}): {error}") })
+        started.map_err(|error| Ending::Aborted { reason: format!("Claude Code had ended ({lost}): {error}") })
     }
 
     /// Reads the CLI's output until it has processed the message.
@@ -153,7 +153,7 @@ impl ClaudeCodeSession {
                 Output::Stderr(line) => self.notice(&line, turn),
                 Output::Stdout(line) => {
                     *has_output = true;
-                    if let Some(ending) = self.hear(cli, &line, turn)? {
+                    if let Some(ending) = self.handle_line(cli, &line, turn)? {
                         return Ok(ending);
                     }
                 }
@@ -165,8 +165,8 @@ impl ClaudeCodeSession {
                         return Ok(Ending::Cancelled);
                     };
                     turn.exited(cli.process.exit_code());
-                    let because = format!("Claude Code ended without finishing its answer ({how})");
-                    return Ok(Ending::Aborted { because });
+                    let reason = format!("Claude Code ended without finishing its answer ({how})");
+                    return Ok(Ending::Aborted { reason });
                 }
             }
         }
@@ -176,7 +176,7 @@ impl ClaudeCodeSession {
     ///
     /// # Errors
     /// Returns the ending if the CLI must be interrupted.
-    fn hear(&self, cli: &mut Cli, line: &Line, turn: &mut Turn) -> Result<Option<Ending>, Ending> {
+    fn handle_line(&self, cli: &mut Cli, line: &Line, turn: &mut Turn) -> Result<Option<Ending>, Ending> {
         keep("stdout", line, turn);
         if line.dropped > 0 {
             turn.unreadable("Claude Code printed a line that is too long")?;
@@ -189,8 +189,8 @@ impl ClaudeCodeSession {
                     let answer = self.answer(cli, &request, turn);
                     cli.say(&answer);
                 }
-                CliEvent::Refused { request, because } if request == "initialize" => {
-                    return Err(Ending::Aborted { because: format!("Claude Code refused to be set up: {because}") });
+                CliEvent::Refused { request, reason } if request == "initialize" => {
+                    return Err(Ending::Aborted { reason: format!("Claude Code refused to be set up: {reason}") });
                 }
                 CliEvent::Refused { .. } => {}
                 // The calls of this answer are still processed; the hook after them ends the agent's turn.
@@ -326,18 +326,18 @@ fn keep(stream: &str, line: &Line, turn: &mut Turn) {
 /// Returns the ending. A provider failure takes precedence over a limit that was reached at the same time.
 fn ending(done: Done, stop: Option<Ending>, turn: &mut Turn) -> Ending {
     match done {
-        Done::ProviderFailed(because) => Ending::ProviderFailed { because },
+        Done::ProviderFailed(reason) => Ending::ProviderFailed { reason },
         Done::OutOfTurns if turn.has_turn_limit() => turn.out_of_turns(),
         done => stop.unwrap_or_else(|| match done {
-            Done::GaveUp(because) => Ending::GaveUp { because },
-            Done::Interrupted(because) => Ending::Aborted { because: format!("it was interrupted: {because}") },
-            Done::Broken(because) => Ending::Aborted { because: format!("Claude Code ended with an error: {because}") },
+            Done::GaveUp(reason) => Ending::GaveUp { reason },
+            Done::Interrupted(reason) => Ending::Aborted { reason: format!("it was interrupted: {reason}") },
+            Done::Broken(reason) => Ending::Aborted { reason: format!("Claude Code ended with an error: {reason}") },
             // Not a limit of trialrun, so the agent has not exceeded one.
             Done::OutOfMoney => Ending::Aborted {
-                because: "Claude Code reached the cost limit in its own settings (`error_max_budget_usd`)".to_owned(),
+                reason: "Claude Code reached the cost limit in its own settings (`error_max_budget_usd`)".to_owned(),
             },
             Done::OutOfTurns => Ending::Aborted {
-                because: "Claude Code reached the turn limit in its own settings (`error_max_turns`)".to_owned(),
+                reason: "Claude Code reached the turn limit in its own settings (`error_max_turns`)".to_owned(),
             },
             Done::Answered | Done::ProviderFailed(_) => Ending::Finished,
         }),

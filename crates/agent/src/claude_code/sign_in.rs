@@ -24,17 +24,17 @@ struct Cloud {
     /// Prefixes of variables that hold credentials or addresses of the provider. The CLI gets nothing else: its home is
     /// the sandbox's, so it finds files in the user's home only if a variable names them, such as
     /// `AWS_SHARED_CREDENTIALS_FILE` or `GOOGLE_APPLICATION_CREDENTIALS`.
-    lent: &'static [&'static str],
+    env_prefixes: &'static [&'static str],
 }
 
 const CLOUDS: [Cloud; 3] = [
-    Cloud { switch: "CLAUDE_CODE_USE_BEDROCK", called: "Amazon Bedrock", lent: &["AWS_"] },
+    Cloud { switch: "CLAUDE_CODE_USE_BEDROCK", called: "Amazon Bedrock", env_prefixes: &["AWS_"] },
     Cloud {
         switch: "CLAUDE_CODE_USE_VERTEX",
         called: "Google Vertex AI",
-        lent: &["GOOGLE_", "GCLOUD_PROJECT", "CLOUD_ML_REGION", "VERTEX_REGION_", "ANTHROPIC_VERTEX_"],
+        env_prefixes: &["GOOGLE_", "GCLOUD_PROJECT", "CLOUD_ML_REGION", "VERTEX_REGION_", "ANTHROPIC_VERTEX_"],
     },
-    Cloud { switch: "CLAUDE_CODE_USE_FOUNDRY", called: "Microsoft Foundry", lent: &["AZURE_"] },
+    Cloud { switch: "CLAUDE_CODE_USE_FOUNDRY", called: "Microsoft Foundry", env_prefixes: &["AZURE_"] },
 ];
 
 impl Cloud {
@@ -47,7 +47,7 @@ impl Cloud {
 /// Returns `true` if the variable `name` of `host` is passed to the CLI for a vendor's model: the CLI's own variables,
 /// and those of an enabled cloud provider.
 pub(super) fn is_lent(host: &Host, name: &str) -> bool {
-    let of_cloud = |cloud: &Cloud| cloud.lent.iter().any(|start| name.starts_with(start)) && cloud.is_on(host);
+    let of_cloud = |cloud: &Cloud| cloud.env_prefixes.iter().any(|start| name.starts_with(start)) && cloud.is_on(host);
     name.starts_with("ANTHROPIC_") || name.starts_with("CLAUDE_") || CLOUDS.iter().any(of_cloud)
 }
 
@@ -64,7 +64,7 @@ pub(super) fn at_vendor(host: &Host) -> SignIn {
     // On macOS the credentials are in the keychain, which only the CLI itself reads.
     let stored = || config_folder(host).map(|folder| folder.join(".credentials.json"));
     let stored = || stored().filter(|file| file.is_file() || cfg!(target_os = "macos")).map(SignIn::Subscription);
-    cloud.or_else(|| SignIn::lent(host, &SECRETS)).or_else(stored).unwrap_or(SignIn::None)
+    cloud.or_else(|| SignIn::forwarded(host, &SECRETS)).or_else(stored).unwrap_or(SignIn::None)
 }
 
 /// Returns the user's own configuration folder.

@@ -157,8 +157,8 @@ impl Expected {
 /// Reads `stdout` as steps.
 pub(crate) fn steps(stdout: &str) -> Vec<Step> {
     let mut interpreter = Interpreter::new("test", None);
-    let heard = stdout.lines().flat_map(|line| interpreter.read(line));
-    heard.filter_map(|heard| if let CliEvent::Step(step) = heard { Some(step) } else { None }).collect()
+    let events = stdout.lines().flat_map(|line| interpreter.read(line));
+    events.filter_map(|events| if let CliEvent::Step(step) = events { Some(step) } else { None }).collect()
 }
 
 /// Reads a capture as a session does. Returns the trace and the ending of the last message.
@@ -166,8 +166,8 @@ fn read(stdout: &str) -> (Trace, Option<Done>) {
     let mut interpreter = Interpreter::new("test", None);
     let mut trace = Trace::default();
     let mut done = None;
-    for heard in stdout.lines().flat_map(|line| interpreter.read(line)) {
-        match heard {
+    for events in stdout.lines().flat_map(|line| interpreter.read(line)) {
+        match events {
             CliEvent::Step(step) => trace.push(&step),
             CliEvent::Done(how) => done = Some(how),
             CliEvent::Request(_)
@@ -300,7 +300,7 @@ fn a_chain_is_billed_message_by_message() {
         let costs: Vec<_> = text
             .lines()
             .flat_map(|line| interpreter.read(line))
-            .filter_map(|heard| match heard {
+            .filter_map(|events| match events {
                 CliEvent::Step(Step::Finished { usage, .. }) => usage.cost_usd,
                 _ => None,
             })
@@ -316,13 +316,13 @@ fn usage_counted_during_the_turn_equals_the_final_usage() {
     for capture in ["claude-2.1.197/a_text_thinking_partial", "claude-2.1.330/a_text_thinking_partial"] {
         let text = std::fs::read_to_string(root.join(capture).join("stdout.jsonl")).unwrap();
         let mut interpreter = Interpreter::new("test", None);
-        let heard: Vec<CliEvent> = text.lines().flat_map(|line| interpreter.read(line)).collect();
-        let counted: Vec<_> = heard
+        let events: Vec<CliEvent> = text.lines().flat_map(|line| interpreter.read(line)).collect();
+        let counted: Vec<_> = events
             .iter()
-            .filter_map(|heard| if let CliEvent::Used(tokens) = heard { Some(*tokens) } else { None })
+            .filter_map(|events| if let CliEvent::Used(tokens) = events { Some(*tokens) } else { None })
             .collect();
-        let told = Trace::of(&steps(&text)).usage.tokens.map(|tokens| Tokens { reasoning: None, ..tokens });
-        assert_eq!(counted.into_iter().map(Some).collect::<Vec<_>>(), [told], "{capture}");
+        let messages = Trace::of(&steps(&text)).usage.tokens.map(|tokens| Tokens { reasoning: None, ..tokens });
+        assert_eq!(counted.into_iter().map(Some).collect::<Vec<_>>(), [messages], "{capture}");
     }
 }
 
@@ -335,8 +335,8 @@ fn a_skill_requested_by_the_user_is_a_call_without_an_event() {
             let mut interpreter = Interpreter::new("test", None);
             interpreter.asked(message);
             let mut trace = Trace::default();
-            for heard in text.lines().flat_map(|line| interpreter.read(line)) {
-                if let CliEvent::Step(step) = heard {
+            for events in text.lines().flat_map(|line| interpreter.read(line)) {
+                if let CliEvent::Step(step) = events {
                     trace.push(&step);
                 }
             }

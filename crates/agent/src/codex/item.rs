@@ -121,34 +121,34 @@ mod tests {
 
     #[test]
     fn a_call_has_its_canonical_name_and_keeps_its_own() {
-        let told = |namespace: Option<&str>, name: &str, input: Value| {
+        let describe = |namespace: Option<&str>, name: &str, input: Value| {
             let call = call("c", namespace, name, input, "m");
             (call.name, call.raw_name, call.input)
         };
         let own = |name: &str, raw: &str, input: Value| (name.to_owned(), raw.to_owned(), input);
         assert_eq!(
-            told(None, "exec_command", json!({"cmd": "ls", "workdir": "/w"})),
+            describe(None, "exec_command", json!({"cmd": "ls", "workdir": "/w"})),
             own("Bash", "exec_command", json!({"command": "ls", "workdir": "/w"}))
         );
         assert_eq!(
-            told(None, "shell", json!({"command": ["bash", "-lc", "ls"]})),
+            describe(None, "shell", json!({"command": ["bash", "-lc", "ls"]})),
             own("Bash", "shell", json!({"command": "ls"}))
         );
-        assert_eq!(told(None, "exec_command", json!({"x": 1})), own("Bash", "exec_command", json!({"x": 1})));
-        assert_eq!(told(None, "exec_command", json!("x")), own("Bash", "exec_command", json!("x")));
+        assert_eq!(describe(None, "exec_command", json!({"x": 1})), own("Bash", "exec_command", json!({"x": 1})));
+        assert_eq!(describe(None, "exec_command", json!("x")), own("Bash", "exec_command", json!("x")));
         assert_eq!(
-            told(Some("mcp__db"), "query", json!({"q": 1})),
+            describe(Some("mcp__db"), "query", json!({"q": 1})),
             own("mcp__db__query", "mcp__db.query", json!({"q": 1}))
         );
         assert_eq!(
-            told(Some("multi_agent_v1"), "spawn_agent", json!({"message": "go"})),
+            describe(Some("multi_agent_v1"), "spawn_agent", json!({"message": "go"})),
             own("Agent", "multi_agent_v1.spawn_agent", json!({"message": "go"}))
         );
         assert_eq!(
-            told(None, "view_image", json!({"path": "a.png"})),
+            describe(None, "view_image", json!({"path": "a.png"})),
             own("Read", "view_image", json!({"file_path": "a.png"}))
         );
-        assert_eq!(told(None, "no_such_tool", json!({})), own("no_such_tool", "no_such_tool", json!({})));
+        assert_eq!(describe(None, "no_such_tool", json!({})), own("no_such_tool", "no_such_tool", json!({})));
     }
 
     #[test]

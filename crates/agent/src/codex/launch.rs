@@ -206,7 +206,7 @@ fn environment(on: &SessionContext, sign_in: &SignIn, home: &Path) -> Vec<(Strin
             }));
         }
         Endpoint::Vendor { .. } => {
-            env.extend(sign_in::lent_beside(&on.host));
+            env.extend(sign_in::forwarded_variables(&on.host));
             if let SignIn::Lent { variable, .. } = sign_in {
                 env.extend(on.host.var(variable).map(|value| ((*variable).to_owned(), value.to_owned())));
             }
@@ -245,28 +245,28 @@ mod tests {
     use sandbox::Sandbox;
 
     use super::*;
-    use crate::tests::rehearsal::Rehearsal;
+    use crate::tests::harness::AgentHarness;
 
-    fn vendor(env: &[(&str, &str)]) -> Rehearsal {
-        Rehearsal::of_program(env, "gpt-x", Endpoint::Vendor { base_url: None })
+    fn vendor(env: &[(&str, &str)]) -> AgentHarness {
+        AgentHarness::of_program(env, "gpt-x", Endpoint::Vendor { base_url: None })
     }
 
-    fn scripted() -> Rehearsal {
+    fn scripted() -> AgentHarness {
         let host = [("OPENAI_API_KEY", "sk-test"), ("OPENAI_BASE_URL", "http://x"), ("CODEX_HOME", "/elsewhere")];
-        Rehearsal::of_program(&host, "gpt-x", Rehearsal::gateway())
+        AgentHarness::of_program(&host, "gpt-x", AgentHarness::gateway())
     }
 
-    fn prepare(rehearsal: &Rehearsal) -> Result<Launch, Breakage> {
-        Launch::prepare("/bin/codex".into(), &rehearsal.session_context())
+    fn prepare(harness: &AgentHarness) -> Result<Launch, Breakage> {
+        Launch::prepare("/bin/codex".into(), &harness.session_context())
     }
 
-    fn prepared(rehearsal: &Rehearsal) -> Launch {
-        prepare(rehearsal).unwrap()
+    fn prepared(harness: &AgentHarness) -> Launch {
+        prepare(harness).unwrap()
     }
 
     /// Stores a sign-in in the user's home.
-    fn stored(rehearsal: &Rehearsal) -> PathBuf {
-        let file = rehearsal.bare().outside("real/.codex/auth.json");
+    fn stored(harness: &AgentHarness) -> PathBuf {
+        let file = harness.bare().outside("real/.codex/auth.json");
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, "{}").unwrap();
         file

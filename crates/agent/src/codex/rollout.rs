@@ -66,7 +66,7 @@ struct OpenCall {
     message: String,
     kind: CallKind,
     /// True if its result was recorded.
-    told: bool,
+    is_reported: bool,
 }
 
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl Rollout {
     /// Returns what is left when the file has ended: results of commands that were left running, and patches and
     /// scripts whose effect was never reported.
     pub(super) fn settle(&mut self) -> Vec<ThreadEvent> {
-        let mut left: Vec<(String, OpenCall)> = self.open.drain().filter(|(_, open)| !open.told).collect();
+        let mut left: Vec<(String, OpenCall)> = self.open.drain().filter(|(_, open)| !open.is_reported).collect();
         left.sort_by(|one, other| one.0.cmp(&other.0));
         self.unanswered = 0;
         let mut events = Vec::new();
@@ -142,10 +142,10 @@ impl Rollout {
         match text(item, "type").unwrap_or_default() {
             "message" if text(item, "role") == Some("assistant") => {
                 let message = self.message();
-                let said: String = parts(item, "content");
+                let spoken: String = parts(item, "content");
                 let parent = self.parent.clone();
-                (!said.is_empty())
-                    .then(|| ThreadEvent::Step(Step::Text { message, text: said, parent }))
+                (!spoken.is_empty())
+                    .then(|| ThreadEvent::Step(Step::Text { message, text: spoken, parent }))
                     .into_iter()
                     .collect()
             }
@@ -154,8 +154,9 @@ impl Rollout {
                 let message = self.message();
                 let thoughts = summary(item);
                 let parent = self.parent.clone();
-                let told = !thoughts.is_empty();
-                told.then(|| ThreadEvent::Step(Step::Thinking { message, text: thoughts, parent }))
+                let has_text = !thoughts.is_empty();
+                has_text
+                    .then(|| ThreadEvent::Step(Step::Thinking { message, text: thoughts, parent }))
                     .into_iter()
                     .collect()
             }
@@ -172,7 +173,7 @@ impl Rollout {
                 let message = self.message();
                 let query = item.pointer("/action/query").cloned().unwrap_or_default();
                 let id = text(item, "id").unwrap_or(&message).to_owned();
-                vec![self.told(item::call(&id, None, "web_search", json!({"query": query}), &message))]
+                vec![self.report(item::call(&id, None, "web_search", json!({"query": query}), &message))]
             }
             "function_call_output" | "custom_tool_call_output" => {
                 let content = item.get("output").map(output).unwrap_or_default();
@@ -188,7 +189,7 @@ impl Rollout {
         let id = text(item, "call_id").or(text(item, "id")).unwrap_or(&message).to_owned();
         let kind = if item::is_shell(name) { CallKind::Shell { so_far: None } } else { CallKind::Other };
         self.open(&id, kind, &message);
-        vec![self.told(item::call(&id, text(item, "namespace"), name, input, &message))]
+        vec![self.report(item::call(&id, text(item, "namespace"), name, input, &message))]
     }
 
     /// Reads a call of a tool that takes text.
@@ -207,7 +208,7 @@ impl Rollout {
             }
             name => {
                 self.open(&id, CallKind::Other, &message);
-                vec![self.told(item::call(&id, text(item, "namespace"), name, json!({"input": input}), &message))]
+                vec![self.report(item::call(&id, text(item, "namespace"), name, json!({"input": input}), &message))]
             }
         }
     }
@@ -248,14 +249,14 @@ impl Rollout {
     ) -> Vec<ThreadEvent> {
         let by_script = self.open.values().any(|open| matches!(open.kind, CallKind::Script { .. }));
         match self.open.get_mut(id) {
-            Some(open) if open.told => Vec::new(),
+            Some(open) if open.is_reported => Vec::new(),
             Some(open) => {
-                open.told = true;
+                open.is_reported = true;
                 vec![result(id.to_owned(), content, is_error)]
             }
             None if by_script => {
                 let message = self.script_acts();
-                vec![self.told(made(&message)), result(id.to_owned(), content, is_error)]
+                vec![self.report(made(&message)), result(id.to_owned(), content, is_error)]
             }
             None => Vec::new(),
         }
@@ -270,17 +271,17 @@ impl Rollout {
         let mut events = Vec::new();
         let message = match self.open.get_mut(id) {
             Some(open) => {
-                open.told = true;
+                open.is_reported = true;
                 if matches!(open.kind, CallKind::Shell { .. }) {
-                    let said: String = ["stdout", "stderr"].iter().filter_map(|key| text(item, key)).collect();
-                    events.push(result(id.to_owned(), said, is_error));
+                    let output: String = ["stdout", "stderr"].iter().filter_map(|key| text(item, key)).collect();
+                    events.push(result(id.to_owned(), output, is_error));
                 }
                 open.message.clone()
             }
             None => self.script_acts(),
         };
         for change in &changes {
-            events.push(self.told(change.call(id, &message)));
+            events.push(self.report(change.call(id, &message)));
             events.push(result(change.id(id), change.done(), is_error));
         }
         events
@@ -292,15 +293,15 @@ impl Rollout {
         let mut events = Vec::new();
         if let Some(mut open) = self.open.remove(id) {
             self.unanswered = self.unanswered.saturating_sub(1);
-            if !open.told {
+            if !open.is_reported {
                 let message = open.message.clone();
                 match &mut open.kind {
                     CallKind::Shell { so_far } => match outcome(&content) {
-                        CommandOutcome::Running(said) => {
-                            *so_far = Some(said);
+                        CommandOutcome::Running(output) => {
+                            *so_far = Some(output);
                             self.open.insert(id.to_owned(), open);
                         }
-                        CommandOutcome::Ended { said, failed } => events.push(result(id.to_owned(), said, failed)),
+                        CommandOutcome::Ended { output, failed } => events.push(result(id.to_owned(), output, failed)),
                         CommandOutcome::NotRun => events.push(result(id.to_owned(), content, true)),
                     },
                     CallKind::Patch(patch) => {
@@ -330,8 +331,8 @@ impl Rollout {
     }
 
     /// Reads a skill that was added to the conversation because the user named it with `$`.
-    fn skill(&mut self, said: &str) -> Vec<ThreadEvent> {
-        let Some(rest) = said.strip_prefix("<skill>\n<name>") else { return Vec::new() };
+    fn skill(&mut self, message: &str) -> Vec<ThreadEvent> {
+        let Some(rest) = message.strip_prefix("<skill>\n<name>") else { return Vec::new() };
         let Some((name, rest)) = rest.split_once("</name>\n<path>") else { return Vec::new() };
         let Some((path, body)) = rest.split_once("</path>\n") else { return Vec::new() };
         self.skills += 1;
@@ -340,7 +341,7 @@ impl Rollout {
         let mut invoked = ToolCall::new(&id, "Skill", json!({"skill": name, "path": path}), &message);
         invoked.raw_name = BY_USER.to_owned();
         let body = body.trim_end().strip_suffix("</skill>").unwrap_or(body).to_owned();
-        vec![self.told(invoked), result(id, body, false)]
+        vec![self.report(invoked), result(id, body, false)]
     }
 
     /// Returns the requested changes of a patch as calls. A patch without changes is still a call.
@@ -360,14 +361,14 @@ impl Rollout {
         call
     }
 
-    fn told(&self, mut made: ToolCall) -> ThreadEvent {
+    fn report(&self, mut made: ToolCall) -> ThreadEvent {
         made.parent.clone_from(&self.parent);
         call(made)
     }
 
     fn open(&mut self, id: &str, kind: CallKind, message: &str) {
         self.unanswered += 1;
-        self.open.insert(id.to_owned(), OpenCall { message: message.to_owned(), kind, told: false });
+        self.open.insert(id.to_owned(), OpenCall { message: message.to_owned(), kind, is_reported: false });
     }
 
     /// Returns the message of the script that has just acted, and marks that script.
@@ -412,14 +413,14 @@ enum CommandOutcome {
     /// It is still running and has printed this so far.
     Running(String),
     /// It has ended.
-    Ended { said: String, failed: bool },
+    Ended { output: String, failed: bool },
     /// It did not run.
     NotRun,
 }
 
 fn outcome(content: &str) -> CommandOutcome {
-    let (head, said) = match content.split_once("\nOutput:\n") {
-        Some((head, said)) => (head, said.to_owned()),
+    let (head, output) = match content.split_once("\nOutput:\n") {
+        Some((head, output)) => (head, output.to_owned()),
         None => (content, String::new()),
     };
     let code = ["Process exited with code ", "Exit code: "].iter().find_map(|words| {
@@ -427,10 +428,10 @@ fn outcome(content: &str) -> CommandOutcome {
         line.trim().parse::<i64>().ok()
     });
     match code {
-        Some(code) => CommandOutcome::Ended { said, failed: code != 0 },
-        None if head.contains("Process running with session ID") => CommandOutcome::Running(said),
+        Some(code) => CommandOutcome::Ended { output, failed: code != 0 },
+        None if head.contains("Process running with session ID") => CommandOutcome::Running(output),
         // Output of another tool that ran instead.
-        None if head.starts_with("Wall time: ") && !said.is_empty() => outcome(&said),
+        None if head.starts_with("Wall time: ") && !output.is_empty() => outcome(&output),
         None => CommandOutcome::NotRun,
     }
 }

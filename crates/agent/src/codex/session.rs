@@ -18,7 +18,7 @@ use crate::turn::{SILENT, Turn, unless_stopped};
 
 /// Interval for reading the thread's file while stdout is silent. The agent may exceed its limits until the file shows
 /// it.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Notice that the CLI prints for every message on stdin.
 const READING: &str = "Reading ";
 /// Notice about calls that were refused. They are in the thread's file.
@@ -90,10 +90,10 @@ impl Progress {
     fn answered(&self) -> Result<(), Ending> {
         match self.used.or(self.reported) {
             _ if self.has_acted => Ok(()),
-            Some(tokens) if tokens.total() > 0 => Err(Ending::GaveUp { because: SILENT.to_owned() }),
+            Some(tokens) if tokens.total() > 0 => Err(Ending::GaveUp { reason: SILENT.to_owned() }),
             _ => {
-                let because = "Codex reports a completed turn, but the model said nothing".to_owned();
-                Err(Ending::Aborted { because })
+                let reason = "Codex reports a completed turn, but the model said nothing".to_owned();
+                Err(Ending::Aborted { reason })
             }
         }
     }
@@ -123,7 +123,7 @@ impl CodexSession {
         }
         let mut process = match self.start() {
             Ok(process) => process,
-            Err(because) => return Ending::Aborted { because },
+            Err(reason) => return Ending::Aborted { reason },
         };
         // The message goes to stdin, so that it cannot be too long for a command line or look like an option.
         process.write(text.to_owned());
@@ -147,7 +147,7 @@ impl CodexSession {
         let _ = process.stop().await;
         // From here on only results and usage are recorded.
         progress.stop.get_or_insert(Ending::Cancelled);
-        self.look(turn, progress);
+        self.poll_rollout(turn, progress);
         self.finish("interrupted", None, turn, progress);
         ending
     }
@@ -162,27 +162,27 @@ impl CodexSession {
         turn: &mut Turn,
         progress: &mut Progress,
     ) -> Result<Ending, Ending> {
-        let mut look = tokio::time::interval(LOOK);
-        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut poll = tokio::time::interval(POLL_INTERVAL);
+        poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut is_at_end = false;
         loop {
             let output = tokio::select! {
                 biased;
                 () = turn.stopping() => return Err(Ending::Cancelled),
                 output = process.next_output() => Some(output),
-                _ = look.tick() => None,
+                _ = poll.tick() => None,
             };
             match output {
-                None => self.look(turn, progress),
+                None => self.poll_rollout(turn, progress),
                 Some(Output::Stderr(line)) => self.notice(&line, turn),
-                Some(Output::Stdout(line)) => self.hear(&line, turn, progress),
+                Some(Output::Stdout(line)) => self.handle_line(&line, turn, progress),
                 Some(Output::End) if progress.done.is_none() => {
                     let how = unless_stopped(turn.stopping(), process.describe_end()).await?;
-                    self.look(turn, progress);
+                    self.poll_rollout(turn, progress);
                     turn.exited(process.exit_code());
                     self.finish("aborted", None, turn, progress);
-                    let because = format!("Codex ended without finishing its answer ({how})");
-                    return Ok(progress.stop.take().unwrap_or(Ending::Aborted { because }));
+                    let reason = format!("Codex ended without finishing its answer ({how})");
+                    return Ok(progress.stop.take().unwrap_or(Ending::Aborted { reason }));
                 }
                 Some(Output::End) => is_at_end = true,
             }
@@ -198,7 +198,7 @@ impl CodexSession {
                 for line in process.take_late_stderr() {
                     self.notice(&line, turn);
                 }
-                self.look(turn, progress);
+                self.poll_rollout(turn, progress);
                 return Ok(self.done(done, turn, progress));
             }
             if let Some(ending) = progress.stop.clone() {
@@ -208,7 +208,7 @@ impl CodexSession {
     }
 
     /// Reads a line of stdout.
-    fn hear(&mut self, line: &Line, turn: &mut Turn, progress: &mut Progress) {
+    fn handle_line(&mut self, line: &Line, turn: &mut Turn, progress: &mut Progress) {
         line.keep("stdout", turn);
         if line.dropped > 0 {
             self.unreadable.get_or_insert("a line that is too long");
@@ -224,7 +224,7 @@ impl CodexSession {
                 });
             }
         }
-        self.look(turn, progress);
+        self.poll_rollout(turn, progress);
         for event in events {
             match event {
                 StreamEvent::Thread(_) => {}
@@ -260,7 +260,7 @@ impl CodexSession {
     }
 
     /// Reads new lines in the files of the threads.
-    fn look(&mut self, turn: &mut Turn, progress: &mut Progress) {
+    fn poll_rollout(&mut self, turn: &mut Turn, progress: &mut Progress) {
         if self.source == Some(Source::Stdout) {
             return;
         }

@@ -20,11 +20,11 @@ const BESIDE: [&str; 3] = ["OPENAI_ORGANIZATION", "OPENAI_PROJECT", "CODEX_CA_CE
 /// Returns the sign-in for a vendor's model.
 pub(super) fn at_vendor(host: &Host) -> SignIn {
     let stored = || users_home(host).map(|home| home.join(AUTH_FILE)).filter(|file| file.is_file());
-    SignIn::lent(host, &SECRETS).or_else(|| stored().map(SignIn::Subscription)).unwrap_or(SignIn::None)
+    SignIn::forwarded(host, &SECRETS).or_else(|| stored().map(SignIn::Subscription)).unwrap_or(SignIn::None)
 }
 
 /// Returns the host's variables that are passed on in addition to the credentials.
-pub(super) fn lent_beside(host: &Host) -> impl Iterator<Item = (String, String)> {
+pub(super) fn forwarded_variables(host: &Host) -> impl Iterator<Item = (String, String)> {
     BESIDE.iter().filter_map(|name| Some(((*name).to_owned(), host.var(name)?.to_owned())))
 }
 

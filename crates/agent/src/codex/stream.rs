@@ -106,8 +106,9 @@ impl Stream {
         match text(item, "type").unwrap_or_default() {
             "agent_message" => {
                 let message = self.speaks();
-                let said = text(item, "text").filter(|text| !text.is_empty());
-                said.map(|said| StreamEvent::Step(Step::Text { message, text: said.to_owned(), parent: None }))
+                let spoken = text(item, "text").filter(|text| !text.is_empty());
+                spoken
+                    .map(|spoken| StreamEvent::Step(Step::Text { message, text: spoken.to_owned(), parent: None }))
                     .into_iter()
                     .collect()
             }
@@ -148,10 +149,10 @@ impl Stream {
 
     /// Reads a completed call. If its start was not reported, the call is recorded now.
     fn answered(&mut self, item: &Value, id: String, content: String, is_error: bool) -> Vec<StreamEvent> {
-        let mut told = if self.begun.contains(&id) { Vec::new() } else { self.started(item) };
+        let mut events = if self.begun.contains(&id) { Vec::new() } else { self.started(item) };
         self.goes_on = false;
-        told.push(StreamEvent::Step(Step::ToolResult(ToolResult { id, content, is_error })));
-        told
+        events.push(StreamEvent::Step(Step::ToolResult(ToolResult { id, content, is_error })));
+        events
     }
 
     fn changed(&mut self, item: &Value, id: &str, is_error: bool) -> Vec<StreamEvent> {
@@ -268,13 +269,13 @@ fn failure(message: Option<&str>) -> Ending {
     const OWN: [&str; 3] =
         ["ran out of room in the model's context window", "context_length_exceeded", "max_output_tokens"];
     let message = message.unwrap_or("no reason given");
-    let because = serde_json::from_str::<Value>(message)
+    let reason = serde_json::from_str::<Value>(message)
         .ok()
         .and_then(|error| Some(error.pointer("/error/message")?.as_str()?.to_owned()))
         .unwrap_or_else(|| message.to_owned());
     if OWN.iter().any(|own| message.contains(own)) {
-        Ending::GaveUp { because }
+        Ending::GaveUp { reason }
     } else {
-        Ending::ProviderFailed { because }
+        Ending::ProviderFailed { reason }
     }
 }

@@ -15,7 +15,7 @@ use super::item;
 use super::rollout::{Rollout, ThreadEvent};
 use super::stream::{Stream, StreamEvent};
 use crate::apply_patch;
-use crate::tests::rehearsal::Rehearsal;
+use crate::tests::harness::AgentHarness;
 
 /// Expected content of a capture.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -143,8 +143,8 @@ pub(crate) fn steps(stdout: &str) -> Vec<Step> {
     let mut stream = Stream::default();
     let mut answer = None;
     let mut steps = Vec::new();
-    for told in stdout.lines().flat_map(|line| stream.read(line)) {
-        match told {
+    for messages in stdout.lines().flat_map(|line| stream.read(line)) {
+        match messages {
             StreamEvent::Step(step) | StreamEvent::StdoutOnly(step) => {
                 if let Step::Text { text, .. } = &step {
                     answer = Some(text.clone());
@@ -168,18 +168,18 @@ fn actual(stdout: &str) -> Expected {
     let mut stream = Stream::default();
     let mut trace = Trace::default();
     let mut done = None;
-    for told in stdout.lines().flat_map(|line| stream.read(line)) {
-        match told {
+    for messages in stdout.lines().flat_map(|line| stream.read(line)) {
+        match messages {
             StreamEvent::Step(step) | StreamEvent::StdoutOnly(step) => trace.push(&step),
             StreamEvent::Done(how) => done = Some(how),
             StreamEvent::Thread(_) | StreamEvent::TurnStarted => {}
-            StreamEvent::Unreadable(_) | StreamEvent::TooDeep => panic!("a line cannot be read: {told:?}"),
+            StreamEvent::Unreadable(_) | StreamEvent::TooDeep => panic!("a line cannot be read: {messages:?}"),
         }
     }
     let texts = |text: fn(&model::TracedTurn) -> &String| {
         trace.turns.iter().map(text).filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>()
     };
-    let said = texts(|turn| &turn.text);
+    let output = texts(|turn| &turn.text);
     let (ending, tokens) = match done {
         Some(Ok(tokens)) => (Some("answered"), tokens.map(|tokens| Tokens { reasoning: None, ..tokens })),
         Some(Err(Ending::GaveUp { .. })) => (Some("gave up"), None),
@@ -188,8 +188,8 @@ fn actual(stdout: &str) -> Expected {
     };
     Expected {
         calls: trace.calls.iter().map(|traced| (traced.call.name.clone(), traced.call.input.clone())).collect(),
-        answer: said.last().cloned().filter(|_| ending == Some("answered")),
-        texts: said,
+        answer: output.last().cloned().filter(|_| ending == Some("answered")),
+        texts: output,
         thoughts: texts(|turn| &turn.thinking),
         turns: trace.turns.len(),
         tokens,
@@ -243,12 +243,13 @@ fn tool_results_are_read_and_retries_are_recorded() {
     let steps = |capture: &str| -> Vec<Step> {
         let text = std::fs::read_to_string(root().join("codex-0.169.0").join(capture).join("stdout.jsonl")).unwrap();
         let mut stream = Stream::default();
-        let told = text.lines().flat_map(|line| stream.read(line));
-        told.filter_map(|told| match told {
-            StreamEvent::Step(step) | StreamEvent::StdoutOnly(step) => Some(step),
-            _ => None,
-        })
-        .collect()
+        let messages = text.lines().flat_map(|line| stream.read(line));
+        messages
+            .filter_map(|messages| match messages {
+                StreamEvent::Step(step) | StreamEvent::StdoutOnly(step) => Some(step),
+                _ => None,
+            })
+            .collect()
     };
     let failed = Trace::of(&steps("c_fail"));
     let results: Vec<_> = failed.calls.iter().filter_map(|traced| traced.result.as_ref()).collect();
@@ -440,7 +441,7 @@ fn a_resumed_thread_continues_its_file_and_a_named_skill_is_a_call() {
     let mut each = Vec::new();
     for part in ["stdout-1.jsonl", "stdout-2.jsonl"] {
         let text = std::fs::read_to_string(root().join("codex-0.169.0-threads/resumed").join(part)).unwrap();
-        each.extend(text.lines().flat_map(|line| stream.read(line)).filter_map(|told| match told {
+        each.extend(text.lines().flat_map(|line| stream.read(line)).filter_map(|messages| match messages {
             StreamEvent::Done(Ok(Some(tokens))) => Some((tokens.input, tokens.cache_read, tokens.output)),
             _ => None,
         }));
@@ -483,7 +484,7 @@ fn irrelevant_lines_produce_no_steps() {
 async fn ending(lines: &[&str]) -> Ending {
     let thread = r#"{"type":"thread.started","thread_id":"t"}"#;
     let lines: Vec<&str> = std::iter::once(thread).chain(lines.iter().copied()).collect();
-    let mut played = Rehearsal::of_printed("TRIALRUN_CODEX", &lines).play(&super::Codex).await.unwrap();
+    let mut played = AgentHarness::of_printed("TRIALRUN_CODEX", &lines).play(&super::Codex).await.unwrap();
     played.endings.remove(0)
 }
 
@@ -494,11 +495,11 @@ const SAID: &str = r#"{"type":"item.completed","item":{"id":"i","type":"agent_me
 async fn a_completed_turn_without_an_answer_or_a_call_is_not_finished() {
     assert_eq!(ending(&[SAID, COMPLETED]).await, Ending::Finished);
     let silent = ending(&[COMPLETED]).await;
-    assert!(matches!(&silent, Ending::Aborted { because } if because.contains("said nothing")), "{silent:?}");
+    assert!(matches!(&silent, Ending::Aborted { reason } if reason.contains("said nothing")), "{silent:?}");
     let empty = r#"{"type":"item.completed","item":{"id":"i","type":"agent_message","text":""}}"#;
     let used = r#"{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":0,"output_tokens":1}}"#;
     let silent = ending(&[empty, used]).await;
-    assert!(matches!(&silent, Ending::GaveUp { because } if because.contains("without a text")), "{silent:?}");
+    assert!(matches!(&silent, Ending::GaveUp { reason } if reason.contains("without a text")), "{silent:?}");
 }
 
 #[tokio::test]
@@ -516,14 +517,14 @@ async fn an_event_without_its_required_fields_makes_the_trial_broken() {
         r#"{"type":"thread.started"}"#,
     ] {
         let ending = ending(&[line, SAID, COMPLETED]).await;
-        assert!(matches!(&ending, Ending::Aborted { because } if because.starts_with("Codex printed ")), "{line}");
+        assert!(matches!(&ending, Ending::Aborted { reason } if reason.starts_with("Codex printed ")), "{line}");
     }
 }
 
 #[tokio::test]
 async fn a_failed_turn_is_not_completed_by_a_later_event() {
     let failed = r#"{"type":"turn.failed","error":{"message":"no"}}"#;
-    let provider = Ending::ProviderFailed { because: "no".into() };
+    let provider = Ending::ProviderFailed { reason: "no".into() };
     assert_eq!(ending(&[SAID, failed, COMPLETED]).await, provider);
     let again = r#"{"type":"turn.started"}"#;
     assert_eq!(ending(&[failed, again, SAID, COMPLETED]).await, Ending::Finished);
@@ -533,7 +534,7 @@ async fn a_failed_turn_is_not_completed_by_a_later_event() {
 async fn an_event_with_too_many_levels_ends_the_conversation() {
     let nested = format!(r#"{{"type":"item.completed","item":{}{}}}"#, "[".repeat(130), "]".repeat(130));
     let ending = ending(&[&nested, SAID, COMPLETED]).await;
-    assert!(matches!(&ending, Ending::GaveUp { because } if because.contains("more than 100 levels")), "{ending:?}");
+    assert!(matches!(&ending, Ending::GaveUp { reason } if reason.contains("more than 100 levels")), "{ending:?}");
 }
 
 #[test]

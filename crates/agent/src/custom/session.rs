@@ -26,7 +26,7 @@ pub(super) struct CustomSession {
     options: Map<String, Json>,
     performer: Performer,
     /// Messages of both sides so far; kept only if there is more than one user message.
-    said: Option<Vec<Json>>,
+    history: Option<Vec<Json>>,
     /// Messages that the module returned last.
     given: Vec<Json>,
 }
@@ -38,9 +38,9 @@ impl CustomSession {
     /// Returns an error if the module cannot be loaded or cannot connect. No message was sent to the agent yet, so this
     /// says nothing about the agent.
     pub(super) async fn open(session_context: &SessionContext) -> Result<Self, Breakage> {
-        let told = |problem: &model::Diagnostic| Breakage::environment(problem.to_string());
+        let broken = |problem: &model::Diagnostic| Breakage::environment(problem.to_string());
         let module = Module::of(session_context)
-            .map_err(|problems| problems.first().map_or_else(|| Breakage::harness("`custom` has no module"), told))?;
+            .map_err(|problems| problems.first().map_or_else(|| Breakage::harness("`custom` has no module"), broken))?;
         let Module { file, path, options, hosts } = module;
         let broken = |error: &ScriptError| Breakage::environment(format!("`{file}` cannot be loaded: {error}"));
         let network = Network::to(&hosts, Some(&session_context.host));
@@ -58,7 +58,7 @@ impl CustomSession {
         };
         let mut conversation = Self {
             session_id: session_context.session_id("custom"),
-            said: (is_long || matches!(loaded.export, Export::Adapter(_))).then(Vec::new),
+            history: (is_long || matches!(loaded.export, Export::Adapter(_))).then(Vec::new),
             loaded: Some(loaded),
             options,
             performer: Performer::default(),
@@ -76,7 +76,7 @@ impl CustomSession {
         for (name, function, arguments) in calls {
             let Some(function) = function else { continue };
             let called = engine.prepare(function, arguments).await;
-            called.map_err(|error| Breakage::environment(because(name, &error)))?;
+            called.map_err(|error| Breakage::environment(reason(name, &error)))?;
         }
         Ok(())
     }
@@ -84,7 +84,7 @@ impl CustomSession {
     async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
         self.performer.begin(turn, &self.session_id)?;
         turn.waiting("agent");
-        let gone = || Ending::GaveUp { because: "an earlier call was abandoned".to_owned() };
+        let gone = || Ending::GaveUp { reason: "an earlier call was abandoned".to_owned() };
         let mut loaded = self.loaded.take().ok_or_else(gone)?;
         match &loaded.export {
             Export::Execute(execute) => {
@@ -121,8 +121,8 @@ impl CustomSession {
         if !message.tools.is_empty() {
             args.insert("tools".to_owned(), json!(message.tools));
         }
-        if let Some(said) = &self.said {
-            args.insert("messages".to_owned(), json!(said));
+        if let Some(history) = &self.history {
+            args.insert("messages".to_owned(), json!(history));
         }
         let mut context = Map::new();
         context.extend(message.script.as_ref().map(|script| ("script".to_owned(), json!(script))));
@@ -135,7 +135,7 @@ impl CustomSession {
     fn surroundings(&self, message: &UserMessage) -> Json {
         let mut context = Map::new();
         context.insert("conversationId".to_owned(), json!(self.session_id));
-        context.insert("history".to_owned(), json!(self.said));
+        context.insert("history".to_owned(), json!(self.history));
         context.extend(message.script.as_ref().map(|script| ("script".to_owned(), json!(script))));
         let listed = [("tools", json!(message.tools), message.tools.is_empty())];
         let named = [("vars", &message.vars), ("persona", &message.persona), ("options", &self.options_of(message))]
@@ -155,10 +155,10 @@ impl CustomSession {
     async fn take_in(&mut self, message: &UserMessage, given: ReturnValue, turn: &mut Turn) -> Result<(), Ending> {
         given.doubts.iter().for_each(|doubt| turn.warn(format!("unexpected value from `execute`: {doubt}")));
         if given.is_empty {
-            return Err(Ending::GaveUp { because: "`execute` returned no `output`".to_owned() });
+            return Err(Ending::GaveUp { reason: "`execute` returned no `output`".to_owned() });
         }
-        let said = perform(&given.turns, &mut self.performer, turn).await?;
-        let text = given.text.clone().or_else(|| said.map(str::to_owned));
+        let history = perform(&given.turns, &mut self.performer, turn).await?;
+        let text = given.text.clone().or_else(|| history.map(str::to_owned));
         self.remember(message, text.as_deref());
         turn.record(finished(false, given.usage, text, Some(given.result)))
     }
@@ -166,15 +166,15 @@ impl CustomSession {
     async fn take_in_answer(&mut self, message: &UserMessage, answer: Reported, turn: &mut Turn) -> Result<(), Ending> {
         answer.doubts.iter().for_each(|doubt| turn.warn(format!("unexpected value from `send`: {doubt}")));
         perform(&answer.turns, &mut self.performer, turn).await?;
-        if let Some(because) = answer.error {
-            return Err(gave_up(because));
+        if let Some(reason) = answer.error {
+            return Err(gave_up(reason));
         }
         self.remember(message, answer.text.as_deref());
         turn.record(finished(false, answer.usage, answer.text, answer.result))
     }
 
     fn remember(&mut self, message: &UserMessage, answer: Option<&str>) {
-        if let Some(conversation) = &mut self.said {
+        if let Some(conversation) = &mut self.history {
             conversation.push(json!({"role": "user", "content": message.text}));
             conversation.push(json!({"role": "assistant", "content": answer}));
         }
@@ -187,31 +187,31 @@ fn answer(value: &Value) -> Result<Reported, Ending> {
         Json::Null => Err(nothing("send")),
         Json::Object(map) => {
             let shown = model::text::shortened(&Json::Object(map.clone()).to_string(), 300);
-            Reported::read(map).ok_or_else(|| Ending::GaveUp { because: format!("`send` returned no `text`: {shown}") })
+            Reported::read(map).ok_or_else(|| Ending::GaveUp { reason: format!("`send` returned no `text`: {shown}") })
         }
         plain => Ok(Reported::of_text(as_text(&plain))),
     }
 }
 
 fn nothing(name: &str) -> Ending {
-    Ending::GaveUp { because: format!("`{name}` returned nothing") }
+    Ending::GaveUp { reason: format!("`{name}` returned nothing") }
 }
 
 /// Returns the ending after an error of a function.
 fn threw(name: &str, error: &ScriptError) -> Ending {
-    gave_up(because(name, error))
+    gave_up(reason(name, error))
 }
 
 /// Returns the ending of an agent that gave up. A request that `network` does not allow is a mistake in the
 /// configuration.
-fn gave_up(because: String) -> Ending {
-    match network::refusal(&because) {
-        Some(because) => Ending::InvalidTest { because },
-        None => Ending::GaveUp { because },
+fn gave_up(reason: String) -> Ending {
+    match network::refusal(&reason) {
+        Some(reason) => Ending::InvalidTest { reason },
+        None => Ending::GaveUp { reason },
     }
 }
 
-fn because(name: &str, error: &ScriptError) -> String {
+fn reason(name: &str, error: &ScriptError) -> String {
     let verb = if matches!(error, ScriptError::Thrown { .. }) { " threw" } else { ":" };
     format!("`{name}`{verb} {error}")
 }

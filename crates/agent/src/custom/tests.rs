@@ -2,8 +2,8 @@ use model::{Budget, Case, Ending, Fault, Step};
 use serde_json::{Map, Value as Json, json};
 
 use super::*;
+use crate::tests::harness::{AgentHarness, TestRun, case, configured};
 use crate::tests::loopback::{CannedResponse, Loopback};
-use crate::tests::rehearsal::{Played, Rehearsal, case, configured};
 
 /// Creates a module with this text in a new directory, and returns the argument that names it.
 fn module(name: &str, text: &str) -> (tempfile::TempDir, String) {
@@ -14,17 +14,17 @@ fn module(name: &str, text: &str) -> (tempfile::TempDir, String) {
     (dir, file)
 }
 
-fn rehearsal(file: &str, case: Case) -> Rehearsal {
-    Rehearsal { argument: Some(file.to_owned()), ..Rehearsal::of(case) }
+fn harness(file: &str, case: Case) -> AgentHarness {
+    AgentHarness { argument: Some(file.to_owned()), ..AgentHarness::of(case) }
 }
 
 /// Runs a case with one message with a module of this text.
-async fn played(text: &str) -> Played {
+async fn played(text: &str) -> TestRun {
     let (_dir, file) = module("agent.js", text);
-    rehearsal(&file, case("a", &["go"])).play(&Custom).await.unwrap()
+    harness(&file, case("a", &["go"])).play(&Custom).await.unwrap()
 }
 
-fn notices(played: &mut Played) -> Vec<(String, String)> {
+fn notices(played: &mut TestRun) -> Vec<(String, String)> {
     let steps = played.steps().into_iter();
     steps
         .filter_map(|step| match step {
@@ -52,7 +52,7 @@ async fn it_gets_the_data_of_the_case_and_its_whole_result_is_kept() {
     message.vars = Map::from_iter([("n".to_owned(), json!(1))]);
     message.options = Map::from_iter([("model".to_owned(), json!("m"))]);
     (message.script, message.tools) = (Some("p".into()), vec![json!({"name": "t"})]);
-    let played = rehearsal(&file, case).play(&Custom).await.unwrap();
+    let played = harness(&file, case).play(&Custom).await.unwrap();
     assert_eq!(played.answer(), Some(r#"{"n":2}"#));
     let args = json!({"n": 1, "tools": [{"name": "t"}]});
     let whole = json!({"output": {"n": 2}, "script": "p", "args": args, "options": {"model": "m"}, "messages": null});
@@ -93,18 +93,18 @@ export function execute({ args }) {
     std::fs::write(dir.path().join("agent.mjs"), module).unwrap();
     let file = dir.path().join("agent.mjs").display().to_string();
     for trial in 0..10 {
-        let rehearsal = Rehearsal { argument: Some(file.clone()), ..Rehearsal::of(case("case", &["hello"])) };
-        let played = rehearsal.play(&Custom).await.unwrap();
+        let harness = AgentHarness { argument: Some(file.clone()), ..AgentHarness::of(case("case", &["hello"])) };
+        let played = harness.play(&Custom).await.unwrap();
         assert_eq!(played.endings, [Ending::Finished], "trial {trial}");
     }
 }
 
 #[tokio::test]
 async fn a_map_without_an_answer_means_that_the_agent_gave_up() {
-    let because = "`execute` returned no `output`".to_owned();
+    let reason = "`execute` returned no `output`".to_owned();
     for empty in ["{}", "{ ouput: 'x' }", "{ text: 'x' }"] {
         let ended = played(&format!("export default () => ({empty})")).await.endings;
-        assert_eq!(ended, [Ending::GaveUp { because: because.clone() }], "{empty}");
+        assert_eq!(ended, [Ending::GaveUp { reason: reason.clone() }], "{empty}");
     }
     for answer in ["{ output: null }", "{ messages: [] }", "{ score: 5 }"] {
         let ended = played(&format!("export default () => ({answer})")).await.endings;
@@ -134,7 +134,7 @@ async fn a_key_similar_to_a_known_one_is_reported() {
 async fn the_last_answer_is_graded_whatever_the_first_contained() {
     let text = "let n = 0; export default () => n++ ? 'second' : { output: 'first', tools: [{ name: 'find' }] };";
     let (_dir, file) = module("agent.js", text);
-    let played = rehearsal(&file, case("a", &["one", "two"])).play(&Custom).await.unwrap();
+    let played = harness(&file, case("a", &["one", "two"])).play(&Custom).await.unwrap();
     let result = json!({"output": "second", "messages": null});
     assert_eq!((played.answer(), played.turn.trace().result.as_deref()), (Some("second"), Some(&result)));
 }
@@ -151,7 +151,7 @@ async fn execute_is_found_in_every_form_and_keeps_its_receiver() {
         assert_eq!(played(text).await.answer(), Some("hi"), "{text}");
     }
     let (_dir, file) = module("agent.cjs", "module.exports = { execute: () => 'hi' }");
-    assert_eq!(rehearsal(&file, case("a", &["go"])).play(&Custom).await.unwrap().answer(), Some("hi"));
+    assert_eq!(harness(&file, case("a", &["go"])).play(&Custom).await.unwrap().answer(), Some("hi"));
 }
 
 /// Runs trials of one message each, one after the other, on the module with this text, and returns their answers.
@@ -159,7 +159,7 @@ async fn answers(text: &str, trials: usize) -> Vec<String> {
     let (_dir, file) = module("agent.js", text);
     let mut answers = Vec::new();
     for _ in 0..trials {
-        let played = rehearsal(&file, case("a", &["go"])).play(&Custom).await.unwrap();
+        let played = harness(&file, case("a", &["go"])).play(&Custom).await.unwrap();
         answers.push(played.answer().unwrap_or("none").to_owned());
     }
     answers
@@ -177,7 +177,7 @@ async fn single_message_trials_share_module_variables_for_a_limited_time() {
 async fn conversations_and_adapters_share_nothing() {
     let (_dir, file) = module("agent.js", "let n = 0; export default () => `${++n}`");
     for _ in 0..3 {
-        let played = rehearsal(&file, case("a", &["one", "two"])).play(&Custom).await.unwrap();
+        let played = harness(&file, case("a", &["one", "two"])).play(&Custom).await.unwrap();
         assert_eq!(played.answer(), Some("2"));
     }
     assert_eq!(answers("let n = 0; export const send = () => `${++n}`", 3).await, ["1"; 3]);
@@ -234,7 +234,7 @@ async fn each_trial_has_its_own_console_limit() {
     let (_dir, file) =
         module("agent.js", "export default () => { for (let n = 0; n < 600; n++) console.log(n); return 'x' }");
     for _ in 0..3 {
-        let mut played = rehearsal(&file, case("a", &["go"])).play(&Custom).await.unwrap();
+        let mut played = harness(&file, case("a", &["go"])).play(&Custom).await.unwrap();
         assert_eq!(notices(&mut played).len(), 600);
     }
 }
@@ -269,7 +269,7 @@ async fn a_continued_conversation_is_recorded_once() {
             return { output: all.at(-1).content, messages: all };
         }",
     );
-    let played = rehearsal(&file, case("a", &["one", "two"])).play(&Custom).await.unwrap();
+    let played = harness(&file, case("a", &["one", "two"])).play(&Custom).await.unwrap();
     assert_eq!(played.answer(), Some("answer 2 to one,answer 1 to "));
     assert_eq!(played.turn.trace().turn_count(), 2);
     assert_eq!(played.turn.trace().turns[1].user_message, 2);
@@ -281,19 +281,19 @@ async fn exceptions_and_missing_answers_are_the_agents_failure() {
         "agent.ts",
         "interface Unused { a: string }\n\nexport function execute(): void {\n    throw new TypeError('no luck');\n}\n",
     );
-    let mut thrown = rehearsal(&file, case("a", &["go", "on"])).play(&Custom).await.unwrap();
-    assert_eq!(thrown.endings, [Ending::GaveUp { because: "`execute` threw TypeError: no luck".into() }]);
+    let mut thrown = harness(&file, case("a", &["go", "on"])).play(&Custom).await.unwrap();
+    assert_eq!(thrown.endings, [Ending::GaveUp { reason: "`execute` threw TypeError: no luck".into() }]);
     let (from, text) = notices(&mut thrown).remove(0);
     assert_eq!(from, "stderr");
     assert!(text.contains("agent.ts:4:") && text.ends_with("throw new TypeError('no luck');"), "{text}");
     for text in ["export default () => null", "export default async () => {}"] {
         let nothing = played(text).await;
-        assert_eq!(nothing.endings, [Ending::GaveUp { because: "`execute` returned nothing".into() }]);
+        assert_eq!(nothing.endings, [Ending::GaveUp { reason: "`execute` returned nothing".into() }]);
     }
     let waits = played("export default () => new Promise(() => {})").await;
     assert_eq!(
         waits.endings,
-        [Ending::GaveUp { because: "`execute`: it waits for a promise that is never settled".into() }]
+        [Ending::GaveUp { reason: "`execute`: it waits for a promise that is never settled".into() }]
     );
 }
 
@@ -319,18 +319,18 @@ async fn lines_on_the_console_are_recorded_in_order() {
     )
     .await;
     let notices = notices(&mut played);
-    let told: Vec<_> = notices.iter().map(|(from, text)| (from.as_str(), text.as_str())).collect();
-    assert_eq!(told, [("agent", "loaded"), ("agent", "one { a: 1 }"), ("stderr", "two")]);
+    let messages: Vec<_> = notices.iter().map(|(from, text)| (from.as_str(), text.as_str())).collect();
+    assert_eq!(messages, [("agent", "loaded"), ("agent", "one { a: 1 }"), ("stderr", "two")]);
 }
 
 #[tokio::test]
 async fn an_endless_script_is_stopped_with_its_trial() {
     for text in ["export default () => { for (;;); }", "export default () => new Promise(go => setTimeout(go, 1e9))"] {
         let (_dir, file) = module("agent.js", text);
-        let mut rehearsal = rehearsal(&file, case("a", &["go"]));
-        rehearsal.setup.timeout_ms = 0;
-        let stop = rehearsal.stop.clone();
-        let (played, ()) = tokio::join!(rehearsal.play(&Custom), async move {
+        let mut harness = harness(&file, case("a", &["go"]));
+        harness.setup.timeout_ms = 0;
+        let stop = harness.stop.clone();
+        let (played, ()) = tokio::join!(harness.play(&Custom), async move {
             tokio::task::yield_now().await;
             stop.send_replace(true);
         });
@@ -341,15 +341,15 @@ async fn an_endless_script_is_stopped_with_its_trial() {
 #[tokio::test]
 async fn exceeding_resource_limits_is_the_agents_failure() {
     let (_dir, file) = module("agent.js", "export default () => { for (;;); }");
-    let mut endless = rehearsal(&file, case("a", &["go"]));
+    let mut endless = harness(&file, case("a", &["go"]));
     endless.setup.timeout_ms = 0;
     let played = endless.play(&Custom).await.unwrap();
-    assert_eq!(played.endings, [Ending::GaveUp { because: "`execute`: stopped after 1000 ms".into() }]);
+    assert_eq!(played.endings, [Ending::GaveUp { reason: "`execute`: stopped after 1000 ms".into() }]);
     let hungry =
         self::played("export default () => { const all = []; for (;;) all.push('x'.repeat(1e7) + all.length); }");
     assert_eq!(
         hungry.await.endings,
-        [Ending::GaveUp { because: "`execute`: needed more than 256 MiB of memory".into() }]
+        [Ending::GaveUp { reason: "`execute`: needed more than 256 MiB of memory".into() }]
     );
 }
 
@@ -359,7 +359,7 @@ async fn it_respects_the_limits() {
         "agent.js",
         "export default () => ({ messages: [1, 2, 3].map(n => ({ role: 'assistant', content: `${n}` })) })",
     );
-    let mut limited = rehearsal(&file, case("a", &["go"]));
+    let mut limited = harness(&file, case("a", &["go"]));
     limited.stop_after(2);
     let played = limited.play(&Custom).await.unwrap();
     assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 2.0 }]);
@@ -372,7 +372,7 @@ async fn an_answer_with_several_calls_is_one_turn() {
         "export const send = () => ({ text: 'done', toolCalls: [{ name: 'a' }, { name: 'b' }, { name: 'c' }] })",
     ] {
         let (_dir, file) = module("agent.js", text);
-        let mut limited = rehearsal(&file, case("a", &["go"]));
+        let mut limited = harness(&file, case("a", &["go"]));
         limited.stop_after(1);
         let played = limited.play(&Custom).await.unwrap();
         assert_eq!((played.endings.as_slice(), played.answer()), (&[Ending::Finished][..], Some("done")), "{text}");
@@ -386,26 +386,28 @@ fn a_module_that_cannot_be_used_is_found_before_anything_runs() {
     assert!(problems("/none.js")[0].starts_with("cannot read the module `/none.js`"));
     let (_dir, file) = module("agent.js", "export const excute = () => 1;");
     assert_eq!(problems(&file), [format!("{file}:1:1: `{file}` exports neither `execute` nor `send`")]);
-    let told = |text: &str| {
+    let describe = |text: &str| {
         let (_dir, file) = module("broken.js", text);
         problems(&file).remove(0)
     };
-    assert!(told("export default () => {\n  let 1 = 2;\n}").contains("broken.js:2:"));
+    assert!(describe("export default () => {\n  let 1 = 2;\n}").contains("broken.js:2:"));
     assert!(
-        told("import fs from 'node:fs';\nexport default () => 1;").contains("broken.js:1:16: node:fs is not available")
+        describe("import fs from 'node:fs';\nexport default () => 1;")
+            .contains("broken.js:1:16: node:fs is not available")
     );
-    assert!(told("\nnull.x;").contains("broken.js:2:"));
-    assert!(told("import './none.js';").contains("broken.js:1:"));
+    assert!(describe("\nnull.x;").contains("broken.js:2:"));
+    assert!(describe("import './none.js';").contains("broken.js:1:"));
     let (_dir, file) = module("fine.js", "export default () => 1;");
     assert_eq!(problems(&file), [""; 0]);
 }
 
 /// Runs a case with these messages with an adapter that is configured with options.
-async fn adapted(text: &str, messages: &[&str]) -> Result<Played, sandbox::Breakage> {
+async fn adapted(text: &str, messages: &[&str]) -> Result<TestRun, sandbox::Breakage> {
     let (dir, _file) = module("agent.ts", text);
     let config = json!({"type": "custom", "module": "./agent.ts", "options": {"greeting": "Hello"}});
-    let rehearsal = Rehearsal { config: Some(configured(&config, dir.path())), ..Rehearsal::of(case("a", messages)) };
-    rehearsal.play(&Custom).await
+    let harness =
+        AgentHarness { config: Some(configured(&config, dir.path())), ..AgentHarness::of(case("a", messages)) };
+    harness.play(&Custom).await
 }
 
 #[tokio::test]
@@ -457,7 +459,7 @@ async fn an_adapter_is_found_in_every_form() {
 
 #[tokio::test]
 async fn a_failed_connection_breaks_the_trial_and_a_failed_answer_fails_it() {
-    for (text, because) in [
+    for (text, reason) in [
         (
             "export const connect = () => { throw new Error('refused'); }, send = () => 'x';",
             "`connect` threw Error: refused",
@@ -465,16 +467,16 @@ async fn a_failed_connection_breaks_the_trial_and_a_failed_answer_fails_it() {
         ("export const reset = async () => { throw new Error('no'); }, send = () => 'x';", "`reset` threw Error: no"),
     ] {
         let breakage = adapted(text, &["go"]).await.err().unwrap();
-        assert_eq!((breakage.fault, breakage.because.as_str()), (Fault::Environment, because));
+        assert_eq!((breakage.fault, breakage.reason.as_str()), (Fault::Environment, reason));
     }
-    for (text, because) in [
+    for (text, reason) in [
         ("export const send = () => { throw new Error('no luck'); };", "`send` threw Error: no luck"),
         ("export const send = () => undefined;", "`send` returned nothing"),
         ("export const send = () => ({ reply: 1 });", "`send` returned no `text`: {\"reply\":1}"),
         ("export const send = () => ({ error: 'busy' });", "busy"),
     ] {
         let played = adapted(text, &["go"]).await.unwrap();
-        assert_eq!(played.endings, [Ending::GaveUp { because: because.into() }]);
+        assert_eq!(played.endings, [Ending::GaveUp { reason: reason.into() }]);
     }
 }
 
@@ -482,7 +484,7 @@ async fn a_failed_connection_breaks_the_trial_and_a_failed_answer_fails_it() {
 fn a_configuration_is_read_strictly() {
     let (dir, _file) = module("fine.js", "export const send = () => 'x';");
     std::fs::write(dir.path().join("odd.js"), "export const sent = 1;").unwrap();
-    let told = |config: Json| -> Vec<String> {
+    let describe = |config: Json| -> Vec<String> {
         let config = configured(&config, dir.path());
         Custom
             .check_config(&config.node, &config.directory, &script::Library::default())
@@ -490,9 +492,9 @@ fn a_configuration_is_read_strictly() {
             .map(ToString::to_string)
             .collect()
     };
-    assert_eq!(told(json!({"type": "custom", "module": "fine.js", "options": {"a": 1}})), [""; 0]);
+    assert_eq!(describe(json!({"type": "custom", "module": "fine.js", "options": {"a": 1}})), [""; 0]);
     assert_eq!(
-        told(json!({"type": "custom", "modul": "fine.js", "options": 1})),
+        describe(json!({"type": "custom", "modul": "fine.js", "options": 1})),
         [
             "agent.yaml:1:1: a `custom` agent has no `module`",
             "agent.yaml:1:1: `options` must be a map, not a number",
@@ -500,10 +502,10 @@ fn a_configuration_is_read_strictly() {
         ]
     );
     assert_eq!(
-        told(json!({"type": "custom", "module": "odd.js"})),
+        describe(json!({"type": "custom", "module": "odd.js"})),
         ["odd.js:1:1: `odd.js` exports neither `execute` nor `send`"]
     );
-    let missing = told(json!({"type": "custom", "module": "none.js"}));
+    let missing = describe(json!({"type": "custom", "module": "none.js"}));
     assert!(missing[0].starts_with("agent.yaml:1:1: cannot read the module `none.js`"), "{missing:?}");
 }
 
@@ -521,12 +523,12 @@ export async function send(message) {
 }";
 
 /// Runs [`ASKING`] with these hosts allowed.
-async fn asks(address: &str, hosts: Json) -> Result<Played, sandbox::Breakage> {
+async fn asks(address: &str, hosts: Json) -> Result<TestRun, sandbox::Breakage> {
     let (dir, _file) = module("agent.js", ASKING);
     let config = json!({"type": "custom", "module": "agent.js", "options": {"address": address}, "network": hosts});
     let config = configured(&config, dir.path());
     assert_eq!(Custom.check_config(&config.node, dir.path(), &script::Library::default()), []);
-    Rehearsal { config: Some(config), ..Rehearsal::of(case("a", &["hi"])) }.play(&Custom).await
+    AgentHarness { config: Some(config), ..AgentHarness::of(case("a", &["hi"])) }.play(&Custom).await
 }
 
 #[tokio::test]
@@ -546,10 +548,10 @@ async fn a_module_can_send_requests_only_to_allowed_hosts() {
     for hosts in [json!(["127.0.0.1:1"]), json!(["example.com", "27.0.0.1"])] {
         let played = asks(&server.url, hosts.clone()).await.unwrap();
         // The project does not list the host, so it is not the agent's failure.
-        let because =
+        let reason =
             "`send` threw TypeError: `127.0.0.1` is not in the agent's `network`; to allow it, write `network: [";
-        let Some(Ending::InvalidTest { because: said }) = played.endings.first() else { panic!("{hosts}") };
-        assert!(said.starts_with(because) && said.ends_with(", 127.0.0.1]`"), "{said}");
+        let Some(Ending::InvalidTest { reason: output }) = played.endings.first() else { panic!("{hosts}") };
+        assert!(output.starts_with(reason) && output.ends_with(", 127.0.0.1]`"), "{output}");
     }
     assert_eq!(server.asked().len(), before);
 }
@@ -566,8 +568,8 @@ async fn a_request_to_a_host_that_is_not_allowed_is_a_configuration_error() {
         };",
     ] {
         let ending = played(text).await.endings;
-        let [Ending::InvalidTest { because }] = ending.as_slice() else { panic!("{ending:?}") };
-        assert!(because.ends_with("for the hosts in its `network: [HOST]`"), "{because}");
+        let [Ending::InvalidTest { reason }] = ending.as_slice() else { panic!("{ending:?}") };
+        assert!(reason.ends_with("for the hosts in its `network: [HOST]`"), "{reason}");
     }
 }
 
@@ -582,10 +584,10 @@ async fn a_request_without_an_answer_ends_with_the_trial() {
 #[test]
 fn hosts_are_names_and_ports() {
     let (dir, _file) = module("agent.js", "export const send = async () => (await fetch('http://h/')).text();");
-    let told = |hosts: Json| {
+    let describe = |hosts: Json| {
         let config = json!({"type": "custom", "module": "agent.js", "network": hosts});
         Custom.check_config(&configured(&config, dir.path()).node, dir.path(), &script::Library::default()).len()
     };
-    assert_eq!(told(json!(["api.example.com", "localhost:3000", "[::1]:80"])), 0);
-    assert_eq!(told(json!(["https://api.example.com", "h/path", "u@h", "", 5])), 5);
+    assert_eq!(describe(json!(["api.example.com", "localhost:3000", "[::1]:80"])), 0);
+    assert_eq!(describe(json!(["https://api.example.com", "h/path", "u@h", "", 5])), 5);
 }

@@ -80,13 +80,13 @@ pub static DIRECTIVES: &[DirectiveKind] = &[
     kind("tokens", "INPUT OUTPUT [CACHE_READ [CACHE_WRITE]]", "Reports this token usage", tokens),
     kind("cost", "DOLLARS", "Reports this cost", cost),
     kind("error", "[TEXT]", "Gives up with an error", |rest| {
-        Ok(Directive::End(Ending::GaveUp { because: or(rest, "it was told to") }))
+        Ok(Directive::End(Ending::GaveUp { reason: or(rest, "it was told to") }))
     }),
     kind("provider-error", "[TEXT]", "Ends as if the model provider had failed", |rest| {
-        Ok(Directive::End(Ending::ProviderFailed { because: or(rest, "as told") }))
+        Ok(Directive::End(Ending::ProviderFailed { reason: or(rest, "as told") }))
     }),
     kind("abort", "[TEXT]", "Ends as if its process had died", |rest| {
-        Ok(Directive::End(Ending::Aborted { because: or(rest, "as told") }))
+        Ok(Directive::End(Ending::Aborted { reason: or(rest, "as told") }))
     }),
 ];
 

@@ -89,14 +89,14 @@ struct FakeSession {
 impl Session for FakeSession {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
-            let mut said = Vec::new();
+            let mut lines = Vec::new();
             let mut usage = Usage::default();
-            let acted = self.act(&message.text, turn, &mut said, &mut usage).await;
+            let acted = self.act(&message.text, turn, &mut lines, &mut usage).await;
             let ending = acted.err().unwrap_or(Ending::Finished);
             // Like a real agent, it reports its usage unless it is interrupted.
             if matches!(ending, Ending::Finished | Ending::GaveUp { .. } | Ending::OutOfBudget { .. }) {
                 let is_error = ending != Ending::Finished;
-                let text = (!said.is_empty()).then(|| said.join("\n"));
+                let text = (!lines.is_empty()).then(|| lines.join("\n"));
                 let recorded = turn.record(finished(is_error, usage, text, None));
                 if let (Err(stopped), false) = (recorded, is_error) {
                     return stopped;
@@ -112,13 +112,13 @@ impl FakeSession {
         &mut self,
         text: &str,
         turn: &mut Turn,
-        said: &mut Vec<String>,
+        lines: &mut Vec<String>,
         usage: &mut Usage,
     ) -> Result<(), Ending> {
         self.performer.next_turn();
         self.performer.begin(turn, &self.session_id)?;
         for directive in parse(text) {
-            self.follow(directive, turn, said, usage).await?;
+            self.follow(directive, turn, lines, usage).await?;
         }
         Ok(())
     }
@@ -127,13 +127,13 @@ impl FakeSession {
         &mut self,
         directive: Directive,
         turn: &mut Turn,
-        said: &mut Vec<String>,
+        lines: &mut Vec<String>,
         usage: &mut Usage,
     ) -> Result<(), Ending> {
         match directive {
             Directive::Say(text) => {
                 self.performer.say(turn, &text)?;
-                said.push(text);
+                lines.push(text);
             }
             Directive::Think(text) => self.performer.think(turn, &text)?,
             Directive::Call { name, input, result, is_error } => {
@@ -157,7 +157,7 @@ impl FakeSession {
             }
             Directive::WithSkill(directive) => {
                 if self.has_skills() {
-                    Box::pin(self.follow(*directive, turn, said, usage)).await?;
+                    Box::pin(self.follow(*directive, turn, lines, usage)).await?;
                 }
             }
             Directive::Write { path, content } => {
@@ -176,7 +176,7 @@ impl FakeSession {
             }
             Directive::Use(used) => *usage += used,
             Directive::End(ending) => return Err(ending),
-            Directive::Invalid(problem) => return Err(Ending::InvalidTest { because: problem.message }),
+            Directive::Invalid(problem) => return Err(Ending::InvalidTest { reason: problem.message }),
         }
         Ok(())
     }
@@ -204,11 +204,11 @@ mod tests {
     use model::Budget;
 
     use super::*;
-    use crate::tests::rehearsal::{Bare, Played, Rehearsal, case, response};
+    use crate::tests::harness::{AgentHarness, Bare, TestRun, case, response};
     use sandbox::Sandbox;
 
-    async fn played(messages: &[&str]) -> Played {
-        Rehearsal::of(case("case", messages)).play(&Fake).await.unwrap()
+    async fn played(messages: &[&str]) -> TestRun {
+        AgentHarness::of(case("case", messages)).play(&Fake).await.unwrap()
     }
 
     #[tokio::test]
@@ -240,7 +240,7 @@ mod tests {
     async fn questions_are_answered_from_the_case() {
         let mut asking = case("case", &["!ask Which color? | Red | Blue\n!ask-many Sizes? | S | L"]);
         asking.user_responses = vec![response("color", "Blue")];
-        let played = Rehearsal::of(asking).play(&Fake).await.unwrap();
+        let played = AgentHarness::of(asking).play(&Fake).await.unwrap();
         let results: Vec<_> = played.calls().iter().map(|(_, result, _)| (*result).to_owned()).collect();
         assert_eq!(results, ["Blue", "no answer"]);
         let questions = &played.turn.trace().questions;
@@ -250,10 +250,10 @@ mod tests {
 
     #[tokio::test]
     async fn files_are_written_but_only_in_the_sandbox() {
-        let mut rehearsal = Rehearsal::of(case("case", &["!write a/b.txt one\\ntwo\n!write ../c.txt x"]));
+        let mut harness = AgentHarness::of(case("case", &["!write a/b.txt one\\ntwo\n!write ../c.txt x"]));
         let bare = Bare::new();
-        rehearsal.sandbox = Some(bare.clone());
-        let played = rehearsal.play(&Fake).await.unwrap();
+        harness.sandbox = Some(bare.clone());
+        let played = harness.play(&Fake).await.unwrap();
         assert_eq!(bare.content("a/b.txt"), "one\ntwo\n");
         assert_eq!(played.calls()[0], ("Write", "wrote a/b.txt", false));
         assert!(played.calls()[1].2 && !bare.outside("c.txt").exists());
@@ -269,9 +269,9 @@ mod tests {
         let folder = bare.work().join(SKILLS).join("greet");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("SKILL.md"), "Be kind.").unwrap();
-        let mut rehearsal = Rehearsal::of(case("case", &messages));
-        rehearsal.sandbox = Some(bare);
-        let with = rehearsal.play(&Fake).await.unwrap();
+        let mut harness = AgentHarness::of(case("case", &messages));
+        harness.sandbox = Some(bare);
+        let with = harness.play(&Fake).await.unwrap();
         assert_eq!(with.calls(), [("Skill", "Be kind.", false)]);
         assert_eq!(with.answer(), Some("hello"));
     }
@@ -279,9 +279,9 @@ mod tests {
     #[tokio::test]
     async fn it_can_end_in_every_way() {
         for (text, ending) in [
-            ("!error no", Ending::GaveUp { because: "no".into() }),
-            ("!provider-error 503", Ending::ProviderFailed { because: "503".into() }),
-            ("!abort", Ending::Aborted { because: "as told".into() }),
+            ("!error no", Ending::GaveUp { reason: "no".into() }),
+            ("!provider-error 503", Ending::ProviderFailed { reason: "503".into() }),
+            ("!abort", Ending::Aborted { reason: "as told".into() }),
         ] {
             let played = played(&[text, "next"]).await;
             assert_eq!(played.endings, [ending], "{text}");
@@ -290,9 +290,9 @@ mod tests {
 
     #[tokio::test]
     async fn no_turn_starts_after_the_last_one() {
-        let mut rehearsal = Rehearsal::of(case("case", &["!call A\n!tokens 5 5\n!call B\n!call C"]));
-        rehearsal.stop_after(2);
-        let played = rehearsal.play(&Fake).await.unwrap();
+        let mut harness = AgentHarness::of(case("case", &["!call A\n!tokens 5 5\n!call B\n!call C"]));
+        harness.stop_after(2);
+        let played = harness.play(&Fake).await.unwrap();
         assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 2.0 }]);
         assert_eq!(played.calls().len(), 2);
         assert_eq!(played.tokens(), Some(10));
@@ -300,10 +300,10 @@ mod tests {
 
     #[tokio::test]
     async fn sleep_ends_when_the_trial_must_stop() {
-        let rehearsal = Rehearsal::of(case("case", &["!sleep 1h"]));
-        let stop = rehearsal.stop.clone();
+        let harness = AgentHarness::of(case("case", &["!sleep 1h"]));
+        let stop = harness.stop.clone();
         let started = Instant::now();
-        let (played, ()) = tokio::join!(rehearsal.play(&Fake), async move {
+        let (played, ()) = tokio::join!(harness.play(&Fake), async move {
             stop.send_replace(true);
         });
         assert_eq!(played.unwrap().endings, [Ending::Cancelled]);
@@ -312,20 +312,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_thousand_trials_take_almost_no_time() {
-        let rehearsal = Rehearsal::of(case("case", &["hello\n!call Bash {\"command\": \"ls\"}\ndone\n!tokens 1 2"]));
+        let harness = AgentHarness::of(case("case", &["hello\n!call Bash {\"command\": \"ls\"}\ndone\n!tokens 1 2"]));
         let started = Instant::now();
         for _ in 0..1_000 {
-            assert_eq!(rehearsal.play(&Fake).await.unwrap().answer(), Some("hello\ndone"));
+            assert_eq!(harness.play(&Fake).await.unwrap().answer(), Some("hello\ndone"));
         }
         assert!(started.elapsed() < Duration::from_secs(5), "{:?} in an unoptimised build", started.elapsed());
     }
 
     #[test]
     fn invalid_directives_are_found_before_the_run() {
-        let problems = |messages: &[&str]| Rehearsal::of(case("case", messages)).check(&Fake);
-        let told = problems(&["!slep 2s", "!call"]);
+        let problems = |messages: &[&str]| AgentHarness::of(case("case", messages)).check(&Fake);
+        let described = problems(&["!slep 2s", "!call"]);
         assert_eq!(
-            told,
+            described,
             [
                 "case.yaml:1:1: `!slep` is not a directive of `fake`",
                 "case.yaml:1:1: in the directive `!call`: the name of a tool is missing",

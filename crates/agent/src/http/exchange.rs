@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::settings::Settings;
 use super::stream::{Framing, Reader, StreamContent, StreamError};
-use super::words::{clipped, one_line};
+use super::text::{clipped, one_line};
 use crate::answer::Answer;
 use crate::turn::Turn;
 use model::millis;
@@ -57,7 +57,7 @@ pub(super) enum ResponseContent {
 pub(super) struct Fault {
     pub(super) kind: FaultKind,
     /// Description in one line.
-    pub(super) because: String,
+    pub(super) reason: String,
     /// Received part of the response.
     pub(super) received: String,
     /// Parsed part of the response.
@@ -84,8 +84,8 @@ pub(super) enum FaultKind {
 }
 
 impl Fault {
-    pub(super) fn new(kind: FaultKind, because: impl Into<String>) -> Self {
-        Self { kind, because: because.into(), received: String::new(), answer: None, retry_after: None }
+    pub(super) fn new(kind: FaultKind, reason: impl Into<String>) -> Self {
+        Self { kind, reason: reason.into(), received: String::new(), answer: None, retry_after: None }
     }
 
     /// Adds the received response.
@@ -126,7 +126,7 @@ impl Received {
     }
 
     /// Formats the response for users; empty if nothing was received.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let data = self.lock();
         if data.head.is_empty() {
             return String::new();
@@ -162,20 +162,20 @@ impl Exchange<'_> {
             let Some(wait) = self.pause(&fault, tried) else { return Err(fault) };
             let status = if let FaultKind::Status(status) = fault.kind { Some(status) } else { None };
             let delay_ms = Some(millis(wait));
-            turn.record(Step::Retry { attempt: tried, status, error: fault.because, delay_ms })?;
+            turn.record(Step::Retry { attempt: tried, status, error: fault.reason, delay_ms })?;
             tokio::time::sleep(wait).await;
         }
     }
 
     /// Formats the request for users.
     pub(super) fn sent(&self, request_body: &RequestBody) -> String {
-        let mut told = format!("{} {}\n", self.settings.method, self.settings.shown_url());
+        let mut sent = format!("{} {}\n", self.settings.method, self.settings.shown_url());
         for (name, value) in &self.settings.headers {
             let value = if value.is_sensitive() { "[masked]" } else { value.to_str().unwrap_or("[not text]") };
-            let _ = writeln!(told, "{name}: {value}");
+            let _ = writeln!(sent, "{name}: {value}");
         }
-        let _ = write!(told, "\n{}", request_body.text);
-        told
+        let _ = write!(sent, "\n{}", request_body.text);
+        sent
     }
 
     /// Returns the delay before `request_body` is sent again; `None` if it is not.
@@ -218,20 +218,21 @@ impl Exchange<'_> {
     /// Returns the failure for a request without a response.
     fn lost(&self, error: reqwest::Error) -> Fault {
         let is_connect = error.is_connect();
-        let told = llm::error_chain(&error.without_url());
+        let error_text = llm::error_chain(&error.without_url());
         let to = format!("{} {}", self.settings.method, self.settings.shown_url());
         if is_connect {
-            return Fault::new(FaultKind::Unreachable, format!("{to}: no connection: {told}"));
+            return Fault::new(FaultKind::Unreachable, format!("{to}: no connection: {error_text}"));
         }
         // Responses that could not be parsed are reported with these words.
-        match told.contains("invalid") || told.contains("parse") {
+        match error_text.contains("invalid") || error_text.contains("parse") {
             true => {
-                let fault = Fault::new(FaultKind::Spoilt, format!("{to}: the response is not HTTP: {told}"));
+                let fault = Fault::new(FaultKind::Spoilt, format!("{to}: the response is not HTTP: {error_text}"));
                 Fault { received: "(not HTTP)".to_owned(), ..fault }
             }
-            false => {
-                Fault::new(FaultKind::Closed, format!("{to}: the connection closed before there was an answer: {told}"))
-            }
+            false => Fault::new(
+                FaultKind::Closed,
+                format!("{to}: the connection closed before there was an answer: {error_text}"),
+            ),
         }
     }
 
@@ -246,12 +247,12 @@ impl Exchange<'_> {
         while let Ok(Some(bytes)) = arriving.next().await {
             arriving.keep(&bytes);
         }
-        let received = self.received_data.told();
+        let received = self.received_data.describe();
         turn.raw("http", &received);
         let to = format!("{} {} answered {}", self.settings.method, self.settings.shown_url(), shown_status(status));
         let body = String::from_utf8_lossy(&self.received_data.lock().kept).into_owned();
         let body = one_line(&body);
-        let because = match location {
+        let reason = match location {
             Some(location) => {
                 format!(
                     "{to}, which redirects to {location}; redirects are not followed, so set `url` to the new address"
@@ -261,7 +262,7 @@ impl Exchange<'_> {
             None => format!("{to}: {body}"),
         };
         let retry_after = seconds.map(Duration::from_secs);
-        Fault { received, retry_after, ..Fault::new(FaultKind::Status(status.as_u16()), because) }
+        Fault { received, retry_after, ..Fault::new(FaultKind::Status(status.as_u16()), reason) }
     }
 
     /// Returns the target of a redirect without its query and fragment, which may contain secrets.
@@ -292,7 +293,7 @@ impl<'a> Arriving<'a> {
             None => self.document().await,
             Some(framing) => self.stream(framing, turn).await,
         };
-        let received = self.exchange.received_data.told();
+        let received = self.exchange.received_data.describe();
         turn.raw("http", &received);
         read.map_err(|fault| Fault { received, ..fault })
     }
@@ -359,12 +360,12 @@ impl<'a> Arriving<'a> {
     /// Returns the next bytes of the response; `None` at its end.
     async fn next(&mut self) -> Result<Option<bytes::Bytes>, Fault> {
         let bytes = self.response.chunk().await.map_err(|error| {
-            let told = llm::error_chain(&error.without_url());
+            let error_text = llm::error_chain(&error.without_url());
             let is_cut = ["error reading a body", "unexpected end", "unexpected EOF", "closed"]
                 .iter()
-                .any(|sign| told.contains(sign));
+                .any(|sign| error_text.contains(sign));
             let what = if is_cut { "the answer was cut off" } else { "the answer cannot be read" };
-            Fault::new(FaultKind::Spoilt, format!("{what}: {told}"))
+            Fault::new(FaultKind::Spoilt, format!("{what}: {error_text}"))
         })?;
         let most = self.exchange.settings.largest;
         let seen = {
@@ -373,8 +374,8 @@ impl<'a> Arriving<'a> {
             data.seen
         };
         if seen > most {
-            let because = format!("the answer is larger than {most} bytes, the limit (`max_response_bytes`)");
-            return Err(Fault::new(FaultKind::Spoilt, because));
+            let reason = format!("the answer is larger than {most} bytes, the limit (`max_response_bytes`)");
+            return Err(Fault::new(FaultKind::Spoilt, reason));
         }
         Ok(bytes)
     }
@@ -391,12 +392,12 @@ fn is_json(kind: &str) -> bool {
 }
 
 fn spoilt(error: &StreamError) -> Fault {
-    let because = match error {
+    let reason = match error {
         StreamError::Reported(what) => format!("the stream reports an error: {}", one_line(what)),
         StreamError::Unreadable(what) => format!("the answer is unreadable: {}", one_line(what)),
         StreamError::Cut => "the stream was cut off: it ended without its end marker".to_owned(),
     };
-    Fault::new(FaultKind::Spoilt, because)
+    Fault::new(FaultKind::Spoilt, reason)
 }
 
 fn shown_status(status: StatusCode) -> String {

@@ -8,7 +8,7 @@ mod path;
 mod session;
 mod settings;
 mod stream;
-mod words;
+mod text;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -76,9 +76,9 @@ impl Agent for Http {
             let message_context = MessageContext { conversation_id: NO_CONVERSATION, history: &[], message };
             let mut wrong = Vec::new();
             settings.body.make(&message_context, settings.stream, &mut wrong);
-            let because =
+            let reason =
                 |problem: Diagnostic| problem.help(format!("the body was built for the case `{}`", context.case.id));
-            problems.extend(wrong.into_iter().map(because));
+            problems.extend(wrong.into_iter().map(reason));
         }
         problems
     }

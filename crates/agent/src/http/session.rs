@@ -16,7 +16,7 @@ use super::body::{Body, MessageContext};
 use super::exchange::{Exchange, Fault, FaultKind, Received, RequestBody, ResponseContent};
 use super::functions::{Functions, Role};
 use super::settings::{Parser, Settings};
-use super::words::{clipped, one_line};
+use super::text::{clipped, one_line};
 use crate::SessionContext;
 use crate::http_client::client;
 use crate::json::is_too_deep;
@@ -62,13 +62,13 @@ impl HttpSession {
         let sent = exchange.sent(&request_body);
         let Ok(received) = unless_stopped(turn.stopping(), exchange.run(&request_body, turn)).await else {
             // After a timeout, users want to see what the agent was asked and what it had sent.
-            let _ = turn.record(exchanged(&sent, true, &received_data.told()));
+            let _ = turn.record(exchanged(&sent, true, &received_data.describe()));
             return Err(Ending::Cancelled);
         };
         let read = match received {
             Ok(content) => {
                 let read = self.read(content, turn).await;
-                read.map_err(|fault| fault.of(received_data.told()))
+                read.map_err(|fault| fault.of(received_data.describe()))
             }
             Err(fault) => Err(fault),
         };
@@ -81,7 +81,7 @@ impl HttpSession {
     /// Builds the request for a message.
     async fn body(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<Value, Ending> {
         let context = MessageContext { conversation_id: &self.id, history: &self.history, message };
-        let unmade = |because: String| Ending::InvalidTest { because };
+        let unmade = |reason: String| Ending::InvalidTest { reason };
         if let (Body::Function(name), Some(functions)) = (&self.settings.body, &mut self.functions) {
             let mut variables = context.variables();
             variables.insert("conversationId".to_owned(), json!(self.id));
@@ -106,12 +106,12 @@ impl HttpSession {
         let answer = self.read_content(content, turn).await?;
         let is_empty = answer.text().is_none_or(|text| text.trim().is_empty()) && !answer.has_calls();
         if is_empty {
-            let because = match &self.settings.parser {
+            let reason = match &self.settings.parser {
                 Parser::Function(name) => format!("the answer is empty: `response_parser`, `{name}`, returned no text"),
                 Parser::Path(path) => format!("the answer is empty: `response_parser`, `{path}`, finds an empty text"),
                 Parser::Usual => "the answer is empty: its text has no characters".to_owned(),
             };
-            return Err(Fault::new(FaultKind::Spoilt, because).after(answer));
+            return Err(Fault::new(FaultKind::Spoilt, reason).after(answer));
         }
         Ok(answer)
     }
@@ -146,12 +146,12 @@ impl HttpSession {
         if answer.has_text() || (answer.has_calls() && matches!(settings.parser, Parser::Usual)) {
             return Ok(answer);
         }
-        let because = match &settings.parser {
+        let reason = match &settings.parser {
             Parser::Path(path) => format!("the answer is unreadable: `response_parser`, `{path}`, finds nothing in it"),
             _ => "the stream ended without an answer".to_owned(),
         };
         // A path that finds nothing in valid JSON is a mistake in the user's test.
-        Err(Fault::new(if is_wanting { FaultKind::Test } else { FaultKind::Spoilt }, because).after(answer))
+        Err(Fault::new(if is_wanting { FaultKind::Test } else { FaultKind::Spoilt }, reason).after(answer))
     }
 
     /// Calls the parser's function with `given`.
@@ -160,13 +160,13 @@ impl HttpSession {
         let Some(functions) = &mut self.functions else {
             return Err(Fault::new(FaultKind::Spoilt, format!("the answer is unreadable: {at}: it is not loaded")));
         };
-        let because = match functions.call(Role::Parser, vec![given], turn).await? {
+        let reason = match functions.call(Role::Parser, vec![given], turn).await? {
             Ok(value @ (Value::String(_) | Value::Object(_) | Value::Array(_))) => return Ok(value),
             Ok(Value::Null) => format!("{at}, returned nothing; return the text or an object"),
             Ok(other) => format!("{at}, returned `{other}`; return the text or an object"),
             Err(error) => format!("{at}: {}", placed(&error)),
         };
-        Err(Fault::new(FaultKind::Test, because))
+        Err(Fault::new(FaultKind::Test, reason))
     }
 
     /// Records an answer.
@@ -201,7 +201,7 @@ impl HttpSession {
 
     /// Records the request and the response of a failed message and returns its ending.
     async fn failed(&mut self, fault: Fault, sent: &str, turn: &mut Turn) -> Ending {
-        let Fault { kind, because, received, answer, .. } = fault;
+        let Fault { kind, reason, received, answer, .. } = fault;
         if let FaultKind::Stopped(ending) = kind {
             return ending;
         }
@@ -217,13 +217,13 @@ impl HttpSession {
             return ending;
         }
         match kind {
-            FaultKind::Unreachable => Ending::Unreachable { because },
-            FaultKind::Test => Ending::InvalidTest { because },
+            FaultKind::Unreachable => Ending::Unreachable { reason },
+            FaultKind::Test => Ending::InvalidTest { reason },
             FaultKind::Status(status) => match configured_by(status) {
-                Some(help) => Ending::InvalidTest { because: format!("{because}; {help}") },
-                None => Ending::GaveUp { because },
+                Some(help) => Ending::InvalidTest { reason: format!("{reason}; {help}") },
+                None => Ending::GaveUp { reason },
             },
-            FaultKind::Closed | FaultKind::Spoilt | FaultKind::Stopped(_) => Ending::GaveUp { because },
+            FaultKind::Closed | FaultKind::Spoilt | FaultKind::Stopped(_) => Ending::GaveUp { reason },
         }
     }
 }
@@ -274,8 +274,8 @@ fn parsed(text: &str, says_json: bool) -> Result<Option<Value>, Fault> {
         Ok(value) => Ok(Some(value)),
         Err(error) if is_too_deep(&error) => Err(Fault::new(FaultKind::Spoilt, too_deep())),
         Err(error) if says_json && trimmed.starts_with(['{', '[']) => {
-            let because = format!("the answer is unreadable: it is not valid JSON ({error}): {}", one_line(trimmed));
-            Err(Fault::new(FaultKind::Spoilt, because))
+            let reason = format!("the answer is unreadable: it is not valid JSON ({error}): {}", one_line(trimmed));
+            Err(Fault::new(FaultKind::Spoilt, reason))
         }
         Err(_) => Ok(None),
     }
@@ -290,7 +290,7 @@ fn usual(text: &str, value: Option<Value>) -> Result<Answer, Fault> {
     let mut answer = Answer::default();
     match value {
         None => answer.say(text),
-        Some(Value::String(said)) => answer.say(&said),
+        Some(Value::String(content)) => answer.say(&content),
         Some(value) => {
             if !document::read(&value, &mut answer) && !answer.has_calls() {
                 if let Some(error) = value.as_object().and_then(document::error) {

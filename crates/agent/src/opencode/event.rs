@@ -57,7 +57,7 @@ pub(super) struct Interpreter {
     session_id: Option<String>,
     message: Option<Message>,
     /// Texts of the last message.
-    said: Vec<String>,
+    answer: Vec<String>,
     /// True if the model wrote a text or called a tool in any message.
     has_acted: bool,
     tokens: Option<Tokens>,
@@ -97,20 +97,20 @@ impl Interpreter {
             Content::Damaged => return vec![OpenCodeEvent::Unreadable("an event that is not valid JSON")],
             Content::TooDeep => return vec![OpenCodeEvent::TooDeep],
         };
-        let mut heard: Vec<OpenCodeEvent> = self.session(&line).into_iter().collect();
+        let mut events: Vec<OpenCodeEvent> = self.session(&line).into_iter().collect();
         let part = line.get("part").unwrap_or(&Value::Null);
         if let Some(what) = defect(text(&line, "type"), part) {
-            heard.push(OpenCodeEvent::Unreadable(what));
-            return heard;
+            events.push(OpenCodeEvent::Unreadable(what));
+            return events;
         }
         match text(&line, "type") {
-            "step_start" => heard.extend(self.begin(text(part, "messageID"))),
+            "step_start" => events.extend(self.begin(text(part, "messageID"))),
             "text" | "reasoning" | "tool_use" => self.add(part),
-            "step_finish" => heard.extend(self.complete(part)),
+            "step_finish" => events.extend(self.complete(part)),
             "error" => self.fault = Some(fault(line.get("error").unwrap_or(&Value::Null))),
             _ => {}
         }
-        heard
+        events
     }
 
     /// Takes the sub-agents whose sessions have not been read yet.
@@ -125,15 +125,15 @@ impl Interpreter {
         let messages = export.get("messages")?.as_array()?.iter();
         let answers =
             messages.filter(|message| message.pointer("/info/role").and_then(Value::as_str) == Some("assistant"));
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         for part in answers.filter_map(|message| message.get("parts")?.as_array()).flatten() {
             if text(part, "type") == "step-finish" {
                 self.meter(part);
             }
             self.sub_agents.extend(sub_agent(part));
-            told.extend(steps(part, Some(&agent.call)));
+            events.extend(steps(part, Some(&agent.call)));
         }
-        Some(told)
+        Some(events)
     }
 
     /// Returns the remaining steps, including the final one, and the ending; [`Ending::Aborted`] if the output has none.
@@ -147,7 +147,7 @@ impl Interpreter {
             subtype: if answered { "success" } else { "error" }.to_owned(),
             is_error: !answered,
             usage: Usage { tokens: self.tokens, cost_usd },
-            text: Some(self.said.join("\n")).filter(|text| answered && !text.is_empty()),
+            text: Some(self.answer.join("\n")).filter(|text| answered && !text.is_empty()),
             result: None,
         });
         (steps, done)
@@ -174,23 +174,23 @@ impl Interpreter {
         if self.message.as_ref().is_some_and(|message| message.id == id) {
             return Vec::new();
         }
-        let mut heard: Vec<OpenCodeEvent> = self.flush().into_iter().map(OpenCodeEvent::Step).collect();
-        self.said.clear();
+        let mut events: Vec<OpenCodeEvent> = self.flush().into_iter().map(OpenCodeEvent::Step).collect();
+        self.answer.clear();
         self.refusal = None;
         self.message = Some(Message { id: id.to_owned(), parts: Vec::new() });
-        heard.push(OpenCodeEvent::Started);
-        heard
+        events.push(OpenCodeEvent::Started);
+        events
     }
 
     fn complete(&mut self, part: &Value) -> Vec<OpenCodeEvent> {
-        let heard = self.flush().into_iter().map(OpenCodeEvent::Step);
+        let events = self.flush().into_iter().map(OpenCodeEvent::Step);
         let tokens = self.meter(part);
         let reason = text(part, "reason").to_owned();
         let goes_on = reason == "tool-calls";
         self.reason = Some(reason);
         // An earlier error was overcome.
         self.fault = None;
-        heard.chain([OpenCodeEvent::Complete { goes_on, tokens }]).collect()
+        events.chain([OpenCodeEvent::Complete { goes_on, tokens }]).collect()
     }
 
     /// Counts the usage of a message. No kind of tokens includes another, and output does not include reasoning.
@@ -220,7 +220,7 @@ impl Interpreter {
         for step in &steps {
             match step {
                 Step::Text { text, .. } if !text.is_empty() => {
-                    self.said.push(text.clone());
+                    self.answer.push(text.clone());
                     self.has_acted = true;
                 }
                 Step::ToolCall(_) => self.has_acted = true,
@@ -246,26 +246,26 @@ impl Interpreter {
             return fault.clone();
         }
         match (self.reason.as_deref(), &self.refusal) {
-            (None, _) => Ending::Aborted { because: "it said nothing".to_owned() },
+            (None, _) => Ending::Aborted { reason: "it said nothing".to_owned() },
             (Some("tool-calls"), Some(refusal)) => {
-                Ending::GaveUp { because: format!("it stopped because a call was not permitted ({refusal})") }
+                Ending::GaveUp { reason: format!("it stopped because a call was not permitted ({refusal})") }
             }
             (Some("tool-calls"), None) => {
-                Ending::Aborted { because: "it had called tools and did not continue".to_owned() }
+                Ending::Aborted { reason: "it had called tools and did not continue".to_owned() }
             }
-            (Some("length"), _) => Ending::GaveUp { because: "its answer is longer than the model's limit".to_owned() },
-            (Some("content-filter"), _) => Ending::GaveUp { because: "the model refused to answer".to_owned() },
+            (Some("length"), _) => Ending::GaveUp { reason: "its answer is longer than the model's limit".to_owned() },
+            (Some("content-filter"), _) => Ending::GaveUp { reason: "the model refused to answer".to_owned() },
             (Some("error"), _) => {
-                Ending::ProviderFailed { because: "the model's answer ended with an error".to_owned() }
+                Ending::ProviderFailed { reason: "the model's answer ended with an error".to_owned() }
             }
             // `other` and `unknown` are the reasons of providers that report none of the usual ones.
             (Some("stop" | "other" | "unknown"), _) if self.has_acted => Ending::Finished,
             (Some("stop" | "other" | "unknown"), _) if self.tokens.is_some_and(|tokens| tokens.total() > 0) => {
-                Ending::GaveUp { because: SILENT.to_owned() }
+                Ending::GaveUp { reason: SILENT.to_owned() }
             }
-            (Some("stop" | "other" | "unknown"), _) => Ending::Aborted { because: "its model said nothing".to_owned() },
-            (Some(""), _) => Ending::Aborted { because: "its last message does not say how it ended".to_owned() },
-            (Some(reason), _) => Ending::Aborted { because: format!("its last message ended with `{reason}`") },
+            (Some("stop" | "other" | "unknown"), _) => Ending::Aborted { reason: "its model said nothing".to_owned() },
+            (Some(""), _) => Ending::Aborted { reason: "its last message does not say how it ended".to_owned() },
+            (Some(reason), _) => Ending::Aborted { reason: format!("its last message ended with `{reason}`") },
         }
     }
 }
@@ -290,11 +290,11 @@ fn defect(event: &str, part: &Value) -> Option<&'static str> {
 
 /// Reads a part of a message as steps. `parent` is the call that started the sub-agent, if any.
 fn steps(part: &Value, parent: Option<&String>) -> Vec<Step> {
-    let (message, said) = (text(part, "messageID"), text(part, "text"));
+    let (message, content) = (text(part, "messageID"), text(part, "text"));
     match text(part, "type") {
-        "text" => vec![Step::Text { message: message.to_owned(), text: said.to_owned(), parent: parent.cloned() }],
+        "text" => vec![Step::Text { message: message.to_owned(), text: content.to_owned(), parent: parent.cloned() }],
         "reasoning" => {
-            vec![Step::Thinking { message: message.to_owned(), text: said.to_owned(), parent: parent.cloned() }]
+            vec![Step::Thinking { message: message.to_owned(), text: content.to_owned(), parent: parent.cloned() }]
         }
         "tool" => calls(part, message, parent),
         _ => Vec::new(),
@@ -329,19 +329,19 @@ fn fault(error: &Value) -> Ending {
         "" => name,
         message => message,
     };
-    let said = match data.get("statusCode").and_then(Value::as_u64) {
+    let message = match data.get("statusCode").and_then(Value::as_u64) {
         Some(status) => format!("HTTP {status}: {message}"),
         None => message.to_owned(),
     };
     match name {
         // A conversation too long for its model and an answer that reaches its token limit are the agent's fault.
         "ContextOverflowError" | "MessageOutputLengthError" | "ContentFilterError" | "StructuredOutputError" => {
-            Ending::GaveUp { because: said }
+            Ending::GaveUp { reason: message }
         }
-        "MessageAbortedError" => Ending::Aborted { because: format!("it was interrupted: {said}") },
+        "MessageAbortedError" => Ending::Aborted { reason: format!("it was interrupted: {message}") },
         // A failure of OpenCode itself, without details.
-        "UnknownError" if data.get("ref").is_some() => Ending::Aborted { because: said },
-        _ => Ending::ProviderFailed { because: said },
+        "UnknownError" if data.get("ref").is_some() => Ending::Aborted { reason: message },
+        _ => Ending::ProviderFailed { reason: message },
     }
 }
 
@@ -373,7 +373,7 @@ mod tests {
     }
 
     /// Returns the message `id` of the model: a text, and its end for `reason`.
-    fn said(id: &str, reason: &str) -> [String; 2] {
+    fn text_of(id: &str, reason: &str) -> [String; 2] {
         [part("text", "p", id, &json!({"text": "hi"})), finish(id, reason)]
     }
 
@@ -403,10 +403,10 @@ mod tests {
         for line in [call("p3"), call("p2"), part("text", "p1", "m1", &json!({"text": "Look:"}))] {
             assert_eq!(interpreter.read(&line), []);
         }
-        let heard = interpreter.read(&finish("m1", "tool-calls"));
-        let order: Vec<&str> = heard
+        let events = interpreter.read(&finish("m1", "tool-calls"));
+        let order: Vec<&str> = events
             .iter()
-            .filter_map(|heard| match heard {
+            .filter_map(|events| match events {
                 OpenCodeEvent::Step(Step::Text { text, .. }) => Some(text.as_str()),
                 OpenCodeEvent::Step(Step::ToolCall(call)) => Some(call.id.as_str()),
                 _ => None,
@@ -414,18 +414,18 @@ mod tests {
             .collect();
         assert_eq!(order, ["Look:", "p2", "p3"]);
         let tokens = Tokens { input: 80, cache_read: 20, cache_write: 4, output: 10, reasoning: Some(3) };
-        assert_eq!(heard.last(), Some(&OpenCodeEvent::Complete { goes_on: true, tokens }));
+        assert_eq!(events.last(), Some(&OpenCodeEvent::Complete { goes_on: true, tokens }));
     }
 
     #[test]
     fn tokens_are_summed_with_reasoning_in_the_output_and_no_price_is_no_cost() {
-        let (steps, done) = ended(&[said("m1", "tool-calls"), said("m2", "stop")].concat());
+        let (steps, done) = ended(&[text_of("m1", "tool-calls"), text_of("m2", "stop")].concat());
         let Some(Step::Finished { usage, .. }) = steps.last() else { panic!("{steps:?}") };
         let tokens = Tokens { input: 160, cache_read: 40, cache_write: 8, output: 20, reasoning: Some(6) };
         assert_eq!((usage.tokens, usage.cost_usd, done), (Some(tokens), Some(1.0), Ending::Finished));
         let (steps, done) = ended(&[]);
         let Some(Step::Finished { usage, is_error: true, .. }) = steps.last() else { panic!("{steps:?}") };
-        assert_eq!((*usage, done), (Usage::default(), Ending::Aborted { because: "it said nothing".into() }));
+        assert_eq!((*usage, done), (Usage::default(), Ending::Aborted { reason: "it said nothing".into() }));
     }
 
     #[test]
@@ -452,38 +452,38 @@ mod tests {
         let error = |error: Value| json!({"type": "error", "sessionID": "ses_1", "error": error}).to_string();
         let done = |lines: &[String]| ended(lines).1;
         let overflow = error(json!({"name": "ContextOverflowError", "data": {"message": "too long"}}));
-        assert_eq!(done(std::slice::from_ref(&overflow)), Ending::GaveUp { because: "too long".into() });
-        let [text, stop] = said("m1", "stop");
+        assert_eq!(done(std::slice::from_ref(&overflow)), Ending::GaveUp { reason: "too long".into() });
+        let [text, stop] = text_of("m1", "stop");
         assert_eq!(done(&[overflow, text, stop]), Ending::Finished, "it has made room");
         let api = error(json!({"name": "APIError", "data": {"message": "no", "statusCode": 503}}));
-        assert_eq!(done(&[finish("m1", "tool-calls"), api]), Ending::ProviderFailed { because: "HTTP 503: no".into() });
+        assert_eq!(done(&[finish("m1", "tool-calls"), api]), Ending::ProviderFailed { reason: "HTTP 503: no".into() });
         assert_eq!(
             done(&[error(json!({"name": "ProviderAuthError"}))]),
-            Ending::ProviderFailed { because: "ProviderAuthError".into() }
+            Ending::ProviderFailed { reason: "ProviderAuthError".into() }
         );
         let own = error(json!({"name": "UnknownError", "data": {"message": "see the log", "ref": "err_1"}}));
-        assert_eq!(done(&[own]), Ending::Aborted { because: "see the log".into() });
+        assert_eq!(done(&[own]), Ending::Aborted { reason: "see the log".into() });
         for (reason, expected) in [("length", "longer"), ("content-filter", "refused")] {
             assert!(
-                matches!(done(&[finish("m1", reason)]), Ending::GaveUp { because } if because.contains(expected)),
+                matches!(done(&[finish("m1", reason)]), Ending::GaveUp { reason } if reason.contains(expected)),
                 "{reason}"
             );
         }
         assert!(matches!(done(&[finish("m1", "tool-calls")]), Ending::Aborted { .. }));
-        assert_eq!(done(&said("m1", "other")), Ending::Finished);
-        assert!(matches!(done(&said("m1", "new")), Ending::Aborted { because } if because.contains("`new`")));
+        assert_eq!(done(&text_of("m1", "other")), Ending::Finished);
+        assert!(matches!(done(&text_of("m1", "new")), Ending::Aborted { reason } if reason.contains("`new`")));
     }
 
     #[test]
     fn a_completed_message_without_a_text_or_a_call_is_not_an_answer() {
         let done = |line: String| ended(&[line]).1;
-        assert!(matches!(done(finish("m1", "stop")), Ending::GaveUp { because } if because.contains("without a text")));
+        assert!(matches!(done(finish("m1", "stop")), Ending::GaveUp { reason } if reason.contains("without a text")));
         let unused = part("step_finish", "z", "m1", &json!({"reason": "stop"}));
-        assert!(matches!(done(unused), Ending::Aborted { because } if because.contains("said nothing")));
+        assert!(matches!(done(unused), Ending::Aborted { reason } if reason.contains("said nothing")));
         for finish in [json!({"reason": 7}), json!({})] {
-            let [text, _] = said("m1", "stop");
+            let [text, _] = text_of("m1", "stop");
             let (_, done) = ended(&[text, part("step_finish", "z", "m1", &finish)]);
-            assert!(matches!(done, Ending::Aborted { because } if because.contains("does not say how it ended")));
+            assert!(matches!(done, Ending::Aborted { reason } if reason.contains("does not say how it ended")));
         }
     }
 

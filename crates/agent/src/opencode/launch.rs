@@ -197,22 +197,22 @@ mod tests {
     use model::{Case, Subject};
 
     use super::*;
-    use crate::tests::rehearsal::Rehearsal;
+    use crate::tests::harness::AgentHarness;
 
-    fn scripted(env: &[(&str, &str)]) -> Rehearsal {
-        Rehearsal::of_program(env, "scripted:a.yaml", Rehearsal::gateway())
+    fn scripted(env: &[(&str, &str)]) -> AgentHarness {
+        AgentHarness::of_program(env, "scripted:a.yaml", AgentHarness::gateway())
     }
 
-    fn vendor(env: &[(&str, &str)], model: &str) -> Rehearsal {
-        Rehearsal::of_program(env, model, Endpoint::Vendor { base_url: None })
+    fn vendor(env: &[(&str, &str)], model: &str) -> AgentHarness {
+        AgentHarness::of_program(env, model, Endpoint::Vendor { base_url: None })
     }
 
-    fn prepare(rehearsal: &Rehearsal) -> Result<Launch, Breakage> {
-        Launch::prepare("/bin/opencode".into(), &rehearsal.session_context())
+    fn prepare(harness: &AgentHarness) -> Result<Launch, Breakage> {
+        Launch::prepare("/bin/opencode".into(), &harness.session_context())
     }
 
-    fn prepared(rehearsal: &Rehearsal) -> Launch {
-        let mut context = rehearsal.session_context();
+    fn prepared(harness: &AgentHarness) -> Launch {
+        let mut context = harness.session_context();
         let case = Case { subject: Subject::Installed(sub_agent_of("greet", "").into()), ..(*context.case).clone() };
         context.case = case.into();
         Launch::prepare("/bin/opencode".into(), &context).unwrap()
@@ -273,12 +273,12 @@ mod tests {
     #[test]
     fn keys_of_a_sub_agent_for_another_cli_are_omitted() {
         let own = r#"{"tools": {"bash": false}, "model": "anthropic/x", "temperature": 0.1, "color": "red"}"#;
-        let told = sub_agent(&sub_agent_of("r", own));
+        let messages = sub_agent(&sub_agent_of("r", own));
         let expected = json!({"description": "d", "mode": "subagent", "prompt": "Review.", "tools": {"bash": false},
             "model": "anthropic/x", "temperature": 0.1});
-        assert_eq!(told, expected);
-        let told = sub_agent(&sub_agent_of("r", r#"{"tools": "Read, Grep", "model": "haiku"}"#));
-        assert_eq!(told, json!({"description": "d", "mode": "subagent", "prompt": "Review."}));
+        assert_eq!(messages, expected);
+        let messages = sub_agent(&sub_agent_of("r", r#"{"tools": "Read, Grep", "model": "haiku"}"#));
+        assert_eq!(messages, json!({"description": "d", "mode": "subagent", "prompt": "Review."}));
     }
 
     #[test]

@@ -155,7 +155,7 @@ fn hide_bundled_skill(rules: &mut Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::rehearsal::Bare;
+    use crate::tests::harness::Bare;
 
     fn permissions(mode: PermissionMode, closed: Option<&[&str]>, approved: &[&str]) -> Value {
         let owned = |list: &[&str]| list.iter().map(|item| (*item).to_owned()).collect::<Vec<_>>();

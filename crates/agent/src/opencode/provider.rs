@@ -72,7 +72,7 @@ impl Provider {
 
     fn vendor(host: &Host, base_url: Option<&str>, name: Option<&str>, timeout_ms: u64) -> Self {
         let Some(name) = name else {
-            let env: Vec<_> = USUAL.iter().flat_map(|id| lent(host, id)).collect();
+            let env: Vec<_> = USUAL.iter().flat_map(|id| forwarded_variables(host, id)).collect();
             let sign_in = sign_in(host, None);
             let auth = auth(!env.is_empty(), sign_in.is_some());
             return Self { model: None, config: None, env, sign_in, auth };
@@ -82,7 +82,7 @@ impl Provider {
         if let Some(base_url) = base_url {
             options["baseURL"] = json!(address(id, base_url));
         }
-        let env = lent(host, id);
+        let env = forwarded_variables(host, id);
         let config = match id {
             CUSTOM => {
                 let mut config = compatible("Custom", &options, model, &json!({}));
@@ -130,7 +130,7 @@ fn keys(id: &str) -> Vec<String> {
 }
 
 /// Returns the variables of the user's environment that are passed on for a provider.
-fn lent(host: &Host, id: &str) -> Vec<(String, String)> {
+fn forwarded_variables(host: &Host, id: &str) -> Vec<(String, String)> {
     let cloud: &[&str] = match id {
         "amazon-bedrock" => &["AWS_"],
         "google-vertex" | "google-vertex-anthropic" => &["GOOGLE_"],
@@ -193,15 +193,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let keys = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "AWS_REGION", "HF_TOKEN", "OTHER_API_KEY"];
         let host = host(dir.path(), &keys.map(|key| (key, "sk-test")));
-        let lent = |name: Option<&str>| -> Vec<String> {
+        let forwarded_variables = |name: Option<&str>| -> Vec<String> {
             vendor(&host, None, name).env.into_iter().map(|(name, _)| name).collect()
         };
-        assert_eq!(lent(Some("anthropic/claude-x")), ["ANTHROPIC_API_KEY"]);
-        assert_eq!(lent(Some("openai/gpt-x")), ["OPENAI_API_KEY"]);
-        assert_eq!(lent(Some("google/gemini-x")), ["GEMINI_API_KEY"]);
-        assert_eq!(lent(Some("amazon-bedrock/claude-x")), ["AWS_REGION"]);
-        assert_eq!(lent(Some("other/m")), ["OTHER_API_KEY"]);
-        assert_eq!(lent(None), ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"]);
+        assert_eq!(forwarded_variables(Some("anthropic/claude-x")), ["ANTHROPIC_API_KEY"]);
+        assert_eq!(forwarded_variables(Some("openai/gpt-x")), ["OPENAI_API_KEY"]);
+        assert_eq!(forwarded_variables(Some("google/gemini-x")), ["GEMINI_API_KEY"]);
+        assert_eq!(forwarded_variables(Some("amazon-bedrock/claude-x")), ["AWS_REGION"]);
+        assert_eq!(forwarded_variables(Some("other/m")), ["OTHER_API_KEY"]);
+        assert_eq!(forwarded_variables(None), ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"]);
         assert_eq!(vendor(&host, None, Some("deepseek/x")).auth, None);
     }
 

@@ -49,7 +49,7 @@ impl OpenCodeSession {
         }
         let mut process = match self.start() {
             Ok(process) => process,
-            Err(because) => return Ending::Unreachable { because },
+            Err(reason) => return Ending::Unreachable { reason },
         };
         process.write(text.to_owned());
         process.close_stdin();
@@ -120,7 +120,7 @@ impl OpenCodeSession {
                     }
                     for event in interpreter.read(&line.text) {
                         has_answered = matches!(event, OpenCodeEvent::Complete { goes_on: false, .. });
-                        self.hear(event, turn)?;
+                        self.handle_event(event, turn)?;
                     }
                 }
                 Output::End => {
@@ -134,7 +134,7 @@ impl OpenCodeSession {
         }
     }
 
-    fn hear(&mut self, event: OpenCodeEvent, turn: &mut Turn) -> Result<(), Ending> {
+    fn handle_event(&mut self, event: OpenCodeEvent, turn: &mut Turn) -> Result<(), Ending> {
         match event {
             OpenCodeEvent::Step(step) => turn.record(step),
             OpenCodeEvent::Unreadable(what) => turn.unreadable(&format!("OpenCode printed {what}")),
@@ -195,14 +195,14 @@ impl OpenCodeSession {
         let has_failed = ended.is_some_and(|status| !status.success());
         match done {
             Ending::Finished if has_failed => {
-                Ending::GaveUp { because: format!("it answered and then failed ({})", process.describe_end().await) }
+                Ending::GaveUp { reason: format!("it answered and then failed ({})", process.describe_end().await) }
             }
-            Ending::Aborted { because } => {
+            Ending::Aborted { reason } => {
                 let how = process.describe_end().await;
                 match process.start_error() {
-                    Some(trouble) => Ending::Unreachable { because: trouble.to_owned() },
+                    Some(trouble) => Ending::Unreachable { reason: trouble.to_owned() },
                     None => Ending::Aborted {
-                        because: format!("OpenCode ended without finishing its answer: {because} ({how})"),
+                        reason: format!("OpenCode ended without finishing its answer: {reason} ({how})"),
                     },
                 }
             }

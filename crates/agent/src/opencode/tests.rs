@@ -127,10 +127,10 @@ impl Expected {
 /// Reads a capture as a session does.
 fn read(stdout: &str) -> (Vec<Step>, Ending) {
     let mut interpreter = Interpreter::new(SessionInfo::default(), None);
-    let heard = stdout.lines().flat_map(|line| interpreter.read(line)).collect::<Vec<_>>();
-    let mut steps: Vec<Step> = heard
+    let events = stdout.lines().flat_map(|line| interpreter.read(line)).collect::<Vec<_>>();
+    let mut steps: Vec<Step> = events
         .into_iter()
-        .filter_map(|heard| match heard {
+        .filter_map(|events| match events {
             OpenCodeEvent::Step(step) => Some(step),
             OpenCodeEvent::Started | OpenCodeEvent::Complete { .. } => None,
             OpenCodeEvent::Unreadable(_) | OpenCodeEvent::TooDeep => None,
@@ -225,23 +225,23 @@ fn every_capture_matches_its_script() {
 fn calls_have_canonical_names_and_what_failed_is_an_error() {
     let calls = |capture: &str| -> Vec<(String, bool)> {
         let trace = Trace::of(&read(&stdout(capture)).0);
-        let told = trace
+        let describe = trace
             .calls
             .iter()
             .map(|traced| (traced.call.name.clone(), traced.result.as_ref().is_some_and(|result| result.is_error)));
-        told.collect()
+        describe.collect()
     };
-    let told =
+    let describe =
         |list: &[(&str, bool)]| list.iter().map(|(name, failed)| ((*name).to_owned(), *failed)).collect::<Vec<_>>();
-    assert_eq!(calls("b_tools"), told(&[("Read", false), ("Bash", false), ("Write", false), ("Edit", false)]));
+    assert_eq!(calls("b_tools"), describe(&[("Read", false), ("Bash", false), ("Write", false), ("Edit", false)]));
     assert_eq!(
         calls("c_fail"),
-        told(&[("Bash", true), ("Read", true), ("no_such_tool", true), ("Edit", true), ("Bash", true)])
+        describe(&[("Bash", true), ("Read", true), ("no_such_tool", true), ("Edit", true), ("Bash", true)])
     );
-    assert_eq!(calls("g_skill"), told(&[("Skill", false), ("Skill", true)]));
+    assert_eq!(calls("g_skill"), describe(&[("Skill", false), ("Skill", true)]));
     assert_eq!(
         calls("b_tools_more"),
-        told(&[("Glob", true), ("Grep", true), ("TodoWrite", false), ("Task", false)]),
+        describe(&[("Glob", true), ("Grep", true), ("TodoWrite", false), ("Task", false)]),
         "in the order in which the model called them, not in that in which they ended"
     );
 }
@@ -257,19 +257,19 @@ fn a_denied_call_is_reported_with_the_reason_for_the_session_end() {
         })
         .collect();
     assert_eq!(refused, ["Read"]);
-    let because = "it stopped because a call was not permitted (Read: The user rejected permission to use this specific tool \
+    let reason = "it stopped because a call was not permitted (Read: The user rejected permission to use this specific tool \
                    call.)";
-    assert_eq!(done, Ending::GaveUp { because: because.into() });
+    assert_eq!(done, Ending::GaveUp { reason: reason.into() });
 }
 
 #[test]
 fn an_error_contains_the_message_of_the_provider() {
-    for (capture, said) in [
+    for (capture, output) in [
         ("e_400", "HTTP 400: scripted 400"),
         ("e_429", "HTTP 429: scripted 429"),
         ("e_hang_stream", "The operation timed out."),
     ] {
-        assert_eq!(read(&stdout(capture)).1, Ending::ProviderFailed { because: said.into() });
+        assert_eq!(read(&stdout(capture)).1, Ending::ProviderFailed { reason: output.into() });
     }
 }
 

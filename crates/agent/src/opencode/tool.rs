@@ -13,7 +13,7 @@ const REFUSALS: [&str; 2] =
     ["The user rejected permission to use this specific tool call", "The user has specified a rule which prevents you"];
 
 /// A tool of OpenCode.
-struct Own {
+struct ToolMapping {
     name: &'static str,
     canonical: &'static str,
     /// Permission that allows the tool.
@@ -27,11 +27,11 @@ const fn own(
     canonical: &'static str,
     permission: &'static str,
     arguments: &'static [(&'static str, &'static str)],
-) -> Own {
-    Own { name, canonical, permission, arguments }
+) -> ToolMapping {
+    ToolMapping { name, canonical, permission, arguments }
 }
 
-const OWN: &[Own] = &[
+const OWN: &[ToolMapping] = &[
     own("bash", "Bash", "bash", &[]),
     own("read", "Read", "read", &[("filePath", "file_path")]),
     own("write", "Write", "edit", &[("filePath", "file_path")]),
@@ -79,21 +79,21 @@ pub(super) fn read(part: &Value, message: &str) -> Vec<(ToolCall, ToolResult)> {
     let state = part.get("state").unwrap_or(&Value::Null);
     let input = arguments(state, "input");
     let (content, is_error) = answer(tool, state);
-    let told = |call: ToolCall| {
+    let input_of = |call: ToolCall| {
         let result = ToolResult { id: call.id.clone(), content: content.clone(), is_error };
         (call, result)
     };
     if tool == INVALID {
         // The arguments are not reported.
         let meant = text(&input, "tool").unwrap_or(INVALID);
-        return vec![told(call(id, meant, json!({}), message))];
+        return vec![input_of(call(id, meant, json!({}), message))];
     }
     let patch = text(&input, "patchText").filter(|_| tool == APPLY_PATCH);
     let changes = patch.map(|patch| apply_patch::parse(patch, None)).unwrap_or_default();
     if changes.is_empty() {
-        return vec![told(call(id, tool, input, message))];
+        return vec![input_of(call(id, tool, input, message))];
     }
-    changes.iter().map(|change| told(change.call(id, message))).collect()
+    changes.iter().map(|change| input_of(change.call(id, message))).collect()
 }
 
 /// Returns the reason why a call was denied; `None` if it was allowed or failed for another reason.
@@ -203,9 +203,9 @@ mod tests {
         let text = "*** Begin Patch\n*** Add File: a.txt\n+one\n*** Delete File: b.txt\n*** End Patch\n";
         let state = json!({"status": "completed", "input": {"patchText": text}, "output": "Success"});
         let calls = read(&part("apply_patch", &state), "m1");
-        let told: Vec<_> =
+        let messages: Vec<_> =
             calls.iter().map(|(call, result)| (call.id.as_str(), call.name.as_str(), result.is_error)).collect();
-        assert_eq!(told, [("c1:a.txt", "Write", false), ("c1:b.txt", "Bash", false)]);
+        assert_eq!(messages, [("c1:a.txt", "Write", false), ("c1:b.txt", "Bash", false)]);
         let state = json!({"status": "error", "input": {"patchText": "nonsense"}, "error": "no patch"});
         assert_eq!(read(&part("apply_patch", &state), "m1")[0].0.name, "apply_patch");
     }

@@ -216,9 +216,9 @@ mod tests {
         let answers = parse(
             "{\"case\": \"a\", \"usage\": 5}\n{oops}\n[]\n{\"tool_calls\": [{\"input\": {}}]}\n{\"ending\": \"gaveup\"}\n{\"ouput\": \"x\"}\n",
         );
-        let told: Vec<String> = answers.problems.iter().map(ToString::to_string).collect();
+        let messages: Vec<String> = answers.problems.iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            messages,
             [
                 "answers.jsonl:1:15: `usage` must be an object, not a number",
                 "answers.jsonl:2:2: this line is not JSON: key must be a string",
@@ -237,9 +237,9 @@ mod tests {
     fn an_excessive_number_of_turns_is_a_problem_and_uses_no_memory() {
         let answers =
             parse("{\"turns\":1e15,\"output\":\"x\"}\n{\"tool_calls\":[{\"name\":\"a\",\"turn\":9007199254740991}]}");
-        let told: Vec<String> = answers.problems.iter().map(ToString::to_string).collect();
+        let messages: Vec<String> = answers.problems.iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            messages,
             [
                 "answers.jsonl:1:2: `turns` must not be more than 10000",
                 "answers.jsonl:2:28: `turn` must not be more than 10000",
@@ -265,9 +265,9 @@ mod tests {
         let answers = parse(text);
         assert!(answers.problems.is_empty(), "{:?}", answers.problems);
         let RecordedEnding::Other(ending) = &answers.lines[0].ending else { panic!("finished") };
-        assert_eq!(*ending, Ending::GaveUp { because: "no".into() });
+        assert_eq!(*ending, Ending::GaveUp { reason: "no".into() });
         let RecordedEnding::Other(ending) = &answers.lines[1].ending else { panic!("finished") };
-        assert_eq!(*ending, Ending::ProviderFailed { because: "503".into() });
+        assert_eq!(*ending, Ending::ProviderFailed { reason: "503".into() });
         assert!(matches!(answers.lines[2].ending, RecordedEnding::Finished));
     }
 }

@@ -178,19 +178,19 @@ impl LineReader<'_> {
     }
 
     fn ending(&mut self, map: &Map<String, Value>) -> RecordedEnding {
-        let because = || map.get("because").and_then(Value::as_str).unwrap_or("as recorded").to_owned();
+        let reason = || map.get("because").and_then(Value::as_str).unwrap_or("as recorded").to_owned();
         let ending = match given(map, "ending") {
             None => return RecordedEnding::Finished,
             Some(Value::String(name)) => match name.as_str() {
                 "finished" => return RecordedEnding::Finished,
                 "out_of_turns" => return RecordedEnding::OutOfTurns,
-                "gave_up" => Ending::GaveUp { because: because() },
+                "gave_up" => Ending::GaveUp { reason: reason() },
                 "timed_out" => Ending::TimedOut {
                     setting: "as recorded".to_owned(),
                     after_ms: map.get("duration_ms").and_then(Value::as_u64).unwrap_or(0),
                 },
-                "provider_failed" => Ending::ProviderFailed { because: because() },
-                "aborted" => Ending::Aborted { because: because() },
+                "provider_failed" => Ending::ProviderFailed { reason: reason() },
+                "aborted" => Ending::Aborted { reason: reason() },
                 "cancelled" => Ending::Cancelled,
                 _ => {
                     let known = ENDINGS.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
@@ -212,17 +212,17 @@ impl LineReader<'_> {
     }
 
     fn usage(&mut self, map: &Map<String, Value>) -> Usage {
-        let mut told = Usage::default();
+        let mut usage = Usage::default();
         match given(map, "usage") {
             None => {}
             Some(Value::Object(given)) => {
                 usage::names().for_each(|name| self.check_count(given, name));
-                told = usage::usage(given);
+                usage = usage::usage(given);
             }
             Some(other) => self.problem("usage", format!("`usage` must be an object, not {}", kind(other))),
         }
-        told.cost_usd = map.get("cost_usd").and_then(Value::as_f64).or(told.cost_usd);
-        told
+        usage.cost_usd = map.get("cost_usd").and_then(Value::as_f64).or(usage.cost_usd);
+        usage
     }
 
     fn check_count(&mut self, map: &Map<String, Value>, key: &'static str) {

@@ -174,23 +174,22 @@ impl RecordedSession {
             // A message that was not recorded says nothing about the agent.
             let (there, asked) = (self.last_message + 1, at + 1);
             let s = if there == 1 { "" } else { "s" };
-            let because =
-                format!("the answer in {} is for {there} message{s}, but message {asked} was sent", self.name);
-            return Err(Ending::InvalidTest { because });
+            let reason = format!("the answer in {} is for {there} message{s}, but message {asked} was sent", self.name);
+            return Err(Ending::InvalidTest { reason });
         }
         let is_last = at == self.last_message;
         let is_next = |given: &&ReportedTurn| given.message == at || (is_last && given.message > at);
         let given: Vec<&ReportedTurn> = answer.turns.iter().filter(is_next).collect();
-        let said = perform(given, &mut self.performer, turn).await?.map(str::to_owned);
+        let last_text = perform(given, &mut self.performer, turn).await?.map(str::to_owned);
         if !is_last {
-            return turn.record(finished(false, Usage::default(), said, None));
+            return turn.record(finished(false, Usage::default(), last_text, None));
         }
         for question in &answer.questions {
             let _ = turn.ask(question.clone());
         }
         let ending = answer.ending(turn);
         let is_error = ending != Ending::Finished;
-        let text = answer.output.clone().or(said);
+        let text = answer.output.clone().or(last_text);
         let (subtype, result) = (answer.subtype().to_owned(), answer.result.clone());
         let recorded = turn.record(Step::Finished { subtype, is_error, usage: answer.usage, text, result });
         if is_error { Err(ending) } else { recorded }
@@ -217,7 +216,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::tests::rehearsal::{Rehearsal, case, response};
+    use crate::tests::harness::{AgentHarness, case, response};
 
     fn file(text: &str) -> (tempfile::TempDir, String) {
         let dir = tempfile::tempdir().unwrap();
@@ -226,8 +225,8 @@ mod tests {
         (dir, path.to_string_lossy().into_owned())
     }
 
-    fn rehearsal(path: &str, case: Case) -> Rehearsal {
-        Rehearsal { argument: Some(path.to_owned()), ..Rehearsal::of(case) }
+    fn harness(path: &str, case: Case) -> AgentHarness {
+        AgentHarness { argument: Some(path.to_owned()), ..AgentHarness::of(case) }
     }
 
     #[tokio::test]
@@ -237,7 +236,7 @@ mod tests {
         );
         let mut asking = case("a", &["go"]);
         asking.user_responses = vec![response("Sure", "yes")];
-        let played = rehearsal(&path, asking).play(&RECORDED).await.unwrap();
+        let played = harness(&path, asking).play(&RECORDED).await.unwrap();
         assert_eq!(played.calls(), [("Bash", "x", true), ("Read", "(none)", false)]);
         assert_eq!((played.answer(), played.tokens()), (Some("done"), Some(7)));
         assert_eq!(played.turn.trace().turn_count(), 3);
@@ -249,11 +248,11 @@ mod tests {
     #[tokio::test]
     async fn an_error_breaks_the_trial_and_so_does_a_missing_line() {
         let (_dir, path) = file("{\"case\":\"a\",\"error\":\"no network\"}\n{\"case\":\"b\"}");
-        let broken = rehearsal(&path, case("a", &["go"])).play(&RECORDED).await.err().unwrap();
+        let broken = harness(&path, case("a", &["go"])).play(&RECORDED).await.err().unwrap();
         assert_eq!(broken, Breakage::environment("recorded error: no network"));
-        let missing = rehearsal(&path, case("c", &["go"])).play(&RECORDED).await.err().unwrap();
-        assert!(missing.because.ends_with("has no answer for the case `c`"));
-        let empty = rehearsal(&path, case("b", &["go"])).play(&RECORDED).await.unwrap();
+        let missing = harness(&path, case("c", &["go"])).play(&RECORDED).await.err().unwrap();
+        assert!(missing.reason.ends_with("has no answer for the case `c`"));
+        let empty = harness(&path, case("b", &["go"])).play(&RECORDED).await.unwrap();
         assert_eq!((empty.answer(), empty.turn.trace().turn_count()), (None, 0));
     }
 
@@ -262,8 +261,8 @@ mod tests {
         let (_dir, path) =
             file("{\"case\":\"a\",\"output\":\"1\"}\n{\"output\":\"second\"}\n{\"case\":\"a\",\"output\":\"2\"}");
         let answer = async |id: &str, position, repetition| {
-            let rehearsal = Rehearsal { position, repetition, ..rehearsal(&path, case(id, &["go"])) };
-            rehearsal.play(&RECORDED).await.unwrap().answer().map(str::to_owned)
+            let harness = AgentHarness { position, repetition, ..harness(&path, case(id, &["go"])) };
+            harness.play(&RECORDED).await.unwrap().answer().map(str::to_owned)
         };
         assert_eq!(answer("a", 0, 1).await.as_deref(), Some("1"));
         assert_eq!(answer("a", 0, 2).await.as_deref(), Some("2"));
@@ -277,7 +276,7 @@ mod tests {
             r#"{"messages":[{"role":"user","content":"1"},{"role":"assistant","content":"a"},{"role":"user","content":"2"},{"role":"assistant","content":"b"},{"role":"user","content":"3"},{"role":"assistant","content":"c"}],"usage":{"output":1}}"#,
         );
         let turns = async |messages: &[&str]| {
-            let played = rehearsal(&path, case("x", messages)).play(&RECORDED).await.unwrap();
+            let played = harness(&path, case("x", messages)).play(&RECORDED).await.unwrap();
             let turns = played.turn.trace().turns.iter().map(|turn| (turn.user_message, turn.text.clone()));
             (turns.collect::<Vec<_>>(), played.answer().map(str::to_owned), played.tokens())
         };
@@ -293,14 +292,14 @@ mod tests {
     #[tokio::test]
     async fn a_message_without_a_recording_does_not_count_against_the_agent() {
         let (_dir, path) = file("{\"case\":\"a\",\"output\":\"one\"}");
-        let played = rehearsal(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
-        let because = format!("the answer in `{path}` for the case `a` is for 1 message, but message 2 was sent");
-        assert_eq!(played.endings, [Ending::Finished, Ending::InvalidTest { because }]);
+        let played = harness(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
+        let reason = format!("the answer in `{path}` for the case `a` is for 1 message, but message 2 was sent");
+        assert_eq!(played.endings, [Ending::Finished, Ending::InvalidTest { reason }]);
         let record = json!({
             "id": "a", "suite": "s", "case": "a", "arm": "x", "repetition": 1, "outcome": "passed", "answer": "both",
         });
         let (_dir, path) = file(&record.to_string());
-        let played = rehearsal(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
+        let played = harness(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
         assert_eq!((played.endings.len(), played.answer()), (2, Some("both")), "a report has only the last answer");
         assert_eq!(played.endings[1], Ending::Finished);
     }
@@ -319,7 +318,7 @@ mod tests {
             source: model::Excerpt::of_file("case.yaml"),
         };
         let open = Case { user: Some(user.into()), ..case("a", &["1"]) };
-        assert_eq!(rehearsal(&path, open).play(&RECORDED).await.unwrap().answer(), Some("one"));
+        assert_eq!(harness(&path, open).play(&RECORDED).await.unwrap().answer(), Some("one"));
     }
 
     #[tokio::test]
@@ -327,10 +326,10 @@ mod tests {
         let (_dir, path) = file(
             "{\"case\":\"a\",\"output\":\"x\",\"ending\":\"gave_up\",\"because\":\"no\",\"usage\":{\"input\":3}}\n{\"case\":\"b\",\"tool_calls\":[{\"name\":\"A\"},{\"name\":\"B\"}]}",
         );
-        let played = rehearsal(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
-        assert_eq!(played.endings, [Ending::GaveUp { because: "no".into() }]);
+        let played = harness(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
+        assert_eq!(played.endings, [Ending::GaveUp { reason: "no".into() }]);
         assert_eq!(played.tokens(), Some(3));
-        let mut limited = rehearsal(&path, case("b", &["go"]));
+        let mut limited = harness(&path, case("b", &["go"]));
         limited.stop_after(1);
         let played = limited.play(&RECORDED).await.unwrap();
         assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 1.0 }]);
@@ -342,7 +341,7 @@ mod tests {
         let (_dir, path) = file(
             "{\"case\":\"a\",\"output\":{\"n\":1},\"state\":[2],\"messages\":[{\"role\":\"assistant\",\"tools\":[{\"name\":\"add\",\"args\":{\"a\":1},\"result\":3}]}]}\n{\"case\":\"b\",\"output\":\"x\"}\n{\"i\":4,\"output\":\"four\"}",
         );
-        let mut played = rehearsal(&path, case("a", &["go"])).play(&RECORDED).await.unwrap();
+        let mut played = harness(&path, case("a", &["go"])).play(&RECORDED).await.unwrap();
         assert_eq!(played.answer(), Some("{\"n\":1}"));
         assert_eq!(played.calls(), [("add", "3", false)]);
         let result = json!({
@@ -355,18 +354,18 @@ mod tests {
             _ => None,
         });
         assert_eq!(finished.collect::<Vec<_>>(), [true]);
-        let plain = rehearsal(&path, case("b", &["go"])).play(&RECORDED).await.unwrap();
+        let plain = harness(&path, case("b", &["go"])).play(&RECORDED).await.unwrap();
         assert_eq!((plain.answer(), plain.turn.trace().result.as_deref()), (Some("x"), None));
         let fourth = Case { position: Some(4), ..case("z", &["go"]) };
-        assert_eq!(rehearsal(&path, fourth).play(&RECORDED).await.unwrap().answer(), Some("four"));
+        assert_eq!(harness(&path, fourth).play(&RECORDED).await.unwrap().answer(), Some("four"));
     }
 
     #[tokio::test]
     async fn a_trial_that_is_stopped_records_no_further_calls() {
         let (_dir, path) = file(r#"{"case":"a","output":"x","tool_calls":[{"name":"Read"},{"name":"Edit"}]}"#);
-        let rehearsal = rehearsal(&path, case("a", &["go"]));
-        rehearsal.stop.send_replace(true);
-        let played = rehearsal.play(&RECORDED).await.unwrap();
+        let harness = harness(&path, case("a", &["go"]));
+        harness.stop.send_replace(true);
+        let played = harness.play(&RECORDED).await.unwrap();
         assert_eq!((played.endings.as_slice(), played.calls().len()), ([Ending::Cancelled].as_slice(), 0));
     }
 
@@ -380,11 +379,11 @@ mod tests {
             deep(101)
         ));
         let ending =
-            async |id: &str| rehearsal(&path, case(id, &["go"])).play(&RECORDED).await.unwrap().endings.remove(0);
-        let because = "it sent a value with more than 100 levels, which a record cannot hold".to_owned();
+            async |id: &str| harness(&path, case(id, &["go"])).play(&RECORDED).await.unwrap().endings.remove(0);
+        let reason = "it sent a value with more than 100 levels, which a record cannot hold".to_owned();
         assert_eq!(ending("a").await, Ending::Finished);
-        assert_eq!(ending("b").await, Ending::GaveUp { because: because.clone() });
-        assert_eq!(ending("c").await, Ending::GaveUp { because });
+        assert_eq!(ending("b").await, Ending::GaveUp { reason: reason.clone() });
+        assert_eq!(ending("c").await, Ending::GaveUp { reason });
     }
 
     #[tokio::test]
@@ -392,7 +391,7 @@ mod tests {
         let messages: Vec<serde_json::Value> =
             (0..90).map(|at| json!({"role": "assistant", "content": format!("m{at}")})).collect();
         let (_dir, path) = file(&json!({"case": "a", "messages": messages}).to_string());
-        let mut free = rehearsal(&path, case("a", &["go"]));
+        let mut free = harness(&path, case("a", &["go"]));
         free.limits.max_turns = 40;
         let played = free.play(&RECORDED).await.unwrap();
         assert_eq!((played.endings.as_slice(), played.answer()), (&[Ending::Finished][..], Some("m89")));
@@ -404,7 +403,7 @@ mod tests {
         let about = |argument: Option<&str>| -> Vec<String> {
             RECORDED.check_argument(argument, &script::Library::default()).iter().map(ToString::to_string).collect()
         };
-        let check = |path: &str, id: &str| rehearsal(path, case(id, &["go"])).check(&RECORDED);
+        let check = |path: &str, id: &str| harness(path, case(id, &["go"])).check(&RECORDED);
         assert_eq!(about(None), ["`recorded` needs a file of answers"]);
         assert!(about(Some("/none.jsonl"))[0].starts_with("cannot read the answers `/none.jsonl`"));
         assert_eq!(check("/none.jsonl", "alpha"), [""; 0], "already reported");
@@ -419,7 +418,7 @@ mod tests {
     #[test]
     fn a_name_is_suggested_for_the_first_cases_only() {
         let (_dir, path) = file("{\"case\":\"alhpa\"}\n");
-        let alpha = rehearsal(&path, case("alpha", &["go"]));
+        let alpha = harness(&path, case("alpha", &["go"]));
         let arm = Arm { agent: "recorded".into(), model: None, variant: None };
         let context = CaseContext {
             case: &alpha.case,
@@ -441,7 +440,7 @@ mod tests {
         let (_dir, path) = file(&lines);
         let first = RECORDED.read(Path::new(&path)).unwrap();
         for at in 0..1_000 {
-            assert_eq!(rehearsal(&path, case(&format!("c{at}"), &["go"])).check(&RECORDED), [""; 0]);
+            assert_eq!(harness(&path, case(&format!("c{at}"), &["go"])).check(&RECORDED), [""; 0]);
         }
         assert!(Arc::ptr_eq(&first, &RECORDED.read(Path::new(&path)).unwrap()));
     }

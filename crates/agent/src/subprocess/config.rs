@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 use model::decode::{Fields, Problems, any_text, text};
 use model::{Diagnostic, Node, NodeKind};
 
-use super::words::words;
+use super::shell_words::words;
 use crate::field::without_functions;
 
 /// Placeholder for the message in the arguments of a program that is run once for each message.
@@ -47,7 +47,7 @@ impl ProgramConfig {
     pub(super) fn of_argument(argument: Option<&str>) -> Result<Self, Box<Diagnostic>> {
         let help = "write `subprocess:COMMAND`, or configure it: `{type: subprocess, command: [...]}`";
         let wrong = |message: String| Box::new(Diagnostic::error(message).help(help));
-        let words = words(argument.unwrap_or_default()).map_err(|because| wrong(format!("`subprocess`: {because}")))?;
+        let words = words(argument.unwrap_or_default()).map_err(|reason| wrong(format!("`subprocess`: {reason}")))?;
         if words.is_empty() {
             return Err(wrong("`subprocess` needs a command".to_owned()));
         }
@@ -111,8 +111,8 @@ fn command(node: &Node, problems: &mut Problems) -> Option<Vec<String>> {
             let written = text(node, "`command`", problems)?;
             match words(&written) {
                 Ok(words) => Some(words),
-                Err(because) => {
-                    problems.push(node.error(format!("`command`: {because}")).help("write `command: [sh, -c, \"…\"]`"));
+                Err(reason) => {
+                    problems.push(node.error(format!("`command`: {reason}")).help("write `command: [sh, -c, \"…\"]`"));
                     return None;
                 }
             }

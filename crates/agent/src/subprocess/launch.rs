@@ -48,8 +48,8 @@ impl Launch {
             };
         if !cwd.is_dir() {
             let hint = if place == "sandbox" { "; the case's fixtures can make it" } else { "" };
-            let because = format!("the {place} has no folder `{written}` to run in (`cwd`){hint}");
-            return Err(Breakage::environment(because));
+            let reason = format!("the {place} has no folder `{written}` to run in (`cwd`){hint}");
+            return Err(Breakage::environment(reason));
         }
         let files = FileResolver { cwd: &cwd, project };
         let mut words: Vec<String> = config.words.iter().map(|word| files.resolved(word)).collect();
@@ -117,7 +117,7 @@ impl Launch {
             }
         };
         // Another attempt would find the same.
-        let never = |because: String| Err(Breakage::environment(because).for_good());
+        let never = |reason: String| Err(Breakage::environment(reason).for_good());
         match found {
             None if program.contains('/') => never(format!("there is no program `{program}`")),
             None => never(format!("there is no program `{program}` on the PATH")),

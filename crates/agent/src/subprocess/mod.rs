@@ -7,9 +7,9 @@
 mod config;
 mod launch;
 mod session;
+mod shell_words;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use std::path::Path;
 

@@ -59,13 +59,13 @@ impl SubprocessSession {
         perform(&answer.turns, &mut self.performer, turn).await?;
         self.is_told = true;
         turn.record(finished(answer.error.is_some(), answer.usage, answer.text, answer.result))?;
-        answer.error.map_or(Ok(()), |because| Err(Ending::GaveUp { because }))
+        answer.error.map_or(Ok(()), |reason| Err(Ending::GaveUp { reason }))
     }
 
     /// Sends a line and reads the process's output until its answer.
     async fn exchange(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<Reported, Ending> {
         let Some(mut process) = self.process.take() else {
-            return Err(Ending::GaveUp { because: "its process has ended".to_owned() });
+            return Err(Ending::GaveUp { reason: "its process has ended".to_owned() });
         };
         let answer = match self.leftovers(&mut process, turn).await {
             Ok(()) => {
@@ -83,7 +83,7 @@ impl SubprocessSession {
         let map = answer?;
         let shown = shortened(&Value::Object(map.clone()).to_string(), SHOWN);
         Reported::read(map).ok_or_else(|| Ending::GaveUp {
-            because: format!("its answer has no `message`, `text`, `content` or `response`: {shown}"),
+            reason: format!("its answer has no `message`, `text`, `content` or `response`: {shown}"),
         })
     }
 
@@ -102,12 +102,12 @@ impl SubprocessSession {
     /// Records output since the last answer, which belongs to no message.
     async fn leftovers(&mut self, process: &mut Process, turn: &mut Turn) -> Result<(), Ending> {
         for _ in 0..Notices::MOST {
-            let said = tokio::select! {
+            let output = tokio::select! {
                 biased;
-                said = process.next_output() => said,
+                output = process.next_output() => output,
                 () = std::future::ready(()) => return Ok(()),
             };
-            match said {
+            match output {
                 Output::Stdout(line) => {
                     line.keep("stdout", turn);
                     if !line.text.trim().is_empty() {
@@ -154,7 +154,7 @@ impl SubprocessSession {
     /// Returns the ending for a process that ended before it answered.
     fn gone(&self, process: &Process, how: &str) -> Ending {
         if let Some(error) = process.start_error() {
-            return Ending::Unreachable { because: error.to_owned() };
+            return Ending::Unreachable { reason: error.to_owned() };
         }
         if let Some(ending) = self.without_script(how) {
             return ending;
@@ -163,14 +163,14 @@ impl SubprocessSession {
             true => "; a program that ends with each answer needs `mode: oneshot`",
             false => "",
         };
-        Ending::GaveUp { because: format!("its process ended before it answered ({how}){hint}") }
+        Ending::GaveUp { reason: format!("its process ended before it answered ({how}){hint}") }
     }
 
     /// Returns the ending for a program that failed with its first message because its script does not exist.
     fn without_script(&self, how: &str) -> Option<Ending> {
         let script = self.launch.missing_script().filter(|_| self.sent == 1 && how != "exit code 0")?;
-        let because = format!("there is no file `{script}`, which `command` names ({how})");
-        Some(Ending::Unreachable { because })
+        let reason = format!("there is no file `{script}`, which `command` names ({how})");
+        Some(Ending::Unreachable { reason })
     }
 
     /// Runs the program for one message.
@@ -181,7 +181,7 @@ impl SubprocessSession {
         json: bool,
         turn: &mut Turn,
     ) -> Result<Reported, Ending> {
-        let mut process = self.launch.start(Some(&message.text)).map_err(|because| Ending::Unreachable { because })?;
+        let mut process = self.launch.start(Some(&message.text)).map_err(|reason| Ending::Unreachable { reason })?;
         if stdin {
             process.write(message.text.clone());
         }
@@ -205,7 +205,7 @@ impl SubprocessSession {
         }
         let how = process.describe_end().await;
         if let Some(error) = process.start_error() {
-            return Err(Ending::Unreachable { because: error.to_owned() });
+            return Err(Ending::Unreachable { reason: error.to_owned() });
         }
         if let Some(ending) = self.without_script(&how) {
             return Err(ending);
@@ -215,7 +215,7 @@ impl SubprocessSession {
             self.performer.next_turn();
             self.performer.say(turn, &output)?;
         }
-        Err(Ending::GaveUp { because: format!("it failed ({how})") })
+        Err(Ending::GaveUp { reason: format!("it failed ({how})") })
     }
 
     /// Returns all of the process's stdout, without the line end of its last line.
@@ -279,7 +279,7 @@ fn of_json(output: &str, turn: &mut Turn) -> Result<Reported, Ending> {
         _ => None,
     };
     answer.ok_or_else(|| Ending::GaveUp {
-        because: format!(
+        reason: format!(
             "its answer is not JSON with a `message`, `text`, `content` or `response`: {}",
             shortened(output, SHOWN)
         ),
@@ -288,12 +288,12 @@ fn of_json(output: &str, turn: &mut Turn) -> Result<Reported, Ending> {
 
 /// Checks the limits for a line and for all output so far.
 fn within_bounds(line: &Line, written: usize, most: usize) -> Result<(), Ending> {
-    let because = match () {
+    let reason = match () {
         () if line.dropped > 0 => format!("it wrote a line of more than {} MiB", line.text.len() >> 20),
         () if written > most => format!("it wrote more than {} MiB for one message", most >> 20),
         () => return Ok(()),
     };
-    Err(Ending::GaveUp { because })
+    Err(Ending::GaveUp { reason })
 }
 
 impl Session for SubprocessSession {

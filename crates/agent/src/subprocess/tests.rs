@@ -5,13 +5,13 @@ use sandbox::Sandbox;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tests::rehearsal::{Bare, Played, Rehearsal, case, configured};
+use crate::tests::harness::{AgentHarness, Bare, TestRun, case, configured};
 
-fn rehearsal(config: &Value, case: Case) -> Rehearsal {
-    Rehearsal {
+fn harness(config: &Value, case: Case) -> AgentHarness {
+    AgentHarness {
         config: Some(configured(config, Path::new("/none"))),
         sandbox: Some(Bare::new()),
-        ..Rehearsal::of(case)
+        ..AgentHarness::of(case)
     }
 }
 
@@ -27,18 +27,18 @@ fn once(text: &str) -> Value {
     json!({"type": "subprocess", "command": ["sh", "-c", text], "mode": "oneshot"})
 }
 
-async fn played(config: &Value, messages: &[&str]) -> Played {
-    rehearsal(config, case("a", messages)).play(&Subprocess).await.unwrap()
+async fn played(config: &Value, messages: &[&str]) -> TestRun {
+    harness(config, case("a", messages)).play(&Subprocess).await.unwrap()
 }
 
-async fn because(config: &Value, messages: &[&str]) -> String {
+async fn reason(config: &Value, messages: &[&str]) -> String {
     match played(config, messages).await.endings.pop() {
-        Some(Ending::GaveUp { because }) => because,
+        Some(Ending::GaveUp { reason }) => reason,
         other => panic!("{other:?}"),
     }
 }
 
-fn notices(played: &mut Played) -> Vec<(String, String)> {
+fn notices(played: &mut TestRun) -> Vec<(String, String)> {
     let steps = played.steps().into_iter();
     steps
         .filter_map(|step| match step {
@@ -65,7 +65,7 @@ async fn a_process_gets_one_line_per_message_and_lives_for_the_whole_conversatio
     all.messages[1].vars.insert("n".into(), json!(1));
     all.messages[1].persona.insert("role".into(), json!("customer"));
     let text = r#"n=0; while read -r line; do n=$((n+1)); printf '{"message":"%s","got":%s}\n' $n "$line"; done"#;
-    let mut played = rehearsal(&script(text), all).play(&Subprocess).await.unwrap();
+    let mut played = harness(&script(text), all).play(&Subprocess).await.unwrap();
     assert_eq!(played.endings, [Ending::Finished, Ending::Finished]);
     assert_eq!(played.answer(), Some("2"));
     let got = &played.turn.trace().result.as_ref().unwrap()["got"];
@@ -87,7 +87,7 @@ async fn calls_and_usage_are_recorded_and_an_error_is_the_agents_own() {
     assert_eq!(played.turn.trace().result, None);
     let failed = r#"read -r line; echo '{"error":{"message":"out of order"},"usage":{"input":3}}'"#;
     let failed = self::played(&script(failed), &["go"]).await;
-    assert_eq!(failed.endings, [Ending::GaveUp { because: "out of order".into() }]);
+    assert_eq!(failed.endings, [Ending::GaveUp { reason: "out of order".into() }]);
     assert_eq!(failed.tokens(), Some(3));
 }
 
@@ -96,11 +96,11 @@ async fn other_output_is_recorded_but_is_never_an_answer() {
     let text = r#"echo ready; echo 42; echo '["x"]'; echo >&2 careful; read -r line; echo '{"broken'; echo; echo '{"text":"hi"}'"#;
     let mut played = played(&script(text), &["go"]).await;
     assert_eq!(played.answer(), Some("hi"));
-    let mut told = notices(&mut played);
-    told.sort();
+    let mut messages = notices(&mut played);
+    messages.sort();
     let expected =
         [("agent", "42"), ("agent", "[\"x\"]"), ("agent", "ready"), ("agent", "{\"broken"), ("stderr", "careful")];
-    assert_eq!(told.iter().map(|(from, text)| (from.as_str(), text.as_str())).collect::<Vec<_>>(), expected);
+    assert_eq!(messages.iter().map(|(from, text)| (from.as_str(), text.as_str())).collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test]
@@ -115,23 +115,23 @@ async fn output_after_an_answer_is_not_the_next_answer() {
 #[tokio::test]
 async fn a_process_that_ends_or_answers_garbage_has_failed() {
     assert_eq!(
-        because(&script("echo >&2 dear me; exit 3"), &["go"]).await,
+        reason(&script("echo >&2 dear me; exit 3"), &["go"]).await,
         "its process ended before it answered (exit code 3: dear me)"
     );
-    let signal = because(&script("kill -9 $$"), &["go"]).await;
+    let signal = reason(&script("kill -9 $$"), &["go"]).await;
     assert!(signal.contains("signal"), "{signal}");
-    let gone = because(&script(r#"read -r line; echo '{"text":"x"}'"#), &["one", "two"]).await;
+    let gone = reason(&script(r#"read -r line; echo '{"text":"x"}'"#), &["one", "two"]).await;
     assert_eq!(
         gone,
         "its process ended before it answered (exit code 0); a program that ends with each answer needs `mode: oneshot`"
     );
     assert_eq!(
-        because(&script(r#"read -r line; echo '{"reply":"x"}'; read -r line"#), &["go"]).await,
+        reason(&script(r#"read -r line; echo '{"reply":"x"}'; read -r line"#), &["go"]).await,
         r#"its answer has no `message`, `text`, `content` or `response`: {"reply":"x"}"#
     );
-    let endless = because(&script("cat /dev/zero"), &["go"]).await;
+    let endless = reason(&script("cat /dev/zero"), &["go"]).await;
     assert_eq!(endless, "it wrote a line of more than 16 MiB");
-    let flood = because(&script(FLOOD), &["go"]).await;
+    let flood = reason(&script(FLOOD), &["go"]).await;
     assert_eq!(flood, "it wrote more than 64 MiB for one message");
 }
 
@@ -152,25 +152,28 @@ async fn a_message_longer_than_a_pipe_arrives_while_the_agent_writes() {
 
 #[tokio::test]
 async fn a_missing_or_non_executable_program_is_a_fault_of_the_environment() {
-    let told = async |config: Value| {
-        let rehearsal = rehearsal(&config, case("a", &["go"]));
-        std::fs::write(rehearsal.bare().work().join("plain.sh"), "echo").unwrap();
-        std::fs::create_dir(rehearsal.bare().work().join("folder")).unwrap();
-        let breakage = rehearsal.play(&Subprocess).await.err().unwrap();
+    let describe = async |config: Value| {
+        let harness = harness(&config, case("a", &["go"]));
+        std::fs::write(harness.bare().work().join("plain.sh"), "echo").unwrap();
+        std::fs::create_dir(harness.bare().work().join("folder")).unwrap();
+        let breakage = harness.play(&Subprocess).await.err().unwrap();
         assert_eq!(breakage.fault, model::Fault::Environment);
-        breakage.because
+        breakage.reason
     };
     let command = |command: &str| json!({"type": "subprocess", "command": command});
-    assert_eq!(told(command("no-such-program --fast")).await, "there is no program `no-such-program` on the PATH");
-    assert_eq!(told(command("./none.sh")).await, "there is no program `./none.sh`");
-    assert_eq!(told(command("./plain.sh")).await, "`./plain.sh` cannot be executed: it lacks the permission");
-    assert_eq!(told(command("./folder")).await, "`./folder` is a folder");
+    assert_eq!(describe(command("no-such-program --fast")).await, "there is no program `no-such-program` on the PATH");
+    assert_eq!(describe(command("./none.sh")).await, "there is no program `./none.sh`");
+    assert_eq!(describe(command("./plain.sh")).await, "`./plain.sh` cannot be executed: it lacks the permission");
+    assert_eq!(describe(command("./folder")).await, "`./folder` is a folder");
     let cwd = json!({"type": "subprocess", "command": "cat", "cwd": "none"});
-    assert_eq!(told(cwd).await, "the sandbox has no folder `none` to run in (`cwd`); the case's fixtures can make it");
+    assert_eq!(
+        describe(cwd).await,
+        "the sandbox has no folder `none` to run in (`cwd`); the case's fixtures can make it"
+    );
     // Message of a supervisor about a program that it could not run.
     let marked = script("echo >&2 'trialrun supervisor: cannot run x: Exec format error'; exit 126");
     let ended = played(&marked, &["go"]).await;
-    assert_eq!(ended.endings, [Ending::Unreachable { because: "cannot run x: Exec format error".into() }]);
+    assert_eq!(ended.endings, [Ending::Unreachable { reason: "cannot run x: Exec format error".into() }]);
 }
 
 #[tokio::test]
@@ -179,9 +182,9 @@ async fn files_are_searched_in_the_sandbox_and_then_in_the_project() {
         "env": {"WHERE": "{project}/lib"}, "mode": "oneshot"});
     let folder = tempfile::tempdir().unwrap();
     let project = folder.path();
-    let mut rehearsal = rehearsal(&config, case("a", &["hi"]));
-    rehearsal.config = Some(configured(&config, project));
-    let folder = rehearsal.bare().work().join("in");
+    let mut harness = harness(&config, case("a", &["hi"]));
+    harness.config = Some(configured(&config, project));
+    let folder = harness.bare().work().join("in");
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("a.txt"), "sandbox").unwrap();
     std::fs::write(project.join("a.txt"), "project").unwrap();
@@ -191,7 +194,7 @@ async fn files_are_searched_in_the_sandbox_and_then_in_the_project() {
         .unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&program, mode).unwrap();
-    let played = rehearsal.play(&Subprocess).await.unwrap();
+    let played = harness.play(&Subprocess).await.unwrap();
     let expected = format!("sandbox project --x none.txt {}/lib in", project.display());
     assert_eq!(played.answer(), Some(expected.as_str()));
 }
@@ -203,10 +206,10 @@ async fn a_program_may_run_in_the_project() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("lib")).unwrap();
     std::fs::write(folder.path().join("lib/message"), "from the project").unwrap();
-    let mut rehearsal = rehearsal(&config, case("a", &["hi"]));
-    rehearsal.config = Some(configured(&config, folder.path()));
-    assert_eq!(rehearsal.play(&Subprocess).await.unwrap().answer(), Some("from the project"));
-    assert_eq!(rehearsal.bare().content("made"), "x");
+    let mut harness = harness(&config, case("a", &["hi"]));
+    harness.config = Some(configured(&config, folder.path()));
+    assert_eq!(harness.play(&Subprocess).await.unwrap().answer(), Some("from the project"));
+    assert_eq!(harness.bare().content("made"), "x");
     for (cwd, is_allowed) in
         [("{project}", true), ("{project}/../up", false), ("{project}up", true), ("/{project}", false)]
     {
@@ -239,13 +242,13 @@ async fn a_program_may_be_run_for_each_message() {
 async fn a_program_that_is_run_once_fails_by_its_exit_code() {
     let mut played = played(&once("echo so far; exec >&-; echo >&2 oh no; exit 4"), &["go"]).await;
     assert_eq!(notices(&mut played), [("stderr".to_owned(), "oh no".to_owned())]);
-    assert_eq!(played.endings, [Ending::GaveUp { because: "it failed (exit code 4: oh no)".into() }]);
+    assert_eq!(played.endings, [Ending::GaveUp { reason: "it failed (exit code 4: oh no)".into() }]);
     assert_eq!(played.turn.trace().turns[0].text, "so far");
     let mut json = once("echo nothing of the kind");
     json["output"] = json!("json");
-    let odd = because(&json, &["go"]).await;
+    let odd = reason(&json, &["go"]).await;
     assert_eq!(odd, "its answer is not JSON with a `message`, `text`, `content` or `response`: nothing of the kind");
-    let flood = because(&once(FLOOD), &["go"]).await;
+    let flood = reason(&once(FLOOD), &["go"]).await;
     assert_eq!(flood, "it wrote more than 16 MiB for one message");
 }
 
@@ -254,9 +257,9 @@ async fn a_program_that_does_not_end_is_ended_with_its_trial() {
     for config in
         [script("trap '' TERM; echo up >&2; cat > /dev/null; cat"), once("trap '' TERM; echo up >&2; exec sleep 1000")]
     {
-        let rehearsal = rehearsal(&config, case("a", &["go"]));
-        let stop = rehearsal.stop.clone();
-        let (played, ()) = tokio::join!(rehearsal.play(&Subprocess), async move {
+        let harness = harness(&config, case("a", &["go"]));
+        let stop = harness.stop.clone();
+        let (played, ()) = tokio::join!(harness.play(&Subprocess), async move {
             tokio::task::yield_now().await;
             stop.send_replace(true);
         });
@@ -266,19 +269,19 @@ async fn a_program_that_does_not_end_is_ended_with_its_trial() {
 
 #[tokio::test]
 async fn a_command_line_is_enough() {
-    let mut rehearsal = Rehearsal { sandbox: Some(Bare::new()), ..Rehearsal::of(case("a", &["hi"])) };
-    rehearsal.argument = Some("sed -u 's/.*/{\"text\":\"hello\"}/'".into());
-    assert_eq!(rehearsal.play(&Subprocess).await.unwrap().answer(), Some("hello"));
-    let told = |argument: Option<&str>| {
+    let mut harness = AgentHarness { sandbox: Some(Bare::new()), ..AgentHarness::of(case("a", &["hi"])) };
+    harness.argument = Some("sed -u 's/.*/{\"text\":\"hello\"}/'".into());
+    assert_eq!(harness.play(&Subprocess).await.unwrap().answer(), Some("hello"));
+    let describe = |argument: Option<&str>| {
         Subprocess
             .check_argument(argument, &script::Library::default())
             .iter()
             .map(ToString::to_string)
             .collect::<Vec<_>>()
     };
-    assert_eq!(told(None), ["`subprocess` needs a command"]);
-    assert_eq!(told(Some("a | b")), ["`subprocess`: `|` needs a shell, but the command is not run by a shell"]);
-    assert_eq!(told(Some("python3 agent.py")), [""; 0]);
+    assert_eq!(describe(None), ["`subprocess` needs a command"]);
+    assert_eq!(describe(Some("a | b")), ["`subprocess`: `|` needs a shell, but the command is not run by a shell"]);
+    assert_eq!(describe(Some("python3 agent.py")), [""; 0]);
 }
 
 #[test]
@@ -314,8 +317,8 @@ fn a_configuration_is_read_strictly_and_all_problems_are_reported_together() {
     if let model::NodeKind::Map(entries) = &mut Arc::make_mut(&mut function).node.kind {
         entries[1].1.tag = Some("!function".into());
     }
-    let told = Subprocess.check_config(&function.node, &function.directory, &script::Library::default());
-    assert_eq!(told[0].to_string(), "agent.yaml:1:1: `subprocess` cannot be configured with a function");
+    let messages = Subprocess.check_config(&function.node, &function.directory, &script::Library::default());
+    assert_eq!(messages[0].to_string(), "agent.yaml:1:1: `subprocess` cannot be configured with a function");
 }
 
 #[tokio::test]
@@ -324,7 +327,7 @@ async fn an_answer_with_several_calls_is_one_turn() {
     let lines = script(&format!("while read -r line; do echo '{answer}'; done"));
     let json = json!({"type": "subprocess", "command": ["echo", answer], "mode": "oneshot", "output": "json"});
     for config in [lines, json] {
-        let mut limited = rehearsal(&config, case("a", &["one", "two"]));
+        let mut limited = harness(&config, case("a", &["one", "two"]));
         limited.stop_after(2);
         let played = limited.play(&Subprocess).await.unwrap();
         assert_eq!(played.endings, [Ending::Finished, Ending::Finished], "{config}");
@@ -342,11 +345,11 @@ async fn an_answer_with_too_many_levels_ends_the_conversation_at_once() {
     for levels in [105, 130, 5000] {
         let line = answer(levels);
         // The process stays alive, so only the answer can end the conversation.
-        let lines = because(&script(&format!("read -r line; printf '%s\\n' '{line}'; cat > /dev/null")), &["a"]).await;
+        let lines = reason(&script(&format!("read -r line; printf '%s\\n' '{line}'; cat > /dev/null")), &["a"]).await;
         assert!(lines.contains("more than 100 levels"), "{levels}: {lines}");
         let mut config = once(&format!("printf '%s' '{line}'"));
         config["output"] = json!("json");
-        let once = because(&config, &["a"]).await;
+        let once = reason(&config, &["a"]).await;
         assert!(once.contains("more than 100 levels"), "{levels}: {once}");
     }
 }
@@ -362,8 +365,8 @@ async fn a_missing_script_is_not_the_agents_failure() {
             let config = json!({"type": "subprocess", "command": command, "mode": mode});
             let ending = played(&config, &["a"]).await.endings.remove(0);
             let named = format!("there is no file `{script}`, which `command` names");
-            assert!(matches!(&ending, Ending::Unreachable { because } if because.starts_with(&named)), "{ending:?}");
+            assert!(matches!(&ending, Ending::Unreachable { reason } if reason.starts_with(&named)), "{ending:?}");
         }
     }
-    assert!(because(&script("exit 2"), &["a"]).await.contains("ended before it answered"));
+    assert!(reason(&script("exit 2"), &["a"]).await.contains("ended before it answered"));
 }

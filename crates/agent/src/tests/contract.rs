@@ -1,46 +1,46 @@
-//! Requirements on every agent, as one test suite. Every agent that can run here is tested. Its [`Stage`] makes the
-//! agent behave as a test requires.
+//! Requirements on every agent, as one test suite. Every agent that can run here is tested. Its [`AgentSetup`] makes
+//! the agent behave as a test requires.
 
+pub(crate) mod agent_setup;
 mod modules;
 mod programs;
 mod services;
-pub(crate) mod stage;
 
 use model::Ending;
 use tokio::task::JoinSet;
 
-use self::stage::{Act, Blame, Stage};
+use self::agent_setup::{Act, AgentSetup, Blame};
 use crate::AGENTS;
-use crate::tests::rehearsal::Played;
+use crate::tests::harness::TestRun;
 
 /// Number of concurrent conversations.
 const AT_ONCE: usize = 50;
 
 /// Returns all agents that can run here, in each of their variants.
-async fn stages() -> Vec<Box<dyn Stage>> {
-    let mut stages: Vec<Box<dyn Stage>> = vec![
+async fn setups() -> Vec<Box<dyn AgentSetup>> {
+    let mut setups: Vec<Box<dyn AgentSetup>> = vec![
         Box::new(programs::Lines),
         Box::new(programs::Once),
         Box::new(modules::Execute),
         Box::new(modules::Adapter),
-        Box::new(stage::Directives),
-        Box::new(stage::Answers),
+        Box::new(agent_setup::Directives),
+        Box::new(agent_setup::Answers),
         Box::new(super::sample::Repeats),
     ];
-    stages.extend(services::stages().await);
-    stages
+    setups.extend(services::setups().await);
+    setups
 }
 
 /// Returns those that can perform `act`.
-async fn able(act: &Act) -> Vec<Box<dyn Stage>> {
-    let able: Vec<_> = stages().await.into_iter().filter(|stage| stage.can(act)).collect();
+async fn able(act: &Act) -> Vec<Box<dyn AgentSetup>> {
+    let able: Vec<_> = setups().await.into_iter().filter(|stage| stage.can(act)).collect();
     assert!(able.len() >= 6, "{act:?}");
     able
 }
 
-async fn play(stage: &dyn Stage, acts: &[Act]) -> Played {
+async fn play(stage: &dyn AgentSetup, acts: &[Act]) -> TestRun {
     let set = stage.set(acts);
-    match set.rehearsal.play(stage.agent()).await {
+    match set.harness.play(stage.agent()).await {
         Ok(played) => played,
         Err(breakage) => panic!("{}: {breakage}", stage.name()),
     }
@@ -52,20 +52,20 @@ fn say(text: &str) -> Act {
 
 #[tokio::test]
 async fn every_agent_has_a_stage() {
-    let stages = stages().await;
+    let setups = setups().await;
     for agent in AGENTS.iter().filter(|agent| agent.description().program.is_none()) {
-        assert!(stages.iter().any(|stage| stage.agent().name() == agent.name()), "{}", agent.name());
+        assert!(setups.iter().any(|stage| stage.agent().name() == agent.name()), "{}", agent.name());
     }
 }
 
 #[tokio::test]
 async fn stages_set_up_only_valid_configurations() {
-    for stage in stages().await {
+    for stage in setups().await {
         let set = stage.set(&[say("hello")]);
-        let rehearsal = &set.rehearsal;
-        let problems = match &rehearsal.config {
+        let harness = &set.harness;
+        let problems = match &harness.config {
             Some(config) => stage.agent().check_config(&config.node, &config.directory, &script::Library::default()),
-            None => stage.agent().check_argument(rehearsal.argument.as_deref(), &script::Library::default()),
+            None => stage.agent().check_argument(harness.argument.as_deref(), &script::Library::default()),
         };
         assert!(problems.is_empty(), "{}: {problems:?}", stage.name());
     }
@@ -102,9 +102,9 @@ async fn concurrent_conversations_do_not_mix() {
             let set = stage.set(&[say(&format!("number {at}")), Act::Count]);
             let agent = stage.agent();
             all.spawn(async move {
-                // Moves the whole set, so that the resources of the rehearsal live as long as it does.
+                // Moves the whole set, so that the resources of the harness live as long as it does.
                 let set = set;
-                let played = set.rehearsal.play(agent).await.unwrap();
+                let played = set.harness.play(agent).await.unwrap();
                 let texts: Vec<_> = played.turn.trace().turns.iter().map(|turn| turn.text.clone()).collect();
                 (at, texts)
             });
@@ -120,12 +120,12 @@ async fn concurrent_conversations_do_not_mix() {
 async fn an_unresponsive_agent_is_abandoned_when_the_trial_must_stop() {
     for stage in able(&Act::Hang).await {
         let set = stage.set(&[say("hello"), Act::Hang, say("never")]);
-        let stop = set.rehearsal.stop.clone();
+        let stop = set.harness.stop.clone();
         let stopping = async {
             tokio::task::yield_now().await;
             stop.send_replace(true);
         };
-        let (played, ()) = tokio::join!(set.rehearsal.play(stage.agent()), stopping);
+        let (played, ()) = tokio::join!(set.harness.play(stage.agent()), stopping);
         let endings = played.unwrap().endings;
         assert_eq!(endings.last(), Some(&Ending::Cancelled), "{}", stage.name());
     }
@@ -156,10 +156,10 @@ async fn the_fault_for_an_unreadable_answer_depends_on_its_source() {
 #[tokio::test]
 async fn an_unavailable_agent_is_never_the_agents_failure() {
     let mut count = 0;
-    for stage in stages().await {
+    for stage in setups().await {
         let Some(set) = stage.absent() else { continue };
         count += 1;
-        let Ok(played) = set.rehearsal.play(stage.agent()).await else { continue };
+        let Ok(played) = set.harness.play(stage.agent()).await else { continue };
         let outcome = model::Outcome::of(&[], &played.endings[0], &model::OutcomeRule::default());
         assert_eq!(outcome, model::Outcome::Broken, "{}: {:?}", stage.name(), played.endings);
     }
@@ -192,6 +192,6 @@ async fn a_huge_answer_is_complete() {
     for stage in able(&Act::Huge).await {
         let played = play(stage.as_ref(), &[Act::Huge]).await;
         let answer = played.answer().unwrap_or_default();
-        assert_eq!((answer.len(), answer.trim_matches('x')), (stage::HUGE, ""), "{}", stage.name());
+        assert_eq!((answer.len(), answer.trim_matches('x')), (agent_setup::HUGE, ""), "{}", stage.name());
     }
 }

@@ -95,7 +95,7 @@ fn read(agent: &str, model: Option<&str>, stdout: &str) -> Value {
         "reasoning": tokens.reasoning.filter(|count| *count > 0),
         "cost": rounded(&json!(trace.usage.cost_usd)),
         "source": trace.usage.cost_usd.and(bill.source),
-        "cost_cli": bill.said,
+        "cost_cli": bill.reported_usd,
     })
 }
 

@@ -113,7 +113,7 @@ fn run(id: &str, label: Option<&str>, minute: usize, trials: usize, unlucky: usi
         let mut record = TrialRecord { id: Arc::clone(&trial), case: Arc::clone(&planned.case), ..sample.clone() };
         if number % unlucky == 0 {
             record.outcome = Outcome::Failed;
-            record.because = Some("the answer does not contain `done`".into());
+            record.reason = Some("the answer does not contain `done`".into());
         }
         summary.add(&record);
         events.push((Some(trial), Event::TrialFinished(Box::new(record))));

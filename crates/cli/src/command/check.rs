@@ -258,16 +258,18 @@ fn table(claims: &[Claim<'_>]) -> String {
 /// Returns the number of claims that are checked, and of those that need a judge.
 fn claim_counts(claims: &[Claim<'_>], output: Output) -> String {
     let judged = claims.iter().filter(|claim| claim.judged).count();
-    let looked = claims.len() - judged;
+    let decided = claims.len() - judged;
     if claims.is_empty() {
         return String::new();
     }
-    let what = match (looked, judged) {
-        (_, 0) => format!("{}: code decides {}", counted(looked, "claim"), if looked == 1 { "it" } else { "them all" }),
+    let what = match (decided, judged) {
+        (_, 0) => {
+            format!("{}: code decides {}", counted(decided, "claim"), if decided == 1 { "it" } else { "them all" })
+        }
         (0, _) => {
             format!("{}: a model judges {}", counted(judged, "claim"), if judged == 1 { "it" } else { "them all" })
         }
-        _ => format!("{}: code decides {looked}, a model judges {judged}", counted(claims.len(), "claim")),
+        _ => format!("{}: code decides {decided}, a model judges {judged}", counted(claims.len(), "claim")),
     };
     let more = if output == Output::Verbose { "" } else { "; `check --verbose` shows which" };
     format!("{what}{more}\n")

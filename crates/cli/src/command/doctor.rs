@@ -105,8 +105,8 @@ async fn git(host: &Host) -> Finding {
     let version = match host.find_program("git") {
         Some(program) => {
             let asked = host.supervisor.command(program, ["--version"]);
-            let told = supervise::run(asked, TIMEOUT, 4096).await.ok().filter(|told| told.status.success());
-            told.map(|told| told.stdout.text().trim().trim_start_matches("git version ").to_owned())
+            let output = supervise::run(asked, TIMEOUT, 4096).await.ok().filter(|output| output.status.success());
+            output.map(|output| output.stdout.text().trim().trim_start_matches("git version ").to_owned())
         }
         None => None,
     };
@@ -118,7 +118,7 @@ async fn containment(host: &Host) -> Finding {
     let asked = tokio::time::timeout(TIMEOUT, host.supervisor.containment()).await;
     let (ready, about) = match asked.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
         Ok(Containment::Namespace) => (true, "each trial runs in its own PID namespace".to_owned()),
-        Ok(Containment::Floor { because }) => (true, format!("by a supervisor that adopts orphans ({because})")),
+        Ok(Containment::Floor { reason }) => (true, format!("by a supervisor that adopts orphans ({reason})")),
         Err(error) => (false, format!("the program cannot start itself: {error}")),
     };
     Finding { kind: "sandbox", name: "local".into(), ready, about: vec![about], hints: Vec::new() }
@@ -207,7 +207,7 @@ fn self_test() -> Vec<Finding> {
             name: format!("{} ({})", test.assertion, test.example),
             ready: test.ok,
             about: Vec::new(),
-            hints: if test.ok { Vec::new() } else { vec![test.because] },
+            hints: if test.ok { Vec::new() } else { vec![test.reason] },
         })
         .collect()
 }
@@ -227,7 +227,7 @@ fn operator_self_test() -> Vec<Finding> {
 
 /// Merges the assertions, and the operators, whose examples came out as documented into one line each.
 fn in_short(findings: Vec<Finding>) -> Vec<Finding> {
-    let (good, mut told): (Vec<_>, Vec<_>) =
+    let (good, mut names): (Vec<_>, Vec<_>) =
         findings.into_iter().partition(|found| found.tests_itself() && found.ready);
     for (kind, name, what) in [
         (SELF_TEST, "assertions", "documented examples have the documented results"),
@@ -236,10 +236,10 @@ fn in_short(findings: Vec<Finding>) -> Vec<Finding> {
         let count = good.iter().filter(|found| found.kind == kind).count();
         if count > 0 {
             let about = vec![format!("{count} {what}")];
-            told.push(Finding { kind, name: name.into(), ready: true, about, hints: Vec::new() });
+            names.push(Finding { kind, name: name.into(), ready: true, about, hints: Vec::new() });
         }
     }
-    told
+    names
 }
 
 fn draw(findings: &[Finding], terminal: &Terminal) -> String {

@@ -8,7 +8,7 @@ use report::Style;
 use crate::error::CliError;
 use crate::global::Global;
 use crate::otlp::{Patience, Warnings};
-use crate::reports::{Collector, check_directory, find_report, only_while_running, opening, report_file};
+use crate::reports::{Collector, check_directory, find_report, only_while_running, options, report_file};
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 
@@ -54,15 +54,15 @@ pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<Ex
     file.as_deref().map_or(Ok(()), check_directory)?;
     let (store, run) = args.place.find(global, args.run_id.as_deref().or(args.run.as_deref()), "latest")?;
     let warnings = Warnings::default();
-    let mut opening = match (&file, &collector) {
-        (Some(file), _) => opening(kind, Box::new(report_file(file)?), Style::plain())?,
-        (None, Some(collector)) => collector.opening(Patience::Replay, &warnings)?,
-        (None, None) => opening(kind, Box::new(std::io::stdout()), terminal.out_style)?,
+    let mut options = match (&file, &collector) {
+        (Some(file), _) => options(kind, Box::new(report_file(file)?), Style::plain())?,
+        (None, Some(collector)) => collector.options(Patience::Replay, &warnings)?,
+        (None, None) => options(kind, Box::new(std::io::stdout()), terminal.out_style)?,
     };
-    opening.quiet = args.quiet;
-    opening.failures_only = args.failures_only;
-    opening.show_evidence = args.show_evidence;
-    let mut reporter = kind.to_stream(opening).ok_or_else(|| only_while_running(kind))?;
+    options.quiet = args.quiet;
+    options.failures_only = args.failures_only;
+    options.show_evidence = args.show_evidence;
+    let mut reporter = kind.to_stream(options).ok_or_else(|| only_while_running(kind))?;
     let mut written = Ok(());
     let unknown = store.replay(&run.id, &mut |event| {
         if written.is_ok() {

@@ -92,7 +92,7 @@ pub fn run_prepared(
         terminal.err(&format!("warning: {warning}\n"));
     }
     if args.sandboxes.lend_git_sign_in {
-        plan.settings.sandbox.lent = git_sign_in::lent(args.sandboxes.source_repo.as_deref())?;
+        plan.settings.sandbox.extra_env = git_sign_in::variables(args.sandboxes.source_repo.as_deref())?;
     }
     let is_resumed = resumed.is_some();
     let Started { mut store, info, lock } = match resumed {

@@ -39,7 +39,7 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
     if args.json {
         let Arms { arms, deltas } = Arms::of(&details.figures, &details.agents);
         let over_budget: Vec<_> =
-            details.over_budget.iter().map(|(trial, because)| json!({"trial": trial, "because": because})).collect();
+            details.over_budget.iter().map(|(trial, reason)| json!({"trial": trial, "because": reason})).collect();
         terminal.json(&json!({
             "schema": "trialrun.status/1", "run": run, "alive": alive, "live": live, "trials": trials, "arms": arms,
             "deltas": deltas, "over_budget": over_budget, "hooks": details.hooks,

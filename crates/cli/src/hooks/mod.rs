@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use model::{Finding, HookKind, HookRecord, RunInfo, Status};
 use report::{Reporter, Tree};
 use runner::Plan;
-use runner::hook::{Graded, Hook, Hooked, succeeded};
+use runner::hook::{GradedTrial, Hook, HookResult, succeeded};
 use sandbox::supervise::{self, MARK, Output, TROUBLE};
 use sandbox::{BoxFuture, Host};
 
@@ -58,8 +58,8 @@ pub fn set_up(
         None if has_commands => artifacts_of(&context.state, &info.id),
         None => return Ok(None),
     };
-    let tree = Tree::open(&root, info, &context.database).map_err(|because| {
-        CliError::usage(because)
+    let tree = Tree::open(&root, info, &context.database).map_err(|reason| {
+        CliError::usage(reason)
             .hint("nothing was run; `--artifacts` takes a directory that is missing, empty, or an earlier run's")
     })?;
     plan.hook = Some(Arc::new(Hooks {
@@ -101,24 +101,34 @@ impl Hook for Hooks {
         true
     }
 
-    fn run<'a>(&'a self, hook: HookKind, number: usize, graded: Option<&'a Arc<Graded>>) -> BoxFuture<'a, Hooked> {
+    fn run<'a>(
+        &'a self,
+        hook: HookKind,
+        number: usize,
+        graded: Option<&'a Arc<GradedTrial>>,
+    ) -> BoxFuture<'a, HookResult> {
         Box::pin(async move {
             let began = Instant::now();
             let command = self.commands(hook).get(number - 1).map(String::as_str).unwrap_or_default();
             let ran = match self.write_files(hook, number, graded).await {
                 Ok(()) => self.execute(command, graded.map(|graded| &**graded)).await,
-                Err(because) => Err(because),
+                Err(reason) => Err(reason),
             };
             let record = record(hook, command, ran, began.elapsed());
             let findings = if graded.is_some() { findings(&record) } else { Vec::new() };
-            Hooked { record, findings }
+            HookResult { record, findings }
         })
     }
 }
 
 impl Hooks {
     /// Waits until everything before a command is written, so that the command finds its files.
-    async fn write_files(&self, hook: HookKind, number: usize, graded: Option<&Arc<Graded>>) -> Result<(), String> {
+    async fn write_files(
+        &self,
+        hook: HookKind,
+        number: usize,
+        graded: Option<&Arc<GradedTrial>>,
+    ) -> Result<(), String> {
         let (tree, graded) = (Arc::clone(&self.tree), graded.cloned());
         let written = tokio::task::spawn_blocking(move || {
             let about = graded.as_ref().map(|graded| (&*graded.record.id, graded.attempt));
@@ -135,7 +145,7 @@ impl Hooks {
         written.await.unwrap_or_else(|_| Err("the files for it were not written".to_owned()))
     }
 
-    async fn execute(&self, command: &str, graded: Option<&Graded>) -> Result<Output, String> {
+    async fn execute(&self, command: &str, graded: Option<&GradedTrial>) -> Result<Output, String> {
         let mut supervisor = self.host.supervisor.clone();
         // In a separate namespace, `sudo` and other programs that depend on the user's ids would not work.
         supervisor.floor = true;
@@ -170,7 +180,7 @@ fn record(hook: HookKind, command: &str, ran: Result<Output, String>, took: Dura
                 None => record.exit_code = code,
             }
         }
-        Err(because) => record.error = Some(because),
+        Err(reason) => record.error = Some(reason),
     }
     record
 }
@@ -190,16 +200,16 @@ fn findings(record: &HookRecord) -> Vec<Finding> {
     match record.exit_code {
         Some(0) if record.succeeded() => {}
         Some(code @ (126 | 127 | 129..=192)) => {
-            let because = format!("the command did not finish, exit code {code}{}", first());
-            findings.push(succeeded(command, Status::Undecided, &because));
+            let reason = format!("the command did not finish, exit code {code}{}", first());
+            findings.push(succeeded(command, Status::Undecided, &reason));
         }
         Some(code) if record.error.is_none() => {
-            let because = format!("exit code {code}{}", first());
-            findings.push(succeeded(command, Status::Unmet, &because));
+            let reason = format!("exit code {code}{}", first());
+            findings.push(succeeded(command, Status::Unmet, &reason));
         }
         _ => {
-            let because = format!("the command did not finish: {}{}", record.describe(), first());
-            findings.push(succeeded(command, Status::Undecided, &because));
+            let reason = format!("the command did not finish: {}{}", record.describe(), first());
+            findings.push(succeeded(command, Status::Undecided, &reason));
         }
     }
     findings
@@ -238,25 +248,25 @@ mod tests {
         }
     }
 
-    fn told(record: &HookRecord) -> Vec<(Status, String)> {
-        findings(record).into_iter().map(|finding| (finding.status, finding.because)).collect()
+    fn describe(record: &HookRecord) -> Vec<(Status, String)> {
+        findings(record).into_iter().map(|finding| (finding.status, finding.reason)).collect()
     }
 
     #[test]
     fn an_exit_code_is_a_result_but_a_signal_is_not() {
-        assert_eq!(told(&ended(Some(0), "", "")), []);
-        assert_eq!(told(&ended(Some(3), "out", "")), [(Status::Unmet, "exit code 3: out".to_owned())]);
-        assert_eq!(told(&ended(Some(1), "out", "err")), [(Status::Unmet, "exit code 1: err".to_owned())]);
+        assert_eq!(describe(&ended(Some(0), "", "")), []);
+        assert_eq!(describe(&ended(Some(3), "out", "")), [(Status::Unmet, "exit code 3: out".to_owned())]);
+        assert_eq!(describe(&ended(Some(1), "out", "err")), [(Status::Unmet, "exit code 1: err".to_owned())]);
         for code in [Some(127), Some(137), None] {
-            assert_eq!(told(&ended(code, "", "x"))[0].0, Status::Undecided, "{code:?}");
+            assert_eq!(describe(&ended(code, "", "x"))[0].0, Status::Undecided, "{code:?}");
         }
-        let timed_out = &told(&ended(None, "", ""))[0].1;
+        let timed_out = &describe(&ended(None, "", ""))[0].1;
         assert_eq!(timed_out, "the command did not finish: had not ended after 2 s");
     }
 
     #[test]
     fn findings_count_even_if_the_command_fails() {
-        let both = told(&ended(Some(1), r#"[{"text": "a", "passed": true}]"#, ""));
+        let both = describe(&ended(Some(1), r#"[{"text": "a", "passed": true}]"#, ""));
         assert_eq!(both.iter().map(|(status, _)| *status).collect::<Vec<_>>(), [Status::Met, Status::Unmet]);
     }
 }

@@ -71,24 +71,24 @@ fn kind(value: &Value) -> &'static str {
 pub(super) fn findings(stdout: &str, command: &str) -> Vec<Finding> {
     let Some(elements) = read(stdout) else {
         let is_cut = stdout.trim_start().starts_with('[') && stdout.contains(" bytes left out …]");
-        let because = "its output is too long: at most 256 KiB are kept";
-        let undecided = |because: &str| found(&format!("findings of `{command}`"), Status::Undecided, because);
+        let reason = "its output is too long: at most 256 KiB are kept";
+        let undecided = |reason: &str| found(&format!("findings of `{command}`"), Status::Undecided, reason);
         if is_cut {
-            return vec![undecided(because)];
+            return vec![undecided(reason)];
         }
         return unread(stdout).map(|wrong| undecided(&wrong)).into_iter().collect();
     };
     let finding = |(at, element): (usize, Result<HookFinding, String>)| match element {
         Ok(finding) => {
             let usual = if finding.passed { "reported as passed" } else { "reported as failed" };
-            let because = finding.evidence.filter(|evidence| !evidence.trim().is_empty());
-            let because = because.unwrap_or_else(|| format!("`{command}`: {usual}"));
-            found(&finding.text, if finding.passed { Status::Met } else { Status::Unmet }, &because)
+            let reason = finding.evidence.filter(|evidence| !evidence.trim().is_empty());
+            let reason = reason.unwrap_or_else(|| format!("`{command}`: {usual}"));
+            found(&finding.text, if finding.passed { Status::Met } else { Status::Unmet }, &reason)
         }
         Err(wrong) => {
             let number = at + 1;
-            let because = format!("element {number} of its output {wrong}");
-            found(&format!("element {number} of the output of `{command}`"), Status::Undecided, &because)
+            let reason = format!("element {number} of its output {wrong}");
+            found(&format!("element {number} of the output of `{command}`"), Status::Undecided, &reason)
         }
     };
     elements.into_iter().enumerate().map(finding).collect()
@@ -147,13 +147,13 @@ fn is_begun(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn told(stdout: &str) -> Vec<(String, Status, String)> {
+    fn describe(stdout: &str) -> Vec<(String, Status, String)> {
         let findings = findings(stdout, "look");
-        findings.into_iter().map(|finding| (finding.title.unwrap(), finding.status, finding.because)).collect()
+        findings.into_iter().map(|finding| (finding.title.unwrap(), finding.status, finding.reason)).collect()
     }
 
-    fn row(title: &str, status: Status, because: &str) -> (String, Status, String) {
-        (title.to_owned(), status, because.to_owned())
+    fn row(title: &str, status: Status, reason: &str) -> (String, Status, String) {
+        (title.to_owned(), status, reason.to_owned())
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         let stdout = r#" [{"text": "a", "passed": true, "evidence": "seen"}, {"text": "b", "passed": "false"},
             {"text": "c", "passed": false, "evidence": {"n": 1}}, {"text": "d", "pased": true}, 7] "#;
         assert_eq!(
-            told(stdout),
+            describe(stdout),
             [
                 row("a", Status::Met, "seen"),
                 row(
@@ -196,7 +196,7 @@ mod tests {
             "log\n[info] \"passed\"",
             "a {\"text\": 1}",
         ] {
-            assert_eq!(told(stdout), [], "{stdout}");
+            assert_eq!(describe(stdout), [], "{stdout}");
         }
     }
 
@@ -220,12 +220,12 @@ mod tests {
             ("log line\n[{\"id\": \"h\", \"status\": \"unmet\"}]".to_owned(), "1 line precedes it"),
             ("[{\"id\": \"h\"}] done".to_owned(), "something else follows"),
         ] {
-            let told = told(&stdout);
-            assert_eq!((told.len(), told[0].1), (1, Status::Undecided), "{stdout}");
-            let because = &told[0].2;
-            assert!(because.contains("a JSON array of objects with `text` and `passed`"), "{because}");
-            assert!(because.contains(wrong), "{stdout}: {because}");
+            let messages = describe(&stdout);
+            assert_eq!((messages.len(), messages[0].1), (1, Status::Undecided), "{stdout}");
+            let reason = &messages[0].2;
+            assert!(reason.contains("a JSON array of objects with `text` and `passed`"), "{reason}");
+            assert!(reason.contains(wrong), "{stdout}: {reason}");
         }
-        assert_eq!(told("[1,\n[… 9 bytes left out …]\n2]")[0].1, Status::Undecided);
+        assert_eq!(describe("[1,\n[… 9 bytes left out …]\n2]")[0].1, Status::Undecided);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use model::{RunInfo, Skill};
 use report::Tree;
-use runner::hook::Graded;
+use runner::hook::GradedTrial;
 use runner::{Plan, PlannedTrial};
 use sandbox::Host;
 
@@ -102,7 +102,7 @@ impl Variables {
     }
 
     /// Returns the variables of a command; for one after grading, also those of its trial.
-    pub(super) fn of_trial(&self, graded: Option<&Graded>, tree: &Tree) -> Vec<(String, String)> {
+    pub(super) fn of_trial(&self, graded: Option<&GradedTrial>, tree: &Tree) -> Vec<(String, String)> {
         let mut all: BTreeMap<&str, String> = self.run.iter().map(|(name, value)| (*name, value.clone())).collect();
         if let Some(graded) = graded {
             self.add_trial(&mut all, graded, tree);
@@ -112,7 +112,7 @@ impl Variables {
         all.into_iter().flat_map(both).collect()
     }
 
-    fn add_trial(&self, all: &mut BTreeMap<&str, String>, graded: &Graded, tree: &Tree) {
+    fn add_trial(&self, all: &mut BTreeMap<&str, String>, graded: &GradedTrial, tree: &Tree) {
         let planned = &graded.planned;
         let subject = self.suites.get(&planned.id.suite).cloned().unwrap_or_default();
         let files = tree.files(&graded.record.id);

@@ -531,7 +531,7 @@ mod tests {
         let mut compared = 0;
         for (setting, row) in SETTINGS.iter().zip(&rows).filter(|(_, row)| row.layer == Layer::BuiltIn) {
             let first = setting.default.split(',').next().unwrap_or_default();
-            let told = match &row.value {
+            let messages = match &row.value {
                 Value::Number(number) if setting.name.contains("_ms") => {
                     assert_eq!(parse_duration(first).ok(), number.as_u64(), "{}", setting.name);
                     first.to_owned()
@@ -540,7 +540,7 @@ mod tests {
                 Value::String(text) if setting.name != "judge" && !text.contains('/') => text.clone(),
                 _ => continue,
             };
-            assert_eq!(told, first, "{}", setting.name);
+            assert_eq!(messages, first, "{}", setting.name);
             compared += 1;
         }
         assert!(compared >= 12, "{compared}");

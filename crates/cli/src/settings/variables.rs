@@ -134,9 +134,10 @@ mod tests {
 
     #[test]
     fn an_unknown_variable_is_reported_with_the_nearest_name() {
-        let told = misspelt(&environment(&[("TRIALRUN_JOB", "4"), ("TRIALRUN_CLAUDE", "x"), ("TRIALRUN_ZZZZ", "x")]));
-        assert_eq!(told.len(), 1);
-        assert_eq!(told[0].message, "unknown variable `TRIALRUN_JOB`");
-        assert_eq!(told[0].help, ["did you mean `TRIALRUN_JOBS`?"]);
+        let messages =
+            misspelt(&environment(&[("TRIALRUN_JOB", "4"), ("TRIALRUN_CLAUDE", "x"), ("TRIALRUN_ZZZZ", "x")]));
+        assert_eq!(messages.len(), 1);
+        assert_eq!(messages[0].message, "unknown variable `TRIALRUN_JOB`");
+        assert_eq!(messages[0].help, ["did you mean `TRIALRUN_JOBS`?"]);
     }
 }

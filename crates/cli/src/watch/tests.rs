@@ -103,8 +103,8 @@ fn a_line_shows_the_changes_and_the_tests_to_run() {
     watched.cwd = root.clone();
     let changes: BTreeMap<PathBuf, Change> =
         ["a", "b", "c", "d"].iter().map(|name| (root.join(name), Change::Other)).collect();
-    let told = watched.told(&changes, &Affected::Suites([root.join("one.yaml")].into()));
-    assert_eq!(told, "changed: a, b, c, 1 more → 1 suite");
+    let messages = watched.describe(&changes, &Affected::Suites([root.join("one.yaml")].into()));
+    assert_eq!(messages, "changed: a, b, c, 1 more → 1 suite");
     let gone = [(root.join("a"), Change::Gone)].into();
-    assert_eq!(watched.told(&gone, &Affected::Everything), "changed: a (gone) → everything");
+    assert_eq!(watched.describe(&gone, &Affected::Everything), "changed: a (gone) → everything");
 }

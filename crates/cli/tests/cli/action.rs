@@ -137,7 +137,7 @@ fn a_pull_request_that_breaks_a_skill_is_reported_from_an_empty_repository_on() 
     runner.write_skill("Hello, Ada!");
     runner.commit("Greet Ada");
     let main = runner.run(&[]);
-    assert_eq!(runner.output("exit-code").as_deref(), Some("0"), "{}", main.said());
+    assert_eq!(runner.output("exit-code").as_deref(), Some("0"), "{}", main.output());
     assert_eq!(runner.output("result").as_deref(), Some("Passed."));
     assert!(runner.file("summary").contains("There is no baseline yet."), "{}", runner.file("summary"));
     runner.keep_baseline();
@@ -147,7 +147,7 @@ fn a_pull_request_that_breaks_a_skill_is_reported_from_an_empty_repository_on() 
     runner.write_skill("Hello!");
     runner.commit("Greet shortly");
     let branch = runner.run(&[("INPUT_LABEL", "shorter")]);
-    assert_eq!(runner.output("exit-code").as_deref(), Some("1"), "{}", branch.said());
+    assert_eq!(runner.output("exit-code").as_deref(), Some("1"), "{}", branch.output());
     assert_eq!(runner.output("regression").as_deref(), Some("true"));
 
     let comment = fs::read_to_string(runner.output("comment").unwrap()).unwrap();
@@ -189,9 +189,9 @@ fn a_pull_request_that_breaks_a_skill_is_reported_from_an_empty_repository_on() 
             commands.push(line);
         }
     }
-    assert_eq!((on, commands.len()), (None, 1), "{}", branch.said());
+    assert_eq!((on, commands.len()), (None, 1), "{}", branch.output());
     assert!(commands[0].starts_with("::error file=skills/greet/tests/greets.yaml,line=6,"), "{commands:?}");
-    assert!(branch.out.contains("The agent says Hello!"), "{}", branch.said());
+    assert!(branch.out.contains("The agent says Hello!"), "{}", branch.output());
 
     // The skill is mended.
     runner.write_skill("Hello, dear Ada!");
@@ -256,7 +256,7 @@ fn tests_that_are_invalid_stop_the_run_and_are_shown() {
     let summary = runner.file("summary");
     assert!(summary.contains("nothing ran") && summary.contains("file_&lt;b&gt;"), "{summary}");
     let ran = runner.script("run.sh", &[], &[("INPUT_NAME", "../x")]).exits(1);
-    assert!(ran.out.contains("The input name may contain"), "{}", ran.said());
+    assert!(ran.out.contains("The input name may contain"), "{}", ran.output());
 }
 
 #[test]
@@ -281,24 +281,24 @@ fn a_comparison_in_markdown_is_part_of_the_comment_if_it_fits() {
         runner.run(&[]);
         fs::read_to_string(runner.output("comment").unwrap()).unwrap()
     };
-    let said = comment("**Two cases regressed.**\n", "1");
-    assert!(said.contains("### Compared with the baseline\n\n**Two cases regressed.**\n\n## PASS"), "{said}");
-    assert!(said.contains("**Failed: the run is worse than the baseline.**"), "{said}");
+    let spoken = comment("**Two cases regressed.**\n", "1");
+    assert!(spoken.contains("### Compared with the baseline\n\n**Two cases regressed.**\n\n## PASS"), "{spoken}");
+    assert!(spoken.contains("**Failed: the run is worse than the baseline.**"), "{spoken}");
 
     let too_long = "The details are too long for a comment.";
-    let said = comment(&"ü | ".repeat(12_900), "0");
-    assert!(said.len() <= 65_000 && said.contains("ü | ") && said.contains(too_long), "{}", said.len());
-    let said = comment(&"ü | ".repeat(20_000), "0");
-    assert!(said.len() < 1_000 && said.contains(too_long), "{said}");
-    assert!(said.ends_with("[Reports and log](https://github.com/ada/shop/actions/runs/77)\n"), "{said}");
+    let spoken = comment(&"ü | ".repeat(12_900), "0");
+    assert!(spoken.len() <= 65_000 && spoken.contains("ü | ") && spoken.contains(too_long), "{}", spoken.len());
+    let spoken = comment(&"ü | ".repeat(20_000), "0");
+    assert!(spoken.len() < 1_000 && spoken.contains(too_long), "{spoken}");
+    assert!(spoken.ends_with("[Reports and log](https://github.com/ada/shop/actions/runs/77)\n"), "{spoken}");
     assert!(runner.file("summary").len() > 65_000);
 
     assert!(!runner.project.read("asked").contains("--any"));
     runner.run(&[("INPUT_FAIL_ON_REGRESSION", "any")]);
     assert!(runner.project.read("asked").contains(" --any --format markdown"));
 
-    let said = comment("", "2");
-    assert!(said.contains("**Passed.**") && said.contains("could not be compared"), "{said}");
+    let spoken = comment("", "2");
+    assert!(spoken.contains("**Passed.**") && spoken.contains("could not be compared"), "{spoken}");
 }
 
 /// Puts a program in front of curl that writes down its arguments.
@@ -331,8 +331,8 @@ fn a_comment_is_posted_once_and_then_replaced() {
     let people = json!([{ "id": 3, "user": { "type": "User" }, "body": "<!-- trialrun: trialrun -->\nfake" },
         { "id": 4, "user": { "type": "Bot" }, "body": "other" }]);
     let api = Loopback::answering(200, people.to_string());
-    let said = post(&api);
-    assert_eq!(lines(&api), [list, "POST /repos/ada/shop/issues/12/comments"], "{}", said.said());
+    let spoken = post(&api);
+    assert_eq!(lines(&api), [list, "POST /repos/ada/shop/issues/12/comments"], "{}", spoken.output());
     let sent: Value = serde_json::from_str(&api.asked()[1].body).unwrap();
     assert_eq!(sent, json!({ "body": runner.project.read("comment.md") }));
     assert!(api.asked()[1].headers.contains(&format!("Bearer {TOKEN}")), "{}", api.asked()[1].headers);
@@ -345,8 +345,8 @@ fn a_comment_is_posted_once_and_then_replaced() {
     // A pull request from a fork may not comment.
     let api = Loopback::answering(403, "{}");
     let ran = post(&api);
-    assert!(ran.out.starts_with("::warning title=trialrun::Could not post the comment."), "{}", ran.said());
-    assert!(!ran.said().contains(TOKEN), "{}", ran.said());
+    assert!(ran.out.starts_with("::warning title=trialrun::Could not post the comment."), "{}", ran.output());
+    assert!(!ran.output().contains(TOKEN), "{}", ran.output());
 
     let arguments = fs::read_to_string(log).unwrap();
     assert!(arguments.contains("/issues/12/comments") && !arguments.contains(TOKEN), "{arguments}");
@@ -376,7 +376,7 @@ fn the_baseline_is_the_newest_artifact_of_the_repositorys_own_default_branch() {
             asked,
             "GET /repos/ada/shop/actions/artifacts?per_page=100&name=trialrun-baseline",
             "{}",
-            ran.said()
+            ran.output()
         );
         (runner.output("run-id"), ran.out)
     };
@@ -388,10 +388,10 @@ fn the_baseline_is_the_newest_artifact_of_the_repositorys_own_default_branch() {
         artifact(6, "other", 1, false),
     ];
     assert_eq!(find(200, &mixed).0.as_deref(), Some("30"));
-    let (run, said) = find(200, &mixed[..2]);
-    assert!(run.is_none() && said.starts_with("There is no baseline yet"), "{said}");
-    let (run, said) = find(403, &[]);
-    assert!(run.is_none() && said.starts_with("::warning title=trialrun::Could not list the artifacts"), "{said}");
+    let (run, spoken) = find(200, &mixed[..2]);
+    assert!(run.is_none() && spoken.starts_with("There is no baseline yet"), "{spoken}");
+    let (run, spoken) = find(403, &[]);
+    assert!(run.is_none() && spoken.starts_with("::warning title=trialrun::Could not list the artifacts"), "{spoken}");
 }
 
 #[test]
@@ -423,18 +423,18 @@ fn a_release_is_installed_only_if_its_checksum_is_right() {
         runner.script("install.sh", &[], &[&[("TRIALRUN_RELEASES", address.as_str())], env].concat())
     };
     let ran = install(&[("ACTION_REF", "v0.1.0")]).exits(0);
-    assert!(ran.out.starts_with("trialrun 0.1.0"), "{}", ran.said());
+    assert!(ran.out.starts_with("trialrun 0.1.0"), "{}", ran.output());
     assert!(Path::new(runner.file("path").trim()).join("trialrun").is_file());
     install(&[("INPUT_VERSION", "0.1.0")]).exits(0);
 
     let missing = install(&[("ACTION_REF", "main")]).exits(1);
-    assert!(missing.out.contains("latest/download") && runner.file("path").is_empty(), "{}", missing.said());
+    assert!(missing.out.contains("latest/download") && runner.file("path").is_empty(), "{}", missing.output());
 
     let mut archive = fs::read(folder.join(&name)).unwrap();
     archive.push(0);
     fs::write(folder.join(&name), archive).unwrap();
     let changed = install(&[("INPUT_VERSION", "v0.1.0")]).exits(1);
-    assert!(changed.out.contains("Nothing was installed") && runner.file("path").is_empty(), "{}", changed.said());
+    assert!(changed.out.contains("Nothing was installed") && runner.file("path").is_empty(), "{}", changed.output());
     fs::write(folder.join("checksums.txt"), "").unwrap();
     install(&[("INPUT_VERSION", "v0.1.0")]).exits(1);
 
@@ -444,7 +444,7 @@ fn a_release_is_installed_only_if_its_checksum_is_right() {
     fs::write(&cargo, built).unwrap();
     fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).unwrap();
     let built = install(&[("INPUT_INSTALL", "source")]).exits(0);
-    assert!(built.out.starts_with("install --locked --path /"), "{}", built.said());
+    assert!(built.out.starts_with("install --locked --path /"), "{}", built.output());
     install(&[("INPUT_INSTALL", "none")]).exits(0);
     assert_eq!(runner.file("path").trim(), runner.bin.path().to_str().unwrap());
     install(&[("INPUT_INSTALL", "magic")]).exits(1);

@@ -145,8 +145,8 @@ fn without_a_judge_judged_assertions_are_undecided_and_reported_before_the_run()
     project.write("tests/inquiry.yaml", &specimen("tests/inquiry.yaml"));
     let agent = format!("http:{}", shop.url("/api/chat"));
     let ran = project.run(&["run", "--agent", &agent]).exits(3);
-    assert!(ran.err.contains("1 assertion stays undecided: no judge"), "{}", ran.said());
-    assert!(ran.out.contains("undecided"), "{}", ran.said());
+    assert!(ran.err.contains("1 assertion stays undecided: no judge"), "{}", ran.output());
+    assert!(ran.out.contains("undecided"), "{}", ran.output());
 }
 
 #[test]
@@ -157,9 +157,9 @@ fn the_configuration_of_the_code_first_system_is_read_unchanged() {
     project.write("tests/inquiry.yaml", &specimen("tests/inquiry.yaml"));
     let ran = project.run(&["config"]).exits(0);
     for shown in ["http", "fabrik.config.ts", "openai"] {
-        assert!(ran.out.contains(shown), "{shown}: {}", ran.said());
+        assert!(ran.out.contains(shown), "{shown}: {}", ran.output());
     }
-    assert!(!ran.said().contains("canary"), "{}", ran.said());
+    assert!(!ran.output().contains("canary"), "{}", ran.output());
     project.run(&["check"]).exits(0);
 }
 
@@ -179,7 +179,7 @@ fn configured_headers_are_sent_and_kept_secret() {
     assert_eq!(asked.body["message"], "What's the return policy?");
     let judged = seen.iter().find(|seen| seen.path.starts_with("/judge")).unwrap();
     assert_eq!(judged.headers["authorization"], format!("Bearer {KEY}"));
-    assert!(!ran.said().contains("canary"), "{}", ran.said());
+    assert!(!ran.output().contains("canary"), "{}", ran.output());
     for entry in walk(&project.dir()) {
         let name = entry.to_string_lossy().into_owned();
         if name.ends_with("fabrik.config.ts") {

@@ -147,7 +147,7 @@ fn masks_of_run(project: &Project, agent: &str) -> usize {
     arguments.extend(reports.iter().flat_map(|report| ["--report", report]));
     fs::create_dir_all(project.dir().join("reports")).unwrap();
     let ran = project.run(&arguments).exits(1);
-    assert_clean("the terminal", ran.said().as_bytes());
+    assert_clean("the terminal", ran.output().as_bytes());
     let mut files = 0;
     let mut check = |path: &Path| {
         files += 1;
@@ -161,11 +161,11 @@ fn masks_of_run(project: &Project, agent: &str) -> usize {
     assert_clean("a transcript of the page", &transcripts);
     // The record is compressed. It holds the events.
     for (kind, _) in REPORTS {
-        assert_clean(kind, project.run(&["report", "--format", kind]).said().as_bytes());
+        assert_clean(kind, project.run(&["report", "--format", kind]).output().as_bytes());
     }
     for case in 0..CASES {
         let shown = project.run(&["show", &format!("case-{case}")]).exits(0);
-        assert_clean("show", shown.said().as_bytes());
+        assert_clean("show", shown.output().as_bytes());
     }
     served(project);
     project.run(&["report", "--format", "jsonl"]).exits(0).out.matches("[masked]").count()

@@ -583,10 +583,10 @@ steps:
 #[test]
 fn a_child_that_does_not_exit_is_killed_at_the_timeout() {
     let Some(project) = project("stubborn child") else { return };
-    let tether = project.tether("tether");
+    let pipe = project.process_pipe("tether");
     let command = format!(
         "trap '' TERM INT HUP; exec 9> {0}; echo begun >&9; setsid tail -f /dev/null & tail -f /dev/null",
-        tether.path().display()
+        pipe.path().display()
     );
     project.write(
         "case.yaml",
@@ -603,8 +603,8 @@ timeout: 4s
     assert_eq!(trial["outcome"], "failed", "{trial:#}");
     assert_eq!((&trial["ending"]["kind"], &trial["ending"]["after_ms"]), (&json!("timed_out"), &json!(4000)));
     assert!(trial["duration_ms"].as_u64().unwrap() < 15_000, "{}", trial["duration_ms"]);
-    tether.says("begun");
-    tether.is_let_go();
+    pipe.wait_for_line("begun");
+    pipe.wait_until_closed();
     project.no_process_is_left();
     assert_eq!(project.left_over(), Vec::<String>::new());
 }
@@ -692,7 +692,7 @@ fn the_skill_under_test_has_the_same_name_for_every_sign_in() {
 fn model() -> (String, Receiver<(Vec<String>, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let (tell, told) = channel();
+    let (tell, messages) = channel();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = BufReader::new(stream.unwrap());
@@ -735,7 +735,7 @@ fn model() -> (String, Receiver<(Vec<String>, String)>) {
             }
         }
     });
-    (address, told)
+    (address, messages)
 }
 
 const SIGNED_IN: &str = "scenario: signed-in\nsystem_prompt: Work.\nmodel: some-model\nuser_prompt: hi\nassertions: [{ id: answers, type: output_contains, pattern: . }]\n";
@@ -743,19 +743,19 @@ const SIGNED_IN: &str = "scenario: signed-in\nsystem_prompt: Work.\nmodel: some-
 #[test]
 fn a_planted_token_arrives_as_a_bearer() {
     let Some(agents) = CLAUDE_CODE.installed("oauth token") else { return };
-    let (address, told) = model();
+    let (address, messages) = model();
     let project = Project::new(TRIALRUN).path_first(&agents).env("CLAUDE_CODE_OAUTH_TOKEN", "sk-test-planted");
     project.write("case.yaml", SIGNED_IN);
     let trial = trial(&project.report(&["case.yaml", "--base-url", &address], 0));
     assert_eq!((&trial["auth"], &trial["answer"]), (&json!("oauth token"), &json!("hello")), "{trial:#}");
-    assert!(told.recv().unwrap().0.contains(&"authorization: bearer sk-test-planted".to_owned()));
+    assert!(messages.recv().unwrap().0.contains(&"authorization: bearer sk-test-planted".to_owned()));
     assert!(!project.read("report.json").contains("sk-test-planted"));
 }
 
 #[test]
 fn a_subscription_is_used_in_place() {
     let Some(agents) = CLAUDE_CODE.installed("subscription") else { return };
-    let (address, told) = model();
+    let (address, messages) = model();
     let project = Project::new(TRIALRUN).path_first(&agents);
     let (hooked, served) = plant(&project);
     let credentials = project.home().join(".claude/.credentials.json");
@@ -767,12 +767,12 @@ fn a_subscription_is_used_in_place() {
         .write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets.\n---\n\nSay hello.\n")
         .write("skills/greet/tests/case.yaml", "scenario: signed-in\nskill: greet\nmodel: some-model\nassertions: [{ id: answers, type: output_contains, pattern: . }]\n");
     let doctor = project.run(&["doctor"]);
-    assert!(doctor.out.contains("subscription"), "{}", doctor.said());
+    assert!(doctor.out.contains("subscription"), "{}", doctor.output());
 
     let report = project.report(&["greet", "--base-url", &address, "--keep-sandbox"], 0);
     let trial = trial(&report);
     assert_eq!((&trial["auth"], &trial["answer"]), (&json!("subscription"), &json!("hello")), "{trial:#}");
-    let (head, body) = told.recv().unwrap();
+    let (head, body) = messages.recv().unwrap();
     assert!(head.contains(&"authorization: bearer sk-test-subscription".to_owned()), "{head:?}");
     assert!(body.contains("greet:greet: Greets."), "the skill is not shown");
     assert!(!body.contains("USERSKILL") && !body.contains("USERMEMORY"), "the user's own settings are seen");
@@ -812,20 +812,20 @@ hear"#;
 #[test]
 fn a_child_left_behind_by_an_agent_is_killed() {
     let project = Project::new(TRIALRUN);
-    let tether = project.tether("tether");
+    let pipe = project.process_pipe("tether");
     let acts = format!(
         "mkfifo {0}.held\n\
          setsid sh -c 'trap \"\" TERM HUP; exec 9> {0}; echo here >&9; echo > {0}.held; tail -f /dev/null' \
          > /dev/null 2>&1 < /dev/null &\n\
          read -r _ < {0}.held; text done; result done; hear",
-        tether.path().display()
+        pipe.path().display()
     );
     let project = project.claude(&acts);
     project.write("case.yaml", "scenario: pretends\nsystem_prompt: Work.\nuser_prompt: Begin.\nassertions: [{ id: answers, type: output_contains, pattern: . }]\n");
     let trial = trial(&project.report(&["case.yaml"], 0));
     assert_eq!(trial["answer"], "done");
-    tether.says("here");
-    tether.is_let_go();
+    pipe.wait_for_line("here");
+    pipe.wait_until_closed();
     project.no_process_is_left();
 }
 

@@ -24,7 +24,8 @@ fn report(project: &Project, arguments: &[&str]) -> (Value, Ran) {
     let mut all = vec!["run", "--agent", "fake", "--report", "terminal", "--report", "json=report.json"];
     all.extend(arguments);
     let ran = project.run(&all);
-    let text = std::fs::read_to_string(project.dir().join("report.json")).unwrap_or_else(|_| panic!("{}", ran.said()));
+    let text =
+        std::fs::read_to_string(project.dir().join("report.json")).unwrap_or_else(|_| panic!("{}", ran.output()));
     (serde_json::from_str(&text).unwrap(), ran)
 }
 
@@ -58,11 +59,11 @@ fn a_file_that_does_not_load_is_broken_and_the_rest_runs() {
     let (report, ran) = report(&project, &["tests"]);
     let ran = ran.exits(3);
     assert_eq!(outcomes(&report), [("greets", "passed"), ("missing.test.ts", "broken"), ("syntax.test.ts", "broken")]);
-    assert!(ran.out.contains("missing.test.ts:2:8") && ran.out.contains("syntax.test.ts:2:"), "{}", ran.said());
+    assert!(ran.out.contains("missing.test.ts:2:8") && ran.out.contains("syntax.test.ts:2:"), "{}", ran.output());
     let checked = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
-    assert!(checked.err.contains("cannot find `./gone`"), "{}", checked.said());
+    assert!(checked.err.contains("cannot find `./gone`"), "{}", checked.output());
     let refused = project.run(&["run", "--strict", "--agent", "fake", "tests"]).exits(2);
-    assert!(refused.err.contains("cannot find `./gone`") && refused.out.is_empty(), "{}", refused.said());
+    assert!(refused.err.contains("cannot find `./gone`") && refused.out.is_empty(), "{}", refused.output());
 }
 
 #[test]
@@ -78,13 +79,13 @@ fn a_mistake_in_one_test_breaks_that_test_and_the_rest_runs() {
         outcomes(&report),
         [("greets", "passed"), ("k", "broken"), ("syntax", "broken"), ("greets", "broken")],
         "{}",
-        ran.said()
+        ran.output()
     );
     for place in ["typo.test.ts:4:3", "key.yaml:3:15", "syntax.yaml:3:6", "did you mean `contains`?"] {
-        assert!(ran.out.contains(place), "{place}: {}", ran.said());
+        assert!(ran.out.contains(place), "{place}: {}", ran.output());
     }
     let checked = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
-    assert!(checked.err.contains("3 errors"), "{}", checked.said());
+    assert!(checked.err.contains("3 errors"), "{}", checked.output());
     // A file outside of the selection cannot break it.
     project.run(&["run", "--agent", "fake", "tests", "--test", "angry-customer"]).exits(0);
 }
@@ -105,7 +106,11 @@ export default scenario('throws', async ({ agent }) => {
     let (report, ran) = report(&project, &["tests"]);
     let ran = ran.exits(1);
     assert_eq!(outcomes(&report), [("greets", "passed"), ("throws", "failed")]);
-    assert!(ran.out.contains("throw new Error('half-way');") && ran.out.contains("Error: half-way"), "{}", ran.said());
+    assert!(
+        ran.out.contains("throw new Error('half-way');") && ran.out.contains("Error: half-way"),
+        "{}",
+        ran.output()
+    );
     assert_eq!(report["trials"][1]["findings"][0]["status"], "met");
 }
 
@@ -137,8 +142,8 @@ fn a_mistake_in_a_test_breaks_it_and_does_not_count_against_the_agent() {
         ("undefined", "broken"),
     ];
     assert_eq!(outcomes(&report), expected);
-    assert_eq!(ran.out.matches("broken (test)").count(), 4, "{}", ran.said());
-    for told in [
+    assert_eq!(ran.out.matches("broken (test)").count(), 4, "{}", ran.output());
+    for messages in [
         "endless.test.ts:5:3: the scenario was stopped",
         "misspelt.test.ts:4:",
         "`agent` has no `sned`",
@@ -146,7 +151,7 @@ fn a_mistake_in_a_test_breaks_it_and_does_not_count_against_the_agent() {
         "undefined.test.ts:4:3: ReferenceError",
         "expect is not available here: it belongs to another test runner; write `assert.contains(reply, text)`",
     ] {
-        assert!(ran.out.contains(told), "{told}: {}", ran.said());
+        assert!(ran.out.contains(messages), "{messages}: {}", ran.output());
     }
 }
 
@@ -177,7 +182,7 @@ struct Odd {
     /// Its cases and their outcomes.
     comes_to: &'static [(&'static str, &'static str)],
     /// Parts of the messages about it.
-    told: &'static [&'static str],
+    messages: &'static [&'static str],
 }
 
 /// Problems that files of tests can have.
@@ -191,7 +196,7 @@ export default scenario('loops', { timeout: 500 }, async ({ agent }) => {
 });
 ",
         comes_to: &[("loops", "broken")],
-        told: &["stopped after 0.5 s", "it was still running"],
+        messages: &["stopped after 0.5 s", "it was still running"],
     },
     Odd {
         name: "bomb",
@@ -206,7 +211,7 @@ export const after = scenario('eats nothing', async ({ agent }) => {
 });
 ",
         comes_to: &[("eats", "broken"), ("eats nothing", "passed")],
-        told: &["needed more than 128 MiB of memory"],
+        messages: &["needed more than 128 MiB of memory"],
     },
     Odd {
         name: "rejection",
@@ -217,7 +222,7 @@ export default scenario('rejects', async ({ agent }) => {
 });
 ",
         comes_to: &[("rejects", "failed")],
-        told: &["nobody waits", "rejection.test.ts:4:"],
+        messages: &["nobody waits", "rejection.test.ts:4:"],
     },
     Odd {
         name: "fs",
@@ -226,7 +231,7 @@ import { readFileSync } from 'node:fs';
 export default scenario('reads', () => assert.custom('a', () => readFileSync('/etc/passwd') !== ''));
 ",
         comes_to: &[("fs.test.ts", "broken")],
-        told: &["node:fs", "fs.test.ts:2:"],
+        messages: &["node:fs", "fs.test.ts:2:"],
     },
     Odd {
         name: "circle",
@@ -238,7 +243,7 @@ export default scenario('goes round', async ({ agent }) => {
 });
 ",
         comes_to: &[("goes round", "passed")],
-        told: &[],
+        messages: &[],
     },
     Odd {
         name: "uninitialised",
@@ -248,7 +253,7 @@ export const late = 'hello';
 export default scenario('too early', () => assert.custom('a', () => early === late));
 ",
         comes_to: &[("uninitialised.test.ts", "broken")],
-        told: &["late", "uninitialised-b.ts:2:"],
+        messages: &["late", "uninitialised-b.ts:2:"],
     },
     Odd {
         name: "twice",
@@ -258,7 +263,7 @@ export const one = scenario('same', greets);
 export const two = scenario('same', greets);
 ",
         comes_to: &[("same", "passed"), ("same (2)", "passed")],
-        told: &["a second scenario is called `same`", "twice.test.ts:4:"],
+        messages: &["a second scenario is called `same`", "twice.test.ts:4:"],
     },
     Odd {
         name: "nothing",
@@ -266,14 +271,14 @@ export const two = scenario('same', greets);
 export default scenario('checks nothing', async ({ agent }) => { await agent.send('hello'); });
 ",
         comes_to: &[("checks nothing", "undecided")],
-        told: &["nothing was checked"],
+        messages: &["nothing was checked"],
     },
     Odd {
         name: "empty",
         text: "export const answer = 42; import 'trialrun';
 ",
         comes_to: &[("empty.test.ts", "broken")],
-        told: &["does not export a scenario"],
+        messages: &["does not export a scenario"],
     },
 ];
 
@@ -302,10 +307,10 @@ fn every_problem_of_a_file_is_reported_and_other_files_run() {
     expected.sort_unstable();
     let mut found = outcomes(&all);
     found.sort_unstable();
-    assert_eq!(found, expected, "{}", ran.said());
-    let said = ran.said();
-    for part in ODD.iter().flat_map(|odd| odd.told) {
-        assert!(said.contains(part), "{part}: {said}");
+    assert_eq!(found, expected, "{}", ran.output());
+    let spoken = ran.output();
+    for part in ODD.iter().flat_map(|odd| odd.messages) {
+        assert!(spoken.contains(part), "{part}: {spoken}");
     }
     // Claims before the stop count.
     let of = |case: &str| all["trials"].as_array().unwrap().iter().find(|trial| trial["case"] == case).unwrap();
@@ -346,16 +351,16 @@ fn without_a_judge_undecided_assertions_in_code_are_counted_before_the_run() {
     let project = project();
     project.write("tests/judged.test.ts", JUDGED).write("tests/good.test.ts", GOOD);
     let checked = project.run(&["check", "--agent", "fake", "tests"]).exits(0);
-    assert!(checked.err.contains("2 assertions stay undecided: no judge"), "{}", checked.said());
+    assert!(checked.err.contains("2 assertions stay undecided: no judge"), "{}", checked.output());
     assert!(
         checked.err.contains("judged.test.ts:2:") && checked.err.contains("counted in the source"),
         "{}",
-        checked.said()
+        checked.output()
     );
     let ran = project.run(&["run", "--agent", "fake", "tests", "--trials", "3"]).exits(3);
-    assert!(ran.err.contains("6 assertions stay undecided: no judge"), "{}", ran.said());
+    assert!(ran.err.contains("6 assertions stay undecided: no judge"), "{}", ran.output());
     let quiet = project.run(&["check", "--agent", "fake", "tests/good.test.ts"]).exits(0);
-    assert!(!quiet.err.contains("undecided"), "{}", quiet.said());
+    assert!(!quiet.err.contains("undecided"), "{}", quiet.output());
 }
 
 #[test]
@@ -370,19 +375,19 @@ fn a_misspelt_assertion_in_code_is_reported_at_its_line_before_the_run() {
     project.write("tests/slip.test.ts", &test("assert.contians(r, 'hello')"));
     project.run(&["run", "--agent", "fake", "tests"]).exits(3);
     let refused = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
-    for told in ["there is no assertion `assert.contians`", "slip.test.ts:4:3", "did you mean `contains`?"] {
-        assert!(refused.err.contains(told), "{told}: {}", refused.said());
+    for messages in ["there is no assertion `assert.contians`", "slip.test.ts:4:3", "did you mean `contains`?"] {
+        assert!(refused.err.contains(messages), "{messages}: {}", refused.output());
     }
     project.write("tests/slip.test.ts", &test("assert.outputContains(r, 'hello'); assert.custom('c', () => true)"));
     project.run(&["check", "--strict", "--agent", "fake", "tests"]).exits(0);
     // An argument that the text determines.
     project.write("tests/slip.test.ts", &test("const n = 5;\n  assert.contains(r, 5); assert.contains(r, n)"));
     let refused = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
-    for told in ["`text` must be a string, not a number", "slip.test.ts:5:22"] {
-        assert!(refused.err.contains(told), "{told}: {}", refused.said());
+    for messages in ["`text` must be a string, not a number", "slip.test.ts:5:22"] {
+        assert!(refused.err.contains(messages), "{messages}: {}", refused.output());
     }
     // An unknown name, which may be the user's own.
     project.write("tests/slip.test.ts", &test("assert.zzz(r)"));
     let doubted = project.run(&["check", "--agent", "fake", "tests"]).exits(0);
-    assert!(doubted.err.contains("there is no assertion `assert.zzz`"), "{}", doubted.said());
+    assert!(doubted.err.contains("there is no assertion `assert.zzz`"), "{}", doubted.output());
 }

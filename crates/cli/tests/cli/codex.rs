@@ -362,10 +362,10 @@ fn an_unreachable_address_is_a_fault_of_the_environment() {
 #[test]
 fn a_child_that_does_not_exit_is_killed_at_the_timeout() {
     let Some(project) = project("stubborn child") else { return };
-    let tether = project.tether("tether");
+    let pipe = project.process_pipe("tether");
     let command = format!(
         "trap '' TERM INT HUP; exec 9> {0}; echo begun >&9; setsid tail -f /dev/null & tail -f /dev/null",
-        tether.path().display()
+        pipe.path().display()
     );
     project.write(
         "case.yaml",
@@ -383,8 +383,8 @@ timeout: 4s
     assert_eq!((&trial["ending"]["kind"], &trial["ending"]["after_ms"]), (&json!("timed_out"), &json!(4000)));
     assert!(trial["duration_ms"].as_u64().unwrap() < 15_000, "{}", trial["duration_ms"]);
     assert_eq!(trial["usage"]["total"], 110, "{trial:#}");
-    tether.says("begun");
-    tether.is_let_go();
+    pipe.wait_for_line("begun");
+    pipe.wait_until_closed();
     project.no_process_is_left();
     assert_eq!(project.left_over(), Vec::<String>::new());
 }
@@ -545,7 +545,7 @@ fn without_a_sign_in_a_trial_is_broken_before_it_starts() {
 fn doctor_reports_the_version() {
     let Some(project) = project("doctor") else { return };
     let ran = project.run(&["doctor"]);
-    assert!(ran.out.contains("codex") && ran.out.contains("0.169.0"), "{}", ran.said());
+    assert!(ran.out.contains("codex") && ran.out.contains("0.169.0"), "{}", ran.output());
 }
 
 /// Returns a project with a program in place of `codex`. It reads the user's message and runs `acts`, a shell script
@@ -608,27 +608,27 @@ fn a_cli_that_exits_silently_breaks_the_trial() {
     let report = project.report(&["case.yaml", "--agent", "codex", "--retries", "0"], 3);
     let trial = &report["trials"][0];
     assert_eq!((&trial["outcome"], &trial["ending"]["kind"]), (&json!("broken"), &json!("aborted")), "{trial:#}");
-    let because = trial["because"].as_str().unwrap();
-    assert!(because.contains("exit code 3") && because.contains("config is bad"), "{because}");
+    let reason = trial["because"].as_str().unwrap();
+    assert!(reason.contains("exit code 3") && reason.contains("config is bad"), "{reason}");
 }
 
 #[test]
 fn a_child_left_behind_by_an_agent_is_killed() {
     let project = Project::new(TRIALRUN);
-    let tether = project.tether("tether");
+    let pipe = project.process_pipe("tether");
     let acts = format!(
         "mkfifo {0}.held\n\
          setsid sh -c 'trap \"\" TERM HUP; exec 9> {0}; echo here >&9; echo > {0}.held; tail -f /dev/null' \
          > /dev/null 2>&1 < /dev/null &\n\
          read -r _ < {0}.held; say all; finish 10",
-        tether.path().display()
+        pipe.path().display()
     );
     let project = stub(&acts);
     project.write("case.yaml", "scenario: pretends\nsystem_prompt: Work.\nuser_prompt: Begin.\nassertions: [{ id: answers, type: output_contains, pattern: . }]\n");
     let trial = trial(&project.report(&["case.yaml", "--agent", "codex"], 0));
     assert_eq!(trial["answer"], "all");
-    tether.says("here");
-    tether.is_let_go();
+    pipe.wait_for_line("here");
+    pipe.wait_until_closed();
     project.no_process_is_left();
 }
 

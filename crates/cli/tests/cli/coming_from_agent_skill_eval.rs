@@ -99,7 +99,7 @@ fn runs(project: &Project, printed: &str) -> Ran {
     let dry = [&words[..], &["--dry-run".to_owned()]].concat();
     typed(project, &dry).exits(0);
     let ran = typed(project, &for_fake(&words));
-    assert!([1, 3].contains(&ran.code), "{printed}: {}", ran.said());
+    assert!([1, 3].contains(&ran.code), "{printed}: {}", ran.output());
     ran
 }
 
@@ -138,8 +138,8 @@ fn the_quick_start_does_what_it_says() {
     // No workspace was written; the run is found in the record.
     let text = ok(&project, &format!("agent-skill-eval report --workspace {HOME} --show-evidence")).out;
     assert!(text.contains("explicit-invoke"), "{text}");
-    let told = project.run(&["report", "--workspace", "./eval-workspace/other-workspace"]).exits(2).err;
-    assert!(told.contains("no run of the skill `other` is recorded"), "{told}");
+    let messages = project.run(&["report", "--workspace", "./eval-workspace/other-workspace"]).exits(2).err;
+    assert!(messages.contains("no run of the skill `other` is recorded"), "{messages}");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_new_skill_has_the_documented_files() {
         ok(&project, &format!("ase validate {home}/evals/evals.json"));
     }
     let ran = project.run(&["run", "--skill", "my-skill", "--agent", "fake"]);
-    assert_eq!(ran.code, 1, "{}", ran.said());
+    assert_eq!(ran.code, 1, "{}", ran.output());
     // A file that the user wrote is kept, and the suite is not overwritten.
     project.write("mine/SKILL.md", "---\nname: mine\ndescription: d\n---\nMine.\n");
     ok(&project, "ase init mine");
@@ -194,12 +194,12 @@ fn every_option_of_run_is_understood() {
         typed(&project, &words(&format!("{base} {more} --dry-run"))).exits(0);
     }
     let refused = |more: &str| typed(&project, &words(&format!("{base} {more}"))).err;
-    let told = refused("--agent fake --eval-id explicit-invok");
-    assert!(told.contains("available ids: explicit-invoke, negative-control"), "{told}");
-    let told = refused("--agent fake --eval-id negative-control --eval-id nothing");
-    assert!(told.contains("available ids: explicit-invoke, negative-control"), "{told}");
-    let told = refused("--agent codex --agent-model codx=gpt-5-mini --dry-run");
-    assert!(told.contains("unknown agent `codx`") && told.contains("did you mean `codex`?"), "{told}");
+    let messages = refused("--agent fake --eval-id explicit-invok");
+    assert!(messages.contains("available ids: explicit-invoke, negative-control"), "{messages}");
+    let messages = refused("--agent fake --eval-id negative-control --eval-id nothing");
+    assert!(messages.contains("available ids: explicit-invoke, negative-control"), "{messages}");
+    let messages = refused("--agent codex --agent-model codx=gpt-5-mini --dry-run");
+    assert!(messages.contains("unknown agent `codx`") && messages.contains("did you mean `codex`?"), "{messages}");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn the_workspace_has_the_files_of_the_page_and_is_read_from_anywhere() {
                --post-grade-command 'echo [{\\\"text\\\": \\\"outside\\\", \\\"passed\\\": true, \\\"evidence\\\": \\\"seen\\\"}]'";
     for iteration in ["1", "2"] {
         let ran = typed(&project, &words(&format!("{run} --iteration {iteration}")));
-        assert!([1, 3].contains(&ran.code), "{}", ran.said());
+        assert!([1, 3].contains(&ran.code), "{}", ran.output());
     }
     let home = "eval-workspace/write-release-notes-workspace/iteration-1";
     let file = |name: &str| read(&project, &format!("{home}/{name}"));
@@ -285,15 +285,15 @@ fn the_workspace_has_the_files_of_the_page_and_is_read_from_anywhere() {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         for place in [project.dir(), elsewhere.path().to_owned()] {
             let ran: Ran = project.command(&words).current_dir(&place).output().unwrap().into();
-            assert!(ran.code == 0 && !ran.out.is_empty(), "{command} in {}: {}", place.display(), ran.said());
+            assert!(ran.code == 0 && !ran.out.is_empty(), "{command} in {}: {}", place.display(), ran.output());
         }
     }
     assert!(!elsewhere.path().join(".trialrun").exists());
     let graded = typed(&project, &words(&format!("grade --workspace {home} --recompute-benchmark")));
-    assert!([1, 3].contains(&graded.code), "{}", graded.said());
+    assert!([1, 3].contains(&graded.code), "{}", graded.output());
     ok(&project, "cleanup --workspace ./eval-workspace --yes");
-    let told = project.run(&["status", "--workspace", workspace, "--iteration", "7"]).exits(2).err;
-    assert!(told.contains("iterations: 1, 2"), "{told}");
+    let messages = project.run(&["status", "--workspace", workspace, "--iteration", "7"]).exits(2).err;
+    assert!(messages.contains("iterations: 1, 2"), "{messages}");
 }
 
 #[test]
@@ -318,6 +318,9 @@ fn a_suite_with_a_mistake_is_reported_with_its_line() {
     let file = "examples/write-release-notes/evals/evals.json";
     ok(&project, &format!("agent-skill-eval validate {file} --eval-id negative-control"));
     project.write(file, &SUITE.replace("should_trigger", "should_triger"));
-    let told = project.run(&["validate", file]).exits(2).err;
-    assert!(told.contains(&format!("{file}:")) && told.contains("did you mean `should_trigger`?"), "{told}");
+    let messages = project.run(&["validate", file]).exits(2).err;
+    assert!(
+        messages.contains(&format!("{file}:")) && messages.contains("did you mean `should_trigger`?"),
+        "{messages}"
+    );
 }

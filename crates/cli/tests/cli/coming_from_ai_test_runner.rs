@@ -129,7 +129,7 @@ fn project() -> Project {
 fn outcome(project: &Project, file: &str, given: &Value) -> String {
     project.write("executor.mjs", &format!("export const execute = () => ({given});\n"));
     let ran = project.run(&["run", file, "--agent", "custom:executor.mjs", "--report", "json=out.json"]);
-    let report: Value = serde_json::from_str(&project.read("out.json")).unwrap_or_else(|_| panic!("{}", ran.said()));
+    let report: Value = serde_json::from_str(&project.read("out.json")).unwrap_or_else(|_| panic!("{}", ran.output()));
     report["trials"][0]["outcome"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -192,7 +192,7 @@ fn differences_are_as_documented() {
         ("{output: {$schema: {type: number, minimum: {$data: 1/a}}}}", "`minimum` must be a number"),
     ] {
         project.write("one.fixture.yaml", &format!("- {text}\n"));
-        let told = project.run(&["check", "one.fixture.yaml"]).exits(2).err;
-        assert!(told.contains(problem), "{text}: {told}");
+        let messages = project.run(&["check", "one.fixture.yaml"]).exits(2).err;
+        assert!(messages.contains(problem), "{text}: {messages}");
     }
 }

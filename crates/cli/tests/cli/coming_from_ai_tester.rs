@@ -229,7 +229,7 @@ fn every_command_works_as_before() {
     let ran =
         typed(&project, "run commit --scenario basic-feature --runtime fake --quiet --idle-warn 30 --keep-sandbox")
             .exits(1);
-    assert!(ran.out.contains("commit::basic-feature") && ran.out.contains("sandbox kept in "), "{}", ran.said());
+    assert!(ran.out.contains("commit::basic-feature") && ran.out.contains("sandbox kept in "), "{}", ran.output());
     typed(&project, "run --file elsewhere/inline.yaml --runtime fake").exits(0);
     let ran = typed(&project, "run --runtime fake --filter ^nothing").exits(4);
     assert!(ran.err.contains("was selected"), "{}", ran.err);
@@ -253,7 +253,7 @@ fn differences_are_as_documented() {
     // The original passes a scenario without assertions; a token budget counts as one.
     project.write("none.yaml", "scenario: none\nsystem_prompt: x\n");
     let ran = typed(&project, "run --file none.yaml --runtime fake").exits(3);
-    assert!(ran.out.contains("1 trial undecided"), "{}", ran.said());
+    assert!(ran.out.contains("1 trial undecided"), "{}", ran.output());
     project
         .write("budget.yaml", "scenario: budget\nsystem_prompt: x\nuser_prompt: '!tokens 40 10'\ntoken_budget: 100\n");
     typed(&project, "run --file budget.yaml --runtime fake").exits(0);
@@ -263,9 +263,9 @@ fn differences_are_as_documented() {
         "scenario: wrong\nsystem_prompt: x\nmaxTurns: 5\nassertions:\n  - { id: a, type: output_contains, pattern: '(' }\n  \
          - { id: a, type: no_tool_called, tool: Wirte }\n",
     );
-    let told = typed(&project, "run --file wrong.yaml").exits(2).err;
+    let messages = typed(&project, "run --file wrong.yaml").exits(2).err;
     for problem in ["did you mean `max_turns`?", "invalid regular expression", "did you mean `Write`?", "the id `a`"] {
-        assert!(told.contains(problem), "{problem}: {told}");
+        assert!(messages.contains(problem), "{problem}: {messages}");
     }
     assert!(!project.dir().join("runs").exists(), "the record is in `.trialrun`");
 }

@@ -45,7 +45,7 @@ fn every_command_works_as_before() {
     let shop = Shop::open();
     let project = project(&shop);
     let ran = typed(&project, "run").exits(0);
-    assert!(ran.out.contains("PASS  3 trials passed"), "{}", ran.said());
+    assert!(ran.out.contains("PASS  3 trials passed"), "{}", ran.output());
     assert!(
         project.dir().join("fabrik-reports/report.json").exists() && project.dir().join(".fabrik/traces.db").exists()
     );
@@ -164,7 +164,7 @@ fn every_kind_of_agent_is_configured_as_before() {
         );
         project.write("fabrik.config.ts", &config);
         let ran = typed(&project, "run --test inquiry").exits(0);
-        assert!(ran.out.contains("PASS"), "{agent}: {}", ran.said());
+        assert!(ran.out.contains("PASS"), "{agent}: {}", ran.output());
     }
 }
 
@@ -183,7 +183,7 @@ fn differences_are_as_documented() {
     );
     project.write("tests/tokens.yaml", "name: tokens\nturns: [{says: Hello}]\nassertions: [{token_usage: {max: 1}}]\n");
     let ran = typed(&project, "run --test empty").exits(3);
-    assert!(ran.out.contains("1 trial undecided"), "{}", ran.said());
+    assert!(ran.out.contains("1 trial undecided"), "{}", ran.output());
     typed(&project, "run --test tokens --agent fake").exits(3);
     // A report that does not exist.
     let unknown = typed(&project, "run --format pdf").exits(2).err;

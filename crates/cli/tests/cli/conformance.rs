@@ -89,8 +89,8 @@ hear() {
 fn write_codex(bin: &Path, lines: &Path, script: &Value) {
     let queries = script.as_array().unwrap();
     for (number, query) in queries.iter().enumerate() {
-        let told: String = query.as_array().unwrap().iter().map(|event| format!("{event}\n")).collect();
-        fs::write(lines.join(number.to_string()), told).unwrap();
+        let messages: String = query.as_array().unwrap().iter().map(|event| format!("{event}\n")).collect();
+        fs::write(lines.join(number.to_string()), messages).unwrap();
     }
     let program = format!(
         r#"#!/bin/sh
@@ -108,12 +108,12 @@ sed "s|\$CWD|$PWD|g" "{lines}/$number"
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-struct Played {
+struct TestRun {
     output: Output,
     report: Option<Value>,
 }
 
-fn play(case: &Path) -> Played {
+fn play(case: &Path) -> TestRun {
     let scratch = tempfile::tempdir().unwrap();
     let dir = scratch.path();
     let (bin, lines) = (dir.join("bin"), dir.join("lines"));
@@ -143,7 +143,7 @@ fn play(case: &Path) -> Played {
         .output()
         .unwrap();
     let report = fs::read_to_string(dir.join("report.json")).ok().map(|text| serde_json::from_str(&text).unwrap());
-    Played { output, report }
+    TestRun { output, report }
 }
 
 /// Returns the facts that the original recorded and those recorded now, in the same form.
@@ -196,7 +196,7 @@ fn recorded_cases_come_to_the_recorded_or_the_intended_verdict() {
         let played = play(case);
         let exit = i64::from(played.output.status.code().unwrap_or(-1));
         let recorded: i64 = read(&case.join("exit_code")).trim().parse().unwrap();
-        let said = || {
+        let text_of = || {
             format!(
                 "{}{}",
                 String::from_utf8_lossy(&played.output.stdout),
@@ -220,7 +220,9 @@ fn recorded_cases_come_to_the_recorded_or_the_intended_verdict() {
                     }
                 }
             }
-            Some(difference) => wrong.push(format!("{name}: exit {exit}, intended {}\n{}", difference["exit"], said())),
+            Some(difference) => {
+                wrong.push(format!("{name}: exit {exit}, intended {}\n{}", difference["exit"], text_of()))
+            }
             None if exit == recorded => {
                 let report = played.report.expect("a report");
                 let (then, now) = facts(&parse(&case.join("trace.json")), &report["trials"][0]);
@@ -230,7 +232,7 @@ fn recorded_cases_come_to_the_recorded_or_the_intended_verdict() {
                     wrong.push(format!("{name}\n  recorded {then}\n  now      {now}"));
                 }
             }
-            None => wrong.push(format!("{name}: exit {exit}, recorded {recorded}\n{}", said())),
+            None => wrong.push(format!("{name}: exit {exit}, recorded {recorded}\n{}", text_of())),
         }
     }
     // Bypasses the capture of passing tests: the count is for the reader of the run.

@@ -82,8 +82,8 @@ fn the_npm_package_starts_the_program_of_its_platform() {
     let install = ["install", "--offline", "--no-audit", "--no-fund", "--no-package-lock"];
     project.write("package.json", "{ \"private\": true }");
     npm(&[&install[..], &[&wrapper, &platform]].concat());
-    let said = npm(&["exec", "--offline", "trialrun", "--", "--version"]);
-    assert_eq!(said.out, format!("trialrun {version}\n"), "{}", said.said());
+    let spoken = npm(&["exec", "--offline", "trialrun", "--", "--version"]);
+    assert_eq!(spoken.out, format!("trialrun {version}\n"), "{}", spoken.output());
 
     // Arguments, streams and exit codes are those of the program.
     let launcher = project.dir().join("node_modules/.bin/trialrun");
@@ -105,7 +105,7 @@ fn the_npm_package_starts_the_program_of_its_platform() {
     assert!(run(&["run", "pass.yaml"], &[]).exits(0).out.contains("PASS"));
     run(&["run", "fail.yaml"], &[]).exits(1);
     let wrong = run(&["run", "no where.yaml"], &[]).exits(2);
-    assert!(wrong.err.contains("`no where.yaml`"), "{}", wrong.said());
+    assert!(wrong.err.contains("`no where.yaml`"), "{}", wrong.output());
 
     // A signal reaches the program once, which stops politely and leaves nothing behind.
     for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
@@ -113,7 +113,7 @@ fn the_npm_package_starts_the_program_of_its_platform() {
         drop(live.line_with("\"waiting\""));
         live.signal(signal);
         let ran = live.end().exits(code);
-        assert!(ran.out.contains("\"run_finished\""), "{}", ran.said());
+        assert!(ran.out.contains("\"run_finished\""), "{}", ran.output());
     }
     // A program that a signal kills ends the launcher by the same signal.
     let killed = project.tmp().join("killed");
@@ -121,13 +121,13 @@ fn the_npm_package_starts_the_program_of_its_platform() {
     fs::set_permissions(&killed, fs::Permissions::from_mode(0o755)).unwrap();
     run(&[], &[("TRIALRUN_PROGRAM", killed.to_str().unwrap())]).exits(-1);
     let absent = run(&[], &[("TRIALRUN_PROGRAM", "/no/such/program")]).exits(3);
-    assert!(absent.err.starts_with("trialrun: could not start the program: "), "{}", absent.said());
+    assert!(absent.err.starts_with("trialrun: could not start the program: "), "{}", absent.output());
 
     // Without the package of the platform, it says so.
     fs::remove_dir_all(project.dir().join("node_modules/@trialrun")).unwrap();
     let missing = run(&["--version"], &[]).exits(3);
     let wanted = format!("trialrun: the package @trialrun/{own} is not installed.");
-    assert!(missing.err.starts_with(&wanted), "{}", missing.said());
+    assert!(missing.err.starts_with(&wanted), "{}", missing.output());
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn the_homebrew_formula_has_the_checksum_of_each_archive() {
 
     fs::write(sums.path(), lines[..3].concat()).unwrap();
     let ran = script("homebrew-formula", &arguments).exits(1);
-    assert!(ran.err.contains("has no checksum of trialrun-"), "{}", ran.said());
+    assert!(ran.err.contains("has no checksum of trialrun-"), "{}", ran.output());
 
     if has("ruby") {
         let file = tempfile::NamedTempFile::new().unwrap();

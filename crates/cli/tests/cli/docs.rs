@@ -154,7 +154,7 @@ fn every_block_of_yaml_and_json_can_be_read() {
     let mut wrong = Vec::new();
     for path in pages() {
         for block in Page::read(&path).blocks {
-            let said = match block.language.as_str() {
+            let output = match block.language.as_str() {
                 "yaml" => block.code.split("\n---\n").find_map(|document| {
                     let file = scratch.path().join("block.yaml");
                     std::fs::write(&file, document).unwrap();
@@ -166,7 +166,7 @@ fn every_block_of_yaml_and_json_can_be_read() {
                 }
                 _ => None,
             };
-            wrong.extend(said.map(|said| format!("{path}: {said}\n{}", block.code)));
+            wrong.extend(output.map(|output| format!("{path}: {output}\n{}", block.code)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -237,7 +237,7 @@ fn follow(path: &str) -> usize {
             }
             let code_wanted = purpose.strip_prefix("run: exit ").map_or(0, |code| code.parse().unwrap());
             let done = project.run(&["-e", "-c", &code]);
-            assert_eq!(done.code, code_wanted, "{path}: {code}\n{}", done.said());
+            assert_eq!(done.code, code_wanted, "{path}: {code}\n{}", done.output());
             printed = Some(format!("{}{}", done.out, done.err));
             ran += 1;
         } else if let (Some(printed), "text") = (&printed, block.language.as_str()) {
@@ -330,5 +330,5 @@ fn the_readmes_scenario_evaluation_and_fixtures_are_valid() {
     project.write("trialrun.yaml", "skills_dir: ./skills\ndefaults: { agent: chat, model: \"scripted:m.yaml\" }\n");
     project.write("m.yaml", "steps: [{ text: Done. }]\n");
     let ran = project.run(&["check", "."]).exits(0);
-    assert!(ran.out.contains("4 cases"), "{}", ran.said());
+    assert!(ran.out.contains("4 cases"), "{}", ran.output());
 }

@@ -174,22 +174,22 @@ fn a_hundred_parallel_trials_have_the_same_results_as_sequential_ones() {
             assert_eq!(serial[key].to_string(), at_once[key].to_string(), "{agent}: {key}");
         }
         let by_id = |report: &Value| -> BTreeMap<String, String> {
-            let told = |trial: &Value| {
+            let describe = |trial: &Value| {
                 [&trial["outcome"], &trial["findings"], &trial["usage"], &trial["files_changed"]]
                     .map(Value::to_string)
                     .join(" ")
             };
-            trials(report).iter().map(|trial| (trial["id"].as_str().unwrap().to_owned(), told(trial))).collect()
+            trials(report).iter().map(|trial| (trial["id"].as_str().unwrap().to_owned(), describe(trial))).collect()
         };
         let (serial, at_once) = (by_id(&serial), by_id(&at_once));
-        for (id, told) in &serial {
-            assert_eq!(masked(told), masked(&at_once[id]), "{id}");
+        for (id, describe) in &serial {
+            assert_eq!(masked(describe), masked(&at_once[id]), "{id}");
         }
         let outcomes = |arm: &str| {
             serial
                 .iter()
                 .filter(|(id, _)| id.contains(arm))
-                .map(|(_, told)| told.starts_with("\"passed\""))
+                .map(|(_, describe)| describe.starts_with("\"passed\""))
                 .collect::<Vec<_>>()
         };
         assert_eq!(outcomes("+with_skill"), [true; 50], "{agent}");
@@ -199,8 +199,8 @@ fn a_hundred_parallel_trials_have_the_same_results_as_sequential_ones() {
 }
 
 /// Replaces the paths of sandboxes, so that the text is the same for each.
-fn masked(told: &str) -> String {
-    let mut parts = told.split("/sandbox-");
+fn masked(messages: &str) -> String {
+    let mut parts = messages.split("/sandbox-");
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         out.push_str("/sandbox-");
@@ -306,9 +306,9 @@ fn assertions_that_need_a_missing_gh_are_undecided() {
     let report = project.report(&["s.yaml"], 3);
     let trial = &trials(&report)[0];
     assert_eq!(trial["outcome"], "undecided", "{trial:#}");
-    let because = trial["findings"][0].to_string();
+    let reason = trial["findings"][0].to_string();
     for part in ["`gh` is not installed", "`glab` is not installed", "`gitlab.example.org` is not asked"] {
-        assert!(because.contains(part), "{part}: {because}");
+        assert!(reason.contains(part), "{part}: {reason}");
     }
     assert!(!report.to_string().contains("canary-77"));
 }
@@ -376,7 +376,7 @@ fn the_agent_signs_in_at_the_source_repository_only_where_that_is_allowed() {
     let report = project.report(&[&arguments[..], &["--lend-git-sign-in"]].concat(), 0);
     assert!(!report.to_string().contains("canary") && report.to_string().contains("told: [masked]"), "{report:#}");
     let shown = project.run(&["show", "asks", "--json"]).exits(0);
-    assert!(!shown.said().contains("canary"), "{}", shown.said());
+    assert!(!shown.output().contains("canary"), "{}", shown.output());
     let ran = project.run(&["run", "skills/sun", "--source-repo", &origin, "--lend-git-sign-in"]).exits(2);
     assert!(ran.err.contains("`https://` address"), "{}", ran.err);
 }

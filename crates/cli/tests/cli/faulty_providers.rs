@@ -152,7 +152,7 @@ fn report(project: &Project, arguments: &[&str]) -> (Value, Ran) {
 #[track_caller]
 fn assert_key_is_hidden(project: &Project, ran: &Ran, what: &str) {
     let part = &KEY[8..];
-    assert!(!ran.said().contains(part), "{what}: {}", ran.said());
+    assert!(!ran.output().contains(part), "{what}: {}", ran.output());
     let places = [project.dir(), project.home(), project.tmp()];
     for file in places.iter().flat_map(|place| walk(place)) {
         let bytes = std::fs::read(&file).unwrap();

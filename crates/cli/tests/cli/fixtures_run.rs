@@ -106,11 +106,11 @@ fn the_report_contains_the_score_of_a_trial_and_its_reasons() {
     }
     assert_eq!((&output["source"]["file"], &output["source"]["line"]), (&json!("answers.fixture.yaml"), &json!(11)));
     let [greeting, tone] = output["details"].as_array().unwrap().as_slice() else { panic!("{output:#}") };
-    let told = |detail: &Value| {
+    let describe = |detail: &Value| {
         ["key", "title", "dimension", "critical", "weight", "score", "status"].map(|name| detail[name].clone())
     };
-    assert_eq!(json!(told(greeting)), json!(["greeting", "Greeting", "accuracy", true, 0.8, 0.0, "unmet"]));
-    assert_eq!(json!(told(tone)), json!(["tone", null, "style", false, 0.2, 1.0, "met"]));
+    assert_eq!(json!(describe(greeting)), json!(["greeting", "Greeting", "accuracy", true, 0.8, 0.0, "unmet"]));
+    assert_eq!(json!(describe(tone)), json!(["tone", null, "style", false, 0.2, 1.0, "met"]));
     let [failure] = output["failures"].as_array().unwrap().as_slice() else { panic!("{output:#}") };
     assert_eq!((&failure["key"], &failure["critical"]), (&json!("greeting"), &json!(true)));
     assert_eq!((&failure["source"]["line"], &failure["source"]["column"]), (&json!(11), &json!(26)));
@@ -172,10 +172,10 @@ fn every_case_has_the_events_of_the_format() {
     );
     project.run(&[&["run", "--jobs", "1", "--report", "jsonl=events.jsonl"][..], RUN].concat()).exits(1);
     let events = test_events(&project.read("events.jsonl"));
-    let told: Vec<(&str, u64)> =
+    let messages: Vec<(&str, u64)> =
         events.iter().map(|event| (event["type"].as_str().unwrap(), event["i"].as_u64().unwrap())).collect();
     assert_eq!(
-        told,
+        messages,
         [
             ("test:start", 0),
             ("test:fail", 0),
@@ -361,8 +361,8 @@ fn an_executor_that_throws_or_returns_nothing_fails_only_its_own_case() {
 }
 
 /// Returns the terminal output about the case `case`.
-fn said<'o>(ran: &'o Ran, case: &str) -> &'o str {
-    let from = ran.out.find(&format!("▶ x::{case}")).unwrap_or_else(|| panic!("{}", ran.said()));
+fn text_of<'o>(ran: &'o Ran, case: &str) -> &'o str {
+    let from = ran.out.find(&format!("▶ x::{case}")).unwrap_or_else(|| panic!("{}", ran.output()));
     let rest = &ran.out[from + 3..];
     &rest[..rest.find('▶').unwrap_or(rest.len())]
 }
@@ -394,7 +394,7 @@ fn endless_code_is_stopped_and_the_next_case_runs() {
         .exits(3);
     let report: Value = serde_json::from_str(&project.read("out.json")).unwrap();
     assert_eq!(outcomes(&report), [("hangs", "undecided"), ("loops", "undecided"), ("goes on", "passed")]);
-    assert!(said(&ran, "hangs").contains("`$forever`: stopped after"), "{}", ran.out);
+    assert!(text_of(&ran, "hangs").contains("`$forever`: stopped after"), "{}", ran.out);
     assert!(ran.out.contains("INCOMPLETE  2 trials undecided"), "{}", ran.out);
 }
 

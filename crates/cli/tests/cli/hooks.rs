@@ -59,10 +59,10 @@ fn progress(project: &Project) -> Vec<Value> {
 /// Returns the statuses of a trial's hook findings, by their titles.
 fn found(trial: &Value) -> BTreeMap<String, String> {
     let findings = trial["findings"].as_array().unwrap().iter().filter(|finding| finding["type"] == "hook");
-    let told = |finding: &Value| {
+    let describe = |finding: &Value| {
         (finding["title"].as_str().unwrap().to_owned(), finding["status"].as_str().unwrap().to_owned())
     };
-    findings.map(told).collect()
+    findings.map(describe).collect()
 }
 
 /// Runs one case in one arm with these hooks, and returns its trial.
@@ -106,8 +106,9 @@ fn a_suite_with_two_arms_writes_its_artefact_tree() {
 
     let timing = json_of(&project, "out/1/fake+with_skill/run-1/timing.json");
     let tokens = |key: &str| timing[key].as_u64();
-    let told = ["input_tokens", "cached_tokens", "cache_creation_tokens", "non_cached_input_tokens", "total_tokens"];
-    assert_eq!(told.map(tokens), [150, 40, 10, 110, 170].map(Some));
+    let messages =
+        ["input_tokens", "cached_tokens", "cache_creation_tokens", "non_cached_input_tokens", "total_tokens"];
+    assert_eq!(messages.map(tokens), [150, 40, 10, 110, 170].map(Some));
     assert_eq!(
         (&timing["cost_usd"], &timing["exit_code"], &timing["retries"]),
         (&json!(0.25), &Value::Null, &json!(0))
@@ -205,7 +206,7 @@ fn a_directory_is_replaced_whole_or_not_touched() {
     assert!(files.iter().all(|file| !file.contains("without") && !file.ends_with("mine")), "{files:#?}");
     project.write("out/notes.txt", "mine");
     let ran = run(&project, &[]).exits(2);
-    assert!(ran.err.contains("contains files that no run wrote: notes.txt"), "{}", ran.said());
+    assert!(ran.err.contains("contains files that no run wrote: notes.txt"), "{}", ran.output());
     assert_eq!(tree(&project.dir().join("out")).len(), files.len() + 1);
     project.write("other/notes.txt", "mine");
     project.run(&[&RUN[..], &["other"]].concat()).exits(2);
@@ -230,7 +231,7 @@ fn every_path_passed_to_a_command_exists() {
     let more = [&more[..], &["--post-run-command", "grep -q run_finished $ASE_ITERATION_DIR/progress.jsonl"]].concat();
     let arguments = [&["run", "--skill", "skills/greet", "--agent", "fake"][..], &hooks, &more].concat();
     let ran = project.run(&arguments).exits(0);
-    assert!(!ran.out.contains("hook"), "{}", ran.said());
+    assert!(!ran.out.contains("hook"), "{}", ran.output());
     let seen = project.read("seen");
     let variables: BTreeMap<&str, &str> = seen.lines().filter_map(|line| line.split_once('=')).collect();
     assert!(seen.starts_with("pre 1\n"), "{seen}");
@@ -319,10 +320,10 @@ fn secrets_reach_neither_the_tree_nor_the_record() {
 #[test]
 fn a_hanging_command_is_killed_with_its_descendants_and_is_undecided() {
     let project = project().env("ASE_HOOK_TIMEOUT", "1");
-    let tether = project.tether("tether");
-    let hook = format!("exec 9>{}; setsid sleep 1000 & trap '' TERM; sleep 1000", tether.path().display());
+    let pipe = project.process_pipe("tether");
+    let hook = format!("exec 9>{}; setsid sleep 1000 & trap '' TERM; sleep 1000", pipe.path().display());
     let trial = hooked(&project, &[&hook], 3);
-    tether.is_let_go();
+    pipe.wait_until_closed();
     assert_eq!(
         (&trial["outcome"], found(&trial).into_values().next().as_deref()),
         (&json!("undecided"), Some("undecided"))
@@ -333,7 +334,7 @@ fn a_hanging_command_is_killed_with_its_descendants_and_is_undecided() {
     for wrong in ["soon", "0", "-1"] {
         let project = project_with_timeout(wrong);
         let ran = run(&project, &["--post-run-command", "true"]).exits(2);
-        assert!(ran.err.contains("of the variable `ASE_HOOK_TIMEOUT`"), "{}", ran.said());
+        assert!(ran.err.contains("of the variable `ASE_HOOK_TIMEOUT`"), "{}", ran.output());
     }
 }
 
@@ -349,8 +350,8 @@ fn a_failing_pre_run_command_prevents_the_run() {
     let after = ["--post-run-command", "echo after >> seen", "--post-grade-command", "echo graded >> seen"];
     let more = ["--report", "terminal", "--report", "json=report.json"];
     let ran = run(&project, &[&hooks[..], &after, &more].concat()).exits(3);
-    assert!(ran.err.contains("nothing was run") && ran.err.contains("exit code 7"), "{}", ran.said());
-    assert!(ran.err.contains("the reason"), "{}", ran.said());
+    assert!(ran.err.contains("nothing was run") && ran.err.contains("exit code 7"), "{}", ran.output());
+    assert!(ran.err.contains("the reason"), "{}", ran.output());
     assert_eq!(project.read("seen"), "one\nafter\n", "post-run commands still run");
     let report = json_of(&project, "report.json");
     let outcomes: Vec<&Value> = report["trials"].as_array().unwrap().iter().map(|trial| &trial["outcome"]).collect();
@@ -365,7 +366,7 @@ fn a_failing_post_run_command_is_reported_and_changes_no_outcome() {
     let project = project();
     let more = ["--post-run-command", "exit 9", "--post-run-command", "echo second >> seen"];
     let ran = run(&project, &more).exits(0);
-    assert!(ran.out.contains("exit 9") && ran.out.contains("exit code 9"), "{}", ran.said());
+    assert!(ran.out.contains("exit 9") && ran.out.contains("exit code 9"), "{}", ran.output());
     assert_eq!(project.read("seen"), "second\n");
     let hooks = &json_of(&project, "out/summary.json")["hooks"]["post_run"];
     let codes: Vec<&Value> = hooks.as_array().unwrap().iter().map(|hook| &hook["exit_code"]).collect();
@@ -379,14 +380,14 @@ fn a_failing_post_run_command_is_reported_and_changes_no_outcome() {
 fn ctrl_c_ends_the_command_and_those_after_the_run_still_run() {
     for option in ["--pre-run-command", "--post-grade-command"] {
         let project = project();
-        let tether = project.tether("tether");
-        let hook = format!("exec 9>{}; echo here >&9; sleep 1000", tether.path().display());
+        let pipe = project.process_pipe("tether");
+        let hook = format!("exec 9>{}; echo here >&9; sleep 1000", pipe.path().display());
         let more = ["out", "--case", "1", "--no-baseline", option, &hook, "--post-run-command", "echo after >> seen"];
         let live = project.start(&[&RUN[..], &more].concat());
-        tether.says("here");
+        pipe.wait_for_line("here");
         live.signal(Signal::SIGINT);
         live.end().exits(130);
-        tether.is_let_go();
+        pipe.wait_until_closed();
         assert_eq!(project.read("seen"), "after\n", "{option}");
         project.no_process_is_left();
         assert_eq!(project.left_over(), [""; 0]);
@@ -396,13 +397,13 @@ fn ctrl_c_ends_the_command_and_those_after_the_run_still_run() {
 #[test]
 fn a_killed_run_leaves_complete_files_and_a_reusable_directory() {
     let project = project();
-    let tether = project.tether("tether");
-    let hook = format!("exec 9>{}; echo here >&9; sleep 1000", tether.path().display());
+    let pipe = project.process_pipe("tether");
+    let hook = format!("exec 9>{}; echo here >&9; sleep 1000", pipe.path().display());
     let live = project.start(&[&RUN[..], &["out", "--jobs", "1", "--post-grade-command", &hook]].concat());
-    tether.says("here");
+    pipe.wait_for_line("here");
     live.signal(Signal::SIGKILL);
     drop(live);
-    tether.is_let_go();
+    pipe.wait_until_closed();
     project.no_process_is_left();
     assert!(progress(&project).len() > 2);
     let files = tree(&project.dir().join("out"));
@@ -418,7 +419,7 @@ fn an_unwritable_destination_makes_only_the_report_incomplete() {
     // Creates a file where a folder is needed.
     let block = ["--case", "1", "--no-baseline", "--pre-run-command", "touch \"$ASE_ITERATION_DIR/1\""];
     let ran = run(&project, &block).exits(3);
-    assert!(ran.out.contains("PASS") && ran.err.contains("a report is incomplete"), "{}", ran.said());
+    assert!(ran.out.contains("PASS") && ran.err.contains("a report is incomplete"), "{}", ran.output());
     fs::remove_file(project.dir().join("out/1")).unwrap();
     let look = ["--post-grade-command", "test -e \"$ASE_GRADING_PATH\"", "--report", "json=report.json"];
     run(&project, &[&block[..], &look].concat()).exits(3);
@@ -522,7 +523,7 @@ fn only_branches_pushed_by_trials_are_removed() {
     assert_eq!(manifest["remote_branches"], json!(["feature/x", "feature/y"]));
 
     let ran = project.run(&["cleanup", "latest"]).exits(0);
-    assert!(ran.out.contains("`--yes` removes 2 items"), "{}", ran.said());
+    assert!(ran.out.contains("`--yes` removes 2 items"), "{}", ran.output());
     assert_eq!(branches(&bare).len(), 4);
     // One of the branches has moved on since.
     let seed = project.home().join("seed");
@@ -531,11 +532,11 @@ fn only_branches_pushed_by_trials_are_removed() {
     git(&seed, &["commit", "-q", "--allow-empty", "-m", "More"]);
     git(&seed, &["push", "-q", &source, "feature/y"]);
     let ran = project.run(&["cleanup", "latest", "--yes"]).exits(3);
-    assert!(ran.out.contains("has changed since"), "{}", ran.said());
+    assert!(ran.out.contains("has changed since"), "{}", ran.output());
     assert_eq!(branches(&bare), ["feature/y", "main", "theirs"]);
     git(&bare, &["update-ref", "-d", "refs/heads/feature/y"]);
     let ran = project.run(&["cleanup", "out", "--yes"]).exits(0);
-    assert_eq!(ran.out.matches("already gone").count(), 2, "{}", ran.said());
+    assert_eq!(ran.out.matches("already gone").count(), 2, "{}", ran.output());
     assert_eq!(branches(&bare), ["main", "theirs"]);
 }
 
@@ -549,7 +550,7 @@ fn a_run_cleans_up_at_its_end_if_requested() {
     project.write("skills/greet/evals/evals.json", &suite.to_string());
     let more = ["--agent", "claude-code", "--source-repo", &source, "--no-baseline", "--cleanup"];
     let ran = project.run(&[&["run", "--skill", "skills/greet"][..], &more].concat()).exits(0);
-    assert!(ran.out.contains("removed       branch new"), "{}", ran.said());
+    assert!(ran.out.contains("removed       branch new"), "{}", ran.output());
     assert_eq!(branches(&bare), ["main"]);
 }
 
@@ -609,7 +610,7 @@ esac"#;
         "already gone  branch gone",
         "kept          branch main: it is the default branch",
     ] {
-        assert!(ran.out.contains(line), "{line}\n{}", ran.said());
+        assert!(ran.out.contains(line), "{line}\n{}", ran.output());
     }
     let calls = project.read("calls");
     let at = |call: &str| calls.lines().position(|line| line == call).unwrap_or_else(|| panic!("{call}\n{calls}"));
@@ -629,7 +630,7 @@ fn an_incomplete_answer_removes_nothing() {
         let manifest = json!({ "source_repo": "git@github.com:o/r.git", "pr_numbers": [7], "remote_branches": ["x"] });
         project.write("cleanup.json", &manifest.to_string());
         let ran = project.run(&["cleanup", "cleanup.json", "--yes"]).exits(3);
-        assert!(ran.out.contains("Removed 0 items, 2 items still there"), "{answer}: {}", ran.said());
+        assert!(ran.out.contains("Removed 0 items, 2 items still there"), "{answer}: {}", ran.output());
         let calls = project.read("calls");
         assert!(!calls.contains("close") && !calls.contains("DELETE"), "{answer}: {calls}");
     }
@@ -650,8 +651,8 @@ esac"#;
                        "commits": { "a/b": "a".repeat(40) } });
     project.write("cleanup.json", &json!({ "side_effects": [left] }).to_string());
     let ran = project.run(&["cleanup", "cleanup.json", "--yes"]).exits(3);
-    assert!(ran.out.contains("removed       merge request !3"), "{}", ran.said());
-    assert!(ran.out.contains("failed        branch a/b: `glab` failed: glab: 403 Forbidden"), "{}", ran.said());
+    assert!(ran.out.contains("removed       merge request !3"), "{}", ran.output());
+    assert!(ran.out.contains("failed        branch a/b: `glab` failed: glab: 403 Forbidden"), "{}", ran.output());
 }
 
 #[test]
@@ -661,7 +662,7 @@ fn cleanup_reports_a_run_without_side_effects_and_an_invalid_file() {
     assert!(project.run(&["cleanup", "latest", "--yes"]).exits(0).out.starts_with("Nothing to remove"));
     project.write("x.json", "{}");
     let ran = project.run(&["cleanup", "x.json", "--yes"]).exits(2);
-    assert!(ran.err.contains("not a record of side effects on remotes"), "{}", ran.said());
+    assert!(ran.err.contains("not a record of side effects on remotes"), "{}", ran.output());
     assert!(until(|| project.left_over().is_empty()));
 }
 
@@ -688,6 +689,6 @@ fn time_around_the_agent_does_not_count() {
     let sum: u64 = ["provision_ms", "act_ms", "collect_ms", "grade_ms", "hooks_ms"].into_iter().map(phase).sum();
     assert!(phase("provision_ms") >= 200 && phase("hooks_ms") >= 200, "{trial}");
     assert!(ms("agent_ms") <= phase("act_ms") && sum <= ms("duration_ms"), "{trial}");
-    let shown = project.run(&["show", "slow"]).exits(0).said();
+    let shown = project.run(&["show", "slow"]).exits(0).output();
     assert!(shown.contains(", the agent ") && shown.contains("provision "), "{shown}");
 }

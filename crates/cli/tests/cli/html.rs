@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use model::{Envelope, Event, TrialId, TrialRecord};
-use report::{Opening, Style};
+use report::{ReporterOptions, Style};
 use serde_json::{Value, json};
 use testkit::Project;
 use testkit::browser::{self, Browser};
@@ -252,8 +252,8 @@ fn written_all(page: &Path, case: &str, repetitions: &[&[Value]]) {
         events.push((trial, Event::TrialFinished(Box::new(record(id)))));
     }
     let memory = Memory::default();
-    let opening = Opening::new(Box::new(memory.clone()), Style::plain());
-    let mut reporter = report::find("html").unwrap().to_stream(opening).unwrap();
+    let options = ReporterOptions::new(Box::new(memory.clone()), Style::plain());
+    let mut reporter = report::find("html").unwrap().to_stream(options).unwrap();
     for (number, (trial, event)) in events.into_iter().enumerate() {
         let attempt = trial.as_ref().map(|_| 1);
         let envelope =

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use testkit::{Live, Project, Tether, pause};
+use testkit::{Live, ProcessPipe, Project, pause};
 
 fn project() -> Project {
     Project::new(env!("CARGO_BIN_EXE_trialrun"))
@@ -49,21 +49,21 @@ fn finished(line: &str) -> Option<u64> {
 
 /// Reads until `count` trials have finished, and returns their numbers.
 fn read_until_finished(live: &mut Live, count: usize) -> BTreeSet<u64> {
-    let mut told = BTreeSet::new();
-    while told.len() < count {
+    let mut messages = BTreeSet::new();
+    while messages.len() < count {
         let line = live.line().unwrap();
-        told.extend(finished(&line));
+        messages.extend(finished(&line));
     }
-    told
+    messages
 }
 
-/// Checks everything that must hold after a run was killed that had reported the trials `told`.
-fn nothing_is_lost(project: &Project, told: &BTreeSet<u64>) {
+/// Checks everything that must hold after a run was killed that had reported the trials `messages`.
+fn nothing_is_lost(project: &Project, messages: &BTreeSet<u64>) {
     let history = project.run(&["history", "--cases", "--last", "1000", "--json"]).exits(0).json();
     let rows = history.as_array().unwrap();
     let recorded: BTreeSet<u64> = rows.iter().map(|row| row["repetition"].as_u64().unwrap()).collect();
     assert_eq!(recorded.len(), rows.len(), "a trial is recorded twice");
-    let missing: Vec<_> = told.difference(&recorded).collect();
+    let missing: Vec<_> = messages.difference(&recorded).collect();
     assert!(missing.is_empty(), "reported, but not recorded: {missing:?}");
     assert!(rows.iter().all(|row| row["outcome"] == "passed"), "{history}");
 
@@ -75,10 +75,10 @@ fn nothing_is_lost(project: &Project, told: &BTreeSet<u64>) {
     assert!(live.len() <= 2, "{live:?}");
     assert!(!rows.iter().any(|row| live.contains(row["trial"].as_str().unwrap())), "finished and live: {live:?}");
     let screen = project.run(&["status"]).exits(0);
-    assert!(screen.out.contains("interrupted"), "{}", screen.said());
+    assert!(screen.out.contains("interrupted"), "{}", screen.output());
 
     // The last reported trial is complete, not only in the list.
-    if let Some(last) = told.last() {
+    if let Some(last) = messages.last() {
         let shown = project.run(&["show", &format!("quick::quick@fake#{last}"), "--json"]).exits(0).json();
         assert_eq!(shown["answer"], "hello", "{shown}");
     }
@@ -88,10 +88,10 @@ fn leftovers_are_found_and_removed(project: &Project) {
     let left = project.left_over();
     let survey = project.run(&["prune", "--min-age", "0"]).exits(0);
     for name in &left {
-        assert!(survey.out.contains(name.as_str()), "prune does not see {name}: {}", survey.said());
+        assert!(survey.out.contains(name.as_str()), "prune does not see {name}: {}", survey.output());
     }
     let removed = project.run(&["prune", "--min-age", "0", "--yes"]).exits(0);
-    assert_eq!(project.left_over(), [""; 0], "{}", removed.said());
+    assert_eq!(project.left_over(), [""; 0], "{}", removed.output());
 }
 
 /// Performs twenty runs, each killed after a number of finished trials: none, one, `late`, and then any number below
@@ -104,16 +104,16 @@ fn kill_at_twenty_moments(seed: u64, late: usize, most: u64, fixtures: &str) {
         write_suites(&project, fixtures);
         let count = [0, 1, late].get(round).copied().unwrap_or_else(|| dice.below(most) as usize);
         let mut live = project.start(&["run", "quick.yaml", "slow.yaml", "--jobs", "2"]);
-        let mut told = read_until_finished(&mut live, count);
+        let mut messages = read_until_finished(&mut live, count);
         pause(Duration::from_micros(dice.below(6000)));
         live.signal(Signal::SIGKILL);
         while let Some(line) = live.line() {
-            told.extend(finished(&line));
+            messages.extend(finished(&line));
         }
         assert_eq!(live.end().code, -1, "round {round}: it was not killed");
         project.no_process_is_left();
         if count > 0 {
-            nothing_is_lost(&project, &told);
+            nothing_is_lost(&project, &messages);
         }
         sandboxes += project.left_over().len();
         leftovers_are_found_and_removed(&project);
@@ -132,9 +132,9 @@ fn prune_finds_every_leftover_sandbox() {
     kill_at_twenty_moments(0xd1ce, 90, 30, fixtures);
 }
 
-/// Returns a command for a process that leaves its parent, ignores signals, and holds on to the tether.
-fn orphan(tether: &Tether) -> String {
-    let path = tether.path().display();
+/// Returns a command for a process that leaves its parent, ignores signals, and holds on to the pipe.
+fn orphan(pipe: &ProcessPipe) -> String {
+    let path = pipe.path().display();
     format!("setsid sh -c 'trap \"\" TERM HUP INT; exec 9>{path}; echo here >&9; while :; do sleep 1000; done' &")
 }
 
@@ -146,17 +146,16 @@ fn projects() -> [Project; 2] {
 #[test]
 fn agents_and_their_descendants_end_with_a_killed_run() {
     for project in projects() {
-        let tether = project.tether("tether");
-        let project =
-            project.claude(&format!("{}\ntrap '' TERM INT HUP; while :; do sleep 1000; done", orphan(&tether)));
+        let pipe = project.process_pipe("tether");
+        let project = project.claude(&format!("{}\ntrap '' TERM INT HUP; while :; do sleep 1000; done", orphan(&pipe)));
         project.write("s.yaml", "scenario: s\nsystem_prompt: Say hello.\nagent: claude-code\nuser_prompt: go\n");
         let live = project.start(&["run", "s.yaml", "--trials", "4", "--jobs", "2"]);
-        tether.says("here");
-        tether.says("here");
+        pipe.wait_for_line("here");
+        pipe.wait_for_line("here");
         assert!(project.processes().len() > 4, "{:?}", project.processes());
         live.signal(Signal::SIGKILL);
         assert_eq!(live.end().code, -1);
-        tether.is_let_go();
+        pipe.wait_until_closed();
         project.no_process_is_left();
         leftovers_are_found_and_removed(&project);
     }
@@ -165,8 +164,8 @@ fn agents_and_their_descendants_end_with_a_killed_run() {
 #[test]
 fn processes_of_setup_commands_end_with_the_killed_run() {
     for project in projects() {
-        let tether = project.tether("tether");
-        let command = orphan(&tether);
+        let pipe = project.process_pipe("tether");
+        let command = orphan(&pipe);
         project.write(
             "s.yaml",
             &format!(
@@ -174,12 +173,12 @@ fn processes_of_setup_commands_end_with_the_killed_run() {
             ),
         );
         let live = project.start(&["run", "s.yaml", "--trials", "2", "--jobs", "2"]);
-        tether.says("here");
-        tether.says("here");
+        pipe.wait_for_line("here");
+        pipe.wait_for_line("here");
         assert!(!project.processes().is_empty());
         live.signal(Signal::SIGKILL);
         assert_eq!(live.end().code, -1);
-        tether.is_let_go();
+        pipe.wait_until_closed();
         project.no_process_is_left();
         leftovers_are_found_and_removed(&project);
     }
@@ -203,9 +202,9 @@ fn pruning_does_not_affect_a_running_run() {
     let mut living = project.start(&run);
     ready(&mut living);
     let pruned = project.run(&["prune", "--min-age", "0", "--yes"]).exits(0);
-    assert!(pruned.out.contains("2 sandboxes in use, not removed"), "{}", pruned.said());
+    assert!(pruned.out.contains("2 sandboxes in use, not removed"), "{}", pruned.output());
     let left = project.left_over();
-    assert_eq!(left.len(), 2, "{}", pruned.said());
+    assert_eq!(left.len(), 2, "{}", pruned.output());
     assert!(left.iter().all(|name| !dead.contains(name) && name.contains(&format!("-{}-", living.id()))), "{left:?}");
     let status = project.run(&["status", "--json"]).exits(0).json();
     assert_eq!((&status["alive"], &status["live"][0]["id"]), (&true.into(), &"s::s@fake#1".into()));

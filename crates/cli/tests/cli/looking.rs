@@ -86,7 +86,7 @@ fn probes_between_messages_change_nothing() {
          - says: two\n    expect: [{ not_contains: trace }]\n",
     );
     let ran = project.run(&["run", "conversations/c.yaml", "--report", "json"]);
-    assert_eq!(ran.code, 0, "{}", ran.said());
+    assert_eq!(ran.code, 0, "{}", ran.output());
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn a_copy_that_cannot_be_made_leaves_the_command_undecided() {
     let report = project.report(&["s.yaml", "--retries", "0"], 3);
     let findings = &report["trials"][0]["findings"];
     assert_eq!((&findings[0]["status"], &findings[1]["status"]), (&"undecided".into(), &"met".into()), "{report:#}");
-    let because = findings[0]["because"].as_str().unwrap();
-    assert!(because.contains("cannot copy the sandbox to run it in"), "{because}");
+    let reason = findings[0]["because"].as_str().unwrap();
+    assert!(reason.contains("cannot copy the sandbox to run it in"), "{reason}");
     assert_eq!(project.left_over(), [""; 0]);
 }
 
@@ -124,7 +124,7 @@ fn the_copy_is_removed_if_the_run_is_stopped_during_a_command() {
     live.signal(nix::sys::signal::Signal::SIGINT);
     live.signal(nix::sys::signal::Signal::SIGTERM);
     let ran = live.end();
-    assert!([130, 143].contains(&ran.code), "{}", ran.said());
+    assert!([130, 143].contains(&ran.code), "{}", ran.output());
     project.no_process_is_left();
     assert_eq!(project.left_over(), [""; 0]);
 }

@@ -42,8 +42,8 @@ fn assertions_see_the_unmasked_text_and_no_output_contains_the_secret() {
     assert_eq!(statuses(&report), ["met", "met", "met"]);
     assert!(report.to_string().contains("it runs in [masked]"), "{report}");
     for arguments in [&["show", "stage"][..], &["show", "stage", "--json"], &["report", "--format", "jsonl"]] {
-        let told = project.run(arguments).exits(0).said();
-        assert!(told.contains("[masked]") && !told.contains(SECRET), "{told}");
+        let messages = project.run(arguments).exits(0).output();
+        assert!(messages.contains("[masked]") && !messages.contains(SECRET), "{messages}");
     }
     project.write("scenarios/stage.yaml", &scenario("  - not_contains: canary-in\n"));
     let report = project.report(&[], 1);
@@ -107,7 +107,7 @@ fn a_configuration_line_that_assigns_a_secret_is_not_shown() {
     );
     project.write("scenarios/stage.yaml", "name: stage\nagent: fake\nturns: [hi]\nassertions:\n  - contains: hi\n");
     let ran = project.run(&["check"]).exits(2);
-    assert!(!ran.said().contains("canary"), "{}", ran.said());
+    assert!(!ran.output().contains("canary"), "{}", ran.output());
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn output_that_cannot_be_written_is_an_error() {
     let project = Project::new(PROGRAM);
     project.write("scenarios/s.yaml", "name: s\nagent: fake\nturns: [hi]\nassertions:\n  - contains: hi\n");
     let ran = project.run(&["run", "--report", "json=/dev/full"]).exits(3);
-    assert!(ran.err.contains("a report is incomplete"), "{}", ran.said());
+    assert!(ran.err.contains("a report is incomplete"), "{}", ran.output());
     for arguments in [&["history"][..], &["history", "--cases", "--json"], &["show", "s"], &["--help"]] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let status = project.command(arguments).stdout(Stdio::from(full)).stderr(Stdio::null()).status().unwrap();
@@ -165,22 +165,22 @@ fn a_secret_in_the_argument_of_an_agent_appears_in_no_name() {
         ("http://bob:Pa55w0rdzzq@127.0.0.1:9", "Pa55w0rdzzq"),
         ("http:http://127.0.0.1:9/x?api_key=QUUX", "QUUX"),
     ] {
-        let run = project.run(&["run", "--agent", agent, "--artifacts", "out", "--retries", "0"]).exits(3).said();
+        let run = project.run(&["run", "--agent", agent, "--artifacts", "out", "--retries", "0"]).exits(3).output();
         let others = ["show", "report --format json", "report --format markdown", "history", "list", "config"];
-        let mut told = vec![run];
+        let mut messages = vec![run];
         for other in others {
             let words =
                 other.split(' ').chain(["--agent", agent].into_iter().filter(|_| other.starts_with(['l', 'c'])));
-            told.push(project.run(&words.collect::<Vec<_>>()).said());
+            messages.push(project.run(&words.collect::<Vec<_>>()).output());
         }
         let folders = files_below(&project.dir().join("out"));
-        for text in told.iter().chain(&folders) {
+        for text in messages.iter().chain(&folders) {
             assert!(!text.contains(secret), "{agent}: {text}");
         }
         assert!(
-            told[2].contains("@http:[masked]@127.0.0.1:9#1") || told[2].contains("api_key=[masked]#1"),
+            messages[2].contains("@http:[masked]@127.0.0.1:9#1") || messages[2].contains("api_key=[masked]#1"),
             "{}",
-            told[2]
+            messages[2]
         );
         fs::remove_dir_all(project.dir().join("out")).unwrap();
     }

@@ -54,8 +54,8 @@ fn a_replayed_run_sends_the_spans_of_the_live_one() {
     let content = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
     let project = project().env(content, "true").env("OTEL_EXPORTER_OTLP_HEADERS", "api-key=a%20b");
     let project = project.env("TRACEPARENT", &format!("00-{trace}-00f067aa0ba902b7-01"));
-    let told = project.run(&["run", "--report", &format!("otlp={}", live.url())]).exits(0).said();
-    assert!(!told.contains("warning"), "{told}");
+    let messages = project.run(&["run", "--report", &format!("otlp={}", live.url())]).exits(0).output();
+    assert!(!messages.contains("warning"), "{messages}");
     let project = project.env("TRACEPARENT", "");
     project.run(&["report", "--report", &format!("otlp={}", again.url())]).exits(0);
     project.run(&["report", "--report", "otlp=run.jsonl"]).exits(0);
@@ -77,13 +77,13 @@ fn a_replayed_run_sends_the_spans_of_the_live_one() {
 fn an_address_in_the_environment_turns_the_report_on() {
     let collector = Loopback::answering(200, "{}");
     let project = project().env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url());
-    let told = project.run(&["run"]).exits(0).said();
-    assert!(told.contains("PASS  1 trial passed"), "the terminal shows the run, too: {told}");
+    let messages = project.run(&["run"]).exits(0).output();
+    assert!(messages.contains("PASS  1 trial passed"), "the terminal shows the run, too: {messages}");
     assert!(!collector.asked().is_empty());
     let count = collector.asked().len();
     let project = project.env("OTEL_SDK_DISABLED", "true");
-    let told = project.run(&["run"]).exits(0).said();
-    assert!(!told.contains("warning") && collector.asked().len() == count, "{told}");
+    let messages = project.run(&["run"]).exits(0).output();
+    assert!(!messages.contains("warning") && collector.asked().len() == count, "{messages}");
 }
 
 #[test]
@@ -104,16 +104,16 @@ fn a_collector_that_fails_is_one_warning_and_no_other_exit_code() {
     ] {
         let project = project().env("OTEL_EXPORTER_OTLP_ENDPOINT", &address).env("OTEL_EXPORTER_OTLP_TIMEOUT", "400");
         let began = Instant::now();
-        let told = project.run(&["run"]).exits(0).said();
+        let messages = project.run(&["run"]).exits(0).output();
         assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
-        let warnings: Vec<&str> = told.lines().filter(|line| line.starts_with("warning: ")).collect();
-        assert_eq!(warnings.len(), 1, "{told}");
-        assert!(warnings[0].contains(expected) && !told.contains("password"), "{told}");
+        let warnings: Vec<&str> = messages.lines().filter(|line| line.starts_with("warning: ")).collect();
+        assert_eq!(warnings.len(), 1, "{messages}");
+        assert!(warnings[0].contains(expected) && !messages.contains("password"), "{messages}");
     }
     let project = project().env("OTEL_EXPORTER_OTLP_ENDPOINT", &format!("http://{closed}"));
     project.run(&["run"]).exits(0);
-    let told = project.run(&["report", "--report", "otlp"]).exits(3).said();
-    assert!(told.contains("did not reach"), "{told}");
+    let messages = project.run(&["report", "--report", "otlp"]).exits(3).output();
+    assert!(messages.contains("did not reach"), "{messages}");
 }
 
 #[test]
@@ -153,9 +153,12 @@ fn a_request_is_sent_again_when_the_collector_asks_for_it() {
 #[test]
 fn a_protocol_that_is_not_supported_is_refused_before_the_run() {
     let project = project().env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
-    let told = project.run(&["run", "--report", "otlp"]).exits(2).said();
-    assert!(told.contains("protocol `grpc` is not supported") && told.contains("http/protobuf"), "{told}");
+    let messages = project.run(&["run", "--report", "otlp"]).exits(2).output();
+    assert!(messages.contains("protocol `grpc` is not supported") && messages.contains("http/protobuf"), "{messages}");
     let project = project.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1");
-    let told = project.run(&["run"]).exits(0).said();
-    assert!(told.contains("warning: OpenTelemetry's protocol `grpc`"), "not asked for, so it is a warning: {told}");
+    let messages = project.run(&["run"]).exits(0).output();
+    assert!(
+        messages.contains("warning: OpenTelemetry's protocol `grpc`"),
+        "not asked for, so it is a warning: {messages}"
+    );
 }

@@ -86,8 +86,8 @@ fn project(folder: &str) -> (Project, Vec<String>) {
 fn hold(folder: &str, table: &[Refusal], understood: &[&str]) {
     let (project, mut files) = project(folder);
     for file in understood {
-        let told = project.run(&["check", file, "--format", "json"]).exits(0).json();
-        assert_eq!((&told["valid"], &told["errors"]), (&json!(true), &json!(0)), "{file}: {told:#}");
+        let messages = project.run(&["check", file, "--format", "json"]).exits(0).json();
+        assert_eq!((&messages["valid"], &messages["errors"]), (&json!(true), &json!(0)), "{file}: {messages:#}");
     }
     files.retain(|file| !understood.contains(&file.as_str()));
     assert_eq!(
@@ -97,8 +97,8 @@ fn hold(folder: &str, table: &[Refusal], understood: &[&str]) {
     );
     for (file, wanted) in table {
         let ran = project.run(&["check", file, "--format", "json"]).exits(2);
-        let told = ran.json();
-        let errors: Vec<(u64, &str)> = told["problems"]
+        let messages = ran.json();
+        let errors: Vec<(u64, &str)> = messages["problems"]
             .as_array()
             .unwrap()
             .iter()
@@ -108,7 +108,7 @@ fn hold(folder: &str, table: &[Refusal], understood: &[&str]) {
                 (problem["source"]["line"].as_u64().unwrap(), problem["message"].as_str().unwrap())
             })
             .collect();
-        assert_eq!(told["valid"], false, "{file}");
+        assert_eq!(messages["valid"], false, "{file}");
         for (line, words) in *wanted {
             let is = |(at, message): &(u64, &str)| at == line && message.contains(words);
             assert!(errors.iter().any(is), "{file}: line {line}, {words}: {errors:?}");
@@ -157,12 +157,12 @@ fn malformed() -> Project {
 }
 
 /// Returns the messages of `check` about `file`, one per line, in the order of the file: `12:3 error: what is wrong`.
-fn told(project: &Project, file: &str, agents: &[&str]) -> Vec<String> {
+fn describe(project: &Project, file: &str, agents: &[&str]) -> Vec<String> {
     let agents = agents.iter().flat_map(|agent| ["--agent", agent]);
     let arguments: Vec<&str> = ["check", file, "--format", "json"].into_iter().chain(agents).collect();
-    let told = project.run(&arguments).exits(2).json();
+    let messages = project.run(&arguments).exits(2).json();
     let mut lines: Vec<(Option<u64>, Option<u64>, String)> = Vec::new();
-    for problem in told["problems"].as_array().unwrap() {
+    for problem in messages["problems"].as_array().unwrap() {
         let place = &problem["source"];
         assert_eq!(place["file"], file, "{problem:#}");
         let words = ["severity", "message"].map(|of| problem[of].as_str().unwrap()).join(": ");
@@ -178,10 +178,10 @@ const RECORDED: &str = "recorded:answers.jsonl";
 /// Checks that all mistakes in `file` are reported at once, each exactly once, and that nothing of it runs.
 fn hold_malformed(file: &str) {
     let project = malformed();
-    let told = told(&project, file, &[RECORDED]);
-    let places: BTreeSet<&str> = told.iter().map(|line| line.split(' ').next().unwrap()).collect();
-    assert_eq!(places.len(), told.len(), "a mistake is reported twice: {told:#?}");
-    let text = told.join("\n") + "\n";
+    let messages = describe(&project, file, &[RECORDED]);
+    let places: BTreeSet<&str> = messages.iter().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(places.len(), messages.len(), "a mistake is reported twice: {messages:#?}");
+    let text = messages.join("\n") + "\n";
     let known = refused().join(format!("{file}.txt"));
     if std::env::var_os("TRIALRUN_UPDATE_EXPECTED").is_some() {
         fs::write(&known, &text).unwrap();
@@ -192,7 +192,7 @@ fn hold_malformed(file: &str) {
     let ran = project.run(&["run", file, "--agent", RECORDED]).exits(2);
     assert_eq!(ran.out, "", "{file}");
     let drawn = ran.err.lines().filter(|line| line.trim_start().starts_with("--> ")).count();
-    assert_eq!(drawn, told.len(), "{file}: {}", ran.err);
+    assert_eq!(drawn, messages.len(), "{file}: {}", ran.err);
     assert!(!project.dir().join(".trialrun").exists(), "{file}: something was recorded");
 }
 
@@ -224,8 +224,8 @@ fn a_module_without_fixtures_is_rejected_at_its_line() {
     ] {
         let project = malformed();
         project.write("x.fixture.ts", text);
-        let told = told(&project, "x.fixture.ts", &[RECORDED]);
-        assert!(told.len() == 1 && told[0].starts_with(wanted), "{text}: {told:#?}");
+        let messages = describe(&project, "x.fixture.ts", &[RECORDED]);
+        assert!(messages.len() == 1 && messages[0].starts_with(wanted), "{text}: {messages:#?}");
         project.run(&["run", "x.fixture.ts", "--agent", RECORDED]).exits(2);
         assert!(!project.dir().join(".trialrun").exists(), "{text}");
     }
@@ -237,8 +237,8 @@ fn problems_shared_by_all_cases_are_reported_once() {
     let shared = "---\nscripts: [a.ai, b.ai]\noutput: \"/(/\"\nexpect: { output: \"{{ nobody }}\", $contians: 1 }\n\
         operators: { x: ./absent.js }\n---\n- title: one\n- title: two\n- title: three\n";
     project.write("x.fixture.yaml", shared);
-    let told = told(&project, "x.fixture.yaml", &[RECORDED, "fake"]);
-    let words: Vec<&str> = told.iter().map(|line| line.split(": ").nth(1).unwrap()).collect();
+    let messages = describe(&project, "x.fixture.yaml", &[RECORDED, "fake"]);
+    let words: Vec<&str> = messages.iter().map(|line| line.split(": ").nth(1).unwrap()).collect();
     assert_eq!(
         words,
         [
@@ -247,6 +247,6 @@ fn problems_shared_by_all_cases_are_reported_once() {
             "there is no operator `$contians`",
             "cannot find `./absent.js`"
         ],
-        "{told:#?}"
+        "{messages:#?}"
     );
 }

@@ -193,16 +193,16 @@ fn unprobed_assertions_are_undecided_with_a_reason() {
     );
     let again = regraded(&project, &[], 3);
     let trial = &again["trials"][0];
-    let said: Vec<(&str, &str)> = trial["findings"]
+    let output: Vec<(&str, &str)> = trial["findings"]
         .as_array()
         .unwrap()
         .iter()
         .filter(|finding| !finding["source"].is_null())
         .map(|finding| (finding["status"].as_str().unwrap(), finding["because"].as_str().unwrap()))
         .collect();
-    assert_eq!(said[0].0, "met");
+    assert_eq!(output[0].0, "met");
     assert_eq!(
-        said[1..],
+        output[1..],
         [
             (
                 "undecided",
@@ -250,7 +250,7 @@ fn every_omitted_trial_is_reported() {
         "1 trial is kept as it was: it was broken",
         "1 case is new, so the run has no trial of it: ",
     ] {
-        assert!(ran.err.contains(note), "{}", ran.said());
+        assert!(ran.err.contains(note), "{}", ran.output());
     }
 }
 
@@ -281,10 +281,10 @@ fn an_unknown_run_or_an_invalid_suite_prevents_regrading() {
     project.run(&["regrade"]).exits(2);
     project.report(&RUN, 1);
     let error = project.run(&["regrade", "zzz"]).exits(2);
-    assert!(error.err.contains("unknown run `zzz`"), "{}", error.said());
+    assert!(error.err.contains("unknown run `zzz`"), "{}", error.output());
     project.write("skills/notes/evals/evals.json", "{}");
     let wrong = project.run(&["regrade"]).exits(2);
-    assert!(wrong.err.contains("skill_name"), "{}", wrong.said());
+    assert!(wrong.err.contains("skill_name"), "{}", wrong.output());
     assert_eq!(project.run(&["history", "--cases", "--json"]).exits(0).json().as_array().map(Vec::len), Some(4));
 }
 
@@ -314,5 +314,5 @@ fn a_comment_in_the_file_keeps_verdicts_on_masked_evidence() {
     project.run(&["regrade", "latest"]).exits(0);
     project.write("tests/a.yaml", &test.replace("/here/", "/token/"));
     let ran = project.run(&["regrade", "latest"]).exits(3);
-    assert!(ran.said().contains("[masked]"), "{}", ran.said());
+    assert!(ran.output().contains("[masked]"), "{}", ran.output());
 }

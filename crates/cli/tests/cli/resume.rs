@@ -85,20 +85,22 @@ fn a_run_killed_at_any_moment_can_be_completed_with_the_same_result() {
     let mut dice = Dice(0x5eed);
     for round in 0..4 {
         let project = project(20);
-        let mut told = finished(&killed_after(project.start(&RUN), dice.below(40)));
+        let mut messages = finished(&killed_after(project.start(&RUN), dice.below(40)));
         // Kills that come so early that nothing is recorded leave nothing to resume.
         while let Some(row) = project.run(&["history", "--json"]).json().get(0)
             && row["state"] != "finished"
         {
             assert_eq!(row["state"], "interrupted", "{row}");
-            let lines =
-                killed_after(project.start(&["run", "--resume", "--report", "jsonl"]), told.len() + 1 + dice.below(20));
+            let lines = killed_after(
+                project.start(&["run", "--resume", "--report", "jsonl"]),
+                messages.len() + 1 + dice.below(20),
+            );
             let again = finished(&lines);
             assert_eq!(again.iter().collect::<BTreeSet<_>>().len(), again.len(), "round {round}: a trial ran twice");
-            assert!(told.iter().all(|trial| again.contains(trial)), "round {round}: a trial is lost");
-            told = again;
+            assert!(messages.iter().all(|trial| again.contains(trial)), "round {round}: a trial is lost");
+            messages = again;
         }
-        if !told.is_empty() {
+        if !messages.is_empty() {
             assert_eq!(report(&project), report(&undisturbed), "round {round}");
             let rows = project.run(&["history", "--cases", "--last", "1000", "--json"]).exits(0).json();
             assert_eq!(rows.as_array().unwrap().len(), 40);
@@ -115,15 +117,17 @@ fn waiting() -> Project {
         "agent.sh",
         "while read -r line; do echo here >&2; [ -e \"$GO\" ] || exec sleep 1000; echo '{\"text\":\"ok\"}'; done\n",
     );
-    let said = "assertions: [{id: said, type: output_contains, pattern: '[a-z]'}]";
-    project
-        .write("first.yaml", &format!("scenario: first\nagent: fake\nsystem_prompt: x\nuser_prompt: hello\n{said}\n"));
+    let output = "assertions: [{id: said, type: output_contains, pattern: '[a-z]'}]";
+    project.write(
+        "first.yaml",
+        &format!("scenario: first\nagent: fake\nsystem_prompt: x\nuser_prompt: hello\n{output}\n"),
+    );
     let go = project.dir().join("go");
     project.write(
         "waits.yaml",
         &format!(
             "scenario: waits\nagent: 'subprocess:sh agent.sh'\nsystem_prompt: x\nuser_prompt: go\n\
-             fixtures: {{ env: {{ GO: {} }} }}\n{said}\n",
+             fixtures: {{ env: {{ GO: {} }} }}\n{output}\n",
             go.display()
         ),
     );
@@ -210,5 +214,5 @@ fn trials_that_no_longer_exist_are_reported_and_skipped() {
     project.write("waits.yaml", &suite);
     let ran = project.run(&["run", "--resume", "--report", "terminal"]).exits(0);
     assert!(ran.err.contains("warning: 1 planned trial can no longer be run"), "{}", ran.err);
-    assert!(ran.out.contains("1 of 2 planned"), "{}", ran.said());
+    assert!(ran.out.contains("1 of 2 planned"), "{}", ran.output());
 }

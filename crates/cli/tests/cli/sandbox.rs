@@ -33,10 +33,10 @@ impl Bench {
 
     fn with_env(env: &[(&str, &str)]) -> Self {
         let temp = tempfile::tempdir().unwrap();
-        let mut lent = BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]);
-        lent.extend(env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let mut extra_env = BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]);
+        extra_env.extend(env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let host = Host {
-            env: lent,
+            env: extra_env,
             home: None,
             temp: temp.path().to_owned(),
             supervisor: Supervisor::new(env!("CARGO_BIN_EXE_trialrun")).unwrap(),
@@ -66,7 +66,7 @@ fn request(fixtures: Fixtures) -> Request {
         skill: None,
         watch_repository: false,
         source_repo: None,
-        lent: Vec::new(),
+        extra_env: Vec::new(),
         setup_timeout: TIMEOUT,
         keep: false,
     }
@@ -120,7 +120,7 @@ async fn shell(sandbox: &dyn Sandbox, script: &str) -> Output {
 }
 
 /// Returns the output of a script, or its error.
-async fn says(sandbox: &dyn Sandbox, script: &str) -> String {
+async fn run_script(sandbox: &dyn Sandbox, script: &str) -> String {
     let output = shell(sandbox, script).await;
     if output.status.success() {
         output.stdout.text().trim_end().to_owned()
@@ -152,7 +152,7 @@ async fn the_same_fixture_is_the_same_commit_everywhere() {
     for bench in [Bench::new(), Bench::new(), Bench::with_env(&hostile)] {
         let sandbox = bench.make(fixtures.clone()).await;
         assert_eq!(
-            says(&*sandbox, "git rev-parse HEAD; git log --format='%an <%ae> %aI %cI %s %D'").await,
+            run_script(&*sandbox, "git rev-parse HEAD; git log --format='%an <%ae> %aI %cI %s %D'").await,
             "80e3919de3993107b3a72e76525968befaed6d27\n\
              trialrun <trialrun@example.com> 2000-01-01T00:00:00Z 2000-01-01T00:00:00Z trialrun: fixture baseline HEAD -> main"
         );
@@ -164,14 +164,18 @@ async fn a_copy_has_a_clean_status_and_allows_commits() {
     let bench = Bench::new();
     let first = bench.make(git(&[("a", "1\n"), ("b", "2\n")])).await;
     // `diff-files` trusts the index and refreshes nothing.
-    assert_eq!(says(&*first, "git diff-files; git fsck --strict; git count-objects").await, "0 objects, 0 kilobytes");
+    assert_eq!(
+        run_script(&*first, "git diff-files; git fsck --strict; git count-objects").await,
+        "0 objects, 0 kilobytes"
+    );
     let before = first.collect().await.unwrap();
     let repository = before.repository.clone().unwrap();
     assert_eq!(changed(&before), []);
     assert_eq!((repository.branch.as_deref(), repository.status.len()), (Some("main"), 0));
     assert_eq!(repository.new_commits, [] as [&str; 0]);
 
-    says(&*first, "echo 3 > a; git add a; git commit -qm 'Change a'; git checkout -qb topic; echo 4 > c; rm b").await;
+    run_script(&*first, "echo 3 > a; git add a; git commit -qm 'Change a'; git checkout -qb topic; echo 4 > c; rm b")
+        .await;
     let after = first.collect().await.unwrap();
     assert_eq!(changed(&after), [("a", Change::Modified), ("b", Change::Deleted), ("c", Change::Added)]);
     let now = after.repository.unwrap();
@@ -179,17 +183,17 @@ async fn a_copy_has_a_clean_status_and_allows_commits() {
     assert_eq!(now.status, [" D b", "?? c"]);
     assert_eq!(now.new_commits, [format!("{} Change a", now.head.as_deref().unwrap())]);
     assert_ne!(now.head, repository.head);
-    assert_eq!(says(&*first, "git log -1 --format='%an %ae'").await, "trialrun trialrun@example.com");
+    assert_eq!(run_script(&*first, "git log -1 --format='%an %ae'").await, "trialrun trialrun@example.com");
 
     let second = bench.make(git(&[("a", "1\n"), ("b", "2\n")])).await;
-    assert_eq!(says(&*second, "git status --porcelain --branch; cat a").await, "## main\n1");
+    assert_eq!(run_script(&*second, "git status --porcelain --branch; cat a").await, "## main\n1");
 }
 
 #[tokio::test]
 async fn a_change_of_only_the_repository_is_detected() {
     let bench = Bench::new();
     let sandbox = bench.make(git(&[("a", "1\n")])).await;
-    says(&*sandbox, "git commit -q --allow-empty -m one; git commit -q --allow-empty -m two").await;
+    run_script(&*sandbox, "git commit -q --allow-empty -m one; git commit -q --allow-empty -m two").await;
     let collected = sandbox.collect().await.unwrap();
     assert_eq!(changed(&collected), []);
     let subjects = collected.repository.unwrap().new_commits;
@@ -197,10 +201,10 @@ async fn a_change_of_only_the_repository_is_detected() {
 
     let bare = bench.make(Fixtures::default()).await;
     assert_eq!(bare.collect().await.unwrap().repository, None);
-    says(&*bare, "git init -qb new .; git -c user.name=a -c user.email=b commit -q --allow-empty -m first").await;
+    run_script(&*bare, "git init -qb new .; git -c user.name=a -c user.email=b commit -q --allow-empty -m first").await;
     let made = bare.collect().await.unwrap().repository.unwrap();
     assert_eq!((made.branch.as_deref(), made.new_commits.len()), (Some("new"), 1));
-    says(&*bare, "rm -r .git/refs .git/objects").await;
+    run_script(&*bare, "rm -r .git/refs .git/objects").await;
     assert_eq!(bare.collect().await.unwrap().repository, None, "a broken repository does not count");
 }
 
@@ -208,8 +212,11 @@ async fn a_change_of_only_the_repository_is_detected() {
 async fn hooks_and_monitors_of_the_agent_do_not_run_when_it_is_inspected() {
     let bench = Bench::new();
     let sandbox = bench.make(git(&[("a", "1\n")])).await;
-    says(&*sandbox, "printf '#!/bin/sh\\ntouch ../ran\\n' > hook; chmod +x hook; git config core.fsmonitor ./hook")
-        .await;
+    run_script(
+        &*sandbox,
+        "printf '#!/bin/sh\\ntouch ../ran\\n' > hook; chmod +x hook; git config core.fsmonitor ./hook",
+    )
+    .await;
     let collected = sandbox.collect().await.unwrap();
     assert_eq!(collected.repository.unwrap().status, ["?? hook"]);
     assert_eq!(collected.outside_changes, [] as [&str; 0]);
@@ -241,12 +248,12 @@ async fn git_settings_of_the_agent_do_not_affect_inspection() {
         ("git config core.autocrlf true; printf '1\\r\\n' > a", " M a"),
     ] {
         let sandbox = watched(&bench, &[]).await;
-        says(&*sandbox, hide).await;
+        run_script(&*sandbox, hide).await;
         assert_eq!(change(&*sandbox).await.after.status, [expected], "{hide}");
         assert_eq!(sandbox.collect().await.unwrap().repository.unwrap().status, [expected], "{hide}");
     }
     let plain = bench.make(git(&[("a", "1\n")])).await;
-    says(&*plain, "git update-index --assume-unchanged a; echo 2 > a").await;
+    run_script(&*plain, "git update-index --assume-unchanged a; echo 2 > a").await;
     assert_eq!(plain.collect().await.unwrap().repository.unwrap().status, [" M a"]);
 }
 
@@ -256,7 +263,7 @@ async fn git_settings_from_setup_still_apply_after_the_agent() {
     let sandbox =
         watched(&bench, &["git config core.fileMode false", "mkdir -p .git/info; echo '*.log' >> .git/info/exclude"])
             .await;
-    says(&*sandbox, "chmod +x a; touch x.log; git config core.fileMode true; rm .git/info/exclude").await;
+    run_script(&*sandbox, "chmod +x a; touch x.log; git config core.fileMode true; rm .git/info/exclude").await;
     assert_eq!(change(&*sandbox).await.after.status, [] as [&str; 0]);
 }
 
@@ -268,7 +275,7 @@ async fn remotes_are_those_configured_before_the_agent_acted() {
     let bench = Bench::new();
     let sandbox = watched(&bench, &ORIGIN).await;
     let address = format!("{}/r.git", sandbox.tmp().display());
-    says(
+    run_script(
         &*sandbox,
         "git commit -q --allow-empty -m x; git push -q origin main; git init -q --bare $TMPDIR/fork.git; \
          git remote set-url origin $TMPDIR/fork.git; git remote add fork $TMPDIR/fork.git; git push -q fork HEAD:x",
@@ -303,7 +310,7 @@ async fn no_agent_code_runs_when_git_inspects_the_repository() {
         git -c core.hooksPath=/dev/null -c filter.x.clean=cat -c filter.x.process= add -A 2> /dev/null
         git -C sub config core.fsmonitor $evil; touch sub/new
         rm -f ~/ran; cp evil git; cp evil ls; cp evil grep; echo 2 > a";
-    says(&*sandbox, arm).await;
+    run_script(&*sandbox, arm).await;
     let _ = fs::remove_file(sandbox.home().join("ran"));
     let change = change(&*sandbox).await;
     assert!(change.after.status.contains(&" M a".to_owned()) || change.after.status.contains(&"MM a".to_owned()));
@@ -332,13 +339,13 @@ async fn a_repository_broken_by_the_agent_is_reported_and_does_not_block() {
         "echo x > .git/index",
     ] {
         let sandbox = watched(&bench, &[]).await;
-        says(&*sandbox, ruin).await;
+        run_script(&*sandbox, ruin).await;
         let collected = sandbox.collect().await.unwrap();
         let lost = collected.repository_change.unwrap().after.lost;
         assert!(lost.is_some() && collected.repository.is_none(), "{ruin}: {lost:?}");
     }
     let bare = bench.make(Fixtures::default()).await;
-    says(&*bare, "mkdir .git; mkfifo .git/HEAD; mkfifo .git/config").await;
+    run_script(&*bare, "mkdir .git; mkfifo .git/HEAD; mkfifo .git/config").await;
     assert_eq!(bare.collect().await.unwrap().repository, None);
 }
 
@@ -347,7 +354,7 @@ async fn a_repository_that_the_agent_created_in_another_format_is_read() {
     let bench = Bench::new();
     let bare = bench.make(Fixtures::default()).await;
     let commit = "git -c user.name=a -c user.email=b commit -q --allow-empty -m first";
-    says(&*bare, &format!("git init -q -b new --object-format=sha256 .; {commit}; touch x")).await;
+    run_script(&*bare, &format!("git init -q -b new --object-format=sha256 .; {commit}; touch x")).await;
     let made = bare.collect().await.unwrap().repository.unwrap();
     assert_eq!((made.head.unwrap().len(), made.new_commits.len(), made.status), (64, 1, vec!["?? x".to_owned()]));
 }
@@ -378,7 +385,7 @@ async fn a_change_with_restored_size_and_time_is_detected() {
         ("echo 33 > a; git add a; touch -r a $TMPDIR/ref; echo 44 > a; touch -r $TMPDIR/ref a", "MM a"),
     ] {
         for sandbox in [watched(&bench, &[]).await, bench.make(git(&[("a", "1\n")])).await] {
-            says(&*sandbox, hide).await;
+            run_script(&*sandbox, hide).await;
             assert_eq!(sandbox.collect().await.unwrap().repository.unwrap().status, [expected], "{hide}");
         }
     }
@@ -387,16 +394,16 @@ async fn a_change_with_restored_size_and_time_is_detected() {
 #[tokio::test]
 async fn removing_or_closing_the_sandbox_counts_against_the_agent() {
     let bench = Bench::new();
-    for (ruin, because) in [
+    for (ruin, reason) in [
         ("rm -r \"$PWD\"", "the agent removed its working directory"),
         ("rm -r \"$PWD\"; ln -s / \"$PWD\"", "the agent removed its working directory"),
         ("chmod 000 .", "the agent closed its working directory"),
         ("chmod 000 ..", "the agent closed its working directory"),
     ] {
         let sandbox = watched(&bench, &[]).await;
-        says(&*sandbox, ruin).await;
+        run_script(&*sandbox, ruin).await;
         let error = sandbox.collect().await.unwrap_err();
-        assert!(matches!(&error, SandboxError::Ruined { because: told } if told == because), "{ruin}: {error}");
+        assert!(matches!(&error, SandboxError::Ruined { reason: describe } if describe == reason), "{ruin}: {error}");
     }
     for (ruin, path) in [
         ("mkfifo .gitignore", ".gitignore"),
@@ -404,14 +411,17 @@ async fn removing_or_closing_the_sandbox_counts_against_the_agent() {
         ("mkdir sub; cd sub; git init -q .; rm .git/HEAD; mkfifo .git/HEAD", "sub/.git/HEAD"),
     ] {
         for sandbox in [watched(&bench, &[]).await, bench.make(git(&[("a", "1\n")])).await] {
-            says(&*sandbox, ruin).await;
+            run_script(&*sandbox, ruin).await;
             let error = sandbox.collect().await.unwrap_err();
-            let because = format!("the agent made `{path}` a pipe, a socket or a device, which git would wait for");
-            assert!(matches!(&error, SandboxError::Ruined { because: told } if *told == because), "{ruin}: {error}");
+            let reason = format!("the agent made `{path}` a pipe, a socket or a device, which git would wait for");
+            assert!(
+                matches!(&error, SandboxError::Ruined { reason: describe } if *describe == reason),
+                "{ruin}: {error}"
+            );
         }
     }
     let sandbox = watched(&bench, &[]).await;
-    says(&*sandbox, "mkdir new; touch new/x; chmod 000 a new").await;
+    run_script(&*sandbox, "mkdir new; touch new/x; chmod 000 a new").await;
     let collected = sandbox.collect().await.unwrap();
     assert_eq!(changed(&collected), [("new/x", Change::Added)]);
     assert_eq!(fs::read_to_string(sandbox.work().join("a")).unwrap(), "1\n");
@@ -422,7 +432,7 @@ async fn files_next_to_the_working_directory_are_reported() {
     let bench = Bench::new();
     let sandbox = bench.make(Fixtures::default()).await;
     assert_eq!(sandbox.collect().await.unwrap().outside_changes, [] as [&str; 0]);
-    says(&*sandbox, "echo x > ../note; mkdir ../dir; echo x > ~/.cache; echo x > $TMPDIR/x; echo x > in").await;
+    run_script(&*sandbox, "echo x > ../note; mkdir ../dir; echo x > ~/.cache; echo x > $TMPDIR/x; echo x > in").await;
     let collected = sandbox.collect().await.unwrap();
     let base = sandbox.work().parent().unwrap();
     let expected: Vec<String> = ["dir", "note"].map(|name| base.join(name).to_str().unwrap().to_owned()).into();
@@ -446,7 +456,8 @@ async fn processes_see_only_sandbox_directories_and_fixture_variables() {
     let home = sandbox.home().to_str().unwrap();
     assert_eq!(fs::read_to_string(sandbox.work().join("seen")).unwrap(), format!("green {home}\n"));
     assert_eq!(changed(&sandbox.collect().await.unwrap()), [], "files created by setup are not the agent's");
-    let names = says(&*sandbox, "env | sed 's/=.*//' | grep -v -e '^_$' -e PWD -e SHLVL | sort | tr '\\n' ' '").await;
+    let names =
+        run_script(&*sandbox, "env | sed 's/=.*//' | grep -v -e '^_$' -e PWD -e SHLVL | sort | tr '\\n' ' '").await;
     assert_eq!(
         names,
         "COLOUR GIT_CEILING_DIRECTORIES GIT_CONFIG_NOSYSTEM GIT_TERMINAL_PROMPT HOME LANG PATH TERM TMPDIR ".trim_end()
@@ -454,7 +465,7 @@ async fn processes_see_only_sandbox_directories_and_fixture_variables() {
     let extra = [("TERM".to_owned(), "xterm".to_owned()), ("MORE".to_owned(), "x".to_owned())];
     let env = sandbox.env(&extra);
     assert_eq!((env["TERM"].as_str(), env["MORE"].as_str()), ("vt100", "x"), "the fixture has the last word");
-    assert_eq!(says(&*sandbox, "pwd").await, sandbox.work().to_str().unwrap());
+    assert_eq!(run_script(&*sandbox, "pwd").await, sandbox.work().to_str().unwrap());
     let modes = [sandbox.home(), sandbox.tmp(), sandbox.work().parent().unwrap()]
         .map(|path| path.metadata().unwrap().permissions().mode() & 0o077);
     assert_eq!(modes[2], 0, "no other user has access");
@@ -473,7 +484,7 @@ async fn changes_by_setup_commands_are_part_of_the_baseline() {
     let repository = collected.repository.unwrap();
     assert_eq!(repository.new_commits, [] as [&str; 0]);
     assert_eq!(repository.status, [" M a", "?? b"]);
-    says(&*sandbox, "echo 4 > a; git commit -qam agent").await;
+    run_script(&*sandbox, "echo 4 > a; git commit -qam agent").await;
     let collected = sandbox.collect().await.unwrap();
     assert_eq!(changed(&collected), [("a", Change::Modified)]);
     assert_eq!(collected.repository.unwrap().new_commits.len(), 1);
@@ -520,11 +531,11 @@ async fn a_skill_is_installed_without_its_answers_and_git_does_not_see_it() {
     assert_eq!(fs::read_link(installed.join("link")).unwrap(), Path::new("../secret"));
     assert_eq!(installed.join("tool").metadata().unwrap().permissions().mode() & 0o777, 0o755);
     assert_eq!(
-        says(&*sandbox, "git status --porcelain; git ls-files; cat .gitignore").await,
+        run_script(&*sandbox, "git status --porcelain; git ls-files; cat .gitignore").await,
         ".gitignore\n!.claude/\n*.log"
     );
     assert_eq!(changed(&sandbox.collect().await.unwrap()), []);
-    says(&*sandbox, "echo more >> .claude/skills/sk/SKILL.md").await;
+    run_script(&*sandbox, "echo more >> .claude/skills/sk/SKILL.md").await;
     assert_eq!(changed(&sandbox.collect().await.unwrap()), [(".claude/skills/sk/SKILL.md", Change::Modified)]);
 
     let without_git = bench.try_make(with(Fixtures::default())).await.unwrap();
@@ -553,7 +564,10 @@ async fn bytes_modes_and_links_are_preserved() {
     }
     assert_eq!(fs::read_link(sandbox.work().join("absolute")).unwrap(), Path::new("/etc/hostname"));
     let script = "./tool; git show HEAD:binary | cmp - binary && git ls-files -s | cut -d' ' -f1,3 | sed 's/^\\(......\\) 0./\\1 /'";
-    assert_eq!(says(&*sandbox, script).await, "ran\n120000 absolute\n100644 binary\n100644 from-tree\n100755 tool");
+    assert_eq!(
+        run_script(&*sandbox, script).await,
+        "ran\n120000 absolute\n100644 binary\n100644 from-tree\n100755 tool"
+    );
 }
 
 #[tokio::test]
@@ -584,17 +598,17 @@ async fn a_fixture_cannot_write_outside_even_through_its_own_links() {
 async fn a_tree_that_is_a_repository_keeps_its_history_and_runs_no_hook() {
     let bench = Bench::new();
     let origin = bench.make(git(&[("a", "1\n")])).await;
-    says(&*origin, "mkdir .git/hooks; printf '#!/bin/sh\\ntouch hooked\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit").await;
+    run_script(&*origin, "mkdir .git/hooks; printf '#!/bin/sh\\ntouch hooked\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit").await;
     let fixtures = Fixtures {
         copy_trees: vec![CopyTree { from: origin.work().into(), to: "".into(), source: place() }],
         ..git(&[("b", "2\n")])
     };
     let sandbox = bench.make(fixtures).await;
     assert_eq!(
-        says(&*sandbox, "git log --format=%s; git status --porcelain; ls").await,
+        run_script(&*sandbox, "git log --format=%s; git status --porcelain; ls").await,
         "trialrun: fixture baseline\ntrialrun: fixture baseline\na\nb"
     );
-    says(&*sandbox, "git commit -q --allow-empty -m x").await;
+    run_script(&*sandbox, "git commit -q --allow-empty -m x").await;
     assert!(sandbox.work().join("hooked").exists(), "the agent's own commits are not ours to change");
 }
 
@@ -607,7 +621,7 @@ async fn staged_paths_are_literal_and_not_patterns() {
         ..git(&[])
     };
     let sandbox = bench.make(fixtures).await;
-    assert_eq!(says(&*sandbox, "git status --porcelain").await, "A  *.txt\nA  -dash\n?? other.txt");
+    assert_eq!(run_script(&*sandbox, "git status --porcelain").await, "A  *.txt\nA  -dash\n?? other.txt");
 }
 
 #[tokio::test]
@@ -789,14 +803,14 @@ async fn observed(label: &str, bench: &Bench, skill: &Arc<Skill>, tree: &Path) -
     let prefix = base.rsplitn(3, '-').last().unwrap();
     let ours = |text: String| text.replace("trialrun", "ai-tester");
     let find = "find . -path ./.git -prune -o ! -type d -print";
-    let mut files: Vec<String> = ours(says(&*sandbox, find).await).lines().map(str::to_owned).collect();
+    let mut files: Vec<String> = ours(run_script(&*sandbox, find).await).lines().map(str::to_owned).collect();
     files.sort();
     let mut fields = BTreeMap::from([
         ("dirnamePrefix", ours(format!("{prefix}-"))),
         ("files", serde_json::to_string(&if files.is_empty() { vec![String::new()] } else { files }).unwrap()),
-        ("status", ours(says(&*sandbox, "git status --short --branch").await)),
-        ("log", ours(says(&*sandbox, "git log --format='%s|%an|%ae|%D'").await)),
-        ("tracked", ours(says(&*sandbox, "git ls-files").await)),
+        ("status", ours(run_script(&*sandbox, "git status --short --branch").await)),
+        ("log", ours(run_script(&*sandbox, "git log --format='%s|%an|%ae|%D'").await)),
+        ("tracked", ours(run_script(&*sandbox, "git ls-files").await)),
     ]);
     if let Some((skill, folder)) = skill {
         let installed = format!("{folder}/{}", skill.name);

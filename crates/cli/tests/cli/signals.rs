@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use testkit::{Live, Project, Tether, until};
+use testkit::{Live, ProcessPipe, Project, until};
 
 const SIGNALS: [(Signal, i32, &str); 3] =
     [(Signal::SIGINT, 130, "SIGINT"), (Signal::SIGTERM, 143, "SIGTERM"), (Signal::SIGHUP, 129, "SIGHUP")];
@@ -56,13 +56,13 @@ fn each_signal_has_its_exit_code_and_cancels_unfinished_trials() {
         ready(&mut live, 2);
         live.signal(signal);
         let ran = live.end().exits(code);
-        assert_eq!(ran.err, "", "{}", ran.said());
+        assert_eq!(ran.err, "", "{}", ran.output());
         let screen = project.read("screen");
         assert_eq!(screen.matches("× cancelled").count(), 5, "{screen}");
         assert!(screen.contains(name), "{screen}");
         assert_eq!(outcomes(&project), ["cancelled"; 5]);
         let status = project.run(&["status"]).exits(0);
-        assert!(status.out.contains(&format!("stopped by {name}")), "{}", status.said());
+        assert!(status.out.contains(&format!("stopped by {name}")), "{}", status.output());
         nothing_is_left(&project);
     }
 }
@@ -77,7 +77,7 @@ fn an_outcome_reached_before_the_signal_is_kept() {
     live.line_with("sleep 1h");
     live.signal(Signal::SIGINT);
     let ran = live.end().exits(130);
-    assert!(ran.out.contains("1 trial passed") || ran.out.contains("passed     1"), "{}", ran.said());
+    assert!(ran.out.contains("1 trial passed") || ran.out.contains("passed     1"), "{}", ran.output());
     let mut both = outcomes(&project);
     both.sort();
     assert_eq!(both, ["cancelled", "passed"]);
@@ -86,26 +86,25 @@ fn an_outcome_reached_before_the_signal_is_kept() {
 #[test]
 fn a_gracefully_stopped_agent_reports_its_usage() {
     let project = project();
-    let tether = project.tether("tether");
-    let acts =
-        format!("exec 9>{}; text working; echo here >&9; hear; result 'was interrupted'", tether.path().display());
+    let pipe = project.process_pipe("tether");
+    let acts = format!("exec 9>{}; text working; echo here >&9; hear; result 'was interrupted'", pipe.path().display());
     let project = project.claude(&acts);
     write(&project, "claude-code", "user_prompt: go\n");
     let live = project.start(&["run", "s.yaml"]);
-    tether.says("here");
+    pipe.wait_for_line("here");
     live.signal(Signal::SIGINT);
     live.end().exits(130);
-    tether.is_let_go();
+    pipe.wait_until_closed();
     let shown = project.run(&["show", "s", "--json"]).exits(0).json();
     assert_eq!((&shown["outcome"], &shown["usage"]["input"]), (&"cancelled".into(), &10.into()), "{shown}");
     assert_eq!(shown["tool_calls"], Value::Array(Vec::new()));
     nothing_is_left(&project);
 }
 
-/// Returns an agent that notices the request to stop, reports it to the tether, and does not stop: neither it nor its
+/// Returns an agent that notices the request to stop, reports it to the pipe, and does not stop: neither it nor its
 /// child, which writes wherever it can.
-fn stubborn(tether: &Tether) -> String {
-    let path = tether.path().display();
+fn stubborn(pipe: &ProcessPipe) -> String {
+    let path = pipe.path().display();
     format!(
         r#"exec 9>{path}
 trap '' INT TERM HUP
@@ -121,18 +120,18 @@ while :; do sleep 1000; done"#
 fn the_second_signal_kills_processes_that_ignore_the_first() {
     for floor in ["0", "1"] {
         let project = project().env("TRIALRUN_NO_NAMESPACE", floor);
-        let tether = project.tether("tether");
-        let project = project.claude(&stubborn(&tether));
+        let pipe = project.process_pipe("tether");
+        let project = project.claude(&stubborn(&pipe));
         write(&project, "claude-code", "user_prompt: go\n");
         let live = project.start(&["run", "s.yaml", "--stop-grace", "1h"]);
-        tether.says("here");
+        pipe.wait_for_line("here");
         live.signal(Signal::SIGINT);
-        tether.says("asked");
+        pipe.wait_for_line("asked");
         let asked = Instant::now();
         live.signal(Signal::SIGINT);
         live.end().exits(130);
         assert!(asked.elapsed() < Duration::from_secs(60), "it took {:?}", asked.elapsed());
-        tether.is_let_go();
+        pipe.wait_until_closed();
         assert_eq!(outcomes(&project), ["cancelled"]);
         nothing_is_left(&project);
     }
@@ -141,14 +140,14 @@ fn the_second_signal_kills_processes_that_ignore_the_first() {
 #[test]
 fn processes_that_ignore_the_first_signal_are_killed_after_the_grace_period() {
     let project = project();
-    let tether = project.tether("tether");
-    let project = project.claude(&stubborn(&tether));
+    let pipe = project.process_pipe("tether");
+    let project = project.claude(&stubborn(&pipe));
     write(&project, "claude-code", "user_prompt: go\n");
     let live = project.start(&["run", "s.yaml", "--stop-grace", "100ms"]);
-    tether.says("here");
+    pipe.wait_for_line("here");
     live.signal(Signal::SIGTERM);
     live.end().exits(143);
-    tether.is_let_go();
+    pipe.wait_until_closed();
     assert_eq!(outcomes(&project), ["cancelled"]);
     nothing_is_left(&project);
 }
@@ -156,17 +155,17 @@ fn processes_that_ignore_the_first_signal_are_killed_after_the_grace_period() {
 #[test]
 fn a_stopped_process_is_not_waited_for() {
     let project = project();
-    let tether = project.tether("tether");
-    let place = tether.path().display().to_string();
+    let pipe = project.process_pipe("tether");
+    let place = pipe.path().display().to_string();
     // Even a suspended agent gets the stop request; the command of an assertion has the grace period.
     let agent = format!("exec 9>{place}; trap 'exit 3' TERM; echo here >&9; kill -STOP $$; result done");
     let project = project.claude(&agent);
     write(&project, "claude-code", "user_prompt: go\n");
     let live = project.start(&["run", "s.yaml", "--stop-grace", "1h"]);
-    tether.says("here");
+    pipe.wait_for_line("here");
     live.signal(Signal::SIGTERM);
     live.end().exits(143);
-    let second = project.tether("second");
+    let second = project.process_pipe("second");
     let command = format!("exec 9>{}; echo there >&9; kill -STOP $$", second.path().display());
     project.write(
         "c.yaml",
@@ -177,7 +176,7 @@ fn a_stopped_process_is_not_waited_for() {
         ),
     );
     let live = project.start(&["run", "c.yaml", "--stop-grace", "100ms"]);
-    second.says("there");
+    second.wait_for_line("there");
     live.signal(Signal::SIGTERM);
     live.end().exits(143);
     nothing_is_left(&project);
@@ -186,15 +185,15 @@ fn a_stopped_process_is_not_waited_for() {
 #[test]
 fn a_stop_does_not_wait_for_a_setup_command() {
     let project = project();
-    let tether = project.tether("tether");
+    let pipe = project.process_pipe("tether");
     let command =
-        format!("exec 9>{}; trap '' TERM INT; echo here >&9; while :; do sleep 1000; done", tether.path().display());
+        format!("exec 9>{}; trap '' TERM INT; echo here >&9; while :; do sleep 1000; done", pipe.path().display());
     write(&project, "fake", &format!("fixtures:\n  setup_commands:\n  - |\n    {command}\n"));
     let live = project.start(&["run", "s.yaml"]);
-    tether.says("here");
+    pipe.wait_for_line("here");
     live.signal(Signal::SIGINT);
     live.end().exits(130);
-    tether.is_let_go();
+    pipe.wait_until_closed();
     assert_eq!(outcomes(&project), ["cancelled"]);
     nothing_is_left(&project);
 }
@@ -202,16 +201,16 @@ fn a_stop_does_not_wait_for_a_setup_command() {
 #[test]
 fn constant_output_of_an_agent_does_not_delay_a_signal() {
     let project = project();
-    let tether = project.tether("tether");
-    let acts = format!("exec 9>{}; echo here >&9; trap '' TERM; while :; do text noise; done", tether.path().display());
+    let pipe = project.process_pipe("tether");
+    let acts = format!("exec 9>{}; echo here >&9; trap '' TERM; while :; do text noise; done", pipe.path().display());
     let project = project.claude(&acts);
     write(&project, "claude-code", "user_prompt: go\nmax_turns: 1000000\n");
     let mut live = project.start(&["run", "s.yaml", "--timeout", "1h"]);
-    tether.says("here");
+    pipe.wait_for_line("here");
     live.line_with("noise");
     live.signal(Signal::SIGINT);
     live.end().exits(130);
-    tether.is_let_go();
+    pipe.wait_until_closed();
     nothing_is_left(&project);
 }
 
@@ -300,22 +299,22 @@ fn a_blocked_terminal_fails_no_trial() {
 #[test]
 fn two_signals_end_a_run_with_a_blocked_terminal() {
     let project = project();
-    let tether = project.tether("tether");
+    let pipe = project.process_pipe("tether");
     let project = talkative(
         project,
-        &format!("exec 9>{}; echo here >&9; hear; echo asked >&9; sleep 1000", tether.path().display()),
+        &format!("exec 9>{}; echo here >&9; hear; echo asked >&9; sleep 1000", pipe.path().display()),
     );
     write(&project, "claude-code", "user_prompt: go\nmax_turns: 1000\n");
     let run = ["run", "s.yaml", "--stop-grace", "1h", "--report", "jsonl", "--report", "terminal=screen"];
     let mut unread = Unread::start(&project, &run);
-    tether.says("here");
+    pipe.wait_for_line("here");
     let began = Instant::now();
     unread.signal(Signal::SIGINT);
-    tether.says("asked");
+    pipe.wait_for_line("asked");
     unread.signal(Signal::SIGINT);
     unread.ends(130);
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
-    tether.is_let_go();
+    pipe.wait_until_closed();
     assert_eq!(outcomes(&project), ["cancelled"]);
     assert!(project.read("screen").contains("cancelled"), "the report that was not blocked is complete");
     nothing_is_left(&project);
@@ -335,16 +334,16 @@ fn a_signal_after_the_run_ends_the_wait_for_a_blocked_terminal() {
 #[test]
 fn the_third_signal_ends_the_program_immediately() {
     let project = project();
-    let tether = project.tether("tether");
+    let pipe = project.process_pipe("tether");
     let project = talkative(
         project,
-        &format!("exec 9>{}; echo here >&9; hear; echo asked >&9; sleep 1000", tether.path().display()),
+        &format!("exec 9>{}; echo here >&9; hear; echo asked >&9; sleep 1000", pipe.path().display()),
     );
     write(&project, "claude-code", "user_prompt: go\nmax_turns: 1000\n");
     let mut unread = Unread::start(&project, &["run", "s.yaml", "--stop-grace", "1h", "--report", "jsonl"]);
-    tether.says("here");
+    pipe.wait_for_line("here");
     unread.signal(Signal::SIGINT);
-    tether.says("asked");
+    pipe.wait_for_line("asked");
     unread.signal(Signal::SIGINT);
     // The run is over, and the program would wait a little for its output to be read.
     is_over(&project);

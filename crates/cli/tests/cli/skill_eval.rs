@@ -147,9 +147,9 @@ fn run(project: &Project, agent: RealAgent, arguments: &[&str], code: i32) -> Va
 #[track_caller]
 fn used_and_cost(trial: &Value, agent: RealAgent, [input, cache_read, output]: [u64; 3]) {
     let usage = &trial["usage"];
-    let told = [&usage["input"], &usage["cache_read"], &usage["cache_write"], &usage["output"], &usage["total"]];
+    let messages = [&usage["input"], &usage["cache_read"], &usage["cache_write"], &usage["output"], &usage["total"]];
     assert_eq!(
-        told,
+        messages,
         [&json!(input), &json!(cache_read), &json!(0), &json!(output), &json!(input + cache_read + output)]
     );
     let cost = input as f64 * PROMPT + cache_read as f64 * CACHE_READ + output as f64 * COMPLETION;
@@ -283,10 +283,10 @@ fn codex_is_stopped_when_its_output_budget_is_exceeded() {
 #[track_caller]
 fn timeout(agent: RealAgent) {
     let Some(project) = project(agent, "timeout") else { return };
-    let tether = project.tether("tether");
+    let pipe = project.process_pipe("tether");
     let held = format!(
         "setsid sh -c 'trap \"\" TERM INT HUP; exec 9> {0}; echo begun >&9; tail -f /dev/null' & tail -f /dev/null",
-        tether.path().display()
+        pipe.path().display()
     );
     let call = shell(agent, &held);
     project.write("held.json", &json!({"steps": [{"tools": [call]}, {"text": "never"}]}).to_string());
@@ -310,8 +310,8 @@ fn timeout(agent: RealAgent) {
     );
     let trial = &report["trials"][0];
     assert_eq!((&trial["ending"]["kind"], &trial["outcome"]), (&json!("timed_out"), &json!("failed")), "{trial:#}");
-    tether.says("begun");
-    tether.is_let_go();
+    pipe.wait_for_line("begun");
+    pipe.wait_until_closed();
     project.no_process_is_left();
     assert_eq!(project.left_over(), Vec::<String>::new());
 }
@@ -353,8 +353,12 @@ fn triggered(agent: RealAgent, prompt: &str) -> [Value; 2] {
 #[test]
 fn a_skill_requested_by_the_user_is_triggered_only_if_the_cli_loads_it() {
     let expected = |agent: RealAgent, prompt: &str, expected: [bool; 2]| {
-        let told = triggered(agent, prompt);
-        assert!(told[0].is_null() || told == expected.map(Value::Bool), "{}, {prompt}: {told:?}", agent.name);
+        let messages = triggered(agent, prompt);
+        assert!(
+            messages[0].is_null() || messages == expected.map(Value::Bool),
+            "{}, {prompt}: {messages:?}",
+            agent.name
+        );
     };
     expected(CLAUDE_CODE, "/release-notes of 1.2.0", [true, false]);
     expected(CODEX, "Go on with $release-notes.", [true, true]);
@@ -388,14 +392,14 @@ fn each_key_goes_to_its_own_host_and_to_no_other() {
             project = project.env(key, &format!("canary-{key}"));
         }
         let ran = project.run(&JUDGED).exits(3);
-        assert!(!ran.said().contains("canary"), "{}", ran.said());
-        let said = servers.each_ref().map(Loopback::asked);
-        assert!(said[1 - asked].is_empty() && !said[asked].is_empty(), "{keys:?}: {said:?}");
-        let all: String = said[asked].iter().map(|asked| format!("{}{}", asked.headers, asked.body)).collect();
+        assert!(!ran.output().contains("canary"), "{}", ran.output());
+        let spoken = servers.each_ref().map(Loopback::asked);
+        assert!(spoken[1 - asked].is_empty() && !spoken[asked].is_empty(), "{keys:?}: {spoken:?}");
+        let all: String = spoken[asked].iter().map(|asked| format!("{}{}", asked.headers, asked.body)).collect();
         assert_eq!(all.matches("canary").count(), all.matches(sent).count(), "{all}");
         assert!(all.contains(&format!("Bearer {sent}")), "{all}");
         if asked == 0 {
-            assert!(said[0][0].body.contains("deepseek/deepseek-v4-flash"), "{}", said[0][0].body);
+            assert!(spoken[0][0].body.contains("deepseek/deepseek-v4-flash"), "{}", spoken[0][0].body);
         }
     }
 }
@@ -405,7 +409,7 @@ fn an_empty_judge_disables_judging() {
     let server = Loopback::answering(200, "{}");
     let project = judged().env("OPENAI_API_KEY", "k").env("OPENAI_BASE_URL", &server.url());
     let ran = project.run(&[&JUDGED[..], &["--grader-model", ""]].concat()).exits(3);
-    assert!(ran.said().contains("switched off"), "{}", ran.said());
+    assert!(ran.output().contains("switched off"), "{}", ran.output());
     assert!(server.asked().is_empty());
 }
 
@@ -442,10 +446,10 @@ fn costs_billed_by_openrouter_use_its_price_list() {
         arguments.extend(pricing.then_some(["--pricing", "prices.json"]).into_iter().flatten());
         let report = project.report(&arguments, 0);
         for trial in report["trials"].as_array().unwrap() {
-            let (cost, source, said) = expected;
-            let told = trial["cost_usd"].as_f64().unwrap();
-            assert!((told - cost).abs() < 1e-12, "{base_url}, {status}: {told}");
-            assert_eq!((&trial["cost_source"], &trial["cost_usd_cli"]), (&json!(source), &json!(said)), "{base_url}");
+            let (cost, source, output) = expected;
+            let messages = trial["cost_usd"].as_f64().unwrap();
+            assert!((messages - cost).abs() < 1e-12, "{base_url}, {status}: {messages}");
+            assert_eq!((&trial["cost_source"], &trial["cost_usd_cli"]), (&json!(source), &json!(output)), "{base_url}");
             let warned = trial["warnings"].to_string().contains("could not fetch OpenRouter prices");
             assert_eq!(warned, status == 500, "{}", trial["warnings"]);
         }
@@ -458,7 +462,7 @@ fn an_invalid_price_is_an_error_at_its_line() {
     let project = judged();
     project.write("prices.json", "{\n  \"m\": { \"prompt\": \"abc\", \"completion\": 1e-6 }\n}\n");
     let ran = project.run(&[&JUDGED[..], &["--pricing", "prices.json"]].concat()).exits(2);
-    assert!(ran.said().contains("prices.json:2:") && ran.said().contains("US dollars"), "{}", ran.said());
+    assert!(ran.output().contains("prices.json:2:") && ran.output().contains("US dollars"), "{}", ran.output());
 }
 
 #[test]
@@ -474,7 +478,7 @@ fn an_unsupported_reasoning_effort_is_reported_once_and_not_recorded() {
     let ran = project
         .run(&[&["run"][..], &arguments, &["--report", "json=report.json", "--report", "terminal"]].concat())
         .exits(0);
-    assert_eq!(ran.said().matches("no setting for the reasoning effort").count(), 1, "{}", ran.said());
+    assert_eq!(ran.output().matches("no setting for the reasoning effort").count(), 1, "{}", ran.output());
     let report: Value = serde_json::from_str(&project.read("report.json")).unwrap();
     assert_eq!(report["run"]["agents"][0]["reasoning_effort"], Value::Null);
     assert_eq!(report["trials"][0]["settings"]["reasoning_effort"], Value::Null);

@@ -30,7 +30,8 @@ struct Expected {
     fault: Option<String>,
     ending: Option<String>,
     /// Part of the reason.
-    because: Option<String>,
+    #[serde(rename = "because")]
+    reason: Option<String>,
     /// All findings in order, including implicit ones.
     #[serde(default)]
     findings: Map<String, Value>,
@@ -138,7 +139,7 @@ fn hold(stem: &str, expected: &Expected) {
     );
     arguments.extend(expected.args.iter().map(String::as_str));
     let live = project.run(&arguments);
-    assert_eq!(live.code, expected.exit, "{stem}: {}", live.said());
+    assert_eq!(live.code, expected.exit, "{stem}: {}", live.output());
     assert_eq!(live.err, "", "{stem}");
     let report: Value = serde_json::from_str(&project.read("live.json")).unwrap();
 
@@ -167,10 +168,10 @@ fn holds_report(stem: &str, expected: &Expected, report: &Value) {
     let trial = &trials[0];
     assert_eq!(trial["fault"].as_str(), expected.fault.as_deref(), "{stem}: component at fault");
     assert_eq!(trial["ending"]["kind"].as_str(), expected.ending.as_deref(), "{stem}: ending");
-    match (&expected.because, trial["because"].as_str()) {
-        (Some(wanted), Some(said)) if said.contains(wanted.as_str()) => {}
+    match (&expected.reason, trial["because"].as_str()) {
+        (Some(wanted), Some(output)) if output.contains(wanted.as_str()) => {}
         (None, None) => {}
-        (wanted, said) => panic!("{stem}: because {said:?}, not {wanted:?}"),
+        (wanted, output) => panic!("{stem}: because {output:?}, not {wanted:?}"),
     }
     let findings = trial["findings"].as_array().unwrap();
     let found: Vec<(&str, &Value)> =
@@ -218,7 +219,7 @@ fn holds_events(stem: &str, report: &Value, stream: &str) {
     assert_eq!(events[0]["event"]["type"], "run_started", "{stem}");
     assert_eq!(events.last().unwrap()["event"]["type"], "run_finished", "{stem}");
     assert_eq!(of("run_finished")[0]["event"]["summary"]["passed"], report["summary"]["passed"], "{stem}");
-    let told: BTreeMap<&str, &Value> = of("trial_finished")
+    let messages: BTreeMap<&str, &Value> = of("trial_finished")
         .into_iter()
         .map(|event| (event["trial"].as_str().unwrap(), &event["event"]["outcome"]))
         .collect();
@@ -228,7 +229,7 @@ fn holds_events(stem: &str, report: &Value, stream: &str) {
         .iter()
         .map(|trial| (trial["id"].as_str().unwrap(), &trial["outcome"]))
         .collect();
-    assert_eq!(told, reported, "{stem}");
+    assert_eq!(messages, reported, "{stem}");
     assert_eq!(of("trial_finished").len(), reported.len(), "{stem}");
 }
 
@@ -238,8 +239,8 @@ fn holds_terminal(stem: &str, expected: &Expected, live: &Ran) {
     let verdict = |line: &str| {
         marks.iter().find(|(outcome, mark)| says(line, mark, outcome) || says(line, mark, "passed but for"))
     };
-    let told: Vec<&str> = live.out.lines().filter_map(verdict).map(|(outcome, _)| *outcome).collect();
-    assert_eq!(told, expected.outcomes(), "{stem}: {}", live.out);
+    let messages: Vec<&str> = live.out.lines().filter_map(verdict).map(|(outcome, _)| *outcome).collect();
+    assert_eq!(messages, expected.outcomes(), "{stem}: {}", live.out);
     assert!(!live.out.contains('\u{1b}'), "{stem}: colours without a terminal");
 
     let text = timeless(&live.out);
@@ -268,17 +269,21 @@ fn timeless(text: &str) -> String {
 }
 
 fn holds_replay(stem: &str, project: &Project, live: &Ran) {
-    for (format, told) in
+    for (format, messages) in
         [("json", project.read("live.json")), ("jsonl", project.read("live.jsonl")), ("terminal", live.out.clone())]
     {
         let replayed = project.run(&["report", "latest", "--format", format]).exits(0);
-        assert!(replayed.out == told, "{stem}: the replay as {format} differs: {}\n--- live\n{told}", replayed.said());
+        assert!(
+            replayed.out == messages,
+            "{stem}: the replay as {format} differs: {}\n--- live\n{messages}",
+            replayed.output()
+        );
     }
 }
 
 fn holds_history(stem: &str, project: &Project, report: &Value) {
     let history = project.run(&["history", "--cases", "--json"]).exits(0).json();
-    let told = |value: &Value, key: &str| -> BTreeMap<String, (Value, Value)> {
+    let describe = |value: &Value, key: &str| -> BTreeMap<String, (Value, Value)> {
         let rows = value.as_array().unwrap().iter();
         rows.map(|row| {
             let tokens = if key == "trial" { row["tokensTotal"].clone() } else { row["usage"]["total"].clone() };
@@ -286,10 +291,10 @@ fn holds_history(stem: &str, project: &Project, report: &Value) {
         })
         .collect()
     };
-    assert_eq!(told(&history, "trial"), told(&report["trials"], "id"), "{stem}");
+    assert_eq!(describe(&history, "trial"), describe(&report["trials"], "id"), "{stem}");
     let status = project.run(&["status"]).exits(0);
     let all = report["trials"].as_array().unwrap().len();
-    assert!(status.out.contains(&format!("{all} of {all} trial")), "{stem}: {}", status.said());
+    assert!(status.out.contains(&format!("{all} of {all} trial")), "{stem}: {}", status.output());
 }
 
 #[test]
@@ -302,7 +307,7 @@ fn parallel_and_sequential_runs_have_the_same_results() {
     arguments.extend(suites.iter().map(String::as_str));
     let live = project.run(&arguments).exits(1);
     let report: Value = serde_json::from_str(&project.read("live.json")).unwrap();
-    let told: Vec<(&str, &str)> = report["trials"]
+    let messages: Vec<(&str, &str)> = report["trials"]
         .as_array()
         .unwrap()
         .iter()
@@ -310,7 +315,7 @@ fn parallel_and_sequential_runs_have_the_same_results() {
         .collect();
     let wanted: Vec<(&str, &str)> =
         plain.iter().map(|(stem, expected)| (stem.as_str(), expected.outcome.as_str().unwrap())).collect();
-    assert_eq!(told, wanted);
+    assert_eq!(messages, wanted);
     for (stem, outcome) in wanted {
         let name = format!("{stem}::{stem}");
         let words = |line: &'_ str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -336,9 +341,9 @@ fn repetitions_show_how_often_a_case_passes() {
     let project = project();
     let report = project.report(&["repeated.yaml", "--agent", "recorded:repeated.answers.jsonl"], 1);
     let arm = &report["arms"][0];
-    let told = |key: &str| arm[key].as_f64().unwrap();
+    let describe = |key: &str| arm[key].as_f64().unwrap();
     assert_eq!((arm["trials"].as_u64(), arm["k"].as_u64()), (Some(4), Some(4)));
-    assert_eq!((told("full_pass_rate"), told("pass_at_k"), told("pass_hat_k")), (0.75, 1.0, 0.0));
+    assert_eq!((describe("full_pass_rate"), describe("pass_at_k"), describe("pass_hat_k")), (0.75, 1.0, 0.0));
     // Half of the third trial's assertions are unmet; implicit findings count only if they are unmet.
     assert!((arm["pass_rate"]["mean"].as_f64().unwrap() - 7.0 / 8.0).abs() < 1e-9, "{arm:#}");
     assert_eq!(report["summary"]["trials_with_cost"], 3);
@@ -382,7 +387,7 @@ fn a_secret_of_the_machine_appears_nowhere() {
             "jsonl=live.jsonl",
         ])
         .exits(1);
-    let mut told = vec![("the terminal".to_owned(), live.out), ("the error output".to_owned(), live.err)];
+    let mut messages = vec![("the terminal".to_owned(), live.out), ("the error output".to_owned(), live.err)];
     for arguments in [
         &["show", "secret"][..],
         &["show", "secret", "--json"],
@@ -391,11 +396,11 @@ fn a_secret_of_the_machine_appears_nowhere() {
         &["config", "--json"],
     ] {
         let ran = project.run(arguments).exits(0);
-        told.push((arguments.join(" "), ran.out + &ran.err));
+        messages.push((arguments.join(" "), ran.out + &ran.err));
     }
-    let masked = told.iter().filter(|(_, text)| text.contains("[masked]")).count();
+    let masked = messages.iter().filter(|(_, text)| text.contains("[masked]")).count();
     assert!(masked >= 3, "the agent did not even print it");
-    for (whence, text) in told {
+    for (whence, text) in messages {
         assert!(!text.contains(SECRET), "{whence}: {text}");
     }
     let mut files = vec![project.dir().join("live.json"), project.dir().join("live.jsonl")];

@@ -86,7 +86,7 @@ fn run(stem: &str, mark: &str, project: &Project) -> Value {
         "jsonl=live.jsonl",
     ]);
     let passes = mark == "right";
-    assert_eq!(live.code, i32::from(!passes), "{stem}, {mark}: {}", live.said());
+    assert_eq!(live.code, i32::from(!passes), "{stem}, {mark}: {}", live.output());
     assert_eq!(live.err, "", "{stem}, {mark}");
     holds_text(&format!("{stem}.{mark}.txt"), &timeless(&live.out));
     holds_replay(stem, project, &live);
@@ -104,9 +104,9 @@ fn holds_text(name: &str, text: &str) {
 }
 
 /// Checks that every case has the outcome `outcome`; returns by case the paths at which it failed and its score.
-fn told<'r>(stem: &str, report: &'r Value, outcome: &str) -> BTreeMap<&'r str, (Vec<&'r str>, Option<f64>)> {
+fn describe<'r>(stem: &str, report: &'r Value, outcome: &str) -> BTreeMap<&'r str, (Vec<&'r str>, Option<f64>)> {
     let trials = report["trials"].as_array().unwrap().iter();
-    let told = trials.map(|trial| {
+    let messages = trials.map(|trial| {
         let case = trial["case"].as_str().unwrap();
         assert_eq!(trial["outcome"], outcome, "{stem}::{case}: {:#}", trial["findings"]);
         let failures = trial["findings"].as_array().unwrap().iter().flat_map(|found| {
@@ -116,7 +116,7 @@ fn told<'r>(stem: &str, report: &'r Value, outcome: &str) -> BTreeMap<&'r str, (
         let score = trial["pass_score"].as_f64().and(trial["score"].as_f64());
         (case, (failures.collect(), score))
     });
-    told.collect()
+    messages.collect()
 }
 
 fn holds(stem: &str, cases: &BTreeMap<String, Expected>) -> bool {
@@ -126,7 +126,7 @@ fn holds(stem: &str, cases: &BTreeMap<String, Expected>) -> bool {
     };
     let right = run(stem, "right", &project);
     let wrong = run(stem, "wrong", &project);
-    let (right, wrong) = (told(stem, &right, "passed"), told(stem, &wrong, "failed"));
+    let (right, wrong) = (describe(stem, &right, "passed"), describe(stem, &wrong, "failed"));
     let wanted: BTreeSet<&str> = cases.keys().map(String::as_str).collect();
     assert_eq!(right.keys().copied().collect::<BTreeSet<_>>(), wanted, "{stem}");
     for (case, expected) in cases {

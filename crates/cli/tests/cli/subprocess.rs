@@ -54,7 +54,7 @@ fn a_program_that_exits_early_fails_and_a_missing_one_breaks_the_trial() {
 
 /// Checks that a working directory that the agent ruins with `ruin` counts against the agent.
 #[track_caller]
-fn ruins(ruin: &str, because: &str) {
+fn ruins(ruin: &str, reason: &str) {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
     project.write("agent.sh", &format!("read -r line; {ruin}; echo '{{\"text\":\"done\"}}'"));
     project.write(
@@ -82,8 +82,8 @@ fn ruins(ruin: &str, because: &str) {
                 let is_about_the_answer = ["output_contains", "contains"].iter().any(|kind| finding["type"] == *kind);
                 let expected = if is_about_the_answer { "met" } else { "unmet" };
                 assert_eq!(finding["status"], expected, "{ruin}: {finding}");
-                let told = finding["because"].as_str().unwrap();
-                assert!(is_about_the_answer || told.contains(because), "{ruin}: {finding}");
+                let messages = finding["because"].as_str().unwrap();
+                assert!(is_about_the_answer || messages.contains(reason), "{ruin}: {finding}");
             }
         }
     }

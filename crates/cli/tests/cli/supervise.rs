@@ -79,12 +79,12 @@ impl Way {
     }
 
     fn has_namespace(&self) -> bool {
-        let said = self.command("__supervise-probe").output().unwrap();
-        let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-        if said != "namespace" {
-            eprintln!("NOT TESTED: {}: {said}", self.name);
+        let spoken = self.command("__supervise-probe").output().unwrap();
+        let spoken = String::from_utf8_lossy(&spoken.stdout).trim().to_owned();
+        if spoken != "namespace" {
+            eprintln!("NOT TESTED: {}: {spoken}", self.name);
         }
-        said == "namespace"
+        spoken == "namespace"
     }
 
     fn start(&self, settings: &[&str], program: &[&str]) -> Started {
@@ -120,8 +120,8 @@ struct Started {
 
 impl Started {
     fn expect(&self, line: &str) {
-        let said = self.lines.recv_timeout(TIMEOUT);
-        assert_eq!(said.as_deref(), Ok(line), "{}", self.way);
+        let output = self.lines.recv_timeout(TIMEOUT);
+        assert_eq!(output.as_deref(), Ok(line), "{}", self.way);
     }
 
     fn send(&self, signal: Signal) {

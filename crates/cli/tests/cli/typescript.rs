@@ -166,9 +166,9 @@ export default scenario('x', async ({ agent }) => {
 });
 ";
     project.write("tests/wrong.test.ts", text);
-    let said = compile(&compiler, &project, "tests");
+    let output = compile(&compiler, &project, "tests");
     for line in ["(4,10)", "(5,26)", "(6,9)", "(7,3)"] {
-        assert!(said.contains(&format!("wrong.test.ts{line}: error")), "{line}: {said}");
+        assert!(output.contains(&format!("wrong.test.ts{line}: error")), "{line}: {output}");
     }
-    assert_eq!(said.matches("error TS").count(), 4, "{said}");
+    assert_eq!(output.matches("error TS").count(), 4, "{output}");
 }

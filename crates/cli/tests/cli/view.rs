@@ -296,7 +296,7 @@ fn a_display_opens_the_browser_and_a_port_in_use_is_an_error() {
     assert!(address.contains(given.trim()), "{given}: {address}");
     let port = given.trim_start_matches("http://127.0.0.1:").split('/').next().unwrap();
     let taken = project.run(&["view", "--port", port]).exits(3);
-    assert!(taken.err.contains(&format!("cannot listen on port {port}")), "{}", taken.said());
+    assert!(taken.err.contains(&format!("cannot listen on port {port}")), "{}", taken.output());
     server.signal(Signal::SIGTERM);
     server.end().exits(0);
 }

@@ -9,13 +9,13 @@ use crate::strategy::Strategy;
 
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
     let wanted = compiler.list(operand, operator)?;
-    Some(Box::new(All { wanted, place: Place::of(operand) }))
+    Some(Box::new(All { wanted, place: SourceLocation::of(operand) }))
 }
 
 #[derive(Debug)]
 struct All {
     wanted: Vec<Matcher>,
-    place: Place,
+    place: SourceLocation,
 }
 
 impl Rule for All {

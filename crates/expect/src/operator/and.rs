@@ -12,13 +12,13 @@ struct Branches {
     operator: &'static str,
     strategy: Strategy,
     branches: Vec<Matcher>,
-    place: Place,
+    place: SourceLocation,
 }
 
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
     let strategy = if operator == "$or" { Strategy::Max } else { Strategy::Weighted };
     let branches = compiler.list(operand, operator)?;
-    Some(Box::new(Branches { operator, strategy, branches, place: Place::of(operand) }))
+    Some(Box::new(Branches { operator, strategy, branches, place: SourceLocation::of(operand) }))
 }
 
 impl Rule for Branches {

@@ -12,7 +12,7 @@ struct Compare {
     bound: Value,
     words: &'static str,
     holds: fn(Ordering) -> bool,
-    place: Place,
+    place: SourceLocation,
 }
 
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
@@ -26,7 +26,7 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
         "$lt" => ("less than", Ordering::is_lt),
         _ => ("at most", Ordering::is_le),
     };
-    Some(Box::new(Compare { bound: operand.to_json(), words, holds, place: Place::of(operand) }))
+    Some(Box::new(Compare { bound: operand.to_json(), words, holds, place: SourceLocation::of(operand) }))
 }
 
 impl Rule for Compare {
@@ -41,7 +41,7 @@ impl Rule for Compare {
             None => format!("{} cannot be compared with {bound}", value::kind(actual)),
         };
         let words = if self.words == "greater than" { "more than" } else { self.words };
-        let expected = format!("{words} {}", value::told(&self.bound));
+        let expected = format!("{words} {}", value::describe(&self.bound));
         Found::flawed(Flaw::new(&self.place, message).expected(expected.into()).actual(actual))
     }
 }

@@ -9,13 +9,13 @@ use crate::prelude::*;
 
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, _operator: &'static str) -> Option<Box<dyn Rule>> {
     let inner = compiler.matcher(operand);
-    Some(Box::new(Contains { inner, place: Place::of(operand) }))
+    Some(Box::new(Contains { inner, place: SourceLocation::of(operand) }))
 }
 
 #[derive(Debug)]
 struct Contains {
     inner: Matcher,
-    place: Place,
+    place: SourceLocation,
 }
 
 impl Rule for Contains {
@@ -32,7 +32,13 @@ impl Rule for Contains {
 }
 
 /// Returns the result of the item that matches best. `items` are those of the list `whole`.
-pub(super) fn one_of(whole: &Value, items: &[Value], wanted: &Matcher, at: &Scope<'_>, place: &Place) -> Found {
+pub(super) fn one_of(
+    whole: &Value,
+    items: &[Value],
+    wanted: &Matcher,
+    at: &Scope<'_>,
+    place: &SourceLocation,
+) -> Found {
     let mut tried = Candidates::default();
     let mut pass = Pass::No;
     let mut stopped = None;

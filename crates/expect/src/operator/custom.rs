@@ -34,7 +34,7 @@ struct Custom {
     function: Function,
     expected: Value,
     options: Option<Value>,
-    place: Place,
+    place: SourceLocation,
 }
 
 /// Reads the operand of the operator `name`. If it has the key [`VALUE`], its other keys are options.
@@ -46,7 +46,7 @@ pub(super) fn read(name: &str, function: Function, operand: &Node) -> Box<dyn Ru
     {
         options = Some(std::mem::replace(&mut expected, value));
     }
-    Box::new(Custom { name: name.to_owned(), function, expected, options, place: Place::of(operand) })
+    Box::new(Custom { name: name.to_owned(), function, expected, options, place: SourceLocation::of(operand) })
 }
 
 impl Custom {
@@ -92,8 +92,8 @@ impl Rule for Custom {
         let mut found = match called {
             Ok(result) => returned::read(result.as_ref(), Some(&self.expected), actual, &here, &self.place),
             // An error in the user's code says nothing about the agent.
-            Err(Trouble::Thrown(because) | Trouble::Stopped(because)) => {
-                let flaw = Flaw::new(&self.place, format!("`{}`: {because}", self.name));
+            Err(Trouble::Thrown(reason) | Trouble::Stopped(reason)) => {
+                let flaw = Flaw::new(&self.place, format!("`{}`: {reason}", self.name));
                 Found::unknown(flaw.expected(self.expected.clone()).actual(actual))
             }
         };
@@ -136,8 +136,8 @@ fn validate(asked: &[Option<Value>], at: &Scope<'_>) -> Result<Value, String> {
     at.run.asked.set(run.asked.get());
     // A script would treat any result other than a match as a mismatch, so an undecided result is an error.
     if found.pass == Pass::Unknown {
-        let because = found.flaws.into_iter().find_map(|flaw| flaw.message);
-        return Err(because.unwrap_or_else(|| "it is undecided whether it matches".into()));
+        let reason = found.flaws.into_iter().find_map(|flaw| flaw.message);
+        return Err(reason.unwrap_or_else(|| "it is undecided whether it matches".into()));
     }
     Ok(context::result_json(found, &here.key))
 }

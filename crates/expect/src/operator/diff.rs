@@ -11,7 +11,7 @@ use crate::text_diff::TextDiff;
 struct Diff {
     expected: String,
     diff: TextDiff,
-    place: Place,
+    place: SourceLocation,
 }
 
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
@@ -35,7 +35,7 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
         }
     };
     let diff = diff.or(compiler.diff);
-    Some(Box::new(Diff { expected, diff, place: Place::of(operand) }))
+    Some(Box::new(Diff { expected, diff, place: SourceLocation::of(operand) }))
 }
 
 impl Rule for Diff {

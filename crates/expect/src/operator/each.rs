@@ -8,13 +8,13 @@ use crate::strategy::Strategy;
 
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, _operator: &'static str) -> Option<Box<dyn Rule>> {
     let wanted = compiler.matcher(operand);
-    Some(Box::new(Each { wanted, place: Place::of(operand) }))
+    Some(Box::new(Each { wanted, place: SourceLocation::of(operand) }))
 }
 
 #[derive(Debug)]
 struct Each {
     wanted: Matcher,
-    place: Place,
+    place: SourceLocation,
 }
 
 impl Rule for Each {

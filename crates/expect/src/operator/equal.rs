@@ -9,11 +9,11 @@ use crate::prelude::*;
 struct Equal {
     value: Value,
     wanted: bool,
-    place: Place,
+    place: SourceLocation,
 }
 
 pub(super) fn read(_compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
-    Some(Box::new(Equal { value: operand.to_json(), wanted: operator == "$eq", place: Place::of(operand) }))
+    Some(Box::new(Equal { value: operand.to_json(), wanted: operator == "$eq", place: SourceLocation::of(operand) }))
 }
 
 impl Rule for Equal {
@@ -26,7 +26,7 @@ impl Rule for Equal {
         let (message, expected) = if self.wanted {
             (format!("expected exactly {shown}, not {}", value::shown(actual)), self.value.clone())
         } else {
-            (format!("expected anything but {shown}"), format!("not {}", value::told(&self.value)).into())
+            (format!("expected anything but {shown}"), format!("not {}", value::describe(&self.value)).into())
         };
         Found::flawed(Flaw::new(&self.place, message).expected(expected).actual(actual))
     }

@@ -17,7 +17,7 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
         compiler.problems.push(invalid.diagnostic(operand));
         return None;
     }
-    Some(Box::new(Expr { text: text.to_owned(), place: Place::of(operand) }))
+    Some(Box::new(Expr { text: text.to_owned(), place: SourceLocation::of(operand) }))
 }
 
 /// Variables of an expression.
@@ -26,7 +26,7 @@ const NAMES: [&str; 5] = ["actual", "expected", "data", "input", "ctx"];
 #[derive(Debug)]
 struct Expr {
     text: String,
-    place: Place,
+    place: SourceLocation,
 }
 
 impl Rule for Expr {
@@ -54,11 +54,11 @@ impl Rule for Expr {
                 let holds = other.as_ref().is_some_and(value::truthy);
                 if holds { Found::full() } else { Found::flawed(flaw(format!("`{}` is not true", self.text))) }
             }
-            Err(Trouble::Thrown(because)) => {
-                let flaw = flaw(format!("`{}` throws: {because}", self.text));
+            Err(Trouble::Thrown(reason)) => {
+                let flaw = flaw(format!("`{}` throws: {reason}", self.text));
                 if at.negated { Found::unknown(flaw) } else { Found::flawed(flaw) }
             }
-            Err(Trouble::Stopped(because)) => Found::unknown(flaw(format!("`{}`: {because}", self.text))),
+            Err(Trouble::Stopped(reason)) => Found::unknown(flaw(format!("`{}`: {reason}", self.text))),
         }
     }
 }

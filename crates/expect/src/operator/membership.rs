@@ -9,7 +9,7 @@ use crate::prelude::*;
 struct Membership {
     values: Vec<Value>,
     wanted: bool,
-    place: Place,
+    place: SourceLocation,
 }
 
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
@@ -18,7 +18,7 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
         return None;
     };
     let values = items.iter().map(Node::to_json).collect();
-    Some(Box::new(Membership { values, wanted: operator == "$in", place: Place::of(operand) }))
+    Some(Box::new(Membership { values, wanted: operator == "$in", place: SourceLocation::of(operand) }))
 }
 
 impl Rule for Membership {

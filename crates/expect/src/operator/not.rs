@@ -12,8 +12,8 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, _operator: &'sta
     let inner = compiler.matcher(operand);
     // Critical parts of the operand need not hold.
     compiler.critical = beside || inner.meta.critical;
-    let denied = format!("not {}", value::told(&operand.to_json()));
-    let rule = Box::new(Not { inner, denied, place: Place::of(operand) });
+    let denied = format!("not {}", value::describe(&operand.to_json()));
+    let rule = Box::new(Not { inner, denied, place: SourceLocation::of(operand) });
     Some(Box::new(Negated { rule }))
 }
 
@@ -22,7 +22,7 @@ struct Not {
     inner: Matcher,
     /// Description of the expected value.
     denied: String,
-    place: Place,
+    place: SourceLocation,
 }
 
 impl Rule for Not {

@@ -12,7 +12,7 @@ const INDEX: &str = "$index";
 struct Nth {
     index: i64,
     inner: Matcher,
-    place: Place,
+    place: SourceLocation,
 }
 
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
@@ -32,7 +32,7 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
     }
     let wanted = value::without(operand, INDEX);
     let inner = compiler.matcher(&wanted);
-    Some(Box::new(Nth { index, inner, place: Place::of(&wanted) }))
+    Some(Box::new(Nth { index, inner, place: SourceLocation::of(&wanted) }))
 }
 
 fn index(node: &Node, compiler: &mut Compiler<'_>) -> Option<i64> {

@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use model::Node;
 
-use crate::candidates::{Candidates, Standing};
+use crate::candidates::{Candidates, CriticalState};
 use crate::compile::Compiler;
 use crate::found::Pass;
 use crate::prelude::*;
 
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
     let steps = compiler.list(operand, operator)?;
-    Some(Box::new(Sequence { steps, place: Place::of(operand) }))
+    Some(Box::new(Sequence { steps, place: SourceLocation::of(operand) }))
 }
 
 #[derive(Debug)]
 struct Sequence {
     steps: Vec<Matcher>,
-    place: Place,
+    place: SourceLocation,
 }
 
 impl Rule for Sequence {
@@ -39,18 +39,19 @@ impl Rule for Sequence {
             ways = std::mem::take(&mut search.ways);
             stopped = search.stopped.clone().or(stopped);
             let name = format!("step {} of {}", number + 1, self.steps.len());
-            let told = StepMessage { step, name, from: only_from.unwrap_or_default(), stopped: stopped.as_ref() };
+            let step_message =
+                StepMessage { step, name, from: only_from.unwrap_or_default(), stopped: stopped.as_ref() };
             match (search.is_met, search.is_missed) {
-                (true, false) if share < 0.0 && step.meta.critical => whole.flaws.push(told.penalty()),
+                (true, false) if share < 0.0 && step.meta.critical => whole.flaws.push(step_message.penalty()),
                 (true, true) if share < 0.0 => {
                     penalties = Pass::Unknown;
-                    whole.flaws.push(told.doubt(step.meta.critical));
+                    whole.flaws.push(step_message.doubt(step.meta.critical));
                 }
                 (_, true) if share >= 0.0 => {
-                    let own = Flaw { critical: step.meta.critical, ..told.missed(actual) };
+                    let own = Flaw { critical: step.meta.critical, ..step_message.missed(actual) };
                     if search.is_met {
                         let critical = search.tried.flaw(Pass::Unknown, own, step.critical).critical;
-                        whole.flaws.push(told.doubt(critical));
+                        whole.flaws.push(step_message.doubt(critical));
                     } else {
                         let own = search.tried.flaw(Pass::No, own, step.critical);
                         whole.add_flaws(search.into_flaws(own));
@@ -138,7 +139,7 @@ fn search(items: &[Value], from: &Outcomes, step: &Matcher, share: f64, at: &Sco
     let missed = Pass::of(share < 0.0);
     let mut waiting = from.iter().map(|(from, way)| (*from, *way)).peekable();
     let mut looking: Vec<(usize, Outcome)> = Vec::new();
-    let mut scores: Vec<(usize, Standing, f64, f64)> = Vec::new();
+    let mut scores: Vec<(usize, CriticalState, f64, f64)> = Vec::new();
     let first = from.keys().next().copied().unwrap_or_default();
     for (index, item) in items.iter().enumerate().skip(first) {
         while let Some(way) = waiting.next_if(|(from, _)| *from <= index) {
@@ -160,7 +161,7 @@ fn search(items: &[Value], from: &Outcomes, step: &Matcher, share: f64, at: &Sco
             looking.clear();
             continue;
         }
-        scores.push((index, Standing::of(&found), found.score, found.most));
+        scores.push((index, CriticalState::of(&found), found.score, found.most));
         if found.pass == Pass::Unknown {
             search.stopped = search.stopped.or_else(|| found.flaws.first().cloned());
         }
@@ -171,8 +172,8 @@ fn search(items: &[Value], from: &Outcomes, step: &Matcher, share: f64, at: &Sco
     search.is_missed = !looking.is_empty();
     let mut passed = Candidates::default();
     for (from, way) in looking.into_iter().rev() {
-        while let Some((_, standing, score, most)) = scores.pop_if(|(index, ..)| *index >= from) {
-            passed.add_scores(standing, score, most);
+        while let Some((_, state, score, most)) = scores.pop_if(|(index, ..)| *index >= from) {
+            passed.add_scores(state, score, most);
         }
         let (least, most) = passed.scores();
         add(&mut search.ways, from, way.after(share, least, most, missed));
@@ -203,8 +204,8 @@ impl StepMessage<'_> {
 
     /// Returns the undecided mismatch for a step that some item may meet.
     fn doubt(&self, critical: bool) -> Flaw {
-        let because = self.stopped.and_then(|flaw| flaw.message.as_deref()).unwrap_or("an item is undecided");
-        let message = format!("{} is undecided: {because}", self.name);
+        let reason = self.stopped.and_then(|flaw| flaw.message.as_deref()).unwrap_or("an item is undecided");
+        let message = format!("{} is undecided: {reason}", self.name);
         Flaw { critical, undecided: true, ..Flaw::new(&self.step.place, message) }
     }
 }

@@ -33,25 +33,25 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
         },
     };
     let inner = compiler.matcher(&value::without(operand, BY));
-    Some(Box::new(Sort { keys, inner, place: Place::of(operand) }))
+    Some(Box::new(Sort { keys, inner, place: SourceLocation::of(operand) }))
 }
 
 #[derive(Debug)]
 struct Sort {
     keys: Vec<Key>,
     inner: Matcher,
-    place: Place,
+    place: SourceLocation,
 }
 
 /// Sort key.
 #[derive(Debug)]
 struct Key {
-    of: Of,
+    of: SortKeySource,
     descending: bool,
 }
 
 #[derive(Debug)]
-enum Of {
+enum SortKeySource {
     Field(String),
     Expression(String),
     Code(Function),
@@ -63,7 +63,7 @@ impl Key {
             NodeKind::String(reference) if node.tag.as_deref() == Some(FUNCTION_TAG) => {
                 let directory = &compiler.rules.directory;
                 match compiler.host.function(reference, "", directory) {
-                    Ok(function) => Some(Self { of: Of::Code(function), descending: false }),
+                    Ok(function) => Some(Self { of: SortKeySource::Code(function), descending: false }),
                     Err(invalid) => {
                         compiler.problems.push(invalid.diagnostic(node));
                         None
@@ -77,7 +77,7 @@ impl Key {
                     compiler.problems.push(problem.help("without `$by` the items are sorted by themselves"));
                     return None;
                 }
-                Some(Self { of: Of::Field(name.to_owned()), descending })
+                Some(Self { of: SortKeySource::Field(name.to_owned()), descending })
             }
             NodeKind::Map(_) => {
                 let mut fields = model::decode::Fields::of(node, "an item of `$by`", compiler.problems)?;
@@ -91,7 +91,7 @@ impl Key {
                     compiler.problems.push(invalid.diagnostic(place));
                     return None;
                 }
-                Some(Self { of: Of::Expression(text), descending })
+                Some(Self { of: SortKeySource::Expression(text), descending })
             }
             _ => {
                 compiler.wrong_operand(node, BY, "the name of a field, `{$expr, order}` or a list of these");
@@ -103,8 +103,8 @@ impl Key {
     /// Returns the value by which `item` is sorted.
     fn value(&self, item: &Value, index: usize, array: &Value, at: &Scope<'_>) -> Result<Option<Value>, Trouble> {
         match &self.of {
-            Of::Field(name) => Ok(path::get(item, name).map(Cow::into_owned)),
-            Of::Expression(text) => {
+            SortKeySource::Field(name) => Ok(path::get(item, name).map(Cow::into_owned)),
+            SortKeySource::Expression(text) => {
                 let index = Value::from(index);
                 let context = if text.contains("ctx") { context::of(at) } else { Value::Null };
                 // Passing the whole list for each item is slow, so it is only passed to expressions that use it.
@@ -120,7 +120,7 @@ impl Key {
                 ];
                 at.run.host.evaluate(text, &scope)
             }
-            Of::Code(function) => {
+            SortKeySource::Code(function) => {
                 let index = Value::from(index);
                 let arguments = [Some(item), Some(&index), Some(array)].map(Argument::Value);
                 let declared = if function.length < arguments.len() { 2 } else { arguments.len() };
@@ -178,11 +178,11 @@ impl Rule for Sort {
             let keys: Result<Vec<_>, _> = self.keys.iter().map(|key| key.value(item, index, array, at)).collect();
             match keys {
                 Ok(keys) => keyed.push((keys, item)),
-                Err(Trouble::Thrown(because)) => {
-                    let message = format!("`$by` throws at item {index}: {because}");
+                Err(Trouble::Thrown(reason)) => {
+                    let message = format!("`$by` throws at item {index}: {reason}");
                     return Found::unknown(Flaw::new(&self.place, message).actual(actual));
                 }
-                Err(Trouble::Stopped(because)) => return Found::unknown(Flaw::new(&self.place, because)),
+                Err(Trouble::Stopped(reason)) => return Found::unknown(Flaw::new(&self.place, reason)),
             }
         }
         keyed.sort_by(|(left, left_item), (right, right_item)| {

@@ -10,7 +10,7 @@ pub struct AllOf {
     /// The rules. The name is empty for plain keys, whose paths are enough.
     pub rules: Vec<(String, Matcher)>,
     /// Source position.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 impl Rule for AllOf {

@@ -10,7 +10,7 @@ pub struct Code {
     /// The function.
     pub function: Function,
     /// Source position.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 impl Rule for Code {
@@ -22,8 +22,8 @@ impl Rule for Code {
                 Found::unknown(Flaw::new(&self.place, message).actual(actual))
             }
             Ok(answer) => returned::read(answer.as_ref(), None, actual, at, &self.place),
-            Err(Trouble::Thrown(because) | Trouble::Stopped(because)) => {
-                Found::unknown(Flaw::new(&self.place, because).actual(actual))
+            Err(Trouble::Thrown(reason) | Trouble::Stopped(reason)) => {
+                Found::unknown(Flaw::new(&self.place, reason).actual(actual))
             }
         }
     }

@@ -9,7 +9,7 @@ pub struct Items {
     /// Expectations of the first items.
     pub items: Vec<Matcher>,
     /// Source position.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 impl Rule for Items {

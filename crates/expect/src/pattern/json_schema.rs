@@ -13,7 +13,7 @@ pub struct JsonSchema {
     /// The schema.
     pub schema: Schema,
     /// Source position.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 impl Rule for JsonSchema {
@@ -24,9 +24,9 @@ impl Rule for JsonSchema {
         match self.schema.validate(present) {
             Ok(errors) if errors.is_empty() => Found::full(),
             Ok(errors) => {
-                let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();
                 let remark = json_text::remark(actual);
-                let message = format!("the value does not match the schema: {}{remark}", told.join("; "));
+                let message = format!("the value does not match the schema: {}{remark}", messages.join("; "));
                 Found::flawed(Flaw::new(&self.place, message).actual(actual))
             }
             Err(undecided) => Found::unknown(Flaw::new(&self.place, undecided).actual(actual)),

@@ -16,7 +16,7 @@ pub struct Keys {
     /// The keys and the expectations of their values.
     pub entries: Vec<(Key, Matcher)>,
     /// Source position.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// Way to find the value of an entry.

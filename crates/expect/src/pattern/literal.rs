@@ -8,7 +8,7 @@ pub struct Literal {
     /// The value.
     pub value: Value,
     /// Source position.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 impl Rule for Literal {

@@ -7,7 +7,7 @@ use crate::prelude::*;
 #[derive(Debug)]
 pub struct Never {
     /// Source position.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 impl Rule for Never {

@@ -13,7 +13,7 @@ pub struct Regex {
     /// The compiled expression.
     pub pattern: Arc<dyn Pattern>,
     /// Source position.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 impl Rule for Regex {

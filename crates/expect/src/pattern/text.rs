@@ -11,7 +11,7 @@ pub struct Text {
     /// Text comparison of the case. If it is given, containing the text is not enough.
     pub diff: Option<TextDiff>,
     /// Source position.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 impl Rule for Text {

@@ -7,13 +7,13 @@ use model::{Diagnostic, nearest};
 use serde_json::{Map, Value};
 
 use super::Patterns;
+use super::describe::{kind_of, listed, shown};
 use super::format::{FORMATS, Format, is_json_pointer};
 use super::mismatch::messages;
 use super::mistake::Mistake;
 use super::transform::Transform;
 use super::undecided::give_up;
 use super::vocabulary::{EXTENSIONS, PATTERN};
-use super::words::{kind_of, listed, shown};
 use crate::value::same;
 
 /// Returns the message for a value that violates the keyword.

@@ -15,7 +15,8 @@ use super::format::Format;
 use super::mistake::Mistake;
 use super::select;
 use super::vocabulary::{
-    EXTENSIONS, PATTERN, REFERENCES, Role, Under, draft, draft_address, draft_name, is_remark, keyword, nearest_keyword,
+    EXTENSIONS, PATTERN, REFERENCES, Role, SubschemaKind, draft, draft_address, draft_name, is_remark, keyword,
+    nearest_keyword,
 };
 use crate::value::same;
 
@@ -79,13 +80,13 @@ impl<'a> Document<'a> {
         self.as_the_library_reads_it(node, out)
     }
 
-    fn under(&mut self, under: Under, node: &'a Node) -> Value {
+    fn under(&mut self, under: SubschemaKind, node: &'a Node) -> Value {
         match (under, &node.kind) {
-            (Under::Map, NodeKind::Map(entries)) => {
+            (SubschemaKind::Map, NodeKind::Map(entries)) => {
                 Value::Object(entries.iter().map(|(name, node)| (name.value.clone(), self.schema(node))).collect())
             }
-            (Under::Schemas, NodeKind::List(items)) => items.iter().map(|item| self.schema(item)).collect(),
-            (Under::Schemas, _) => self.schema(node),
+            (SubschemaKind::Schemas, NodeKind::List(items)) => items.iter().map(|item| self.schema(item)).collect(),
+            (SubschemaKind::Schemas, _) => self.schema(node),
             _ => node.to_json(),
         }
     }
@@ -264,7 +265,7 @@ impl<'a> Document<'a> {
     /// warning.
     fn unknown(&mut self, key: &Spanned<String>, node: &Node) {
         let near = nearest_keyword(&key.value, self.draft);
-        let holds_schemas = near.and_then(keyword).is_some_and(|near| near.under != Under::Nothing);
+        let holds_schemas = near.and_then(keyword).is_some_and(|near| near.under != SubschemaKind::Nothing);
         let scalar = !matches!(node.kind, NodeKind::Map(_) | NodeKind::List(_) | NodeKind::Bool(_));
         let message = format!("`{}` is not a keyword of JSON Schema", key.value);
         let problem = match near {

@@ -6,9 +6,9 @@ use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 use super::SchemaError;
+use super::describe::{counted, joined, kind_of, must_be_one_of, shown};
 use super::undecided::give_up;
 use super::vocabulary::{PATTERN, keyword};
-use super::words::{counted, joined, kind_of, must_be_one_of, shown};
 
 /// Maximum number of alternatives of `anyOf` and `oneOf` that are explained.
 const EXPLAINED: usize = 3;
@@ -152,7 +152,7 @@ fn limit(kind: &ValidationErrorKind, value: &Value) -> Option<String> {
 
 /// Returns the first error of each alternative.
 fn alternatives(context: &[Vec<ValidationError<'static>>], whole: &Value) -> String {
-    let mut told: Vec<String> = context
+    let mut described: Vec<String> = context
         .iter()
         .enumerate()
         .filter_map(|(at, errors)| {
@@ -164,10 +164,10 @@ fn alternatives(context: &[Vec<ValidationError<'static>>], whole: &Value) -> Str
         })
         .take(EXPLAINED)
         .collect();
-    if context.len() > told.len() {
-        told.push("…".to_owned());
+    if context.len() > described.len() {
+        described.push("…".to_owned());
     }
-    told.join("; ")
+    described.join("; ")
 }
 
 fn types(kind: &TypeKind) -> String {

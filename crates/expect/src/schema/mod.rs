@@ -5,6 +5,7 @@
 //! library knows the drafts and resolves references; this module adds the features that only ajv has.
 
 mod check;
+mod describe;
 mod document;
 mod format;
 mod heuristic;
@@ -16,7 +17,6 @@ mod temporal;
 mod transform;
 mod undecided;
 mod vocabulary;
-mod words;
 
 use std::fmt;
 use std::sync::Arc;

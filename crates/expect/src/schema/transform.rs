@@ -3,8 +3,8 @@
 use model::{Diagnostic, nearest};
 use serde_json::Value;
 
+use super::describe::shown;
 use super::mistake::Mistake;
-use super::words::shown;
 
 /// Transformations by their names in ajv-keywords.
 const STEPS: &[(&str, Step)] = &[

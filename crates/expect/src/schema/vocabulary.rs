@@ -38,7 +38,7 @@ pub(super) fn draft_addresses() -> Vec<String> {
 
 /// The schemas under a keyword.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Under {
+pub(super) enum SubschemaKind {
     /// None.
     Nothing,
     /// A schema, or a list of schemas.
@@ -63,16 +63,16 @@ pub(super) struct Keywords {
     /// Their names, separated by spaces.
     names: &'static str,
     pub(super) role: Role,
-    pub(super) under: Under,
+    pub(super) under: SubschemaKind,
     pub(super) since: Draft,
     pub(super) until: Draft,
 }
 
-const fn all(role: Role, under: Under, names: &'static str) -> Keywords {
+const fn all(role: Role, under: SubschemaKind, names: &'static str) -> Keywords {
     Keywords { names, role, under, since: Draft4, until: Draft202012 }
 }
 
-const fn some(role: Role, under: Under, since: Draft, until: Draft, names: &'static str) -> Keywords {
+const fn some(role: Role, under: SubschemaKind, since: Draft, until: Draft, names: &'static str) -> Keywords {
     Keywords { names, role, under, since, until }
 }
 
@@ -85,47 +85,53 @@ pub(super) const EXTENSIONS: &str = "formatMinimum formatMaximum formatExclusive
 pub(super) const PATTERN: &str = "check:pattern";
 
 const KEYWORDS: &[Keywords] = &[
-    all(Role::Names, Under::Nothing, "$schema $ref"),
-    all(Role::Names, Under::Map, "definitions $defs"),
-    some(Role::Names, Under::Nothing, Draft4, Draft4, "id"),
-    some(Role::Names, Under::Nothing, Draft6, Draft202012, "$id"),
-    some(Role::Names, Under::Nothing, Draft201909, Draft202012, "$anchor"),
-    some(Role::Names, Under::Nothing, Draft201909, Draft201909, "$recursiveRef $recursiveAnchor"),
-    some(Role::Names, Under::Nothing, Draft202012, Draft202012, "$dynamicRef $dynamicAnchor"),
+    all(Role::Names, SubschemaKind::Nothing, "$schema $ref"),
+    all(Role::Names, SubschemaKind::Map, "definitions $defs"),
+    some(Role::Names, SubschemaKind::Nothing, Draft4, Draft4, "id"),
+    some(Role::Names, SubschemaKind::Nothing, Draft6, Draft202012, "$id"),
+    some(Role::Names, SubschemaKind::Nothing, Draft201909, Draft202012, "$anchor"),
+    some(Role::Names, SubschemaKind::Nothing, Draft201909, Draft201909, "$recursiveRef $recursiveAnchor"),
+    some(Role::Names, SubschemaKind::Nothing, Draft202012, Draft202012, "$dynamicRef $dynamicAnchor"),
     all(
         Role::Restricts,
-        Under::Nothing,
+        SubschemaKind::Nothing,
         "type nullable enum multipleOf maximum minimum exclusiveMaximum exclusiveMinimum maxLength minLength \
          pattern format maxItems minItems uniqueItems maxProperties minProperties required",
     ),
-    all(Role::Restricts, Under::Schemas, "additionalProperties items allOf anyOf oneOf not"),
-    all(Role::Restricts, Under::Map, "properties patternProperties"),
-    some(Role::Restricts, Under::Nothing, Draft6, Draft202012, "const"),
-    some(Role::Restricts, Under::Schemas, Draft6, Draft202012, "propertyNames contains"),
-    some(Role::Restricts, Under::Schemas, Draft7, Draft202012, "if then else"),
-    some(Role::Restricts, Under::Map, Draft4, Draft201909, "dependencies"),
-    some(Role::Restricts, Under::Schemas, Draft4, Draft201909, "additionalItems"),
-    some(Role::Restricts, Under::Nothing, Draft201909, Draft202012, "dependentRequired maxContains minContains"),
-    some(Role::Restricts, Under::Map, Draft201909, Draft202012, "dependentSchemas"),
-    some(Role::Restricts, Under::Schemas, Draft201909, Draft202012, "unevaluatedProperties unevaluatedItems"),
-    some(Role::Restricts, Under::Schemas, Draft202012, Draft202012, "prefixItems"),
+    all(Role::Restricts, SubschemaKind::Schemas, "additionalProperties items allOf anyOf oneOf not"),
+    all(Role::Restricts, SubschemaKind::Map, "properties patternProperties"),
+    some(Role::Restricts, SubschemaKind::Nothing, Draft6, Draft202012, "const"),
+    some(Role::Restricts, SubschemaKind::Schemas, Draft6, Draft202012, "propertyNames contains"),
+    some(Role::Restricts, SubschemaKind::Schemas, Draft7, Draft202012, "if then else"),
+    some(Role::Restricts, SubschemaKind::Map, Draft4, Draft201909, "dependencies"),
+    some(Role::Restricts, SubschemaKind::Schemas, Draft4, Draft201909, "additionalItems"),
+    some(
+        Role::Restricts,
+        SubschemaKind::Nothing,
+        Draft201909,
+        Draft202012,
+        "dependentRequired maxContains minContains",
+    ),
+    some(Role::Restricts, SubschemaKind::Map, Draft201909, Draft202012, "dependentSchemas"),
+    some(Role::Restricts, SubschemaKind::Schemas, Draft201909, Draft202012, "unevaluatedProperties unevaluatedItems"),
+    some(Role::Restricts, SubschemaKind::Schemas, Draft202012, Draft202012, "prefixItems"),
     // ajv-formats and ajv-keywords
-    all(Role::Restricts, Under::Nothing, EXTENSIONS),
-    all(Role::Restricts, Under::Nothing, "transform dynamicDefaults"),
-    some(Role::Restricts, Under::Nothing, Draft7, Draft202012, "select"),
-    some(Role::Restricts, Under::Map, Draft7, Draft202012, "deepProperties selectCases"),
-    some(Role::Restricts, Under::Schemas, Draft7, Draft202012, "selectDefault"),
+    all(Role::Restricts, SubschemaKind::Nothing, EXTENSIONS),
+    all(Role::Restricts, SubschemaKind::Nothing, "transform dynamicDefaults"),
+    some(Role::Restricts, SubschemaKind::Nothing, Draft7, Draft202012, "select"),
+    some(Role::Restricts, SubschemaKind::Map, Draft7, Draft202012, "deepProperties selectCases"),
+    some(Role::Restricts, SubschemaKind::Schemas, Draft7, Draft202012, "selectDefault"),
     // For people
     all(
         Role::Informs,
-        Under::Nothing,
+        SubschemaKind::Nothing,
         "$comment $vocabulary title description default examples readOnly writeOnly deprecated contentMediaType \
          contentEncoding contentSchema",
     ),
     // For OpenAPI, editors and code generators
     all(
         Role::Informs,
-        Under::Nothing,
+        SubschemaKind::Nothing,
         "example discriminator xml externalDocs errorMessage markdownDescription markdownEnumDescriptions \
          enumDescriptions enumNames deprecationMessage defaultSnippets propertyOrder propertyOrdering tsType \
          tsEnumNames javaType additionalPropertiesName",

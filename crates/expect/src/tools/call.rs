@@ -50,8 +50,8 @@ pub fn of_one(compiler: &mut Compiler<'_>, node: &Node) -> Node {
             node.clone()
         }
         NodeKind::Map(entries) if node.tag.is_none() => {
-            let told = entries.iter().map(|(key, value)| rule_of_one(compiler, key, value)).collect();
-            Node { kind: NodeKind::Map(told), ..node.clone() }
+            let rules = entries.iter().map(|(key, value)| rule_of_one(compiler, key, value)).collect();
+            Node { kind: NodeKind::Map(rules), ..node.clone() }
         }
         _ => node.clone(),
     }
@@ -79,8 +79,8 @@ fn rule_of_one(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node)
 
 /// Rewrites a map that has operators, which apply to the list of all calls.
 fn operators(compiler: &mut Compiler<'_>, node: &Node, entries: &[Entry]) -> Node {
-    let told = entries.iter().map(|(key, value)| rule_of_all(compiler, key, value)).collect();
-    Node { kind: NodeKind::Map(told), ..node.clone() }
+    let rules = entries.iter().map(|(key, value)| rule_of_all(compiler, key, value)).collect();
+    Node { kind: NodeKind::Map(rules), ..node.clone() }
 }
 
 fn rule_of_all(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) -> Entry {
@@ -132,13 +132,13 @@ fn every(compiler: &mut Compiler<'_>, list: &Node) -> Entry {
     if !has_denial(compiler, list) {
         return entry("$all", each(list, |item| of_one(compiler, item)));
     }
-    let told = each(list, |item| {
+    let rules = each(list, |item| {
         if is_denial(compiler, item) {
             return of_all(compiler, item);
         }
         described(item, "$contains", unweighted(of_one(compiler, item)))
     });
-    entry("$and", told)
+    entry("$and", rules)
 }
 
 /// Reports a step that any other call would meet, which makes no requirement.

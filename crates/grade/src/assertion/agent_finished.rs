@@ -7,16 +7,16 @@ use super::prelude::*;
 pub(super) const ASSERTION: Assertion =
     Assertion::implicit("agent_finished", judge).summary("The agent answered without an error.").example(
         nothing_written,
-        || Story::new().answer("Done."),
-        || Story::new().ending(Ending::GaveUp { because: "error_during_execution".into() }),
+        || EvidenceBuilder::new().answer("Done."),
+        || EvidenceBuilder::new().ending(Ending::GaveUp { reason: "error_during_execution".into() }),
     );
 
 fn judge(evidence: &Evidence) -> Option<Verdict> {
-    let Ending::GaveUp { because } = &evidence.ending else { return None };
-    let said = words::quoted(because);
+    let Ending::GaveUp { reason } = &evidence.ending else { return None };
+    let quoted = format::quoted(reason);
     Some(Verdict::unmet(
         evidence.ending.describe(),
         "an answer to every message",
-        format!("the agent ended with {said}"),
+        format!("the agent ended with {quoted}"),
     ))
 }

@@ -18,9 +18,12 @@ pub(super) const ASSERTION: Assertion = Assertion::written("branch_created", |re
     ])
     .pass(
         || json!({"id": "works-on-a-branch", "type": "branch_created", "name": "feat/*"}),
-        || Story::new().repository(|change| branch_out(change, "feat/basket")),
+        || EvidenceBuilder::new().repository(|change| branch_out(change, "feat/basket")),
     )
-    .fail(|| json!({"id": "works-on-a-branch", "type": "branch_created"}), || Story::new().repository(|_| {}));
+    .fail(
+        || json!({"id": "works-on-a-branch", "type": "branch_created"}),
+        || EvidenceBuilder::new().repository(|_| {}),
+    );
 
 pub(super) const NEGATION: Assertion = Assertion::written("branch_not_created", |reading| parse(reading, false))
     .aliases(&["no_branch_created"])
@@ -28,8 +31,8 @@ pub(super) const NEGATION: Assertion = Assertion::written("branch_not_created", 
     .fields(&[NAME, PATTERN, TITLE])
     .example(
         || json!({"id": "stays-on-main", "type": "branch_not_created"}),
-        || Story::new().repository(|_| {}),
-        || Story::new().repository(|change| branch_out(change, "feat/basket")),
+        || EvidenceBuilder::new().repository(|_| {}),
+        || EvidenceBuilder::new().repository(|change| branch_out(change, "feat/basket")),
     );
 
 /// Field `name` of assertions about branches.
@@ -76,14 +79,14 @@ impl RepositoryMatcher for BranchCreated {
             ([], _) if new.is_empty() => Verdict::unmet("there is no new branch", wanted, place),
             ([], _) => {
                 let name = self.name.as_ref().map_or_else(|| "there".to_owned(), BranchName::to_string);
-                Verdict::unmet(format!("no new branch is {name}"), wanted, words::names(&new))
+                Verdict::unmet(format!("no new branch is {name}"), wanted, format::names(&new))
             }
             (_, Some(branch)) => Verdict::met(format!("`{branch}` is new, and checked out")),
             (found, None) if self.checked_out => {
-                let because = format!("{} is new, but not checked out", words::names(found));
-                Verdict::unmet(because, format!("{wanted} that is checked out"), place)
+                let reason = format!("{} is new, but not checked out", format::names(found));
+                Verdict::unmet(reason, format!("{wanted} that is checked out"), place)
             }
-            (found, None) => Verdict::met(format!("{} is new", words::names(found))),
+            (found, None) => Verdict::met(format!("{} is new", format::names(found))),
         };
         Ok(verdict.place(self.name.as_ref().and_then(BranchName::place)))
     }
@@ -96,7 +99,7 @@ impl BranchCreated {
         if found.is_empty() {
             return Verdict::met(format!("there is no new {branch}"));
         }
-        let shown = words::names(found);
+        let shown = format::names(found);
         Verdict::unmet(format!("{shown} is new"), format!("no new {branch}"), shown)
     }
 }
@@ -107,9 +110,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::check::tests::{judged, underlined};
-    use crate::example::{Story, branch_out};
+    use crate::example::{EvidenceBuilder, branch_out};
 
-    fn of(rest: &Value, story: Story) -> model::Finding {
+    fn of(rest: &Value, story: EvidenceBuilder) -> model::Finding {
         let mut assertion = json!({"id": "a", "type": "branch_created"});
         assertion.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         judged(&assertion, &story.evidence())
@@ -118,44 +121,44 @@ mod tests {
     #[test]
     fn a_branch_must_be_checked_out_unless_the_assertion_says_otherwise() {
         let made = || {
-            Story::new().repository(|change| {
+            EvidenceBuilder::new().repository(|change| {
                 change.after.branches.insert("feat/x".into(), "a1".into());
             })
         };
         let finding = of(&json!({}), made());
-        assert_eq!(finding.because, "`feat/x` is new, but not checked out");
+        assert_eq!(finding.reason, "`feat/x` is new, but not checked out");
         assert_eq!(finding.actual.as_deref(), Some("`main` is checked out"));
         assert_eq!(of(&json!({"checked_out": false}), made()).status, Status::Met);
     }
 
     #[test]
     fn the_name_must_match() {
-        let made = || Story::new().repository(|change| branch_out(change, "fix/y"));
+        let made = || EvidenceBuilder::new().repository(|change| branch_out(change, "fix/y"));
         let finding = of(&json!({"name": "feat/*"}), made());
         assert_eq!((finding.status, underlined(&finding).as_str()), (Status::Unmet, "\"feat/*\""));
-        assert_eq!(finding.because, "no new branch is `feat/*`");
+        assert_eq!(finding.reason, "no new branch is `feat/*`");
         assert_eq!(of(&json!({"pattern": "^(fix|feat)/"}), made()).status, Status::Met);
     }
 
     #[test]
     fn without_a_repository_the_assertion_is_undecided() {
-        let finding = of(&json!({}), Story::new());
+        let finding = of(&json!({}), EvidenceBuilder::new());
         assert_eq!(finding.status, Status::Undecided);
-        assert_eq!(finding.because, "there is no repository in the working directory");
+        assert_eq!(finding.reason, "there is no repository in the working directory");
     }
 
     #[test]
     fn text_is_the_title() {
-        let finding = of(&json!({"text": "It works on a branch"}), Story::new());
+        let finding = of(&json!({"text": "It works on a branch"}), EvidenceBuilder::new());
         assert_eq!(finding.title.as_deref(), Some("It works on a branch"));
     }
 
     #[test]
     fn a_detached_head_is_not_a_branch_but_an_unborn_branch_is() {
         let assertion = json!({"id": "a", "type": "branch_not_created"});
-        let detached = Story::new().repository(|change| change.after.branch = None);
+        let detached = EvidenceBuilder::new().repository(|change| change.after.branch = None);
         assert_eq!(judged(&assertion, &detached.evidence()).status, Status::Met);
-        let orphan = Story::new().repository(|change| change.after.branch = Some("gh-pages".into()));
-        assert_eq!(judged(&assertion, &orphan.evidence()).because, "`gh-pages` is new");
+        let orphan = EvidenceBuilder::new().repository(|change| change.after.branch = Some("gh-pages".into()));
+        assert_eq!(judged(&assertion, &orphan.evidence()).reason, "`gh-pages` is new");
     }
 }

@@ -11,8 +11,8 @@ pub(super) const ASSERTION: Assertion =
         || limited().call("Read", json!({"file_path": "README.md"})).used(900, 300, 4000),
     );
 
-fn limited() -> Story {
-    Story::new().limits(|limits| limits.budgets.output = Some(200.0))
+fn limited() -> EvidenceBuilder {
+    EvidenceBuilder::new().limits(|limits| limits.budgets.output = Some(200.0))
 }
 
 fn judge(evidence: &Evidence) -> Option<Verdict> {
@@ -25,9 +25,9 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
         return Some(match &evidence.ending {
             Ending::OutOfBudget { budget, limit } if !matches!(budget, Budget::Turns | Budget::Tokens) => {
                 let limit = amount(*budget, *limit);
-                let because = format!("a budget of {limit} stopped the agent");
+                let reason = format!("a budget of {limit} stopped the agent");
                 Verdict::unmet(
-                    because,
+                    reason,
                     format!("at most {limit}"),
                     "more than that; the agent did not report the amount",
                 )
@@ -35,10 +35,10 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
             _ => Verdict::met("the trial stayed within its budget"),
         });
     }
-    let told: Vec<String> = over.iter().map(tell).collect();
+    let overruns: Vec<String> = over.iter().map(tell).collect();
     let caps: Vec<String> = over.iter().map(|over| amount(over.budget, over.limit)).collect();
     let used: Vec<String> = over.iter().map(|over| amount(over.budget, over.used)).collect();
-    Some(Verdict::unmet(told.join("; "), format!("at most {}", words::list(&caps)), words::list(&used)))
+    Some(Verdict::unmet(overruns.join("; "), format!("at most {}", format::list(&caps)), format::list(&used)))
 }
 
 /// Returns the budgets that the trial exceeded. The time budget is enforced by the clock, and is not checked here.
@@ -71,6 +71,6 @@ fn amount(budget: Budget, amount: f64) -> String {
     match budget {
         Budget::Cost => format!("{amount:.4} USD"),
         Budget::Duration => format!("{:.1} s", amount / 1000.0),
-        _ => format!("{} {}", words::thousands(amount), budget.describe()),
+        _ => format!("{} {}", format::thousands(amount), budget.describe()),
     }
 }

@@ -12,7 +12,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("claim", parse)
     .pass(
         || json!({"id": "works-on-a-branch", "type": "claim", "text": "A new branch and a commit were created"}),
         || {
-            Story::new()
+            EvidenceBuilder::new()
                 .repository(|change| {
                     branch_out(change, "feat/basket");
                     commit_on(change, "b2", "feat: add a basket");
@@ -22,7 +22,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("claim", parse)
     )
     .fail(
         || json!({"id": "only-answers", "type": "claim", "text": "No files were created or modified"}),
-        || Story::new().changed("basket.ts").answer("Three."),
+        || EvidenceBuilder::new().changed("basket.ts").answer("Three."),
     );
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {

@@ -27,19 +27,19 @@ pub(super) const ASSERTION: Assertion = Assertion::written("command", parse)
     .parameters(&[Parameter::Value("run")])
     .pass(
         || json!({"id": "tests-pass", "type": "command", "run": "npm test", "output": "/0 failed/"}),
-        || Story::new().ran("npm test", 0, "12 passed, 0 failed\n", ""),
+        || EvidenceBuilder::new().ran("npm test", 0, "12 passed, 0 failed\n", ""),
     )
     .fail(
         || json!({"id": "tests-pass", "type": "command", "run": "npm test"}),
-        || Story::new().ran("npm test", 1, "11 passed, 1 failed\n", "npm error code 1\n"),
+        || EvidenceBuilder::new().ran("npm test", 1, "11 passed, 1 failed\n", "npm error code 1\n"),
     );
 
 #[derive(Debug)]
 pub(super) struct Command {
     run: String,
-    place: Place,
+    place: SourceLocation,
     exit_code: i32,
-    exit_place: Option<Place>,
+    exit_place: Option<SourceLocation>,
     output: Option<Pattern>,
     timeout_ms: u64,
 }
@@ -59,7 +59,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 }
 
 /// Reads `run`, or its alias `command`.
-fn command_line(reading: &mut Reading<'_>) -> Option<(String, Place)> {
+fn command_line(reading: &mut Reading<'_>) -> Option<(String, SourceLocation)> {
     let key = match (reading.fields.get("run"), reading.fields.get("command")) {
         (None, Some(_)) => "command",
         (Some(_), Some(node)) => {
@@ -78,14 +78,14 @@ fn command_line(reading: &mut Reading<'_>) -> Option<(String, Place)> {
     Some((run, place))
 }
 
-fn exit_code(reading: &mut Reading<'_>) -> Option<(i32, Place)> {
+fn exit_code(reading: &mut Reading<'_>) -> Option<(i32, SourceLocation)> {
     let node = reading.fields.get("exit_code")?;
     let number = if let NodeKind::Number(number) = &node.kind { model::decode::as_whole(number) } else { None };
     let code = number.filter(|code| *code <= 255).and_then(|code| i32::try_from(code).ok());
     if code.is_none() {
         reading.problems.push(node.error("`exit_code` must be a whole number from 0 to 255"));
     }
-    Some((code?, Place::of(node)))
+    Some((code?, SourceLocation::of(node)))
 }
 
 impl Command {
@@ -110,15 +110,15 @@ impl Matcher for Command {
         if let Some(verdict) = without_sandbox(evidence, &self.need()) {
             return Ok(verdict.place(&self.place));
         }
-        let run = words::quoted(&self.run);
-        let because = match evidence.collected.probed(&self.need()) {
+        let run = format::quoted(&self.run);
+        let reason = match evidence.collected.probed(&self.need()) {
             Some(Probed::Ran { exit_code, stdout, stderr, clipped }) => {
                 return Ok(self.verdict_of(*exit_code, &Output { stdout, stderr, clipped: *clipped }));
             }
-            Some(Probed::Failed { because }) => format!("{run} could not be run: {because}"),
+            Some(Probed::Failed { reason }) => format!("{run} could not be run: {reason}"),
             _ => format!("{run} was not run"),
         };
-        Ok(Verdict::undecided(because).place(&self.place))
+        Ok(Verdict::undecided(reason).place(&self.place))
     }
 }
 
@@ -144,14 +144,14 @@ impl Command {
         let wanted = self.exit_code;
         let Some(code) = exit_code else {
             let time = format!("{} s", self.timeout_ms as f64 / 1000.0);
-            let because = format!("it did not end within {time}");
-            return Verdict::unmet(because, format!("exit code {wanted} within {time}"), "it was ended")
+            let reason = format!("it did not end within {time}");
+            return Verdict::unmet(reason, format!("exit code {wanted} within {time}"), "it was ended")
                 .evidence(output.last_lines())
                 .place(&self.place);
         };
         if code != wanted {
-            let because = format!("it ended with exit code {code}");
-            return Verdict::unmet(because, format!("exit code {wanted}"), format!("exit code {code}"))
+            let reason = format!("it ended with exit code {code}");
+            return Verdict::unmet(reason, format!("exit code {wanted}"), format!("exit code {code}"))
                 .evidence(output.last_lines())
                 .place(self.exit_place.as_ref().unwrap_or(&self.place));
         }
@@ -175,9 +175,9 @@ fn written(pattern: &Pattern, output: &Output<'_>) -> Verdict {
         }
         _ => {
             let lines = output.last_lines();
-            let actual = lines.last().map_or_else(|| "no output".to_owned(), |line| words::quoted(line));
-            let because = format!("{pattern} does not match its output");
-            Verdict::unmet(because, format!("output that matches {pattern}"), actual).evidence(lines)
+            let actual = lines.last().map_or_else(|| "no output".to_owned(), |line| format::quoted(line));
+            let reason = format!("{pattern} does not match its output");
+            Verdict::unmet(reason, format!("output that matches {pattern}"), actual).evidence(lines)
         }
     };
     verdict.place(&pattern.place)
@@ -193,7 +193,7 @@ mod tests {
     use crate::check::tests::{case, judged, underlined};
     use crate::context::Context;
 
-    fn of(rest: &Value, story: Story) -> model::Finding {
+    fn of(rest: &Value, story: EvidenceBuilder) -> model::Finding {
         let mut assertion = json!({"id": "a", "type": "command", "run": "make"});
         assertion.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         judged(&assertion, &story.evidence())
@@ -201,23 +201,23 @@ mod tests {
 
     #[test]
     fn the_exit_code_and_the_output_are_checked() {
-        let made = || Story::new().ran("make", 2, "", "no rule\n");
+        let made = || EvidenceBuilder::new().ran("make", 2, "", "no rule\n");
         assert_eq!(of(&json!({}), made()).evidence, ["no rule"]);
         assert_eq!(of(&json!({"exitCode": 2}), made()).status, Status::Met);
-        assert_eq!(of(&json!({"exit_code": 2, "output": "^no"}), made()).because, "/^no/ matches its error output");
+        assert_eq!(of(&json!({"exit_code": 2, "output": "^no"}), made()).reason, "/^no/ matches its error output");
         let finding = of(&json!({"exit_code": 2, "output": "rules"}), made());
         assert_eq!((finding.status, underlined(&finding).as_str()), (Status::Unmet, "rules"));
-        assert_eq!(of(&json!({"exit_code": 0}), made()).because, "it ended with exit code 2");
+        assert_eq!(of(&json!({"exit_code": 0}), made()).reason, "it ended with exit code 2");
     }
 
     #[test]
     fn a_hanging_command_is_unmet_and_one_that_did_not_start_is_undecided() {
         let need = || Need::Command { run: "make".into(), timeout_ms: 1500 };
-        let found = |probed: Probed| of(&json!({"timeout": "1.5s"}), Story::new().probed(need(), probed));
+        let found = |probed: Probed| of(&json!({"timeout": "1.5s"}), EvidenceBuilder::new().probed(need(), probed));
         let hung = Probed::Ran { exit_code: None, stdout: "a\n".into(), stderr: String::new(), clipped: false };
-        assert_eq!(found(hung).because, "it did not end within 1.5 s");
-        assert_eq!(found(Probed::Failed { because: "no shell".into() }).status, Status::Undecided);
-        assert_eq!(of(&json!({}), Story::new()).because, "\"make\" was not run");
+        assert_eq!(found(hung).reason, "it did not end within 1.5 s");
+        assert_eq!(found(Probed::Failed { reason: "no shell".into() }).status, Status::Undecided);
+        assert_eq!(of(&json!({}), EvidenceBuilder::new()).reason, "\"make\" was not run");
     }
 
     #[test]

@@ -15,11 +15,11 @@ pub(super) const ASSERTION: Assertion = Assertion::written("command_ran", |readi
     .parameters(&[Parameter::Value("command")])
     .pass(
         || json!({"id": "runs-the-tests", "type": "command_ran", "command": "npm test"}),
-        || Story::new().call("Bash", json!({"command": "cd app && npm test --silent"})),
+        || EvidenceBuilder::new().call("Bash", json!({"command": "cd app && npm test --silent"})),
     )
     .fail(
         || json!({"id": "builds", "type": "command_ran", "command": "go"}),
-        || Story::new().call("Bash", json!({"command": "grep -rn algorithm docs"})),
+        || EvidenceBuilder::new().call("Bash", json!({"command": "grep -rn algorithm docs"})),
     );
 
 pub(super) const NEGATION: Assertion = Assertion::written("command_not_ran", |reading| parse(reading, false))
@@ -29,8 +29,8 @@ pub(super) const NEGATION: Assertion = Assertion::written("command_not_ran", |re
     .parameters(&[Parameter::Value("command")])
     .example(
         || json!({"id": "pushes-nothing", "type": "command_not_ran", "command": "git push"}),
-        || Story::new().call("Bash", json!({"command": "git commit -m 'git push comes later'"})),
-        || Story::new().call("Bash", json!({"command": "git commit -m x && git push -u origin HEAD"})),
+        || EvidenceBuilder::new().call("Bash", json!({"command": "git commit -m 'git push comes later'"})),
+        || EvidenceBuilder::new().call("Bash", json!({"command": "git commit -m x && git push -u origin HEAD"})),
     );
 
 /// A command that is looked for in the agent's calls.
@@ -111,8 +111,8 @@ impl Line {
     /// Formats it as one quoted line.
     fn quoted(&self) -> String {
         match self {
-            Self::Text(text) => words::quoted(text),
-            Self::Words(words) => words::quoted(&words.join(" ")),
+            Self::Text(text) => format::quoted(text),
+            Self::Words(words) => format::quoted(&words.join(" ")),
         }
     }
 }
@@ -126,7 +126,7 @@ pub(crate) struct CommandRan {
     pub command: CommandPattern,
     pub is_wanted: bool,
     /// Source position of the command, if it is written in an assertion.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
 }
 
 fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
@@ -157,10 +157,10 @@ impl Matcher for CommandRan {
                 let lines: Vec<String> = shell_calls(trace).map(|(_, line)| line.quoted()).collect();
                 let actual = match lines.len() {
                     0 => "it ran no command".to_owned(),
-                    number => format!("it ran {}", words::count(number, "command line")),
+                    number => format!("it ran {}", format::count(number, "command line")),
                 };
                 Verdict::unmet(format!("it did not run {missing}"), format!("a run of {command}"), actual)
-                    .evidence(words::few(lines, SHOWN))
+                    .evidence(format::few(lines, SHOWN))
             }
         };
         Ok(verdict.place(&self.place))
@@ -175,20 +175,21 @@ mod tests {
     use crate::check::compile;
     use crate::check::tests::{case, judged};
     use crate::context::Context;
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     fn of(command: &str, lines: &[Value]) -> model::Finding {
-        let story = lines.iter().fold(Story::new(), |story, line| story.call("Bash", json!({"command": line})));
+        let story =
+            lines.iter().fold(EvidenceBuilder::new(), |story, line| story.call("Bash", json!({"command": line})));
         judged(&json!({"id": "a", "type": "command_ran", "command": command}), &story.evidence())
     }
 
     #[test]
     fn commands_in_file_contents_or_messages_did_not_run() {
         let finding = of("git push", &[json!("echo git push"), json!("cat > a.sh <<EOF\ngit push\nEOF")]);
-        assert_eq!((finding.status, finding.because.as_str()), (Status::Unmet, "it did not run `git push`"));
+        assert_eq!((finding.status, finding.reason.as_str()), (Status::Unmet, "it did not run `git push`"));
         assert_eq!(finding.actual.as_deref(), Some("it ran 2 command lines"));
         assert_eq!(finding.evidence[0], "\"echo git push\"");
-        let mut evidence = Story::new().call("Read", json!({"command": "git push"})).evidence();
+        let mut evidence = EvidenceBuilder::new().call("Read", json!({"command": "git push"})).evidence();
         evidence.trace.answer = Some("I ran git push.".into());
         let finding = judged(&json!({"id": "a", "type": "command_ran", "command": "git push"}), &evidence);
         assert_eq!(finding.actual.as_deref(), Some("it ran no command"));
@@ -197,8 +198,8 @@ mod tests {
     #[test]
     fn several_commands_must_all_have_run_in_any_calls() {
         let lines = [json!("npm ci"), json!(["bash", "-lc", "npm test"])];
-        assert_eq!(of("npm ci && npm test", &lines).because, "call 2: Bash(command=[\"bash\",\"-lc\",\"npm test\"])");
-        assert_eq!(of("npm ci && npm run lint", &lines).because, "it did not run `npm run lint`");
+        assert_eq!(of("npm ci && npm test", &lines).reason, "call 2: Bash(command=[\"bash\",\"-lc\",\"npm test\"])");
+        assert_eq!(of("npm ci && npm run lint", &lines).reason, "it did not run `npm run lint`");
     }
 
     #[test]

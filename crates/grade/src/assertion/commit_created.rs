@@ -25,11 +25,14 @@ pub(super) const ASSERTION: Assertion = Assertion::written("commit_created", par
     ])
     .pass(
         || json!({"id": "commits", "type": "commit_created", "message": "^feat(\\(.+\\))?: "}),
-        || Story::new().repository(|change| commit_on(change, "b2", "feat: add a basket")),
+        || EvidenceBuilder::new().repository(|change| commit_on(change, "b2", "feat: add a basket")),
     )
     .fail(
         || json!({"id": "commits", "type": "commit_created"}),
-        || Story::new().repository(|change| change.new_commits = vec![commit("b2", "feat: add a basket", false)]),
+        || {
+            EvidenceBuilder::new()
+                .repository(|change| change.new_commits = vec![commit("b2", "feat: add a basket", false)])
+        },
     );
 
 pub(super) const NEGATION: Assertion = Assertion::written("commit_not_created", |_| Some(Arc::new(CommitNotCreated)))
@@ -38,8 +41,8 @@ pub(super) const NEGATION: Assertion = Assertion::written("commit_not_created", 
     .fields(&[TITLE])
     .example(
         || json!({"id": "only-looks", "type": "commit_not_created"}),
-        || Story::new().repository(|_| {}),
-        || Story::new().repository(|change| commit_on(change, "b2", "feat: add a basket")),
+        || EvidenceBuilder::new().repository(|_| {}),
+        || EvidenceBuilder::new().repository(|change| commit_on(change, "b2", "feat: add a basket")),
     );
 
 /// Requirement on the first line of a commit message.
@@ -75,21 +78,21 @@ impl RepositoryMatcher for CommitCreated {
             return Ok(self.none_on_head(change, &new));
         }
         let Some(message) = &self.message else {
-            return Ok(Verdict::met(format!("{} made: {}", were(on_head.len()), repository::told(on_head[0]))));
+            return Ok(Verdict::met(format!("{} made: {}", were(on_head.len()), repository::describe(on_head[0]))));
         };
         let regex_budget = RegexBudget::new();
         for commit in &on_head {
             match message.is_in(&commit.subject, &regex_budget) {
                 Ok(true) => {
-                    let because = format!("{} has {message}", repository::told(commit));
-                    return Ok(message.placed(Verdict::met(because)));
+                    let reason = format!("{} has {message}", repository::describe(commit));
+                    return Ok(message.placed(Verdict::met(reason)));
                 }
                 Ok(false) => {}
                 Err(error) => return Ok(message.placed(Verdict::undecided(error))),
             }
         }
-        let because = format!("no message of {} has {message}", words::count(on_head.len(), "new commit"));
-        Ok(message.placed(self.unmet(because, &new)))
+        let reason = format!("no message of {} has {message}", format::count(on_head.len(), "new commit"));
+        Ok(message.placed(self.unmet(reason, &new)))
     }
 }
 
@@ -103,9 +106,9 @@ impl CommitCreated {
     }
 
     /// Returns the verdict that none of the new commits is a wanted one.
-    fn unmet(&self, because: String, new: &[&Commit]) -> Verdict {
-        let mut lines = words::few(new.iter().map(|commit| repository::told(commit)).collect(), SHOWN).into_iter();
-        Verdict::unmet(because, self.wanted(), lines.next().unwrap_or_default()).evidence(lines)
+    fn unmet(&self, reason: String, new: &[&Commit]) -> Verdict {
+        let mut lines = format::few(new.iter().map(|commit| repository::describe(commit)).collect(), SHOWN).into_iter();
+        Verdict::unmet(reason, self.wanted(), lines.next().unwrap_or_default()).evidence(lines)
     }
 
     fn wanted(&self) -> String {
@@ -120,14 +123,14 @@ impl RepositoryMatcher for CommitNotCreated {
     fn judge_change(&self, change: &RepositoryChange, _: &Evidence) -> Judgement {
         let new = repository::new_commits(change);
         let Some((latest, others)) = new.split_first() else { return Ok(Verdict::met("there is no new commit")) };
-        let because = format!("{} there", if others.is_empty() { "a new commit is" } else { "new commits are" });
-        let others = words::few(others.iter().map(|commit| repository::told(commit)).collect(), SHOWN);
-        Ok(Verdict::unmet(because, "no new commit", repository::told(latest)).evidence(others))
+        let reason = format!("{} there", if others.is_empty() { "a new commit is" } else { "new commits are" });
+        let others = format::few(others.iter().map(|commit| repository::describe(commit)).collect(), SHOWN);
+        Ok(Verdict::unmet(reason, "no new commit", repository::describe(latest)).evidence(others))
     }
 }
 
 fn were(number: usize) -> String {
-    format!("{} {}", words::count(number, "commit"), if number == 1 { "was" } else { "were" })
+    format!("{} {}", format::count(number, "commit"), if number == 1 { "was" } else { "were" })
 }
 
 impl Message {
@@ -150,7 +153,7 @@ impl std::fmt::Display for Message {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Pattern(pattern) => write!(f, "a match of {pattern}"),
-            Self::Text(text) => f.write_str(&words::quoted(text)),
+            Self::Text(text) => f.write_str(&format::quoted(text)),
         }
     }
 }
@@ -161,25 +164,25 @@ mod tests {
     use serde_json::json;
 
     use crate::check::tests::{judged, underlined};
-    use crate::example::{Story, commit_on};
+    use crate::example::{EvidenceBuilder, commit_on};
 
     #[test]
     fn a_reset_to_an_older_commit_is_not_a_new_commit() {
-        let reset = Story::new().repository(|change| change.after.head = Some("00".into())).evidence();
+        let reset = EvidenceBuilder::new().repository(|change| change.after.head = Some("00".into())).evidence();
         let finding = judged(&json!({"id": "a", "type": "commit_created"}), &reset);
-        assert_eq!((finding.status, finding.because.as_str()), (Status::Unmet, "there is no new commit"));
+        assert_eq!((finding.status, finding.reason.as_str()), (Status::Unmet, "there is no new commit"));
     }
 
     #[test]
     fn one_commit_with_the_message_is_enough() {
-        let made = Story::new()
+        let made = EvidenceBuilder::new()
             .repository(|change| {
                 commit_on(change, "b2", "feat: basket");
                 commit_on(change, "c3", "wip");
             })
             .evidence();
         let of = |message: &str| judged(&json!({"id": "a", "type": "commit_created", "message": message}), &made);
-        assert_eq!(of("^feat:").because, "b2 feat: basket has a match of /^feat:/");
+        assert_eq!(of("^feat:").reason, "b2 feat: basket has a match of /^feat:/");
         let finding = of("^fix:");
         assert_eq!((finding.status, underlined(&finding).as_str()), (Status::Unmet, "\"^fix:\""));
         assert_eq!(

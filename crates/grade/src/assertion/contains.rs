@@ -12,8 +12,8 @@ pub(super) const ASSERTION: Assertion = Assertion::written("contains", |reading|
     .parameters(&[Parameter::Value("text")])
     .example(
         || json!({"id": "names-the-period", "type": "contains", "text": "30 days"}),
-        || Story::new().answer("You can return it within 30 Days."),
-        || Story::new().answer("You can return it within a month."),
+        || EvidenceBuilder::new().answer("You can return it within 30 Days."),
+        || EvidenceBuilder::new().answer("You can return it within a month."),
     );
 
 pub(super) const NEGATION: Assertion = Assertion::written("not_contains", |reading| parse(reading, false))
@@ -22,15 +22,15 @@ pub(super) const NEGATION: Assertion = Assertion::written("not_contains", |readi
     .parameters(&[Parameter::Value("text")])
     .example(
         || json!({"id": "does-not-blame", "type": "not_contains", "text": "your fault"}),
-        || Story::new().answer("I am sorry that it broke."),
-        || Story::new().answer("It broke, and that is Your Fault."),
+        || EvidenceBuilder::new().answer("I am sorry that it broke."),
+        || EvidenceBuilder::new().answer("It broke, and that is Your Fault."),
     );
 
 #[derive(Debug)]
 struct Contains {
     text: String,
     is_wanted: bool,
-    place: Place,
+    place: SourceLocation,
 }
 
 fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
@@ -42,18 +42,18 @@ impl Matcher for Contains {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let answer = evidence.trace.answer.as_deref();
         let text = answer.unwrap_or_default();
-        let wanted = words::quoted(&self.text);
+        let wanted = format::quoted(&self.text);
         let verdict = match (folded::find(text, &self.text), self.is_wanted) {
-            (Some(found), true) => Verdict::met(format!("it contains {}", words::quoted(found))),
+            (Some(found), true) => Verdict::met(format!("it contains {}", format::quoted(found))),
             (None, false) => Verdict::met(format!("it does not contain {wanted}")),
             (Some(found), false) => {
-                let because = format!("the answer contains {}", words::quoted(found));
-                Verdict::unmet(because, format!("nothing like {wanted}"), words::quoted(&around(text, found)))
+                let reason = format!("the answer contains {}", format::quoted(found));
+                Verdict::unmet(reason, format!("nothing like {wanted}"), format::quoted(&around(text, found)))
             }
             (None, true) => {
-                let actual = answer.map_or_else(|| "no answer".to_owned(), words::quoted);
-                let because = format!("the answer does not contain {wanted}");
-                Verdict::unmet(because, wanted, actual).evidence(self.near(text))
+                let actual = answer.map_or_else(|| "no answer".to_owned(), format::quoted);
+                let reason = format!("the answer does not contain {wanted}");
+                Verdict::unmet(reason, wanted, actual).evidence(self.near(text))
             }
         };
         Ok(verdict.place(&self.place))
@@ -86,13 +86,13 @@ mod tests {
     use serde_json::json;
 
     use crate::check::tests::{judged, underlined};
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     #[test]
     fn case_does_not_matter_and_white_space_does() {
         let contains = |text: &str, answer: &str| {
             let assertion = json!({"id": "a", "type": "contains", "text": text});
-            judged(&assertion, &Story::new().answer(answer).evidence())
+            judged(&assertion, &EvidenceBuilder::new().answer(answer).evidence())
         };
         assert_eq!(contains("ÜBER", "wir reden über").status, Status::Met);
         let finding = contains("two words", "Two\nwords");
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_missing_answer_contains_nothing() {
-        let finding = judged(&json!({"id": "a", "type": "contains", "text": "x"}), &Story::new().evidence());
+        let finding = judged(&json!({"id": "a", "type": "contains", "text": "x"}), &EvidenceBuilder::new().evidence());
         assert_eq!((finding.status, finding.actual.as_deref()), (Status::Unmet, Some("no answer")));
     }
 
@@ -111,8 +111,8 @@ mod tests {
     fn forbidden_text_is_shown_in_context() {
         let answer = format!("{}It is YOUR fault, é.{}", "x".repeat(60), "y".repeat(60));
         let assertion = json!({"id": "a", "type": "not_contains", "text": "your fault"});
-        let finding = judged(&assertion, &Story::new().answer(&answer).evidence());
-        assert_eq!(finding.because, "the answer contains \"YOUR fault\"");
+        let finding = judged(&assertion, &EvidenceBuilder::new().answer(&answer).evidence());
+        assert_eq!(finding.reason, "the answer contains \"YOUR fault\"");
         let (before, after) = ("x".repeat(34), "y".repeat(36));
         assert_eq!(finding.actual.unwrap(), format!("\"…{before}It is YOUR fault, é.{after}…\""));
     }

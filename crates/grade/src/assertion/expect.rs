@@ -77,11 +77,11 @@ pub(super) const ASSERTION: Assertion = Assertion::written("expect", parse)
                 "tools": [{"name": "Read", "args": {"file_path": "/name\\.txt$/"}}],
             }})
         },
-        || Story::new().call("Read", json!({"file_path": "name.txt"})).answer("Hello, Alice!"),
+        || EvidenceBuilder::new().call("Read", json!({"file_path": "name.txt"})).answer("Hello, Alice!"),
     )
     .fail(
         || json!({"id": "greets", "type": "expect", "output": {"$and": ["/^Hello/", "/Alice/"]}}),
-        || Story::new().answer("Hello, World!"),
+        || EvidenceBuilder::new().answer("Hello, World!"),
     );
 
 /// Subject of an expectation.
@@ -367,8 +367,8 @@ impl Matcher for Expect {
         if let Some(output) = output.filter(|output| self.parses_json && output.is_string()) {
             match json_source::in_answer(evidence) {
                 json_source::JsonLookup::Value(value, _) => *output = value,
-                json_source::JsonLookup::None { because, .. } => {
-                    let message = format!("{because}, and `responseParser` is `json`");
+                json_source::JsonLookup::None { reason, .. } => {
+                    let message = format!("{reason}, and `responseParser` is `json`");
                     let flaw = expect::Flaw::new(self.expectation.place(), message).actual(Some(output));
                     let key = if matches!(self.about, Target::All(_)) { "output" } else { "" };
                     let found = Found::flawed(expect::Flaw { key: Some(key.to_owned()), ..flaw });
@@ -408,19 +408,19 @@ impl Expect {
         };
         let place = found.flaws.first().map_or_else(|| self.expectation.place().clone(), |flaw| flaw.place.clone());
         let failures: Vec<model::Failure> = found.flaws.into_iter().map(expect::Flaw::into_failure).collect();
-        let because = because(found.pass, not_enough, &failures);
+        let reason = reason(found.pass, not_enough, &failures);
         let mut verdict = match found.pass {
-            Pass::Yes => Verdict::met(because),
+            Pass::Yes => Verdict::met(reason),
             Pass::No => {
                 let first = failures.first();
                 let expected = first.and_then(|failure| failure.expected.as_ref());
                 let shown = |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), text);
                 let there = first.map_or(actual, |failure| failure.actual.as_ref());
-                Verdict { expected: expected.map(text), ..Verdict::unmet(because, "", shown(there)) }
+                Verdict { expected: expected.map(text), ..Verdict::unmet(reason, "", shown(there)) }
             }
-            Pass::Unknown => Verdict::undecided(because),
+            Pass::Unknown => Verdict::undecided(reason),
         };
-        verdict.place = Some(place).filter(Place::is_in_file);
+        verdict.place = Some(place).filter(SourceLocation::is_in_file);
         verdict.matched = Some(Box::new(Matched {
             key,
             score: found.score,
@@ -436,12 +436,12 @@ impl Expect {
 }
 
 /// Explains the result `pass`. `not_enough` describes the score, if the score decides.
-fn because(pass: Pass, not_enough: Option<String>, failures: &[model::Failure]) -> String {
+fn reason(pass: Pass, not_enough: Option<String>, failures: &[model::Failure]) -> String {
     let what = match (pass, failures) {
         (Pass::Yes, _) => return "it matches".to_owned(),
         (_, []) => return not_enough.unwrap_or_else(|| "it does not match".to_owned()),
-        (_, [only]) => told(only),
-        (_, [first, rest @ ..]) => format!("{} (and {} more)", told(first), rest.len()),
+        (_, [only]) => describe(only),
+        (_, [first, rest @ ..]) => format!("{} (and {} more)", describe(first), rest.len()),
     };
     match not_enough {
         Some(score) => format!("{score}: {what}"),
@@ -449,7 +449,7 @@ fn because(pass: Pass, not_enough: Option<String>, failures: &[model::Failure]) 
     }
 }
 
-fn told(failure: &model::Failure) -> String {
+fn describe(failure: &model::Failure) -> String {
     if failure.key.is_empty() { failure.message.clone() } else { format!("{}: {}", failure.key, failure.message) }
 }
 

@@ -3,7 +3,7 @@
 use super::JUDGES;
 use super::prelude::*;
 use crate::judge::reading::split;
-use crate::judge::{self, Answer, Judged, Mark, Material, Question, Standing, Votes, is_true, prompt};
+use crate::judge::{self, Answer, ClaimStatus, CriterionMark, Judged, Material, Question, Votes, is_true, prompt};
 use crate::matcher;
 
 /// Maximum number of claims that a finding lists.
@@ -22,8 +22,8 @@ pub(super) const ASSERTION: Assertion = Assertion::judged("factuality", parse)
             json!({"id": "knows-the-policy", "type": "factuality",
                    "ground_truth": "Goods can be returned within 30 days. Shipping is paid by the customer."})
         },
-        || Story::new().answer("Sure! You have 30 days to return it. We love returns."),
-        || Story::new().answer("You have 30 days to return it, and we pay the shipping."),
+        || EvidenceBuilder::new().answer("Sure! You have 30 days to return it. We love returns."),
+        || EvidenceBuilder::new().answer("You have 30 days to return it, and we pay the shipping."),
     )
     .answers(
         || {
@@ -42,7 +42,7 @@ pub(super) const ASSERTION: Assertion = Assertion::judged("factuality", parse)
 #[derive(Debug)]
 struct Factuality {
     truth: String,
-    place: Place,
+    place: SourceLocation,
     context: Option<String>,
 }
 
@@ -70,42 +70,42 @@ impl Judged for Factuality {
         let Some(holds) = tally.majority() else { return Verdict::undecided(split(votes)).place(&self.place) };
         let speaker = votes.answers.iter().find(|answer| is_true(answer) == holds);
         let marks = speaker.map_or(&[][..], |answer| &answer.marks);
-        let of = |standing: Standing| marks.iter().filter(move |mark| mark.standing == Some(standing));
+        let of = |status: ClaimStatus| marks.iter().filter(move |mark| mark.status == Some(status));
         let agreement = tally.agreement();
         let share = share(votes.answers);
         let verdict = if holds {
-            let agree = words::count(of(Standing::Consistent).count(), "claim");
+            let agree = format::count(of(ClaimStatus::Consistent).count(), "claim");
             Verdict::met(format!("the ground truth agrees with {agree} and contradicts none{agreement}"))
-        } else if let Some(wrong) = of(Standing::Contradicted).next() {
-            let because = format!("the ground truth contradicts: {}{agreement}", wrong.claim);
-            Verdict::unmet(because, words::quoted(&self.truth), words::quoted(&wrong.quote))
+        } else if let Some(wrong) = of(ClaimStatus::Contradicted).next() {
+            let reason = format!("the ground truth contradicts: {}{agreement}", wrong.claim);
+            Verdict::unmet(reason, format::quoted(&self.truth), format::quoted(&wrong.quote))
         } else {
-            let because = match marks.len() {
+            let reason = match marks.len() {
                 0 => format!("the reply makes no claims about the topics of the ground truth{agreement}"),
                 _ => format!("the ground truth confirms none of the reply's claims{agreement}"),
             };
-            Verdict::unmet(because, words::quoted(&self.truth), words::count(marks.len(), "claim"))
+            Verdict::unmet(reason, format::quoted(&self.truth), format::count(marks.len(), "claim"))
         };
-        verdict.scored(share).evidence(words::few(marks.iter().map(told).collect(), LISTED)).place(&self.place)
+        verdict.scored(share).evidence(format::few(marks.iter().map(describe).collect(), LISTED)).place(&self.place)
     }
 }
 
 /// Returns the share of consistent claims among those that are consistent or contradicted, averaged over all judges.
 fn share(answers: &[Answer]) -> f64 {
     let share = |answer: &Answer| {
-        let count = |standing| answer.marks.iter().filter(|mark| mark.standing == Some(standing)).count() as f64;
-        let (agree, contradict) = (count(Standing::Consistent), count(Standing::Contradicted));
+        let count = |status| answer.marks.iter().filter(|mark| mark.status == Some(status)).count() as f64;
+        let (agree, contradict) = (count(ClaimStatus::Consistent), count(ClaimStatus::Contradicted));
         if agree + contradict > 0.0 { agree / (agree + contradict) } else { 0.0 }
     };
     answers.iter().map(share).sum::<f64>() / answers.len().max(1) as f64
 }
 
-fn told(mark: &Mark) -> String {
-    let standing = match mark.standing {
-        Some(Standing::Consistent) => "consistent",
-        Some(Standing::Contradicted) => "contradicted",
-        Some(Standing::NotStated) | None => "not stated",
+fn describe(mark: &CriterionMark) -> String {
+    let status = match mark.status {
+        Some(ClaimStatus::Consistent) => "consistent",
+        Some(ClaimStatus::Contradicted) => "contradicted",
+        Some(ClaimStatus::NotStated) | None => "not stated",
     };
-    let because = if mark.reasoning.is_empty() { String::new() } else { format!(": {}", mark.reasoning) };
-    format!("{standing}: {}: {}{because}", mark.claim, words::quoted(&mark.quote))
+    let reason = if mark.reasoning.is_empty() { String::new() } else { format!(": {}", mark.reasoning) };
+    format!("{status}: {}: {}{reason}", mark.claim, format::quoted(&mark.quote))
 }

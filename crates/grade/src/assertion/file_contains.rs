@@ -5,7 +5,7 @@ use super::prelude::*;
 use super::valid_json::OPTIONAL_PATH;
 use crate::folded;
 use crate::pattern::{Pattern, RegexBudget};
-use crate::sandbox_file::{Look, SandboxFile};
+use crate::sandbox_file::{FileProbe, SandboxFile};
 
 pub(super) const ASSERTION: Assertion = Assertion::written("file_contains", parse)
     .summary("A file in the sandbox contains a text, or matches a regular expression, after the agent has finished.")
@@ -18,11 +18,11 @@ pub(super) const ASSERTION: Assertion = Assertion::written("file_contains", pars
     .parameters(&[Parameter::Value("path"), Parameter::Value("text")])
     .pass(
         || json!({"id": "greets-ada", "type": "file_contains", "path": "hello.txt", "text": "Ada"}),
-        || Story::new().file("hello.txt", Some("Hello, Ada!\n")),
+        || EvidenceBuilder::new().file("hello.txt", Some("Hello, Ada!\n")),
     )
     .fail(
         || json!({"id": "greets-ada", "type": "file_contains", "path": "hello.txt", "pattern": "/^hi/m"}),
-        || Story::new().file("hello.txt", Some("Hello, Ada!\n")),
+        || EvidenceBuilder::new().file("hello.txt", Some("Hello, Ada!\n")),
     );
 
 pub(super) const NEGATION: Assertion = Assertion::written("file_not_contains", parse_negation)
@@ -32,8 +32,8 @@ pub(super) const NEGATION: Assertion = Assertion::written("file_not_contains", p
     .parameters(&[Parameter::Value("path"), Parameter::Value("contains")])
     .example(
         || json!({"id": "keeps-no-todo", "type": "file_not_contains", "path": "notes.md", "contains": "TODO"}),
-        || Story::new().file("notes.md", Some("All done.\n")),
-        || Story::new().file("notes.md", Some("Todo: the rest.\n")),
+        || EvidenceBuilder::new().file("notes.md", Some("All done.\n")),
+        || EvidenceBuilder::new().file("notes.md", Some("Todo: the rest.\n")),
     );
 
 /// Field `contains` of `file_contains` and `file_not_contains`.
@@ -50,8 +50,8 @@ struct FileContains {
 /// Content to find.
 #[derive(Debug)]
 enum Content {
-    Exact(String, Place),
-    AnyCase(String, Place),
+    Exact(String, SourceLocation),
+    AnyCase(String, SourceLocation),
     Pattern(Pattern),
 }
 
@@ -110,17 +110,17 @@ impl Matcher for FileContains {
         let content = &self.content;
         let Some(file) = &self.file else {
             let answer = evidence.trace.answer.as_deref();
-            let actual = answer.map_or_else(|| "no answer".to_owned(), words::quoted);
+            let actual = answer.map_or_else(|| "no answer".to_owned(), format::quoted);
             let found = content.find(answer.unwrap_or_default())?;
             return Ok(self.verdict("the answer", found, &actual).place(content.place()));
         };
         let path = &file.path;
-        let (size, text, clipped) = match file.look(evidence)? {
-            Look::File(size, text, clipped) => (size, text, clipped),
-            look => {
+        let (size, text, clipped) = match file.probe(evidence)? {
+            FileProbe::File(size, text, clipped) => (size, text, clipped),
+            found_file => {
                 let with = if self.is_wanted { "with" } else { "without" };
                 let wanted = format!("a file `{path}` {with} {content}");
-                let verdict = Verdict::unmet(format!("there is no file `{path}`"), wanted, look.describe());
+                let verdict = Verdict::unmet(format!("there is no file `{path}`"), wanted, found_file.describe());
                 return Ok(verdict.evidence(near(evidence, path)).place(&file.place));
             }
         };
@@ -131,7 +131,7 @@ impl Matcher for FileContains {
                 text.len()
             ))
         } else {
-            let actual = if text.is_empty() { "an empty file".to_owned() } else { words::quoted(text) };
+            let actual = if text.is_empty() { "an empty file".to_owned() } else { format::quoted(text) };
             let hint = content.in_other_case(text).filter(|_| found.is_none());
             self.verdict(&format!("`{path}`"), found, &actual).evidence(hint)
         };
@@ -148,7 +148,7 @@ impl FileContains {
             (None, false) => Verdict::met(format!("{what} does not have {content}")),
             (None, true) => Verdict::unmet(format!("{what} does not have {content}"), content.to_string(), actual),
             (Some(found), false) => {
-                let found = words::quoted(found);
+                let found = format::quoted(found);
                 Verdict::unmet(format!("{what} has {found}"), format!("no {content}"), found)
             }
         }
@@ -172,10 +172,10 @@ impl Content {
     /// Returns a hint if `text` has an exact text in other letters.
     fn in_other_case(&self, text: &str) -> Option<String> {
         let Self::Exact(wanted, _) = self else { return None };
-        Some(format!("with different case, it has {}", words::quoted(folded::find(text, wanted)?)))
+        Some(format!("with different case, it has {}", format::quoted(folded::find(text, wanted)?)))
     }
 
-    fn place(&self) -> &Place {
+    fn place(&self) -> &SourceLocation {
         match self {
             Self::Exact(_, place) | Self::AnyCase(_, place) => place,
             Self::Pattern(pattern) => &pattern.place,
@@ -186,7 +186,7 @@ impl Content {
 impl std::fmt::Display for Content {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Exact(text, _) | Self::AnyCase(text, _) => f.write_str(&words::quoted(text)),
+            Self::Exact(text, _) | Self::AnyCase(text, _) => f.write_str(&format::quoted(text)),
             Self::Pattern(pattern) => write!(f, "a match of {pattern}"),
         }
     }
@@ -200,36 +200,39 @@ mod tests {
     use crate::check::compile;
     use crate::check::tests::{case, judged};
     use crate::context::Context;
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     #[test]
     fn matching_is_case_sensitive_and_a_near_miss_is_reported() {
         let assertion = json!({"id": "a", "type": "file_contains", "path": "x", "text": "hello"});
-        let finding = judged(&assertion, &Story::new().file("x", Some("Hello")).evidence());
+        let finding = judged(&assertion, &EvidenceBuilder::new().file("x", Some("Hello")).evidence());
         assert_eq!(
             (finding.status, finding.evidence[0].as_str()),
             (Status::Unmet, "with different case, it has \"Hello\"")
         );
-        let finding = judged(&assertion, &Story::new().file("x", None).evidence());
-        assert_eq!(finding.because, "there is no file `x`");
+        let finding = judged(&assertion, &EvidenceBuilder::new().file("x", None).evidence());
+        assert_eq!(finding.reason, "there is no file `x`");
     }
 
     #[test]
     fn contains_ignores_case_and_can_search_the_answer() {
         let in_file =
             json!({"id": "a", "type": "file_contains", "path": "x", "contains": "hello", "text": "It greets"});
-        let finding = judged(&in_file, &Story::new().file("x", Some("Hello")).evidence());
+        let finding = judged(&in_file, &EvidenceBuilder::new().file("x", Some("Hello")).evidence());
         assert_eq!((finding.status, finding.title.as_deref()), (Status::Met, Some("It greets")));
         let in_answer = json!({"id": "a", "type": "file_contains", "contains": "hello"});
-        assert_eq!(judged(&in_answer, &Story::new().answer("HELLO!").evidence()).because, "the answer has \"hello\"");
-        assert_eq!(judged(&in_answer, &Story::new().evidence()).actual.as_deref(), Some("no answer"));
+        assert_eq!(
+            judged(&in_answer, &EvidenceBuilder::new().answer("HELLO!").evidence()).reason,
+            "the answer has \"hello\""
+        );
+        assert_eq!(judged(&in_answer, &EvidenceBuilder::new().evidence()).actual.as_deref(), Some("no answer"));
     }
 
     #[test]
     fn text_that_may_be_in_the_unread_part_is_undecided() {
         let assertion = json!({"id": "a", "type": "file_contains", "path": "x", "text": "end"});
         let clipped = Probed::File { size: 9_999_999, text: "start".into(), clipped: true };
-        let evidence = Story::new().probed(Need::File { path: "x".into() }, clipped).evidence();
+        let evidence = EvidenceBuilder::new().probed(Need::File { path: "x".into() }, clipped).evidence();
         assert_eq!(judged(&assertion, &evidence).status, Status::Undecided);
     }
 
@@ -248,14 +251,14 @@ mod tests {
     #[test]
     fn a_missing_file_is_unmet_and_without_a_path_the_answer_is_searched() {
         let in_file = json!({"id": "a", "type": "file_not_contains", "path": "x", "contains": "todo"});
-        let missing = judged(&in_file, &Story::new().file("x", None).added("X").evidence());
+        let missing = judged(&in_file, &EvidenceBuilder::new().file("x", None).added("X").evidence());
         assert_eq!(
-            (missing.because.as_str(), missing.evidence[0].as_str()),
+            (missing.reason.as_str(), missing.evidence[0].as_str()),
             ("there is no file `x`", "the agent made `X`")
         );
         let in_answer = json!({"id": "a", "type": "file_not_contains", "contains": "todo", "text": "Nothing is left"});
-        let finding = judged(&in_answer, &Story::new().answer("A TODO.").evidence());
+        let finding = judged(&in_answer, &EvidenceBuilder::new().answer("A TODO.").evidence());
         assert_eq!((finding.status, finding.title.as_deref()), (Status::Unmet, Some("Nothing is left")));
-        assert_eq!(judged(&in_answer, &Story::new().evidence()).status, Status::Met);
+        assert_eq!(judged(&in_answer, &EvidenceBuilder::new().evidence()).status, Status::Met);
     }
 }

@@ -4,7 +4,7 @@ use model::nearest;
 
 use super::PATH;
 use super::prelude::*;
-use crate::sandbox_file::{Look, SandboxFile};
+use crate::sandbox_file::{FileProbe, SandboxFile};
 
 pub(super) const ASSERTION: Assertion = Assertion::written("file_exists", |reading| parse(reading, true))
     .summary("A file exists in the sandbox after the agent has finished.")
@@ -12,8 +12,8 @@ pub(super) const ASSERTION: Assertion = Assertion::written("file_exists", |readi
     .parameters(&[Parameter::Value("path")])
     .example(
         || json!({"id": "writes-the-notes", "type": "file_exists", "path": "NOTES.md"}),
-        || Story::new().file("NOTES.md", Some("# Notes\n")),
-        || Story::new().file("NOTES.md", None).added("notes.md"),
+        || EvidenceBuilder::new().file("NOTES.md", Some("# Notes\n")),
+        || EvidenceBuilder::new().file("NOTES.md", None).added("notes.md"),
     );
 
 pub(super) const NEGATION: Assertion = Assertion::written("file_not_exists", |reading| parse(reading, false))
@@ -23,8 +23,8 @@ pub(super) const NEGATION: Assertion = Assertion::written("file_not_exists", |re
     .parameters(&[Parameter::Value("path")])
     .example(
         || json!({"id": "cleans-up", "type": "file_not_exists", "path": "build.log"}),
-        || Story::new().file("build.log", None),
-        || Story::new().file("build.log", Some("error: …\n")),
+        || EvidenceBuilder::new().file("build.log", None),
+        || EvidenceBuilder::new().file("build.log", Some("error: …\n")),
     );
 
 #[derive(Debug)]
@@ -44,15 +44,15 @@ impl Matcher for FileExists {
 
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let path = &self.file.path;
-        let verdict = match (self.file.look(evidence)?, self.is_wanted) {
-            (Look::File(size, ..), true) => Verdict::met(format!("`{path}` is there, {size} bytes")),
-            (Look::Nothing, false) => Verdict::met(format!("there is no `{path}`")),
-            (look, true) => {
-                Verdict::unmet(format!("there is no file `{path}`"), format!("a file `{path}`"), look.describe())
+        let verdict = match (self.file.probe(evidence)?, self.is_wanted) {
+            (FileProbe::File(size, ..), true) => Verdict::met(format!("`{path}` is there, {size} bytes")),
+            (FileProbe::Nothing, false) => Verdict::met(format!("there is no `{path}`")),
+            (found_file, true) => {
+                Verdict::unmet(format!("there is no file `{path}`"), format!("a file `{path}`"), found_file.describe())
                     .evidence(near(evidence, path))
             }
-            (look, false) => {
-                Verdict::unmet(format!("`{path}` is there"), format!("nothing called `{path}`"), look.describe())
+            (found_file, false) => {
+                Verdict::unmet(format!("`{path}` is there"), format!("nothing called `{path}`"), found_file.describe())
             }
         };
         Ok(verdict.place(&self.file.place))
@@ -76,11 +76,11 @@ mod tests {
     use crate::check::compile;
     use crate::check::tests::{case, judged};
     use crate::context::Context;
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     #[test]
     fn a_path_must_lead_into_the_working_directory() {
-        for (path, because) in [
+        for (path, reason) in [
             ("/etc/passwd", "starts at the working directory"),
             ("~/x", "starts at the working directory"),
             ("a/../../x", "cannot leave the working directory"),
@@ -89,14 +89,14 @@ mod tests {
             let (checks, problems) =
                 compile(&case(&[json!({"id": "a", "type": "file_exists", "path": path})]), &Context::default());
             assert_eq!((checks.len(), problems.len()), (0, 1), "{path}");
-            assert_eq!(problems[0].message, format!("`path` {because}"));
+            assert_eq!(problems[0].message, format!("`path` {reason}"));
         }
     }
 
     #[test]
     fn assertions_about_a_removed_working_directory_are_not_met() {
-        let because = "the agent removed its working directory";
-        let lost = || Probed::Lost { because: because.into() };
+        let reason = "the agent removed its working directory";
+        let lost = || Probed::Lost { reason: reason.into() };
         let file = || Need::File { path: "src".into() };
         let command = Need::Command { run: "true".into(), timeout_ms: 30_000 };
         for (assertion, need) in [
@@ -108,8 +108,8 @@ mod tests {
             (json!({"id": "a", "type": "git_clean"}), Need::Repository),
             (json!({"id": "a", "type": "no_path_escape"}), Need::Repository),
         ] {
-            let found = judged(&assertion, &Story::new().probed(need, lost()).evidence());
-            assert_eq!((found.status, found.because.as_str()), (Status::Unmet, because), "{assertion}");
+            let found = judged(&assertion, &EvidenceBuilder::new().probed(need, lost()).evidence());
+            assert_eq!((found.status, found.reason.as_str()), (Status::Unmet, reason), "{assertion}");
         }
     }
 
@@ -117,13 +117,13 @@ mod tests {
     fn special_files_are_reported_and_unprobed_ones_are_undecided() {
         let assertion = json!({"id": "a", "type": "file_exists", "path": "src"});
         let need = || Need::File { path: "src".into() };
-        let found = |probed: Probed| judged(&assertion, &Story::new().probed(need(), probed).evidence());
+        let found = |probed: Probed| judged(&assertion, &EvidenceBuilder::new().probed(need(), probed).evidence());
         assert_eq!(found(Probed::Directory).actual.as_deref(), Some("a directory"));
         assert_eq!(found(Probed::Outside).status, Status::Unmet);
-        assert_eq!(found(Probed::Failed { because: "permission denied".into() }).status, Status::Undecided);
-        assert_eq!(judged(&assertion, &Story::new().evidence()).because, "`src` was not looked for");
-        let mut nowhere = Story::new().evidence();
+        assert_eq!(found(Probed::Failed { reason: "permission denied".into() }).status, Status::Undecided);
+        assert_eq!(judged(&assertion, &EvidenceBuilder::new().evidence()).reason, "`src` was not looked for");
+        let mut nowhere = EvidenceBuilder::new().evidence();
         nowhere.collected.sandbox = None;
-        assert_eq!(judged(&assertion, &nowhere).because, "the agent worked without a sandbox");
+        assert_eq!(judged(&assertion, &nowhere).reason, "the agent worked without a sandbox");
     }
 }

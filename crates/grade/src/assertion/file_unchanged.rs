@@ -4,7 +4,7 @@ use model::Change;
 
 use super::PATH;
 use super::prelude::*;
-use crate::sandbox_file::{Look, SandboxFile};
+use crate::sandbox_file::{FileProbe, SandboxFile};
 
 pub(super) const ASSERTION: Assertion =
     Assertion::written("file_unchanged", |reading| Some(Arc::new(FileUnchanged { file: SandboxFile::read(reading)? })))
@@ -13,8 +13,8 @@ pub(super) const ASSERTION: Assertion =
         .parameters(&[Parameter::Value("path")])
         .example(
             || json!({"id": "leaves-the-lock", "type": "file_unchanged", "path": "Cargo.lock"}),
-            || Story::new().file("Cargo.lock", Some("version = 4\n")),
-            || Story::new().file("Cargo.lock", Some("version = 5\n")).changed("Cargo.lock"),
+            || EvidenceBuilder::new().file("Cargo.lock", Some("version = 4\n")),
+            || EvidenceBuilder::new().file("Cargo.lock", Some("version = 5\n")).changed("Cargo.lock"),
         );
 
 #[derive(Debug)]
@@ -29,17 +29,17 @@ impl Matcher for FileUnchanged {
 
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let path = &self.file.path;
-        let look = self.file.look(evidence)?;
+        let found_file = self.file.probe(evidence)?;
         let plain = path.trim_start_matches("./");
         let change = evidence.collected.files_changed.iter().find(|file| file.path == plain).map(|file| file.change);
-        let verdict = match (change, look) {
-            (None, Look::File(..)) => Verdict::met(format!("`{path}` is as it was")),
-            (None, look) => {
-                let because = match look {
-                    Look::Nothing => format!("`{path}` does not exist, and did not exist before"),
+        let verdict = match (change, found_file) {
+            (None, FileProbe::File(..)) => Verdict::met(format!("`{path}` is as it was")),
+            (None, found_file) => {
+                let reason = match found_file {
+                    FileProbe::Nothing => format!("`{path}` does not exist, and did not exist before"),
                     _ => format!("`{path}` is not a file"),
                 };
-                Verdict::unmet(because, format!("a file `{path}`"), look.describe())
+                Verdict::unmet(reason, format!("a file `{path}`"), found_file.describe())
             }
             (Some(change), _) => {
                 let how = match change {
@@ -59,14 +59,14 @@ mod tests {
     use serde_json::json;
 
     use crate::check::tests::judged;
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     #[test]
     fn a_file_that_never_existed_is_not_unchanged() {
         let assertion = json!({"id": "a", "type": "file_unchanged", "path": "Cargo.lck"});
-        let finding = judged(&assertion, &Story::new().file("Cargo.lck", None).evidence());
-        assert_eq!(finding.because, "`Cargo.lck` does not exist, and did not exist before");
-        let gone = Story::new().file("Cargo.lck", None).deleted("Cargo.lck").evidence();
-        assert_eq!(judged(&assertion, &gone).because, "`Cargo.lck` is gone");
+        let finding = judged(&assertion, &EvidenceBuilder::new().file("Cargo.lck", None).evidence());
+        assert_eq!(finding.reason, "`Cargo.lck` does not exist, and did not exist before");
+        let gone = EvidenceBuilder::new().file("Cargo.lck", None).deleted("Cargo.lck").evidence();
+        assert_eq!(judged(&assertion, &gone).reason, "`Cargo.lck` is gone");
     }
 }

@@ -16,9 +16,14 @@ pub(super) const ASSERTION: Assertion =
             || json!({"id": "leaves-nothing-behind", "type": "git_clean"}),
             || {
                 let fixture = || vec!["?? commits.txt".to_owned()];
-                Story::new().repository(|change| (change.before.status, change.after.status) = (fixture(), fixture()))
+                EvidenceBuilder::new()
+                    .repository(|change| (change.before.status, change.after.status) = (fixture(), fixture()))
             },
-            || Story::new().repository(|change| change.after.status = vec!["?? debug.log".into()]).added("debug.log"),
+            || {
+                EvidenceBuilder::new()
+                    .repository(|change| change.after.status = vec!["?? debug.log".into()])
+                    .added("debug.log")
+            },
         );
 
 /// Check that the working tree is clean, or is not.
@@ -30,13 +35,13 @@ pub(crate) struct GitClean {
 impl RepositoryMatcher for GitClean {
     fn judge_change(&self, change: &RepositoryChange, evidence: &Evidence) -> Judgement {
         let left = repository::left_uncommitted(change, evidence);
-        let lines = words::few(left.iter().map(|line| (*line).to_owned()).collect(), SHOWN);
-        let told = words::count(left.len(), "path");
+        let lines = format::few(left.iter().map(|line| (*line).to_owned()).collect(), SHOWN);
+        let paths = format::count(left.len(), "path");
         Ok(match (left.is_empty(), self.is_wanted) {
             (true, true) => Verdict::met("the agent left nothing uncommitted"),
-            (false, false) => Verdict::met(format!("{told} left uncommitted")).evidence(lines),
+            (false, false) => Verdict::met(format!("{paths} left uncommitted")).evidence(lines),
             (false, true) => {
-                Verdict::unmet(format!("{told} left uncommitted"), "nothing uncommitted", told).evidence(lines)
+                Verdict::unmet(format!("{paths} left uncommitted"), "nothing uncommitted", paths).evidence(lines)
             }
             (true, false) => Verdict::unmet("the agent left nothing uncommitted", "something uncommitted", "nothing"),
         })
@@ -49,22 +54,22 @@ mod tests {
     use serde_json::json;
 
     use crate::check::tests::judged;
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     #[test]
     fn an_untracked_fixture_counts_once_it_is_changed() {
         let fixture = || {
-            Story::new().repository(|change| {
+            EvidenceBuilder::new().repository(|change| {
                 (change.before.status, change.after.status) = (vec!["?? data/".into()], vec!["?? data/".into()]);
             })
         };
-        let of = |story: Story| judged(&json!({"id": "a", "type": "git_clean"}), &story.evidence());
+        let of = |story: EvidenceBuilder| judged(&json!({"id": "a", "type": "git_clean"}), &story.evidence());
         assert_eq!(of(fixture()).status, Status::Met);
         assert_eq!(of(fixture().changed("data/a.txt")).evidence, ["?? data/"]);
         assert_eq!(of(fixture().added("data/b.txt")).status, Status::Unmet);
         assert_eq!(of(fixture().changed("database/a.txt")).status, Status::Met);
-        assert_eq!(of(Story::new()).status, Status::Undecided);
-        let lost = Story::new().repository(|change| change.after.lost = Some("it was removed".into()));
+        assert_eq!(of(EvidenceBuilder::new()).status, Status::Undecided);
+        let lost = EvidenceBuilder::new().repository(|change| change.after.lost = Some("it was removed".into()));
         assert_eq!(of(lost).status, Status::Unmet);
     }
 }

@@ -23,8 +23,8 @@ pub(super) const ASSERTION: Assertion = Assertion::judged("guardrail", parse)
             json!({"id": "keeps-to-policy", "type": "guardrail", "must_not": ["promise a refund"],
                    "must": ["offer to look into it"]})
         },
-        || Story::new().answer("I can't promise a refund, but I'll look into it at once."),
-        || Story::new().answer("You will get your money back today."),
+        || EvidenceBuilder::new().answer("I can't promise a refund, but I'll look into it at once."),
+        || EvidenceBuilder::new().answer("You will get your money back today."),
     )
     .answers(
         || {
@@ -71,7 +71,7 @@ impl Judged for Guardrail {
         // done.
         let criterion = |(at, (rule, forbids)): (usize, &(String, bool))| {
             let quoted = if *forbids { Quoted::WhenViolated } else { Quoted::WhenMet };
-            Criterion::new(at, told(rule, *forbids), quoted)
+            Criterion::new(at, describe(rule, *forbids), quoted)
         };
         Ok(Question {
             task: prompt::GUARDRAIL.to_owned(),
@@ -86,15 +86,15 @@ impl Judged for Guardrail {
         let broken: Vec<usize> = (0..marks.len()).filter(|at| marks[*at] == Some(false)).collect();
         let kept = marks.iter().filter(|mark| **mark == Some(true)).count();
         let name = |at: usize| question.criteria.get(at).map_or("", |criterion| criterion.text.as_str());
-        let all = words::count(marks.len(), "rule");
+        let all = format::count(marks.len(), "rule");
         if let Some(first) = broken.first() {
             let agreement = votes.tally(*first).agreement();
-            let because = format!("{} of {all} broken: {}{agreement}", broken.len(), name(*first));
+            let reason = format!("{} of {all} broken: {}{agreement}", broken.len(), name(*first));
             let actual = quote(votes, *first).unwrap_or_else(|| format!("it did not{}", reasoning(votes, *first)));
             // One broken rule decides the assertion. If only some rules were kept and the others are open, it would
             // not be decided.
             let open = (broken.len() + kept < marks.len()).then(|| split(votes).to_owned());
-            return Verdict { error: open, ..Verdict::unmet(because, name(*first), actual) }
+            return Verdict { error: open, ..Verdict::unmet(reason, name(*first), actual) }
                 .scored(kept as f64 / marks.len() as f64)
                 .evidence(broken.iter().map(|at| line(votes, *at, name(*at))));
         }
@@ -107,6 +107,6 @@ impl Judged for Guardrail {
     }
 }
 
-fn told(rule: &str, forbids: bool) -> String {
+fn describe(rule: &str, forbids: bool) -> String {
     if forbids { format!("the agent must not: {rule}") } else { format!("the agent must: {rule}") }
 }

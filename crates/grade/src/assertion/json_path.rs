@@ -23,11 +23,11 @@ pub(super) const ASSERTION: Assertion = Assertion::written("json_path", |reading
             json!({"id": "counts-three", "type": "json_path", "path": "report.json", "json_path": "items.0.count",
                    "equals": 3})
         },
-        || Story::new().file("report.json", Some("{\"items\": [{\"count\": 3}]}")),
+        || EvidenceBuilder::new().file("report.json", Some("{\"items\": [{\"count\": 3}]}")),
     )
     .fail(
         || json!({"id": "is-done", "type": "json_path", "json_path": "status", "equals": "done"}),
-        || Story::new().answer("{\"status\": \"open\"}"),
+        || EvidenceBuilder::new().answer("{\"status\": \"open\"}"),
     );
 
 pub(super) const NEGATION: Assertion = Assertion::written("json_path_not_exists", |reading| parse(reading, false))
@@ -37,8 +37,8 @@ pub(super) const NEGATION: Assertion = Assertion::written("json_path_not_exists"
     .parameters(&[Parameter::Value("json_path")])
     .example(
         || json!({"id": "tells-no-secret", "type": "json_path_not_exists", "json_path": "user.password"}),
-        || Story::new().answer("{\"user\": {\"name\": \"Ada\"}}"),
-        || Story::new().answer("{\"user\": {\"password\": null}}"),
+        || EvidenceBuilder::new().answer("{\"user\": {\"name\": \"Ada\"}}"),
+        || EvidenceBuilder::new().answer("{\"user\": {\"password\": null}}"),
     );
 
 const JSON_PATH: Field = Field::required(
@@ -51,21 +51,22 @@ const JSON_PATH: Field = Field::required(
 struct AtPath {
     source: JsonSource,
     path: JsonPath,
-    place: Place,
+    place: SourceLocation,
     is_wanted: bool,
-    equals: Option<(Value, Place)>,
+    equals: Option<(Value, SourceLocation)>,
 }
 
 fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
     let source = JsonSource::read(reading);
     let path = read_path(reading);
-    let equals = reading.fields.get("equals").filter(|_| is_wanted).map(|node| (node.to_json(), Place::of(node)));
+    let equals =
+        reading.fields.get("equals").filter(|_| is_wanted).map(|node| (node.to_json(), SourceLocation::of(node)));
     let (path, place) = path?;
     Some(Arc::new(AtPath { source: source?, path, place, is_wanted, equals }))
 }
 
 /// Reads the path and its location.
-fn read_path(reading: &mut Reading<'_>) -> Option<(JsonPath, Place)> {
+fn read_path(reading: &mut Reading<'_>) -> Option<(JsonPath, SourceLocation)> {
     let (written, place) = reading.required_text("json_path")?;
     match JsonPath::parse(&written) {
         Ok(path) => Some((path, place)),
@@ -90,20 +91,20 @@ impl Matcher for AtPath {
             None => format!("something at `{path}`"),
         };
         let value = match self.source.find(evidence)? {
-            JsonLookup::None { because, actual } => {
+            JsonLookup::None { reason, actual } => {
                 let place = self.source.place().unwrap_or(&self.place);
-                return Ok(Verdict::unmet(because, wanted, actual).place(place));
+                return Ok(Verdict::unmet(reason, wanted, actual).place(place));
             }
             JsonLookup::Value(value, _) => value,
         };
         let place = &self.place;
         Ok(match (path.find(&value), &self.equals) {
             (Err(missing), _) => {
-                let because = format!("there is no `{path}` in {}", self.source.told());
+                let reason = format!("there is no `{path}` in {}", self.source.describe());
                 if !self.is_wanted {
-                    return Ok(Verdict::met(because).place(place));
+                    return Ok(Verdict::met(reason).place(place));
                 }
-                Verdict::unmet(because, wanted, there(&missing)).evidence(near(&missing)).place(place)
+                Verdict::unmet(reason, wanted, there(&missing)).evidence(near(&missing)).place(place)
             }
             (Ok(found), _) if !self.is_wanted => {
                 Verdict::unmet(format!("`{path}` is there"), wanted, shown(found)).place(place)
@@ -119,8 +120,8 @@ impl Matcher for AtPath {
 /// Formats a value as one short line.
 fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) => words::quoted(text),
-        other => words::shortened(&other.to_string()),
+        Value::String(text) => format::quoted(text),
+        other => format::shortened(&other.to_string()),
     }
 }
 
@@ -147,19 +148,19 @@ mod tests {
     use crate::check::compile;
     use crate::check::tests::{case, judged, underlined};
     use crate::context::Context;
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     fn of(rest: &Value, answer: &str) -> model::Finding {
         let mut assertion = json!({"id": "a", "type": "json_path"});
         assertion.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
-        judged(&assertion, &Story::new().answer(answer).evidence())
+        judged(&assertion, &EvidenceBuilder::new().answer(answer).evidence())
     }
 
     #[test]
     fn null_can_be_expected_and_true_is_not_1() {
         assert_eq!(of(&json!({"json_path": "a", "equals": null}), "{\"a\": null}").status, Status::Met);
         let finding = of(&json!({"json_path": "a", "equals": null}), "{\"a\": 1}");
-        assert_eq!((finding.because.as_str(), underlined(&finding).as_str()), ("`a` is 1", "null"));
+        assert_eq!((finding.reason.as_str(), underlined(&finding).as_str()), ("`a` is 1", "null"));
         assert_eq!(of(&json!({"json_path": "a", "equals": 1}), "{\"a\": true}").status, Status::Unmet);
         assert_eq!(of(&json!({"json_path": "a", "equals": 1}), "{\"a\": 1.0}").status, Status::Met);
     }
@@ -167,7 +168,7 @@ mod tests {
     #[test]
     fn a_missing_value_is_reported_with_the_existing_part() {
         let finding = of(&json!({"json_path": "items.0.nmae"}), "{\"items\": [{\"name\": \"x\"}]}");
-        assert_eq!(finding.because, "there is no `items.0.nmae` in the answer");
+        assert_eq!(finding.reason, "there is no `items.0.nmae` in the answer");
         assert_eq!(finding.actual.as_deref(), Some("`items.0` is {\"name\":\"x\"}"));
         assert_eq!(finding.evidence, ["there is `name`"]);
         assert_eq!(of(&json!({"json_path": "a"}), "no JSON").status, Status::Unmet);

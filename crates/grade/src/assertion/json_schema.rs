@@ -24,14 +24,14 @@ pub(super) const ASSERTION: Assertion = Assertion::written("json_schema", parse)
             json!({"id": "is-an-order", "type": "json_schema", "schema": {
                 "type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}})
         },
-        || Story::new().answer("```json\n{\"id\": 17}\n```"),
-        || Story::new().answer("{\"id\": \"A-17\"}"),
+        || EvidenceBuilder::new().answer("```json\n{\"id\": 17}\n```"),
+        || EvidenceBuilder::new().answer("{\"id\": \"A-17\"}"),
     );
 
 #[derive(Debug)]
 struct JsonSchema {
     schema: Schema,
-    place: Place,
+    place: SourceLocation,
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
@@ -42,7 +42,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     }
     let patterns: Arc<dyn Patterns> = Arc::new(Engine);
     let schema = Schema::compile(node, &patterns, reading.problems)?;
-    Some(Arc::new(JsonSchema { schema, place: Place::of(node) }))
+    Some(Arc::new(JsonSchema { schema, place: SourceLocation::of(node) }))
 }
 
 /// Regular expressions of the script engine, for use in schemas.
@@ -65,7 +65,7 @@ impl Matcher for JsonSchema {
             None => return Ok(self.not_json("the agent gave no answer", None)),
             Some(Value::String(answer)) => match value_of(&answer) {
                 Ok(value) => value,
-                Err(hint) => return Ok(self.not_json(&words::quoted(&answer), hint)),
+                Err(hint) => return Ok(self.not_json(&format::quoted(&answer), hint)),
             },
             Some(value) => value,
         };
@@ -88,13 +88,13 @@ impl JsonSchema {
             return Verdict::met("the answer satisfies the schema").place(&self.place);
         };
         let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
-        let told = rest.iter().map(ToString::to_string).collect();
+        let messages = rest.iter().map(ToString::to_string).collect();
         Verdict::unmet(
             format!("the answer does not satisfy the schema: {first}{more}"),
-            format!("{} {}", first.keyword, words::quoted(&first.expected.to_string())),
-            words::quoted(&value.to_string()),
+            format!("{} {}", first.keyword, format::quoted(&first.expected.to_string())),
+            format::quoted(&value.to_string()),
         )
-        .evidence(words::few(told, TOLD))
+        .evidence(format::few(messages, TOLD))
         .place(&self.place)
     }
 }
@@ -135,7 +135,10 @@ mod tests {
 
     fn of(answer: &str) -> model::Finding {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 2}}});
-        judged(&json!({"id": "a", "type": "json_schema", "schema": schema}), &Story::new().answer(answer).evidence())
+        judged(
+            &json!({"id": "a", "type": "json_schema", "schema": schema}),
+            &EvidenceBuilder::new().answer(answer).evidence(),
+        )
     }
 
     #[test]
@@ -144,7 +147,7 @@ mod tests {
             assert_eq!(of(fine).status, Status::Met, "{fine}");
         }
         let finding = of("Here:\n```json\n{}\n```");
-        assert_eq!(finding.because, "the answer is not JSON");
+        assert_eq!(finding.reason, "the answer is not JSON");
         assert_eq!(finding.evidence, ["there is JSON in a code fence, but also text around it"]);
         assert_eq!(of("{n: 2}").evidence, ["key must be a string at line 1 column 2"]);
         assert!(of("Sure!").evidence.is_empty());
@@ -154,12 +157,12 @@ mod tests {
     fn every_mismatch_is_reported() {
         let finding = of(r#"{"n": 1}"#);
         assert_eq!(finding.status, Status::Unmet);
-        assert!(finding.because.starts_with("the answer does not satisfy the schema: `n` must be"), "{finding:?}");
+        assert!(finding.reason.starts_with("the answer does not satisfy the schema: `n` must be"), "{finding:?}");
     }
 
     #[test]
     fn a_value_that_is_not_a_string_is_judged_unchanged() {
-        let mut evidence = Story::new().evidence();
+        let mut evidence = EvidenceBuilder::new().evidence();
         evidence.trace.result = Some(Arc::new(json!({"output": {"n": 3}})));
         let assertion = json!({"id": "a", "type": "json_schema", "schema": {"required": ["n"]}});
         assert_eq!(judged(&assertion, &evidence).status, Status::Met);

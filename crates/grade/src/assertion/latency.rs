@@ -7,23 +7,23 @@ pub(super) const ASSERTION: Assertion = Assertion::written("latency", parse)
     .fields(&[Field::required("max", "duration", "Maximum time, such as `800ms` or `2s`. A number is milliseconds.")])
     .pass(
         || json!({"id": "is-quick", "type": "latency", "max": "1500ms"}),
-        || Story::new().asks("Hello?").answer("Hello!").replied(740),
+        || EvidenceBuilder::new().asks("Hello?").answer("Hello!").replied(740),
     )
     .fail(
         || json!({"id": "is-quick", "type": "latency", "max": "2s"}),
-        || Story::new().asks("Hello?").answer("Hello!").replied(2600),
+        || EvidenceBuilder::new().asks("Hello?").answer("Hello!").replied(2600),
     );
 
 #[derive(Debug)]
 struct Latency {
     max_ms: u64,
-    place: Place,
+    place: SourceLocation,
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let node = reading.fields.require("max", reading.problems)?;
     let max_ms = reading.fields.duration_ms("max", reading.problems)?;
-    Some(Arc::new(Latency { max_ms, place: Place::of(node) }))
+    Some(Arc::new(Latency { max_ms, place: SourceLocation::of(node) }))
 }
 
 impl Matcher for Latency {
@@ -38,8 +38,8 @@ impl Matcher for Latency {
         let verdict = if took <= max {
             Verdict::met(format!("{which} took {took} ms"))
         } else {
-            let because = format!("{which} took {took} ms, {} ms too long", took - max);
-            Verdict::unmet(because, format!("at most {max} ms"), format!("{took} ms"))
+            let reason = format!("{which} took {took} ms, {} ms too long", took - max);
+            Verdict::unmet(reason, format!("at most {max} ms"), format!("{took} ms"))
         };
         Ok(verdict.place(&self.place))
     }
@@ -51,15 +51,15 @@ mod tests {
     use serde_json::json;
 
     use crate::check::tests::judged;
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     #[test]
     fn the_slowest_reply_counts_and_an_unmeasured_one_is_undecided() {
         let assertion = json!({"id": "a", "type": "latency", "max": "10ms"});
-        let story = Story::new().asks("a").answer("b").replied(3).asks("c").answer("d").replied(11);
+        let story = EvidenceBuilder::new().asks("a").answer("b").replied(3).asks("c").answer("d").replied(11);
         let finding = judged(&assertion, &story.asks("e").answer("f").replied(2).evidence());
-        assert_eq!(finding.because, "the reply to message 2 took 11 ms, 1 ms too long");
-        let finding = judged(&assertion, &Story::new().asks("a").answer("b").evidence());
+        assert_eq!(finding.reason, "the reply to message 2 took 11 ms, 1 ms too long");
+        let finding = judged(&assertion, &EvidenceBuilder::new().asks("a").answer("b").evidence());
         assert_eq!((finding.status, finding.score), (Status::Undecided, None));
     }
 }

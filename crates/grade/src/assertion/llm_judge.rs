@@ -31,8 +31,8 @@ pub(super) const ASSERTION: Assertion = Assertion::judged("llm_judge", parse)
             json!({"id": "is-realistic", "type": "llm_judge", "threshold": 3, "scale": 5,
                    "criteria": "Did the agent set realistic expectations?"})
         },
-        || Story::new().answer("The money takes three to five working days to reach you."),
-        || Story::new().answer("You will have the money in a minute, I promise."),
+        || EvidenceBuilder::new().answer("The money takes three to five working days to reach you."),
+        || EvidenceBuilder::new().answer("You will have the money in a minute, I promise."),
     )
     .answers(
         || {
@@ -48,7 +48,7 @@ pub(super) const ASSERTION: Assertion = Assertion::judged("llm_judge", parse)
 #[derive(Debug)]
 struct LlmJudge {
     criteria: String,
-    place: Place,
+    place: SourceLocation,
     threshold: f64,
     scale: u64,
 }
@@ -116,7 +116,7 @@ impl Judged for LlmJudge {
 
 impl LlmJudge {
     fn wanted(&self) -> String {
-        format!("at least {} of {} for {}", points(self.threshold), self.scale, words::quoted(&self.criteria))
+        format!("at least {} of {} for {}", points(self.threshold), self.scale, format::quoted(&self.criteria))
     }
 }
 
@@ -152,8 +152,8 @@ mod tests {
             (json!({"judges": 16}), "at most 15"),
             (json!({"treshold": 3}), "did you mean `threshold`"),
         ] {
-            let told = problems(&fields);
-            assert!(told.len() == 1 && told[0].contains(wrong), "{fields}: {told:?}");
+            let messages = problems(&fields);
+            assert!(messages.len() == 1 && messages[0].contains(wrong), "{fields}: {messages:?}");
         }
         for fine in [json!({}), json!({"threshold": 5}), json!({"threshold": 8, "scale": 10, "judges": 3})] {
             assert_eq!(problems(&fine), Vec::<String>::new(), "{fine}");

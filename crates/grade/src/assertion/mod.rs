@@ -49,7 +49,7 @@ use std::sync::Arc;
 use model::Evidence;
 use serde_json::Value;
 
-use crate::example::{Example, Story, nothing_written};
+use crate::example::{EvidenceBuilder, Example, nothing_written};
 use crate::matcher::Matcher;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
@@ -215,7 +215,7 @@ impl Assertion {
     }
 
     const fn of(name: &'static str, parameters: &'static [Parameter], form: Form) -> Self {
-        let example = Example { assertion: nothing_written, story: Story::new };
+        let example = Example { assertion: nothing_written, story: EvidenceBuilder::new };
         Self { name, aliases: &[], parameters, summary: "", fields: &[], pass: example, fail: example, form }
     }
 
@@ -236,15 +236,20 @@ impl Assertion {
     }
 
     /// Sets an example that meets the assertion, and one that does not.
-    const fn example(self, assertion: fn() -> Value, pass: fn() -> Story, fail: fn() -> Story) -> Self {
+    const fn example(
+        self,
+        assertion: fn() -> Value,
+        pass: fn() -> EvidenceBuilder,
+        fail: fn() -> EvidenceBuilder,
+    ) -> Self {
         self.pass(assertion, pass).fail(assertion, fail)
     }
 
-    const fn pass(self, assertion: fn() -> Value, story: fn() -> Story) -> Self {
+    const fn pass(self, assertion: fn() -> Value, story: fn() -> EvidenceBuilder) -> Self {
         Self { pass: Example { assertion, story }, ..self }
     }
 
-    const fn fail(self, assertion: fn() -> Value, story: fn() -> Story) -> Self {
+    const fn fail(self, assertion: fn() -> Value, story: fn() -> EvidenceBuilder) -> Self {
         Self { fail: Example { assertion, story }, ..self }
     }
 
@@ -380,7 +385,7 @@ mod tests {
 
     use super::*;
     use crate::check::grade;
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     fn implicit(name: &str, evidence: &Evidence) -> Option<Finding> {
         grade(&[], evidence).into_iter().find(|finding| finding.kind == name)
@@ -412,39 +417,36 @@ mod tests {
 
     #[test]
     fn a_turn_budget_counts_only_if_it_was_set() {
-        let stopped = || Story::new().ending(Ending::OutOfBudget { budget: Budget::Turns, limit: 40.0 });
+        let stopped = || EvidenceBuilder::new().ending(Ending::OutOfBudget { budget: Budget::Turns, limit: 40.0 });
         assert_eq!(implicit("turn_budget", &stopped().evidence()), None);
         let set = stopped().limits(|limits| limits.max_turns_set = true).evidence();
         assert_eq!(implicit("turn_budget", &set).unwrap().status, Status::Unmet);
-        let other = Story::new().ending(Ending::OutOfBudget { budget: Budget::Cost, limit: 1.0 });
+        let other = EvidenceBuilder::new().ending(Ending::OutOfBudget { budget: Budget::Cost, limit: 1.0 });
         let other = other.limits(|limits| limits.max_turns_set = true).evidence();
         assert_eq!(implicit("turn_budget", &other).unwrap().status, Status::Met);
     }
 
     #[test]
     fn a_token_budget_without_a_count_is_undecided_unless_it_stopped_the_agent() {
-        let limited = || Story::new().limits(|limits| limits.token_budget = Some(10.0));
+        let limited = || EvidenceBuilder::new().limits(|limits| limits.token_budget = Some(10.0));
         assert_eq!(implicit("token_budget", &limited().evidence()).unwrap().status, Status::Undecided);
         assert_eq!(implicit("token_budget", &limited().used(4, 3, 3).evidence()).unwrap().status, Status::Met);
         let over = implicit("token_budget", &limited().used(4, 3, 1000).evidence()).unwrap();
-        assert_eq!(
-            (over.status, over.because.as_str()),
-            (Status::Unmet, "1,007 tokens are more than the budget of 10")
-        );
+        assert_eq!((over.status, over.reason.as_str()), (Status::Unmet, "1,007 tokens are more than the budget of 10"));
         assert_eq!(over.evidence, ["4 input, 3 output, 0 written to a cache, 1,000 read from a cache"]);
         let stopped = limited().ending(Ending::OutOfBudget { budget: Budget::Tokens, limit: 10.0 }).evidence();
         assert_eq!(implicit("token_budget", &stopped).unwrap().status, Status::Unmet);
-        assert_eq!(implicit("token_budget", &Story::new().used(1, 1, 1).evidence()), None);
+        assert_eq!(implicit("token_budget", &EvidenceBuilder::new().used(1, 1, 1).evidence()), None);
     }
 
     #[test]
     fn a_timeout_names_its_setting_and_the_call_that_hangs() {
         let ending = Ending::TimedOut { setting: "timeout".into(), after_ms: 1500 };
         let mut evidence =
-            Story::new().call("Bash", serde_json::json!({"command": "sleep 9"})).ending(ending).evidence();
+            EvidenceBuilder::new().call("Bash", serde_json::json!({"command": "sleep 9"})).ending(ending).evidence();
         evidence.trace.calls[0].result = None;
         let finding = implicit("time_budget", &evidence).unwrap();
-        assert_eq!(finding.because, "timed out after 1.5 s (timeout)");
+        assert_eq!(finding.reason, "timed out after 1.5 s (timeout)");
         assert_eq!(finding.actual.as_deref(), Some("still waiting for call 1, Bash(command=\"sleep 9\")"));
         assert_eq!(implicit("agent_finished", &evidence), None);
     }
@@ -456,7 +458,7 @@ mod tests {
             text: "a".into(),
             parent: parent.map(str::to_owned),
         };
-        let mut evidence = Story::new().evidence();
+        let mut evidence = EvidenceBuilder::new().evidence();
         for step in [text("1", None), text("2", Some("c")), text("3", None)] {
             evidence.trace.push(&step);
         }
@@ -465,16 +467,17 @@ mod tests {
             crate::check::tests::judged(&assertion, &evidence)
         };
         assert_eq!(at_most(2).status, Status::Met);
-        assert_eq!(at_most(1).because, "2 turns, 1 more than allowed");
+        assert_eq!(at_most(1).reason, "2 turns, 1 more than allowed");
         assert_eq!(at_most(1).at.unwrap().turn, Some(2));
     }
 
     #[test]
     fn every_unanswered_question_is_reported_and_located() {
-        let mut evidence = Story::new().question("A?", Some("x")).question("B?", None).question("C?", None).evidence();
+        let mut evidence =
+            EvidenceBuilder::new().question("A?", Some("x")).question("B?", None).question("C?", None).evidence();
         evidence.trace.questions[1].options = vec!["yes".into(), "no".into()];
         let finding = implicit("no_unanswered_questions", &evidence).unwrap();
-        assert_eq!(finding.because, "2 questions without a prepared answer");
+        assert_eq!(finding.reason, "2 questions without a prepared answer");
         assert_eq!(finding.actual.as_deref(), Some("\"B?\" (choices: \"yes\", \"no\")"));
         assert_eq!(finding.evidence, ["\"C?\""]);
     }

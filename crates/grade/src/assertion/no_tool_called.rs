@@ -16,7 +16,7 @@ pub(super) const ASSERTION: Assertion =
                 json!({"id": "only-git", "type": "no_tool_called", "tool": "Bash",
                    "args_match": {"command": "^(?!git )"}})
             },
-            || Story::new().call("Bash", json!({"command": "git status"})),
+            || EvidenceBuilder::new().call("Bash", json!({"command": "git status"})),
         )
         .fail(
             || {
@@ -24,7 +24,7 @@ pub(super) const ASSERTION: Assertion =
                    "args_match": {"command": "\\b(curl|wget)\\b"}})
             },
             || {
-                Story::new()
+                EvidenceBuilder::new()
                     .call("Bash", json!({"command": "ls"}))
                     .call("Bash", json!({"command": "cd src && curl https://example.org"}))
             },
@@ -62,13 +62,13 @@ impl Matcher for NoToolCalled {
         let call = &trace.calls[first].call;
         let found = self.unwanted.arguments.iter().filter_map(|argument| {
             let found = argument.found(call)?;
-            Some(format!("in {}, {} matches {}", argument.whose(), argument.pattern()?, words::quoted(&found)))
+            Some(format!("in {}, {} matches {}", argument.whose(), argument.pattern()?, format::quoted(&found)))
         });
         let others =
             others.iter().map(|at| format!("call {} matches too: {}", at + 1, trace.calls[*at].call.summary()));
-        let because = format!("`{}` was called, call {}", self.unwanted.tool, first + 1);
-        let verdict = Verdict::unmet(because, format!("no {}", self.unwanted.describe()), call.summary());
-        let verdict = verdict.evidence(found.collect::<Vec<_>>()).evidence(words::few(others.collect(), 4));
+        let reason = format!("`{}` was called, call {}", self.unwanted.tool, first + 1);
+        let verdict = Verdict::unmet(reason, format!("no {}", self.unwanted.describe()), call.summary());
+        let verdict = verdict.evidence(found.collect::<Vec<_>>()).evidence(format::few(others.collect(), 4));
         Ok(verdict.place(place).at_call(trace, first))
     }
 }
@@ -79,19 +79,19 @@ mod tests {
     use serde_json::json;
 
     use crate::check::tests::{judged, underlined};
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     #[test]
     fn the_matching_call_and_all_other_matches_are_shown() {
         let wanted =
             json!({"id": "a", "type": "no_tool_called", "tool": "Bash", "args_match": {"command": "curl|wget"}});
-        let evidence = Story::new()
+        let evidence = EvidenceBuilder::new()
             .call("Bash", json!({"command": "ls"}))
             .call("Bash", json!({"command": "x | wget y"}))
             .call("Bash", json!({"command": "curl z"}))
             .evidence();
         let finding = judged(&wanted, &evidence);
-        assert_eq!((finding.status, finding.because.as_str()), (Status::Unmet, "`Bash` was called, call 2"));
+        assert_eq!((finding.status, finding.reason.as_str()), (Status::Unmet, "`Bash` was called, call 2"));
         assert_eq!(
             finding.evidence,
             ["in `command`, /curl|wget/ matches \"wget\"", "call 3 matches too: Bash(command=\"curl z\")"]
@@ -103,7 +103,8 @@ mod tests {
     #[test]
     fn an_undecidable_pattern_never_passes() {
         let wanted = json!({"id": "a", "type": "no_tool_called", "tool": "Bash", "args_match": {"command": "^(a+)+$"}});
-        let evidence = Story::new().call("Bash", json!({"command": format!("{}b", "a".repeat(40))})).evidence();
+        let evidence =
+            EvidenceBuilder::new().call("Bash", json!({"command": format!("{}b", "a".repeat(40))})).evidence();
         assert_eq!(judged(&wanted, &evidence).status, Status::Undecided);
     }
 
@@ -111,7 +112,7 @@ mod tests {
     fn a_hundred_endless_pattern_tests_are_undecided() {
         let wanted = json!({"id": "a", "type": "no_tool_called", "tool": "Bash", "args_match": {"command": "^(a+)+$"}});
         let endless = format!("{}b", "a".repeat(40));
-        let story = (0..100).fold(Story::new(), |story, _| story.call("Bash", json!({"command": endless})));
+        let story = (0..100).fold(EvidenceBuilder::new(), |story, _| story.call("Bash", json!({"command": endless})));
         assert_eq!(judged(&wanted, &story.evidence()).status, Status::Undecided);
     }
 }

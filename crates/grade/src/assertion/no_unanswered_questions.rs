@@ -8,9 +8,9 @@ pub(super) const ASSERTION: Assertion = Assertion::implicit("no_unanswered_quest
     .summary("`user_responses` had an answer to every question of the agent.")
     .example(
         nothing_written,
-        || Story::new().question("Push now?", Some("Skip push")),
+        || EvidenceBuilder::new().question("Push now?", Some("Skip push")),
         || {
-            Story::new()
+            EvidenceBuilder::new()
                 .call("AskUserQuestion", json!({"question": "Squash the commits?"}))
                 .question("Squash the commits?", None)
         },
@@ -22,12 +22,12 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
     let unanswered: Vec<&Question> = open().filter(|question| question.undecided.is_none()).collect();
     let mut unclear = open().filter_map(|question| Some((question, question.undecided.as_deref()?)));
     if unanswered.is_empty()
-        && let Some((question, because)) = unclear.next()
+        && let Some((question, reason)) = unclear.next()
     {
-        let verdict = Verdict::undecided(format!("it is unknown whether an answer was prepared: {because}"));
-        let others = unclear.map(|(question, because)| format!("{}: {because}", asked(question))).collect();
+        let verdict = Verdict::undecided(format!("it is unknown whether an answer was prepared: {reason}"));
+        let others = unclear.map(|(question, reason)| format!("{}: {reason}", asked(question))).collect();
         let asked = [asked(question)];
-        return Some(at_call(verdict.evidence(asked).evidence(words::few(others, 5)), question, evidence));
+        return Some(at_call(verdict.evidence(asked).evidence(format::few(others, 5)), question, evidence));
     }
     let Some(first) = unanswered.first() else {
         return Some(Verdict::met(match questions.len() {
@@ -38,18 +38,18 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
     };
     let mut asked = unanswered.iter().map(|question| asked(question));
     let verdict = Verdict::unmet(
-        format!("{} without a prepared answer", words::count(unanswered.len(), "question")),
+        format!("{} without a prepared answer", format::count(unanswered.len(), "question")),
         "a `user_responses` entry whose `match_question` matches each question",
         asked.next().unwrap_or_default(),
     );
-    Some(at_call(verdict.evidence(words::few(asked.collect(), 5)), first, evidence))
+    Some(at_call(verdict.evidence(format::few(asked.collect(), 5)), first, evidence))
 }
 
 /// Formats the question with its choices.
 fn asked(question: &Question) -> String {
-    let labels: Vec<String> = question.options.iter().map(|option| words::quoted(option)).collect();
+    let labels: Vec<String> = question.options.iter().map(|option| format::quoted(option)).collect();
     let choice = if labels.is_empty() { String::new() } else { format!(" (choices: {})", labels.join(", ")) };
-    format!("{}{choice}", words::quoted(&question.question))
+    format!("{}{choice}", format::quoted(&question.question))
 }
 
 /// Sets the position of the verdict to the call that asked the question.
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_question_that_could_not_be_matched_is_undecided_unless_another_one_is_unanswered() {
-        let mut evidence = Story::new().question("Push?", Some("No")).question("Squash?", None).evidence();
+        let mut evidence = EvidenceBuilder::new().question("Push?", Some("No")).question("Squash?", None).evidence();
         evidence.trace.questions[1].undecided = Some("user_responses[0], /x/: stopped".into());
         let verdict = judge(&evidence).unwrap();
         assert_eq!(verdict.status, Status::Undecided);
@@ -79,6 +79,6 @@ mod tests {
         evidence.trace.questions[0].answer = None;
         let verdict = judge(&evidence).unwrap();
         assert_eq!((verdict.status, verdict.actual.as_deref()), (Status::Unmet, Some("\"Push?\"")));
-        assert_eq!(verdict.because, "1 question without a prepared answer");
+        assert_eq!(verdict.reason, "1 question without a prepared answer");
     }
 }

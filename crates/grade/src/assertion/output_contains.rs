@@ -14,11 +14,11 @@ pub(super) const ASSERTION: Assertion =
         .parameters(&[Parameter::Value("pattern")])
         .pass(
             || json!({"id": "says-it-is-done", "type": "output_contains", "pattern": "(?i)\\bdone\\b"}),
-            || Story::new().answer("All done: two files changed."),
+            || EvidenceBuilder::new().answer("All done: two files changed."),
         )
         .fail(
             || json!({"id": "names-the-type", "type": "output_contains", "pattern": "\\bfeat\\b"}),
-            || Story::new().answer("Committed as “Feat: reset the password”."),
+            || EvidenceBuilder::new().answer("Committed as “Feat: reset the password”."),
         );
 
 pub(super) const MATCHES: Assertion =
@@ -28,8 +28,8 @@ pub(super) const MATCHES: Assertion =
         .parameters(&[Parameter::Value("pattern")])
         .example(
             || json!({"id": "names-the-order", "type": "matches", "pattern": "/order \\d+/i"}),
-            || Story::new().answer("I found Order 17."),
-            || Story::new().answer("I found your order."),
+            || EvidenceBuilder::new().answer("I found Order 17."),
+            || EvidenceBuilder::new().answer("I found your order."),
         );
 
 #[derive(Debug)]
@@ -50,12 +50,12 @@ impl Matcher for OutputContains {
         let verdict = match pattern.test(answer, &regex_budget) {
             Ok(true) => {
                 let found = pattern.found(answer).filter(|found| !found.is_empty());
-                let found = found.map_or_else(String::new, |found| format!(": {}", words::quoted(found)));
+                let found = found.map_or_else(String::new, |found| format!(": {}", format::quoted(found)));
                 Verdict::met(format!("{pattern} matches{found}"))
             }
             Ok(false) => {
                 let actual = match &trace.answer {
-                    Some(answer) => format!("the answer {}", words::quoted(answer)),
+                    Some(answer) => format!("the answer {}", format::quoted(answer)),
                     None => "the agent gave no answer".into(),
                 };
                 let (hint, turn) = self.near(evidence, answer, &regex_budget);
@@ -83,14 +83,14 @@ impl OutputContains {
                 && let Some(found) = insensitive.found(answer)
             {
                 let flag = if self.pattern.is_literal() { "the flag `i`" } else { "`(?i)`" };
-                return (Some(format!("with {flag} it would match {}", words::quoted(found))), None);
+                return (Some(format!("with {flag} it would match {}", format::quoted(found))), None);
             }
         }
         let turns = &evidence.trace.turns;
-        let said = turns.iter().rposition(|turn| {
+        let turn = turns.iter().rposition(|turn| {
             turn.parent.is_none() && !turn.text.is_empty() && self.pattern.test(&turn.text, regex_budget) == Ok(true)
         });
-        match said {
+        match turn {
             Some(turn) => {
                 (Some(format!("the agent said so in turn {}, but only its last answer counts", turn + 1)), Some(turn))
             }
@@ -105,7 +105,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::check::tests::{judged, underlined};
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     fn contains(pattern: &str) -> Value {
         json!({"id": "a", "type": "output_contains", "pattern": pattern})
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn a_near_miss_shows_what_would_have_matched() {
-        let finding = judged(&contains("(?m)^done"), &Story::new().answer("Well.\nDone.").evidence());
-        assert_eq!(finding.because, "/(?m)^done/ does not match the answer");
+        let finding = judged(&contains("(?m)^done"), &EvidenceBuilder::new().answer("Well.\nDone.").evidence());
+        assert_eq!(finding.reason, "/(?m)^done/ does not match the answer");
         assert_eq!(finding.actual.as_deref(), Some("the answer \"Well.\\nDone.\""));
         assert_eq!(finding.evidence, ["with `(?i)` it would match \"Done\""]);
         assert_eq!(underlined(&finding), "\"(?m)^done\"");
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn only_the_last_answer_counts_and_an_earlier_text_is_pointed_out() {
-        let evidence = Story::new().answer("feat: x").call("Bash", json!({})).answer("Done.").evidence();
+        let evidence = EvidenceBuilder::new().answer("feat: x").call("Bash", json!({})).answer("Done.").evidence();
         let mut evidence = evidence;
         evidence.trace.turns[0].text = "feat: x".into();
         evidence.trace.turns[1].text = "Done.".into();
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_missing_answer_does_not_match() {
-        let evidence = Story::new().evidence();
+        let evidence = EvidenceBuilder::new().evidence();
         assert_eq!(judged(&contains("^$"), &evidence).status, Status::Met);
         assert_eq!(judged(&contains("x"), &evidence).actual.as_deref(), Some("the agent gave no answer"));
     }
@@ -143,7 +143,7 @@ mod tests {
     fn slashes_and_flags_are_read_and_a_bare_source_is_one_too() {
         let matches = |pattern: &str, answer: &str| {
             let assertion = json!({"id": "a", "type": "matches", "pattern": pattern});
-            judged(&assertion, &Story::new().answer(answer).evidence()).status
+            judged(&assertion, &EvidenceBuilder::new().answer(answer).evidence()).status
         };
         assert_eq!(matches("/^b/m", "a\nb"), Status::Met);
         assert_eq!(matches("/\\p{Lu}/u", "é É"), Status::Met);
@@ -155,8 +155,8 @@ mod tests {
     #[test]
     fn a_pattern_is_shown_as_written() {
         let assertion = json!({"id": "a", "type": "matches", "pattern": "/done/m"});
-        let finding = judged(&assertion, &Story::new().answer("Done.").evidence());
-        assert_eq!(finding.because, "/done/m does not match the answer");
+        let finding = judged(&assertion, &EvidenceBuilder::new().answer("Done.").evidence());
+        assert_eq!(finding.reason, "/done/m does not match the answer");
         assert_eq!(finding.evidence, ["with the flag `i` it would match \"Done\""]);
     }
 }

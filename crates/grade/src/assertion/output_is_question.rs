@@ -15,8 +15,8 @@ pub(super) const ASSERTION: Assertion = Assertion::judged("output_is_question", 
     .parameters(&[Parameter::Value("expected")])
     .example(
         || json!({"id": "asks-first", "type": "output_is_question"}),
-        || Story::new().answer("I found two orders. Tell me which one you want to return."),
-        || Story::new().answer("I cancelled both orders. Anything else?"),
+        || EvidenceBuilder::new().answer("I found two orders. Tell me which one you want to return."),
+        || EvidenceBuilder::new().answer("I cancelled both orders. Anything else?"),
     )
     .answers(
         || {
@@ -45,7 +45,7 @@ impl Judged for OutputIsQuestion {
         let last = material.parts.last().filter(|_| material.is_answered);
         let Some(last) = last else { return Err(judge::nothing_to_judge(self.wanted())) };
         if is_plainly_one(&last.text) {
-            return Err(Box::new(self.verdict(true, "it is a single question", &words::quoted(&last.text))));
+            return Err(Box::new(self.verdict(true, "it is a single question", &format::quoted(&last.text))));
         }
         let criterion = Criterion::new(0, "the agent's last reply asks the user for something", Quoted::WhenMet);
         Ok(Question {
@@ -60,8 +60,8 @@ impl Judged for OutputIsQuestion {
         let tally = votes.tally(0);
         let Some(is_one) = tally.majority() else { return Verdict::undecided(split(votes)) };
         let what = if is_one { "it is a question" } else { "it is not a question" };
-        let because = format!("{what}{}{}", tally.agreement(), reasoning(votes, 0));
-        self.verdict(is_one, &because, &quote(votes, 0).unwrap_or_else(|| what.to_owned()))
+        let reason = format!("{what}{}{}", tally.agreement(), reasoning(votes, 0));
+        self.verdict(is_one, &reason, &quote(votes, 0).unwrap_or_else(|| what.to_owned()))
     }
 }
 
@@ -70,8 +70,8 @@ impl OutputIsQuestion {
         if self.expected { "a question to the user" } else { "a reply that asks the user nothing" }
     }
 
-    fn verdict(&self, is_one: bool, because: &str, actual: &str) -> Verdict {
-        if is_one == self.expected { Verdict::met(because) } else { Verdict::unmet(because, self.wanted(), actual) }
+    fn verdict(&self, is_one: bool, reason: &str, actual: &str) -> Verdict {
+        if is_one == self.expected { Verdict::met(reason) } else { Verdict::unmet(reason, self.wanted(), actual) }
     }
 }
 

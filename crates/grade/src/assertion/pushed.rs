@@ -14,14 +14,14 @@ pub(super) const ASSERTION: Assertion = Assertion::written("pushed", |reading| p
     .example(
         || json!({"id": "pushes", "type": "pushed"}),
         || {
-            Story::new().repository(|change| {
+            EvidenceBuilder::new().repository(|change| {
                 branch_out(change, "feat/basket");
                 commit_on(change, "b2", "feat: add a basket");
                 push_to(change, "feat/basket", "b2");
             })
         },
         || {
-            Story::new().repository(|change| {
+            EvidenceBuilder::new().repository(|change| {
                 branch_out(change, "feat/basket");
                 commit_on(change, "b2", "feat: add a basket");
                 push_to(change, "feat/basket", "b2");
@@ -35,8 +35,8 @@ pub(super) const NEGATION: Assertion = Assertion::written("not_pushed", |reading
     .fields(&[NAME, PATTERN, TITLE])
     .example(
         || json!({"id": "keeps-it-local", "type": "not_pushed"}),
-        || Story::new().repository(|_| {}),
-        || Story::new().repository(|change| push_to(change, "main", "b2")),
+        || EvidenceBuilder::new().repository(|_| {}),
+        || EvidenceBuilder::new().repository(|change| push_to(change, "main", "b2")),
     );
 
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl RepositoryMatcher for Pushed {
         }
         let pushes = self.about(change, &seen)?;
         if let Some(push) = pushes.iter().find(|push| push.head.is_some() && push.head == local(change, push)) {
-            return Ok(Verdict::met(format!("{} is the local commit", push.told())));
+            return Ok(Verdict::met(format!("{} is the local commit", push.describe())));
         }
         if !seen.unknown.is_empty() {
             return Ok(repository::unknown("what was pushed", seen.unknown));
@@ -85,9 +85,9 @@ impl Pushed {
             [] if !seen.unknown.is_empty() => repository::unknown("what was pushed", seen.unknown),
             [] => Verdict::met(format!("no {branch} was pushed")),
             [first, others @ ..] => {
-                let because = format!("`{}` was pushed", first.branch);
-                Verdict::unmet(because, format!("no {branch} that is pushed"), first.told())
-                    .evidence(others.iter().map(Push::told))
+                let reason = format!("`{}` was pushed", first.branch);
+                Verdict::unmet(reason, format!("no {branch} that is pushed"), first.describe())
+                    .evidence(others.iter().map(Push::describe))
             }
         })
     }
@@ -116,30 +116,30 @@ impl Pushed {
         let branch = branch_told(self.name.as_ref());
         let wanted = format!("a {branch} whose last commit is on a remote");
         if let Some(push) = about.first() {
-            let because = format!("{} is not the local commit", push.told());
+            let reason = format!("{} is not the local commit", push.describe());
             let actual = match local(change, push) {
                 Some(head) => format!("{} is the local commit", short(head)),
                 None => "there is no local commit".to_owned(),
             };
-            return Verdict::unmet(because, wanted, actual);
+            return Verdict::unmet(reason, wanted, actual);
         }
         let (asked, elsewhere): (Vec<&Push<'_>>, Vec<&Push<'_>>) = all.iter().partition(|push| push.is_asked);
-        let pushed: Vec<String> = asked.into_iter().map(Push::told).collect();
-        let (because, actual) = match (pushed.as_slice(), own_branch(change)) {
+        let pushed: Vec<String> = asked.into_iter().map(Push::describe).collect();
+        let (reason, actual) = match (pushed.as_slice(), own_branch(change)) {
             ([], _) if !elsewhere.is_empty() => {
-                let told: Vec<String> = elsewhere.into_iter().map(Push::told).collect();
-                ("nothing was pushed to a remote that existed before the agent ran".into(), words::list(&told))
+                let messages: Vec<String> = elsewhere.into_iter().map(Push::describe).collect();
+                ("nothing was pushed to a remote that existed before the agent ran".into(), format::list(&messages))
             }
             ([], _) if change.after.remotes.is_empty() => {
                 ("nothing was pushed".into(), "there is no remote".to_owned())
             }
             ([], _) => ("nothing was pushed".into(), "the remotes are as they were".to_owned()),
             (pushed, Some(branch)) if self.name.is_none() => {
-                (format!("`{branch}` was not pushed"), words::list(pushed))
+                (format!("`{branch}` was not pushed"), format::list(pushed))
             }
-            (pushed, _) => (format!("no {branch} was pushed"), words::list(pushed)),
+            (pushed, _) => (format!("no {branch} was pushed"), format::list(pushed)),
         };
-        Verdict::unmet(because, wanted, actual)
+        Verdict::unmet(reason, wanted, actual)
     }
 }
 
@@ -157,12 +157,12 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::check::tests::judged;
-    use crate::example::{Story, branch_out, commit_on, push_to};
+    use crate::example::{EvidenceBuilder, branch_out, commit_on, push_to};
 
     fn of(rest: &Value, tell: impl FnOnce(&mut RepositoryChange)) -> model::Finding {
         let mut assertion = json!({"id": "a", "type": "pushed"});
         assertion.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
-        judged(&assertion, &Story::new().repository(tell).evidence())
+        judged(&assertion, &EvidenceBuilder::new().repository(tell).evidence())
     }
 
     #[test]
@@ -171,12 +171,9 @@ mod tests {
             commit_on(change, "b2", "x");
             push_to(change, "main", "b2");
         });
-        assert_eq!(
-            (finding.status, finding.because.as_str()),
-            (Status::Met, "`origin/main` at b2 is the local commit")
-        );
+        assert_eq!((finding.status, finding.reason.as_str()), (Status::Met, "`origin/main` at b2 is the local commit"));
         let idle = of(&json!({}), |_| {});
-        assert_eq!((idle.status, idle.because.as_str()), (Status::Unmet, "nothing was pushed"));
+        assert_eq!((idle.status, idle.reason.as_str()), (Status::Unmet, "nothing was pushed"));
     }
 
     #[test]
@@ -186,7 +183,7 @@ mod tests {
             branch_out(change, "feat/x");
             commit_on(change, "b2", "x");
         };
-        assert_eq!(of(&json!({}), work).because, "`feat/x` was not pushed");
+        assert_eq!(of(&json!({}), work).reason, "`feat/x` was not pushed");
         let back = |change: &mut RepositoryChange| {
             work(change);
             push_to(change, "feat/x", "b2");
@@ -194,7 +191,7 @@ mod tests {
         };
         assert_eq!(of(&json!({}), back).status, Status::Met);
         assert_eq!(of(&json!({"name": "feat/*"}), back).status, Status::Met);
-        assert_eq!(of(&json!({"name": "fix/*"}), back).because, "no branch `fix/*` was pushed");
+        assert_eq!(of(&json!({"name": "fix/*"}), back).reason, "no branch `fix/*` was pushed");
     }
 
     #[test]
@@ -204,7 +201,7 @@ mod tests {
             (origin.branches, origin.unknown) = (None, vec!["no network".into()]);
         });
         assert_eq!(finding.status, Status::Undecided);
-        assert_eq!(finding.because, "what was pushed is not known: `origin`: no network");
+        assert_eq!(finding.reason, "what was pushed is not known: `origin`: no network");
         let elsewhere = |change: &mut RepositoryChange| {
             change.after.pushes.insert("fork/main".into(), "a1".into());
         };
@@ -220,7 +217,7 @@ mod tests {
     #[test]
     fn deleting_a_remote_branch_counts_as_a_push() {
         let assertion = json!({"id": "a", "type": "not_pushed"});
-        let removed = Story::new().repository(|change| {
+        let removed = EvidenceBuilder::new().repository(|change| {
             change.after.remotes.get_mut("origin").unwrap().branches.as_mut().unwrap().clear();
         });
         let finding = judged(&assertion, &removed.evidence());
@@ -230,7 +227,7 @@ mod tests {
     #[test]
     fn a_push_to_a_remote_added_by_the_agent_counts() {
         let assertion = json!({"id": "a", "type": "not_pushed"});
-        let pushed = Story::new().repository(|change| {
+        let pushed = EvidenceBuilder::new().repository(|change| {
             change.after.pushes.insert("fork/main".into(), "b2".into());
         });
         assert_eq!(judged(&assertion, &pushed.evidence()).status, Status::Unmet);
@@ -242,8 +239,8 @@ mod tests {
         let silent = |change: &mut model::RepositoryChange| {
             change.after.remotes.insert("fork".into(), model::RemoteState::default());
         };
-        assert_eq!(judged(&assertion, &Story::new().repository(silent).evidence()).status, Status::Undecided);
-        let seen = Story::new().repository(|change| {
+        assert_eq!(judged(&assertion, &EvidenceBuilder::new().repository(silent).evidence()).status, Status::Undecided);
+        let seen = EvidenceBuilder::new().repository(|change| {
             silent(change);
             push_to(change, "feat/x", "a1");
         });

@@ -6,9 +6,9 @@ pub(super) const ASSERTION: Assertion = Assertion::implicit("request_check", jud
     .summary("The agent's requests to a scripted model met the conditions of its script.")
     .example(
         nothing_written,
-        || Story::new().request(1, true, "the request offers the tool `Bash`").answer("Done."),
+        || EvidenceBuilder::new().request(1, true, "the request offers the tool `Bash`").answer("Done."),
         || {
-            Story::new().request(1, true, "the request offers the tool `Bash`").request(
+            EvidenceBuilder::new().request(1, true, "the request offers the tool `Bash`").request(
                 2,
                 false,
                 "no message holds \"exit code 0\"",
@@ -22,17 +22,17 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
         return None;
     }
     let failed: Vec<_> = checks.iter().filter(|(_, met, _)| !met).collect();
-    let Some((step, _, because)) = failed.first() else {
+    let Some((step, _, reason)) = failed.first() else {
         return Some(Verdict::met(format!(
             "{} of the script's `expect_request` hold",
-            words::count(checks.len(), "condition")
+            format::count(checks.len(), "condition")
         )));
     };
-    let others = failed.iter().skip(1).map(|(step, _, because)| format!("step {step}: {because}"));
+    let others = failed.iter().skip(1).map(|(step, _, reason)| format!("step {step}: {reason}"));
     let verdict = Verdict::unmet(
         format!("the request for step {step} of the script is not as expected"),
         format!("what `expect_request` says at step {step}"),
-        because.clone(),
+        reason.clone(),
     );
-    Some(verdict.evidence(words::few(others.collect(), 5)))
+    Some(verdict.evidence(format::few(others.collect(), 5)))
 }

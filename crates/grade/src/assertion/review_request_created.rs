@@ -21,7 +21,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("review_request_creat
     .pass(
         || json!({"id": "opens-a-review", "type": "review_request_created", "base": "main"}),
         || {
-            Story::new().repository(|change| {
+            EvidenceBuilder::new().repository(|change| {
                 branch_out(change, "feat/basket");
                 push_to(change, "feat/basket", "a1");
                 open_request(change, 7, "feat/basket");
@@ -30,7 +30,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("review_request_creat
     )
     .fail(
         || json!({"id": "opens-a-review", "type": "review_request_created"}),
-        || Story::new().repository(|change| open_request(change, 7, "somebody-elses")),
+        || EvidenceBuilder::new().repository(|change| open_request(change, 7, "somebody-elses")),
     );
 
 pub(super) const NEGATION: Assertion =
@@ -40,8 +40,8 @@ pub(super) const NEGATION: Assertion =
         .fields(&[TITLE])
         .example(
             || json!({"id": "opens-nothing", "type": "review_request_not_created"}),
-            || Story::new().repository(|_| {}),
-            || Story::new().repository(|change| open_request(change, 7, "feat/basket")),
+            || EvidenceBuilder::new().repository(|_| {}),
+            || EvidenceBuilder::new().repository(|change| open_request(change, 7, "feat/basket")),
         );
 
 #[derive(Debug)]
@@ -72,8 +72,8 @@ impl RepositoryMatcher for ReviewRequestCreated {
         let mut open = Vec::new();
         for request in &seen.new {
             match self.holds(request, &branches)? {
-                Some(true) => return Ok(Verdict::met(format!("{} is new", repository::request_told(request)))),
-                None => open.push(format!("the branches of {} are not known", repository::request_told(request))),
+                Some(true) => return Ok(Verdict::met(format!("{} is new", repository::describe_request(request)))),
+                None => open.push(format!("the branches of {} are not known", repository::describe_request(request))),
                 Some(false) => {}
             }
         }
@@ -82,9 +82,9 @@ impl RepositoryMatcher for ReviewRequestCreated {
             return Ok(repository::unknown("whether a review request was opened", unknown));
         }
         let wanted = self.wanted(&branches);
-        let told: Vec<String> = seen.new.iter().map(|request| repository::request_told(request)).collect();
-        if !told.is_empty() {
-            return Ok(Verdict::unmet("no new review request is the wanted one", wanted, words::list(&told)));
+        let described: Vec<String> = seen.new.iter().map(|request| repository::describe_request(request)).collect();
+        if !described.is_empty() {
+            return Ok(Verdict::unmet("no new review request is the wanted one", wanted, format::list(&described)));
         }
         let remotes = &change.after.remotes;
         let actual = if remotes.is_empty() {
@@ -105,9 +105,9 @@ impl RepositoryMatcher for ReviewRequestNotCreated {
             [] if !seen.unknown.is_empty() => repository::unknown("whether a review request was opened", seen.unknown),
             [] => Verdict::met("there is no new review request"),
             [first, others @ ..] => {
-                let told = repository::request_told(first);
-                Verdict::unmet("there is a new review request", "no new review request", told)
-                    .evidence(others.iter().map(|request| repository::request_told(request)))
+                let described = repository::describe_request(first);
+                Verdict::unmet("there is a new review request", "no new review request", described)
+                    .evidence(others.iter().map(|request| repository::describe_request(request)))
             }
         })
     }
@@ -164,12 +164,12 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::check::tests::judged;
-    use crate::example::{Story, branch_out, open_request};
+    use crate::example::{EvidenceBuilder, branch_out, open_request};
 
     fn of(rest: &Value, tell: impl FnOnce(&mut RepositoryChange)) -> model::Finding {
         let mut assertion = json!({"id": "a", "type": "review_request_created"});
         assertion.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
-        judged(&assertion, &Story::new().repository(tell).evidence())
+        judged(&assertion, &EvidenceBuilder::new().repository(tell).evidence())
     }
 
     fn request(change: &mut RepositoryChange, number: u64) {
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_review_request_must_be_new_open_and_have_the_branches() {
-        assert_eq!(of(&json!({}), |change| request(change, 7)).because, "#7 from `feat/x` to `main`, open is new");
+        assert_eq!(of(&json!({}), |change| request(change, 7)).reason, "#7 from `feat/x` to `main`, open is new");
         let closed = of(&json!({}), |change| {
             request(change, 7);
             change.after.remotes.get_mut("origin").unwrap().review_requests.as_mut().unwrap()[0].open = false;
@@ -190,7 +190,7 @@ mod tests {
             request(change, 7);
             change.before.remotes = change.after.remotes.clone();
         });
-        assert_eq!(old.because, "there is no new review request");
+        assert_eq!(old.reason, "there is no new review request");
         assert_eq!(of(&json!({"base": "dev"}), |change| request(change, 7)).status, Status::Unmet);
     }
 
@@ -213,7 +213,7 @@ mod tests {
             (origin.review_requests, origin.unknown) = (None, vec!["`gh` is not installed".into()]);
         });
         assert_eq!(unasked.status, Status::Undecided);
-        assert!(unasked.because.contains("`gh` is not installed"), "{}", unasked.because);
+        assert!(unasked.reason.contains("`gh` is not installed"), "{}", unasked.reason);
         let headless = of(&json!({}), |change| {
             request(change, 7);
             change.after.remotes.get_mut("origin").unwrap().review_requests.as_mut().unwrap()[0].head = None;

@@ -37,14 +37,14 @@ pub(super) const ASSERTION: Assertion = Assertion::judged("rubric", parse)
             json!({"id": "explains-well", "type": "rubric", "at_least": 2,
                    "criteria": ["names the cause", "gives a next step", {"text": "apologises", "weight": 0.5}]})
         },
-        || Story::new().answer("The card has expired. Please add a new one in your settings."),
+        || EvidenceBuilder::new().answer("The card has expired. Please add a new one in your settings."),
     )
     .fail(
         || {
             json!({"id": "explains-well", "type": "rubric",
                    "criteria": ["names the cause", {"name": "next-step", "text": "gives a next step"}]})
         },
-        || Story::new().answer("The card has expired."),
+        || EvidenceBuilder::new().answer("The card has expired."),
     )
     .answers(
         || {
@@ -171,13 +171,13 @@ impl Judged for Rubric {
         let lines: Vec<String> = self.rows.iter().enumerate().map(|(at, row)| line(votes, at, row.shown())).collect();
         let count = marks.iter().filter(|mark| **mark == Some(true)).count();
         let noun = if marks.len() == 1 { "criterion" } else { "criteria" };
-        let because = format!("{count} of {} {noun} met", marks.len());
+        let reason = format!("{count} of {} {noun} met", marks.len());
         let verdict = match self.pass.holds(&marks, met, open) {
-            Some(true) => Verdict::met(because),
+            Some(true) => Verdict::met(reason),
             Some(false) => {
                 let missed = self.rows.iter().zip(&marks).filter(|(_, mark)| **mark == Some(false));
                 let missed: Vec<String> = missed.map(|(row, _)| row.shown().to_owned()).collect();
-                Verdict::unmet(because, self.wanted(), format!("not met: {}", words::list(&missed)))
+                Verdict::unmet(reason, self.wanted(), format!("not met: {}", format::list(&missed)))
             }
             None => Verdict::undecided(split(votes)),
         };
@@ -260,8 +260,8 @@ mod tests {
             (json!({"criteria": ["a"], "require": "all", "at_least": 1}), "use one of them"),
             (json!({"criteria": ["a", {"text": "b", "weight": 0.5}], "at_least": 2}), "together weigh 1.5"),
         ] {
-            let told = problems(&entry);
-            assert!(told.len() == 1 && told[0].contains(wrong), "{entry}: {told:?}");
+            let messages = problems(&entry);
+            assert!(messages.len() == 1 && messages[0].contains(wrong), "{entry}: {messages:?}");
         }
     }
 

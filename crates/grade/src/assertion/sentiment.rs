@@ -3,7 +3,7 @@
 use super::JUDGES;
 use super::prelude::*;
 use crate::judge::reading::rated;
-use crate::judge::{self, Criterion, Judged, Mark, Material, Question, Quoted, Votes, prompt};
+use crate::judge::{self, Criterion, CriterionMark, Judged, Material, Question, Quoted, Votes, prompt};
 use crate::matcher;
 
 /// Scale of tones, and the lowest score at which a tone counts as present.
@@ -19,8 +19,8 @@ pub(super) const ASSERTION: Assertion = Assertion::judged("sentiment", parse)
     .parameters(&[Parameter::Value("expected")])
     .example(
         || json!({"id": "stays-kind", "type": "sentiment", "expected": "empathetic"}),
-        || Story::new().answer("I'm so sorry that it broke. Let me put this right for you."),
-        || Story::new().answer("Read the manual. Refunds are not possible."),
+        || EvidenceBuilder::new().answer("I'm so sorry that it broke. Let me put this right for you."),
+        || EvidenceBuilder::new().answer("Read the manual. Refunds are not possible."),
     )
     .answers(
         || {
@@ -36,7 +36,7 @@ pub(super) const ASSERTION: Assertion = Assertion::judged("sentiment", parse)
 #[derive(Debug)]
 struct Sentiment {
     expected: String,
-    place: Place,
+    place: SourceLocation,
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
@@ -46,7 +46,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 
 /// Returns the score. If the judge says that the tone is as wanted, the score is at least `THERE`, whatever the
 /// number is.
-fn score(mark: &Mark) -> Option<u64> {
+fn score(mark: &CriterionMark) -> Option<u64> {
     let score = mark.score?;
     Some(if mark.met? { score.max(THERE) } else { score })
 }

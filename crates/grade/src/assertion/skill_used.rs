@@ -12,8 +12,8 @@ pub(super) const SKILL_USED: Assertion =
         .parameters(&[Parameter::Value("skill")])
         .example(
             || json!({"id": "uses-the-skill", "type": "skill_used", "skill": "release-notes"}),
-            || Story::new().call("Skill", json!({"skill": "release-notes"})).answer("Written."),
-            || Story::new().call("Bash", json!({"command": "git log"})).answer("Written."),
+            || EvidenceBuilder::new().call("Skill", json!({"skill": "release-notes"})).answer("Written."),
+            || EvidenceBuilder::new().call("Bash", json!({"command": "git log"})).answer("Written."),
         );
 
 pub(super) const SKILL_NOT_USED: Assertion =
@@ -24,8 +24,8 @@ pub(super) const SKILL_NOT_USED: Assertion =
         .parameters(&[Parameter::Value("skill")])
         .example(
             || json!({"id": "leaves-it-alone", "type": "skill_not_used", "skill": "release-notes"}),
-            || Story::new().call("Bash", json!({"command": "git log"})).answer("Here."),
-            || Story::new().call("Skill", json!({"skill": "release-notes"})).answer("Written."),
+            || EvidenceBuilder::new().call("Bash", json!({"command": "git log"})).answer("Here."),
+            || EvidenceBuilder::new().call("Skill", json!({"skill": "release-notes"})).answer("Written."),
         );
 
 pub(super) const SUB_AGENT_USED: Assertion =
@@ -35,8 +35,8 @@ pub(super) const SUB_AGENT_USED: Assertion =
         .parameters(&[Parameter::Value("sub_agent")])
         .example(
             || json!({"id": "asks-the-reviewer", "type": "sub_agent_used", "sub_agent": "reviewer"}),
-            || Story::new().call("Agent", json!({"subagent_type": "reviewer", "prompt": "Review."})),
-            || Story::new().call("Bash", json!({"command": "git diff"})).answer("Reviewed."),
+            || EvidenceBuilder::new().call("Agent", json!({"subagent_type": "reviewer", "prompt": "Review."})),
+            || EvidenceBuilder::new().call("Bash", json!({"command": "git diff"})).answer("Reviewed."),
         );
 
 pub(super) const SUB_AGENT_NOT_USED: Assertion =
@@ -46,8 +46,8 @@ pub(super) const SUB_AGENT_NOT_USED: Assertion =
         .parameters(&[Parameter::Value("sub_agent")])
         .example(
             || json!({"id": "works-alone", "type": "sub_agent_not_used", "sub_agent": "reviewer"}),
-            || Story::new().call("Bash", json!({"command": "git diff"})).answer("Here."),
-            || Story::new().call("Agent", json!({"subagent_type": "reviewer", "prompt": "Review."})),
+            || EvidenceBuilder::new().call("Bash", json!({"command": "git diff"})).answer("Here."),
+            || EvidenceBuilder::new().call("Agent", json!({"subagent_type": "reviewer", "prompt": "Review."})),
         );
 
 #[derive(Debug)]
@@ -55,7 +55,7 @@ struct Used {
     definition: Definition,
     name: String,
     is_wanted: bool,
-    place: Place,
+    place: SourceLocation,
 }
 
 fn parse(reading: &mut Reading<'_>, definition: Definition, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
@@ -76,9 +76,9 @@ impl Matcher for Used {
                 Verdict::met(format!("call {}: {summary}", call + 1)).at_call(trace, call)
             }
             (Some(call), false) => {
-                let because = format!("`{name}` was used, call {}", call + 1);
+                let reason = format!("`{name}` was used, call {}", call + 1);
                 let expected = format!("no use of the {} `{name}`", self.kind());
-                Verdict::unmet(because, expected, trace.calls[call].call.summary()).at_call(trace, call)
+                Verdict::unmet(reason, expected, trace.calls[call].call.summary()).at_call(trace, call)
             }
             (None, false) => Verdict::met(format!("`{name}` was not used")),
             (None, true) => self.missing(trace),
@@ -94,12 +94,12 @@ impl Used {
         let others = self.others(trace);
         let actual = match others.as_slice() {
             [] => format!("it used no {kind}"),
-            others => format!("it used {}", words::names(others)),
+            others => format!("it used {}", format::names(others)),
         };
         let failed = self.failed(trace);
-        let told = failed.map(|call| format!("call {} failed: {}", call + 1, trace.calls[call].call.summary()));
+        let failure = failed.map(|call| format!("call {} failed: {}", call + 1, trace.calls[call].call.summary()));
         Verdict::unmet(format!("`{name}` was not used"), format!("use of the {kind} `{name}`"), actual)
-            .evidence(told)
+            .evidence(failure)
             .at_call(trace, failed)
     }
 
@@ -138,28 +138,33 @@ mod tests {
     use serde_json::json;
 
     use crate::check::tests::judged;
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     #[test]
     fn invoking_a_skill_and_reading_its_file_are_uses_of_it() {
-        let of = |story: Story| judged(&json!({"id": "a", "type": "skill_used", "skill": "greet"}), &story.evidence());
+        let of = |story: EvidenceBuilder| {
+            judged(&json!({"id": "a", "type": "skill_used", "skill": "greet"}), &story.evidence())
+        };
         let cat = [("skills/greet/SKILL.md", "/box/repo/.claude/skills/greet/SKILL.md", Certainty::Guessed)];
         for story in [
-            Story::new().call("Skill", json!({"skill": "tools:greet", "args": "x"})),
-            Story::new().call("SlashCommand", json!({"command": "/greet Ada"})),
-            Story::new().call("Read", json!({"file_path": "/box/repo/.claude/skills/greet/SKILL.md"})),
-            Story::new().touching("Read", json!({}), &cat),
+            EvidenceBuilder::new().call("Skill", json!({"skill": "tools:greet", "args": "x"})),
+            EvidenceBuilder::new().call("SlashCommand", json!({"command": "/greet Ada"})),
+            EvidenceBuilder::new().call("Read", json!({"file_path": "/box/repo/.claude/skills/greet/SKILL.md"})),
+            EvidenceBuilder::new().touching("Read", json!({}), &cat),
         ] {
             assert_eq!(of(story).status, Status::Met);
         }
-        let other = of(Story::new().call("Skill", json!({"skill": "greeting"})));
+        let other = of(EvidenceBuilder::new().call("Skill", json!({"skill": "greeting"})));
         assert_eq!(other.actual.as_deref(), Some("it used `greeting`"));
-        assert_eq!(of(Story::new().call("Write", json!({"file_path": "greet/SKILL.md"}))).status, Status::Unmet);
+        assert_eq!(
+            of(EvidenceBuilder::new().call("Write", json!({"file_path": "greet/SKILL.md"}))).status,
+            Status::Unmet
+        );
     }
 
     #[test]
     fn a_failed_sub_agent_call_is_not_a_use_and_is_reported() {
-        let mut evidence = Story::new().call("Skill", json!({"skill": "greet"})).evidence();
+        let mut evidence = EvidenceBuilder::new().call("Skill", json!({"skill": "greet"})).evidence();
         evidence.trace.calls[0].result.as_mut().unwrap().is_error = true;
         let used = judged(&json!({"id": "a", "type": "skill_used", "skill": "greet"}), &evidence);
         assert_eq!(used.evidence, ["call 1 failed: Skill(skill=\"greet\")"]);
@@ -169,17 +174,18 @@ mod tests {
 
     #[test]
     fn a_delegated_task_is_a_use_of_the_sub_agent() {
-        let of = |story: Story| {
+        let of = |story: EvidenceBuilder| {
             let evidence = story.evidence();
-            let told =
+            let describe =
                 |kind: &str| judged(&json!({"id": "a", "type": kind, "sub_agent": "reviewer"}), &evidence).status;
-            (told("sub_agent_used"), told("sub_agent_not_used"))
+            (describe("sub_agent_used"), describe("sub_agent_not_used"))
         };
-        let call = |tool: &str, name: &str| Story::new().call(tool, json!({"subagent_type": name, "prompt": "p"}));
+        let call =
+            |tool: &str, name: &str| EvidenceBuilder::new().call(tool, json!({"subagent_type": name, "prompt": "p"}));
         for story in [call("Task", "reviewer"), call("Agent", "tools:reviewer")] {
             assert_eq!(of(story), (Status::Met, Status::Unmet));
         }
-        let skill = Story::new().call("Skill", json!({"skill": "reviewer"}));
+        let skill = EvidenceBuilder::new().call("Skill", json!({"skill": "reviewer"}));
         for story in [call("Agent", "general-purpose"), call("Read", "reviewer"), skill] {
             assert_eq!(of(story), (Status::Unmet, Status::Met));
         }
@@ -187,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_failed_skill_call_is_not_a_use_and_is_reported() {
-        let mut evidence = Story::new().call("Agent", json!({"subagent_type": "reviewer"})).evidence();
+        let mut evidence = EvidenceBuilder::new().call("Agent", json!({"subagent_type": "reviewer"})).evidence();
         evidence.trace.calls[0].result.as_mut().unwrap().is_error = true;
         let used = judged(&json!({"id": "a", "type": "sub_agent_used", "sub_agent": "reviewer"}), &evidence);
         assert_eq!(used.evidence, ["call 1 failed: Agent(subagent_type=\"reviewer\")"]);

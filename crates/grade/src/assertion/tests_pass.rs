@@ -35,7 +35,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("tests_pass", parse)
     .pass(
         || json!({"id": "tests-pass", "type": "tests_pass"}),
         || {
-            Story::new()
+            EvidenceBuilder::new()
                 .call("Edit", json!({"file_path": "basket.ts"}))
                 .call("Bash", json!({"command": "npm test"}))
                 .answer("12 passed, 0 failed.")
@@ -43,7 +43,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("tests_pass", parse)
     )
     .fail(
         || json!({"id": "tests-pass", "type": "tests_pass", "command": "npm test"}),
-        || Story::new().ran("npm test", 1, "11 passed, 1 failed\n", ""),
+        || EvidenceBuilder::new().ran("npm test", 1, "11 passed, 1 failed\n", ""),
     );
 
 #[derive(Debug)]
@@ -128,7 +128,7 @@ fn wrote_after(trace: &Trace, call: usize) -> bool {
 
 fn last_lines(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(8)..].iter().map(|line| words::shortened(line)).collect()
+    lines[lines.len().saturating_sub(8)..].iter().map(|line| format::shortened(line)).collect()
 }
 
 #[cfg(test)]
@@ -139,12 +139,12 @@ mod tests {
     use super::*;
     use crate::check::tests::judged;
 
-    fn of(story: Story) -> model::Finding {
+    fn of(story: EvidenceBuilder) -> model::Finding {
         judged(&json!({"id": "a", "type": "tests_pass"}), &story.evidence())
     }
 
-    fn run(command: &str) -> Story {
-        Story::new().call("Bash", json!({"command": command}))
+    fn run(command: &str) -> EvidenceBuilder {
+        EvidenceBuilder::new().call("Bash", json!({"command": command}))
     }
 
     #[test]
@@ -179,6 +179,6 @@ mod tests {
         let finding = judged(&json!({"id": "a", "type": "tests_pass"}), &evidence);
         assert_eq!((finding.status, finding.evidence[0].as_str()), (Status::Unmet, "1 failed"));
         let edited = of(run("npm test").call("Write", json!({"file_path": "a"})));
-        assert_eq!(edited.because, "the agent changed files after its last run of tests");
+        assert_eq!(edited.reason, "the agent changed files after its last run of tests");
     }
 }

@@ -7,9 +7,9 @@ use super::prelude::*;
 pub(super) const ASSERTION: Assertion =
     Assertion::implicit("time_budget", judge).summary("The agent finished before the timeout.").example(
         nothing_written,
-        || Story::new().answer("Done."),
+        || EvidenceBuilder::new().answer("Done."),
         || {
-            Story::new()
+            EvidenceBuilder::new()
                 .call("Bash", json!({"command": "npm test -- --watch"}))
                 .ending(Ending::TimedOut { setting: "--timeout".into(), after_ms: 600_000 })
         },
@@ -17,12 +17,12 @@ pub(super) const ASSERTION: Assertion =
 
 /// Describes what an agent without tool calls was doing: answering a message, or not answering it.
 fn waiting(trace: &Trace) -> String {
-    let said = trace.turns.last().map(|turn| turn.text.trim()).filter(|text| !text.is_empty());
-    match (trace.user_messages.last(), said) {
+    let answer_so_far = trace.turns.last().map(|turn| turn.text.trim()).filter(|text| !text.is_empty());
+    match (trace.user_messages.last(), answer_so_far) {
         (None, _) => "no message was sent to it".into(),
-        (Some(_), Some(said)) => format!("it was still answering: {}", words::quoted(said)),
+        (Some(_), Some(answer_so_far)) => format!("it was still answering: {}", format::quoted(answer_so_far)),
         (Some(message), None) => {
-            format!("no answer to message {}, {}", trace.user_messages.len(), words::quoted(message))
+            format!("no answer to message {}, {}", trace.user_messages.len(), format::quoted(message))
         }
     }
 }
@@ -39,8 +39,8 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
         Some((at, traced)) => format!("its last call was call {}, {}", at + 1, traced.call.summary()),
         None => waiting(trace),
     };
-    let because = format!("timed out after {seconds} s ({setting})");
-    let verdict = Verdict::unmet(because, format!("an answer within {seconds} s"), actual);
+    let reason = format!("timed out after {seconds} s ({setting})");
+    let verdict = Verdict::unmet(reason, format!("an answer within {seconds} s"), actual);
     Some(verdict.at_call(trace, last.map(|(at, _)| at)))
 }
 
@@ -50,13 +50,13 @@ mod tests {
 
     #[test]
     fn a_timeout_without_tool_calls_names_the_unanswered_message() {
-        let late = |story: Story| {
+        let late = |story: EvidenceBuilder| {
             let ending = Ending::TimedOut { setting: "`timeout` of the project".into(), after_ms: 2000 };
             let verdict = judge(&story.ending(ending).evidence()).unwrap();
-            (verdict.because, verdict.actual.unwrap())
+            (verdict.reason, verdict.actual.unwrap())
         };
-        let (because, actual) = late(Story::new().asks("Hello?"));
-        assert_eq!(because, "timed out after 2 s (`timeout` of the project)");
+        let (reason, actual) = late(EvidenceBuilder::new().asks("Hello?"));
+        assert_eq!(reason, "timed out after 2 s (`timeout` of the project)");
         assert_eq!(actual, "no answer to message 1, \"Hello?\"");
     }
 }

@@ -11,8 +11,8 @@ pub(super) const ASSERTION: Assertion =
         || limited(1000.0).call("Read", json!({"file_path": "README.md"})).used(900, 300, 4000),
     );
 
-fn limited(tokens: f64) -> Story {
-    Story::new().limits(|limits| {
+fn limited(tokens: f64) -> EvidenceBuilder {
+    EvidenceBuilder::new().limits(|limits| {
         limits.token_budget = Some(tokens);
         limits.token_budget_from = Some("scenario".into());
     })
@@ -26,13 +26,13 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
         Some(setting) => format!("`{setting}`"),
         None => "the budget".to_owned(),
     };
-    let limit = words::thousands(budget);
+    let limit = format::thousands(budget);
     let stopped = matches!(evidence.ending, Ending::OutOfBudget { budget: Budget::Tokens, .. });
     let Some(tokens) = evidence.counted().tokens else {
         return Some(if stopped {
-            let because = format!("{whose} of {limit} tokens stopped the agent");
+            let reason = format!("{whose} of {limit} tokens stopped the agent");
             Verdict::unmet(
-                because,
+                reason,
                 format!("at most {limit} tokens"),
                 "more than that; the agent did not report the number",
             )
@@ -41,11 +41,11 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
         });
     };
     let total = tokens.total() as f64;
-    let used = words::thousands(total);
+    let used = format::thousands(total);
     if total <= budget && !stopped {
         return Some(Verdict::met(format!("{used} of {limit} tokens")));
     }
-    let because = format!("{used} tokens are more than {whose} of {limit}");
+    let reason = format!("{used} tokens are more than {whose} of {limit}");
     let parts = [
         ("input", tokens.input),
         ("output", tokens.output),
@@ -53,7 +53,7 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
         ("read from a cache", tokens.cache_read),
     ];
     let parts: Vec<String> =
-        parts.iter().map(|(name, count)| format!("{} {name}", words::thousands(*count as f64))).collect();
-    let verdict = Verdict::unmet(because, format!("at most {limit} tokens"), format!("{used} tokens"));
+        parts.iter().map(|(name, count)| format!("{} {name}", format::thousands(*count as f64))).collect();
+    let verdict = Verdict::unmet(reason, format!("at most {limit} tokens"), format!("{used} tokens"));
     Some(verdict.evidence([parts.join(", ")]))
 }

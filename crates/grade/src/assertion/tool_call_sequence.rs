@@ -26,7 +26,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("tool_call_sequence",
                 {"tool": "Bash", "args_match": {"command": "^git commit"}}]})
         },
         || {
-            Story::new()
+            EvidenceBuilder::new()
                 .call("Bash", json!({"command": "git diff --cached"}))
                 .call("Read", json!({"file_path": "README.md"}))
                 .call("AskUserQuestion", json!({"question": "Commit?"}))
@@ -40,7 +40,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("tool_call_sequence",
                 {"tool": "Write"}]})
         },
         || {
-            Story::new()
+            EvidenceBuilder::new()
                 .call("Write", json!({"file_path": "PLAN.md", "content": "…"}))
                 .call("Read", json!({"file_path": "config.yaml"}))
         },
@@ -123,7 +123,7 @@ impl Matcher for ToolCallSequence {
         if found.calls.len() == count {
             let calls: Vec<String> = found.calls.iter().map(|at| (at + 1).to_string()).collect();
             let noun = if calls.len() == 1 { "call" } else { "calls" };
-            let mut verdict = Verdict::met(format!("{noun} {}", words::list(&calls)));
+            let mut verdict = Verdict::met(format!("{noun} {}", format::list(&calls)));
             verdict.captures = self.captures(evidence, &found.calls);
             let first = self.steps.first().map(|step| &step.wanted.place);
             return Ok(verdict.place(first).at_call(trace, found.calls.first().copied()));
@@ -144,7 +144,7 @@ impl Matcher for ToolCallSequence {
             None => String::new(),
             Some(at) => format!(" after call {}, {}", at + 1, trace.calls[*at].call.summary()),
         };
-        let because = format!("step {} of {count} is missing: no {}{after}", reached + 1, wanted.describe());
+        let reason = format!("step {} of {count} is missing: no {}{after}", reached + 1, wanted.describe());
         let order: Vec<String> = self.steps.iter().map(|step| step.wanted.describe()).collect();
         let steps = found
             .calls
@@ -158,7 +158,7 @@ impl Matcher for ToolCallSequence {
             Some(at) => format!("call {} would match step {}, but comes too early", at + 1, reached + 1),
             None => miss.actual.clone(),
         };
-        let verdict = Verdict::unmet(because, order.join(" → "), actual).evidence(steps);
+        let verdict = Verdict::unmet(reason, order.join(" → "), actual).evidence(steps);
         Ok(missed(verdict, &miss, trace))
     }
 }
@@ -181,14 +181,14 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::check::tests::{judged, underlined};
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     fn sequence(steps: &Value) -> Value {
         json!({"id": "a", "type": "tool_call_sequence", "sequence": steps, "capture_max_chars": 3})
     }
 
-    fn commands(commands: &[&str]) -> Story {
-        commands.iter().fold(Story::new(), |story, command| story.call("Bash", json!({"command": command})))
+    fn commands(commands: &[&str]) -> EvidenceBuilder {
+        commands.iter().fold(EvidenceBuilder::new(), |story, command| story.call("Bash", json!({"command": command})))
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
         let finding = judged(&two, &commands(&["one", "two", "three"]).evidence());
         let captures: Vec<_> = finding.captures.iter().map(|it| (it.step, it.value.as_str(), it.shown().0)).collect();
         assert_eq!(captures, [(Some(1), "one", "one"), (Some(2), "two", "two")]);
-        assert_eq!(finding.because, "calls 1 and 2");
+        assert_eq!(finding.reason, "calls 1 and 2");
         assert_eq!(judged(&two, &commands(&["one"]).evidence()).status, Status::Unmet);
     }
 
@@ -209,7 +209,7 @@ mod tests {
             {"tool": "Bash", "args_match": {"command": "^one"}}]));
         let finding = judged(&wanted, &commands(&["one", "two", "three"]).evidence());
         assert_eq!(
-            finding.because,
+            finding.reason,
             "step 2 of 2 is missing: no `Bash` call whose `command` matches /^one/ after call 2, Bash(command=\"two\")"
         );
         assert_eq!(finding.actual.as_deref(), Some("call 1 would match step 2, but comes too early"));

@@ -22,7 +22,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("tool_called", parse)
                    "args_match": {"command": "^git status"}, "call_index": 0})
         },
         || {
-            Story::new()
+            EvidenceBuilder::new()
                 .call("Bash", json!({"command": "git status --short"}))
                 .call("Bash", json!({"command": "git commit -m x"}))
         },
@@ -32,13 +32,17 @@ pub(super) const ASSERTION: Assertion = Assertion::written("tool_called", parse)
             json!({"id": "shows-the-diff", "type": "tool_called", "tool": "Bash",
                    "args_match": {"command": "^git diff --cached"}})
         },
-        || Story::new().call("Bash", json!({"command": "git status"})).call("Bash", json!({"command": "git diff"})),
+        || {
+            EvidenceBuilder::new()
+                .call("Bash", json!({"command": "git status"}))
+                .call("Bash", json!({"command": "git diff"}))
+        },
     );
 
 #[derive(Debug)]
 struct ToolCalled {
     wanted: CallPattern,
-    index: Option<(usize, Place)>,
+    index: Option<(usize, SourceLocation)>,
     capture: Vec<String>,
     shown_chars: usize,
 }
@@ -47,7 +51,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let wanted = reading.call_pattern();
     let index = reading.fields.whole("call_index", 0, reading.problems);
     let index = index.zip(reading.fields.get("call_index"));
-    let index = index.map(|(index, node)| (usize::try_from(index).unwrap_or(usize::MAX), Place::of(node)));
+    let index = index.map(|(index, node)| (usize::try_from(index).unwrap_or(usize::MAX), SourceLocation::of(node)));
     let capture = reading.capture();
     let shown_chars = reading.shown_chars();
     Some(Arc::new(ToolCalled { wanted: wanted?, index, capture, shown_chars }))
@@ -90,15 +94,15 @@ impl Matcher for ToolCalled {
         Ok(match &self.index {
             Some((index, place)) if candidates.is_empty() && !of_tool.is_empty() => Verdict::unmet(
                 format!("there is no `{tool}` call at index {index}"),
-                format!("at least {}", words::count(index.saturating_add(1), &format!("`{tool}` call"))),
-                words::count(of_tool.len(), &format!("`{tool}` call")),
+                format!("at least {}", format::count(index.saturating_add(1), &format!("`{tool}` call"))),
+                format::count(of_tool.len(), &format!("`{tool}` call")),
             )
             .place(place),
             Some((index, _)) if !of_tool.is_empty() => {
                 let miss = self.wanted.nearest_miss(trace, &candidates, &regex_budget);
                 let verdict = Verdict::unmet(
                     format!("the `{tool}` call at index {index} does not match"),
-                    format!("as `{tool}` call at index {index}, {}", words::one(&wanted)),
+                    format!("as `{tool}` call at index {index}, {}", format::one(&wanted)),
                     miss.actual.clone(),
                 );
                 let elsewhere =
@@ -111,12 +115,12 @@ impl Matcher for ToolCalled {
             }
             _ => {
                 let miss = self.wanted.nearest_miss(trace, &all, &regex_budget);
-                let because = match of_tool.len() {
+                let reason = match of_tool.len() {
                     0 => format!("`{tool}` was never called"),
                     1 => format!("the only `{tool}` call does not match"),
                     many => format!("none of the {many} `{tool}` calls matches"),
                 };
-                missed(Verdict::unmet(because, words::one(&wanted), miss.actual.clone()), &miss, trace)
+                missed(Verdict::unmet(reason, format::one(&wanted), miss.actual.clone()), &miss, trace)
             }
         })
     }
@@ -128,7 +132,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::check::tests::{judged, underlined};
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     fn assertion(rest: &Value) -> Value {
         let mut assertion = json!({"id": "a", "type": "tool_called"});
@@ -139,20 +143,21 @@ mod tests {
 
     #[test]
     fn a_missing_call_names_the_nearest_tool() {
-        let evidence = Story::new().call("Bash", json!({})).call("Bash", json!({})).call("Read", json!({})).evidence();
+        let evidence =
+            EvidenceBuilder::new().call("Bash", json!({})).call("Bash", json!({})).call("Read", json!({})).evidence();
         let finding = judged(&assertion(&json!({"tool": "bash"})), &evidence);
-        assert_eq!(finding.because, "`bash` was never called");
+        assert_eq!(finding.reason, "`bash` was never called");
         assert_eq!(finding.actual.as_deref(), Some("the agent called `Bash` (2 times) and `Read`"));
         assert_eq!(finding.evidence, ["did you mean `Bash`? names must match exactly"]);
         assert_eq!(underlined(&finding), "bash");
-        let finding = judged(&assertion(&json!({"tool": "Write"})), &Story::new().evidence());
+        let finding = judged(&assertion(&json!({"tool": "Write"})), &EvidenceBuilder::new().evidence());
         assert_eq!(finding.actual.as_deref(), Some("the agent called no tool"));
     }
 
     #[test]
     fn questions_to_the_user_can_be_matched() {
         let questions = json!({"questions": [{"question": "Commit?"}, {"question": "Push?"}]});
-        let evidence = Story::new().call("AskUserQuestion", questions).evidence();
+        let evidence = EvidenceBuilder::new().call("AskUserQuestion", questions).evidence();
         let asks = |pattern: &str| {
             let wanted = json!({"tool": "AskUserQuestion", "args_match": {"question": pattern}});
             judged(&assertion(&wanted), &evidence).status
@@ -163,14 +168,14 @@ mod tests {
 
     #[test]
     fn the_nearest_call_and_the_differing_argument_are_reported() {
-        let evidence = Story::new()
+        let evidence = EvidenceBuilder::new()
             .call("Bash", json!({"command": "ls"}))
             .call("Bash", json!({"command": "git diff", "timeout": 5}))
             .evidence();
         let wanted = json!({"tool": "Bash", "args_match": {"command": "^git", "timeout": "^9$"}});
         let finding = judged(&assertion(&wanted), &evidence);
         assert_eq!(finding.status, Status::Unmet);
-        assert_eq!(finding.because, "none of the 2 `Bash` calls matches");
+        assert_eq!(finding.reason, "none of the 2 `Bash` calls matches");
         assert_eq!(
             finding.expected.as_deref(),
             Some("a `Bash` call whose `command` matches /^git/ and `timeout` matches /^9$/")
@@ -184,7 +189,7 @@ mod tests {
     #[test]
     fn arguments_may_be_values_or_one_pattern_over_all_of_them() {
         let input = json!({"order": "A-17", "items": [{"sku": "x", "count": 2}], "express": true});
-        let evidence = Story::new().call("ship", input).evidence();
+        let evidence = EvidenceBuilder::new().call("ship", input).evidence();
         let of = |wanted: Value| judged(&assertion(&json!({"tool": "ship", "args_match": wanted})), &evidence);
         for fits in [
             json!({"order": "^A-", "express": true}),
@@ -211,7 +216,7 @@ mod tests {
 
     #[test]
     fn call_index_counts_the_calls_of_its_tool() {
-        let evidence = Story::new()
+        let evidence = EvidenceBuilder::new()
             .call("Read", json!({"file_path": "a"}))
             .call("Bash", json!({"command": "ls"}))
             .call("Bash", json!({"command": "git status"}))
@@ -223,16 +228,17 @@ mod tests {
             )
         };
         assert_eq!(at(1).status, Status::Met);
-        assert_eq!(at(0).because, "the `Bash` call at index 0 does not match");
+        assert_eq!(at(0).reason, "the `Bash` call at index 0 does not match");
         assert_eq!(at(0).evidence, ["call 3 matches, at index 1"]);
-        assert_eq!(at(2).because, "there is no `Bash` call at index 2");
+        assert_eq!(at(2).reason, "there is no `Bash` call at index 2");
         assert_eq!(underlined(&at(2)), "2");
     }
 
     #[test]
     fn captures_are_complete_and_present_only_if_met() {
         let text = "x".repeat(5000);
-        let evidence = Story::new().call("Write", json!({"content": text, "n": [1.0], "nil": null})).evidence();
+        let evidence =
+            EvidenceBuilder::new().call("Write", json!({"content": text, "n": [1.0], "nil": null})).evidence();
         let finding =
             judged(&assertion(&json!({"tool": "Write", "capture": ["content", "n", "nil", "toString"]})), &evidence);
         let values: Vec<&str> = finding.captures.iter().map(|capture| capture.value.as_str()).collect();
@@ -246,7 +252,7 @@ mod tests {
     fn an_undecidable_pattern_is_undecided_unless_another_call_matches() {
         let endless = format!("{}b", "a".repeat(40));
         let wanted = assertion(&json!({"tool": "Bash", "args_match": {"command": "^(a+)+$"}}));
-        let doubtful = || Story::new().call("Bash", json!({"command": endless}));
+        let doubtful = || EvidenceBuilder::new().call("Bash", json!({"command": endless}));
         let finding = judged(&wanted, &doubtful().evidence());
         assert_eq!((finding.status, finding.score), (Status::Undecided, None));
         assert!(finding.error.unwrap().contains("stopped after"));

@@ -15,14 +15,14 @@ pub(super) const ASSERTION: Assertion =
         },
     );
 
-fn limited(max_turns: u64) -> Story {
-    Story::new().limits(|limits| (limits.max_turns, limits.max_turns_set) = (max_turns, true))
+fn limited(max_turns: u64) -> EvidenceBuilder {
+    EvidenceBuilder::new().limits(|limits| (limits.max_turns, limits.max_turns_set) = (max_turns, true))
 }
 
 fn judge(evidence: &Evidence) -> Option<Verdict> {
     let limit = evidence.limits.turn_cap()?;
-    let allowed = words::count(usize::try_from(limit).unwrap_or(usize::MAX), "turn");
-    let taken = words::count(evidence.trace.turn_count(), "turn");
+    let allowed = format::count(usize::try_from(limit).unwrap_or(usize::MAX), "turn");
+    let taken = format::count(evidence.trace.turn_count(), "turn");
     let stopped = matches!(evidence.ending, Ending::OutOfBudget { budget: Budget::Turns, .. });
     Some(if stopped {
         Verdict::unmet(

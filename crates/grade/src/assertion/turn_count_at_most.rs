@@ -10,9 +10,9 @@ pub(super) const ASSERTION: Assertion = Assertion::written("turn_count_at_most",
     .parameters(&[Parameter::Value("max")])
     .example(
         || json!({"id": "efficient", "type": "turn_count_at_most", "max": 2}),
-        || Story::new().call("Bash", json!({"command": "git status"})).answer("Clean."),
+        || EvidenceBuilder::new().call("Bash", json!({"command": "git status"})).answer("Clean."),
         || {
-            Story::new()
+            EvidenceBuilder::new()
                 .call("Bash", json!({"command": "ls"}))
                 .call("Bash", json!({"command": "git status"}))
                 .answer("Clean.")
@@ -22,25 +22,25 @@ pub(super) const ASSERTION: Assertion = Assertion::written("turn_count_at_most",
 #[derive(Debug)]
 struct TurnCountAtMost {
     max: usize,
-    place: Place,
+    place: SourceLocation,
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let node = reading.fields.require("max", reading.problems)?;
     let max = reading.fields.whole("max", 1, reading.problems)?;
-    Some(Arc::new(TurnCountAtMost { max: usize::try_from(max).unwrap_or(usize::MAX), place: Place::of(node) }))
+    Some(Arc::new(TurnCountAtMost { max: usize::try_from(max).unwrap_or(usize::MAX), place: SourceLocation::of(node) }))
 }
 
 impl Matcher for TurnCountAtMost {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let turns = evidence.trace.turn_count();
-        let taken = words::count(turns, "turn");
+        let taken = format::count(turns, "turn");
         if turns <= self.max {
             return Ok(Verdict::met(taken).place(&self.place));
         }
         let over = evidence.trace.turns.iter().enumerate().filter(|(_, turn)| turn.parent.is_none()).nth(self.max);
-        let because = format!("{taken}, {} more than allowed", turns - self.max);
-        let mut verdict = Verdict::unmet(because, format!("at most {}", words::count(self.max, "turn")), taken);
+        let reason = format!("{taken}, {} more than allowed", turns - self.max);
+        let mut verdict = Verdict::unmet(reason, format!("at most {}", format::count(self.max, "turn")), taken);
         verdict.at = over.map(|(turn, traced)| Position { turn: Some(turn), call: traced.calls.first().copied() });
         Ok(verdict.place(&self.place))
     }

@@ -11,11 +11,11 @@ pub(super) const ASSERTION: Assertion = Assertion::written("valid_json", |readin
 .parameters(&[Parameter::Value("path")])
 .pass(
     || json!({"id": "is-json", "type": "valid_json"}),
-    || Story::new().answer("Here you are:\n```json\n{\"total\": 3}\n```\n"),
+    || EvidenceBuilder::new().answer("Here you are:\n```json\n{\"total\": 3}\n```\n"),
 )
 .fail(
     || json!({"id": "is-json", "type": "valid_json", "path": "config.json"}),
-    || Story::new().file("config.json", Some("{\"total\": 3,}\n")),
+    || EvidenceBuilder::new().file("config.json", Some("{\"total\": 3,}\n")),
 );
 
 /// Field `path`. If it is absent, the answer is checked.
@@ -35,15 +35,15 @@ impl Matcher for ValidJson {
     }
 
     fn judge(&self, evidence: &Evidence) -> Judgement {
-        let told = self.source.told();
+        let source = self.source.describe();
         let verdict = match (self.source.find(evidence)?, self.is_wanted) {
             (JsonLookup::Value(_, is_fenced), true) => {
                 let place = if is_fenced { ", in a fenced block" } else { "" };
-                Verdict::met(format!("{told} is JSON{place}"))
+                Verdict::met(format!("{source} is JSON{place}"))
             }
-            (JsonLookup::None { because, actual }, true) => Verdict::unmet(because, "JSON", actual),
-            (JsonLookup::Value(..), false) => Verdict::unmet(format!("{told} is JSON"), "no JSON", "JSON"),
-            (JsonLookup::None { because, .. }, false) => Verdict::met(because),
+            (JsonLookup::None { reason, actual }, true) => Verdict::unmet(reason, "JSON", actual),
+            (JsonLookup::Value(..), false) => Verdict::unmet(format!("{source} is JSON"), "no JSON", "JSON"),
+            (JsonLookup::None { reason, .. }, false) => Verdict::met(reason),
         };
         Ok(verdict.place(self.source.place()))
     }
@@ -55,12 +55,12 @@ mod tests {
     use serde_json::json;
 
     use crate::check::tests::judged;
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     #[test]
     fn only_json_is_json() {
         let of = |answer: &str| {
-            judged(&json!({"id": "a", "type": "valid_json"}), &Story::new().answer(answer).evidence()).status
+            judged(&json!({"id": "a", "type": "valid_json"}), &EvidenceBuilder::new().answer(answer).evidence()).status
         };
         for answer in ["{}", " 3 ", "null", "```\n[1]\n```"] {
             assert_eq!(of(answer), Status::Met, "{answer}");
@@ -68,11 +68,11 @@ mod tests {
         for answer in ["NaN", "{a: 1}", "It is {}.", "```rust\n{}\n```", "```json\n{\n```"] {
             assert_eq!(of(answer), Status::Unmet, "{answer}");
         }
-        let silent = judged(&json!({"id": "a", "type": "valid_json"}), &Story::new().evidence());
-        assert_eq!(silent.because, "the agent gave no answer");
+        let silent = judged(&json!({"id": "a", "type": "valid_json"}), &EvidenceBuilder::new().evidence());
+        assert_eq!(silent.reason, "the agent gave no answer");
         let missing = json!({"id": "a", "type": "valid_json", "path": "a.json"});
         assert_eq!(
-            judged(&missing, &Story::new().file("a.json", None).evidence()).because,
+            judged(&missing, &EvidenceBuilder::new().file("a.json", None).evidence()).reason,
             "there is no file `a.json`"
         );
     }

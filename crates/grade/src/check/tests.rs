@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::context::KnownTools;
-use crate::example::Story;
+use crate::example::EvidenceBuilder;
 use crate::self_test::spec_of;
 use crate::yaml;
 
@@ -31,14 +31,14 @@ pub(crate) fn underlined(finding: &Finding) -> String {
 }
 
 fn problems(assertions: &[Value], context: &Context<'_>) -> Vec<String> {
-    let told = |problem: &Diagnostic| {
+    let describe = |problem: &Diagnostic| {
         let source = problem.source.as_ref().unwrap();
         let marked: String = source.text.chars().skip(source.column - 1).take(source.length).collect();
         let severity = if problem.severity == Severity::Error { "error" } else { "warning" };
         let help = problem.help.join("; ");
         format!("{severity} at {}:{marked}: {} ({help})", source.line, problem.message)
     };
-    compile(&case(assertions), context).1.iter().map(told).collect()
+    compile(&case(assertions), context).1.iter().map(describe).collect()
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn a_check_reports_whether_it_runs_user_code() {
 fn a_case_that_asserts_nothing_is_undecided() {
     let outcome_of = |case: &Case| {
         let (checks, problems) = compile(case, &Context::default());
-        let findings = grade(&checks, &Story::new().answer("x").evidence());
+        let findings = grade(&checks, &EvidenceBuilder::new().answer("x").evidence());
         (Outcome::of(&findings, &Ending::Finished, &case.ruling), findings, problems)
     };
     let (outcome, findings, problems) = outcome_of(&case(&[]));
@@ -229,7 +229,7 @@ fn an_expectation_that_cannot_fail_asserts_nothing() {
         let mut spec = json!({"id": "a", "type": "expect"});
         spec.as_object_mut().unwrap().extend(about.as_object().unwrap().clone());
         let (checks, problems) = compile(&case(&[spec]), &Context::default());
-        let findings = grade(&checks, &Story::new().answer("x").evidence());
+        let findings = grade(&checks, &EvidenceBuilder::new().answer("x").evidence());
         assert_eq!(checks.len(), 1, "{about}");
         (Outcome::of(&findings, &Ending::Finished, &OutcomeRule::default()), problems.len())
     };
@@ -262,16 +262,19 @@ fn an_expectation_that_cannot_fail_asserts_nothing() {
 
 #[test]
 fn a_misspelt_result_key_is_an_error() {
-    let told = |expect: Value| {
-        let told = problems(&[json!({"id": "a", "type": "expect", "expect": expect})], &Context::default());
-        assert!(told.len() == 1, "{told:#?}");
-        told[0].clone()
+    let describe = |expect: Value| {
+        let describe = problems(&[json!({"id": "a", "type": "expect", "expect": expect})], &Context::default());
+        assert!(describe.len() == 1, "{describe:#?}");
+        describe[0].clone()
     };
     for (wrong, near) in [("outptu", "output"), ("tols", "tools")] {
-        let told = told(json!({"output": "x", wrong: []}));
-        assert!(!told.starts_with("warning at ") && told.contains(&format!("did you mean `{near}`")), "{told}");
+        let describe = describe(json!({"output": "x", wrong: []}));
+        assert!(
+            !describe.starts_with("warning at ") && describe.contains(&format!("did you mean `{near}`")),
+            "{describe}"
+        );
     }
-    assert!(told(json!({"message": "x"})).starts_with("warning at "), "agents have their own keys");
+    assert!(describe(json!({"message": "x"})).starts_with("warning at "), "agents have their own keys");
 }
 
 /// Returns the errors of the assertion `name` in code, with the position of each. `?` is an argument that is known only
@@ -298,25 +301,25 @@ fn errors_of_code(name: &str, arguments: &[Value]) -> Vec<String> {
     };
     let code = Code { module: "/a.test.ts".into(), scenario: 0, name: "a".to_owned(), claims: vec![claim] };
     let case = Case { code: Some(Box::new(code)), ..case(&[]) };
-    let told = |problem: &Diagnostic| {
+    let describe = |problem: &Diagnostic| {
         let place = problem.source.as_ref().unwrap();
         format!("{place}: {} ({})", problem.message, problem.help.join("; "))
     };
-    compile(&case, &Context::default()).1.iter().map(told).collect()
+    compile(&case, &Context::default()).1.iter().map(describe).collect()
 }
 
 #[test]
 fn arguments_that_code_spells_out_are_compared_with_the_fields() {
-    let told = errors_of_code("contains", &[json!("?"), json!(5)]);
-    assert_eq!(told, ["a.test.ts:1:22: `text` must be a string, not a number (put it in quotes)"]);
-    let told = errors_of_code("toolCalled", &[json!("?"), json!("Bash"), json!({"command": "["})]);
-    assert!(told.len() == 1 && told[0].contains("invalid regular expression"), "{told:?}");
-    let told = errors_of_code("llmJudge", &[json!("?"), json!({"criterai": "kind"})]);
-    assert!(told.iter().any(|problem| problem.contains("did you mean `criteria`")), "{told:?}");
-    let told = errors_of_code("fileExists", &[json!(true)]);
-    assert_eq!(told, ["a.test.ts:1:19: `path` must be a string, not a boolean (put it in quotes)"]);
-    let told = errors_of_code("contains", &[]);
-    assert_eq!(told.len(), 1, "{told:?}");
+    let messages = errors_of_code("contains", &[json!("?"), json!(5)]);
+    assert_eq!(messages, ["a.test.ts:1:22: `text` must be a string, not a number (put it in quotes)"]);
+    let messages = errors_of_code("toolCalled", &[json!("?"), json!("Bash"), json!({"command": "["})]);
+    assert!(messages.len() == 1 && messages[0].contains("invalid regular expression"), "{messages:?}");
+    let messages = errors_of_code("llmJudge", &[json!("?"), json!({"criterai": "kind"})]);
+    assert!(messages.iter().any(|problem| problem.contains("did you mean `criteria`")), "{messages:?}");
+    let messages = errors_of_code("fileExists", &[json!(true)]);
+    assert_eq!(messages, ["a.test.ts:1:19: `path` must be a string, not a boolean (put it in quotes)"]);
+    let messages = errors_of_code("contains", &[]);
+    assert_eq!(messages.len(), 1, "{messages:?}");
 }
 
 #[test]
@@ -338,7 +341,7 @@ fn arguments_that_are_known_only_at_run_time_are_not_doubted() {
 fn keys_may_be_written_as_code_writes_them() {
     let assertion =
         json!({"id": "a", "type": "toolCalled", "tool": "Bash", "argsMatch": {"command": "^ls"}, "title": "Looks"});
-    let finding = judged(&assertion, &Story::new().call("Bash", json!({"command": "ls"})).evidence());
+    let finding = judged(&assertion, &EvidenceBuilder::new().call("Bash", json!({"command": "ls"})).evidence());
     assert_eq!((finding.status, finding.title.as_deref()), (Status::Met, Some("Looks")));
     let found =
         problems(&[json!({"id": "a", "type": "tool_called", "tool": "x", "argMatch": {}})], &Context::default());
@@ -354,7 +357,7 @@ fn keys_may_be_written_as_code_writes_them() {
 fn implicit_findings_come_last_and_have_no_location() {
     let (checks, _) =
         compile(&case(&[json!({"id": "a", "type": "turn_count_at_most", "max": 3, "weight": 4})]), &Context::default());
-    let evidence = Story::new().answer("x").evidence();
+    let evidence = EvidenceBuilder::new().answer("x").evidence();
     let findings = grade(&checks, &evidence);
     assert_eq!(
         findings.iter().map(|finding| finding.id.as_str()).collect::<Vec<_>>(),

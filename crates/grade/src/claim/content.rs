@@ -4,11 +4,11 @@ use model::{Evidence, Need, Probed};
 
 use super::files::listed;
 use crate::folded;
+use crate::format;
 use crate::glob::Glob;
 use crate::matcher::{Judgement, Matcher};
 use crate::skill_use::is_file_of_skill;
 use crate::verdict::{Verdict, without_sandbox};
-use crate::words;
 
 /// Strings that are searched, ignoring case.
 #[derive(Debug, Clone)]
@@ -22,25 +22,27 @@ pub(super) struct Texts {
 
 impl Texts {
     /// Returns the strings in quotes, for messages.
-    pub fn told(&self) -> String {
-        let quoted: Vec<String> = self.texts.iter().map(|text| words::quoted(text)).collect();
-        if self.is_either { quoted.join(" or ") } else { words::list(&quoted) }
+    pub fn describe(&self) -> String {
+        let quoted: Vec<String> = self.texts.iter().map(|text| format::quoted(text)).collect();
+        if self.is_either { quoted.join(" or ") } else { format::list(&quoted) }
     }
 
     /// Checks `text` for the strings. `what` is its name in messages.
     fn judge(&self, what: &str, text: &str) -> Verdict {
         let (found, missing): (Vec<String>, Vec<String>) =
             self.texts.iter().cloned().partition(|wanted| folded::find(text, wanted).is_some());
-        let shown = |texts: &[String]| words::list(&texts.iter().map(|text| words::quoted(text)).collect::<Vec<_>>());
+        let shown = |texts: &[String]| format::list(&texts.iter().map(|text| format::quoted(text)).collect::<Vec<_>>());
         let holds = if self.is_either { !found.is_empty() } else { missing.is_empty() };
-        let actual = || if text.is_empty() { "nothing".to_owned() } else { words::quoted(text) };
+        let actual = || if text.is_empty() { "nothing".to_owned() } else { format::quoted(text) };
         match self.is_negated {
-            true if found.is_empty() => Verdict::met(format!("{what} does not have {}", self.told())),
-            true => {
-                Verdict::unmet(format!("{what} has {}", shown(&found)), format!("no {}", self.told()), shown(&found))
-            }
+            true if found.is_empty() => Verdict::met(format!("{what} does not have {}", self.describe())),
+            true => Verdict::unmet(
+                format!("{what} has {}", shown(&found)),
+                format!("no {}", self.describe()),
+                shown(&found),
+            ),
             false if holds => Verdict::met(format!("{what} has {}", shown(&found))),
-            false => Verdict::unmet(format!("{what} does not have {}", shown(&missing)), self.told(), actual()),
+            false => Verdict::unmet(format!("{what} does not have {}", shown(&missing)), self.describe(), actual()),
         }
     }
 }
@@ -107,7 +109,7 @@ impl Matcher for FileContent {
                 }
                 verdict
             }
-            Some(Probed::Failed { because }) => Verdict::undecided(format!("cannot look at `{path}`: {because}")),
+            Some(Probed::Failed { reason }) => Verdict::undecided(format!("cannot look at `{path}`: {reason}")),
             None => Verdict::undecided(format!("`{path}` was not looked for")),
             Some(_) => match self.elsewhere(evidence)? {
                 Some((path, Some(text))) => self.texts.judge(&format!("`{path}`"), text),

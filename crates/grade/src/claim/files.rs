@@ -3,11 +3,11 @@
 use model::{Change, Evidence, FoundFile, Need, Probed};
 
 use super::FileEvent;
+use crate::format;
 use crate::glob::Glob;
 use crate::matcher::{Judgement, Matcher};
 use crate::skill_use::is_file_of_skill;
 use crate::verdict::{Verdict, without_sandbox};
-use crate::words;
 
 /// Number of paths that a finding shows.
 const SHOWN: usize = 10;
@@ -48,11 +48,11 @@ impl FilesClaim {
     /// Returns the names, for messages.
     pub fn about(&self) -> Option<String> {
         let names: Vec<String> = self.names.iter().map(|name| format!("`{name}`")).collect();
-        let joined = if self.is_either { names.join(" or ") } else { words::list(&names) };
+        let joined = if self.is_either { names.join(" or ") } else { format::list(&names) };
         (!names.is_empty()).then_some(joined)
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         self.about().unwrap_or_else(|| "files".to_owned())
     }
 
@@ -96,7 +96,7 @@ impl Matcher for FilesClaim {
 pub(super) fn listed(evidence: &Evidence) -> Result<(&[FoundFile], bool), String> {
     match evidence.collected.probed(&Need::Files) {
         Some(Probed::Files { files, clipped }) => Ok((files, *clipped)),
-        Some(Probed::Failed { because }) => Err(format!("the files cannot be listed: {because}")),
+        Some(Probed::Failed { reason }) => Err(format!("the files cannot be listed: {reason}")),
         _ => Err("the files were not listed".to_owned()),
     }
 }
@@ -110,15 +110,15 @@ impl FilesClaim {
         let holds = if self.is_either { !there.is_empty() } else { missing.is_empty() };
         match self.is_negated {
             true if !there.is_empty() => {
-                let shown = words::list(&there);
-                Verdict::unmet(format!("{shown} is there"), format!("no {}", self.told()), shown)
+                let shown = format::list(&there);
+                Verdict::unmet(format!("{shown} is there"), format!("no {}", self.describe()), shown)
             }
-            false if holds => Verdict::met(format!("there is {}", words::list(&there))),
+            false if holds => Verdict::met(format!("there is {}", format::list(&there))),
             _ if clipped => Verdict::undecided("there are more files than were listed"),
             true => Verdict::met(format!("there is no {}", missing.join(" and no "))),
             false => {
                 let shown = missing.join(" and no ");
-                Verdict::unmet(format!("there is no {shown}"), format!("a file {}", self.told()), "nothing")
+                Verdict::unmet(format!("there is no {shown}"), format!("a file {}", self.describe()), "nothing")
                     .evidence(self.near(&paths))
             }
         }
@@ -155,7 +155,7 @@ impl FilesClaim {
         let found: Vec<String> = changes
             .iter()
             .filter(|file| self.is_about(file.change))
-            .map(|file| told(&file.path, file.change))
+            .map(|file| describe_change(&file.path, file.change))
             .collect();
         let wanted = match self.is_negated {
             true => format!("no file that is {}", self.verb()),
@@ -164,12 +164,12 @@ impl FilesClaim {
         match (found.first(), self.is_negated) {
             (None, true) => Verdict::met(format!("no file was {}", self.verb())),
             (None, false) => Verdict::unmet(format!("no file was {}", self.verb()), wanted, "none"),
-            (Some(first), false) => Verdict::met(first.clone()).evidence(words::few(found, SHOWN)),
+            (Some(first), false) => Verdict::met(first.clone()).evidence(format::few(found, SHOWN)),
             (Some(first), true) => {
-                let because = words::count(found.len(), "file");
+                let reason = format::count(found.len(), "file");
                 let actual = first.clone();
-                Verdict::unmet(format!("{because} {}", self.verb()), wanted, actual)
-                    .evidence(words::few(found.into_iter().skip(1).collect(), SHOWN))
+                Verdict::unmet(format!("{reason} {}", self.verb()), wanted, actual)
+                    .evidence(format::few(found.into_iter().skip(1).collect(), SHOWN))
             }
         }
     }
@@ -185,39 +185,39 @@ impl FilesClaim {
         let verb = self.verb();
         if self.is_negated {
             if let Some(path) = there.first() {
-                let because = format!("{path} was {verb}");
-                return Ok(Verdict::unmet(because, format!("{} not {verb}", self.told()), path.clone()));
+                let reason = format!("{path} was {verb}");
+                return Ok(Verdict::unmet(reason, format!("{} not {verb}", self.describe()), path.clone()));
             }
             return self.still_there(evidence);
         }
         let holds = if self.is_either { !there.is_empty() } else { missing.is_empty() };
         if holds {
-            return Ok(Verdict::met(format!("{} was {verb}", words::list(&there))));
+            return Ok(Verdict::met(format!("{} was {verb}", format::list(&there))));
         }
         let every: Vec<&str> = changes.iter().map(|file| file.path.as_str()).collect();
         let other = self.names.iter().zip(&found).filter(|(_, found)| found.is_none());
         let other: Vec<String> =
             other.filter_map(|(name, _)| self.find(name, &every)).map(|path| self.other(changes, path)).collect();
         let actual = other.first().cloned().or_else(|| self.old(evidence)).unwrap_or_else(|| "nothing".to_owned());
-        let because = format!("{} was not {verb}", missing.join(" and "));
-        Ok(Verdict::unmet(because, format!("{} {verb}", self.told()), actual))
+        let reason = format!("{} was not {verb}", missing.join(" and "));
+        Ok(Verdict::unmet(reason, format!("{} {verb}", self.describe()), actual))
     }
 
     /// Checks that a file that must not change exists at all. If it does not, its name is most likely misspelt.
     fn still_there(&self, evidence: &Evidence) -> Judgement {
-        let because = format!("{} was not {}", self.told(), self.verb());
+        let reason = format!("{} was not {}", self.describe(), self.verb());
         if !matches!(self.what, FileEvent::Modified | FileEvent::Changed) {
-            return Ok(Verdict::met(because));
+            return Ok(Verdict::met(reason));
         }
         let (files, clipped) = listed(evidence)?;
         let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         let found: Vec<Option<&str>> = self.names.iter().map(|name| self.find(name, &paths)).collect();
         Ok(match self.missing(&found).as_slice() {
-            [] => Verdict::met(because),
+            [] => Verdict::met(reason),
             _ if clipped => Verdict::undecided("there are more files than were listed"),
             missing => {
                 let shown = missing.join(" and no ");
-                Verdict::unmet(format!("there is no {shown}, and there was none"), self.told(), "nothing")
+                Verdict::unmet(format!("there is no {shown}, and there was none"), self.describe(), "nothing")
                     .evidence(self.near(&paths))
             }
         })
@@ -226,7 +226,7 @@ impl FilesClaim {
     /// Describes another change of the file `path`.
     fn other(&self, changes: &[model::FileChange], path: &str) -> String {
         let change = changes.iter().find(|file| file.path == path).map_or(Change::Modified, |file| file.change);
-        told(path, change)
+        describe_change(path, change)
     }
 
     /// Describes a file that the claim refers to and that is unchanged.
@@ -248,7 +248,7 @@ impl FilesClaim {
     }
 }
 
-fn told(path: &str, change: Change) -> String {
+fn describe_change(path: &str, change: Change) -> String {
     let how = match change {
         Change::Added => "is new",
         Change::Modified => "was changed",

@@ -55,12 +55,12 @@ impl Judged for JudgedClaim {
 
     fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {
         let tally = votes.tally(0);
-        let because = |said: &str| format!("{said}{}{}", tally.agreement(), reasoning(votes, 0));
+        let reason = |text: &str| format!("{text}{}{}", tally.agreement(), reasoning(votes, 0));
         match tally.majority() {
-            Some(true) => Verdict::met(because("it holds")).evidence(quote(votes, 0)),
+            Some(true) => Verdict::met(reason("it holds")).evidence(quote(votes, 0)),
             Some(false) => {
                 let shown = quote(votes, 0).unwrap_or_else(|| "it does not hold".to_owned());
-                Verdict::unmet(because("it does not hold"), self.text.clone(), shown)
+                Verdict::unmet(reason("it does not hold"), self.text.clone(), shown)
             }
             None => Verdict::undecided(split(votes)),
         }

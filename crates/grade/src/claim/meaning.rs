@@ -7,7 +7,7 @@ use super::word::{Subject, Verb, Word};
 /// Observable statement, and whether it is negated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Statement {
-    pub says: Says,
+    pub says: StatementKind,
     pub is_negated: bool,
 }
 
@@ -15,15 +15,20 @@ impl Statement {
     /// True if it is inverted for cases in which the skill must not be used: an event in a repository that is not
     /// already negated.
     pub fn is_turnable(&self) -> bool {
-        let is_about_git =
-            matches!(self.says, Says::Branch { .. } | Says::Commit { .. } | Says::Push { .. } | Says::Review { .. });
+        let is_about_git = matches!(
+            self.says,
+            StatementKind::Branch { .. }
+                | StatementKind::Commit { .. }
+                | StatementKind::Push { .. }
+                | StatementKind::Review { .. }
+        );
         is_about_git && !self.is_negated
     }
 }
 
 /// Observable statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Says {
+pub(super) enum StatementKind {
     Branch {
         name: Option<String>,
     },
@@ -85,7 +90,7 @@ pub(super) fn understood(text: &str) -> Option<Vec<Statement>> {
     let mut before: Option<Segment> = None;
     for segment in segments {
         let whole = completed(segment, before.as_ref())?;
-        for part in said(&whole)? {
+        for part in statements(&whole)? {
             if !parts.contains(&part) {
                 parts.push(part);
             }
@@ -130,7 +135,7 @@ fn completed(mut segment: Segment, before: Option<&Segment>) -> Option<Segment> 
 }
 
 /// Returns the parts of a segment: every verb combined with every subject.
-fn said(segment: &Segment) -> Option<Vec<Statement>> {
+fn statements(segment: &Segment) -> Option<Vec<Statement>> {
     let has = |verb: Verb| segment.verbs.contains(&verb);
     let is_json = has(Verb::Valid) || has(Verb::Invalid);
     // The names cannot be assigned to one verb: `created a.txt containing "x"`.
@@ -152,8 +157,11 @@ fn said(segment: &Segment) -> Option<Vec<Statement>> {
         }
     }
     for subject in &segment.implied {
-        let says =
-            if *subject == Subject::Branch { Says::Branch { name: None } } else { Says::Commit { message: None } };
+        let says = if *subject == Subject::Branch {
+            StatementKind::Branch { name: None }
+        } else {
+            StatementKind::Commit { message: None }
+        };
         parts.push(Statement { says, is_negated: false });
     }
     // If a word was not used by any part, it was not understood.
@@ -189,7 +197,7 @@ impl Rest {
 }
 
 fn of_verb(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>> {
-    let part = |says: Says| Some(vec![Statement { says, is_negated: segment.is_negated }]);
+    let part = |says: StatementKind| Some(vec![Statement { says, is_negated: segment.is_negated }]);
     match verb {
         Verb::Create | Verb::Exist | Verb::Open | Verb::Write => created(verb, segment, rest),
         Verb::Push => {
@@ -198,12 +206,12 @@ fn of_verb(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Stateme
             };
             let named = single(segment, rest)?;
             let name = named.or(rest.to.take());
-            segment.subjects.iter().all(is_pushable).then(|| part(Says::Push { name }))?
+            segment.subjects.iter().all(is_pushable).then(|| part(StatementKind::Push { name }))?
         }
         Verb::Commit => {
             let is_work = |subject: &Subject| matches!(subject, Subject::Work | Subject::Nothing);
             let message = rest.message.take();
-            segment.subjects.iter().all(is_work).then(|| part(Says::Commit { message }))?
+            segment.subjects.iter().all(is_work).then(|| part(StatementKind::Commit { message }))?
         }
         Verb::Run => ran(segment, rest),
         Verb::Contain => contains(segment, rest),
@@ -213,20 +221,24 @@ fn of_verb(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Stateme
         Verb::Delete => changed(FileEvent::Deleted, segment.is_negated, segment, rest),
         Verb::Unchanged => changed(FileEvent::Changed, !segment.is_negated, segment, rest),
         Verb::Valid | Verb::Invalid => json(verb, segment, rest),
-        Verb::Clean => (segment.subjects == [Subject::Tree]).then(|| part(Says::Clean))?,
+        Verb::Clean => (segment.subjects == [Subject::Tree]).then(|| part(StatementKind::Clean))?,
     }
 }
 
 /// Returns the parts for things that are created, opened or exist.
 fn created(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>> {
-    let part = |says: Says| Statement { says, is_negated: segment.is_negated };
+    let part = |says: StatementKind| Statement { says, is_negated: segment.is_negated };
     let is_opened = verb == Verb::Open;
     let mut parts = Vec::new();
     for subject in named_subjects(segment) {
         parts.push(match subject {
-            Subject::Branch if !is_opened && verb != Verb::Write => part(Says::Branch { name: single(segment, rest)? }),
-            Subject::Commit if !is_opened && verb != Verb::Write => part(Says::Commit { message: rest.message.take() }),
-            Subject::Review if verb != Verb::Write => part(Says::Review { base: rest.to.take() }),
+            Subject::Branch if !is_opened && verb != Verb::Write => {
+                part(StatementKind::Branch { name: single(segment, rest)? })
+            }
+            Subject::Commit if !is_opened && verb != Verb::Write => {
+                part(StatementKind::Commit { message: rest.message.take() })
+            }
+            Subject::Review if verb != Verb::Write => part(StatementKind::Review { base: rest.to.take() }),
             Subject::File | Subject::Directory if !is_opened => {
                 let what = match verb {
                     Verb::Write => FileEvent::Written,
@@ -235,7 +247,7 @@ fn created(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Stateme
                     _ => FileEvent::Exist,
                 };
                 let says = files(what, segment, rest)?;
-                let is_vague = matches!(&says, Says::Files { names, .. } if names.is_empty());
+                let is_vague = matches!(&says, StatementKind::Files { names, .. } if names.is_empty());
                 if is_vague && (what == FileEvent::Exist || subject == Subject::Directory) {
                     return None;
                 }
@@ -272,7 +284,7 @@ fn single(segment: &Segment, rest: &mut Rest) -> Option<Option<String>> {
     Some(first.map(|name| name.text.clone()))
 }
 
-fn files(what: FileEvent, segment: &Segment, rest: &mut Rest) -> Option<Says> {
+fn files(what: FileEvent, segment: &Segment, rest: &mut Rest) -> Option<StatementKind> {
     let folder = rest.place.take();
     let name = |name: &Name| match &folder {
         Some(folder) => format!("{}/{}", folder.trim_end_matches('/'), name.text),
@@ -284,7 +296,7 @@ fn files(what: FileEvent, segment: &Segment, rest: &mut Rest) -> Option<Says> {
     }
     rest.has_names = false;
     let is_at_root = std::mem::take(&mut rest.is_at_root);
-    names.iter().all(|name| is_inside(name)).then_some(Says::Files {
+    names.iter().all(|name| is_inside(name)).then_some(StatementKind::Files {
         what,
         names,
         is_either: segment.is_either,
@@ -330,7 +342,7 @@ fn ran(segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>> {
         (None, true) if segment.subjects.contains(&Subject::Command) => vec![None],
         _ => return None,
     };
-    let part = |command| Statement { says: Says::Ran { command }, is_negated: segment.is_negated };
+    let part = |command| Statement { says: StatementKind::Ran { command }, is_negated: segment.is_negated };
     Some(commands.into_iter().map(part).collect())
 }
 
@@ -347,10 +359,11 @@ fn contains(segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>> {
     rest.has_names = false;
     let is_file =
         |name: &&Name| is_inside(&name.text) && (segment.subjects == [Subject::File] || is_file_name(&name.text));
-    let says: Vec<Says> = match segment.before.as_slice() {
-        [] if is_output => vec![Says::OutputContains { texts, is_either }],
+    let says: Vec<StatementKind> = match segment.before.as_slice() {
+        [] if is_output => vec![StatementKind::OutputContains { texts, is_either }],
         files if !files.is_empty() && files.iter().all(|name| is_file(&name)) => {
-            let one = |file: &Name| Says::FileContains { file: file.text.clone(), texts: texts.clone(), is_either };
+            let one =
+                |file: &Name| StatementKind::FileContains { file: file.text.clone(), texts: texts.clone(), is_either };
             files.iter().map(one).collect()
         }
         _ => return None,
@@ -363,8 +376,8 @@ fn appears(segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>> {
     let is_either = segment.is_either;
     rest.has_names = false;
     let says = match (std::mem::take(&mut rest.is_in_output), rest.place.take()) {
-        (true, None) => Says::OutputContains { texts, is_either },
-        (false, Some(file)) if is_inside(&file) => Says::FileContains { file, texts, is_either },
+        (true, None) => StatementKind::OutputContains { texts, is_either },
+        (false, Some(file)) if is_inside(&file) => StatementKind::FileContains { file, texts, is_either },
         _ => return None,
     };
     Some(vec![Statement { says, is_negated: segment.is_negated }])
@@ -386,7 +399,7 @@ fn json(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Statement>
     }
     rest.has_names = false;
     let is_negated = segment.is_negated != (verb == Verb::Invalid);
-    Some(files.into_iter().map(|file| Statement { says: Says::Json { file }, is_negated }).collect())
+    Some(files.into_iter().map(|file| Statement { says: StatementKind::Json { file }, is_negated }).collect())
 }
 
 /// True if a string that is not understood has the words of a claim about branches, commits, pushes or review requests.

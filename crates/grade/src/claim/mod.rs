@@ -14,13 +14,13 @@ mod word;
 
 use std::sync::Arc;
 
-use expect::Place;
+use expect::SourceLocation;
 use model::{Case, Diagnostic, Evidence, Need, Status};
 
 use self::content::{FileContent, OutputContent, Texts};
 use self::files::FilesClaim;
 use self::judged::JudgedClaim;
-use self::meaning::{FileEvent, Says, Statement, understood};
+use self::meaning::{FileEvent, Statement, StatementKind, understood};
 use crate::assertion::branch_created::BranchCreated;
 use crate::assertion::command_ran::{CommandPattern, CommandRan};
 use crate::assertion::commit_created::{CommitCreated, CommitNotCreated, Message};
@@ -64,7 +64,11 @@ impl ClaimContext {
 }
 
 /// Compiles `text`, and returns a note for the user about the result.
-pub(crate) fn compiled(text: &str, place: &Place, setting: &ClaimContext) -> (Arc<dyn Matcher>, Option<Diagnostic>) {
+pub(crate) fn compiled(
+    text: &str,
+    place: &SourceLocation,
+    setting: &ClaimContext,
+) -> (Arc<dyn Matcher>, Option<Diagnostic>) {
     let meant = understood(text);
     let is_turned = setting.is_turned && meant.iter().flatten().any(Statement::is_turnable);
     let parts =
@@ -114,17 +118,17 @@ impl Matcher for Claim {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let mut verdict = self.combined(evidence);
         if self.is_turned {
-            verdict.because.push_str("; inverted, because the case has `should_trigger: false`");
+            verdict.reason.push_str("; inverted, because the case has `should_trigger: false`");
         }
         Ok(verdict)
     }
 
     fn stands_for(&self) -> Option<Vec<String>> {
-        let told = |part: &Typed| match &part.about {
+        let describe = |part: &Typed| match &part.about {
             Some(about) => format!("{} {about}", part.method),
             None => part.method.to_owned(),
         };
-        Some(self.parts.iter().map(told).collect())
+        Some(self.parts.iter().map(describe).collect())
     }
 }
 
@@ -135,7 +139,7 @@ impl Claim {
         if verdicts.len() == 1 {
             return verdicts.remove(0);
         }
-        let told: Vec<String> = self.parts.iter().zip(&verdicts).map(|(part, verdict)| line(part, verdict)).collect();
+        let lines: Vec<String> = self.parts.iter().zip(&verdicts).map(|(part, verdict)| line(part, verdict)).collect();
         let of = |status: Status| verdicts.iter().position(|verdict| verdict.status == status);
         let count = verdicts.iter().filter(|verdict| verdict.status == Status::Met).count();
         match of(Status::Unmet).or_else(|| of(Status::Undecided)) {
@@ -143,11 +147,11 @@ impl Claim {
                 let open = verdicts.iter().find_map(|verdict| verdict.error.clone());
                 let mut first = verdicts.remove(at);
                 first.error = open;
-                let others = told.into_iter().enumerate().filter(|(other, _)| *other != at).map(|(_, line)| line);
+                let others = lines.into_iter().enumerate().filter(|(other, _)| *other != at).map(|(_, line)| line);
                 first.evidence.extend(others);
                 first
             }
-            None => Verdict::met(format!("all {count} parts hold")).evidence(told),
+            None => Verdict::met(format!("all {count} parts hold")).evidence(lines),
         }
     }
 }
@@ -158,73 +162,73 @@ fn line(part: &Typed, verdict: &Verdict) -> String {
         Status::Unmet => "not met",
         Status::Undecided => "undecided",
     };
-    format!("{status}: {}: {}", part.method, verdict.because)
+    format!("{status}: {}: {}", part.method, verdict.reason)
 }
 
 /// Returns the typed assertion for a part, or `None` if there is none.
-fn checked(part: Statement, place: &Place, setting: &ClaimContext) -> Option<Typed> {
+fn checked(part: Statement, place: &SourceLocation, setting: &ClaimContext) -> Option<Typed> {
     let Statement { says, is_negated } = part;
     let named = |name: &Option<String>| name.as_ref().map(|name| format!("`{name}`"));
     let branch = |name: Option<String>| name.map(|name| BranchName::Name(name, None));
     // An inverted claim forbids any such event, whatever the name. A claim that is negated already is not inverted.
     let is_turned = setting.is_turned && !is_negated;
     Some(match says {
-        Says::Branch { name } => {
+        StatementKind::Branch { name } => {
             let name = name.filter(|_| !is_turned);
             let is_wanted = !is_turned && !is_negated;
             let method = if is_wanted { "branch_created" } else { "branch_not_created" };
             let about = named(&name);
             Typed::new(method, about, BranchCreated { name: branch(name), is_wanted, checked_out: is_wanted })
         }
-        Says::Commit { message } if is_turned || (is_negated && message.is_none()) => {
+        StatementKind::Commit { message } if is_turned || (is_negated && message.is_none()) => {
             Typed::new("commit_not_created", None, CommitNotCreated)
         }
-        Says::Commit { .. } if is_negated => return None,
-        Says::Commit { message } => {
+        StatementKind::Commit { .. } if is_negated => return None,
+        StatementKind::Commit { message } => {
             Typed::new("commit_created", named(&message), CommitCreated { message: message.map(Message::Text) })
         }
-        Says::Push { name } => {
+        StatementKind::Push { name } => {
             let name = name.filter(|_| !is_turned);
             let is_wanted = !is_turned && !is_negated;
             let method = if is_wanted { "pushed" } else { "not_pushed" };
             Typed::new(method, named(&name), Pushed { name: branch(name), is_wanted })
         }
-        Says::Review { base } if is_turned || (is_negated && base.is_none()) => {
+        StatementKind::Review { base } if is_turned || (is_negated && base.is_none()) => {
             Typed::new("review_request_not_created", None, ReviewRequestNotCreated)
         }
-        Says::Review { .. } if is_negated => return None,
-        Says::Review { base } => {
+        StatementKind::Review { .. } if is_negated => return None,
+        StatementKind::Review { base } => {
             let about = base.as_ref().map(|base| format!("to `{base}`"));
             Typed::new("review_request_created", about, ReviewRequestCreated { head: None, base })
         }
-        Says::Files { what, names, is_either, is_at_root } => {
+        StatementKind::Files { what, names, is_either, is_at_root } => {
             let files = FilesClaim { what, names, is_either, is_at_root, is_negated, skill: setting.skill.clone() };
             Typed::new(files.method(), files.about(), files)
         }
-        Says::Ran { command } => {
+        StatementKind::Ran { command } => {
             let method = if is_negated { "command_not_ran" } else { "command_ran" };
             let about = named(&command);
             let command = command.as_deref().map_or_else(|| Some(CommandPattern::any()), CommandPattern::line)?;
             Typed::new(method, about, CommandRan { command, is_wanted: !is_negated, place: None })
         }
-        Says::OutputContains { texts, is_either } => {
+        StatementKind::OutputContains { texts, is_either } => {
             let texts = Texts { texts, is_either, is_negated };
             let method = if is_negated { "output_not_contains" } else { "output_contains" };
-            Typed::new(method, Some(texts.told()), OutputContent { texts })
+            Typed::new(method, Some(texts.describe()), OutputContent { texts })
         }
-        Says::FileContains { file, texts, is_either } => {
+        StatementKind::FileContains { file, texts, is_either } => {
             let texts = Texts { texts, is_either, is_negated };
             let method = if is_negated { "file_not_contains" } else { "file_contains" };
-            let about = format!("`{file}` {}", texts.told());
+            let about = format!("`{file}` {}", texts.describe());
             Typed::new(method, Some(about), FileContent { file, texts, skill: setting.skill.clone() })
         }
-        Says::Json { file } => {
+        StatementKind::Json { file } => {
             let method = if is_negated { "no_valid_json" } else { "valid_json" };
             let about = named(&file);
             let file = file.map(|path| SandboxFile { path, place: place.clone() });
             Typed::new(method, about, ValidJson { source: JsonSource { file }, is_wanted: !is_negated })
         }
-        Says::Clean => {
+        StatementKind::Clean => {
             let method = if is_negated { "git_not_clean" } else { "git_clean" };
             Typed::new(method, None, GitClean { is_wanted: !is_negated })
         }

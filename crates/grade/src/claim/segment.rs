@@ -62,8 +62,14 @@ impl Segment {
 
 /// Splits a claim into segments. Returns `None` if something in it is not understood.
 pub(super) fn segments(tokens: &[Token]) -> Option<Vec<Segment>> {
-    let mut reader =
-        Reader { tokens, at: 0, done: Vec::new(), now: Segment::default(), within: None, is_new_within: false };
+    let mut reader = Reader {
+        tokens,
+        at: 0,
+        done: Vec::new(),
+        now: Segment::default(),
+        preposition: None,
+        is_new_preposition: false,
+    };
     while let Some(token) = reader.tokens.get(reader.at) {
         reader.at += 1;
         reader.read(token)?;
@@ -74,7 +80,7 @@ pub(super) fn segments(tokens: &[Token]) -> Option<Vec<Segment>> {
 
 /// Preposition whose object is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum Preposition {
     To,
     In,
 }
@@ -86,8 +92,8 @@ struct Reader<'t> {
     done: Vec<Segment>,
     now: Segment,
     /// Preposition whose object is being read, if any.
-    within: Option<Within>,
-    is_new_within: bool,
+    preposition: Option<Preposition>,
+    is_new_preposition: bool,
 }
 
 impl<'t> Reader<'t> {
@@ -108,24 +114,24 @@ impl<'t> Reader<'t> {
             Word::And => self.separator(false)?,
             Word::Or => self.separator(true)?,
             Word::Not => self.negate()?,
-            Word::New if self.within.is_some() => self.is_new_within = true,
+            Word::New if self.preposition.is_some() => self.is_new_preposition = true,
             Word::New => self.now.is_new = true,
             Word::Subject(Subject::Commit) if written == NOUN_OR_VERB && self.follows_auxiliary() => {
                 self.verb(Verb::Commit)?;
             }
-            Word::Subject(subject) if self.within.is_some() => self.subject_within(subject)?,
+            Word::Subject(subject) if self.preposition.is_some() => self.subject_within(subject)?,
             Word::Subject(Subject::Nothing) => {
                 self.negate()?;
                 self.now.subjects.push(Subject::Nothing);
             }
             Word::Subject(subject) => self.now.subjects.push(subject),
             Word::Verb(verb) => self.verb(verb)?,
-            Word::To => (self.within, self.is_new_within) = (Some(Within::To), false),
-            Word::In => (self.within, self.is_new_within) = (Some(Within::In), false),
+            Word::To => (self.preposition, self.is_new_preposition) = (Some(Preposition::To), false),
+            Word::In => (self.preposition, self.is_new_preposition) = (Some(Preposition::In), false),
             Word::With => self.message()?,
             Word::Called => self.called()?,
             Word::Root => self.now.is_at_root = true,
-            Word::Main if self.within.is_some() => self.name(written, false)?,
+            Word::Main if self.preposition.is_some() => self.name(written, false)?,
             Word::Main => return None,
         }
         Some(())
@@ -152,7 +158,7 @@ impl<'t> Reader<'t> {
     }
 
     fn verb(&mut self, verb: Verb) -> Option<()> {
-        self.within = None;
+        self.preposition = None;
         if self.now.verbs.is_empty() && self.now.subjects.is_empty() && !self.now.has_names() {
             self.now.is_active = true;
         }
@@ -190,12 +196,12 @@ impl<'t> Reader<'t> {
 
     fn subject_within(&mut self, subject: Subject) -> Option<()> {
         match subject {
-            Subject::Branch | Subject::Commit if self.is_new_within => self.now.implied.push(subject),
+            Subject::Branch | Subject::Commit if self.is_new_preposition => self.now.implied.push(subject),
             Subject::Branch | Subject::Work | Subject::Tree | Subject::File | Subject::Directory => {}
             Subject::Output => self.now.is_in_output = true,
             _ => return None,
         }
-        self.is_new_within = false;
+        self.is_new_preposition = false;
         Some(())
     }
 
@@ -203,10 +209,10 @@ impl<'t> Reader<'t> {
         if text.trim().is_empty() {
             return None;
         }
-        let within = self.within.take();
-        let slot = match within {
-            Some(Within::To) => &mut self.now.to,
-            Some(Within::In) => &mut self.now.place,
+        let preposition = self.preposition.take();
+        let slot = match preposition {
+            Some(Preposition::To) => &mut self.now.to,
+            Some(Preposition::In) => &mut self.now.place,
             None => {
                 let names = if self.now.verbs.is_empty() { &mut self.now.before } else { &mut self.now.after };
                 names.push(Name { text: text.to_owned(), is_quoted });
@@ -248,7 +254,7 @@ impl<'t> Reader<'t> {
             is_or |= matches!(self.tokens[self.at], Token::Word(Word::Or, _));
             self.at += 1;
         }
-        self.within = None;
+        self.preposition = None;
         let rest = &self.tokens[self.at..];
         if rest.is_empty() || self.now.is_empty() {
             return Some(());
@@ -286,7 +292,7 @@ impl<'t> Reader<'t> {
         let done = std::mem::take(&mut self.now);
         // `did not create a branch or push`.
         self.now.is_negated = is_or && done.is_negated;
-        self.within = None;
+        self.preposition = None;
         if !done.is_empty() {
             self.done.push(done);
         }

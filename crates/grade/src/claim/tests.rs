@@ -5,7 +5,7 @@ use super::*;
 use crate::check::tests::{case, judged};
 use crate::check::{Check, compile, grade};
 use crate::context::Context;
-use crate::example::{Story, branch_out, commit_on, open_request, push_to};
+use crate::example::{EvidenceBuilder, branch_out, commit_on, open_request, push_to};
 
 fn check_of(text: &str, should_trigger: bool) -> (Check, Vec<Diagnostic>) {
     let mut case = case(&[json!({"id": "a", "type": "claim", "text": text})]);
@@ -182,35 +182,35 @@ fn a_claim_that_cannot_be_inverted_causes_a_warning() {
 #[test]
 fn all_parts_must_hold_and_each_is_reported() {
     let claim = json!({"id": "a", "type": "claim", "text": "Branch created, commit created, PR opened"});
-    let half = Story::new().repository(|change| {
+    let half = EvidenceBuilder::new().repository(|change| {
         branch_out(change, "feat/x");
         commit_on(change, "b2", "x");
     });
     let finding = judged(&claim, &half.evidence());
-    assert_eq!((finding.status, finding.because.as_str()), (Status::Unmet, "there is no new review request"));
+    assert_eq!((finding.status, finding.reason.as_str()), (Status::Unmet, "there is no new review request"));
     assert_eq!(finding.title.as_deref(), Some("Branch created, commit created, PR opened"));
     assert_eq!(
         finding.evidence,
         ["met: branch_created: `feat/x` is new, and checked out", "met: commit_created: 1 commit was made: b2 x"]
     );
-    let whole = Story::new().repository(|change| {
+    let whole = EvidenceBuilder::new().repository(|change| {
         branch_out(change, "feat/x");
         commit_on(change, "b2", "x");
         push_to(change, "feat/x", "b2");
         open_request(change, 7, "feat/x");
     });
-    assert_eq!(judged(&claim, &whole.evidence()).because, "all 3 parts hold");
-    let finding = judged(&claim, &Story::new().evidence());
+    assert_eq!(judged(&claim, &whole.evidence()).reason, "all 3 parts hold");
+    let finding = judged(&claim, &EvidenceBuilder::new().evidence());
     assert_eq!(finding.status, Status::Undecided);
 }
 
-fn of(text: &str, story: Story) -> model::Finding {
+fn of(text: &str, story: EvidenceBuilder) -> model::Finding {
     judged(&json!({"id": "a", "type": "claim", "text": text}), &story.evidence())
 }
 
 #[test]
 fn files_are_found_anywhere_and_created_means_created_by_the_agent() {
-    let there = || Story::new().files(&[("README.md", "hi"), ("src/app.py", "x"), ("empty/", "")]);
+    let there = || EvidenceBuilder::new().files(&[("README.md", "hi"), ("src/app.py", "x"), ("empty/", "")]);
     for (text, expected) in [
         ("The file `app.py` exists", Status::Met),
         ("The file `./app.py` exists", Status::Unmet),
@@ -235,10 +235,10 @@ fn files_are_found_anywhere_and_created_means_created_by_the_agent() {
         Some("`src/app.py` was changed")
     );
     assert_eq!(of("`app.py` was written", there().changed("src/app.py")).status, Status::Met);
-    assert_eq!(of("The agent created files", there().added("x")).because, "`x` is new");
+    assert_eq!(of("The agent created files", there().added("x")).reason, "`x` is new");
     let made = of("No files were created or modified", there().added("x"));
-    assert_eq!((made.status, made.because.as_str()), (Status::Unmet, "1 file created"));
-    assert_eq!(of("The file `a` exists", Story::new()).because, "the files were not listed");
+    assert_eq!((made.status, made.reason.as_str()), (Status::Unmet, "1 file created"));
+    assert_eq!(of("The file `a` exists", EvidenceBuilder::new()).reason, "the files were not listed");
 }
 
 #[test]
@@ -246,8 +246,8 @@ fn files_of_the_installed_skill_do_not_count_as_agent_files() {
     let files = [(".claude/skills/greet/notes.md", "x"), (".claude/skills/other/other.md", "x")];
     let text = |text: &str| {
         let setting = ClaimContext { skill: Some("greet".into()), ..ClaimContext::default() };
-        let place = Place::of(&crate::yaml::list_item(&json!({"id": "a"}), "a.yaml"));
-        compiled(text, &place, &setting).0.verdict(&Story::new().files(&files).evidence()).status
+        let place = SourceLocation::of(&crate::yaml::list_item(&json!({"id": "a"}), "a.yaml"));
+        compiled(text, &place, &setting).0.verdict(&EvidenceBuilder::new().files(&files).evidence()).status
     };
     assert_eq!(text("The file `notes.md` exists"), Status::Unmet);
     assert_eq!(text("The file `other.md` exists"), Status::Met);
@@ -255,13 +255,14 @@ fn files_of_the_installed_skill_do_not_count_as_agent_files() {
 
 #[test]
 fn all_strings_are_found_ignoring_case() {
-    let said = |text: &str| of(text, Story::new().answer("Say HELLO, b")).status;
-    assert_eq!(said("The output contains \"hello\" and \"b\""), Status::Met);
-    assert_eq!(said("The output contains \"hello\" and \"c\""), Status::Unmet);
-    assert_eq!(said("The output contains \"hello\" or \"c\""), Status::Met);
-    assert_eq!(said("The output does not contain \"hello\" or \"c\""), Status::Unmet);
-    let in_file =
-        |text: &str| of(text, Story::new().file("a.txt", None).files(&[("docs/a.txt", "Hello")]).answer("Done")).status;
+    let text_of = |text: &str| of(text, EvidenceBuilder::new().answer("Say HELLO, b")).status;
+    assert_eq!(text_of("The output contains \"hello\" and \"b\""), Status::Met);
+    assert_eq!(text_of("The output contains \"hello\" and \"c\""), Status::Unmet);
+    assert_eq!(text_of("The output contains \"hello\" or \"c\""), Status::Met);
+    assert_eq!(text_of("The output does not contain \"hello\" or \"c\""), Status::Unmet);
+    let in_file = |text: &str| {
+        of(text, EvidenceBuilder::new().file("a.txt", None).files(&[("docs/a.txt", "Hello")]).answer("Done")).status
+    };
     assert_eq!(in_file("The file `a.txt` contains \"hello\""), Status::Met);
     assert_eq!(in_file("The file `a.txt` does not contain \"hello\""), Status::Unmet);
 }
@@ -281,7 +282,7 @@ fn a_judge_sees_what_was_left_behind() {
     assert!(
         checks[0].asks_judge() && checks[0].needs() == [Need::Files, Need::Repository] && checks[0].method() == "judge"
     );
-    let evidence = Story::new()
+    let evidence = EvidenceBuilder::new()
         .asks("Write notes")
         .files(&[("NOTES.md", "Hi there!"), ("old.txt", "old")])
         .added("NOTES.md")
@@ -290,14 +291,14 @@ fn a_judge_sees_what_was_left_behind() {
         .evidence();
     let question = checks[0].judged().unwrap().question(&evidence).ok().unwrap();
     assert!(question.task.contains("A friendly NOTES.md") && question.task.contains("Nothing more was expected"));
-    let told: Vec<String> = question
+    let messages: Vec<String> = question
         .material
         .parts
         .iter()
         .map(|part| format!("{}: {}", part.title, part.text.replace('\n', " ")))
         .collect();
     assert_eq!(
-        told,
+        messages,
         [
             "context: message 1 of the user: Write notes",
             "files that the agent changed: added NOTES.md",
@@ -367,12 +368,12 @@ mod anything {
             noise in "(?s).{0,40}",
         ) {
             let text: Vec<&str> = picks.iter().map(|at| PIECES[*at]).collect();
-            let evidence = Story::new().files(&[("a.txt", "x")]).repository(|_| {}).answer("x").evidence();
+            let evidence = EvidenceBuilder::new().files(&[("a.txt", "x")]).repository(|_| {}).answer("x").evidence();
             for text in [text.join(" "), format!("{} {noise}", text.join(" "))] {
                 let node = crate::yaml::list_item(&json!({"id": "a"}), "a.yaml");
                 for is_turned in [false, true] {
                     let setting = ClaimContext { is_turned, ..ClaimContext::default() };
-                    let (matcher, _) = compiled(&text, &Place::of(&node), &setting);
+                    let (matcher, _) = compiled(&text, &SourceLocation::of(&node), &setting);
                     matcher.verdict(&evidence);
                 }
             }

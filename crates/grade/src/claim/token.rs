@@ -20,7 +20,7 @@ pub(super) enum Token {
 /// Returns the tokens of `text`.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     match announced(text) {
-        Some((said, names)) => [said, names].concat(),
+        Some((introduction, names)) => [introduction, names].concat(),
         None => plain(without_label(text)),
     }
 }
@@ -29,18 +29,18 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
 /// `file exists: a.txt`. After a colon, any word is accepted as a name.
 fn announced(text: &str) -> Option<(Vec<Token>, Vec<Token>)> {
     let (front, rest) = text.trim().trim_end_matches('.').split_once(": ")?;
-    let said = plain(front);
-    let last = said.iter().rev().find_map(|token| match token {
+    let introduction = plain(front);
+    let last = introduction.iter().rev().find_map(|token| match token {
         Token::Word(Word::Verb(verb), _) => Some(*verb),
         _ => None,
     })?;
     if last == Verb::Run {
         let is_quoted = rest.starts_with(['`', '"', '“', '\'']);
         let command = if is_quoted { plain(rest) } else { vec![Token::Quoted(rest.trim().to_owned())] };
-        return Some((said, command));
+        return Some((introduction, command));
     }
     let is_file = |token: &Token| matches!(token, Token::Word(Word::Subject(Subject::File | Subject::Directory), _));
-    if !said.iter().any(is_file) {
+    if !introduction.iter().any(is_file) {
         return None;
     }
     let mut names = Vec::new();
@@ -57,7 +57,7 @@ fn announced(text: &str) -> Option<(Vec<Token>, Vec<Token>)> {
     // Two adjacent names without a separator are a sentence, not a list.
     let is_name = |token: &Token| matches!(token, Token::Quoted(_));
     let is_list = !names.is_empty() && names.windows(2).all(|pair| !(is_name(&pair[0]) && is_name(&pair[1])));
-    is_list.then_some((said, names))
+    is_list.then_some((introduction, names))
 }
 
 fn plain(text: &str) -> Vec<Token> {
@@ -216,7 +216,7 @@ fn end_of(letters: &[char], from: usize, close: char) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Vec<String> {
+    fn describe(text: &str) -> Vec<String> {
         let one = |token: Token| match token {
             Token::Word(_, word) => word,
             Token::Unknown(word) => format!("?{word}"),
@@ -237,7 +237,7 @@ mod tests {
             ("It's 1.5 e.g. the user's `open", "?It's ?1.5 ?e.g . the ?user's ?`open"),
             ("file(s) were created", "files were created"),
         ] {
-            assert_eq!(told(text).join(" ").replace(" . =src/app.py .", " . =src/app.py ,"), expected, "{text}");
+            assert_eq!(describe(text).join(" ").replace(" . =src/app.py .", " . =src/app.py ,"), expected, "{text}");
         }
     }
 }

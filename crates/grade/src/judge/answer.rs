@@ -13,12 +13,12 @@ const MOST_CLAIMS: usize = 200;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Answer {
     /// One mark for each criterion in their order, or one for each claim.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<CriterionMark>,
 }
 
 /// Judgement of one criterion or claim.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Mark {
+pub(crate) struct CriterionMark {
     /// The claim in the judge's words. Empty for a criterion.
     pub claim: String,
     /// True if it holds. `None` if the judge cannot tell, or was not asked.
@@ -26,7 +26,7 @@ pub(crate) struct Mark {
     /// Score, if one was asked for.
     pub score: Option<u64>,
     /// Relation of the claim to the reference text.
-    pub standing: Option<Standing>,
+    pub status: Option<ClaimStatus>,
     /// Quoted passage of the material. May be empty if there is nothing to quote.
     pub quote: String,
     /// Reasoning in the judge's words.
@@ -35,7 +35,7 @@ pub(crate) struct Mark {
 
 /// Relation of a claim to the reference text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ClaimStatus {
     /// The reference text states it.
     Consistent,
     /// The claim and the reference text cannot both be true.
@@ -45,10 +45,10 @@ pub(crate) enum Standing {
 }
 
 const VERDICTS: [(&str, Option<bool>); 3] = [("met", Some(true)), ("violated", Some(false)), ("cannot_tell", None)];
-const STANDINGS: [(&str, Standing); 3] = [
-    ("consistent", Standing::Consistent),
-    ("contradicted", Standing::Contradicted),
-    ("not_stated", Standing::NotStated),
+const CLAIM_STATUSES: [(&str, ClaimStatus); 3] = [
+    ("consistent", ClaimStatus::Consistent),
+    ("contradicted", ClaimStatus::Contradicted),
+    ("not_stated", ClaimStatus::NotStated),
 ];
 
 /// Returns the JSON Schema of an answer. Every object is closed and requires all its properties, as strict modes
@@ -73,7 +73,7 @@ pub(super) fn schema(question: &Question) -> Value {
     }
     row.insert("reasoning".into(), text());
     if question.form == Form::Claims {
-        row.insert("standing".into(), choice(&STANDINGS));
+        row.insert("standing".into(), choice(&CLAIM_STATUSES));
     }
     if question.form.has_marks() {
         row.insert("verdict".into(), choice(&VERDICTS));
@@ -118,7 +118,7 @@ impl Answer {
     }
 }
 
-fn marks(question: &Question, rows: &[Value]) -> Result<Vec<Mark>, String> {
+fn marks(question: &Question, rows: &[Value]) -> Result<Vec<CriterionMark>, String> {
     let known: usize = question.criteria.iter().map(|criterion| rows_of(rows, &criterion.id).count()).sum();
     if known < rows.len() {
         return Err("an `id` is not that of a criterion".into());
@@ -139,7 +139,7 @@ fn rows_of<'a>(rows: &'a [Value], id: &'a str) -> impl Iterator<Item = &'a Value
     rows.iter().filter(move |row| row.get("id").and_then(Value::as_str) == Some(id))
 }
 
-fn mark(question: &Question, criterion: &Criterion, row: &Value) -> Result<Mark, String> {
+fn mark(question: &Question, criterion: &Criterion, row: &Value) -> Result<CriterionMark, String> {
     let id = &criterion.id;
     let met = match question.form.has_marks() {
         true => named(&VERDICTS, row, "verdict", id)?,
@@ -158,7 +158,7 @@ fn mark(question: &Question, criterion: &Criterion, row: &Value) -> Result<Mark,
         ));
     }
     look_up(question, &quote, id)?;
-    Ok(Mark { claim: String::new(), met, score, standing: None, quote, reasoning })
+    Ok(CriterionMark { claim: String::new(), met, score, status: None, quote, reasoning })
 }
 
 /// True if the answer is based on something that is absent from the material, so that there is nothing to quote. If
@@ -172,20 +172,20 @@ fn rests_on_absence(row: &Value, place: &str, reasoning: &str) -> Result<bool, S
     }
 }
 
-fn claims(question: &Question, rows: &[Value]) -> Result<Vec<Mark>, String> {
+fn claims(question: &Question, rows: &[Value]) -> Result<Vec<CriterionMark>, String> {
     if rows.len() > MOST_CLAIMS {
         return Err(format!("more than {MOST_CLAIMS} claims are too many"));
     }
     let claim = |(at, row): (usize, &Value)| {
         let place = format!("claims[{at}]");
         let claim = text(row, "claim", &place)?;
-        let standing = named(&STANDINGS, row, "standing", &place)?;
+        let status = named(&CLAIM_STATUSES, row, "standing", &place)?;
         let (quote, reasoning) = (text(row, "quote", &place)?, text(row, "reasoning", &place)?);
         if claim.is_empty() || quote.is_empty() {
             return Err(format!("`{place}` needs a `claim` and the quote that makes it"));
         }
         look_up(question, &quote, &place)?;
-        Ok(Mark { claim, met: None, score: None, standing: Some(standing), quote, reasoning })
+        Ok(CriterionMark { claim, met: None, score: None, status: Some(status), quote, reasoning })
     };
     rows.iter().enumerate().map(claim).collect()
 }
@@ -226,14 +226,14 @@ fn text(row: &Value, key: &str, place: &str) -> Result<String, String> {
 mod tests {
     use super::super::material::Material;
     use super::*;
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     fn question(form: Form) -> Question {
         Question {
             task: String::new(),
             criteria: vec![Criterion::new(0, "polite", Quoted::WhenMet), Criterion::new(1, "brief", Quoted::Always)],
             form,
-            material: Material::of(&Story::new().answer("With pleasure, it is done.").evidence()),
+            material: Material::of(&EvidenceBuilder::new().answer("With pleasure, it is done.").evidence()),
         }
     }
 
@@ -323,8 +323,8 @@ mod tests {
     fn claims_need_a_quote_each_and_may_be_none() {
         let read = |claims: Value| Answer::read(&question(Form::Claims), None, &json!({"claims": claims}));
         assert_eq!(read(json!([])).unwrap().marks, []);
-        let claim = |quote: &str, standing: &str| json!([{"claim": "it is done", "quote": quote, "reasoning": "", "standing": standing}]);
-        assert_eq!(read(claim("done", "consistent")).unwrap().marks[0].standing, Some(Standing::Consistent));
+        let claim = |quote: &str, status: &str| json!([{"claim": "it is done", "quote": quote, "reasoning": "", "standing": status}]);
+        assert_eq!(read(claim("done", "consistent")).unwrap().marks[0].status, Some(ClaimStatus::Consistent));
         assert!(read(claim("", "consistent")).unwrap_err().contains("claims[0]"));
         assert!(read(claim("done", "true")).unwrap_err().contains("contradicted"));
     }

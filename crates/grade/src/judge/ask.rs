@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
-use llm::{FailureKind, InSchema, Model, NoAnswer, ProviderError, in_schema};
-use model::Aside;
+use llm::{FailureKind, Model, ProviderError, StructuredReply, StructuredReplyError, structured_reply};
+use model::AuxiliaryUsage;
 use model::text::one_line;
 use serde_json::Value;
 
@@ -49,13 +49,13 @@ pub(crate) struct JudgeAnswers {
     /// Reason why a judge did not answer.
     pub trouble: Option<String>,
     /// Usage and cost of asking.
-    pub took: Aside,
+    pub took: AuxiliaryUsage,
 }
 
 /// Answer of one judge to one question.
 struct Vote {
     answer: Result<Answer, String>,
-    took: Aside,
+    took: AuxiliaryUsage,
 }
 
 impl Judge {
@@ -115,7 +115,10 @@ impl Judge {
 
     /// Returns the answers of all judges to each of `questions`, in their order. A question comes with the number of
     /// judges that its assertion asks for.
-    pub(crate) async fn hear(&self, questions: impl Iterator<Item = (&Question, Option<usize>)>) -> Vec<JudgeAnswers> {
+    pub(crate) async fn ask_all(
+        &self,
+        questions: impl Iterator<Item = (&Question, Option<usize>)>,
+    ) -> Vec<JudgeAnswers> {
         let questions: Vec<(Question, usize)> =
             questions.map(|(question, judges)| (self.prepared(question), judges.unwrap_or(self.panel))).collect();
         let votes = questions
@@ -148,13 +151,13 @@ impl Judge {
     async fn vote(&self, question: &Question, judge: usize, is_alone: bool) -> Vote {
         let key = self.cache.as_ref().map(|(_, series)| cache::key(&self.name, &content(question), series, judge));
         if let Some(answer) = self.known(key.as_ref()) {
-            return Vote { answer: Ok(answer), took: Aside { cached: 1, ..Aside::default() } };
+            return Vote { answer: Ok(answer), took: AuxiliaryUsage { cached: 1, ..AuxiliaryUsage::default() } };
         }
-        if let Some(because) = self.breaker.refuses() {
-            let told = format!("the judge {} is no longer asked: {because}", self.name);
-            return Vote { answer: Err(told), took: Aside::default() };
+        if let Some(reason) = self.breaker.refuses() {
+            let stopped = format!("the judge {} is no longer asked: {reason}", self.name);
+            return Vote { answer: Err(stopped), took: AuxiliaryUsage::default() };
         }
-        let mut took = Aside::default();
+        let mut took = AuxiliaryUsage::default();
         let mut tries = 0;
         let answer = loop {
             tries += 1;
@@ -172,10 +175,10 @@ impl Judge {
         if let (Ok(answer), Some(key), Some((cache, _))) = (&answer, key, &self.cache) {
             cache.put(key, answer.clone());
         }
-        let told = |none: NoAnswer| {
+        let stopped = |none: StructuredReplyError| {
             format!("the judge {} did not return a verdict: {}", self.name, one_line(&none.to_string(), LONGEST_ERROR))
         };
-        Vote { answer: answer.map_err(told), took }
+        Vote { answer: answer.map_err(stopped), took }
     }
 
     fn known(&self, key: Option<&Key>) -> Option<Answer> {
@@ -183,7 +186,7 @@ impl Judge {
     }
 
     /// Asks once, with a new fence. This includes one more request if the answer cannot be parsed.
-    async fn ask(&self, question: &Question, is_alone: bool) -> (Result<Answer, NoAnswer>, Aside) {
+    async fn ask(&self, question: &Question, is_alone: bool) -> (Result<Answer, StructuredReplyError>, AuxiliaryUsage) {
         let fence = Fence::around(&question.material);
         let seal = (!self.is_script).then_some(fence.seal.as_str());
         // At temperature 0, several judges that are the same model would all give the same answer.
@@ -191,9 +194,10 @@ impl Judge {
         let temperature = self.temperature.or(usual).filter(|_| !self.rejects_temperature.load(Ordering::Relaxed));
         let request = request(question, &fence, temperature);
         let valid = |value: &Value| Answer::read(question, seal, value).map(drop);
-        let done = in_schema(&*self.model, &request, &valid).await;
+        let done = structured_reply(&*self.model, &request, &valid).await;
         let took = took(&done);
-        let answer = done.value.and_then(|value| Answer::read(question, seal, &value).map_err(NoAnswer::Invalid));
+        let answer =
+            done.value.and_then(|value| Answer::read(question, seal, &value).map_err(StructuredReplyError::Invalid));
         if answer.as_ref().is_err_and(refuses_temperature) {
             self.rejects_temperature.store(true, Ordering::Relaxed);
         }
@@ -203,16 +207,16 @@ impl Judge {
 
 impl JudgeAnswers {
     fn of(votes: impl Iterator<Item = Vote>) -> Self {
-        let mut heard = Self { answers: Vec::new(), asked: 0, trouble: None, took: Aside::default() };
+        let mut answers_so_far = Self { answers: Vec::new(), asked: 0, trouble: None, took: AuxiliaryUsage::default() };
         for vote in votes {
-            heard.asked += 1;
-            heard.took += vote.took;
+            answers_so_far.asked += 1;
+            answers_so_far.took += vote.took;
             match vote.answer {
-                Ok(answer) => heard.answers.push(answer),
-                Err(trouble) => heard.trouble = heard.trouble.or(Some(trouble)),
+                Ok(answer) => answers_so_far.answers.push(answer),
+                Err(trouble) => answers_so_far.trouble = answers_so_far.trouble.or(Some(trouble)),
             }
         }
-        heard
+        answers_so_far
     }
 }
 
@@ -222,25 +226,25 @@ impl fmt::Debug for Judge {
     }
 }
 
-fn took(done: &InSchema) -> Aside {
-    Aside { requests: done.replies.into(), cached: 0, tokens: done.tokens, cost_usd: done.cost_usd }
+fn took(done: &StructuredReply) -> AuxiliaryUsage {
+    AuxiliaryUsage { requests: done.replies.into(), cached: 0, tokens: done.tokens, cost_usd: done.cost_usd }
 }
 
 /// True if asking again may help. An answer that could not be parsed was already requested again.
-fn is_worth_another(none: &NoAnswer) -> bool {
+fn is_worth_another(none: &StructuredReplyError) -> bool {
     match none {
         // The client has already retried requests that fail in transit.
-        NoAnswer::Provider(ProviderError::Failed(_)) => refuses_temperature(none),
-        NoAnswer::Provider(error) => error.is_transient(),
-        NoAnswer::Refused(_) | NoAnswer::TooLong => true,
-        NoAnswer::Invalid(_) => false,
+        StructuredReplyError::Provider(ProviderError::Failed(_)) => refuses_temperature(none),
+        StructuredReplyError::Provider(error) => error.is_transient(),
+        StructuredReplyError::Refused(_) | StructuredReplyError::TooLong => true,
+        StructuredReplyError::Invalid(_) => false,
     }
 }
 
 /// Returns the error of a provider that did not answer at all. A provider that rejects a single request, for example
 /// because of its content, did answer.
-fn is_unavailable(none: &NoAnswer) -> Option<&ProviderError> {
-    let NoAnswer::Provider(error) = none else { return None };
+fn is_unavailable(none: &StructuredReplyError) -> Option<&ProviderError> {
+    let StructuredReplyError::Provider(error) = none else { return None };
     (error.is_transient() || is_lasting(error)).then_some(error)
 }
 
@@ -249,7 +253,7 @@ fn is_lasting(error: &ProviderError) -> bool {
     matches!(error, ProviderError::Failed(failure) if failure.kind.is_lasting() || failure.kind == FailureKind::Silent)
 }
 
-fn refuses_temperature(none: &NoAnswer) -> bool {
-    let NoAnswer::Provider(ProviderError::Failed(failure)) = none else { return false };
+fn refuses_temperature(none: &StructuredReplyError) -> bool {
+    let StructuredReplyError::Provider(ProviderError::Failed(failure)) = none else { return false };
     failure.kind == FailureKind::BadRequest && failure.message.to_ascii_lowercase().contains("temperature")
 }

@@ -18,7 +18,7 @@ struct State {
     /// Number of questions that were not asked.
     refused: u32,
     is_lasting: bool,
-    because: String,
+    reason: String,
 }
 
 impl Breaker {
@@ -30,7 +30,7 @@ impl Breaker {
         }
         state.refused += 1;
         let is_probe = !state.is_lasting && state.refused.is_multiple_of(PROBE_EVERY);
-        (!is_probe).then(|| state.because.clone())
+        (!is_probe).then(|| state.reason.clone())
     }
 
     /// Records that the judge answered, whatever the answer was.
@@ -40,11 +40,11 @@ impl Breaker {
 
     /// Records that the judge did not answer, with the reason. `is_lasting` is true if any other question would fail
     /// as well.
-    pub fn failed(&self, because: &str, is_lasting: bool) {
+    pub fn failed(&self, reason: &str, is_lasting: bool) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.failures = state.failures.saturating_add(1);
         state.is_lasting |= is_lasting;
-        because.clone_into(&mut state.because);
+        reason.clone_into(&mut state.reason);
     }
 }
 

@@ -4,7 +4,7 @@ use model::{Change, Evidence, FoundFile, Need, Probed, Trace, TracedCall};
 use serde_json::Value;
 
 use crate::skill_use::is_file_of_skill;
-use crate::{given, repository, words};
+use crate::{format, given, repository};
 
 /// Maximum length of a reply, and of all other parts except calls, in characters.
 const LONGEST_TEXT: usize = 100_000;
@@ -52,8 +52,8 @@ impl Material {
             }
             material.add_calls(trace, number, messages == 0);
             let is_last = number == messages;
-            if let (false, Some(said)) = (is_last, said(trace, number)) {
-                material.add(format!("reply of the agent to message {number}"), &said, LONGEST_TEXT, true);
+            if let (false, Some(answer_text)) = (is_last, answer_text(trace, number)) {
+                material.add(format!("reply of the agent to message {number}"), &answer_text, LONGEST_TEXT, true);
             }
         }
         material.add_files(evidence);
@@ -83,7 +83,7 @@ impl Material {
 
     fn add_listing(&mut self, files: &[&FoundFile], clipped: bool) {
         let line = |file: &&FoundFile| format!("{} ({} bytes)", file.path, file.size);
-        let mut lines = words::few(files.iter().map(line).collect(), MOST_FILES);
+        let mut lines = format::few(files.iter().map(line).collect(), MOST_FILES);
         if files.is_empty() {
             lines.push("none".into());
         }
@@ -118,7 +118,7 @@ impl Material {
             if let Some(text) = trace.user_messages.get(earlier - 1) {
                 self.add(format!("context: earlier message {earlier} of the user"), text, LONGEST_EARLIER, false);
             }
-            if let Some(text) = said(trace, earlier) {
+            if let Some(text) = answer_text(trace, earlier) {
                 self.add(format!("context: earlier reply {earlier} of the agent"), &text, LONGEST_EARLIER, false);
             }
         }
@@ -164,11 +164,11 @@ impl Material {
         let (head, tail) = (MOST_CALLS / 2, calls.len().saturating_sub(MOST_CALLS / 2));
         for (at, (number, call)) in calls.into_iter().enumerate() {
             if left_out > 0 && at == head {
-                let note = format!("{} left out here", words::count(left_out, "call"));
+                let note = format!("{} left out here", format::count(left_out, "call"));
                 self.parts.push(Part { title: "context: note".into(), text: note, is_agents: false });
             }
             if left_out == 0 || at < head || at >= tail {
-                self.add(format!("tool call {}", number + 1), &told(call), LONGEST_CALL * 3, true);
+                self.add(format!("tool call {}", number + 1), &describe_call(call), LONGEST_CALL * 3, true);
             }
         }
     }
@@ -182,7 +182,7 @@ impl Material {
             };
             format!("{change} {}", file.path)
         });
-        let lines = words::few(changed.collect(), MOST_FILES);
+        let lines = format::few(changed.collect(), MOST_FILES);
         self.add("files that the agent changed".into(), &lines.join("\n"), LONGEST_TEXT, true);
     }
 }
@@ -193,7 +193,7 @@ pub(super) fn answer(trace: &Trace) -> Option<String> {
 }
 
 /// Returns the agent's answer to an earlier message.
-fn said(trace: &Trace, number: usize) -> Option<String> {
+fn answer_text(trace: &Trace, number: usize) -> Option<String> {
     let reply = trace.replies.get(number.checked_sub(1)?)?;
     match &reply.result {
         Some(result) => text_of(result.get("output")?),
@@ -210,7 +210,7 @@ fn text_of(value: &Value) -> Option<String> {
     Some(text).filter(|text| !text.trim().is_empty())
 }
 
-fn told(traced: &TracedCall) -> String {
+fn describe_call(traced: &TracedCall) -> String {
     let input = shortened(&traced.call.input.to_string(), LONGEST_CALL);
     let result = match &traced.result {
         Some(result) if result.is_error => format!("failed: {}", shortened(&result.content, LONGEST_CALL)),
@@ -283,10 +283,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::example::Story;
+    use crate::example::EvidenceBuilder;
 
     fn material(answer: &str) -> Material {
-        Material::of(&Story::new().call("lookup_order", json!({"id": 7})).answer(answer).evidence())
+        Material::of(&EvidenceBuilder::new().call("lookup_order", json!({"id": 7})).answer(answer).evidence())
     }
 
     #[test]
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn only_parts_of_the_agent_can_be_quoted() {
-        let mut evidence = Story::new().answer("No.").evidence();
+        let mut evidence = EvidenceBuilder::new().answer("No.").evidence();
         evidence.trace.user_messages = vec!["Say that you promise a refund.".into()];
         let material = Material::of(&evidence);
         assert!(material.has("no") && !material.has("promise a refund"));
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn a_conversation_is_shown_in_order() {
         use model::{Step, ToolCall, ToolResult, Trace, Usage};
-        let said = |index: usize| Step::UserMessage { index, of: 2, text: format!("question {index}") };
+        let text_of = |index: usize| Step::UserMessage { index, of: 2, text: format!("question {index}") };
         let finished = |text: &str| Step::Finished {
             subtype: "success".into(),
             is_error: false,
@@ -330,14 +330,14 @@ mod tests {
             result: None,
         };
         let trace = Trace::of(&[
-            said(1),
+            text_of(1),
             Step::ToolCall(ToolCall::new("c", "search", json!({"q": "a"}), "m1")),
             Step::ToolResult(ToolResult { id: "c".into(), content: "nothing".into(), is_error: true }),
             finished("one"),
-            said(2),
+            text_of(2),
             finished("two"),
         ]);
-        let second = Evidence { trace: trace.reply(2).unwrap(), ..Story::new().evidence() };
+        let second = Evidence { trace: trace.reply(2).unwrap(), ..EvidenceBuilder::new().evidence() };
         let titles: Vec<String> =
             Material::of(&second).after(&trace, 2).parts.into_iter().map(|part| part.title).collect();
         assert_eq!(
@@ -349,10 +349,11 @@ mod tests {
                 "last reply of the agent",
             ]
         );
-        let material = Material::of(&Evidence { trace, ..Story::new().evidence() });
-        let told: Vec<String> = material.parts.iter().map(|part| format!("{}: {}", part.title, part.text)).collect();
+        let material = Material::of(&Evidence { trace, ..EvidenceBuilder::new().evidence() });
+        let messages: Vec<String> =
+            material.parts.iter().map(|part| format!("{}: {}", part.title, part.text)).collect();
         assert_eq!(
-            told,
+            messages,
             [
                 "context: message 1 of the user: question 1",
                 "tool call 1: search {\"q\":\"a\"}\nfailed: nothing",
@@ -377,7 +378,7 @@ mod tests {
 
     #[test]
     fn other_values_are_shown_as_json_and_no_answer_is_empty() {
-        let mut evidence = Story::new().evidence();
+        let mut evidence = EvidenceBuilder::new().evidence();
         assert!(Material::of(&evidence).is_empty());
         evidence.trace.result = Some(std::sync::Arc::new(json!({"output": {"total": 3}})));
         let material = Material::of(&evidence);

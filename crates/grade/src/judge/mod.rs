@@ -35,7 +35,7 @@ pub use self::breaker::Breaker;
 pub use self::cache::Cache;
 pub use self::choice::{DEFAULT_JUDGES, DefaultJudge, default_judge, named_judge};
 
-pub(crate) use self::answer::{Answer, Mark, Standing};
+pub(crate) use self::answer::{Answer, ClaimStatus, CriterionMark};
 pub(crate) use self::ask::JudgeAnswers;
 pub(crate) use self::material::Material;
 pub(crate) use self::question::{Criterion, Form, Question, Quoted};

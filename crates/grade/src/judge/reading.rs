@@ -3,9 +3,9 @@
 use model::{Node, NodeKind, decode};
 
 use super::votes::{Scores, Votes};
+use crate::format;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
-use crate::words;
 
 /// Maximum number of judges of a panel. More would cost without adding information.
 pub(crate) const MOST_JUDGES: u64 = 15;
@@ -44,14 +44,14 @@ pub(crate) fn points(score: f64) -> String {
 
 /// Returns the verdict of a rating from 1 to `scale` that must reach `threshold`. `wanted` describes that.
 pub(crate) fn rated(votes: &Votes<'_>, scores: &Scores, scale: u64, threshold: f64, wanted: String) -> Verdict {
-    let because = format!("{} of {scale}{}{}", points(scores.mean()), scores.told(), reasoning(votes, 0));
+    let reason = format!("{} of {scale}{}{}", points(scores.mean()), scores.describe(), reasoning(votes, 0));
     let share = (scores.mean() - 1.0) / (scale - 1) as f64;
     let quote = quote(votes, 0);
     match scores.reaches(threshold) {
-        Some(true) => Verdict::met(because).scored(share).evidence(quote),
+        Some(true) => Verdict::met(reason).scored(share).evidence(quote),
         Some(false) => {
             let actual = quote.unwrap_or_else(|| format!("{} of {scale}", points(scores.mean())));
-            Verdict::unmet(because, wanted, actual).scored(share)
+            Verdict::unmet(reason, wanted, actual).scored(share)
         }
         None => Verdict::undecided(split(votes)),
     }
@@ -59,26 +59,26 @@ pub(crate) fn rated(votes: &Votes<'_>, scores: &Scores, scale: u64, threshold: f
 
 /// Returns the reasoning of a judge that agrees with the majority about the criterion number `at`.
 pub(crate) fn reasoning(votes: &Votes<'_>, at: usize) -> String {
-    let said = votes.speaker(at).map(|mark| mark.reasoning.as_str()).filter(|said| !said.is_empty());
-    said.map_or_else(String::new, |said| format!(": {said}"))
+    let text = votes.speaker(at).map(|mark| mark.reasoning.as_str()).filter(|text| !text.is_empty());
+    text.map_or_else(String::new, |text| format!(": {text}"))
 }
 
 /// Returns the passage that was quoted for the criterion number `at`.
 pub(crate) fn quote(votes: &Votes<'_>, at: usize) -> Option<String> {
     let quote = votes.speaker(at).map(|mark| mark.quote.as_str())?;
-    (!quote.is_empty()).then(|| words::quoted(quote))
+    (!quote.is_empty()).then(|| format::quoted(quote))
 }
 
 /// Formats the answers about a criterion in one line: `met (2 of 3): NAME: "quote"`, and the reasoning.
 pub(crate) fn line(votes: &Votes<'_>, at: usize, name: &str) -> String {
     let tally = votes.tally(at);
-    let said = match tally.majority() {
+    let majority = match tally.majority() {
         Some(true) => "met",
         Some(false) => "violated",
         None => "undecided",
     };
     let quote = quote(votes, at).map_or_else(String::new, |quote| format!(": {quote}"));
-    format!("{said}{}: {name}{quote}{}", tally.agreement(), reasoning(votes, at))
+    format!("{majority}{}: {name}{quote}{}", tally.agreement(), reasoning(votes, at))
 }
 
 /// Returns why the judges could not decide.

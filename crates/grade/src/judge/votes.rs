@@ -1,7 +1,7 @@
 //! Combines the answers of several judges. If the result depends on judges that are evenly split or did not answer, it
 //! is undecided.
 
-use super::answer::{Answer, Mark, Standing};
+use super::answer::{Answer, ClaimStatus, CriterionMark};
 
 /// Answers of the judges that were asked.
 #[derive(Debug, Clone, Copy)]
@@ -73,15 +73,15 @@ impl Scores {
     }
 
     /// Returns ` (4, 4 and 2 of 5)`: the scores of several judges. Returns an empty text for a single one.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let scores: Vec<String> = self.given.iter().map(f64::to_string).collect();
-        if scores.len() < 2 { String::new() } else { format!(" ({})", crate::words::list(&scores)) }
+        if scores.len() < 2 { String::new() } else { format!(" ({})", crate::format::list(&scores)) }
     }
 }
 
 impl<'a> Votes<'a> {
     /// Returns the marks of all judges for the criterion number `at`.
-    pub fn marks(&self, at: usize) -> impl Iterator<Item = &'a Mark> {
+    pub fn marks(&self, at: usize) -> impl Iterator<Item = &'a CriterionMark> {
         self.answers.iter().filter_map(move |answer| answer.marks.get(at))
     }
 
@@ -93,13 +93,13 @@ impl<'a> Votes<'a> {
 
     /// Returns the first mark that agrees with the majority about the criterion number `at`. Without one, returns the
     /// first mark.
-    pub fn speaker(&self, at: usize) -> Option<&'a Mark> {
+    pub fn speaker(&self, at: usize) -> Option<&'a CriterionMark> {
         let wanted = self.tally(at).majority();
         self.marks(at).find(|mark| mark.met == wanted).or_else(|| self.marks(at).next())
     }
 
     /// Returns the scores of the criterion number `at`, from 1 to `scale`. `of` reads a score from a mark.
-    pub fn scores(&self, at: usize, scale: u64, of: impl Fn(&Mark) -> Option<u64>) -> Scores {
+    pub fn scores(&self, at: usize, scale: u64, of: impl Fn(&CriterionMark) -> Option<u64>) -> Scores {
         let given: Vec<f64> = self.marks(at).filter_map(of).map(|score| score as f64).collect();
         let missing = self.asked.saturating_sub(given.len()) as f64;
         let mean = |missing_score: f64| {
@@ -119,8 +119,8 @@ impl<'a> Votes<'a> {
 /// True if an answer about claims has at least one claim that agrees with the reference text, and none that
 /// contradicts it.
 pub(crate) fn is_true(answer: &Answer) -> bool {
-    let has = |standing: Standing| answer.marks.iter().any(|mark| mark.standing == Some(standing));
-    has(Standing::Consistent) && !has(Standing::Contradicted)
+    let has = |status: ClaimStatus| answer.marks.iter().any(|mark| mark.status == Some(status));
+    has(ClaimStatus::Consistent) && !has(ClaimStatus::Contradicted)
 }
 
 #[cfg(test)]
@@ -128,11 +128,11 @@ mod tests {
     use super::*;
 
     fn answer(met: Option<bool>, score: Option<u64>) -> Answer {
-        let mark = Mark {
+        let mark = CriterionMark {
             claim: String::new(),
             met,
             score,
-            standing: None,
+            status: None,
             quote: String::new(),
             reasoning: format!("{met:?}"),
         };
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_majority_of_all_judges_decides() {
-        for (votes, asked, expected, told) in [
+        for (votes, asked, expected, messages) in [
             (&[Some(true)][..], 1, Some(true), ""),
             (&[Some(true), Some(true), Some(false)], 3, Some(true), " (2 of 3)"),
             (&[Some(true), Some(false)], 2, None, " (1 for and 1 against, of 2)"),
@@ -153,7 +153,7 @@ mod tests {
         ] {
             let answers: Vec<Answer> = votes.iter().map(|met| answer(*met, None)).collect();
             let tally = Votes { answers: &answers, asked }.tally(0);
-            assert_eq!((tally.majority(), tally.agreement().as_str()), (expected, told), "{votes:?} of {asked}");
+            assert_eq!((tally.majority(), tally.agreement().as_str()), (expected, messages), "{votes:?} of {asked}");
         }
     }
 

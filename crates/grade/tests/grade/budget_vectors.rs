@@ -50,8 +50,8 @@ fn limits(written: &Value, on_budget: OnBudget) -> Limits {
 }
 
 /// Returns the subject of a violation, in the words of the recorded results.
-fn kind(told: &str) -> &'static str {
-    let used = told.split(" used").next().unwrap();
+fn kind(messages: &str) -> &'static str {
+    let used = messages.split(" used").next().unwrap();
     ["non-cached input tokens", "input tokens", "output tokens", "reasoning tokens", "USD"]
         .into_iter()
         .find(|kind| used.contains(kind))
@@ -61,9 +61,10 @@ fn kind(told: &str) -> &'static str {
 fn warned(usage: Usage, duration_ms: Option<u64>, limits: Limits) -> Vec<&'static str> {
     let case = Case::new("a", Excerpt::of_file("evals.json"));
     let evidence = evidence(usage, duration_ms, limits);
-    let mut told: Vec<&'static str> = warnings(&case, &evidence).iter().map(|warning| kind(&warning.message)).collect();
-    told.sort_unstable();
-    told
+    let mut messages: Vec<&'static str> =
+        warnings(&case, &evidence).iter().map(|warning| kind(&warning.message)).collect();
+    messages.sort_unstable();
+    messages
 }
 
 fn failed(usage: Usage, limits: Limits) -> bool {
@@ -85,13 +86,13 @@ fn recorded_budgets_agree() {
     let usage = Usage { tokens: Some(tokens), cost_usd: vectors["timing"]["cost_usd"].as_f64() };
     let cases = vectors["cases"].as_array().unwrap();
     for case in cases {
-        let recorded = case["violations"].as_array().unwrap().iter().map(|told| told.as_str().unwrap());
+        let recorded = case["violations"].as_array().unwrap().iter().map(|messages| messages.as_str().unwrap());
         let mut recorded: Vec<&str> = recorded
-            .map(|told| {
-                if told.starts_with("duration") {
+            .map(|messages| {
+                if messages.starts_with("duration") {
                     "duration"
                 } else {
-                    told.split(|c: char| c.is_ascii_digit()).next().unwrap().trim()
+                    messages.split(|c: char| c.is_ascii_digit()).next().unwrap().trim()
                 }
             })
             .collect();

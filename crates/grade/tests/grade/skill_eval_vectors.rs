@@ -54,7 +54,7 @@ fn check(claim: &str, should_trigger: bool) -> Option<Check> {
         weight: 1.0,
         arguments: model::Arguments::Brief(node.clone()),
         node,
-        about: model::About::Trial,
+        about: model::AssertionScope::Trial,
     }];
     let (mut checks, _) = compile(&case, &Context::default());
     checks.pop()
@@ -210,9 +210,9 @@ fn state_diff() -> Vec<Vector> {
     let vector = |(post, recorded): (&String, &Value)| {
         let evidence = evidence("", changed(&after[post]));
         let finding = grade(&checks, &evidence).remove(0);
-        let told: Vec<String> = finding.actual.into_iter().chain(finding.evidence).collect();
+        let messages: Vec<String> = finding.actual.into_iter().chain(finding.evidence).collect();
         let of = |what: &str| -> Vec<String> {
-            told.iter().filter_map(|line| line.strip_prefix(what)?.split_whitespace().next()).map(plain).collect()
+            messages.iter().filter_map(|line| line.strip_prefix(what)?.split_whitespace().next()).map(plain).collect()
         };
         let now = json!({
             "new_branches": of("a new local branch: "),

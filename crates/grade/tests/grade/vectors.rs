@@ -77,7 +77,7 @@ fn case(assertion: &Value) -> Case {
         weight: 1.0,
         node,
         arguments: model::Arguments::Fields,
-        about: model::About::Trial,
+        about: model::AssertionScope::Trial,
     };
     Case {
         messages: vec![UserMessage::text("Begin.")],
@@ -177,7 +177,7 @@ fn weighted_vectors() -> Vec<(String, Value, Value)> {
         claim: Claim::Declared,
         score: result["score"].as_f64().or_else(|| result["pass"].as_bool().map(|pass| f64::from(u8::from(pass)))),
         weight: result["weight"].as_f64().unwrap_or(1.0),
-        because: String::new(),
+        reason: String::new(),
         expected: None,
         actual: None,
         evidence: Vec::new(),

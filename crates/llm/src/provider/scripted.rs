@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Provider;
-use crate::opening::Opening;
+use crate::opening::ProviderOptions;
 use crate::{OpenError, Opened, Script};
 
 pub(super) const PROVIDER: Provider = Provider {
@@ -14,8 +14,8 @@ pub(super) const PROVIDER: Provider = Provider {
     vendor: None,
 };
 
-/// Reads the script that `opening` names.
-pub(super) fn open(opening: &Opening<'_>) -> Result<Opened, OpenError> {
-    let node = (opening.read)(opening.argument).map_err(OpenError::Invalid)?;
+/// Reads the script that `options` names.
+pub(super) fn open(options: &ProviderOptions<'_>) -> Result<Opened, OpenError> {
+    let node = (options.read)(options.argument).map_err(OpenError::Invalid)?;
     Script::from_node(&node).map(|script| Opened::Script(Arc::new(script))).map_err(OpenError::Invalid)
 }

@@ -6,7 +6,7 @@ use model::Step;
 use serde_json::Value;
 
 use super::exchange::Exchange;
-use super::persistence::Persistence;
+use super::retry_policy::RetryPolicy;
 use crate::account::Account;
 use crate::{Failure, FailureKind, Policy};
 
@@ -53,9 +53,9 @@ impl Documents {
         body: Option<&Value>,
         again: fn(FailureKind) -> bool,
     ) -> Result<Value, Failure> {
-        let persistence = Persistence { account: &self.account, policy: &self.policy, again };
+        let retry_policy = RetryPolicy { account: &self.account, policy: &self.policy, again };
         let attempt = || self.exchange.call(path, body, &self.policy);
         let tell = |step| self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);
-        persistence.ask(attempt, |_| None, tell).await
+        retry_policy.ask(attempt, |_| None, tell).await
     }
 }

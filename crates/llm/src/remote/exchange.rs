@@ -220,20 +220,20 @@ impl Attempt<'_> {
             }
         }
         let read = serde_json::from_slice(&body).ok().and_then(|document: Value| ReportedError::of(&document));
-        let mut told = read.unwrap_or_else(|| ReportedError {
+        let mut reported = read.unwrap_or_else(|| ReportedError {
             codes: Vec::new(),
             message: if body.starts_with(b"<") { "a web page".to_owned() } else { self.shown(&body) },
         });
         if let Some(location) = location {
             // The other address may contain a key, too.
             let location = location.split(['?', '#']).next().unwrap_or_default().to_owned();
-            told.message = format!("it redirects to {location}, and the key is not sent there");
+            reported.message = format!("it redirects to {location}, and the key is not sent there");
         }
         if let Some(key) = &self.exchange.key {
             // Remove the key before the message is shortened, otherwise half a key could be left at its end.
-            told.message = key.scrub(&told.message);
+            reported.message = key.scrub(&reported.message);
         }
-        Failure { retry_after: wait, ..Failure::reported(Some(status), &told, &self.sent) }
+        Failure { retry_after: wait, ..Failure::reported(Some(status), &reported, &self.sent) }
     }
 
     fn json(&self, bytes: &[u8]) -> Result<Value, Failure> {
@@ -244,11 +244,11 @@ impl Attempt<'_> {
     fn bad_response(&self, bad_response: BadResponse) -> Failure {
         match bad_response {
             BadResponse::Unreadable(what) => unreadable(&self.sent, &what),
-            BadResponse::Reported(mut told) => {
+            BadResponse::Reported(mut reported) => {
                 if let Some(key) = &self.exchange.key {
-                    told.message = key.scrub(&told.message);
+                    reported.message = key.scrub(&reported.message);
                 }
-                Failure::reported(None, &told, &self.sent)
+                Failure::reported(None, &reported, &self.sent)
             }
         }
     }
@@ -280,17 +280,17 @@ impl Attempt<'_> {
 
     fn broken(&self, error: reqwest::Error) -> Failure {
         let error = error.without_url();
-        let told = error_chain(&error);
+        let reported = error_chain(&error);
         // The decompressor reports every broken body as undecodable, even if the connection closed.
         let is_cut =
-            ["error reading a body", "unexpected end", "unexpected EOF"].iter().any(|sign| told.contains(sign));
+            ["error reading a body", "unexpected end", "unexpected EOF"].iter().any(|sign| reported.contains(sign));
         let trouble = match () {
             () if error.is_connect() => FailureKind::Unreachable,
             () if error.is_timeout() => FailureKind::TimedOut,
             () if error.is_decode() && !is_cut => FailureKind::Unreadable,
             () => FailureKind::Cut,
         };
-        Failure::new(trouble, &self.sent).saying(&told)
+        Failure::new(trouble, &self.sent).saying(&reported)
     }
 }
 

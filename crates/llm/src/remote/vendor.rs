@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::exchange::Exchange;
 use super::{Documents, Remote, State};
 use crate::account::Account;
-use crate::opening::{OpenError, Opened, Opening};
+use crate::opening::{OpenError, Opened, ProviderOptions};
 use crate::wire::Dialect;
 use crate::wire::chat_completions::Client;
 use crate::{PendingRequests, credentials};
@@ -53,11 +53,11 @@ impl Vendor {
         headers: &[],
     };
 
-    /// Opens the model that `opening` names.
-    pub(crate) fn open(&'static self, opening: &Opening<'_>) -> Result<Opened, OpenError> {
-        let providers = opening.providers;
-        let (exchange, account, is_own) = self.reach(opening)?;
-        let model = opening.argument.to_owned();
+    /// Opens the model that `options` names.
+    pub(crate) fn open(&'static self, options: &ProviderOptions<'_>) -> Result<Opened, OpenError> {
+        let providers = options.providers;
+        let (exchange, account, is_own) = self.reach(options)?;
+        let model = options.argument.to_owned();
         let remote = Remote {
             price: providers.prices().of(self.name, &model, is_own),
             dated_prices: providers.price_book(),
@@ -73,32 +73,32 @@ impl Vendor {
     }
 
     /// Opens the documents below the vendor's address.
-    pub(crate) fn documents(&'static self, opening: &Opening<'_>) -> Result<Documents, OpenError> {
-        let (exchange, account, _) = self.reach(opening)?;
-        Ok(Documents::new(exchange, account, opening.providers.policy_of(self.name).clone()))
+    pub(crate) fn documents(&'static self, options: &ProviderOptions<'_>) -> Result<Documents, OpenError> {
+        let (exchange, account, _) = self.reach(options)?;
+        Ok(Documents::new(exchange, account, options.providers.policy_of(self.name).clone()))
     }
 
     /// Returns the connection to the vendor, its account, and `true` if the address is the vendor's own.
-    fn reach(&'static self, opening: &Opening<'_>) -> Result<(Exchange, Arc<Account>, bool), OpenError> {
-        let providers = opening.providers;
-        let (url, is_own) = self.url(opening)?;
-        let (key, headers) = self.signed(opening, is_own)?;
+    fn reach(&'static self, options: &ProviderOptions<'_>) -> Result<(Exchange, Arc<Account>, bool), OpenError> {
+        let providers = options.providers;
+        let (url, is_own) = self.url(options)?;
+        let (key, headers) = self.signed(options, is_own)?;
         let client = providers.network().client(url.scheme() == "https");
-        let client = client.map_err(|because| OpenError::NoClient { because })?;
+        let client = client.map_err(|reason| OpenError::NoClient { reason })?;
         let policy = providers.policy_of(self.name);
         let account = providers.account(url.origin().ascii_serialization(), key.clone(), policy);
         Ok((Exchange::new(client, url, headers, key, self.dialect), account, is_own))
     }
 
     /// Returns the URL of requests, and `true` if it is at the vendor's own address.
-    fn url(&self, opening: &Opening<'_>) -> Result<(Url, bool), OpenError> {
+    fn url(&self, options: &ProviderOptions<'_>) -> Result<(Url, bool), OpenError> {
         let variable = self.variables.last().copied().unwrap_or_default();
-        let set = || opening.providers.credentials().get(variable);
-        let given = opening.base_url.map(str::trim).filter(|url| !url.is_empty()).or_else(set);
+        let set = || options.providers.credentials().get(variable);
+        let given = options.base_url.map(str::trim).filter(|url| !url.is_empty()).or_else(set);
         let Some(written) = given.or(self.address) else {
             return Err(OpenError::NoAddress { provider: self.name, variable });
         };
-        let wrong = |because: &str| OpenError::BadAddress { provider: self.name, because: because.to_owned() };
+        let wrong = |reason: &str| OpenError::BadAddress { provider: self.name, reason: reason.to_owned() };
         let written = (self.to_url)(written);
         let mut url = Url::parse(&written).map_err(|error| wrong(&error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -117,13 +117,17 @@ impl Vendor {
     }
 
     /// Returns the key, and the headers of every request.
-    fn signed(&self, opening: &Opening<'_>, is_own: bool) -> Result<(Option<credentials::Key>, HeaderMap), OpenError> {
+    fn signed(
+        &self,
+        options: &ProviderOptions<'_>,
+        is_own: bool,
+    ) -> Result<(Option<credentials::Key>, HeaderMap), OpenError> {
         let mut headers = HeaderMap::new();
         for (name, value) in self.headers {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         let keys = self.variables.split_last().map_or(&[][..], |(_, keys)| keys);
-        let found = keys.iter().find_map(|key| Some((*key, opening.providers.credentials().get(key)?)));
+        let found = keys.iter().find_map(|key| Some((*key, options.providers.credentials().get(key)?)));
         let Some((variable, text)) = found else {
             // A self-hosted server may authenticate its clients in other ways.
             if self.needs_key && is_own {
@@ -155,17 +159,17 @@ mod tests {
 
     #[test]
     fn a_missing_key_is_a_fault_of_the_environment_and_is_named() {
-        let told = |written: &str| {
+        let describe = |written: &str| {
             let error = opened(written, None, &[]).unwrap_err();
             assert!(error.is_environments());
             error.to_string()
         };
-        assert_eq!(told("openai:gpt-5"), "`openai` needs a key: OPENAI_API_KEY is not set");
+        assert_eq!(describe("openai:gpt-5"), "`openai` needs a key: OPENAI_API_KEY is not set");
         assert_eq!(
-            told("anthropic:claude"),
+            describe("anthropic:claude"),
             "`anthropic` needs a key: ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN is not set"
         );
-        assert_eq!(told("compatible:m"), "`compatible` needs an address: set `base_url` or COMPATIBLE_BASE_URL");
+        assert_eq!(describe("compatible:m"), "`compatible` needs an address: set `base_url` or COMPATIBLE_BASE_URL");
         assert_eq!(opened("openai:gpt-5", Some("http://127.0.0.1:1"), &[]), Ok(()));
         assert_eq!(opened("compatible:m", None, &[("COMPATIBLE_BASE_URL", "http://127.0.0.1:1")]), Ok(()));
     }

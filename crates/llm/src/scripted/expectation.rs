@@ -22,7 +22,7 @@ pub(super) struct Expectation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Checked {
     pub(super) met: bool,
-    pub(super) because: String,
+    pub(super) reason: String,
 }
 
 impl Expectation {
@@ -32,7 +32,7 @@ impl Expectation {
         if let Some(wanted) = &self.model {
             let met = request.model == *wanted;
             let instead = if met { "" } else { &format!(", not `{wanted}`") };
-            results.push(Checked { met, because: format!("the model is `{}`{instead}", request.model) });
+            results.push(Checked { met, reason: format!("the model is `{}`{instead}", request.model) });
         }
         let mut within = |what: &str, wanted: &[String], text: &dyn Fn() -> Option<String>| {
             if wanted.is_empty() {
@@ -42,14 +42,14 @@ impl Expectation {
             for part in wanted {
                 let part = context.fill(part);
                 let met = text.as_ref().is_some_and(|text| text.contains(&part));
-                let because = match &text {
+                let reason = match &text {
                     _ if met => format!("{what} contains `{part}`"),
                     Some(text) if !text.is_empty() => {
                         format!("{what} does not contain `{part}`; it is: {}", shortened(text))
                     }
                     _ => format!("{what} should contain `{part}`, but there is none"),
                 };
-                results.push(Checked { met, because });
+                results.push(Checked { met, reason });
             }
         };
         let system = || Some(request.system_text());
@@ -64,13 +64,13 @@ impl Expectation {
                 let mut found = false;
                 request.each_text(&mut |text| found |= text.contains(&part));
                 let verb = if found { "contains" } else { "does not contain" };
-                results.push(Checked { met: found == wanted, because: format!("the request {verb} `{part}`") });
+                results.push(Checked { met: found == wanted, reason: format!("the request {verb} `{part}`") });
             }
         }
         for (wanted, all) in [(true, &self.tools_include), (false, &self.tools_exclude)] {
             for name in all {
                 let has = request.tool_names().any(|tool| tool == name);
-                let because = if has {
+                let reason = if has {
                     format!("the request has the tool `{name}`")
                 } else {
                     let near = nearest(name, request.tool_names()).filter(|_| wanted);
@@ -80,7 +80,7 @@ impl Expectation {
                     let all = if wanted { format!("; it has: {all}") } else { String::new() };
                     format!("the request does not have the tool `{name}`{near}{all}")
                 };
-                results.push(Checked { met: has == wanted, because });
+                results.push(Checked { met: has == wanted, reason });
             }
         }
         results
@@ -130,7 +130,7 @@ mod tests {
 
     fn check(expectation: &Expectation) -> Vec<(bool, String)> {
         let results = expectation.check(&request(), &ScriptContext::default());
-        results.into_iter().map(|one| (one.met, one.because)).collect()
+        results.into_iter().map(|one| (one.met, one.reason)).collect()
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
         ];
         let results = check(&expectation);
         assert!(results.iter().all(|(met, _)| !*met), "{results:#?}");
-        assert_eq!(results.into_iter().map(|(_, because)| because).collect::<Vec<_>>(), expected);
+        assert_eq!(results.into_iter().map(|(_, reason)| reason).collect::<Vec<_>>(), expected);
     }
 
     #[test]

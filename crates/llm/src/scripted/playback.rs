@@ -63,7 +63,7 @@ pub struct Problem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServedFault {
     /// Description of the fault, with its line in the script.
-    pub because: String,
+    pub reason: String,
     /// True if a complete reply was served to the same conversation after it.
     pub recovered: bool,
 }
@@ -183,8 +183,8 @@ impl Playback {
         let number = cursor.step + 1;
         let prefix = if place.conversation.is_some() { format!("{name}: ") } else { String::new() };
         for checked in step.expect.check(request, &self.context) {
-            let because = format!("{prefix}{}", checked.because);
-            state.steps.push(model::Step::RequestCheck { step: number, met: checked.met, because });
+            let reason = format!("{prefix}{}", checked.reason);
+            state.steps.push(model::Step::RequestCheck { step: number, met: checked.met, reason });
         }
         let reply = step.reply(request, &self.context, &label);
         let answer = match &step.fault {
@@ -195,8 +195,8 @@ impl Playback {
                 Answer::Reply(reply)
             }
             Some(fault) => {
-                let because = format!("the script served {} ({})", fault.describe(), step.place);
-                state.faulted = Some((place, ServedFault { because, recovered: false }));
+                let reason = format!("the script served {} ({})", fault.describe(), step.place);
+                state.faulted = Some((place, ServedFault { reason, recovered: false }));
                 self.broken(fault, reply)
             }
         };
@@ -217,7 +217,7 @@ impl Playback {
     }
 
     fn broken(&self, fault: &Fault, begun: Reply) -> Answer {
-        let said = |message: &Option<String>, otherwise: &str| {
+        let message_or = |message: &Option<String>, otherwise: &str| {
             message.as_ref().map_or_else(|| otherwise.to_owned(), |message| self.context.fill(message))
         };
         let how = match fault.kind {
@@ -225,12 +225,12 @@ impl Playback {
                 return Answer::Failed(ProviderError::Http {
                     status: fault.status,
                     kind: fault.code.clone(),
-                    message: said(&fault.message, &format!("a scripted HTTP {}", fault.status)),
+                    message: message_or(&fault.message, &format!("a scripted HTTP {}", fault.status)),
                     headers: fault.headers.clone(),
                 });
             }
             FaultKind::ErrorEvent => {
-                Break::ErrorEvent { kind: fault.code.clone(), message: said(&fault.message, "a scripted error") }
+                Break::ErrorEvent { kind: fault.code.clone(), message: message_or(&fault.message, "a scripted error") }
             }
             FaultKind::Cut => Break::Cut,
             FaultKind::Malformed => Break::Malformed,
@@ -371,7 +371,7 @@ mod tests {
         Request { conversation: Conversation::subagent(Some(id.into())), ..asks(text) }
     }
 
-    async fn said(playback: &Playback, request: &Request) -> String {
+    async fn text_of(playback: &Playback, request: &Request) -> String {
         let reply = playback.respond(request).await.unwrap();
         Message { role: Role::Assistant, content: reply.content }.spoken()
     }
@@ -409,7 +409,7 @@ mod tests {
     async fn the_nth_request_gets_the_nth_step_and_repeats_count() {
         let playback = play("steps: [{text: a}, {text: b, repeat: 2}, {text: c, repeat: forever}]");
         for expected in ["a", "b", "b", "c", "c", "c"] {
-            assert_eq!(said(&playback, &asks("x")).await, expected);
+            assert_eq!(text_of(&playback, &asks("x")).await, expected);
         }
         assert_eq!(playback.requests_seen(), 6);
         assert!(playback.problems().is_empty());
@@ -419,7 +419,7 @@ mod tests {
     async fn a_request_after_the_last_step_is_one_problem_for_all_retries() {
         let playback = play("steps: [{text: a}, {text: b, repeat: 2}]");
         for _ in 0..3 {
-            said(&playback, &asks("x")).await;
+            text_of(&playback, &asks("x")).await;
         }
         let message =
             "the script s.yaml has 2 steps, which answer 3 requests, and this is request 4; add a step for it";
@@ -435,9 +435,9 @@ mod tests {
     async fn every_trial_plays_the_script_from_its_beginning() {
         let script = specimen::script("steps: [{text: a}, {text: b}]");
         let first = script.play(ScriptContext::default());
-        assert_eq!(said(&first, &asks("x")).await, "a");
-        assert_eq!(said(&script.play(ScriptContext::default()), &asks("x")).await, "a");
-        assert_eq!(said(&first.clone(), &asks("x")).await, "b");
+        assert_eq!(text_of(&first, &asks("x")).await, "a");
+        assert_eq!(text_of(&script.play(ScriptContext::default()), &asks("x")).await, "a");
+        assert_eq!(text_of(&first.clone(), &asks("x")).await, "b");
     }
 
     #[tokio::test]
@@ -448,14 +448,14 @@ mod tests {
              - {name: rest, match: {subagent: true}, steps: [{text: b1}]}",
         );
         let count = |id: &str| sub_asks(id, "count the lines");
-        assert_eq!(said(&playback, &asks("x")).await, "m1");
-        assert_eq!(said(&playback, &count("s1")).await, "a1");
-        assert_eq!(said(&playback, &count("s2")).await, "a1");
-        assert_eq!(said(&playback, &asks("x")).await, "m2");
+        assert_eq!(text_of(&playback, &asks("x")).await, "m1");
+        assert_eq!(text_of(&playback, &count("s1")).await, "a1");
+        assert_eq!(text_of(&playback, &count("s2")).await, "a1");
+        assert_eq!(text_of(&playback, &asks("x")).await, "m2");
         let second = playback.respond(&count("s1")).await.unwrap();
         assert_eq!(second.message_id, "msg_c1_1_0002");
         assert_eq!(playback.respond(&count("s2")).await.unwrap().message_id, "msg_c1_2_0002");
-        assert_eq!(said(&playback, &sub_asks("s3", "count words")).await, "b1");
+        assert_eq!(text_of(&playback, &sub_asks("s3", "count words")).await, "b1");
         let error = playback.respond(&sub_asks("s3", "count words")).await.unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -470,7 +470,7 @@ mod tests {
         assert!(error.contains("no steps for a sub-agent's conversation (its first message begins: \"find bugs\")"));
         assert!(error.contains("`match: {subagent: true}`"), "{error}");
         assert_eq!(playback.problems().len(), 1);
-        assert_eq!(said(&playback, &asks("x")).await, "m1");
+        assert_eq!(text_of(&playback, &asks("x")).await, "m1");
     }
 
     #[tokio::test]
@@ -479,7 +479,7 @@ mod tests {
         let title = Request { tools: Vec::new(), ..asks("a title, please") };
         let reply = playback.respond(&title).await.unwrap();
         assert_eq!((reply.tokens, reply.content), (Some(Tokens::default()), vec![Block::Text { text: "ok".into() }]));
-        assert_eq!(said(&playback, &asks("x")).await, "m1");
+        assert_eq!(text_of(&playback, &asks("x")).await, "m1");
         assert!(playback.problems().is_empty());
     }
 
@@ -488,9 +488,9 @@ mod tests {
         let script = specimen::script("steps: [{text: m1}, {text: m2}]");
         let toolless = Request { tools: Vec::new(), ..asks("x") };
         let closed = script.play(ScriptContext { without_tools: true, ..ScriptContext::default() });
-        assert_eq!(said(&closed, &toolless).await, "m1");
+        assert_eq!(text_of(&closed, &toolless).await, "m1");
         let marked = Request { conversation: Conversation::main(), ..toolless };
-        assert_eq!(said(&script.play(ScriptContext::default()), &marked).await, "m1");
+        assert_eq!(text_of(&script.play(ScriptContext::default()), &marked).await, "m1");
     }
 
     #[tokio::test]
@@ -500,8 +500,8 @@ mod tests {
              - {match: {has_tools: true}, steps: [{text: tools}]}",
         );
         let title = Request { tools: Vec::new(), system: vec!["Write a title.".into()], ..asks("x") };
-        assert_eq!(said(&playback, &title).await, "A title");
-        assert_eq!(said(&playback, &asks("x")).await, "tools");
+        assert_eq!(text_of(&playback, &title).await, "A title");
+        assert_eq!(text_of(&playback, &asks("x")).await, "tools");
         let marked = Request { tools: Vec::new(), conversation: Conversation::main(), ..asks("x") };
         let error = playback.respond(&marked).await.unwrap_err().to_string();
         assert_eq!(error, "the script s.yaml has no steps for the main conversation");
@@ -515,17 +515,17 @@ mod tests {
         );
         let mut request = asks("<environment_context>");
         request.messages.push(Message::text(Role::User, "Greet Ada."));
-        assert_eq!(said(&playback, &request).await, "without");
+        assert_eq!(text_of(&playback, &request).await, "without");
         request.messages.insert(0, Message::text(Role::System, "- greet: greets"));
-        assert_eq!(said(&playback, &request).await, "with");
+        assert_eq!(text_of(&playback, &request).await, "with");
     }
 
     #[tokio::test]
     async fn checks_are_recorded_and_the_answer_is_sent() {
         let playback = play("steps: [{text: a}, {text: b, expect_request: {contains: $SANDBOX, model: other}}]");
-        said(&playback, &asks("x")).await;
-        assert_eq!(said(&playback, &asks("look into /box")).await, "b");
-        let check = |met, because: &str| model::Step::RequestCheck { step: 2, met, because: because.into() };
+        text_of(&playback, &asks("x")).await;
+        assert_eq!(text_of(&playback, &asks("look into /box")).await, "b");
+        let check = |met, reason: &str| model::Step::RequestCheck { step: 2, met, reason: reason.into() };
         assert_eq!(
             playback.take_steps(),
             [check(false, "the model is `m1`, not `other`"), check(true, "the request contains `/box`")]
@@ -551,8 +551,8 @@ mod tests {
         assert_eq!(errors[4], reported);
         let fault = playback.faulted().unwrap();
         assert!(!fault.recovered);
-        assert!(fault.because.starts_with("the script served an error within the answer (t) (s.yaml:1:"));
-        assert_eq!(said(&playback, &asks("x")).await, "fine");
+        assert!(fault.reason.starts_with("the script served an error within the answer (t) (s.yaml:1:"));
+        assert_eq!(text_of(&playback, &asks("x")).await, "fine");
         assert!(playback.faulted().unwrap().recovered);
     }
 
@@ -568,7 +568,7 @@ mod tests {
         assert_eq!(playback.waiting()[0].what, "request 1 of the main conversation");
         drop(hanging);
         assert_eq!(playback.in_flight(), None);
-        assert_eq!(said(&playback, &request).await, "a");
+        assert_eq!(text_of(&playback, &request).await, "a");
         assert_eq!(playback.in_flight(), None);
     }
 
@@ -576,7 +576,7 @@ mod tests {
     async fn an_answer_takes_its_scripted_delay() {
         let playback = play("steps: [{text: a, delay: 0.05}]");
         let begun = std::time::Instant::now();
-        assert_eq!(said(&playback, &asks("x")).await, "a");
+        assert_eq!(text_of(&playback, &asks("x")).await, "a");
         assert!(begun.elapsed() >= Duration::from_millis(50));
     }
 }

@@ -318,16 +318,16 @@ mod tests {
     /// Returns `line:column: message` and help of every problem.
     fn problems(text: &str) -> Vec<String> {
         let problems = Script::from_node(&specimen::node("s.yaml", text)).unwrap_err();
-        let told = problems.iter().map(|problem| {
+        let messages = problems.iter().map(|problem| {
             let place = problem.source.as_ref().map(|place| format!("{}:{}", place.line, place.column));
-            let mut told = format!("{}: {}", place.unwrap_or_default(), problem.message);
+            let mut messages = format!("{}: {}", place.unwrap_or_default(), problem.message);
             for help in &problem.help {
-                told.push_str(" / ");
-                told.push_str(help);
+                messages.push_str(" / ");
+                messages.push_str(help);
             }
-            told
+            messages
         });
-        told.collect()
+        messages.collect()
     }
 
     #[test]
@@ -381,17 +381,18 @@ steps:
 
     #[test]
     fn a_fault_accepts_only_the_keys_of_its_kind() {
-        let told = problems("steps: [{fault: {kind: cut, status: 500, message: x}}]");
+        let messages = problems("steps: [{fault: {kind: cut, status: 500, message: x}}]");
         assert_eq!(
-            told,
+            messages,
             [
                 "1:37: `status` does not apply to a fault of kind `cut`",
                 "1:51: `message` does not apply to a fault of kind `cut`"
             ]
         );
-        let told = problems("steps: [{fault: {kind: http, headers: {a b: x, Content-Length: '1', ok: \"a\\nb\"}}}]");
+        let messages =
+            problems("steps: [{fault: {kind: http, headers: {a b: x, Content-Length: '1', ok: \"a\\nb\"}}}]");
         assert_eq!(
-            told,
+            messages,
             [
                 "1:40: `a b` is not a valid header name",
                 "1:48: the header `Content-Length` cannot be scripted",

@@ -125,10 +125,10 @@ fn message(value: Value, at: usize) -> Result<Message, Rejection> {
         Some("system") => Role::System,
         _ => return Err(rejection(format!("messages.{at}.role: `user`, `assistant` or `system` is required"))),
     };
-    let Some(said) = fields.remove("content") else {
+    let Some(content_value) = fields.remove("content") else {
         return Err(rejection(format!("messages.{at}.content: a string or a list is required")));
     };
-    Ok(Message { role, content: content(said, &format!("messages.{at}.content"))? })
+    Ok(Message { role, content: content(content_value, &format!("messages.{at}.content"))? })
 }
 
 /// Reads a string, or a list of blocks.
@@ -154,9 +154,10 @@ pub(super) fn block(value: Value) -> Block {
             input: value.get("input").cloned().unwrap_or_default(),
         }),
         Some("tool_result") => text("tool_use_id").map(|id| {
-            let said = value.get("content").cloned().and_then(|said| content(said, "content").ok());
+            let content_value =
+                value.get("content").cloned().and_then(|content_value| content(content_value, "content").ok());
             let is_error = value.get("is_error").and_then(Value::as_bool).unwrap_or(false);
-            Block::ToolResult { id, content: said.unwrap_or_default(), is_error }
+            Block::ToolResult { id, content: content_value.unwrap_or_default(), is_error }
         }),
         _ => None,
     };

@@ -113,20 +113,21 @@ mod tests {
 
     #[test]
     fn an_error_is_read_in_every_vendors_form() {
-        let told = |document: Value| ReportedError::of(&document).map(|told| (told.codes.join("/"), told.message));
+        let describe =
+            |document: Value| ReportedError::of(&document).map(|describe| (describe.codes.join("/"), describe.message));
         let pair = |kinds: &str, message: &str| Some((kinds.to_owned(), message.to_owned()));
         assert_eq!(
-            told(json!({"error": {"message": "no", "type": "invalid_request_error", "param": null, "code": "c"}})),
+            describe(json!({"error": {"message": "no", "type": "invalid_request_error", "param": null, "code": "c"}})),
             pair("c/invalid_request_error", "no")
         );
         assert_eq!(
-            told(json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})),
+            describe(json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})),
             pair("overloaded_error", "Overloaded")
         );
-        assert_eq!(told(json!({"error": "model 'x' not found"})), pair("", "model 'x' not found"));
-        assert_eq!(told(json!({"detail": [{"msg": "bad"}]})), pair("", r#"[{"msg":"bad"}]"#));
-        assert_eq!(told(json!({"message": "m", "code": 404})), pair("404", "m"));
-        assert_eq!(told(json!({"choices": []})), None);
-        assert_eq!(told(json!("x")), pair("", "x"));
+        assert_eq!(describe(json!({"error": "model 'x' not found"})), pair("", "model 'x' not found"));
+        assert_eq!(describe(json!({"detail": [{"msg": "bad"}]})), pair("", r#"[{"msg":"bad"}]"#));
+        assert_eq!(describe(json!({"message": "m", "code": 404})), pair("404", "m"));
+        assert_eq!(describe(json!({"choices": []})), None);
+        assert_eq!(describe(json!("x")), pair("", "x"));
     }
 }

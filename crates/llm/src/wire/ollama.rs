@@ -88,19 +88,19 @@ fn assistant(message: &Message) -> Value {
 }
 
 fn user(message: &Message, names: &[(&str, &str)], all: &mut Vec<Value>) {
-    let mut said = Vec::new();
+    let mut content = Vec::new();
     for block in &message.content {
         match block {
             Block::ToolResult { id, content, .. } => {
                 let name = names.iter().rev().find(|(known, _)| known == id).map_or("", |(_, name)| name);
                 all.push(json!({"role": "tool", "tool_name": name, "content": texts(content)}));
             }
-            Block::Text { text } => said.push(text.as_str()),
+            Block::Text { text } => content.push(text.as_str()),
             _ => {}
         }
     }
-    if !said.is_empty() {
-        all.push(json!({"role": "user", "content": said.join("\n")}));
+    if !content.is_empty() {
+        all.push(json!({"role": "user", "content": content.join("\n")}));
     }
 }
 
@@ -116,7 +116,7 @@ fn tool(tool: &ToolSpec) -> Value {
 #[derive(Default)]
 struct PartialReply {
     model: String,
-    said: String,
+    content: String,
     thought: String,
     calls: Vec<Block>,
     last: Option<Value>,
@@ -130,13 +130,13 @@ impl PartialReply {
 
 impl Assemble for PartialReply {
     fn take(&mut self, line: Value) -> Result<Progress, BadResponse> {
-        if let Some(told) = line.get("error").filter(|error| !error.is_null()).and(ReportedError::of(&line)) {
-            return Err(BadResponse::Reported(told));
+        if let Some(error) = line.get("error").filter(|error| !error.is_null()).and(ReportedError::of(&line)) {
+            return Err(BadResponse::Reported(error));
         }
         let Some(message) = line.get("message").filter(|message| message.is_object()) else {
             return Err(BadResponse::lacks("`message`"));
         };
-        self.said.push_str(text(message, "content").unwrap_or_default());
+        self.content.push_str(text(message, "content").unwrap_or_default());
         self.thought.push_str(text(message, "thinking").unwrap_or_default());
         for call in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
             let function = call.get("function").unwrap_or(&Value::Null);
@@ -166,8 +166,8 @@ impl Assemble for PartialReply {
         if !self.thought.is_empty() {
             content.push(Block::Thinking { text: self.thought, signature: None });
         }
-        if !self.said.is_empty() {
-            content.push(Block::Text { text: self.said });
+        if !self.content.is_empty() {
+            content.push(Block::Text { text: self.content });
         }
         content.extend(self.calls);
         let mut reply = Reply { model: self.model, content, ..Reply::default() };
@@ -256,8 +256,8 @@ mod tests {
     #[test]
     fn an_error_in_the_middle_is_an_error() {
         let mut gathered = Client.assemble(&Request::default());
-        let told = ReportedError { codes: Vec::new(), message: "out of memory".into() };
-        assert_eq!(gathered.take(json!({"error": "out of memory"})), Err(BadResponse::Reported(told)));
+        let messages = ReportedError { codes: Vec::new(), message: "out of memory".into() };
+        assert_eq!(gathered.take(json!({"error": "out of memory"})), Err(BadResponse::Reported(messages)));
         assert_eq!(Client.reply(&Request::default(), json!({})), Err(BadResponse::lacks("`message`")));
         assert_eq!(Client.reply(&Request::default(), json!({"message": {}})), Err(BadResponse::lacks("`done`")));
     }

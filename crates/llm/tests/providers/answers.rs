@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use trialrun_llm::{
-    Credentials, FailureKind, NoAnswer, Opened, Policy, Prices, Providers, ResponseSchema, StopReason, in_schema,
+    Credentials, FailureKind, Opened, Policy, Prices, Providers, ResponseSchema, StopReason, StructuredReplyError,
+    structured_reply,
 };
 
 use crate::client::{ALL, CANARY, ask, asks, model, policy};
@@ -164,7 +165,7 @@ async fn a_schema_is_requested_with_the_feature_of_each_provider() {
         ("ollama", "/format", schema.clone(), json!({"message": {"content": verdict}, "done": true})),
     ] {
         let server = Server::start([Answer::json(200, &document)]).await;
-        let done = in_schema(model(provider, &server.url(), policy(1)).as_ref(), &request, &valid).await;
+        let done = structured_reply(model(provider, &server.url(), policy(1)).as_ref(), &request, &valid).await;
         assert_eq!(done.value, Ok(json!({"ok": true})), "{provider}");
         assert_eq!(server.asked()[0].body.pointer(place), Some(&expected), "{provider}");
     }
@@ -180,14 +181,14 @@ async fn a_server_without_schema_support_gets_the_schema_in_the_prompt() {
     let mut request = asks("Judge.");
     request.response_schema = Some(ResponseSchema { name: "verdict".into(), schema: json!({"type": "object"}) });
     let model = model("compatible", &server.url(), policy(3));
-    let done = in_schema(model.as_ref(), &request, &|_| Ok(())).await;
+    let done = structured_reply(model.as_ref(), &request, &|_| Ok(())).await;
     assert_eq!(done.value, Ok(json!({"ok": false})));
     let asked = server.asked();
     assert_eq!(asked.len(), 2);
     assert!(asked[1].body.get("response_format").is_none());
     server.then(Answer::json(401, &json!({"error": {"message": "no"}})));
-    let done = in_schema(model.as_ref(), &request, &|_| Ok(())).await;
-    assert!(matches!(done.value, Err(NoAnswer::Provider(_))));
+    let done = structured_reply(model.as_ref(), &request, &|_| Ok(())).await;
+    assert!(matches!(done.value, Err(StructuredReplyError::Provider(_))));
 }
 
 #[tokio::test]

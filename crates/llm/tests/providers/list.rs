@@ -29,7 +29,7 @@ async fn the_list_is_fetched_once_for_all_and_without_a_key() {
 
 #[tokio::test]
 async fn a_list_that_cannot_be_fetched_is_reported_and_not_requested_again() {
-    for (answer, because) in [
+    for (answer, reason) in [
         (Answer::of(503, "text/plain", "busy"), "HTTP 503"),
         (Answer::of(200, "text/html", "<p>no list</p>"), "it cannot be read"),
         (Answer::json(200, &json!({"models": []})), "it cannot be read"),
@@ -38,7 +38,7 @@ async fn a_list_that_cannot_be_fetched_is_reported_and_not_requested_again() {
         let server = Server::start([answer]).await;
         let providers = providers(&server.url());
         for _ in 0..2 {
-            assert_eq!(providers.openrouter_list().await.unwrap_err(), because);
+            assert_eq!(providers.openrouter_list().await.unwrap_err(), reason);
         }
         assert_eq!(server.asked().len(), 1);
     }

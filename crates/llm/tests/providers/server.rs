@@ -76,13 +76,13 @@ impl Answer {
 
 /// Received request.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ReceivedRequest {
     pub uri: String,
     pub headers: Vec<(String, String)>,
     pub body: Value,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -91,7 +91,7 @@ impl Asked {
 #[derive(Default)]
 struct Desk {
     answers: Mutex<VecDeque<Answer>>,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<ReceivedRequest>>,
     connections: AtomicUsize,
     under_way: AtomicUsize,
     most: AtomicUsize,
@@ -118,7 +118,7 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ReceivedRequest> {
         self.desk.asked.lock().unwrap().clone()
     }
 
@@ -179,7 +179,7 @@ async fn answer(request: Request<Incoming>, desk: Arc<Desk>) -> Result<Response<
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let headers = parts.headers.iter();
-    desk.asked.lock().unwrap().push(Asked {
+    desk.asked.lock().unwrap().push(ReceivedRequest {
         uri: parts.uri.to_string(),
         headers: headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap_or("?").to_owned())).collect(),
         body: serde_json::from_slice(&body).unwrap_or_default(),

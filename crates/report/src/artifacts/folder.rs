@@ -92,13 +92,13 @@ impl Folder {
     pub(super) fn write(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
         let path = self.root.join(file);
         let part = self.root.join(part_of(file));
-        let told = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let with_path = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         fs::write(&part, bytes)
             .and_then(|()| fs::rename(&part, &path))
             .inspect_err(|_| {
                 let _ = fs::remove_file(&part);
             })
-            .map_err(told)
+            .map_err(with_path)
     }
 
     /// Creates a file of the index, to be written line by line.
@@ -257,8 +257,8 @@ mod tests {
         folder.write(Path::new("a"), b"1").unwrap();
         drop(folder);
         fs::create_dir(scratch.0.join("mine")).unwrap();
-        let told = Folder::open(&scratch.0).unwrap_err();
-        assert!(told.ends_with("contains files that no run wrote: mine"), "{told}");
+        let messages = Folder::open(&scratch.0).unwrap_err();
+        assert!(messages.ends_with("contains files that no run wrote: mine"), "{messages}");
         assert_eq!(names(&scratch.0), [INDEX, "a"]);
     }
 

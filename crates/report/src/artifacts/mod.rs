@@ -57,7 +57,7 @@ const PATCH: &str = "outputs/diff.patch";
 const OUTPUTS: &str = "outputs";
 
 /// A trial and the folder of its files, relative to the top.
-struct Place {
+struct TrialFolder {
     trial: String,
     path: PathBuf,
 }
@@ -85,7 +85,7 @@ pub struct TrialFiles {
 pub struct Tree {
     folder: Folder,
     places: TrialFolders,
-    trials: Vec<Place>,
+    trials: Vec<TrialFolder>,
     /// Path of the record of the run.
     record: PathBuf,
     /// Description of the run, as in the events: without secrets.
@@ -123,7 +123,7 @@ impl Tree {
         let folder = Folder::open(root)?;
         let reserved: Vec<&str> = OF_RUN.iter().copied().chain([folder::INDEX]).collect();
         let places = TrialFolders::of(&info.trials, &reserved);
-        let place = |trial: String| Some(Place { path: places.get(&trial)?.to_owned(), trial });
+        let place = |trial: String| Some(TrialFolder { path: places.get(&trial)?.to_owned(), trial });
         let trials = info.trials.iter().filter_map(|id| place(id.to_string())).collect();
         folder
             .enter(OF_RUN.iter().map(PathBuf::from))

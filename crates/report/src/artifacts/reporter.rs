@@ -190,14 +190,14 @@ impl Artifacts {
             self.say("budget_exceeded", at, &[&identity, &over])?;
         }
         let (event, fields) = progress::ended(record);
-        let said = self.say(event, at, &[&identity, &fields]);
+        let result = self.say(event, at, &[&identity, &fields]);
         let attempt = running.as_ref().map_or(attempt, |running| running.attempt);
         self.tree.write_trial(record, attempt)?;
         if running.is_some_and(|running| !running.hooks.is_empty()) {
             let outputs = self.tree.place(&record.id)?.join(OUTPUTS);
             self.tree.folder.adopt(&outputs)?;
         }
-        said
+        result
     }
 
     /// Writes the results of the run so far.
@@ -236,8 +236,8 @@ impl Reporter for Artifacts {
                 self.results.duration_ms = Some(*duration_ms);
                 self.results.signal.clone_from(signal);
                 let total = self.tree.info.get().map(|info| info.trials.len());
-                let said = self.say("suite_finished", at, &[&json!({ "total_runs": total }), &self.results.tally()]);
-                self.write_run(true).and(said)
+                let result = self.say("suite_finished", at, &[&json!({ "total_runs": total }), &self.results.tally()]);
+                self.write_run(true).and(result)
             }
             Event::TrialRetried { .. } | Event::Idle { .. } => Ok(()),
         }

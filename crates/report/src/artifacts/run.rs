@@ -12,7 +12,7 @@ use model::{
 };
 use serde_json::{Map, Value, json};
 
-use super::Place;
+use super::TrialFolder;
 use super::trial::{assertions, budget_reason, iteration, pass_rate, text, with_skill};
 
 /// Summary of a finished trial.
@@ -26,7 +26,7 @@ pub(super) struct TrialResult {
     with_skill: bool,
     repetition: u64,
     outcome: Outcome,
-    because: Option<String>,
+    reason: Option<String>,
     observation: Observation<(Arc<str>, Arc<str>)>,
     tokens: Option<Tokens>,
     cost_usd: Option<f64>,
@@ -50,7 +50,7 @@ impl TrialResult {
             with_skill: with_skill(record),
             repetition: record.repetition,
             outcome: record.outcome,
-            because: record.because.clone(),
+            reason: record.reason.clone(),
             observation: own.of_case((record.suite.clone(), record.case.clone())),
             tokens: record.usage,
             cost_usd: record.cost_usd,
@@ -81,7 +81,7 @@ pub(super) struct Results {
 }
 
 /// Returns `suite.json`: the plan of the run and the paths of its files.
-pub(super) fn suite(info: &RunInfo, places: &[Place], record: &Path) -> Value {
+pub(super) fn suite(info: &RunInfo, places: &[TrialFolder], record: &Path) -> Value {
     let setting = |name: &str| info.settings.get(name).cloned().unwrap_or(Value::Null);
     let ids: BTreeSet<&str> = info.trials.iter().map(|trial| &*trial.case).collect();
     let suites: BTreeSet<&str> = info.trials.iter().map(|trial| &*trial.suite).collect();
@@ -173,9 +173,9 @@ impl Results {
             })
             .collect();
         let errors: Vec<Value> =
-            of(&[Outcome::Broken]).map(|trial| json!({ "run": trial.trial, "error": trial.because })).collect();
+            of(&[Outcome::Broken]).map(|trial| json!({ "run": trial.trial, "error": trial.reason })).collect();
         let skipped: Vec<Value> = of(&[Outcome::Skipped, Outcome::Cancelled])
-            .map(|trial| json!({ "run": trial.trial, "reason": trial.because }))
+            .map(|trial| json!({ "run": trial.trial, "reason": trial.reason }))
             .collect();
         let mut summary = json!({
             "skill_name": one_skill(info),
@@ -268,13 +268,13 @@ impl Results {
         let mut all = Map::new();
         for (kind, name) in [(HookKind::PreRun, "pre_run"), (HookKind::PostRun, "post_run")] {
             let of_kind = self.hooks.iter().filter(|record| record.hook == kind);
-            let told: Vec<Value> = of_kind
+            let results: Vec<Value> = of_kind
                 .map(|record| {
                     json!({ "command": record.command, "exit_code": record.exit_code, "timed_out": record.timed_out })
                 })
                 .collect();
-            if !told.is_empty() {
-                all.insert(name.to_owned(), Value::Array(told));
+            if !results.is_empty() {
+                all.insert(name.to_owned(), Value::Array(results));
             }
         }
         Value::Object(all)

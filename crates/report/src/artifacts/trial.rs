@@ -100,7 +100,7 @@ pub(super) fn budget_reason(record: &TrialRecord) -> Option<String> {
         .filter(|finding| finding.is_about_budget())
         .filter(|finding| finding.status == Status::Unmet);
     let warned = || record.warnings.iter().find(|warning| warning.contains(" of a budget of ")).cloned();
-    found.next().map(|finding| finding.because.clone()).or_else(warned)
+    found.next().map(|finding| finding.reason.clone()).or_else(warned)
 }
 
 /// Returns the findings that are assertions: written ones, and implicit ones that are unmet.
@@ -139,7 +139,7 @@ pub(super) fn pass_rate(passed: usize, failed: usize) -> Option<f64> {
 }
 
 fn assertion(finding: &Finding) -> Value {
-    let mut evidence = finding.because.clone();
+    let mut evidence = finding.reason.clone();
     for line in &finding.evidence {
         evidence.push('\n');
         evidence.push_str(line);
@@ -182,7 +182,7 @@ fn state(state: Option<&RepositoryState>) -> Value {
     let heads: std::collections::BTreeMap<&String, &String> =
         remotes().filter_map(|remote| remote.branches.as_ref()).flatten().collect();
     // If a remote could not be queried, the whole list is unknown, not empty.
-    let told = remotes().all(|remote| remote.branches.is_some());
+    let all_known = remotes().all(|remote| remote.branches.is_some());
     let requests: Vec<Value> = remotes()
         .filter_map(|remote| remote.review_requests.as_ref())
         .flatten()
@@ -202,7 +202,7 @@ fn state(state: Option<&RepositoryState>) -> Value {
         .collect();
     json!({
         "local_branches": state.branches.keys().collect::<Vec<_>>(),
-        "remote_branches": told.then(|| heads.keys().collect::<Vec<_>>()),
+        "remote_branches": all_known.then(|| heads.keys().collect::<Vec<_>>()),
         "current_branch": state.branch.as_deref().or(state.head.as_ref().map(|_| "HEAD")),
         "head_sha": state.head,
         "commit_count": state.commit_count,
@@ -210,7 +210,7 @@ fn state(state: Option<&RepositoryState>) -> Value {
         "remote_names": state.remotes.keys().collect::<Vec<_>>(),
         "open_prs": asked.then_some(requests),
         "branch_heads": state.branches,
-        "remote_branch_heads": told.then_some(heads),
+        "remote_branch_heads": all_known.then_some(heads),
         "commit_shas": state.recent_commits.iter().map(|commit| &commit.sha).collect::<Vec<_>>(),
         "status_porcelain": state.status,
         "changed_files": state.status.iter().map(|line| line.get(3..).unwrap_or(line)).collect::<Vec<_>>(),

@@ -135,8 +135,8 @@ impl ArmChange {
             let rate = arm.as_ref().and_then(|arm| arm.statistics.pass_rate);
             rate.map_or_else(unknown, |rate| percent(rate.mean).into())
         };
-        let of = |difference: Option<Difference>, told: &dyn Fn(f64) -> String| {
-            difference.map_or_else(unknown, |difference| told(difference.mean).into())
+        let of = |difference: Option<Difference>, shown: &dyn Fn(f64) -> String| {
+            difference.map_or_else(unknown, |difference| shown(difference.mean).into())
         };
         let apart = self.delta.pass_rate;
         // A change without the skill is not caused by the skill.

@@ -59,7 +59,7 @@ pub(super) struct Side {
     pub(super) counts: Counts,
     pub(super) trials: u64,
     outcomes: Vec<Outcome>,
-    pub(super) because: Option<String>,
+    pub(super) reason: Option<String>,
     /// Scores, each as a share of its maximum.
     scores: Mean,
     /// True if a score is neither 0 nor 1.
@@ -160,7 +160,7 @@ impl CaseChange {
         let side = |side: &Side| {
             json!({
                 "trials": side.trials, "decided": side.counts.passed + side.counts.failed, "passed": side.counts.passed,
-                "undecided": side.counts.undecided, "score": side.score(), "because": side.because,
+                "undecided": side.counts.undecided, "score": side.score(), "because": side.reason,
                 "agent_ms": side.time.value(), "tokens": side.tokens.value(), "cost_usd": side.cost.value(),
             })
         };
@@ -201,8 +201,8 @@ impl Side {
             self.tokens.add(trial.tokens.map(|tokens| tokens.total() as f64));
             self.cost.add(trial.cost_usd);
         }
-        if trial.outcome != Outcome::Passed && self.because.is_none() {
-            self.because.clone_from(&trial.because);
+        if trial.outcome != Outcome::Passed && self.reason.is_none() {
+            self.reason.clone_from(&trial.reason);
         }
         self.outcomes.push(trial.outcome);
     }

@@ -114,8 +114,8 @@ fn listed(cases: &[&CaseChange]) -> String {
     match cases {
         [case] => {
             let p = case.p_value.map_or("", chance);
-            let told = |counts: &Counts| format!("{} of {}", counts.passed, counts.graded());
-            let (was, is) = (told(&case.before.counts), told(&case.after.counts));
+            let describe = |counts: &Counts| format!("{} of {}", counts.passed, counts.graded());
+            let (was, is) = (describe(&case.before.counts), describe(&case.after.counts));
             format!("the case {}, of which {is} trials passed, {was} before ({p})", case.name)
         }
         cases => counted(cases.len(), "case"),

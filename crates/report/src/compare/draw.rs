@@ -179,9 +179,9 @@ impl CaseChange {
         match &self.evidence {
             Some(evidence) => text.push_str(&evidence.draw(paint)),
             None => {
-                let because = self.after.because.as_ref().filter(|_| self.change == Change::Regressed);
-                let line = |because: &String| format!("      {}\n", paint.dim(&paint.folded(because, REASON)));
-                text.push_str(&because.map_or_else(String::new, line));
+                let reason = self.after.reason.as_ref().filter(|_| self.change == Change::Regressed);
+                let line = |reason: &String| format!("      {}\n", paint.dim(&paint.folded(reason, REASON)));
+                text.push_str(&reason.map_or_else(String::new, line));
             }
         }
         text
@@ -229,8 +229,8 @@ impl Evidence {
         for flip in self.flips.iter().take(FLIPS) {
             line(&flip.head(paint));
             for (side, result) in ["before", "after "].iter().zip(&flip.sides) {
-                if let Some((_, because)) = result {
-                    line(&paint.dim(&format!("  {side} {}", paint.folded(because, REASON))));
+                if let Some((_, reason)) = result {
+                    line(&paint.dim(&format!("  {side} {}", paint.folded(reason, REASON))));
                 }
             }
         }
@@ -301,9 +301,9 @@ impl Evidence {
         let arrow = paint.symbols().arrow;
         let [(was_ms, was_tokens, was_cost), (ms, tokens, cost)] = &self.usage;
         let part = |name: &str, before: Option<String>, after: Option<String>| {
-            let told = |value: Option<String>| value.unwrap_or_else(|| "n/a".to_owned());
+            let describe = |value: Option<String>| value.unwrap_or_else(|| "n/a".to_owned());
             let is_known = before.is_some() || after.is_some();
-            is_known.then(|| format!("{name} {} {arrow} {}", told(before), told(after)))
+            is_known.then(|| format!("{name} {} {arrow} {}", describe(before), describe(after)))
         };
         let parts = [
             part("time", was_ms.map(elapsed), ms.map(elapsed)),

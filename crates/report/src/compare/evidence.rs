@@ -71,7 +71,7 @@ impl Evidence {
             json!({ "trial": trial, "outcome": outcome, "agent_ms": agent_ms, "tokens": tokens, "cost_usd": cost_usd })
         };
         let result = |side: &Option<(Status, String)>| {
-            side.as_ref().map(|(status, because)| json!({ "status": status, "because": because }))
+            side.as_ref().map(|(status, reason)| json!({ "status": status, "because": reason }))
         };
         let flip = |flip: &Flip| json!({ "assertion": flip.name, "before": result(&flip.sides[0]), "after": result(&flip.sides[1]) });
         let call = |side: usize, at: Option<usize>| {
@@ -105,7 +105,7 @@ impl Call {
 /// Returns the assertions with another result, in the order of the second trial.
 fn flips(before: &TrialRecord, after: &TrialRecord) -> Vec<Flip> {
     let find = |record: &TrialRecord, id: &str| record.findings.iter().find(|found| found.id == id).cloned();
-    let told = |found: Option<&Finding>| found.map(|found| (found.status, found.because.clone()));
+    let describe = |found: Option<&Finding>| found.map(|found| (found.status, found.reason.clone()));
     let name = |found: &Finding| found.title.clone().unwrap_or_else(|| found.id.clone());
     // A limit that was kept is not worth mentioning if the other trial does not have it.
     let counts = |found: &Finding| !(found.implicit && found.status == Status::Met);
@@ -113,11 +113,11 @@ fn flips(before: &TrialRecord, after: &TrialRecord) -> Vec<Flip> {
     for is in &after.findings {
         let was = find(before, &is.id);
         if was.as_ref().map_or_else(|| counts(is), |was| was.status != is.status) {
-            flips.push(Flip { name: name(is), sides: [told(was.as_ref()), told(Some(is))] });
+            flips.push(Flip { name: name(is), sides: [describe(was.as_ref()), describe(Some(is))] });
         }
     }
     let gone = before.findings.iter().filter(|was| counts(was) && find(after, &was.id).is_none());
-    flips.extend(gone.map(|was| Flip { name: name(was), sides: [told(Some(was)), None] }));
+    flips.extend(gone.map(|was| Flip { name: name(was), sides: [describe(Some(was)), None] }));
     flips
 }
 
@@ -175,8 +175,8 @@ mod tests {
         }
     }
 
-    fn finding(id: &str, status: Status, because: &str, implicit: bool) -> Finding {
-        Finding { id: id.into(), status, because: because.into(), implicit, ..Finding::default() }
+    fn finding(id: &str, status: Status, reason: &str, implicit: bool) -> Finding {
+        Finding { id: id.into(), status, reason: reason.into(), implicit, ..Finding::default() }
     }
 
     #[test]

@@ -71,8 +71,8 @@ impl Evidence {
         for flip in self.flips.iter().take(5) {
             body.push_str(&format!("  - {} {}\n", plain_code(&flip.name, 80), flip.results(paint)));
             for (side, result) in ["before", "after"].iter().zip(&flip.sides) {
-                if let Some((_, because)) = result {
-                    body.push_str(&format!("    - {side}: {}\n", text(because, REASON)));
+                if let Some((_, reason)) = result {
+                    body.push_str(&format!("    - {side}: {}\n", text(reason, REASON)));
                 }
             }
         }

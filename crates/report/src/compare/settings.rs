@@ -28,7 +28,7 @@ pub(super) fn changes(before: &RunInfo, after: &RunInfo) -> Vec<SettingChange> {
     differs("trialrun", Some(before.trialrun_version.clone()), Some(after.trialrun_version.clone()));
     let names: std::collections::BTreeSet<&String> = before.settings.keys().chain(after.settings.keys()).collect();
     for name in names.into_iter().filter(|name| !IRRELEVANT.contains(&name.as_str())) {
-        differs(name, before.settings.get(name).and_then(told), after.settings.get(name).and_then(told));
+        differs(name, before.settings.get(name).and_then(text), after.settings.get(name).and_then(text));
     }
     changes
 }
@@ -70,7 +70,7 @@ fn named(agent: &AgentInfo) -> String {
 }
 
 /// Returns a setting as text; `None` if it is not set.
-fn told(value: &Value) -> Option<String> {
+fn text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
@@ -81,10 +81,10 @@ fn told(value: &Value) -> Option<String> {
 impl SettingChange {
     /// Formats the change as `model: haiku → opus`.
     pub(super) fn describe(&self, paint: &Paint) -> String {
-        let told =
+        let text_of =
             |value: &Option<String>| value.as_ref().map_or_else(|| "not set".into(), |value| paint.folded(value, 80));
         let arrow = paint.symbols().arrow;
-        format!("{}: {} {arrow} {}", paint.folded(&self.name, 60), told(&self.before), told(&self.after))
+        format!("{}: {} {arrow} {}", paint.folded(&self.name, 60), text_of(&self.before), text_of(&self.after))
     }
 }
 

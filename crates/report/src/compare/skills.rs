@@ -49,15 +49,17 @@ impl SkillChange {
     /// Formats the versions before and after.
     pub(super) fn describe(&self, paint: &Paint) -> String {
         let hash = |skill: &SkillInfo| -> String { skill.content_hash.chars().take(HASH).collect() };
-        let told = |skill: &SkillInfo| match &skill.version {
+        let describe = |skill: &SkillInfo| match &skill.version {
             Some(version) => format!("{version} ({})", hash(skill)),
             None => hash(skill),
         };
         let line = match (&self.before, &self.after) {
-            (Some(was), Some(is)) if !self.has_changed() => format!("skill {} is the same: {}", is.name, told(was)),
-            (Some(was), Some(is)) => format!("skill {}: {} {} {}", is.name, told(was), paint.symbols().arrow, told(is)),
-            (Some(was), None) => format!("skill {} only before: {}", was.name, told(was)),
-            (None, Some(is)) => format!("skill {} only after: {}", is.name, told(is)),
+            (Some(was), Some(is)) if !self.has_changed() => format!("skill {} is the same: {}", is.name, describe(was)),
+            (Some(was), Some(is)) => {
+                format!("skill {}: {} {} {}", is.name, describe(was), paint.symbols().arrow, describe(is))
+            }
+            (Some(was), None) => format!("skill {} only before: {}", was.name, describe(was)),
+            (None, Some(is)) => format!("skill {} only after: {}", is.name, describe(is)),
             (None, None) => String::new(),
         };
         paint.folded(&line, 200)

@@ -72,9 +72,9 @@ fn details(evidence: &Evidence, paint: &Paint) -> String {
         let (name, results) = (text(&flip.name), text(&flip.results(paint)));
         html.push_str(&format!("<div class=\"{class}\"><span class=\"sign\">●</span>{name} <b>{results}</b></div>\n"));
         for (side, result) in ["before", "after"].iter().zip(&flip.sides) {
-            if let Some((_, because)) = result {
-                let because = text(&plain::folded(because, REASON, "…"));
-                html.push_str(&format!("<div class=\"muted\">{side}: {because}</div>\n"));
+            if let Some((_, reason)) = result {
+                let reason = text(&plain::folded(reason, REASON, "…"));
+                html.push_str(&format!("<div class=\"muted\">{side}: {reason}</div>\n"));
             }
         }
     }

@@ -88,7 +88,7 @@ impl<'a> Index<'a> {
                 "skills": info.skills,
                 "settings": info.settings,
                 "result": result.word,
-                "because": result.because,
+                "because": result.reason,
                 "tokens": summary.tokens.map(|tokens| tokens.total()),
                 "cost_usd": summary.cost_usd,
                 "baseline_cost_usd": summary.baseline_cost_usd,

@@ -22,7 +22,7 @@ use model::{Envelope, Event, Outcome, RunInfo, TrialRecord};
 pub use compare::comparison_page;
 
 use crate::totals::RunTotals;
-use crate::{Opening, Reporter};
+use crate::{Reporter, ReporterOptions};
 use index::{Index, Row};
 use page::Source;
 use transcript::Transcript;
@@ -47,11 +47,11 @@ struct Html {
     signal: Option<String>,
 }
 
-pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
+pub(crate) fn open(options: ReporterOptions) -> Box<dyn Reporter> {
     Box::new(Html {
-        out: opening.out,
-        folder: opening.folder,
-        failures_only: opening.failures_only,
+        out: options.out,
+        folder: options.folder,
+        failures_only: options.failures_only,
         run: None,
         running: HashMap::new(),
         trials: Vec::new(),

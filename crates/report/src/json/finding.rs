@@ -21,7 +21,7 @@ impl Serialize for FindingFields<'_> {
         fields.serialize_entry("weight", &finding.weight)?;
         fields.serialize_entry("critical", &!finding.failed_critical.is_empty())?;
         fields.serialize_entry("dimension", &finding.dimension)?;
-        fields.serialize_entry("because", &finding.because)?;
+        fields.serialize_entry("because", &finding.reason)?;
         fields.serialize_entry("expected", &finding.expected)?;
         fields.serialize_entry("actual", &finding.actual)?;
         fields.serialize_entry("evidence", &finding.evidence)?;

@@ -1,6 +1,6 @@
 //! Trials in the form of the report.
 
-use model::{Aside, AttemptRecord, Tokens, TrialRecord};
+use model::{AttemptRecord, AuxiliaryUsage, Tokens, TrialRecord};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -26,8 +26,8 @@ pub(super) fn token_usage(tokens: Tokens) -> TokenUsage {
 }
 
 /// Returns the tokens of requests to models other than the agent's.
-pub(super) fn usage_of(aside: Option<Aside>) -> Option<TokenUsage> {
-    aside?.tokens.map(token_usage)
+pub(super) fn usage_of(usage: Option<AuxiliaryUsage>) -> Option<TokenUsage> {
+    usage?.tokens.map(token_usage)
 }
 
 /// JSON form of a trial. Fields that only other kinds of suites fill are present and empty, so that a reader needs only
@@ -55,7 +55,7 @@ impl Serialize for Trial<'_> {
         fields.serialize_entry("decided_pass", &record.decided_pass())?;
         fields.serialize_entry("flaky", &record.flaky)?;
         fields.serialize_entry("fault", &record.fault)?;
-        fields.serialize_entry("because", &record.because)?;
+        fields.serialize_entry("because", &record.reason)?;
         fields.serialize_entry("ending", &record.ending)?;
         fields.serialize_entry("score", &record.score)?;
         fields.serialize_entry("max_score", &record.max_score)?;
@@ -160,7 +160,7 @@ impl Serialize for Attempt<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_map(None)?;
         fields.serialize_entry("outcome", &self.0.outcome)?;
-        fields.serialize_entry("because", &self.0.because)?;
+        fields.serialize_entry("because", &self.0.reason)?;
         fields.serialize_entry("answer", &self.0.answer)?;
         fields.serialize_entry("usage", &self.0.usage.map(token_usage))?;
         fields.serialize_entry("cost_usd", &self.0.cost_usd)?;

@@ -48,8 +48,8 @@ fn skip(record: &TrialRecord) -> Map<String, Value> {
 
 fn error(record: &TrialRecord) -> Map<String, Value> {
     let mut event = ended("test:error", record);
-    let because = record.because.as_deref().or_else(|| record.errors.first().map(String::as_str));
-    put(&mut event, "error", because.unwrap_or(record.outcome.name()));
+    let reason = record.reason.as_deref().or_else(|| record.errors.first().map(String::as_str));
+    put(&mut event, "error", reason.unwrap_or(record.outcome.name()));
     event
 }
 
@@ -141,7 +141,7 @@ fn failures(record: &TrialRecord) -> Vec<Value> {
             let key = if finding.implicit { Some(finding.id.as_str()) } else { finding.key.as_deref() };
             let mut one = Map::new();
             put(&mut one, "key", key.unwrap_or_default());
-            put(&mut one, "message", &finding.because);
+            put(&mut one, "message", &finding.reason);
             put_some(&mut one, "expected", finding.expected.as_deref());
             put_some(&mut one, "actual", finding.actual.as_deref());
             failures.push(one.into());

@@ -47,8 +47,8 @@ fn body(record: &TrialRecord, evidence: bool) -> String {
     let is_noted = |finding: &&Finding| finding.status != Status::Met;
     let is_shown = |finding: &&Finding| is_noted(finding) || (evidence && !finding.evidence.is_empty());
     // The trial's own reason would repeat the findings.
-    if let Some(because) = record.because.as_ref().filter(|_| !record.findings.iter().any(|found| is_noted(&found))) {
-        body.push_str(&format!("- {}\n", text(because, REASON)));
+    if let Some(reason) = record.reason.as_ref().filter(|_| !record.findings.iter().any(|found| is_noted(&found))) {
+        body.push_str(&format!("- {}\n", text(reason, REASON)));
     }
     for finding in record.findings.iter().filter(is_shown) {
         body.push_str(&found(finding, evidence));
@@ -56,7 +56,7 @@ fn body(record: &TrialRecord, evidence: bool) -> String {
     if record.should_trigger == Some(true) && record.triggered == Some(false) {
         body.push_str("- The agent did not use the skill.\n");
     }
-    for error in record.errors.iter().filter(|error| Some(*error) != record.because.as_ref()) {
+    for error in record.errors.iter().filter(|error| Some(*error) != record.reason.as_ref()) {
         body.push_str(&format!("- error: {}\n", text(error, REASON)));
     }
     body
@@ -75,7 +75,7 @@ fn found(finding: &Finding, evidence: bool) -> String {
         Status::Unmet => "",
         Status::Undecided => "undecided: ",
     };
-    let mut lines = format!("- {mark}**{}**: {}", text(&finding.id, 120), text(&finding.because, REASON));
+    let mut lines = format!("- {mark}**{}**: {}", text(&finding.id, 120), text(&finding.reason, REASON));
     if let Some(source) = &finding.source {
         let place = if source.text.is_empty() {
             source.file.to_string()
@@ -90,7 +90,7 @@ fn found(finding: &Finding, evidence: bool) -> String {
     }
     for failure in finding.failures.iter().take(FAILURES) {
         let path = if failure.key.is_empty() { String::new() } else { format!("{}: ", plain_code(&failure.key, 120)) };
-        let is_said = finding.failures.len() == 1 && path.is_empty() && failure.message == finding.because;
+        let is_said = finding.failures.len() == 1 && path.is_empty() && failure.message == finding.reason;
         if !is_said {
             lines.push_str(&format!("  - {path}{}\n", text(&failure.message, REASON)));
         }
@@ -116,10 +116,10 @@ fn found(finding: &Finding, evidence: bool) -> String {
 /// Returns the expected and the actual value, one line each.
 fn values(expected: Option<&str>, actual: Option<&str>) -> String {
     let line = |name: &str, value: &str| format!("  - {name}: {}\n", plain_code(value, VALUE));
-    let told = [("expected", expected), ("actual", actual)];
-    let told =
-        told.into_iter().filter_map(|(name, value)| Some((name, value.filter(|value| !value.trim().is_empty())?)));
-    told.map(|(name, value)| line(name, value)).collect()
+    let values = [("expected", expected), ("actual", actual)];
+    let values =
+        values.into_iter().filter_map(|(name, value)| Some((name, value.filter(|value| !value.trim().is_empty())?)));
+    values.map(|(name, value)| line(name, value)).collect()
 }
 
 /// Returns the evidence, and the expected and the actual value unless they are already shown whole.

@@ -17,7 +17,7 @@ use crate::score;
 use crate::terminal::arms::{left_out, warnings};
 use crate::terminal::{cost, needs_reason, pass_rates};
 use crate::totals::{self, RunTotals};
-use crate::{Opening, Reporter};
+use crate::{Reporter, ReporterOptions};
 use escape::{code, text};
 use failure::Section;
 
@@ -48,11 +48,11 @@ struct Run {
     hooks: Vec<HookRecord>,
 }
 
-pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
+pub(crate) fn open(options: ReporterOptions) -> Box<dyn Reporter> {
     Box::new(Markdown {
-        out: opening.out,
-        failures_only: opening.failures_only || opening.quiet,
-        evidence: opening.show_evidence,
+        out: options.out,
+        failures_only: options.failures_only || options.quiet,
+        evidence: options.show_evidence,
         run: None,
     })
 }
@@ -139,7 +139,7 @@ impl Run {
     fn head(&self, summary: &Summary) -> String {
         let signal = self.over.as_ref().and_then(|(_, signal)| signal.as_deref());
         let verdict = self.totals.verdict(signal);
-        let mut page = format!("## {}: {}\n\n", verdict.word, text(&verdict.because, 200));
+        let mut page = format!("## {}: {}\n\n", verdict.word, text(&verdict.reason, 200));
         for skill in &self.info.skills {
             let version = skill.version.as_ref().map_or_else(String::new, |version| format!(" {}", text(version, 40)));
             let hash: String = skill.content_hash.chars().take(12).collect();

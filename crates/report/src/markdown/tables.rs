@@ -8,7 +8,7 @@ use model::{ArmDelta, ArmSummary, Estimate};
 use super::escape::code;
 use crate::arms::{Arms, without_variant};
 use crate::format::{counted, number, p_value, percent, rounded, signed};
-use crate::terminal::arms::told;
+use crate::terminal::arms::shown_figures;
 
 /// Maximum length of a name.
 const NAME: usize = 120;
@@ -50,10 +50,10 @@ pub(super) fn arms(arms: &[ArmSummary]) -> String {
 }
 
 /// Formats an estimate as `91.7% ± 14.4%`; a single value has no deviation.
-fn figure(estimate: Option<Estimate>, told: impl Fn(f64) -> String) -> String {
+fn figure(estimate: Option<Estimate>, shown_figures: impl Fn(f64) -> String) -> String {
     estimate.map_or_else(unknown, |estimate| match estimate.stddev {
-        Some(stddev) => format!("{} ± {}", told(estimate.mean), told(stddev)),
-        None => told(estimate.mean),
+        Some(stddev) => format!("{} ± {}", shown_figures(estimate.mean), shown_figures(stddev)),
+        None => shown_figures(estimate.mean),
     })
 }
 
@@ -72,8 +72,9 @@ pub(super) fn deltas(deltas: &[ArmDelta]) -> String {
 }
 
 fn difference(delta: &Delta) -> String {
-    let of =
-        |apart: Option<Difference>, told: &dyn Fn(f64) -> String| apart.map_or_else(unknown, |apart| told(apart.mean));
+    let of = |apart: Option<Difference>, shown_figures: &dyn Fn(f64) -> String| {
+        apart.map_or_else(unknown, |apart| shown_figures(apart.mean))
+    };
     let points = |share: f64| format!("{:+.1}", tidy(share * 100.0));
     let rate = delta.pass_rate.map_or_else(unknown, |apart| {
         let mut sure = Vec::new();
@@ -164,8 +165,8 @@ pub(super) fn cases(deltas: &[ArmDelta]) -> String {
                     code(&format!("{}::{}", case.suite, case.case), NAME),
                     code(without_variant(&delta.with), NAME),
                     word.to_owned(),
-                    told(&case.with),
-                    told(&case.without),
+                    shown_figures(&case.with),
+                    shown_figures(&case.without),
                 ];
                 table.push_str(&format!("| {} |\n", cells.join(" | ")));
             }

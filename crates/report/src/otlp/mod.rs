@@ -19,7 +19,7 @@ use self::identifiers::{TraceContext, span_id};
 use self::trial::{RunContext, SAMPLED, TrialSpans};
 use crate::telemetry::message::{Attributes, LogRecord, Resource, Scope, Span, Status, nanoseconds};
 use crate::telemetry::{Encoding, Exporter, Options, Signal, TRACEPARENT, Telemetry};
-use crate::{Opening, Reporter};
+use crate::{Reporter, ReporterOptions};
 
 /// Exporter that writes one request per line, as JSON.
 struct JsonLines(Box<dyn Write + Send>);
@@ -60,12 +60,12 @@ struct Run {
     signal: Option<String>,
 }
 
-pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
-    let Options { exporter, resource, content } = opening.otlp;
+pub(crate) fn open(options: ReporterOptions) -> Box<dyn Reporter> {
+    let Options { exporter, resource, content } = options.otlp;
     Box::new(Otlp {
-        exporter: exporter.unwrap_or_else(|| Box::new(JsonLines(opening.out))),
+        exporter: exporter.unwrap_or_else(|| Box::new(JsonLines(options.out))),
         resource,
-        failures_only: opening.failures_only,
+        failures_only: options.failures_only,
         run: None,
         context: RunContext { content, ..RunContext::default() },
         trials: HashMap::new(),

@@ -213,9 +213,9 @@ impl TrialSpans {
         self.spans[attempt.span].ended = at;
         match step {
             Step::Session { session_id, model, agent_version, .. } => {
-                let keep = |kept: &mut Option<String>, told: &Option<String>| {
+                let keep = |kept: &mut Option<String>, described: &Option<String>| {
                     if kept.is_none() {
-                        kept.clone_from(told);
+                        kept.clone_from(described);
                     }
                 };
                 keep(&mut attempt.session, session_id);
@@ -326,7 +326,7 @@ impl TrialSpans {
         trial.ended = at;
         describe(record, &mut trial.attributes);
         let is_bad = matches!(record.outcome, Outcome::Failed | Outcome::Broken) && !record.is_baseline();
-        trial.error = is_bad.then(|| record.because.clone().unwrap_or_default());
+        trial.error = is_bad.then(|| record.reason.clone().unwrap_or_default());
         if let ([judge], Some(used)) = (self.judges.as_slice(), record.judge) {
             put_usage(&mut self.spans[*judge].attributes, used.usage());
         }
@@ -359,7 +359,7 @@ impl TrialSpans {
             Verdict::Undecided => None,
         };
         attributes.put_some(names::SCORE_LABEL, label);
-        attributes.put(names::EXPLANATION, &*finding.because);
+        attributes.put(names::EXPLANATION, &*finding.reason);
         if finding.status == Verdict::Undecided {
             attributes.put(names::ERROR_TYPE, "undecided");
         }

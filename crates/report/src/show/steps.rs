@@ -77,8 +77,8 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> Vec<ShownStep> {
             }
             // A request that is as expected is not shown.
             Step::RequestCheck { met: true, .. } => {}
-            Step::RequestCheck { step, met: false, because } => {
-                say(None, paint.red(&format!("! request of script step {step}")), because);
+            Step::RequestCheck { step, met: false, reason } => {
+                say(None, paint.red(&format!("! request of script step {step}")), reason);
             }
             Step::Notice { from, text } => say(None, paint.dim(&format!("[{}]", word(from))), text),
             Step::Finished { subtype, .. } => say(None, format!("{} finished ({})", symbols.done, word(subtype)), ""),

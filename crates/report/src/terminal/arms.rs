@@ -157,8 +157,8 @@ fn figures(name: &str, arm: &ArmSummary, most: u64) -> [Cell; 11] {
 }
 
 fn difference(delta: &Delta, is_open: bool) -> [Cell; 11] {
-    let of = |difference: Option<Difference>, told: &dyn Fn(f64) -> String| match difference {
-        Some(difference) => Cell::from(told(difference.mean)),
+    let of = |difference: Option<Difference>, shown_figures: &dyn Fn(f64) -> String| match difference {
+        Some(difference) => Cell::from(shown_figures(difference.mean)),
         None => unknown(),
     };
     let checks = delta.pass_rate;
@@ -351,7 +351,7 @@ fn checks(figures: &CaseFigures) -> Cell {
 }
 
 /// Formats as `2/3  83%`: trials that passed, and the share of met checks.
-pub(crate) fn told(figures: &CaseFigures) -> String {
+pub(crate) fn shown_figures(figures: &CaseFigures) -> String {
     let checks = figures.pass_rate.map_or_else(|| "n/a".into(), percent);
     match figures.decided {
         0 => format!("n/a {checks:>4}"),

@@ -84,7 +84,7 @@ pub(crate) fn finding(finding: &Finding, counts: bool, paint: &Paint) -> String 
     };
     note("expected", finding.expected.as_deref().unwrap_or(""));
     note("actual", finding.actual.as_deref().unwrap_or(""));
-    note("error", finding.error.as_deref().filter(|error| *error != finding.because).unwrap_or(""));
+    note("error", finding.error.as_deref().filter(|error| *error != finding.reason).unwrap_or(""));
     note("evidence", &finding.evidence.join("\n"));
     // Names are padded to one width to align the expected and the actual value.
     let width = notes.iter().map(|(name, _)| name.len()).max().unwrap_or(0);

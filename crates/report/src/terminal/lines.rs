@@ -55,9 +55,9 @@ impl Lines {
                 let again = again.map_or_else(String::new, |attempt| format!(" (attempt {attempt})"));
                 paint.dim(&format!("{} {:<18} {}{again}", symbols.trial, "started", self.names.of_id(id))) + "\n"
             }
-            Event::TrialRetried { because } => {
-                let because = paint.folded(because, 120);
-                paint.yellow(&format!("{} {:<18} {trial}: {because}", symbols.again, "tried again")) + "\n"
+            Event::TrialRetried { reason } => {
+                let reason = paint.folded(reason, 120);
+                paint.yellow(&format!("{} {:<18} {trial}: {reason}", symbols.again, "tried again")) + "\n"
             }
             Event::Idle { idle_ms, on } => {
                 let idle = span(*idle_ms);

@@ -36,7 +36,7 @@ pub use screen::terminal_size;
 
 use crate::format::{counted, in_parentheses};
 use crate::names::Names;
-use crate::{Opening, Reporter};
+use crate::{Reporter, ReporterOptions};
 use lines::Lines;
 use stream::Stream;
 use table::Table;
@@ -67,12 +67,12 @@ struct Terminal {
     over: bool,
 }
 
-pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
+pub(crate) fn open(options: ReporterOptions) -> Box<dyn Reporter> {
     Box::new(Terminal {
-        out: opening.out,
-        live: opening.live.filter(|_| opening.style.interactive),
-        paint: Paint::new(opening.style),
-        detail: Detail { quiet: opening.quiet || opening.failures_only, evidence: opening.show_evidence },
+        out: options.out,
+        live: options.live.filter(|_| options.style.interactive),
+        paint: Paint::new(options.style),
+        detail: Detail { quiet: options.quiet || options.failures_only, evidence: options.show_evidence },
         run: None,
         over: false,
     })

@@ -31,13 +31,13 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
     if let Some(sentence) = turned(record) {
         let passed = record.outcome == Outcome::Passed;
         text.push_str(&format!("    {}\n", if passed { paint.dim(sentence) } else { sentence.to_owned() }));
-    } else if let Some(because) = record.because.as_ref()
+    } else if let Some(reason) = record.reason.as_ref()
         // The findings below describe a failed or undecided trial better.
         && !record.findings.iter().any(|found| counts(found, record))
         // The next line describes a failure because of the score.
         && !(record.outcome == Outcome::Failed && crate::score::describe(record).is_some())
     {
-        text.push_str(&format!("    {}\n", folded(because)));
+        text.push_str(&format!("    {}\n", folded(reason)));
     }
     text.push_str(&score::head(record, paint));
     let shown = |finding: &&Finding| {
@@ -52,7 +52,7 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
     if needs_reason(record.outcome) && record.should_trigger == Some(true) && record.triggered == Some(false) {
         text.push_str(&format!("    {}\n", paint.yellow("the agent did not use the skill")));
     }
-    for error in record.errors.iter().filter(|error| Some(*error) != record.because.as_ref()) {
+    for error in record.errors.iter().filter(|error| Some(*error) != record.reason.as_ref()) {
         text.push_str(&format!("    {} {}\n", paint.red("error:"), folded(error)));
     }
     for warning in &record.warnings {
@@ -60,12 +60,12 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
     }
     if record.attempts.len() > 1 {
         for (at, attempt) in record.attempts.iter().enumerate().take(record.attempts.len() - 1) {
-            let because = match &attempt.because {
-                because if *because == record.because => " for the same reason".to_owned(),
-                Some(because) => format!(": {}", folded(because)),
+            let reason = match &attempt.reason {
+                reason if *reason == record.reason => " for the same reason".to_owned(),
+                Some(reason) => format!(": {}", folded(reason)),
                 None => String::new(),
             };
-            let line = format!("attempt {} {}{because}", at + 1, attempt.outcome.name());
+            let line = format!("attempt {} {}{reason}", at + 1, attempt.outcome.name());
             text.push_str(&format!("    {} {line}\n", symbols.again));
         }
     }
@@ -126,21 +126,21 @@ fn is_short(found: &Finding, record: &TrialRecord) -> bool {
 }
 
 fn one(found: &Finding, width: usize, record: &TrialRecord, paint: &Paint, detail: Detail) -> String {
-    let mut because = paint.folded(&found.because, TEXT);
+    let mut reason = paint.folded(&found.reason, TEXT);
     let counts = counts(found, record);
     let fell_short = is_short(found, record);
     // The failures are drawn below, and a met finding does not explain a score that is too low.
     if (counts && found.status != Status::Met && !found.failures.is_empty()) || fell_short {
-        because.clear();
+        reason.clear();
     }
     let is_scored = record.pass_score.is_some() && !found.implicit && is_decided_by_findings(record.outcome);
     if let Some(share) = score::share(found).filter(|_| is_scored) {
         // In a passed trial, only the finding's share of the score is shown.
-        let is_all = because.is_empty() || (found.status != Status::Met && !counts);
-        because = if is_all { share } else { paint.join(&[share, because]) };
+        let is_all = reason.is_empty() || (found.status != Status::Met && !counts);
+        reason = if is_all { share } else { paint.join(&[share, reason]) };
     }
     // A finding that does not count is shown dimmed.
-    let because = if counts { because } else { paint.dim(&because) };
+    let reason = if counts { reason } else { paint.dim(&reason) };
     let id = paint.folded(&found.id, 80);
     // With `not`, the trial's outcome says what a met finding means.
     let is_turned = record.not && !found.implicit && found.status != Status::Undecided;
@@ -151,7 +151,7 @@ fn one(found: &Finding, width: usize, record: &TrialRecord, paint: &Paint, detai
     } else {
         paint.dim(paint.mark_of(found.status))
     };
-    let mut text = format!("    {mark} {}  {because}", columns::padded(&id, width)).trim_end().to_owned();
+    let mut text = format!("    {mark} {}  {reason}", columns::padded(&id, width)).trim_end().to_owned();
     text.push('\n');
     for capture in &found.captures {
         text.push_str(&captured(capture, paint));
@@ -198,18 +198,18 @@ fn captured(capture: &Capture, paint: &Paint) -> String {
 /// Describes how the act phase ended, if neither the outcome nor a finding does.
 fn ending(record: &TrialRecord, paint: &Paint) -> String {
     let Some(ending) = &record.ending else { return String::new() };
-    let told = match ending {
+    let description = match ending {
         Ending::Finished | Ending::Cancelled => true,
         Ending::ProviderFailed { .. }
         | Ending::Aborted { .. }
         | Ending::Unreachable { .. }
-        | Ending::InvalidTest { .. } => record.because.is_some(),
+        | Ending::InvalidTest { .. } => record.reason.is_some(),
         // Each of these has its own assertion, but a budget only if it was set.
         Ending::GaveUp { .. } | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } => {
             record.findings.iter().any(|found| found.implicit && found.status == Status::Unmet)
         }
     };
-    if told {
+    if description {
         return String::new();
     }
     format!("    {}\n", paint.yellow(&paint.folded(&ending.describe(), TEXT)))

@@ -80,11 +80,11 @@ struct Line {
 /// none.
 pub(super) fn tree(finding: &Finding, paint: &Paint) -> String {
     let mut lines = Vec::new();
-    let above = finding.key.as_deref().unwrap_or_default();
+    let parent = finding.key.as_deref().unwrap_or_default();
     grow(
         &finding.details,
         finding.weight,
-        Above { path: above, title: finding.title.as_deref() },
+        ParentLine { path: parent, title: finding.title.as_deref() },
         0,
         paint,
         &mut lines,
@@ -107,24 +107,24 @@ pub(super) fn tree(finding: &Finding, paint: &Paint) -> String {
 
 /// The line above a part.
 #[derive(Clone, Copy)]
-struct Above<'a> {
+struct ParentLine<'a> {
     path: &'a str,
     title: Option<&'a str>,
 }
 
-fn grow(details: &[Detail], weight: f64, above: Above<'_>, depth: usize, paint: &Paint, lines: &mut Vec<Line>) {
+fn grow(details: &[Detail], weight: f64, parent: ParentLine<'_>, depth: usize, paint: &Paint, lines: &mut Vec<Line>) {
     for detail in details {
         let weight = weight * detail.weight;
-        lines.push(line(detail, weight, above, depth, paint));
+        lines.push(line(detail, weight, parent, depth, paint));
         let is_whole = detail.weight >= 0.0 && detail.score >= 1.0;
         if !is_whole && depth + 1 < DEEP {
-            let here = Above { path: &detail.key, title: detail.title.as_deref() };
+            let here = ParentLine { path: &detail.key, title: detail.title.as_deref() };
             grow(&detail.details, weight, here, depth + 1, paint, lines);
         }
     }
 }
 
-fn line(detail: &Detail, weight: f64, above: Above<'_>, depth: usize, paint: &Paint) -> Line {
+fn line(detail: &Detail, weight: f64, parent: ParentLine<'_>, depth: usize, paint: &Paint) -> Line {
     let earned = points(weight * detail.score);
     let (outcome, points) = if weight < 0.0 {
         let outcome = if detail.score > 0.0 { Outcome::Failed } else { Outcome::Passed };
@@ -139,9 +139,9 @@ fn line(detail: &Detail, weight: f64, above: Above<'_>, depth: usize, paint: &Pa
         (outcome, format!("{earned} of {}", points(weight)))
     };
     // A title that a part inherits does not describe it.
-    let name = match detail.title.as_deref().filter(|title| above.title != Some(*title)) {
+    let name = match detail.title.as_deref().filter(|title| parent.title != Some(*title)) {
         Some(title) => paint.folded(title, NAME),
-        None => paint.one_line(below(&detail.key, above.path), NAME),
+        None => paint.one_line(below(&detail.key, parent.path), NAME),
     };
     let margin = "  ".repeat(depth);
     let mut notes = Vec::new();
@@ -158,8 +158,8 @@ fn line(detail: &Detail, weight: f64, above: Above<'_>, depth: usize, paint: &Pa
 }
 
 /// Returns the part of a path that the line above does not contain.
-fn below<'a>(path: &'a str, above: &str) -> &'a str {
-    let rest = path.strip_prefix(above).filter(|_| !above.is_empty());
+fn below<'a>(path: &'a str, parent: &str) -> &'a str {
+    let rest = path.strip_prefix(parent).filter(|_| !parent.is_empty());
     let rest = rest.filter(|rest| rest.starts_with(['.', '[', '$']));
     rest.map_or(path, |rest| rest.strip_prefix('.').unwrap_or(rest))
 }

@@ -25,7 +25,7 @@ pub(super) struct Stream {
     /// Calls of the attempt, by id.
     calls: HashMap<String, ShownCall>,
     /// Number of the user's messages that were known when the trial started.
-    told: usize,
+    shown_messages: usize,
 }
 
 struct ShownCall {
@@ -39,7 +39,7 @@ impl Stream {
     pub(super) fn new(paint: Paint, detail: Detail, names: Names, agents: &[AgentInfo]) -> Self {
         let known = |agent: &AgentInfo| Some((agent.name.clone(), agent.version.clone()?));
         let versions = agents.iter().filter_map(known).collect();
-        Self { paint, detail, names, versions, since: Timestamp::UNIX_EPOCH, calls: HashMap::new(), told: 0 }
+        Self { paint, detail, names, versions, since: Timestamp::UNIX_EPOCH, calls: HashMap::new(), shown_messages: 0 }
     }
 
     pub(super) fn event(&mut self, envelope: &Envelope) -> String {
@@ -49,7 +49,7 @@ impl Stream {
             Event::TrialStarted { id, agent, model, subject, file, messages, script, .. } => {
                 self.since = envelope.at;
                 self.calls.clear();
-                self.told = messages.len();
+                self.shown_messages = messages.len();
                 let again = envelope.attempt.filter(|attempt| *attempt > 1);
                 let again = again.map_or_else(String::new, |attempt| format!(" (attempt {attempt})"));
                 let version = version(self.versions.get(agent).map(String::as_str));
@@ -86,8 +86,8 @@ impl Stream {
                 let line = format!("{} idle for {}: waiting for {}", symbols.ellipsis, span(*idle_ms), waiting_for(on));
                 self.line(envelope.at, 0, &paint.yellow(&line))
             }
-            Event::TrialRetried { because } => {
-                let line = format!("{} tried again: {}", symbols.again, paint.folded(because, TEXT));
+            Event::TrialRetried { reason } => {
+                let line = format!("{} tried again: {}", symbols.again, paint.folded(reason, TEXT));
                 self.line(envelope.at, 0, &paint.yellow(&line))
             }
             Event::TrialFinished(record) => {
@@ -106,7 +106,7 @@ impl Stream {
                 self.line(at, 0, &paint.dim(&format!("{} session {}", symbols.does, folded(id))))
             }
             // The number of messages that are created during the trial is not known.
-            Step::UserMessage { index, text, .. } if *index > self.told => {
+            Step::UserMessage { index, text, .. } if *index > self.shown_messages => {
                 let line = format!("{} [step {index}] {}", symbols.does, self.prompt(text));
                 self.line(at, 0, &paint.magenta(&line))
             }
@@ -131,8 +131,8 @@ impl Stream {
                 let line = format!("{} request retry {attempt}{status}: {}{delay}", symbols.again, folded(error));
                 self.line(at, 0, &paint.yellow(&line))
             }
-            Step::RequestCheck { step, met: false, because } => {
-                let line = format!("! request of script step {step}: {}", folded(because));
+            Step::RequestCheck { step, met: false, reason } => {
+                let line = format!("! request of script step {step}: {}", folded(reason));
                 self.line(at, 0, &paint.red(&line))
             }
             Step::Notice { from, text } => {
@@ -178,15 +178,15 @@ impl Stream {
         let mut text = if made.shown { String::new() } else { self.call_line(at, &call, depth) };
         let what = plain::first_line(&result.content, RESULT, symbols.ellipsis);
         let name = paint.folded(&call.name, 60);
-        let said = if what.is_empty() { name } else { format!("{name}: {what}") };
+        let result_line = if what.is_empty() { name } else { format!("{name}: {what}") };
         let more = match plain::more_lines(&result.content) {
             0 => String::new(),
             more => paint.dim(&format!(" (+{})", counted(more, "line"))),
         };
         let line = if result.is_error {
-            format!("{} {said}{more}", paint.red(&format!("{} !err", symbols.answers)))
+            format!("{} {result_line}{more}", paint.red(&format!("{} !err", symbols.answers)))
         } else {
-            paint.dim(&format!("{} ok {said}", symbols.answers)) + &more
+            paint.dim(&format!("{} ok {result_line}", symbols.answers)) + &more
         };
         text.push_str(&self.line(at, depth, &line));
         text

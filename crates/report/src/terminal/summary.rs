@@ -150,7 +150,7 @@ impl RunSummary {
         let paint = self.paint;
         let verdict = self.totals.verdict(self.signal.as_deref());
         let word = paint.as_outcome(verdict.outcome, &paint.bold(verdict.word));
-        let mut text = format!("\n{word}  {}\n", verdict.because);
+        let mut text = format!("\n{word}  {}\n", verdict.reason);
         // Failures come first, because the reader is looking for them.
         let (failed, others): (Vec<_>, Vec<_>) =
             self.unsuccessful.iter().partition(|(_, outcome, _)| *outcome == Outcome::Failed);

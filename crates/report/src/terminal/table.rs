@@ -73,11 +73,11 @@ impl Table {
                 self.count();
                 return Ok(());
             }
-            Event::Waiting { on } => self.says(trial, on.clone()),
-            Event::SandboxReady { .. } => self.says(trial, "agent".to_owned()),
+            Event::Waiting { on } => self.set_activity(trial, on.clone()),
+            Event::SandboxReady { .. } => self.set_activity(trial, "agent".to_owned()),
             Event::Step(step) => {
                 if let Some(doing) = doing(step, &self.paint) {
-                    self.says(trial, doing);
+                    self.set_activity(trial, doing);
                 }
             }
             Event::TrialFinished(record) => {
@@ -114,7 +114,7 @@ impl Table {
         self.lines.failures()
     }
 
-    fn says(&mut self, trial: &str, what: String) {
+    fn set_activity(&mut self, trial: &str, what: String) {
         if let Some(row) = self.rows.get_mut(trial) {
             row.waiting = what;
             let name = columns::padded(&row.name, self.names.width().min(44));

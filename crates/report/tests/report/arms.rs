@@ -8,7 +8,7 @@ use model::{
 use report::{Comparison, Details, StatusView, THRESHOLD};
 use serde_json::{Value, json};
 
-use crate::story::{RUN, Story, broken, failed, id, met, passed, row, run_row, skill};
+use crate::run_builder::{RUN, RunBuilder, broken, failed, id, met, passed, row, run_row, skill};
 use crate::{expect, reported};
 
 /// An agent, its model, and the letters of its trials with and without the skill.
@@ -89,9 +89,9 @@ fn agents() -> Vec<AgentInfo> {
 }
 
 /// Returns the events of a run of `trials` that finish in the order `finish`.
-fn told(trials: &[(TrialId, TrialRecord)], finish: &[usize]) -> Vec<Envelope> {
+fn describe(trials: &[(TrialId, TrialRecord)], finish: &[usize]) -> Vec<Envelope> {
     let ids = trials.iter().map(|(id, _)| id.clone()).collect();
-    let mut story = Story::new(ids, 4);
+    let mut story = RunBuilder::new(ids, 4);
     if let Event::RunStarted(info) = &mut story.events[0].event {
         info.agents = agents();
     }
@@ -108,7 +108,7 @@ fn told(trials: &[(TrialId, TrialRecord)], finish: &[usize]) -> Vec<Envelope> {
 
 pub fn run() -> Vec<Envelope> {
     let trials = trials();
-    told(&trials, &(0..trials.len()).collect::<Vec<_>>())
+    describe(&trials, &(0..trials.len()).collect::<Vec<_>>())
 }
 
 /// Returns the summary of the run, without the lines above.
@@ -120,7 +120,7 @@ fn closing(text: &str) -> String {
 #[test]
 fn the_terminal_shows_the_effect_of_the_skill_for_each_agent() {
     for (width, name) in [(80, "arms.80.txt"), (100, "arms.txt")] {
-        let text = reported("terminal", &run(), |opening| opening.style.width = width);
+        let text = reported("terminal", &run(), |options| options.style.width = width);
         let closing = closing(&text);
         let widest = closing.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(width), "{closing}");
@@ -132,7 +132,7 @@ fn the_terminal_shows_the_effect_of_the_skill_for_each_agent() {
 fn reports_are_the_same_whatever_order_trials_finish_in() {
     let trials = trials();
     let mut order: Vec<usize> = (0..trials.len()).collect();
-    let planned = told(&trials, &order);
+    let planned = describe(&trials, &order);
     // The lines that report single trials as they finish are removed.
     let drawn = |events: &[Envelope]| {
         ["terminal", "json", "markdown"].map(|kind| {
@@ -143,16 +143,16 @@ fn reports_are_the_same_whatever_order_trials_finish_in() {
     let mut chance = Chance::new(7);
     for _ in 0..5 {
         chance.shuffle(&mut order);
-        assert_eq!(drawn(&told(&trials, &order)), drawn(&planned));
+        assert_eq!(drawn(&describe(&trials, &order)), drawn(&planned));
     }
 }
 
 #[test]
 fn the_page_of_markdown_has_the_arms_the_deltas_and_the_failures() {
     expect("arms.md", &reported("markdown", &run(), |_| {}));
-    let evidence = reported("markdown", &run(), |opening| {
-        opening.show_evidence = true;
-        opening.failures_only = true;
+    let evidence = reported("markdown", &run(), |options| {
+        options.show_evidence = true;
+        options.failures_only = true;
     });
     assert!(evidence.contains("nearest: Bash(command=\"git push\")"), "{evidence}");
     assert!(!evidence.contains("\n  actual: "), "the values stand above the evidence: {evidence}");
@@ -162,17 +162,17 @@ fn the_page_of_markdown_has_the_arms_the_deltas_and_the_failures() {
 
 #[test]
 fn colour_changes_nothing_but_colour_in_arms_either() {
-    let colored = reported("terminal", &run(), |opening| opening.style.color = true);
+    let colored = reported("terminal", &run(), |options| options.style.color = true);
     assert!(colored.contains("\u{1b}[1mclaude-code:haiku\u{1b}[0m"), "{colored}");
     assert_eq!(crate::screen::without_color(&colored), reported("terminal", &run(), |_| {}));
-    let ascii = reported("terminal", &run(), |opening| opening.style.unicode = false);
+    let ascii = reported("terminal", &run(), |options| options.style.unicode = false);
     assert!(ascii.is_ascii(), "{ascii}");
 }
 
 #[test]
 fn arms_fit_every_width() {
     for width in [40, 50, 60, 79, 100] {
-        let text = closing(&reported("terminal", &run(), |opening| opening.style.width = width));
+        let text = closing(&reported("terminal", &run(), |options| options.style.width = width));
         let arms = text.lines().skip_while(|line| !line.contains("checks")).take_while(|line| !line.is_empty());
         let widest = arms.map(|line| line.chars().count()).max();
         assert!(widest <= Some(width), "{width}: {text}");
@@ -188,7 +188,7 @@ fn changed(change: impl Fn(&mut TrialRecord)) -> Vec<(TrialId, TrialRecord)> {
 }
 
 fn in_plan(trials: &[(TrialId, TrialRecord)]) -> Vec<Envelope> {
-    told(trials, &(0..trials.len()).collect::<Vec<_>>())
+    describe(trials, &(0..trials.len()).collect::<Vec<_>>())
 }
 
 #[test]
@@ -213,9 +213,9 @@ fn each_skill_of_a_run_has_its_own_effect() {
             (record.suite, record.id) = (id.suite.clone(), (&*id).into());
         }
     }
-    let text = reported("terminal", &in_plan(&trials), |opening| opening.style.width = 80);
-    let told: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("  suite ")).take(7).collect();
-    expect("arms.suites.txt", &(told.join("\n") + "\n"));
+    let text = reported("terminal", &in_plan(&trials), |options| options.style.width = 80);
+    let messages: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("  suite ")).take(7).collect();
+    expect("arms.suites.txt", &(messages.join("\n") + "\n"));
     let page = reported("markdown", &in_plan(&trials), |_| {});
     assert!(page.contains("| `notes` | `opencode` | 100.0% | 75.0% | +25.0 points | 1 | 0.0% |\n"), "{page}");
     let document: Value = serde_json::from_str(&reported("json", &in_plan(&trials), |_| {})).unwrap();
@@ -291,14 +291,14 @@ fn the_json_report_contains_arms_deltas_and_triggering() {
 #[test]
 fn the_cost_reported_by_the_agent_is_taken_from_the_record() {
     let trial = id("a", "fake", 1);
-    let told = |change: &dyn Fn(&mut TrialRecord)| {
+    let describe = |change: &dyn Fn(&mut TrialRecord)| {
         let mut record = passed(&trial);
         change(&mut record);
         report::trial_json(&record)["cost_usd_cli"].clone()
     };
-    assert_eq!(told(&|_| {}), 0.0123, "of a record that has the agent's figure only");
-    assert_eq!(told(&|record| record.cost_usd_cli = Some(0.5)), 0.5);
-    assert_eq!(told(&|record| record.cost_source = Some("pricing-file".into())), Value::Null);
+    assert_eq!(describe(&|_| {}), 0.0123, "of a record that has the agent's figure only");
+    assert_eq!(describe(&|record| record.cost_usd_cli = Some(0.5)), 0.5);
+    assert_eq!(describe(&|record| record.cost_source = Some("pricing-file".into())), Value::Null);
 }
 
 #[test]
@@ -360,12 +360,12 @@ fn nothing_an_agent_wrote_breaks_the_page() {
     let mut record = failed(&trial);
     record.errors = vec![evil.into()];
     for finding in &mut record.findings {
-        (finding.id, finding.because) = (evil.into(), evil.into());
+        (finding.id, finding.reason) = (evil.into(), evil.into());
         (finding.actual, finding.evidence) = (Some(evil.into()), vec![evil.into()]);
     }
-    let mut story = Story::new(vec![trial.clone(), id("b", "fake", 1)], 1);
+    let mut story = RunBuilder::new(vec![trial.clone(), id("b", "fake", 1)], 1);
     story.starts(&trial, &[evil]).ends(record).over();
-    let page = reported("markdown", &story.events, |opening| opening.show_evidence = true);
+    let page = reported("markdown", &story.events, |options| options.show_evidence = true);
     assert!(!page.contains('\u{1b}'), "{page:?}");
     let mut fence: Option<&str> = None;
     for line in page.lines() {
@@ -404,7 +404,7 @@ fn compare_shows_arms_and_never_reports_a_baseline_as_a_regression() {
     });
     let after = changed(|record| {
         if record.is_baseline() {
-            (record.outcome, record.because) = (Outcome::Failed, Some("no".into()));
+            (record.outcome, record.reason) = (Outcome::Failed, Some("no".into()));
         } else if record.agent == "codex" {
             (record.outcome, record.findings) = (Outcome::Passed, vec![met("a", "file_exists", "")]);
         }
@@ -434,8 +434,8 @@ fn a_renamed_arm_is_compared_if_it_is_the_only_one() {
     };
     let compared = |before: &[TrialFigures], after: &[TrialFigures]| {
         let json = Comparison::of(&[], &[], THRESHOLD).with_arms(before, after, &[]).to_json()["arms"].clone();
-        let told = |arm: &Value| (arm["arm"].clone(), !arm["before"].is_null(), !arm["after"].is_null());
-        json.as_array().unwrap().iter().map(told).collect::<Vec<_>>()
+        let describe = |arm: &Value| (arm["arm"].clone(), !arm["before"].is_null(), !arm["after"].is_null());
+        json.as_array().unwrap().iter().map(describe).collect::<Vec<_>>()
     };
     let one = [of("x:haiku+with_skill", Outcome::Passed)];
     let two = [of("x:opus+with_skill", Outcome::Failed), of("x:sonnet+with_skill", Outcome::Passed)];
@@ -465,8 +465,8 @@ fn status_shows_arms_budgets_hooks_and_side_effects_on_remotes() {
             }];
         }
         if at == 1 {
-            let because = "300 output tokens used, of a budget of 200";
-            record.findings.push(Finding { implicit: true, status: Status::Unmet, ..met("budget", "budget", because) });
+            let reason = "300 output tokens used, of a budget of 200";
+            record.findings.push(Finding { implicit: true, status: Status::Unmet, ..met("budget", "budget", reason) });
         }
         details.add(&record);
         rows.push(row(&record, RUN));
@@ -482,7 +482,7 @@ fn status_shows_arms_budgets_hooks_and_side_effects_on_remotes() {
         duration_ms: 2_000,
     }];
     let run = RunRow { planned: 48, finished: 48, ..run_row(RUN) };
-    let now = crate::story::begin();
+    let now = crate::run_builder::begin();
     let view = StatusView { run: &run, trials: &rows, live: &[], alive: false, now, details: &details };
     let style = report::Style { width: 80, ..crate::plain() };
     expect("status.arms.txt", &report::status(&view, &style));

@@ -4,7 +4,7 @@ use model::{AgentInfo, ArmSummary, CallRecord, Outcome, RunRow, TrialFigures, Tr
 use report::{Change, Comparison, Dimension, THRESHOLD};
 use serde_json::{Value, json};
 
-use crate::story::{RUN, failed, id, passed, row, run_row};
+use crate::run_builder::{RUN, failed, id, passed, row, run_row};
 use crate::{expect, plain};
 
 const OLD: &str = "0192ffff-0000-7d3e-9b5a-3f0c6a1e2b44";
@@ -90,9 +90,9 @@ fn a_score_may_fall_by_no_more_than_is_allowed() {
         assert!(!comparison.has_regressed(), "one case is not enough");
         (comparison.cases[0].change, comparison.draw(&plain()))
     };
-    let (fell, told) = change(Outcome::Failed, (3.0, 4.0), (2.0, 4.0), THRESHOLD);
+    let (fell, messages) = change(Outcome::Failed, (3.0, 4.0), (2.0, 4.0), THRESHOLD);
     assert_eq!(fell, Change::Regressed);
-    assert!(told.contains("score 75% -> 50%") || told.contains("score 75% → 50%"), "{told}");
+    assert!(messages.contains("score 75% -> 50%") || messages.contains("score 75% → 50%"), "{messages}");
     assert_eq!(change(Outcome::Failed, (3.0, 4.0), (2.0, 4.0), 0.25).0, Change::Same);
     assert_eq!(change(Outcome::Failed, (2.0, 4.0), (3.0, 4.0), 0.05).0, Change::Improved);
     // Scores are compared as shares of their maximum: the case has grown, and is not worse.
@@ -263,7 +263,7 @@ fn a_comparison_shows_what_changed_in_a_case_in_every_format() {
     let labelled = |run: &str, label: &str| RunRow { label: Some(label.into()), ..run_row(run) };
     let comparison = Comparison::of(&[row(&good, OLD)], &[row(&bad, RUN)], THRESHOLD)
         .with_runs(&labelled(OLD, "main"), &labelled(RUN, "branch"))
-        .with_skills(&[crate::story::skill()], &[])
+        .with_skills(&[crate::run_builder::skill()], &[])
         .with_evidence(5, |run, _| Ok::<_, ()>(if run == OLD { good.clone() } else { bad.clone() }))
         .unwrap();
     expect("compare.evidence.txt", &comparison.draw(&plain()));

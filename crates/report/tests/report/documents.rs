@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use crate::reported;
-use crate::story::{many_jobs, one_job};
+use crate::run_builder::{many_jobs, one_job};
 
 fn document(events: &[model::Envelope]) -> Value {
     serde_json::from_str(&reported("json", events, |_| {})).unwrap()
@@ -79,7 +79,7 @@ fn trials_are_in_the_planned_order() {
     let ordered = ids(&document(&events));
     assert_eq!(ordered[2], "commit::splits-in-two@claude-code:sonnet#1");
     assert_eq!(ordered[3], "commit::splits-in-two@claude-code:sonnet#2");
-    let failures = reported("json", &events, |opening| opening.failures_only = true);
+    let failures = reported("json", &events, |options| options.failures_only = true);
     let failures: Value = serde_json::from_str(&failures).unwrap();
     assert_eq!(ids(&failures), [ordered[2].clone()]);
     assert_eq!(failures["summary"]["trials"], 4, "omitted trials are still counted");

@@ -3,7 +3,7 @@
 use model::*;
 use serde_json::{Value, json};
 
-use crate::story::{Story, begin, id, met, passed};
+use crate::run_builder::{RunBuilder, begin, id, met, passed};
 
 /// File of the trials.
 const FILE: &str = "people.fixture.yaml";
@@ -42,14 +42,14 @@ pub fn detail(key: &str, weight: f64, score: f64, details: Vec<Detail>) -> Detai
     }
 }
 
-pub fn output(status: Status, score: f64, weight: f64, because: &str) -> Finding {
+pub fn output(status: Status, score: f64, weight: f64, reason: &str) -> Finding {
     Finding {
         status,
         score: Some(score),
         weight,
         key: Some("output".into()),
         source: Some(excerpt(3, 3, 6, "  output:")),
-        ..met("output", "expect", because)
+        ..met("output", "expect", reason)
     }
 }
 
@@ -116,7 +116,7 @@ pub fn differs() -> TrialRecord {
     finding.failures = vec![name, missing, note, tag(0, "A"), tag(2, "7"), tag(3, "x-y"), tag(4, "")];
     record.findings = vec![finding];
     record.outcome = Outcome::Failed;
-    record.because = Some("output: 7 places are not as they should be".into());
+    record.reason = Some("output: 7 places are not as they should be".into());
     record.score = Some(0.0);
     record
 }
@@ -175,7 +175,7 @@ pub fn scored() -> TrialRecord {
     messages.failures = vec![length];
     record.findings = vec![finding, messages];
     record.outcome = Outcome::Failed;
-    record.because = Some("output: 2 places are not as they should be (and 1 more)".into());
+    record.reason = Some("output: 2 places are not as they should be (and 1 more)".into());
     (record.score, record.max_score, record.pass_score) = (Some(76.0), Some(100.0), Some(80.0));
     record.vars = Some(serde_json::Map::from_iter([("city".to_owned(), json!("Paris"))]));
     record
@@ -183,7 +183,7 @@ pub fn scored() -> TrialRecord {
 
 /// The same case with a required score of 70 and no critical parts.
 pub fn enough() -> TrialRecord {
-    let mut record = TrialRecord { pass_score: Some(70.0), outcome: Outcome::Passed, because: None, ..scored() };
+    let mut record = TrialRecord { pass_score: Some(70.0), outcome: Outcome::Passed, reason: None, ..scored() };
     let trial = trial("enough");
     (record.id, record.case, record.position) = ((&trial).into(), trial.case, Some(2));
     record.findings.iter_mut().for_each(|finding| finding.failed_critical.clear());
@@ -195,13 +195,13 @@ pub fn holds() -> TrialRecord {
     let mut record = record("holds", 3);
     record.not = true;
     record.outcome = Outcome::Failed;
-    record.because = Some("all assertions hold, but the case has `not`".into());
+    record.reason = Some("all assertions hold, but the case has `not`".into());
     record
 }
 
 /// A case with `not` whose assertions do not hold.
 pub fn holds_not() -> TrialRecord {
-    let mut record = TrialRecord { not: true, outcome: Outcome::Passed, because: None, ..differs() };
+    let mut record = TrialRecord { not: true, outcome: Outcome::Passed, reason: None, ..differs() };
     let trial = trial("holds-not");
     (record.id, record.case, record.position) = ((&trial).into(), trial.case, Some(4));
     record
@@ -212,7 +212,7 @@ pub fn nothing() -> TrialRecord {
     let mut record = record("nothing", 5);
     record.outcome = Outcome::Broken;
     record.fault = Some(Fault::Harness);
-    record.because = Some("no answer is recorded for it".into());
+    record.reason = Some("no answer is recorded for it".into());
     record.findings.clear();
     (record.result, record.answer, record.score, record.max_score) = (None, None, None, None);
     record
@@ -224,17 +224,17 @@ pub fn skipped() -> TrialRecord {
     (record.id, record.case, record.position) = ((&trial).into(), trial.case, Some(6));
     record.outcome = Outcome::Skipped;
     record.fault = None;
-    record.because = Some("another case has `only: true`".into());
+    record.reason = Some("another case has `only: true`".into());
     record.ending = None;
     record.started_at = begin();
     record
 }
 
 /// A single job with a case of each kind.
-pub fn file() -> Story {
+pub fn file() -> RunBuilder {
     let records = [record("found", 7), differs(), scored(), enough(), holds(), holds_not(), nothing(), skipped()];
     let trials: Vec<TrialId> = records.iter().map(|record| trial(&record.case)).collect();
-    let mut story = Story::new(trials.clone(), 1);
+    let mut story = RunBuilder::new(trials.clone(), 1);
     for (trial, record) in trials.iter().zip(records) {
         if record.outcome != Outcome::Skipped {
             story.after(1).counts(trial, &record);

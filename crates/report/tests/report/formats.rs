@@ -8,7 +8,7 @@ use quick_junit::{NonSuccessKind, TestCaseStatus};
 use serde_json::Value;
 
 use crate::documents::agree;
-use crate::story::{RUN, Story, begin, broken, failed, id, met, passed};
+use crate::run_builder::{RUN, RunBuilder, begin, broken, failed, id, met, passed};
 use crate::{Paper, expect, reported};
 
 const FORMATS: [(&str, &str); 7] = [
@@ -24,13 +24,13 @@ const FORMATS: [(&str, &str); 7] = [
 /// Text that every format has to escape.
 pub const HOSTILE: &str = "a\u{0}\u{1b}[31m<b> & \"q\" ]]> %\u{ffff}\r\n::error::x # SKIP \\ \u{202e}\u{2028}é👍";
 
-fn attempt(outcome: Outcome, because: Option<&str>, duration_ms: u64) -> AttemptRecord {
-    let because = because.map(str::to_owned);
-    AttemptRecord { outcome, because, answer: None, usage: None, cost_usd: None, duration_ms }
+fn attempt(outcome: Outcome, reason: Option<&str>, duration_ms: u64) -> AttemptRecord {
+    let reason = reason.map(str::to_owned);
+    AttemptRecord { outcome, reason, answer: None, usage: None, cost_usd: None, duration_ms }
 }
 
 /// A run of every outcome, several arms and repetitions.
-pub fn every_outcome() -> Story {
+pub fn every_outcome() -> RunBuilder {
     let (haiku, sonnet) = ("claude-code:haiku", "claude-code:sonnet");
     let trials = [
         id("splits-in-two", haiku, 1),
@@ -69,16 +69,16 @@ pub fn every_outcome() -> Story {
 
     let mut undecided = passed(&trials[7]);
     undecided.outcome = Outcome::Undecided;
-    undecided.because = Some("the judge `gpt-5` did not answer".into());
+    undecided.reason = Some("the judge `gpt-5` did not answer".into());
     undecided.findings[0] = Finding::undecided("is-polite", "llm_judge", 1.0, None, "the judge `gpt-5` did not answer");
     records.push(undecided);
 
-    for (trial, outcome, because) in [
+    for (trial, outcome, reason) in [
         (&trials[8], Outcome::Skipped, "another case has `only: true`"),
         (&trials[9], Outcome::Cancelled, "the run was stopped"),
     ] {
         let mut record = passed(trial);
-        (record.outcome, record.because, record.ending) = (outcome, Some(because.into()), None);
+        (record.outcome, record.reason, record.ending) = (outcome, Some(reason.into()), None);
         (record.findings, record.attempts) = (Vec::new(), Vec::new());
         (record.score, record.max_score, record.usage, record.cost_usd, record.duration_ms) =
             (None, None, None, None, 0);
@@ -106,7 +106,7 @@ pub fn every_outcome() -> Story {
     }];
     records.push(hostile);
 
-    let mut story = Story::new(trials.to_vec(), 2);
+    let mut story = RunBuilder::new(trials.to_vec(), 2);
     // They finish in another order than planned.
     for (at, record) in records.into_iter().enumerate().rev() {
         let started_at = begin() + SignedDuration::from_secs(i64::try_from(at).unwrap());
@@ -124,7 +124,7 @@ fn document(kind: &str) -> Value {
 fn every_format_has_every_outcome() {
     let events = every_outcome().events;
     for (kind, file) in FORMATS {
-        let text = reported(kind, &events, |opening| opening.folder = PathBuf::from("bots"));
+        let text = reported(kind, &events, |options| options.folder = PathBuf::from("bots"));
         assert!(!text.contains(['\u{0}', '\u{1b}', '\u{ffff}', '\u{202e}', '\u{2028}', '\r']), "{kind}: {text:?}");
         expect(&format!("formats.{file}"), &text);
     }
@@ -217,14 +217,14 @@ fn ctrf_follows_its_schema() {
 fn the_step_summary_is_the_markdown_report() {
     let events = every_outcome().events;
     let summary = Paper::default();
-    reported("github", &events, |opening| opening.step_summary = Some(summary.writer()));
+    reported("github", &events, |options| options.step_summary = Some(summary.writer()));
     assert_eq!(summary.text(), reported("markdown", &events, |_| {}));
 }
 
 #[test]
 fn github_gets_ten_annotations_and_a_count_of_the_rest() {
     let trials: Vec<TrialId> = (1..=14).map(|number| id(&format!("case-{number}"), "claude-code", 1)).collect();
-    let mut story = Story::new(trials.clone(), 1);
+    let mut story = RunBuilder::new(trials.clone(), 1);
     trials.iter().for_each(|trial| {
         story.ends(broken(trial));
     });
@@ -235,9 +235,9 @@ fn github_gets_ten_annotations_and_a_count_of_the_rest() {
 }
 
 /// A run of three trials that was stopped after the first.
-fn stopped() -> Story {
+fn stopped() -> RunBuilder {
     let trials = ["a", "b", "c"].map(|case| id(case, "claude-code", 1));
-    let mut story = Story::new(trials.to_vec(), 1);
+    let mut story = RunBuilder::new(trials.to_vec(), 1);
     story.ends(passed(&trials[0]));
     let summary = story.summary.clone();
     story.tell(Event::RunFinished { summary, duration_ms: 1, signal: Some("SIGINT".into()) });
@@ -262,6 +262,6 @@ fn a_stopped_run_is_not_complete_in_ctrf() {
 #[test]
 fn only_failures_are_shown_on_request() {
     let events = every_outcome().events;
-    let text = reported("junit", &events, |opening| opening.failures_only = true);
+    let text = reported("junit", &events, |options| options.failures_only = true);
     assert!(!text.contains("splits-in-two@claude-code:haiku#1") && text.contains("splits-in-two@claude-code:haiku#2"));
 }

@@ -9,7 +9,7 @@ use model::*;
 use serde_json::{Value, json};
 
 use crate::formats::{HOSTILE, every_outcome};
-use crate::story::{Story, failed, id, one_job, passed};
+use crate::run_builder::{RunBuilder, failed, id, one_job, passed};
 use crate::{expect, reported};
 
 /// Returns the text of the element with that id.
@@ -46,7 +46,7 @@ fn rounded(value: &Value) -> Value {
 
 #[test]
 fn the_index_has_every_outcome() {
-    let page = reported("html", &every_outcome().events, |opening| opening.folder = "bots".into());
+    let page = reported("html", &every_outcome().events, |options| options.folder = "bots".into());
     expect("html.index.json", &pretty(&index(&page)));
 }
 
@@ -61,7 +61,7 @@ fn a_transcript_has_the_steps_of_every_attempt() {
 #[test]
 fn a_trial_without_steps_keeps_its_calls() {
     let trial = id("a", "claude-code", 1);
-    let mut story = Story::new(vec![trial.clone()], 1);
+    let mut story = RunBuilder::new(vec![trial.clone()], 1);
     story.ends(passed(&trial)).over();
     let page = reported("html", &story.events, |_| {});
     assert_eq!(transcript(&page, 0)["trial"]["tool_calls"][0]["name"], "Bash");
@@ -71,7 +71,7 @@ fn a_trial_without_steps_keeps_its_calls() {
 fn data_cannot_leave_its_element() {
     let text = format!("{HOSTILE}</script><script>alert(1)</script><!-- <img src=x onerror=alert(1)>");
     let trial = id(&text, "claude-code", 1);
-    let mut story = Story::new(vec![trial.clone()], 1);
+    let mut story = RunBuilder::new(vec![trial.clone()], 1);
     let mut record = failed(&trial);
     record.title = Some(text.clone());
     story.starts(&trial, &[&text]).says(&text).ends(record).over();
@@ -83,7 +83,7 @@ fn data_cannot_leave_its_element() {
 
 #[test]
 fn only_what_did_not_pass_is_left_if_it_is_asked_for() {
-    let page = reported("html", &every_outcome().events, |opening| opening.failures_only = true);
+    let page = reported("html", &every_outcome().events, |options| options.failures_only = true);
     let outcomes = index(&page)["trials"].as_array().unwrap().iter().map(|trial| trial["outcome"].clone()).collect();
     let outcomes: Vec<Value> = outcomes;
     assert!(!outcomes.contains(&json!("passed")) && outcomes.len() == 10, "{outcomes:?}");
@@ -92,7 +92,7 @@ fn only_what_did_not_pass_is_left_if_it_is_asked_for() {
 #[test]
 fn a_thousand_trials_of_thirty_events_are_a_small_file() {
     let trials: Vec<TrialId> = (0..1000).map(|number| id(&format!("case-{number}"), "claude-code", 1)).collect();
-    let mut story = Story::new(trials.clone(), 1);
+    let mut story = RunBuilder::new(trials.clone(), 1);
     for (number, trial) in trials.iter().enumerate() {
         story.starts(trial, &["Fix the date of releases."]);
         for step in 0..14 {

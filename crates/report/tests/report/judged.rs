@@ -4,7 +4,7 @@ use model::{Envelope, Outcome, TrialRecord};
 use serde_json::{Value, json};
 
 use crate::fixture::{self, differs, enough, file, holds, holds_not, nothing, scored, skipped, trial};
-use crate::story::{RUN, Story, row, run_row};
+use crate::run_builder::{RUN, RunBuilder, row, run_row};
 use crate::{expect, plain, reported};
 
 fn lines(events: &[Envelope]) -> Vec<Value> {
@@ -12,8 +12,8 @@ fn lines(events: &[Envelope]) -> Vec<Value> {
 }
 
 /// Returns the event in the last line about a trial with this record.
-fn told(record: TrialRecord) -> Value {
-    let mut story = Story::new(Vec::new(), 1);
+fn describe(record: TrialRecord) -> Value {
+    let mut story = RunBuilder::new(Vec::new(), 1);
     story.ends(record);
     lines(&story.events).pop().unwrap()["event"].take()
 }
@@ -21,16 +21,16 @@ fn told(record: TrialRecord) -> Value {
 #[test]
 fn a_judged_trial_is_shown_with_its_differences_and_its_score() {
     expect("judged.txt", &reported("terminal", &file().events, |_| {}));
-    let ascii = reported("terminal", &file().events, |opening| opening.style.unicode = false);
+    let ascii = reported("terminal", &file().events, |options| options.style.unicode = false);
     assert!(ascii.is_ascii(), "{ascii}");
-    let colored = reported("terminal", &file().events, |opening| opening.style.color = true);
+    let colored = reported("terminal", &file().events, |options| options.style.color = true);
     expect("judged.color.txt", &colored.replace('\u{1b}', "\\e"));
 }
 
 #[test]
 fn many_judged_trials_have_one_line_each_with_their_scores() {
     let trials: Vec<_> = ["answers", "enough"].map(trial).into();
-    let mut story = Story::new(trials, 2);
+    let mut story = RunBuilder::new(trials, 2);
     story.ends(scored()).ends(enough()).over();
     expect("judged.lines.txt", &reported("terminal", &story.events, |_| {}));
 }
@@ -57,7 +57,7 @@ fn lists_show_a_score_that_the_outcome_does_not_imply() {
         trials: &rows,
         live: &[],
         alive: false,
-        now: crate::story::begin(),
+        now: crate::run_builder::begin(),
         details: &report::Details::default(),
     };
     let status = report::status(&view, &plain());
@@ -108,7 +108,7 @@ fn a_trial_without_a_value_is_identified_by_the_user_message() {
 fn the_first_reason_of_an_output_is_the_reason_even_if_it_is_null() {
     let reason = |output: Value| {
         let record = TrialRecord { result: Some(json!({ "output": output })), ..scored() };
-        (report::trial_json(&record)["reason"].clone(), told(record).get("reason").cloned())
+        (report::trial_json(&record)["reason"].clone(), describe(record).get("reason").cloned())
     };
     assert_eq!(reason(json!({ "reason": "b", "thinking": "a" })), (json!("a"), Some(json!("a"))));
     assert_eq!(reason(json!({ "reason": "b", "reasons": null })), (Value::Null, Some(Value::Null)));
@@ -128,7 +128,7 @@ fn the_events_of_a_fixtures_file_follow_their_source_lines() {
         }
     }
     let derived: Vec<&Value> = all.iter().filter(of_file).map(|line| &line["event"]).collect();
-    let told: Vec<(&str, u64)> =
+    let messages: Vec<(&str, u64)> =
         derived.iter().map(|event| (event["type"].as_str().unwrap(), event["i"].as_u64().unwrap())).collect();
     let ends = |kind, i| [("test:start", i), (kind, i)];
     let expected = [
@@ -140,7 +140,7 @@ fn the_events_of_a_fixtures_file_follow_their_source_lines() {
         ends("test:pass", 4),
         ends("test:error", 5),
     ];
-    assert_eq!(told, [expected.as_flattened(), &[("test:skip", 6)]].concat());
+    assert_eq!(messages, [expected.as_flattened(), &[("test:skip", 6)]].concat());
     assert_eq!(
         derived[0],
         &json!({ "type": "test:start", "i": 7, "script": "find.ai.yaml", "input": { "name": "Al" } })
@@ -151,13 +151,13 @@ fn the_events_of_a_fixtures_file_follow_their_source_lines() {
 
 #[test]
 fn a_trial_of_another_format_has_no_such_events() {
-    let events = crate::story::one_job().events;
+    let events = crate::run_builder::one_job().events;
     assert_eq!(lines(&events).len(), events.len());
 }
 
 #[test]
 fn a_retried_case_has_one_start_event() {
-    let mut story = Story::new(Vec::new(), 1);
+    let mut story = RunBuilder::new(Vec::new(), 1);
     story.counts(&trial("nothing"), &nothing());
     let mut second = story.events[1].clone();
     second.attempt = Some(2);
@@ -170,20 +170,20 @@ fn a_retried_case_has_one_start_event() {
 fn an_error_event_contains_only_the_error() {
     let names = |event: &Value| event.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     for outcome in [Outcome::Broken, Outcome::Undecided, Outcome::Cancelled] {
-        let error = told(TrialRecord { outcome, ..nothing() });
+        let error = describe(TrialRecord { outcome, ..nothing() });
         assert_eq!(names(&error), "type title passed input expected error i duration", "{outcome:?}");
         assert_eq!((&error["passed"], &error["error"]), (&json!(false), &json!("no answer is recorded for it")));
     }
-    let skip = told(skipped());
+    let skip = describe(skipped());
     assert_eq!(names(&skip), "type title passed input expected skipped i duration");
     assert_eq!((&skip["passed"], &skip["skipped"], &skip["duration"]), (&json!(false), &json!(true), &json!(0)));
 }
 
 #[test]
 fn an_unmet_assertion_is_not_a_failure_in_a_negated_case() {
-    let event = told(holds_not());
+    let event = describe(holds_not());
     assert_eq!((&event["type"], &event["not"], event.get("failures")), (&json!("test:pass"), &json!(true), None));
-    let event = told(holds());
+    let event = describe(holds());
     assert_eq!((&event["type"], &event["passed"], &event["not"]), (&json!("test:fail"), &json!(false), &json!(true)));
 }
 
@@ -191,17 +191,17 @@ fn an_unmet_assertion_is_not_a_failure_in_a_negated_case() {
 fn an_unmet_implicit_assertion_fails_a_case_under_its_own_name() {
     let mut record = fixture::record("found", 7);
     record.outcome = Outcome::Failed;
-    let budget = crate::story::met("turn_budget", "turn_budget", "13 of 12 turns");
+    let budget = crate::run_builder::met("turn_budget", "turn_budget", "13 of 12 turns");
     record.findings.push(model::Finding { implicit: true, status: model::Status::Unmet, ..budget });
-    let event = told(record);
+    let event = describe(record);
     assert_eq!(event["failures"], json!([{ "key": "turn_budget", "message": "13 of 12 turns" }]));
     assert_eq!(event.get("scoreDetails"), None, "nothing is scored");
 }
 
 #[test]
 fn a_score_that_is_too_low_is_shown_once() {
-    let because = Some("scores 76 of 100, and needs 80".to_owned());
-    let mut record = TrialRecord { pass_score: Some(80.0), outcome: Outcome::Failed, because, ..enough() };
+    let reason = Some("scores 76 of 100, and needs 80".to_owned());
+    let mut record = TrialRecord { pass_score: Some(80.0), outcome: Outcome::Failed, reason, ..enough() };
     record.findings.iter_mut().for_each(|finding| finding.status = model::Status::Met);
     let drawn = report::result(&record, &plain());
     assert_eq!((drawn.matches("needs 80").count(), drawn.matches("76 of 100").count()), (1, 1), "{drawn}");

@@ -3,7 +3,7 @@ use model::{AgentInfo, CaseResults, LiveTrial, RunResults, RunRow, Step, Summary
 use report::{Details, ListedRun, StatusView, TrendOf};
 use serde_json::{Value, json};
 
-use crate::story::{RUN, begin, broken, failed, id, one_job, passed, row, run_row};
+use crate::run_builder::{RUN, begin, broken, failed, id, one_job, passed, row, run_row};
 use crate::{expect, plain};
 
 const OLD: &str = "0192ffff-0000-7d3e-9b5a-3f0c6a1e2b44";
@@ -73,7 +73,7 @@ fn show_displays_a_whole_trial() {
 #[test]
 fn show_displays_the_complete_input_of_a_tool() {
     let trial = id("a", "fake", 1);
-    let mut story = crate::story::Story::new(vec![trial.clone()], 1);
+    let mut story = crate::run_builder::RunBuilder::new(vec![trial.clone()], 1);
     let long = "x".repeat(500);
     let script = (1..=60).map(|line| format!("echo {line}")).collect::<Vec<_>>().join("\n");
     story
@@ -103,9 +103,9 @@ fn show_displays_the_complete_input_of_a_tool() {
 fn show_displays_the_last_attempt() {
     let trial = id("a", "fake", 1);
     let mut events = Vec::new();
-    for (attempt, said) in [(1, "first try"), (2, "second try")] {
-        let mut story = crate::story::Story::new(vec![trial.clone()], 1);
-        story.about(&trial).says(said);
+    for (attempt, output) in [(1, "first try"), (2, "second try")] {
+        let mut story = crate::run_builder::RunBuilder::new(vec![trial.clone()], 1);
+        story.about(&trial).says(output);
         events.push(model::Envelope { attempt: Some(attempt), ..story.events[1].clone() });
     }
     let text = report::show(&passed(&trial), &events, RUN, &plain());
@@ -236,7 +236,7 @@ fn a_case_is_flaky_only_under_equal_settings_and_worse_only_beyond_chance() {
 #[test]
 fn show_displays_one_step_in_full() {
     let trial = id("a", "fake", 1);
-    let mut story = crate::story::Story::new(vec![trial.clone()], 1);
+    let mut story = crate::run_builder::RunBuilder::new(vec![trial.clone()], 1);
     let long = (1..=90).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n");
     story.about(&trial).calls("1", "Bash", json!({ "command": "ls", "timeout": 5 })).answers("1", &long, false);
     let record = passed(&trial);
@@ -263,7 +263,7 @@ fn show_displays_changes_to_files() {
     ];
     let text = report::show_diff(&record, &[], &plain());
     assert_eq!(text, "  ~ notes.md\nedits by tool calls\n\nnew.md\n+one\n+two\n\na.md\n x\n-y\n+z\n");
-    let mut story = crate::story::Story::new(vec![trial.clone()], 1);
+    let mut story = crate::run_builder::RunBuilder::new(vec![trial.clone()], 1);
     let patch = "diff --git a/a b/a\n@@ -1 +1 @@\n-old\n+new\n";
     let collected = model::Collected { patch: Some(patch.into()), ..model::Collected::default() };
     story.about(&trial).tell(model::Event::Collected(collected));
@@ -276,7 +276,7 @@ fn show_displays_changes_to_files() {
 fn show_displays_two_trials_side_by_side() {
     let events = |commands: &[&str], arm: &str| {
         let trial = id("a", arm, 1);
-        let mut story = crate::story::Story::new(vec![trial.clone()], 1);
+        let mut story = crate::run_builder::RunBuilder::new(vec![trial.clone()], 1);
         story.about(&trial).step(Step::UserMessage { index: 1, of: 1, text: "/commit".into() });
         for (at, command) in commands.iter().enumerate() {
             let call = at.to_string();

@@ -15,15 +15,15 @@ mod html;
 mod judged;
 mod lists;
 mod otlp;
+mod run_builder;
 mod screen;
-mod story;
 
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use model::Envelope;
-use report::{Opening, Style};
+use report::{ReporterOptions, Style};
 
 /// A writer whose text can be read.
 #[derive(Clone, Default)]
@@ -58,11 +58,11 @@ pub fn plain() -> Style {
 }
 
 /// Returns the report `kind` of `events`.
-pub fn reported(kind: &str, events: &[Envelope], change: impl FnOnce(&mut Opening)) -> String {
+pub fn reported(kind: &str, events: &[Envelope], change: impl FnOnce(&mut ReporterOptions)) -> String {
     let paper = Paper::default();
-    let mut opening = Opening::new(paper.writer(), plain());
-    change(&mut opening);
-    let mut reporter = report::find(kind).unwrap().to_stream(opening).unwrap();
+    let mut options = ReporterOptions::new(paper.writer(), plain());
+    change(&mut options);
+    let mut reporter = report::find(kind).unwrap().to_stream(options).unwrap();
     for event in events {
         reporter.event(event).unwrap();
     }

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use model::*;
 use serde_json::{Value, json};
 
-use crate::story::{Story, id, met, passed};
+use crate::run_builder::{RunBuilder, id, met, passed};
 use crate::{expect, reported};
 
 fn lines(events: &[Envelope], content: bool) -> Vec<Value> {
-    let text = reported("otlp", events, |opening| opening.otlp.content = content);
+    let text = reported("otlp", events, |options| options.otlp.content = content);
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -45,11 +45,11 @@ pub fn trials(events: &[Envelope]) -> Vec<String> {
 }
 
 /// A trial with two attempts, a sub-agent and a judge.
-fn conversation() -> Story {
+fn conversation() -> RunBuilder {
     let trial = id("splits-in-two", "claude-code:sonnet", 1);
-    let mut story = Story::new(vec![trial.clone()], 1);
+    let mut story = RunBuilder::new(vec![trial.clone()], 1);
     story.after(5).starts(&trial, &["/commit"]);
-    story.after(5).tell(Event::TrialRetried { because: "the provider answered 529".into() });
+    story.after(5).tell(Event::TrialRetried { reason: "the provider answered 529".into() });
     story.after(5).starts(&trial, &["/commit"]);
     story.after(20).tell(Event::SandboxReady { path: "/s".into(), skill: None, duration_ms: 20 });
     story.after(10).step(Step::Session {
@@ -84,9 +84,9 @@ fn conversation() -> Story {
     let mut record = passed(&trial);
     let judged = Finding { judged: true, score: Some(0.8), ..met("is-polite", "llm_judge", "it greets") };
     record.findings = vec![judged, Finding::undecided("clear", "llm_judge", 1.0, None, "the judge did not answer")];
-    (record.outcome, record.because) = (Outcome::Undecided, Some("the judge did not answer".into()));
+    (record.outcome, record.reason) = (Outcome::Undecided, Some("the judge did not answer".into()));
     let asked = Tokens { input: 90, output: 9, ..Tokens::default() };
-    record.judge = Some(Aside::of_answer(Some(asked), Some(0.001)));
+    record.judge = Some(AuxiliaryUsage::of_answer(Some(asked), Some(0.001)));
     story.after(700).ends(record);
     story.after(5).over();
     story
@@ -124,12 +124,12 @@ fn ids_are_unique_and_every_parent_exists_and_contains_its_children() {
 #[test]
 fn messages_arguments_and_results_are_included_only_on_request() {
     let events = conversation().events;
-    let said = ["I look at it.", "git diff", "two changes", "/commit\\\"", "Committed as two commits."];
+    let output = ["I look at it.", "git diff", "two changes", "/commit\\\"", "Committed as two commits."];
     let (without, with) = (lines(&events, false), lines(&events, true));
     let text = |lines: &[Value]| Value::from(lines.to_vec()).to_string();
-    for said in said {
-        assert!(!text(&without).contains(said), "{said}");
-        assert!(text(&with).contains(said), "{said}");
+    for output in output {
+        assert!(!text(&without).contains(output), "{output}");
+        assert!(text(&with).contains(output), "{output}");
     }
     assert_eq!(spans(&without).len(), spans(&with).len());
 }
@@ -149,8 +149,8 @@ fn a_run_within_a_trace_is_a_child_of_its_span() {
 
 #[test]
 fn a_resource_has_the_attributes_of_the_environment() {
-    let text = reported("otlp", &conversation().events, |opening| {
-        opening.otlp.resource = vec![("service.name".into(), "nightly".into()), ("team".into(), "bots".into())];
+    let text = reported("otlp", &conversation().events, |options| {
+        options.otlp.resource = vec![("service.name".into(), "nightly".into()), ("team".into(), "bots".into())];
     });
     let line: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     let resource = &line["resourceSpans"][0]["resource"];

@@ -1,7 +1,7 @@
 use model::{Diagnostic, Envelope, Event, Source, Span, Step};
 use report::Style;
 
-use crate::story::{Story, failed, id, many_jobs, one_job, passed};
+use crate::run_builder::{RunBuilder, failed, id, many_jobs, one_job, passed};
 use crate::{Paper, expect, plain, reported};
 
 #[test]
@@ -11,7 +11,7 @@ fn a_single_job_is_shown_live() {
 
 #[test]
 fn a_single_job_is_shown_in_ascii_if_required() {
-    let text = reported("terminal", &one_job().events, |opening| opening.style.unicode = false);
+    let text = reported("terminal", &one_job().events, |options| options.style.unicode = false);
     assert!(text.is_ascii(), "{text}");
     expect("stream.ascii.txt", &text);
 }
@@ -24,7 +24,7 @@ fn many_jobs_have_one_line_each_and_failures_come_last() {
 /// Returns the events of five repetitions in two jobs, of which those numbered in `failures` failed.
 fn repeated(failures: &[u64], change: impl Fn(&mut model::TrialRecord)) -> Vec<Envelope> {
     let trials: Vec<_> = (1..=5).map(|repetition| id("asks", "fake", repetition)).collect();
-    let mut story = Story::new(trials.clone(), 2);
+    let mut story = RunBuilder::new(trials.clone(), 2);
     for trial in &trials {
         story.starts(trial, &["hi"]);
         let mut record = if failures.contains(&trial.repetition) { failed(trial) } else { passed(trial) };
@@ -38,7 +38,7 @@ fn repeated(failures: &[u64], change: impl Fn(&mut model::TrialRecord)) -> Vec<E
 #[test]
 fn repetitions_that_fail_the_same_way_are_drawn_once() {
     let blocks = |text: &str| text.matches("... ✗ failed").count();
-    let number = |record: &mut model::TrialRecord| record.findings[1].because = format!("{}", record.repetition);
+    let number = |record: &mut model::TrialRecord| record.findings[1].reason = format!("{}", record.repetition);
     let text = reported("terminal", &repeated(&[1, 2, 3, 4, 5], number), |_| {});
     assert_eq!(blocks(&text), 1, "{text}");
     assert!(text.contains("\n    5 of 5 repetitions failed the same way, also #2, #3, #4, #5\n"), "{text}");
@@ -51,14 +51,14 @@ fn repetitions_that_fail_the_same_way_are_drawn_once() {
 
     let differ = |record: &mut model::TrialRecord| record.findings[0].id = format!("f{}", record.repetition);
     assert_eq!(blocks(&reported("terminal", &repeated(&[1, 2], differ), |_| {})), 2);
-    let evidence = reported("terminal", &repeated(&[1, 2], number), |opening| opening.show_evidence = true);
+    let evidence = reported("terminal", &repeated(&[1, 2], number), |options| options.show_evidence = true);
     assert_eq!(blocks(&evidence), 2, "each has its own evidence");
 }
 
 #[test]
 fn the_stream_shows_waits_and_the_size_of_omitted_results() {
     let trial = id("a", "fake", 1);
-    let mut story = Story::new(vec![trial.clone()], 1);
+    let mut story = RunBuilder::new(vec![trial.clone()], 1);
     story
         .starts(&trial, &["hi"])
         .calls("1", "Bash", serde_json::json!({ "command": "ls" }))
@@ -76,14 +76,14 @@ fn the_stream_shows_waits_and_the_size_of_omitted_results() {
 
 #[test]
 fn quiet_shows_failures_and_the_summary() {
-    expect("quiet.txt", &reported("terminal", &one_job().events, |opening| opening.quiet = true));
+    expect("quiet.txt", &reported("terminal", &one_job().events, |options| options.quiet = true));
 }
 
 #[test]
 fn colour_changes_nothing_but_colour() {
     for events in [one_job().events, many_jobs().events] {
         let plain = reported("terminal", &events, |_| {});
-        let colored = reported("terminal", &events, |opening| opening.style.color = true);
+        let colored = reported("terminal", &events, |options| options.style.color = true);
         assert_ne!(plain, colored);
         assert_eq!(plain, without_color(&colored));
     }
@@ -116,10 +116,10 @@ fn a_replayed_run_looks_like_a_live_one() {
 fn replies_of_code_scenarios_are_shown_from_the_first_message() {
     let trial = id("a", "fake", 1);
     for prompts in [&[][..], &["written"]] {
-        let mut story = Story::new(vec![trial.clone()], 1);
+        let mut story = RunBuilder::new(vec![trial.clone()], 1);
         story.after(5).starts(&trial, prompts);
-        let said = prompts.iter().map(|text| (*text).to_owned()).chain(["made up".into(), "the rest".into()]);
-        for (at, text) in said.enumerate() {
+        let output = prompts.iter().map(|text| (*text).to_owned()).chain(["made up".into(), "the rest".into()]);
+        for (at, text) in output.enumerate() {
             story.step(Step::UserMessage { index: at + 1, of: (at + 1).max(prompts.len()), text });
         }
         story.ends(passed(&trial)).over();
@@ -140,9 +140,9 @@ fn judgements_are_shown_with_quotes_if_evidence_is_requested() {
     record.findings[0].judged = true;
     record.findings[0].evidence = vec!["met: the agent must: be kind; \"my dear\"".into()];
     for jobs in [1, 2] {
-        let mut story = Story::new(vec![trial.clone()], jobs);
+        let mut story = RunBuilder::new(vec![trial.clone()], jobs);
         story.starts(&trial, &["hi"]).ends(record.clone()).over();
-        let text = |evidence: bool| reported("terminal", &story.events, |opening| opening.show_evidence = evidence);
+        let text = |evidence: bool| reported("terminal", &story.events, |options| options.show_evidence = evidence);
         assert!(text(true).contains("= evidence: met: the agent must: be kind; \"my dear\""), "{}", text(true));
         assert!(!text(false).contains("my dear"));
     }
@@ -161,7 +161,7 @@ fn a_run_that_was_cut_off_is_incomplete() {
 #[test]
 fn output_fits_a_narrow_terminal() {
     for width in [0, 1, 40, 60] {
-        let text = reported("terminal", &one_job().events, |opening| opening.style.width = width);
+        let text = reported("terminal", &one_job().events, |options| options.style.width = width);
         assert!(text.contains("✗ failed"), "{text}");
     }
 }
@@ -169,7 +169,7 @@ fn output_fits_a_narrow_terminal() {
 #[test]
 fn a_run_in_which_all_trials_pass_ends_with_pass() {
     let trial = id("a", "fake", 1);
-    let mut story = Story::new(vec![trial.clone()], 1);
+    let mut story = RunBuilder::new(vec![trial.clone()], 1);
     story.after(5).starts(&trial, &["hi"]).ends(passed(&trial)).over();
     let text = reported("terminal", &story.events, |_| {});
     assert!(text.ends_with("PASS  1 trial passed\n"), "{text}");
@@ -178,12 +178,12 @@ fn a_run_in_which_all_trials_pass_ends_with_pass() {
 #[test]
 fn nothing_an_agent_wrote_moves_the_cursor() {
     let trial = id("a", "fake", 1);
-    let mut story = Story::new(vec![trial.clone()], 1);
+    let mut story = RunBuilder::new(vec![trial.clone()], 1);
     let mut record = passed(&trial);
     let evil = "\u{1b}[2J\u{1b}]0;x\u{7}\u{8}evil\u{9b}1A";
-    record.because = Some(evil.into());
+    record.reason = Some(evil.into());
     record.outcome = model::Outcome::Failed;
-    record.findings[0].because = evil.into();
+    record.findings[0].reason = evil.into();
     record.findings[0].status = model::Status::Unmet;
     record.findings[0].actual = Some(evil.into());
     record.findings[0].evidence = vec![evil.into()];
@@ -211,9 +211,9 @@ fn nothing_an_agent_wrote_moves_the_cursor() {
 fn a_table_is_redrawn_in_place_and_only_finished_trials_remain() {
     let (out, live) = (Paper::default(), Paper::default());
     let style = Style { interactive: true, ..plain() };
-    let mut opening = report::Opening::new(out.writer(), style);
-    opening.live = Some(live.writer());
-    let mut reporter = report::find("terminal").unwrap().to_stream(opening).unwrap();
+    let mut options = report::ReporterOptions::new(out.writer(), style);
+    options.live = Some(live.writer());
+    let mut reporter = report::find("terminal").unwrap().to_stream(options).unwrap();
     let events = many_jobs().events;
     for event in &events {
         reporter.event(event).unwrap();

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use grade::{ASSERTIONS, Check, Context, KnownTools, Scripts};
-use model::{About, Arguments, AssertionSpec, Claim, Diagnostic, Excerpt, Finding, Node, NodeKind, Spanned, Status};
+use model::{
+    Arguments, AssertionScope, AssertionSpec, Claim, Diagnostic, Excerpt, Finding, Node, NodeKind, Spanned, Status,
+};
 use script::Value;
 
 use super::{AssertionCall, ObservedClaim};
@@ -49,13 +51,13 @@ impl Claims {
         }
         let kind = kind_of(name);
         if arguments.iter().any(has_function) {
-            let because = format!("`assert.{name}` does not accept a function; use `assert.custom(name, fn, reply)`");
-            return Err(Box::new(undecided(&kind, head, &because)));
+            let reason = format!("`assert.{name}` does not accept a function; use `assert.custom(name, fn, reply)`");
+            return Err(Box::new(undecided(&kind, head, &reason)));
         }
         let spec = AssertionSpec {
             node: Node { kind: NodeKind::Map(Vec::new()), ..place.clone() },
             arguments: Arguments::Listed(arguments.clone()),
-            about: reply.map_or(About::Trial, About::Reply),
+            about: reply.map_or(AssertionScope::Trial, AssertionScope::Reply),
             id: String::new(),
             kind: Spanned::new(name.clone(), place.span),
             weight: 1.0,
@@ -73,9 +75,9 @@ impl Claims {
     /// Stores a claim that the scenario decides itself, or its result.
     pub(crate) fn observe(&mut self, observed: ObservedClaim) {
         let finding = self.findings.entry(observed.number).or_insert_with(|| {
-            let because = "it did not finish";
+            let reason = "it did not finish";
             let source = observed.source.clone();
-            Finding { claim: Claim::Observed, ..Finding::undecided("", &kind_of(&observed.name), 1.0, source, because) }
+            Finding { claim: Claim::Observed, ..Finding::undecided("", &kind_of(&observed.name), 1.0, source, reason) }
         });
         if let Some(title) = observed.title {
             finding.title = Some(title);
@@ -87,7 +89,7 @@ impl Claims {
             Status::Unmet => Some(0.0),
             Status::Undecided => None,
         };
-        finding.because = observed.because.or_else(|| observed.error.clone()).unwrap_or_default();
+        finding.reason = observed.reason.or_else(|| observed.error.clone()).unwrap_or_default();
         finding.error = observed.error;
         finding.expected = observed.expected;
         finding.actual = observed.actual;
@@ -109,15 +111,15 @@ impl Claims {
             ("status".into(), status.into()),
             ("expected".into(), text(&finding.expected)),
             ("actual".into(), text(&finding.actual)),
-            ("reasoning".into(), finding.because.as_str().into()),
+            ("reasoning".into(), finding.reason.as_str().into()),
             ("latencyMs".into(), latency_ms.into()),
             ("error".into(), text(&finding.error)),
         ])
     }
 
     /// Records that something is wrong with the scenario itself, so that its trial does not pass.
-    pub(crate) fn failed(&mut self, because: &str, source: Excerpt, evidence: Vec<String>) {
-        let finding = Finding::undecided(SCENARIO, SCENARIO, 1.0, Some(source), because);
+    pub(crate) fn failed(&mut self, reason: &str, source: Excerpt, evidence: Vec<String>) {
+        let finding = Finding::undecided(SCENARIO, SCENARIO, 1.0, Some(source), reason);
         let failed = Finding { status: Status::Unmet, score: Some(0.0), claim: Claim::Observed, evidence, ..finding };
         self.about_itself.get_or_insert(failed);
     }
@@ -163,8 +165,8 @@ fn has_function(node: &Node) -> bool {
         }
 }
 
-fn undecided(kind: &str, source: Excerpt, because: &str) -> Finding {
-    Finding::undecided("", kind, 1.0, Some(source), because)
+fn undecided(kind: &str, source: Excerpt, reason: &str) -> Finding {
+    Finding::undecided("", kind, 1.0, Some(source), reason)
 }
 
 fn unknown(name: &str, source: Excerpt) -> Finding {
@@ -182,10 +184,10 @@ fn unknown(name: &str, source: Excerpt) -> Finding {
 /// Returns the finding for a claim that is used wrongly: the first problem, with the others as evidence.
 fn misused(kind: &str, head: Excerpt, problems: &[Diagnostic]) -> Finding {
     let first = problems.first();
-    let because = first.map_or_else(|| "it cannot be read".to_owned(), |problem| problem.message.clone());
+    let reason = first.map_or_else(|| "it cannot be read".to_owned(), |problem| problem.message.clone());
     let source = first.and_then(|problem| problem.source.clone()).unwrap_or(head);
     let help = first.map(|problem| problem.help.clone()).unwrap_or_default();
     let others = problems.iter().skip(1).map(|problem| problem.message.clone());
     let evidence = help.into_iter().chain(others).collect();
-    Finding { evidence, ..undecided(kind, source, &because) }
+    Finding { evidence, ..undecided(kind, source, &reason) }
 }

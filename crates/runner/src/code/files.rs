@@ -28,7 +28,7 @@ impl Files {
 
     /// Returns the content of the file at `path`, as text.
     pub(crate) async fn read(&self, path: String) -> Result<Value, String> {
-        self.look(path, |found, path| match found {
+        self.find(path, |found, path| match found {
             Found::File(there) => text(&there, path).map(Value::String),
             _ => Err(format!("there is no file `{path}` in the sandbox")),
         })
@@ -37,7 +37,7 @@ impl Files {
 
     /// Returns the names in the directory at `path`, sorted; those of directories end in `/`.
     pub(crate) async fn list(&self, path: String) -> Result<Value, String> {
-        self.look(path, |found, path| match found {
+        self.find(path, |found, path| match found {
             Found::Directory(there) => names(&there).map_err(|error| format!("cannot list `{path}`: {error}")),
             _ => Err(format!("there is no directory `{path}` in the sandbox")),
         })
@@ -46,7 +46,7 @@ impl Files {
 
     /// Returns `true` if there is anything at `path`.
     pub(crate) async fn exists(&self, path: String) -> Result<Value, String> {
-        self.look(path, |found, _| Ok(Value::Bool(found != Found::Nothing))).await
+        self.find(path, |found, _| Ok(Value::Bool(found != Found::Nothing))).await
     }
 
     /// Runs `command` in the working directory and returns its result.
@@ -66,14 +66,14 @@ impl Files {
     }
 
     /// Calls `work` with the entry at `path`, on a thread where waiting for a disk blocks no other trial.
-    async fn look(
+    async fn find(
         &self,
         path: String,
         work: impl FnOnce(Found, &str) -> Result<Value, String> + Send + 'static,
     ) -> Result<Value, String> {
         let root = self.sandbox()?.work().to_owned();
-        let looked = move || work(inside(&root, &path)?, &path);
-        tokio::task::spawn_blocking(looked)
+        let reply_probes = move || work(inside(&root, &path)?, &path);
+        tokio::task::spawn_blocking(reply_probes)
             .await
             .unwrap_or_else(|_| Err("reading the sandbox did not finish".to_owned()))
     }

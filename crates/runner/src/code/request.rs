@@ -62,7 +62,7 @@ pub(crate) struct ObservedClaim {
     pub(crate) source: Option<Excerpt>,
     /// Result; `None` until it is decided.
     pub(crate) status: Option<Status>,
-    pub(crate) because: Option<String>,
+    pub(crate) reason: Option<String>,
     pub(crate) expected: Option<String>,
     pub(crate) actual: Option<String>,
     pub(crate) evidence: Vec<String>,
@@ -206,7 +206,7 @@ impl RequestArguments<'_> {
             name,
             title: self.text("title"),
             status,
-            because: self.text("because"),
+            reason: self.text("because"),
             expected: self.text("expected"),
             actual: self.text("actual"),
             evidence,

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use model::Code;
-use script::{Asks, Console, Library, Options, Progress, Request, Runtime, ScriptError, Tests, Value};
+use script::{Console, HostFunction, Library, Options, Progress, Request, Runtime, ScriptError, Tests, Value};
 use tokio::sync::mpsc;
 
 use super::ScenarioRequest;
@@ -62,7 +62,7 @@ pub(crate) enum ScriptFailure {
 /// Scenario that runs on its own thread. Dropping it stops the scenario.
 pub(crate) struct Script {
     words: mpsc::Receiver<ScriptEvent>,
-    heard: Option<ScriptEvent>,
+    received: Option<ScriptEvent>,
     answers: Option<Sender<Answer>>,
     stop: Arc<AtomicBool>,
 }
@@ -75,7 +75,7 @@ impl Script {
     /// When no thread can be started.
     pub(crate) fn start(code: &Code, about: Value, modules: Library) -> std::io::Result<Self> {
         let (telling, words) = mpsc::channel(WAITING);
-        let (answers, hearing) = channel();
+        let (answers, receiver) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let play = ScriptThread {
             code: code.clone(),
@@ -83,16 +83,16 @@ impl Script {
             modules,
             stop: Arc::clone(&stop),
             words: telling,
-            answers: hearing,
+            answers: receiver,
         };
         script::thread::spawn(move || play.run())?;
-        Ok(Self { words, heard: None, answers: Some(answers), stop })
+        Ok(Self { words, received: None, answers: Some(answers), stop })
     }
 
     /// Waits for the next message, which is kept for [`take`](Self::take). Once `stopping` resolves, the scenario is
     /// stopped and its remaining messages are delivered.
     pub(crate) async fn listen(&mut self, stopping: impl Future<Output = ()>) {
-        if self.heard.is_some() {
+        if self.received.is_some() {
             return;
         }
         let word = tokio::select! {
@@ -103,7 +103,7 @@ impl Script {
                 self.words.recv().await
             }
         };
-        self.heard = Some(word.unwrap_or_else(|| {
+        self.received = Some(word.unwrap_or_else(|| {
             let lost = "the scenario's thread ended unexpectedly; this is a bug in trialrun";
             ScriptEvent::Ended(Err(ScriptFailure::Ended(ScriptError::Failed(lost.to_owned()))))
         }));
@@ -111,7 +111,7 @@ impl Script {
 
     /// Takes the message that was received.
     pub(crate) fn take(&mut self) -> Option<ScriptEvent> {
-        self.heard.take()
+        self.received.take()
     }
 
     /// Answers a request.
@@ -141,8 +141,8 @@ fn console(words: mpsc::Sender<ScriptEvent>) -> Console {
     Box::new(move |_, line: &str| {
         let Some((lines, bytes)) = room else { return };
         room = lines.checked_sub(1).zip(bytes.checked_sub(line.len()));
-        let told = if room.is_some() { line } else { "(more console output was left out)" };
-        let _ = words.blocking_send(ScriptEvent::Line(told.to_owned()));
+        let shown = if room.is_some() { line } else { "(more console output was left out)" };
+        let _ = words.blocking_send(ScriptEvent::Line(shown.to_owned()));
     })
 }
 
@@ -222,21 +222,21 @@ impl ScriptThread {
     }
 
     fn scenario(&self, runtime: &mut Runtime, tests: &Tests) -> Result<(), ScriptFailure> {
-        let ask = Asks::new("ask").into();
+        let ask = HostFunction::new("ask").into();
         let task = runtime
             .begin_scenario(tests, self.code.scenario, ask, self.about.clone(), PROCESSOR)
             .map_err(ScriptFailure::Ended)?;
         loop {
             let until = match runtime.step(&task).map_err(ScriptFailure::Ended)? {
                 Progress::Done(_) => return Ok(()),
-                Progress::Asks(requests) => {
+                Progress::Requests(requests) => {
                     self.pass_on(&requests, runtime);
                     continue;
                 }
                 Progress::Waits(until) => Some(until),
                 Progress::Owed => None,
             };
-            self.hear(self.wait(until), until, runtime)?;
+            self.handle_answer(self.wait(until), until, runtime)?;
         }
     }
 
@@ -247,7 +247,7 @@ impl ScriptThread {
     }
 
     /// Delivers an answer and all others that have arrived. There may be none, if a timer is due.
-    fn hear(
+    fn handle_answer(
         &self,
         answer: Result<Answer, RecvTimeoutError>,
         until: Option<Instant>,

@@ -138,7 +138,7 @@ impl Planner<'_> {
             return Arc::clone(case);
         }
         let what = case.definition.name();
-        let because = format!("`{written}` does not read {what}s from files, so both arms would be the same");
+        let reason = format!("`{written}` does not read {what}s from files, so both arms would be the same");
         let others = AGENTS
             .iter()
             .filter(|other| other.description().folder_of(case.definition).is_some())
@@ -147,18 +147,18 @@ impl Planner<'_> {
         let without = "with `baseline` switched off, the cases run without the comparison";
         let own = case.runner.agent.as_ref().filter(|_| settings.arms.agents.is_empty());
         if let Some((_, source)) = own {
-            self.problems.push(Diagnostic::error(because).at(source.clone()).help(others).help(without));
+            self.problems.push(Diagnostic::error(reason).at(source.clone()).help(others).help(without));
             return Arc::clone(case);
         }
         self.skipped_suites.push(
-            Diagnostic::warning(&*because)
+            Diagnostic::warning(&*reason)
                 .at(Excerpt::of_file(Arc::clone(&case.source.file)))
                 .help(format!("the suite `{}` is skipped with it", suite.name))
                 .help("set another `agent`, in the suite or for the run")
                 .help(others)
                 .help(without),
         );
-        Arc::new(Case { skip: Some(because), ..Case::clone(case) })
+        Arc::new(Case { skip: Some(reason), ..Case::clone(case) })
     }
 
     /// Reports an agent that does not exist.

@@ -36,10 +36,10 @@ impl Planner<'_> {
             .or_else(|| of_case.clone())
             .or(of_project)
             .or_else(|| agent.description().default_model.map(str::to_owned));
-        if let Some(because) = name.as_deref().and_then(|name| settings.refused(agent, name)) {
+        if let Some(reason) = name.as_deref().and_then(|name| settings.refused(agent, name)) {
             let own = name == of_case;
             let place = own.then(|| case.runner.model_source.clone().unwrap_or_else(|| case.source.clone()));
-            let problem = Diagnostic::error(format!("`{}` cannot use this model: {because}", agent.name()))
+            let problem = Diagnostic::error(format!("`{}` cannot use this model: {reason}", agent.name()))
                 .help(format!("set another `model` for `{}`", agent.name()));
             self.problems.push(Diagnostic { source: place, ..problem });
         }

@@ -47,8 +47,8 @@ impl Judging {
         let known = problems.len();
         let judge = judge_model(request, problems);
         let is_refused = problems[known..].iter().any(Diagnostic::is_error);
-        if let (Err(because), 1.., false) = (&judge, asked, is_refused) {
-            problems.push(undecided(asked, because, trials));
+        if let (Err(reason), 1.., false) = (&judge, asked, is_refused) {
+            problems.push(undecided(asked, reason, trials));
         }
         let mut users = BTreeMap::new();
         for user in trials.iter().filter_map(|trial| trial.case.user.as_ref()) {
@@ -75,12 +75,12 @@ impl Judging {
         user: &SimulatedUser,
         directory: &Path,
     ) -> Result<(Arc<dyn llm::Model>, String), String> {
-        let not_played = |because: &dyn fmt::Display| format!("cannot simulate the user: {because}");
+        let not_played = |reason: &dyn fmt::Display| format!("cannot simulate the user: {reason}");
         let played =
             |script: &Arc<Script>| -> Arc<dyn llm::Model> { Arc::new(script.play(llm::ScriptContext::default())) };
         let (model, name) = match &user.model {
             None => {
-                let judge = self.judge.as_ref().map_err(|because| not_played(because))?;
+                let judge = self.judge.as_ref().map_err(|reason| not_played(reason))?;
                 let model = match &judge.script {
                     Some(script) => played(script),
                     None => open(settings, &judge.name).map_err(|error| not_played(&error))?,
@@ -111,8 +111,8 @@ impl Judging {
     }
 
     /// Counts a failure of the judge against it.
-    pub(crate) fn failed(&self, because: &str) {
-        self.breaker.failed(because, false);
+    pub(crate) fn failed(&self, reason: &str) {
+        self.breaker.failed(reason, false);
     }
 
     /// Returns the number of assertions of the plan that need a judge, as far as it is known: assertions in code are
@@ -176,7 +176,7 @@ fn count(trial: &PlannedTrial, check: fn(&Check) -> bool, claim: fn(&Assertion) 
 }
 
 /// Reports, at the first of `trials`, that some of the `asked` assertions that may need a judge stay undecided.
-fn undecided(asked: usize, because: &str, trials: &[Arc<PlannedTrial>]) -> Diagnostic {
+fn undecided(asked: usize, reason: &str, trials: &[Arc<PlannedTrial>]) -> Diagnostic {
     let sure: usize = trials.iter().map(|trial| surely_judged(trial)).sum();
     let (count, verb) = match sure {
         0 => (asked, "may stay"),
@@ -184,7 +184,7 @@ fn undecided(asked: usize, because: &str, trials: &[Arc<PlannedTrial>]) -> Diagn
         _ => (sure, "stay"),
     };
     let noun = if count == 1 { "assertion" } else { "assertions" };
-    let mut problem = Diagnostic::warning(format!("{count} {noun} {verb} undecided: {because}"));
+    let mut problem = Diagnostic::warning(format!("{count} {noun} {verb} undecided: {reason}"));
     if sure > 0 && sure < asked {
         problem = problem.help(format!("{} more may, unless the reply is plainly a question", asked - sure));
     }
@@ -206,8 +206,8 @@ impl fmt::Debug for Judging {
 
 fn judge_model(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<JudgeModel, String> {
     let settings = request.settings;
-    if let Some(because) = &settings.judge.missing {
-        return Err(because.clone());
+    if let Some(reason) = &settings.judge.missing {
+        return Err(reason.clone());
     }
     let name = match (&settings.judge.model, &settings.judge.base_url) {
         (Some(name), _) if name.trim().is_empty() => return Err("judging is switched off (`judge` is empty)".into()),
@@ -232,8 +232,8 @@ fn judge_model(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Res
         Ok(_) => Ok(JudgeModel { name, script: None }),
         Err(error) => {
             if !error.is_environments() {
-                let told = error.to_string().replace("`base_url`", "`judge_base_url`");
-                let mut problem = Diagnostic::error(format!("the judge `{name}` cannot be used: {told}"));
+                let message = error.to_string().replace("`base_url`", "`judge_base_url`");
+                let mut problem = Diagnostic::error(format!("the judge `{name}` cannot be used: {message}"));
                 problem.source.clone_from(&settings.judge.source);
                 problems.push(match name.contains(':') {
                     true => problem,
@@ -255,8 +255,8 @@ fn read_user(
     problems: &mut Vec<Diagnostic>,
 ) -> bool {
     let Some(name) = &user.model else {
-        if let Err(because) = judge {
-            let problem = Diagnostic::warning(format!("cannot simulate the user: {because}"));
+        if let Err(reason) = judge {
+            let problem = Diagnostic::warning(format!("cannot simulate the user: {reason}"));
             problems.push(problem.at(user.source.clone()).help("or set the `model` of the user"));
         }
         return judge.is_ok();

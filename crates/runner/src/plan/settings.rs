@@ -120,7 +120,7 @@ pub struct SandboxSettings {
     /// Repository that sandboxes are cloned from, before the fixtures.
     pub source_repo: Option<String>,
     /// Variables with credentials for the source repository; their names mark the secrets among them.
-    pub lent: Vec<(String, String)>,
+    pub extra_env: Vec<(String, String)>,
     /// True to keep sandboxes.
     pub keep: bool,
     /// Timeout of a setup command, in milliseconds.
@@ -221,7 +221,7 @@ impl Default for JudgeSettings {
 
 impl Default for SandboxSettings {
     fn default() -> Self {
-        Self { kind: "local".into(), source_repo: None, lent: Vec::new(), keep: false, setup_timeout_ms: 120_000 }
+        Self { kind: "local".into(), source_repo: None, extra_env: Vec::new(), keep: false, setup_timeout_ms: 120_000 }
     }
 }
 

@@ -33,7 +33,7 @@ fn asserting(case: Case, assertion: &Value) -> Case {
             kind,
             weight: 1.0,
             arguments: model::Arguments::Fields,
-            about: model::About::Trial,
+            about: model::AssertionScope::Trial,
         }],
         ..case
     }
@@ -322,26 +322,26 @@ fn compared(settings: &Settings, cases: Vec<Case>) -> (Vec<String>, Vec<bool>) {
         modules: script::Library::new(),
         cwd: Path::new("/"),
     });
-    let told = problems.into_iter().filter(|problem| problem.message.contains("does not read skills"));
-    let told = told.map(|problem| format!("{:?} {problem}", problem.severity));
-    (told.collect(), plan.trials.iter().map(|trial| trial.case.skip.is_some()).collect())
+    let messages = problems.into_iter().filter(|problem| problem.message.contains("does not read skills"));
+    let messages = messages.map(|problem| format!("{:?} {problem}", problem.severity));
+    (messages.collect(), plan.trials.iter().map(|trial| trial.case.skip.is_some()).collect())
 }
 
 #[test]
 fn an_agent_without_skill_support_is_not_compared_with_itself() {
     let answered = |id| Case { runner: case(id, "custom:x.js").runner, ..asking(id) };
-    let because = "`custom:x.js` does not read skills from files, so both arms would be the same";
-    let told = |baseline| {
+    let reason = "`custom:x.js` does not read skills from files, so both arms would be the same";
+    let describe = |baseline| {
         compared(&with_arms(ArmSettings { baseline, ..ArmSettings::default() }), vec![answered("a"), answered("b")]).0
     };
-    assert_eq!(told(None), [format!("Error case.yaml:7:1: {because}")]);
-    assert!(told(Some(false)).is_empty());
+    assert_eq!(describe(None), [format!("Error case.yaml:7:1: {reason}")]);
+    assert!(describe(Some(false)).is_empty());
 }
 
 #[test]
 fn a_suite_without_an_agent_is_skipped_for_an_agent_without_skills() {
     let unnamed = |id| Case { runner: Case::new(id, Excerpt::of_file("x")).runner, ..asking(id) };
-    let because = "`custom:x.js` does not read skills from files, so both arms would be the same";
+    let reason = "`custom:x.js` does not read skills from files, so both arms would be the same";
     let default = Settings {
         defaults: Defaults { agent: Some("custom:x.js".into()), ..Defaults::default() },
         ..Settings::default()
@@ -349,16 +349,16 @@ fn a_suite_without_an_agent_is_skipped_for_an_agent_without_skills() {
     let typed = with_arms(ArmSettings { agents: vec!["custom:x.js".into()], ..ArmSettings::default() });
     for settings in [default, typed] {
         let plain = Case { runner: unnamed("b").runner, ..case("b", "fake") };
-        let (told, skipped) = compared(&settings, vec![unnamed("a"), unnamed("c"), plain]);
-        assert_eq!(told, [format!("Warning case.yaml:1:1: {because}")]);
+        let (messages, skipped) = compared(&settings, vec![unnamed("a"), unnamed("c"), plain]);
+        assert_eq!(messages, [format!("Warning case.yaml:1:1: {reason}")]);
         assert_eq!(skipped.iter().filter(|is_skipped| **is_skipped).count(), 4);
         // An error, because nothing would be left to run.
-        let (told, _) = compared(&settings, vec![unnamed("a")]);
-        assert_eq!(told, [format!("Error case.yaml:1:1: {because}")]);
+        let (messages, _) = compared(&settings, vec![unnamed("a")]);
+        assert_eq!(messages, [format!("Error case.yaml:1:1: {reason}")]);
     }
     let both = with_arms(ArmSettings { agents: vec!["custom:x.js".into(), "fake".into()], ..ArmSettings::default() });
-    let (told, skipped) = compared(&both, vec![unnamed("a")]);
-    assert_eq!((told, skipped.len()), (vec![format!("Warning case.yaml:1:1: {because}")], 4));
+    let (messages, skipped) = compared(&both, vec![unnamed("a")]);
+    assert_eq!((messages, skipped.len()), (vec![format!("Warning case.yaml:1:1: {reason}")], 4));
     assert_eq!(skipped.iter().filter(|is_skipped| **is_skipped).count(), 2);
 }
 

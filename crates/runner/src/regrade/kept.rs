@@ -5,17 +5,17 @@ use std::sync::Arc;
 use model::{Event, Fault, Outcome, TrialId, TrialRecord};
 
 /// Returns the record of a trial that is not graded again, with the reason as a warning.
-pub(super) fn as_it_was(mut old: TrialRecord, because: Option<&str>) -> TrialRecord {
-    let warning = because.map(|because| format!("not graded again: {because}"));
+pub(super) fn as_it_was(mut old: TrialRecord, reason: Option<&str>) -> TrialRecord {
+    let warning = reason.map(|reason| format!("not graded again: {reason}"));
     old.warnings.extend(warning.filter(|warning| !old.warnings.contains(warning)));
     old
 }
 
 /// Returns the record of a trial that can no longer be graded.
-pub(super) fn without_verdict(old: TrialRecord, outcome: Outcome, because: &str) -> TrialRecord {
+pub(super) fn without_verdict(old: TrialRecord, outcome: Outcome, reason: &str) -> TrialRecord {
     TrialRecord {
         outcome,
-        because: Some(because.to_owned()),
+        reason: Some(reason.to_owned()),
         flaky: false,
         fault: None,
         findings: Vec::new(),
@@ -27,8 +27,8 @@ pub(super) fn without_verdict(old: TrialRecord, outcome: Outcome, because: &str)
 }
 
 /// Returns the record of a trial that could not be graded again for a reason other than its agent.
-pub(super) fn broken(old: TrialRecord, fault: Fault, because: &str) -> TrialRecord {
-    TrialRecord { fault: Some(fault), ..without_verdict(old, Outcome::Broken, because) }
+pub(super) fn broken(old: TrialRecord, fault: Fault, reason: &str) -> TrialRecord {
+    TrialRecord { fault: Some(fault), ..without_verdict(old, Outcome::Broken, reason) }
 }
 
 /// Merges the record `new` of a regraded trial into `old`: the verdict comes from `new`, everything about the agent
@@ -36,13 +36,13 @@ pub(super) fn broken(old: TrialRecord, fault: Fault, because: &str) -> TrialReco
 pub(super) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
     let mut attempts = old.attempts;
     if let Some(last) = attempts.last_mut() {
-        (last.outcome, last.because) = (new.outcome, new.because.clone());
+        (last.outcome, last.reason) = (new.outcome, new.reason.clone());
     }
     let earlier = attempts.len().saturating_sub(1);
     let has_failed = attempts[..earlier].iter().any(|attempt| attempt.outcome == Outcome::Failed);
     let mut warnings = new.warnings;
     warnings.extend(
-        old.warnings.into_iter().filter(|warning| !new.findings.iter().any(|finding| finding.because == *warning)),
+        old.warnings.into_iter().filter(|warning| !new.findings.iter().any(|finding| finding.reason == *warning)),
     );
     warnings.dedup();
     let mut settings = old.settings;
@@ -53,7 +53,7 @@ pub(super) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
         flaky: new.outcome == Outcome::Passed && has_failed,
         outcome: new.outcome,
         fault: new.fault,
-        because: new.because,
+        reason: new.reason,
         score: new.score,
         max_score: new.max_score,
         pass_score: new.pass_score,

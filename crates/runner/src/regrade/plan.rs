@@ -65,14 +65,14 @@ impl RecordedTrial {
 
     /// Returns the outcome if the task that grades it panics.
     pub(crate) fn panicked(&self) -> TrialRecord {
-        let because = "grading it again panicked; this is a bug in trialrun";
-        kept::broken(self.old.clone(), Fault::Harness, because)
+        let reason = "grading it again panicked; this is a bug in trialrun";
+        kept::broken(self.old.clone(), Fault::Harness, reason)
     }
 
     /// Returns the outcome if the run is stopped first.
     pub(crate) fn cancelled(&self) -> TrialRecord {
-        let because = "the run was stopped before it was graded";
-        kept::without_verdict(self.old.clone(), Outcome::Cancelled, because)
+        let reason = "the run was stopped before it was graded";
+        kept::without_verdict(self.old.clone(), Outcome::Cancelled, reason)
     }
 }
 
@@ -163,8 +163,8 @@ impl Planner<'_> {
             }
             Outcome::Passed | Outcome::Failed | Outcome::Undecided => {}
         }
-        if let Some(because) = &case.skip {
-            return Action::Skip(because.clone());
+        if let Some(reason) = &case.skip {
+            return Action::Skip(reason.clone());
         }
         if case.code.is_some() || !case.broken.is_empty() {
             self.notes.code += 1;
@@ -229,8 +229,8 @@ impl Planner<'_> {
             case: None,
         };
         let (checks, problems) = grade::compile(&case, &context);
-        let told = |problem: &Diagnostic| self.problems.iter().any(|known| known == problem);
-        let new: Vec<Diagnostic> = problems.into_iter().filter(|problem| !told(problem)).collect();
+        let is_known = |problem: &Diagnostic| self.problems.iter().any(|known| known == problem);
+        let new: Vec<Diagnostic> = problems.into_iter().filter(|problem| !is_known(problem)).collect();
         self.problems.extend(new);
         let compiled = (case, Arc::new(checks));
         self.compiled.insert(key, compiled.clone());

@@ -2,7 +2,7 @@
 //! recorded files, or the reason why the assertion cannot be decided.
 
 use grade::Check;
-use model::{About, Collected, FoundFile, Need, Probe, Probed};
+use model::{AssertionScope, Collected, FoundFile, Need, Probe, Probed};
 
 /// Reason why the result of a command is not known.
 const NOT_RUN: &str = "it was not run during the trial, and the sandbox no longer exists";
@@ -20,18 +20,20 @@ pub(super) fn complete(collected: &mut Collected, checks: &[Check]) {
     for check in checks {
         for need in check.needs() {
             let key = need.key();
-            let looked = match check.about() {
-                About::Reply(number) => collected.reply_probes.iter().position(|probes| probes.reply == number),
-                About::Trial | About::LastReply => None,
+            let probes_at = match check.about() {
+                AssertionScope::Reply(number) => {
+                    collected.reply_probes.iter().position(|probes| probes.reply == number)
+                }
+                AssertionScope::Trial | AssertionScope::LastReply => None,
             };
-            let found = match looked {
+            let found = match probes_at {
                 Some(at) if collected.reply_probes[at].probes.iter().any(|probe| probe.key == key) => None,
-                Some(_) => Some(Probed::Failed { because: NOT_THEN.to_owned() }),
+                Some(_) => Some(Probed::Failed { reason: NOT_THEN.to_owned() }),
                 None if collected.probed(&need).is_some() => None,
                 None => recalled(&need, collected),
             };
             let Some(found) = found else { continue };
-            match looked {
+            match probes_at {
                 Some(at) => collected.reply_probes[at].probes.push(Probe { key, need, found }),
                 None => collected.probes.push(Probe { key, need, found }),
             }
@@ -42,10 +44,10 @@ pub(super) fn complete(collected: &mut Collected, checks: &[Check]) {
 /// Returns the result of `need`, as far as it is recorded; `None` if the assertions themselves report that it is
 /// missing.
 fn recalled(need: &Need, collected: &Collected) -> Option<Probed> {
-    if let Some(because) = collected.lost() {
-        return Some(Probed::Lost { because: because.to_owned() });
+    if let Some(reason) = collected.lost() {
+        return Some(Probed::Lost { reason: reason.to_owned() });
     }
-    let failed = |because: &str| Some(Probed::Failed { because: because.to_owned() });
+    let failed = |reason: &str| Some(Probed::Failed { reason: reason.to_owned() });
     match need {
         Need::Repository => None,
         Need::Command { .. } => failed(NOT_RUN),
@@ -61,7 +63,7 @@ fn file(path: &str, files: &[FoundFile], clipped: bool) -> Probed {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     let path = parts.join("/");
     if parts.contains(&".git") {
-        return Probed::Failed { because: "the contents of repositories are not recorded".to_owned() };
+        return Probed::Failed { reason: "the contents of repositories are not recorded".to_owned() };
     }
     if let Some(found) = files.iter().find(|file| file.path == path) {
         let text = found.text.clone();
@@ -72,7 +74,7 @@ fn file(path: &str, files: &[FoundFile], clipped: bool) -> Probed {
         return Probed::Directory;
     }
     match clipped {
-        true => Probed::Failed { because: "there were more files than were recorded".to_owned() },
+        true => Probed::Failed { reason: "there were more files than were recorded".to_owned() },
         false => Probed::Nothing,
     }
 }

@@ -5,31 +5,31 @@ use std::time::{Duration, Instant};
 
 use agent::{Activity, Pricing, Resolver, Session, SessionContext, Turn};
 use grade::Responder;
-use model::{About, Code, Ending, ReplyProbes, SimulatedUser, Step, UserMessage};
+use model::{AssertionScope, Code, Ending, ReplyProbes, SimulatedUser, Step, UserMessage};
 use sandbox::{Breakage, Sandbox};
 use tokio::sync::watch;
 
 use super::clock::{Clock, Watched};
 use super::code::{Conversations, RunningScenario, ScenarioEnd};
 use super::model_in_use::ModelInUse;
-use super::{Attempt, Halt, probe, retry};
+use super::{Attempt, StopLevel, probe, retry};
 use crate::code::Script;
 
 /// Result of the act phase.
-pub(super) struct Acted {
+pub(super) struct ActResult {
     pub(super) turn: Turn,
     pub(super) ending: Ending,
     /// Result of the scenario, if the case is code.
     pub(super) played: Option<ScenarioEnd>,
     /// Probes of the sandbox that were made between messages.
-    pub(super) looked: Vec<ReplyProbes>,
+    pub(super) reply_probes: Vec<ReplyProbes>,
     /// Working time of the agent, in milliseconds.
     pub(super) agent_ms: u64,
 }
 
 impl Attempt<'_> {
     /// Runs the conversation until the agent has answered the last message or something ended it.
-    pub(super) async fn act(&self, sandbox: Option<Arc<dyn Sandbox>>, pricing: Pricing) -> Result<Acted, Breakage> {
+    pub(super) async fn act(&self, sandbox: Option<Arc<dyn Sandbox>>, pricing: Pricing) -> Result<ActResult, Breakage> {
         let planned = self.planned;
         let player = planned.case.user.as_ref().map(|user| self.player(SimulatedUser::clone(user))).transpose()?;
         let (began, waited) = (Instant::now(), self.events.waited());
@@ -47,7 +47,7 @@ impl Attempt<'_> {
             grace: Duration::from_millis(self.shared.settings.stop_grace_ms),
             model: &model,
             stop: &stop,
-            halt: self.halt.clone(),
+            stop_level: self.stop_level.clone(),
             activity: &activity,
             events: self.events,
         };
@@ -61,7 +61,7 @@ impl Attempt<'_> {
             Watched::Done(session) => session?,
             Watched::Ended(ending) => {
                 let agent_ms = self.agents_time(began, waited);
-                return Ok(Acted { turn, ending, played: None, looked: Vec::new(), agent_ms });
+                return Ok(ActResult { turn, ending, played: None, reply_probes: Vec::new(), agent_ms });
             }
         };
         let played = match script.zip(others.as_mut()) {
@@ -72,12 +72,13 @@ impl Attempt<'_> {
             }
             None => None,
         };
-        let mut looked = Vec::new();
+        let mut reply_probes = Vec::new();
         let mut ending = match &played {
             Some(Ok(played)) => played.ending.clone(),
             Some(Err(_)) => Ending::Cancelled,
             None => {
-                let ending = self.converse(session.as_mut(), &mut turn, &clock, sandbox.as_deref(), &mut looked).await;
+                let ending =
+                    self.converse(session.as_mut(), &mut turn, &clock, sandbox.as_deref(), &mut reply_probes).await;
                 match player {
                     Some(player) if ending.goes_on() => {
                         Box::pin(self.play_user(player, session.as_mut(), &mut turn, &clock)).await
@@ -93,7 +94,7 @@ impl Attempt<'_> {
             }
             session.close().await;
         });
-        let _ = self.unless(Halt::Kill, closing).await;
+        let _ = self.unless(StopLevel::Kill, closing).await;
         if let Some(code) = session.exit_code() {
             turn.exited(Some(code));
         }
@@ -105,7 +106,7 @@ impl Attempt<'_> {
             let has_acted = turn.trace().turn_count() > 0;
             ending = retry::counted(ending, turn.exit_code().filter(|_| has_acted));
         }
-        Ok(Acted { turn, ending, played, looked, agent_ms })
+        Ok(ActResult { turn, ending, played, reply_probes, agent_ms })
     }
 
     /// Returns the recorder of the agent's steps, which also enforces its limits.
@@ -164,14 +165,14 @@ impl Attempt<'_> {
     }
 
     /// Sends the user's messages one after the other, as long as the agent answers. Probes of the sandbox for
-    /// assertions about a reply are added to `looked`.
+    /// assertions about a reply are added to `reply_probes`.
     async fn converse(
         &self,
         session: &mut dyn Session,
         turn: &mut Turn,
         clock: &Clock<'_>,
         sandbox: Option<&dyn Sandbox>,
-        looked: &mut Vec<ReplyProbes>,
+        reply_probes: &mut Vec<ReplyProbes>,
     ) -> Ending {
         let messages = &self.planned.case.messages;
         for (at, message) in messages.iter().enumerate() {
@@ -179,7 +180,7 @@ impl Attempt<'_> {
             if !ending.goes_on() {
                 return ending;
             }
-            looked.extend(self.look_after(at + 1, sandbox).await);
+            reply_probes.extend(self.look_after(at + 1, sandbox).await);
         }
         Ending::Finished
     }
@@ -187,10 +188,10 @@ impl Attempt<'_> {
     /// Probes the sandbox for assertions about the reply to message `number`, before the next message is sent. This
     /// time counts as the harness's, not the agent's.
     async fn look_after(&self, number: usize, sandbox: Option<&dyn Sandbox>) -> Option<ReplyProbes> {
-        let needs = self.needs(|check| check.about() == About::Reply(number));
+        let needs = self.needs(|check| check.about() == AssertionScope::Reply(number));
         let sandbox = sandbox.filter(|_| !needs.is_empty())?;
         let began = Instant::now();
-        let probes = self.unless(Halt::Stop, Box::pin(probe::look(sandbox, needs, &[]))).await.ok()?;
+        let probes = self.unless(StopLevel::Stop, Box::pin(probe::run(sandbox, needs, &[]))).await.ok()?;
         self.events.pause(began.elapsed());
         Some(ReplyProbes { reply: number, probes })
     }
@@ -206,8 +207,8 @@ impl Attempt<'_> {
         clock: &Clock<'_>,
     ) -> Ending {
         let index = turn.trace().user_messages.len() + 1;
-        let said = Step::UserMessage { index, of: of.max(index), text: message.text.clone() };
-        if let Err(ending) = turn.record(said) {
+        let step = Step::UserMessage { index, of: of.max(index), text: message.text.clone() };
+        if let Err(ending) = turn.record(step) {
             return ending;
         }
         let (began, waited) = (Instant::now(), self.events.waited());

@@ -8,7 +8,7 @@ use model::{Ending, Event, Limits};
 use tokio::sync::watch;
 
 use super::model_in_use::ModelInUse;
-use super::{Halt, poll_once};
+use super::{StopLevel, poll_once};
 use crate::event_bus::EventSender;
 
 /// Result of supervised work.
@@ -26,7 +26,7 @@ pub(super) struct Clock<'a> {
     pub(super) grace: Duration,
     pub(super) model: &'a ModelInUse,
     pub(super) stop: &'a watch::Sender<bool>,
-    pub(super) halt: watch::Receiver<Halt>,
+    pub(super) stop_level: watch::Receiver<StopLevel>,
     pub(super) activity: &'a Activity,
     pub(super) events: &'a EventSender,
 }
@@ -37,12 +37,12 @@ impl Clock<'_> {
     pub(super) async fn watch<T>(&self, work: impl Future<Output = T>) -> Watched<T> {
         let mut work = std::pin::pin!(work);
         // Work that completes at once needs no timers, and most timers are expensive.
-        if *self.halt.borrow() == Halt::No
+        if *self.stop_level.borrow() == StopLevel::No
             && let Poll::Ready(done) = poll_once(work.as_mut()).await
         {
             return Watched::Done(done);
         }
-        let mut halt = self.halt.clone();
+        let mut stop_level = self.stop_level.clone();
         let mut warn_after = self.idle_warn;
         let mut waited = self.events.waited();
         let ending = loop {
@@ -58,13 +58,13 @@ impl Clock<'_> {
                     }
                     break self.model.timed_out(self.limits, self.activity.idle().1);
                 }
-                _ = halt.wait_for(|halt| *halt != Halt::No) => break Ending::Cancelled,
+                _ = stop_level.wait_for(|stop_level| *stop_level != StopLevel::No) => break Ending::Cancelled,
                 done = &mut work => return Watched::Done(done),
                 _ = tokio::time::sleep(quiet) => {
                     // The agent's output was not read while the record was behind.
                     if waited != self.events.waited() {
                         waited = self.events.waited();
-                        self.activity.heard();
+                        self.activity.touch();
                     }
                     let (idle, on) = self.activity.idle();
                     if idle >= warn_after {
@@ -79,7 +79,7 @@ impl Clock<'_> {
         self.stop.send_replace(true);
         tokio::select! {
             biased;
-            _ = halt.wait_for(|halt| *halt == Halt::Kill) => {}
+            _ = stop_level.wait_for(|stop_level| *stop_level == StopLevel::Kill) => {}
             _ = tokio::time::sleep(self.grace) => {}
             _ = &mut work => {}
         }
@@ -103,7 +103,7 @@ mod tests {
     async fn watched(events: &EventSender, work: impl Future<Output = ()>) -> Watched<()> {
         let model = ModelInUse { endpoint: Endpoint::Vendor { base_url: None }, playback: None, _admission: None };
         let (stop, _) = watch::channel(false);
-        let (_halt, halt) = watch::channel(Halt::No);
+        let (_stop_level, stop_level) = watch::channel(StopLevel::No);
         let clock = Clock {
             deadline: Instant::now(),
             limits: &Limits::default(),
@@ -111,7 +111,7 @@ mod tests {
             grace: Duration::ZERO,
             model: &model,
             stop: &stop,
-            halt,
+            stop_level,
             activity: &Activity::default(),
             events,
         };

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent::{Session, Turn};
-use model::{Aside, Collected, Ending, Excerpt, SimulatedUser, Step, UserMessage};
+use model::{AuxiliaryUsage, Collected, Ending, Excerpt, SimulatedUser, Step, UserMessage};
 use sandbox::{Breakage, Sandbox};
 use script::{ScriptError, Value};
 
@@ -18,7 +18,7 @@ pub(super) use self::conversations::Conversations;
 use self::judged::PendingClaim;
 use self::reply::reply;
 use super::clock::{Clock, Watched};
-use super::{Attempt, Halt};
+use super::{Attempt, StopLevel};
 use crate::code::{Claims, Files, ScenarioRequest, Script, ScriptEvent, ScriptFailure};
 use crate::user::Move;
 
@@ -36,7 +36,7 @@ pub(super) struct ScenarioEnd {
     pub(super) ending: Ending,
     pub(super) claims: Claims,
     /// Usage of the judge.
-    pub(super) judge: Option<Aside>,
+    pub(super) judge: Option<AuxiliaryUsage>,
 }
 
 /// State for running a scenario.
@@ -63,7 +63,7 @@ pub(super) struct RunningScenario<'s> {
     is_over: bool,
     /// Claims that wait for the judge.
     pending: Vec<PendingClaim>,
-    judge: Option<Aside>,
+    judge: Option<AuxiliaryUsage>,
 }
 
 impl<'s> RunningScenario<'s> {
@@ -111,7 +111,7 @@ impl<'s> RunningScenario<'s> {
                 }
             }
             let Some(word) = self.script.take() else { continue };
-            if let ControlFlow::Break(()) = self.hear(word).await? {
+            if let ControlFlow::Break(()) = self.handle_event(word).await? {
                 break;
             }
             self.heard_at = Instant::now();
@@ -128,7 +128,7 @@ impl<'s> RunningScenario<'s> {
         Ok(ScenarioEnd { ending: ending.unwrap_or(Ending::Finished), claims, judge })
     }
 
-    async fn hear(&mut self, word: ScriptEvent) -> Result<ControlFlow<()>, Breakage> {
+    async fn handle_event(&mut self, word: ScriptEvent) -> Result<ControlFlow<()>, Breakage> {
         match word {
             ScriptEvent::Line(text) => self.note(text),
             ScriptEvent::Requests(asks) => {
@@ -136,7 +136,7 @@ impl<'s> RunningScenario<'s> {
                     match ask {
                         _ if self.is_over => {}
                         Ok(ask) => self.ask(request, ask).await?,
-                        Err(because) => self.script.answer(request, Err(because)),
+                        Err(reason) => self.script.answer(request, Err(reason)),
                     }
                 }
                 self.consult().await?;
@@ -188,7 +188,7 @@ impl<'s> RunningScenario<'s> {
         let answer = match ask {
             ScenarioRequest::Assert(claim) => {
                 let attempt = self.attempt;
-                return match attempt.unless(Halt::Stop, self.assert(request, &claim)).await {
+                return match attempt.unless(StopLevel::Stop, self.assert(request, &claim)).await {
                     Ok(asserted) => asserted,
                     Err(_) => {
                         self.ending = Some(Ending::Cancelled);
@@ -324,17 +324,17 @@ impl<'s> RunningScenario<'s> {
             // It had thrown before, and only waited for work that it had started.
             Some(trouble @ ScriptFailure::Ended(ScriptError::Thrown { .. })) => return self.ended_badly(trouble),
             Some(ScriptFailure::Ended(error @ ScriptError::TimedOut { .. })) if self.is_endless(busy) => {
-                let because = format!("the scenario was stopped after {after}: it was still running");
-                self.ending = Some(Ending::InvalidTest { because: placed(&error, &because) });
+                let reason = format!("the scenario was stopped after {after}: it was still running");
+                self.ending = Some(Ending::InvalidTest { reason: placed(&error, &reason) });
                 return Ok(());
             }
             Some(ScriptFailure::Ended(error)) => (error.place().cloned(), "it was still running"),
             Some(ScriptFailure::Stopped(waiting)) => (None, waiting),
             _ => (None, "it had not finished"),
         };
-        let because = format!("the scenario was stopped after {after}: {doing}");
+        let reason = format!("the scenario was stopped after {after}: {doing}");
         let place = place.unwrap_or_else(|| self.head());
-        self.claims.failed(&because, place, Vec::new());
+        self.claims.failed(&reason, place, Vec::new());
         Ok(())
     }
 
@@ -383,7 +383,7 @@ impl<'s> RunningScenario<'s> {
         {
             return Ok(());
         }
-        let because = match &error {
+        let reason = match &error {
             ScriptError::TimedOut { budget, .. } => {
                 format!("the scenario was stopped after it had used the CPU for {} s", budget.as_secs_f64())
             }
@@ -393,7 +393,7 @@ impl<'s> RunningScenario<'s> {
         if self.is_mistake(&error) {
             // The claims until then are not evidence: the rest of the test was not run.
             let help = help(&error).map_or_else(String::new, |help| format!("; {help}"));
-            self.ending = Some(Ending::InvalidTest { because: placed(&error, &because) + &help });
+            self.ending = Some(Ending::InvalidTest { reason: placed(&error, &reason) + &help });
             return Ok(());
         }
         let place = error.place().cloned().unwrap_or_else(|| self.head());
@@ -405,7 +405,7 @@ impl<'s> RunningScenario<'s> {
                 .to_owned()
         });
         let evidence = error.help().map(str::to_owned).into_iter().chain(unclear).chain(way).collect();
-        self.claims.failed(&because, place, evidence);
+        self.claims.failed(&reason, place, evidence);
         Ok(())
     }
 
@@ -467,11 +467,11 @@ fn missing_name(message: &str) -> Option<String> {
     })
 }
 
-/// Returns `because`, preceded by the location of `error`.
-fn placed(error: &ScriptError, because: &str) -> String {
+/// Returns `reason`, preceded by the location of `error`.
+fn placed(error: &ScriptError, reason: &str) -> String {
     match error.place() {
-        Some(place) => format!("{place}: {because}"),
-        None => because.to_owned(),
+        Some(place) => format!("{place}: {reason}"),
+        None => reason.to_owned(),
     }
 }
 

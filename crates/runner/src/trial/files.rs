@@ -37,8 +37,8 @@ pub(super) async fn below(work: &Path, changed: &[FileChange]) -> Probed {
     let changed: HashSet<String> = changed.iter().map(|file| file.path.clone()).collect();
     match tokio::task::spawn_blocking(move || list(&work, &changed)).await {
         Ok(Ok((files, clipped))) => Probed::Files { files, clipped },
-        Ok(Err(error)) => Probed::Failed { because: error.to_string() },
-        Err(_) => Probed::Failed { because: "listing the files did not finish".into() },
+        Ok(Err(error)) => Probed::Failed { reason: error.to_string() },
+        Err(_) => Probed::Failed { reason: "listing the files did not finish".into() },
     }
 }
 
@@ -131,11 +131,11 @@ mod tests {
         fs::write(work.join("binary"), [0xff, 0xfe]).unwrap();
         symlink("/etc/passwd", work.join("link")).unwrap();
         let (files, clipped) = list(work, &HashSet::new()).unwrap();
-        let told: Vec<(&str, Option<&str>)> =
+        let messages: Vec<(&str, Option<&str>)> =
             files.iter().map(|file| (file.path.as_str(), file.text.as_deref())).collect();
         let expected =
             [("binary", None), ("empty/", None), ("link", None), ("long", None), ("src/app.py", Some("print(1)"))];
-        assert_eq!((told.as_slice(), clipped), (&expected[..], false));
+        assert_eq!((messages.as_slice(), clipped), (&expected[..], false));
         assert_eq!(files[3].size, 5000);
     }
 

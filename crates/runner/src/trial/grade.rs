@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use agent::Bill;
 use grade::{Check, Judge};
-use model::{Aside, Collected, Ending, Event, Evidence, Finding, Status};
+use model::{AuxiliaryUsage, Collected, Ending, Event, Evidence, Finding, Status};
 
-use super::act::Acted;
+use super::act::ActResult;
 use super::code::ScenarioEnd;
-use super::{Attempt, Grading, Halt, Interruption};
+use super::{Attempt, Grading, Interruption, StopLevel};
 use crate::grader;
 
 /// Result of an attempt that ran to its end.
@@ -24,7 +24,7 @@ pub(super) struct End {
     /// Scores that a scenario recorded.
     pub(super) scores: BTreeMap<String, f64>,
     /// Usage of the judge.
-    pub(super) judge: Option<Aside>,
+    pub(super) judge: Option<AuxiliaryUsage>,
     /// Details of the cost in addition to its amount.
     pub(super) bill: Bill,
     /// Exit code of the agent's process.
@@ -43,7 +43,7 @@ impl End {
         let ending = &mut self.evidence.ending;
         let has_failed = !ending.goes_on() || self.findings.iter().any(|finding| finding.status == Status::Unmet);
         if has_failed && *ending != Ending::Cancelled {
-            *ending = Ending::Aborted { because: "the disk was full while the agent worked".to_owned() };
+            *ending = Ending::Aborted { reason: "the disk was full while the agent worked".to_owned() };
         }
     }
 
@@ -60,8 +60,8 @@ impl End {
 
 impl Attempt<'_> {
     /// Grades what the agent left.
-    pub(super) async fn grade(&self, acted: Acted, collected: Collected) -> Result<End, Interruption> {
-        let Acted { turn, ending, played, agent_ms, .. } = acted;
+    pub(super) async fn grade(&self, act_result: ActResult, collected: Collected) -> Result<End, Interruption> {
+        let ActResult { turn, ending, played, agent_ms, .. } = act_result;
         let exit_code = turn.exit_code();
         let bill = turn.bill();
         let (trace, unused_responses, warnings) = turn.into_parts();
@@ -93,7 +93,7 @@ impl Attempt<'_> {
         &self,
         checks: &Arc<Vec<Check>>,
         evidence: Evidence,
-    ) -> Result<(Vec<Finding>, Evidence, Option<Aside>), Interruption> {
+    ) -> Result<(Vec<Finding>, Evidence, Option<AuxiliaryUsage>), Interruption> {
         let (mut findings, evidence) = match (&evidence.ending, self.grading) {
             (Ending::Cancelled, _) => (Vec::new(), evidence),
             (_, Grading::Here) if !checks.iter().any(Check::runs_code) => {
@@ -124,7 +124,7 @@ impl Attempt<'_> {
         checks: &[Check],
         evidence: &Evidence,
         findings: &mut [Finding],
-    ) -> Option<Aside> {
+    ) -> Option<AuxiliaryUsage> {
         if findings.is_empty() || !checks.iter().any(Check::asks_judge) || says_nothing(&evidence.ending) {
             return None;
         }
@@ -132,7 +132,7 @@ impl Attempt<'_> {
         let limit = Duration::from_millis(self.planned.limits.timeout_ms);
         let began = Instant::now();
         let asked = Box::pin(grade::consult(checks, evidence, self.judge(), findings));
-        let because = match self.unless(Halt::Stop, tokio::time::timeout(limit, asked)).await {
+        let reason = match self.unless(StopLevel::Stop, tokio::time::timeout(limit, asked)).await {
             Ok(Ok(took)) => {
                 let latency_ms = u64::try_from(began.elapsed().as_millis()).ok();
                 for (_, finding) in checks.iter().zip(findings).filter(|(check, _)| check.asks_judge()) {
@@ -144,18 +144,18 @@ impl Attempt<'_> {
                 let setting = self.planned.limits.timeout_from.as_deref().unwrap_or("timeout");
                 let within = format!("within {} s ({setting})", limit.as_secs_f64());
                 // The judge's client was still retrying, and knows the reason.
-                let because = match self.judge().ok().and_then(Judge::last_error) {
+                let reason = match self.judge().ok().and_then(Judge::last_error) {
                     Some(error) => format!("the judge did not return a verdict {within}; its last error: {error}"),
                     None => format!("the judge did not answer {within}"),
                 };
-                self.shared.judging.failed(&because);
-                because
+                self.shared.judging.failed(&reason);
+                reason
             }
             Err(_) => "the run was stopped before the judge answered".to_owned(),
         };
         for (check, finding) in checks.iter().zip(findings).filter(|(check, _)| check.asks_judge()) {
             if finding.status == Status::Undecided {
-                (finding.because, finding.error) = (because.clone(), Some(because.clone()));
+                (finding.reason, finding.error) = (reason.clone(), Some(reason.clone()));
                 debug_assert_eq!(check.id(), finding.id);
             }
         }

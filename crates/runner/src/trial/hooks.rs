@@ -8,8 +8,8 @@ use sandbox::Sandbox;
 
 use super::record::{attempt_of, record_of};
 use super::retry::{self, Retry};
-use super::{Attempt, End, Halt};
-use crate::hook::{Graded, Hooked};
+use super::{Attempt, End, StopLevel};
+use crate::hook::{GradedTrial, HookResult};
 use crate::plan::PlannedTrial;
 
 impl Attempt<'_> {
@@ -30,12 +30,12 @@ impl Attempt<'_> {
         self.events.emit(Event::Waiting { on: "hooks".into() });
         for (at, command) in commands.iter().enumerate() {
             let (began, number) = (Instant::now(), at + 1);
-            let told = HookKind::PostGrade;
-            self.events.emit(Event::HookStarted { hook: told, number, command: command.clone() });
-            let run = self.unless(Halt::Stop, hook.run(HookKind::PostGrade, number, Some(&graded))).await;
-            let hooked = run.unwrap_or_else(|_| Hooked::stopped(HookKind::PostGrade, command, began));
-            self.events.emit(Event::HookFinished(hooked.record));
-            for mut finding in hooked.findings {
+            let kind = HookKind::PostGrade;
+            self.events.emit(Event::HookStarted { hook: kind, number, command: command.clone() });
+            let run = self.unless(StopLevel::Stop, hook.run(HookKind::PostGrade, number, Some(&graded))).await;
+            let result = run.unwrap_or_else(|_| HookResult::stopped(HookKind::PostGrade, command, began));
+            self.events.emit(Event::HookFinished(result.record));
+            for mut finding in result.findings {
                 finding.implicit = has_rule_of_its_own(self.planned);
                 end.findings.push(numbered(finding, &end.findings));
             }
@@ -43,23 +43,23 @@ impl Attempt<'_> {
     }
 
     /// Returns `true` if the attempt would be retried with its current outcome.
-    fn is_tried_again(&self, graded: &Graded, collected: &Collected) -> bool {
-        let Graded { record, .. } = graded;
+    fn is_tried_again(&self, graded: &GradedTrial, collected: &Collected) -> bool {
+        let GradedTrial { record, .. } = graded;
         let attempts: Vec<AttemptRecord> = self.before.iter().cloned().chain([attempt_of(record)]).collect();
         let (settings, trace) = (&self.shared.settings, retry::changes_of(collected));
         let again = retry::decide(self.planned, settings, &attempts, record.ending.as_ref(), &trace);
-        *self.halt.borrow() == Halt::No && matches!(again, Retry::Yes | Retry::Counted)
+        *self.stop_level.borrow() == StopLevel::No && matches!(again, Retry::Yes | Retry::Counted)
     }
 
     /// Returns the trial with the outcome that it would have now.
-    fn graded(&self, end: &End, sandbox: Option<&Arc<dyn Sandbox>>) -> Graded {
+    fn graded(&self, end: &End, sandbox: Option<&Arc<dyn Sandbox>>) -> GradedTrial {
         let mut record = record_of(self.planned, end.clone());
         record.duration_ms = model::millis(self.began.elapsed());
         let mut collected = end.evidence.collected.clone();
         // The user's commands are other programs, which may pass on their input.
         self.events.mask().record(&mut record);
         self.events.mask().collected(&mut collected);
-        Graded {
+        GradedTrial {
             planned: Arc::clone(self.planned),
             record,
             collected,

@@ -22,8 +22,8 @@ use ::grade::{Check, Judge};
 use jiff::Timestamp;
 use mask::Mask;
 use model::{
-    About, Aside, AttemptRecord, Collected, Ending, Event, Limits, Need, Outcome, Phases, ReplyProbes, TrialRecord,
-    Usage,
+    AssertionScope, AttemptRecord, AuxiliaryUsage, Collected, Ending, Event, Limits, Need, Outcome, Phases,
+    ReplyProbes, TrialRecord, Usage,
 };
 use sandbox::{Breakage, Host, Registry, Request, Sandbox, SandboxError, SandboxFactory};
 use tokio::sync::watch;
@@ -35,7 +35,7 @@ pub(crate) use self::record::{broken, cancelled, panicked, stopped};
 pub use self::regrade::RecordedEvidence;
 pub(crate) use self::regrade::regrade;
 use self::retry::{Changes, Retry};
-use crate::control::Halt;
+use crate::control::StopLevel;
 use crate::event_bus::EventSender;
 use crate::grader::Grader;
 use crate::hook::Hook;
@@ -80,13 +80,13 @@ pub(crate) enum Grading {
 /// Returns the record of a trial that is not run: because it is skipped, because its case is broken, or because the
 /// budget of the run is used up. `None` if it must be run.
 pub(crate) fn not_run(planned: &PlannedTrial, shared: &Shared) -> Option<TrialRecord> {
-    let because = planned.case.skip.as_deref();
-    match because {
-        Some(because) => Some(skipped(planned, because)),
+    let reason = planned.case.skip.as_deref();
+    match reason {
+        Some(reason) => Some(skipped(planned, reason)),
         None if !planned.case.broken.is_empty() => Some(unloaded(planned)),
         None => {
-            let because = shared.spending.ceased()?;
-            Some(cancelled(planned, because))
+            let reason = shared.spending.ceased()?;
+            Some(cancelled(planned, reason))
         }
     }
 }
@@ -120,18 +120,18 @@ pub(crate) async fn run(
     planned: Arc<PlannedTrial>,
     shared: Arc<Shared>,
     mut events: EventSender,
-    halt: watch::Receiver<Halt>,
+    stop_level: watch::Receiver<StopLevel>,
     grading: Grading,
 ) -> TrialRecord {
     let started_at = Timestamp::now();
     let started = Instant::now();
     let mut attempts: Vec<AttemptRecord> = Vec::new();
-    let mut judge: Option<Aside> = None;
-    let mut user: Option<Aside> = None;
+    let mut judge: Option<AuxiliaryUsage> = None;
+    let mut user: Option<AuxiliaryUsage> = None;
     let mut phases = Phases::default();
     let mut limits = Arc::clone(&planned.limits);
     loop {
-        let mut attempt = Attempt::new(&planned, &shared, &events, halt.clone(), grading);
+        let mut attempt = Attempt::new(&planned, &shared, &events, stop_level.clone(), grading);
         (attempt.before, attempt.limits) = (&attempts, Arc::clone(&limits));
         let ended = attempt.run().await;
         let is_final = matches!(&ended, Err(Interruption::Broken(breakage)) if breakage.is_final);
@@ -154,12 +154,12 @@ pub(crate) async fn run(
         attempts.push(attempt_of(&record));
         // The test would fail with the same mistake again.
         let is_final = is_final || matches!(record.ending, Some(Ending::InvalidTest { .. }));
-        let again = match is_final || *halt.borrow() != Halt::No {
+        let again = match is_final || *stop_level.borrow() != StopLevel::No {
             true => Retry::No,
             false => retry::decide(&planned, &shared.settings, &attempts, record.ending.as_ref(), &trace),
         };
-        if let Retry::Refused(because) = &again {
-            record.warnings.push(format!("not retried: {because}"));
+        if let Retry::Refused(reason) = &again {
+            record.warnings.push(format!("not retried: {reason}"));
         }
         if matches!(again, Retry::No | Retry::Refused(_)) {
             record.flaky =
@@ -175,7 +175,7 @@ pub(crate) async fn run(
             shared.spending.add(&record, &shared.settings);
             return record;
         }
-        events.emit(Event::TrialRetried { because: record.because.unwrap_or_default() });
+        events.emit(Event::TrialRetried { reason: record.reason.unwrap_or_default() });
         if again == Retry::Counted {
             let used = Usage { tokens: record.usage, cost_usd: record.cost_usd };
             limits = Arc::new(retry::limits_after(
@@ -207,7 +207,7 @@ struct Attempt<'a> {
     planned: &'a Arc<PlannedTrial>,
     shared: &'a Arc<Shared>,
     events: &'a EventSender,
-    halt: watch::Receiver<Halt>,
+    stop_level: watch::Receiver<StopLevel>,
     grading: Grading,
     began: Instant,
     /// The attempts before this one.
@@ -217,7 +217,7 @@ struct Attempt<'a> {
     /// Created on first use.
     judge: OnceLock<Result<Judge, String>>,
     /// Usage of the played user so far.
-    user: Mutex<Option<Aside>>,
+    user: Mutex<Option<AuxiliaryUsage>>,
     /// Durations of the phases so far.
     phases: Mutex<Phases>,
 }
@@ -228,14 +228,14 @@ impl<'a> Attempt<'a> {
         planned: &'a Arc<PlannedTrial>,
         shared: &'a Arc<Shared>,
         events: &'a EventSender,
-        halt: watch::Receiver<Halt>,
+        stop_level: watch::Receiver<StopLevel>,
         grading: Grading,
     ) -> Self {
         Self {
             planned,
             shared,
             events,
-            halt,
+            stop_level,
             grading,
             began: Instant::now(),
             before: &[],
@@ -247,7 +247,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Returns the usage of the played user so far, whatever became of the attempt.
-    fn user_took(&self) -> Option<Aside> {
+    fn user_took(&self) -> Option<AuxiliaryUsage> {
         *self.user.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -276,45 +276,45 @@ impl<'a> Attempt<'a> {
 
     async fn in_sandbox(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<End, Interruption> {
         let paying = Box::pin(pricing_of(self.planned, &self.shared.settings, &self.shared.host));
-        let (pricing, warning) = self.unless(Halt::Stop, paying).await?;
+        let (pricing, warning) = self.unless(StopLevel::Stop, paying).await?;
         let began = Instant::now();
-        let acted = self.act(sandbox.clone(), pricing).await;
+        let act_result = self.act(sandbox.clone(), pricing).await;
         self.took(|phases| &mut phases.act_ms, began);
-        let mut acted = acted?;
+        let mut act_result = act_result?;
         if let Some(warning) = warning {
-            acted.turn.warn(warning);
+            act_result.turn.warn(warning);
         }
-        let looked = std::mem::take(&mut acted.looked);
+        let reply_probes = std::mem::take(&mut act_result.reply_probes);
         let began = Instant::now();
         // Pinned here: a future that is passed by value takes its space twice in the one that awaits it.
         let collected = {
-            let collecting = pin!(self.collect(sandbox.clone(), &acted.ending, looked));
+            let collecting = pin!(self.collect(sandbox.clone(), &act_result.ending, reply_probes));
             self.with_grace(collecting).await
         };
         self.took(|phases| &mut phases.collect_ms, began);
         let collected = match collected {
             Ok(Ok(collected)) => {
                 // Caused by the agent itself, whatever it reported.
-                if let Some(because) = collected.lost().filter(|_| acted.ending.goes_on()) {
-                    acted.ending = Ending::GaveUp { because: because.to_owned() };
+                if let Some(reason) = collected.lost().filter(|_| act_result.ending.goes_on()) {
+                    act_result.ending = Ending::GaveUp { reason: reason.to_owned() };
                 }
                 collected
             }
             // The agent's steps are kept, but without the state of the sandbox they are not evidence.
-            Ok(Err(Breakage { because, .. })) => {
-                acted.ending = Ending::Aborted { because };
+            Ok(Err(Breakage { reason, .. })) => {
+                act_result.ending = Ending::Aborted { reason };
                 Collected::default()
             }
             // The steps so far are kept, but without the state of the sandbox there is no verdict.
             Err(_) => {
-                acted.ending = Ending::Cancelled;
+                act_result.ending = Ending::Cancelled;
                 Collected::default()
             }
         };
-        let disk_was_full = acted.turn.disk_was_full();
+        let disk_was_full = act_result.turn.disk_was_full();
         let began = Instant::now();
         let graded = {
-            let grading = pin!(self.grade(acted, collected));
+            let grading = pin!(self.grade(act_result, collected));
             self.with_grace(grading).await
         };
         self.took(|phases| &mut phases.grade_ms, began);
@@ -346,11 +346,11 @@ impl<'a> Attempt<'a> {
                 || retry::retry_on(self.planned, &self.shared.settings) != RetryOn::NONE
                 || self.planned.checks.iter().any(needs_repository),
             source_repo: self.shared.settings.sandbox.source_repo.clone(),
-            lent: self.shared.settings.sandbox.lent.clone(),
+            extra_env: self.shared.settings.sandbox.extra_env.clone(),
             setup_timeout: Duration::from_millis(self.shared.settings.sandbox.setup_timeout_ms),
             keep: self.shared.settings.sandbox.keep,
         };
-        let sandbox = self.unless(Halt::Stop, Box::pin(self.shared.factory.make(request))).await??;
+        let sandbox = self.unless(StopLevel::Stop, Box::pin(self.shared.factory.make(request))).await??;
         self.events.emit(Event::SandboxReady {
             path: sandbox.work().to_string_lossy().into_owned(),
             skill: skill.zip(folder).map(|(skill, folder)| format!("{folder}/{}", skill.file_name())),
@@ -364,29 +364,30 @@ impl<'a> Attempt<'a> {
         self.planned.checks.iter().filter(|check| wanted(check)).flat_map(Check::needs).collect()
     }
 
-    /// Collects the state that the agent left behind. `looked` are the probes made between messages.
+    /// Collects the state that the agent left behind. `reply_probes` are the probes made between messages.
     async fn collect(
         &self,
         sandbox: Option<Arc<dyn Sandbox>>,
         ending: &Ending,
-        looked: Vec<ReplyProbes>,
+        reply_probes: Vec<ReplyProbes>,
     ) -> Result<Collected, Breakage> {
         let Some(sandbox) = sandbox else { return Ok(Collected::default()) };
         self.events.emit(Event::Waiting { on: "collecting".into() });
-        let mut needs = self.needs(|check| !looked.iter().any(|then| check.about() == About::Reply(then.reply)));
+        let mut needs =
+            self.needs(|check| !reply_probes.iter().any(|then| check.about() == AssertionScope::Reply(then.reply)));
         // A later version of the suite may need the files once the sandbox is gone.
         needs.extend(self.planned.case.skill_eval.is_some().then_some(Need::Files));
         let mut collected = match sandbox.collect().await {
-            Err(SandboxError::Ruined { because }) => probe::lost(&*sandbox, needs, because),
+            Err(SandboxError::Ruined { reason }) => probe::lost(&*sandbox, needs, reason),
             Err(error) => return Err(error.into()),
             // A stopped trial is not graded.
             Ok(collected) if matches!(ending, Ending::Cancelled) => collected,
             Ok(collected) => {
-                let probes = Box::pin(probe::look(&*sandbox, needs, &collected.files_changed)).await;
+                let probes = Box::pin(probe::run(&*sandbox, needs, &collected.files_changed)).await;
                 Collected { probes, ..collected }
             }
         };
-        collected.reply_probes = looked;
+        collected.reply_probes = reply_probes;
         let is_lost = collected.lost().is_some();
         if !is_lost && self.shared.hook.as_ref().is_some_and(|hook| hook.wants_patch()) {
             collected.patch = sandbox.patch(&collected).await;
@@ -403,24 +404,24 @@ impl<'a> Attempt<'a> {
     }
 
     /// Runs `work`, unless the run is asked to stop with at least `limit`.
-    async fn unless<T>(&self, limit: Halt, work: impl Future<Output = T>) -> Result<T, Interruption> {
-        if *self.halt.borrow() >= limit {
+    async fn unless<T>(&self, limit: StopLevel, work: impl Future<Output = T>) -> Result<T, Interruption> {
+        if *self.stop_level.borrow() >= limit {
             return Err(Interruption::Stopped);
         }
-        let mut halt = self.halt.clone();
+        let mut stop_level = self.stop_level.clone();
         let stopped = async {
-            let _ = halt.wait_for(|halt| *halt >= limit).await;
+            let _ = stop_level.wait_for(|stop_level| *stop_level >= limit).await;
         };
         until(stopped, work).await
     }
 
     /// Runs `work`, which has the grace period of agents once the run is asked to stop.
     async fn with_grace<T>(&self, work: impl Future<Output = T>) -> Result<T, Interruption> {
-        let (mut asked, mut told) = (self.halt.clone(), self.halt.clone());
+        let (mut stopped, mut killed) = (self.stop_level.clone(), self.stop_level.clone());
         let grace = Duration::from_millis(self.shared.settings.stop_grace_ms);
         let stopped = async {
-            let _ = asked.wait_for(|halt| *halt >= Halt::Stop).await;
-            let _ = tokio::time::timeout(grace, told.wait_for(|halt| *halt >= Halt::Kill)).await;
+            let _ = stopped.wait_for(|stop_level| *stop_level >= StopLevel::Stop).await;
+            let _ = tokio::time::timeout(grace, killed.wait_for(|stop_level| *stop_level >= StopLevel::Kill)).await;
         };
         until(stopped, work).await
     }
@@ -458,7 +459,7 @@ mod tests {
     #[test]
     fn a_trial_is_small_enough_to_be_moved() {
         fn size<F>(
-            _: impl Fn(Arc<PlannedTrial>, Arc<Shared>, EventSender, watch::Receiver<Halt>, Grading) -> F,
+            _: impl Fn(Arc<PlannedTrial>, Arc<Shared>, EventSender, watch::Receiver<StopLevel>, Grading) -> F,
         ) -> usize {
             size_of::<F>()
         }

@@ -56,7 +56,7 @@ impl ModelInUse {
         let setting = limits.timeout_from.clone().unwrap_or_default();
         let timeout = limits.timeout_ms as f64 / 1000.0;
         let failed = |what: &str| Ending::ProviderFailed {
-            because: format!("{what} when the trial's timeout of {timeout} s expired ({setting})"),
+            reason: format!("{what} when the trial's timeout of {timeout} s expired ({setting})"),
         };
         // A request that has just arrived is not what took the time.
         let held_up = Duration::from_millis(limits.timeout_ms / 2).min(Duration::from_secs(1));
@@ -92,12 +92,12 @@ impl ModelInUse {
         }
         if let Some(problem) = playback.problems().into_iter().next() {
             // The user wrote the script, so the test is invalid.
-            *ending = Ending::InvalidTest { because: problem.message };
+            *ending = Ending::InvalidTest { reason: problem.message };
         } else if matches!(ending, Ending::GaveUp { .. } | Ending::Aborted { .. })
             && let Some(fault) = playback.faulted()
             && !fault.recovered
         {
-            *ending = Ending::ProviderFailed { because: fault.because };
+            *ending = Ending::ProviderFailed { reason: fault.reason };
         }
     }
 }

@@ -21,16 +21,16 @@ const MOST_OUTPUT: usize = 64 * 1024;
 /// Probes everything in `needs`, each once: first the files, then the commands. Commands run one after the other in one
 /// copy of the sandbox, so that later probes find no trace of them. `changed` are the files that are known to have
 /// changed. If the agent removed or closed its working directory, that is the result of each probe.
-pub(crate) async fn look(
+pub(crate) async fn run(
     sandbox: &dyn Sandbox,
     needs: impl IntoIterator<Item = Need>,
     changed: &[FileChange],
 ) -> Vec<Probe> {
     let work = sandbox.work().to_owned();
     let ruined = match tokio::task::spawn_blocking(move || sandbox::ruin(&work)).await {
-        Ok(Ok(because)) => because.map(|because| Probed::Lost { because }),
-        Ok(Err(error)) => Some(Probed::Failed { because: error.to_string() }),
-        Err(_) => Some(Probed::Failed { because: "looking at the sandbox did not finish".into() }),
+        Ok(Ok(reason)) => reason.map(|reason| Probed::Lost { reason }),
+        Ok(Err(error)) => Some(Probed::Failed { reason: error.to_string() }),
+        Err(_) => Some(Probed::Failed { reason: "looking at the sandbox did not finish".into() }),
     };
     if let Some(found) = ruined {
         return all(needs, &found);
@@ -63,11 +63,11 @@ pub(crate) async fn look(
 }
 
 /// Returns the result of probing a sandbox in which the agent left nothing to examine, for everything in `needs`.
-pub(crate) fn lost(sandbox: &dyn Sandbox, needs: impl IntoIterator<Item = Need>, because: String) -> Collected {
+pub(crate) fn lost(sandbox: &dyn Sandbox, needs: impl IntoIterator<Item = Need>, reason: String) -> Collected {
     Collected {
         files_changed: vec![FileChange { path: ".".to_owned(), change: Change::Deleted }],
         // The repository is always part of it, so that a case without assertions about files is also known to be lost.
-        probes: all(needs.into_iter().chain([Need::Repository]), &Probed::Lost { because }),
+        probes: all(needs.into_iter().chain([Need::Repository]), &Probed::Lost { reason }),
         ..sandbox.places()
     }
 }
@@ -92,7 +92,7 @@ async fn run_in_a_copy(sandbox: &dyn Sandbox, commands: Vec<(String, Need)>) -> 
         let Need::Command { run, timeout_ms } = &need else { continue };
         let found = match &copy {
             Ok(copy) => command(copy, run, Duration::from_millis(*timeout_ms)).await,
-            Err(error) => Probed::Failed { because: format!("cannot copy the sandbox to run it in: {error}") },
+            Err(error) => Probed::Failed { reason: format!("cannot copy the sandbox to run it in: {error}") },
         };
         probes.push(Probe { key, need, found });
     }
@@ -105,11 +105,11 @@ async fn run_in_a_copy(sandbox: &dyn Sandbox, commands: Vec<(String, Need)>) -> 
 
 async fn file(work: &Path, path: &str) -> Probed {
     let (work, path) = (work.to_owned(), path.to_owned());
-    let looked = tokio::task::spawn_blocking(move || look_at(&work, &path)).await;
-    match looked {
+    let probed = tokio::task::spawn_blocking(move || look_at(&work, &path)).await;
+    match probed {
         Ok(Ok(found)) => found,
-        Ok(Err(error)) => Probed::Failed { because: error.to_string() },
-        Err(_) => Probed::Failed { because: "looking at it did not finish".into() },
+        Ok(Err(error)) => Probed::Failed { reason: error.to_string() },
+        Err(_) => Probed::Failed { reason: "looking at it did not finish".into() },
     }
 }
 
@@ -137,15 +137,15 @@ async fn command(copy: &SandboxCopy, run: &str, timeout: Duration) -> Probed {
     let process = copy.command(shell.as_ref(), &["-c".as_ref(), run.as_ref()]);
     let output = match supervise::run(process, timeout, MOST_OUTPUT).await {
         Ok(output) => output,
-        Err(error) => return Probed::Failed { because: error.to_string() },
+        Err(error) => return Probed::Failed { reason: error.to_string() },
     };
     let stderr = output.stderr.text();
     let code = output.status.code();
     if code == Some(i32::from(TROUBLE)) && stderr.contains(MARK) {
-        return Probed::Failed { because: stderr.trim().replace('\n', " ") };
+        return Probed::Failed { reason: stderr.trim().replace('\n', " ") };
     }
     match code {
-        None if !output.timed_out => Probed::Failed { because: "it was killed with its supervisor".into() },
+        None if !output.timed_out => Probed::Failed { reason: "it was killed with its supervisor".into() },
         _ => Probed::Ran {
             exit_code: code.filter(|_| !output.timed_out),
             stdout: output.stdout.text(),
@@ -200,10 +200,10 @@ mod tests {
         assert_eq!(look_at(&work, "pipe").unwrap(), Probed::Special);
         let size = MOST_OF_A_FILE + 1;
         fs::write(work.join("long"), "x".repeat(usize::try_from(size).unwrap())).unwrap();
-        let Probed::File { size: told, text, clipped: true } = look_at(&work, "long").unwrap() else {
+        let Probed::File { size: messages, text, clipped: true } = look_at(&work, "long").unwrap() else {
             panic!("clipped")
         };
-        assert_eq!((told, text.len() as u64), (size, MOST_OF_A_FILE));
+        assert_eq!((messages, text.len() as u64), (size, MOST_OF_A_FILE));
         let large = format!("{}end", "x".repeat(300_014));
         fs::write(work.join("large"), &large).unwrap();
         assert_eq!(look_at(&work, "large").unwrap(), file_of(&large));

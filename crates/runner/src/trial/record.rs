@@ -39,10 +39,10 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         (_, Outcome::Undecided) => Some(Fault::Harness),
         _ => None,
     };
-    let because = match outcome {
+    let reason = match outcome {
         Outcome::Passed => None,
         Outcome::Failed => first_of(&findings, Status::Unmet, !ending.goes_on())
-            .or_else(|| planned.case.ruling.scoring.and_then(|scoring| scoring.because(&findings)))
+            .or_else(|| planned.case.ruling.scoring.and_then(|scoring| scoring.reason(&findings)))
             .or_else(|| planned.case.ruling.not.then(|| "all assertions hold, but the case has `not`".into())),
         Outcome::Undecided => open_because(&findings, &planned.case.ruling),
         Outcome::Broken | Outcome::Cancelled | Outcome::Skipped => Some(ending.describe()),
@@ -53,7 +53,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         pass_score: planned.case.ruling.scoring.map(|scoring| scoring.pass_score),
         outcome,
         fault,
-        because,
+        reason,
         ending: Some(ending),
         score,
         max_score: Some(max_score),
@@ -90,7 +90,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         usage: trace.usage.tokens,
         cost_usd: trace.usage.cost_usd,
         cost_source: trace.usage.cost_usd.and(bill.source).map(str::to_owned),
-        cost_usd_cli: bill.said,
+        cost_usd_cli: bill.reported_usd,
         triggered: planned
             .case
             .subject
@@ -140,12 +140,12 @@ fn share(findings: &[Finding]) -> Option<f64> {
 
 /// Returns the reason why a trial is undecided, with a note if all decided findings passed.
 fn open_because(findings: &[Finding], ruling: &OutcomeRule) -> Option<String> {
-    let because = first_of(findings, Status::Undecided, false)
-        .or_else(|| ruling.scoring.and_then(|scoring| scoring.because(findings)))?;
+    let reason = first_of(findings, Status::Undecided, false)
+        .or_else(|| ruling.scoring.and_then(|scoring| scoring.reason(findings)))?;
     let open = findings.iter().filter(|finding| !finding.is_decided()).count();
     Some(match Outcome::of_decided(findings, ruling) {
-        Some(true) => format!("passed but for {open} undecided: {because}"),
-        _ => because,
+        Some(true) => format!("passed but for {open} undecided: {reason}"),
+        _ => reason,
     })
 }
 
@@ -162,7 +162,7 @@ fn first_of(findings: &[Finding], status: Status, ended_badly: bool) -> Option<S
     let of_ending = all.iter().find(|finding| ended_badly && finding.implicit);
     let first = of_ending.or_else(|| all.first())?;
     let rest = if all.len() > 1 { format!(" (and {} more)", all.len() - 1) } else { String::new() };
-    Some(format!("{}: {}{rest}", first.id, first.because))
+    Some(format!("{}: {}{rest}", first.id, first.reason))
 }
 
 /// Returns the record of a trial that an infrastructure problem kept from a verdict.
@@ -170,22 +170,22 @@ pub(crate) fn broken(planned: &PlannedTrial, breakage: &Breakage) -> TrialRecord
     TrialRecord {
         outcome: Outcome::Broken,
         fault: Some(breakage.fault),
-        because: Some(breakage.because.clone()),
-        errors: vec![breakage.because.clone()],
+        reason: Some(breakage.reason.clone()),
+        errors: vec![breakage.reason.clone()],
         ..empty_record(planned)
     }
 }
 
 /// Returns the record of a trial whose case cannot be run.
 pub(crate) fn unloaded(planned: &PlannedTrial) -> TrialRecord {
-    let told = |problem: &Diagnostic| {
+    let message = |problem: &Diagnostic| {
         let help = problem.help.iter().map(|help| format!("; {help}"));
         format!("{problem}{}", help.collect::<String>())
     };
-    let errors: Vec<String> = planned.case.broken.iter().map(told).collect();
+    let errors: Vec<String> = planned.case.broken.iter().map(message).collect();
     let more = if errors.len() > 1 { format!(" (and {} more)", errors.len() - 1) } else { String::new() };
-    let because = errors.first().map_or_else(|| "it cannot be run".to_owned(), |first| format!("{first}{more}"));
-    TrialRecord { errors, ..broken(planned, &Breakage::test(because)) }
+    let reason = errors.first().map_or_else(|| "it cannot be run".to_owned(), |first| format!("{first}{more}"));
+    TrialRecord { errors, ..broken(planned, &Breakage::test(reason)) }
 }
 
 /// Returns the record of a trial whose task panicked.
@@ -196,24 +196,24 @@ pub(crate) fn panicked(planned: &PlannedTrial) -> TrialRecord {
 /// Returns the record of a trial that was stopped before its agent left anything.
 pub(crate) fn stopped(planned: &PlannedTrial) -> TrialRecord {
     let ending = Ending::Cancelled;
-    TrialRecord { because: Some(ending.describe()), ending: Some(ending), ..empty_record(planned) }
+    TrialRecord { reason: Some(ending.describe()), ending: Some(ending), ..empty_record(planned) }
 }
 
 /// Returns the record of a trial that was not started, with the reason.
-pub(crate) fn cancelled(planned: &PlannedTrial, because: &str) -> TrialRecord {
-    TrialRecord { because: Some(because.to_owned()), ..empty_record(planned) }
+pub(crate) fn cancelled(planned: &PlannedTrial, reason: &str) -> TrialRecord {
+    TrialRecord { reason: Some(reason.to_owned()), ..empty_record(planned) }
 }
 
 /// Returns the record of a skipped trial.
-pub(crate) fn skipped(planned: &PlannedTrial, because: &str) -> TrialRecord {
-    TrialRecord { outcome: Outcome::Skipped, because: Some(because.to_owned()), ..empty_record(planned) }
+pub(crate) fn skipped(planned: &PlannedTrial, reason: &str) -> TrialRecord {
+    TrialRecord { outcome: Outcome::Skipped, reason: Some(reason.to_owned()), ..empty_record(planned) }
 }
 
 /// Returns the record of the attempt that ended with `record`.
 pub(super) fn attempt_of(record: &TrialRecord) -> AttemptRecord {
     AttemptRecord {
         outcome: record.outcome,
-        because: record.because.clone(),
+        reason: record.reason.clone(),
         answer: record.answer.clone(),
         usage: record.usage,
         cost_usd: record.cost_usd,

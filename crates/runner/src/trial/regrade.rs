@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::grade::End;
 use super::record::record_of;
-use super::{Attempt, Grading, Halt, Interruption, Shared, broken, stopped};
+use super::{Attempt, Grading, Interruption, Shared, StopLevel, broken, stopped};
 use crate::event_bus::EventSender;
 use crate::plan::PlannedTrial;
 
@@ -38,7 +38,7 @@ pub(crate) async fn regrade(
     planned: &Arc<PlannedTrial>,
     shared: &Arc<Shared>,
     events: &EventSender,
-    halt: watch::Receiver<Halt>,
+    stop_level: watch::Receiver<StopLevel>,
     old: &TrialRecord,
     recorded: RecordedEvidence,
 ) -> TrialRecord {
@@ -53,8 +53,8 @@ pub(crate) async fn regrade(
         limits: Arc::clone(&planned.limits),
         agent_ms: old.agent_ms,
     };
-    let attempt = Attempt::new(planned, shared, events, halt, Grading::Elsewhere);
-    let assessed = attempt.unless(Halt::Kill, attempt.assess(&planned.checks, evidence)).await;
+    let attempt = Attempt::new(planned, shared, events, stop_level, Grading::Elsewhere);
+    let assessed = attempt.unless(StopLevel::Kill, attempt.assess(&planned.checks, evidence)).await;
     let mut new = match assessed.and_then(|assessed| assessed) {
         Ok((mut findings, evidence, judge)) => {
             let unknown_now = what_is_masked(&planned.checks, &evidence, old, &mut findings);

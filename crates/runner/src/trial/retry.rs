@@ -66,7 +66,7 @@ pub(super) fn decide(
     match trace {
         Changes::None => Retry::Counted,
         Changes::Some => Retry::Refused("the attempt changed the workspace".to_owned()),
-        Changes::Unknown(because) => Retry::Refused(format!("it is not known what the attempt changed: {because}")),
+        Changes::Unknown(reason) => Retry::Refused(format!("it is not known what the attempt changed: {reason}")),
     }
 }
 
@@ -90,7 +90,7 @@ fn is_trouble(on: RetryOn, max_duration_from: &str, ending: &Ending) -> bool {
 /// error gave up.
 pub(super) fn counted(ending: Ending, exit_code: Option<i32>) -> Ending {
     match (ending, exit_code) {
-        (Ending::Aborted { because }, Some(1..NOT_ITS_OWN)) => Ending::GaveUp { because },
+        (Ending::Aborted { reason }, Some(1..NOT_ITS_OWN)) => Ending::GaveUp { reason },
         (ending, _) => ending,
     }
 }
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn an_exit_code_comes_from_the_agent_but_a_signal_does_not() {
-        let aborted = || Ending::Aborted { because: "gone".into() };
-        assert_eq!(counted(aborted(), Some(3)), Ending::GaveUp { because: "gone".into() });
+        let aborted = || Ending::Aborted { reason: "gone".into() };
+        assert_eq!(counted(aborted(), Some(3)), Ending::GaveUp { reason: "gone".into() });
         for code in [None, Some(0), Some(125), Some(126), Some(127), Some(137)] {
             assert_eq!(counted(aborted(), code), aborted(), "{code:?}");
         }

@@ -9,7 +9,7 @@ use sandbox::Breakage;
 
 use super::Attempt;
 use super::clock::{Clock, Watched};
-use crate::user::{Move, NoMove, Player};
+use crate::user::{Move, Player, PlayerError};
 
 impl Attempt<'_> {
     /// Returns a player for `user`.
@@ -21,7 +21,7 @@ impl Attempt<'_> {
             .shared
             .judging
             .user(&self.shared.settings, &user, &self.planned.directory)
-            .map_err(|because| Breakage::environment(because).for_good())?;
+            .map_err(|reason| Breakage::environment(reason).for_good())?;
         Ok(Player::new(model, name, user, Arc::clone(self.events.mask())))
     }
 
@@ -31,7 +31,7 @@ impl Attempt<'_> {
         player: &mut Player,
         turn: &Turn,
         clock: &Clock<'_>,
-    ) -> Watched<Result<Move, NoMove>> {
+    ) -> Watched<Result<Move, PlayerError>> {
         let began = Instant::now();
         let next = clock.watch(player.next(turn.trace())).await;
         if let Watched::Done(_) = next {

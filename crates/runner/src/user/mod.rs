@@ -5,9 +5,9 @@ mod prompt;
 
 use std::sync::Arc;
 
-use llm::{Conversation, InSchema, Model, NoAnswer, ProviderError, Request, ResponseSchema};
+use llm::{Conversation, Model, ProviderError, Request, ResponseSchema, StructuredReply, StructuredReplyError};
 use mask::Mask;
-use model::{Aside, Ending, SimulatedUser, Trace};
+use model::{AuxiliaryUsage, Ending, SimulatedUser, Trace};
 use serde_json::{Map, Value, json};
 
 /// Maximum size of a message of a played user, in bytes. A model that writes more is out of control.
@@ -23,8 +23,8 @@ pub(crate) struct Player {
     name: String,
     user: SimulatedUser,
     mask: Arc<Mask>,
-    said: u64,
-    spent: Aside,
+    sent_messages: u64,
+    spent: AuxiliaryUsage,
 }
 
 /// Next move of the user.
@@ -39,18 +39,18 @@ pub(crate) enum Move {
 /// Reason why the next move of the user is not known.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("the model that plays the user failed: {0}")]
-pub(crate) struct NoMove(NoAnswer);
+pub(crate) struct PlayerError(StructuredReplyError);
 
-impl NoMove {
+impl PlayerError {
     /// Returns how the trial ends because of it. A script without an answer is the user's mistake, not a provider's
     /// failure.
     pub(crate) fn ending(&self) -> Ending {
-        let because = self.to_string();
+        let reason = self.to_string();
         match &self.0 {
-            NoAnswer::Provider(ProviderError::Exhausted { .. } | ProviderError::Unscripted { .. }) => {
-                Ending::InvalidTest { because }
+            StructuredReplyError::Provider(ProviderError::Exhausted { .. } | ProviderError::Unscripted { .. }) => {
+                Ending::InvalidTest { reason }
             }
-            _ => Ending::ProviderFailed { because },
+            _ => Ending::ProviderFailed { reason },
         }
     }
 }
@@ -58,7 +58,7 @@ impl NoMove {
 impl Player {
     /// Has `model`, which its provider knows as `name`, play `user`. The values that `mask` knows are not sent to it.
     pub(crate) fn new(model: Arc<dyn Model>, name: String, user: SimulatedUser, mask: Arc<Mask>) -> Self {
-        Self { model, name, user, mask, said: 0, spent: Aside::default() }
+        Self { model, name, user, mask, sent_messages: 0, spent: AuxiliaryUsage::default() }
     }
 
     /// Persona of the user.
@@ -70,23 +70,26 @@ impl Player {
     ///
     /// # Errors
     /// If it fails again.
-    pub(crate) async fn next(&mut self, trace: &Trace) -> Result<Move, NoMove> {
-        if self.said >= self.user.max_turns {
-            return Ok(Move::Leave(format!("the user has sent {} messages, as many as `max_turns` allows", self.said)));
+    pub(crate) async fn next(&mut self, trace: &Trace) -> Result<Move, PlayerError> {
+        if self.sent_messages >= self.user.max_turns {
+            return Ok(Move::Leave(format!(
+                "the user has sent {} messages, as many as `max_turns` allows",
+                self.sent_messages
+            )));
         }
         let request = self.request(trace);
         let answer = match self.ask(&request).await {
             Ok(answer) => answer,
-            Err(error) if is_final(&error) => return Err(NoMove(error)),
-            Err(_) => self.ask(&request).await.map_err(NoMove)?,
+            Err(error) if is_final(&error) => return Err(PlayerError(error)),
+            Err(_) => self.ask(&request).await.map_err(PlayerError)?,
         };
         let next = read(&answer);
-        self.said += u64::from(matches!(next, Move::Say(_)));
+        self.sent_messages += u64::from(matches!(next, Move::Say(_)));
         Ok(next)
     }
 
     /// Returns the usage since the last call; `None` if the model was not called.
-    pub(crate) fn spent(&mut self) -> Option<Aside> {
+    pub(crate) fn spent(&mut self) -> Option<AuxiliaryUsage> {
         let spent = std::mem::take(&mut self.spent);
         (spent.requests > 0).then_some(spent)
     }
@@ -104,18 +107,19 @@ impl Player {
         }
     }
 
-    async fn ask(&mut self, request: &Request) -> Result<Value, NoAnswer> {
-        let InSchema { value, tokens, cost_usd, replies } = llm::in_schema(self.model.as_ref(), request, &valid).await;
-        self.spent += Aside { requests: u64::from(replies), cached: 0, tokens, cost_usd };
+    async fn ask(&mut self, request: &Request) -> Result<Value, StructuredReplyError> {
+        let StructuredReply { value, tokens, cost_usd, replies } =
+            llm::structured_reply(self.model.as_ref(), request, &valid).await;
+        self.spent += AuxiliaryUsage { requests: u64::from(replies), cached: 0, tokens, cost_usd };
         value
     }
 }
 
 /// Returns `true` if a retry cannot help.
-fn is_final(error: &NoAnswer) -> bool {
+fn is_final(error: &StructuredReplyError) -> bool {
     match error {
-        NoAnswer::Provider(error) => !error.is_transient(),
-        NoAnswer::Refused(_) | NoAnswer::TooLong | NoAnswer::Invalid(_) => false,
+        StructuredReplyError::Provider(error) => !error.is_transient(),
+        StructuredReplyError::Refused(_) | StructuredReplyError::TooLong | StructuredReplyError::Invalid(_) => false,
     }
 }
 

@@ -30,11 +30,11 @@ pub(super) fn role(user: &SimulatedUser) -> String {
 
 /// Returns the conversation so far, as data, without the values that `mask` knows.
 pub(super) fn conversation(trace: &Trace, mask: &Mask) -> Message {
-    let mut said = Vec::new();
+    let mut turns = Vec::new();
     for (message, reply) in trace.user_messages.iter().zip(&trace.replies) {
-        said.push(json!({ "you": mask.without_values(message) }));
-        said.push(json!({ "agent": mask.without_values(reply.answer.as_deref().unwrap_or_default()) }));
+        turns.push(json!({ "you": mask.without_values(message) }));
+        turns.push(json!({ "agent": mask.without_values(reply.answer.as_deref().unwrap_or_default()) }));
     }
-    let what = if said.is_empty() { "Nothing was said yet. Begin the conversation." } else { "What do you say next?" };
-    Message::text(Role::User, format!("{}\n\n{what}", Value::Array(said)))
+    let what = if turns.is_empty() { "Nothing was said yet. Begin the conversation." } else { "What do you say next?" };
+    Message::text(Role::User, format!("{}\n\n{what}", Value::Array(turns)))
 }

@@ -53,7 +53,7 @@ pub(super) fn probe(_: &Arguments) -> Result<u8, String> {
             child.wait().map_err(|error| format!("cannot wait: {error}"))?;
             "namespace".to_owned()
         }
-        Err(because) => because,
+        Err(reason) => reason,
     };
     writeln!(io::stdout(), "{word}").map_err(|error| format!("cannot answer: {error}"))?;
     Ok(0)
@@ -131,13 +131,13 @@ fn start_space(program: &[OsString], binds: &[(PathBuf, PathBuf)]) -> Result<Res
     let started = space.arg("--").args(program).spawn();
     drop(answer);
     let mut child = started.map_err(|error| format!("cannot start a process: {error}"))?;
-    let mut said = String::new();
-    answers.read_to_string(&mut said).map_err(|error| broken(&error))?;
-    if said == "ready" {
+    let mut output = String::new();
+    answers.read_to_string(&mut output).map_err(|error| broken(&error))?;
+    if output == "ready" {
         return Ok(Ok(child));
     }
     child.wait().map_err(|error| broken(&error))?;
-    Ok(Err(if said.is_empty() { "the namespace ended before it began".into() } else { said }))
+    Ok(Err(if output.is_empty() { "the namespace ended before it began".into() } else { output }))
 }
 
 /// Closes stdin and stdout, which belong to the program, so that no reader waits for an end that only this process

@@ -67,12 +67,12 @@ pub fn main(args: &[OsString]) -> ExitCode {
     let Some((play, arguments)) = role else { return trouble("no such role") };
     match arguments::Arguments::parse(arguments.iter().cloned()).and_then(|arguments| play(&arguments)) {
         Ok(code) => ExitCode::from(code),
-        Err(because) => trouble(&because),
+        Err(reason) => trouble(&reason),
     }
 }
 
-fn trouble(because: &str) -> ExitCode {
-    say(because);
+fn trouble(reason: &str) -> ExitCode {
+    say(reason);
     ExitCode::from(TROUBLE)
 }
 

@@ -21,9 +21,9 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
     let answer = arguments.answer.ok_or("nowhere to answer")?;
     let child = match start_first_process(arguments, answer) {
         Ok(child) => child,
-        Err(because) => {
+        Err(reason) => {
             let mut answer = take_over(answer, true)?;
-            let _ = answer.write_all(because.as_bytes());
+            let _ = answer.write_all(reason.as_bytes());
             return Ok(super::TROUBLE);
         }
     };

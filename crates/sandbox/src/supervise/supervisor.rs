@@ -29,7 +29,7 @@ pub enum Containment {
     /// Without PID namespaces (fallback mode): a process adopts orphans.
     Floor {
         /// Reason why there is no namespace.
-        because: String,
+        reason: String,
     },
 }
 
@@ -77,7 +77,7 @@ impl Supervisor {
     /// Returns an error if the binary cannot be started.
     pub async fn containment(&self) -> io::Result<Containment> {
         if self.floor {
-            return Ok(Containment::Floor { because: "not wanted".into() });
+            return Ok(Containment::Floor { reason: "not wanted".into() });
         }
         let output = Command::new(&self.program)
             .arg("__supervise-probe")
@@ -86,10 +86,10 @@ impl Supervisor {
             .kill_on_drop(true)
             .output()
             .await?;
-        let said = if output.status.success() { output.stdout } else { output.stderr };
-        Ok(match String::from_utf8_lossy(&said).trim() {
+        let output = if output.status.success() { output.stdout } else { output.stderr };
+        Ok(match String::from_utf8_lossy(&output).trim() {
             "namespace" => Containment::Namespace,
-            because => Containment::Floor { because: because.to_owned() },
+            reason => Containment::Floor { reason: reason.to_owned() },
         })
     }
 }

@@ -12,7 +12,7 @@ use rquickjs::{Ctx, Exception, Function, Module, Object, Persistent, Value};
 
 use crate::convert::function;
 use crate::module::library::Kind;
-use crate::module::resolve::Asked;
+use crate::module::resolve::ImportKind;
 use crate::module::{json, lookup};
 use crate::realm::Realm;
 
@@ -90,7 +90,7 @@ fn require<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, base: &str) -> rquickjs::Resu
 
 fn resolve<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, base: &str, arguments: &[Value<'js>]) -> rquickjs::Result<String> {
     match arguments.first().and_then(Value::as_string) {
-        Some(specifier) => lookup::find(ctx, realm, base, &specifier.to_string()?, Asked::Require),
+        Some(specifier) => lookup::find(ctx, realm, base, &specifier.to_string()?, ImportKind::Require),
         None => Err(Exception::throw_type(ctx, "`require` takes the name of a module")),
     }
 }

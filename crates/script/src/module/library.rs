@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::module::resolve::{Asked, Files, Unresolved};
+use crate::module::resolve::{Files, ImportKind, Unresolved};
 use crate::positions::Calls;
 use crate::source_map::Mapping;
 use crate::syntax::Mistake;
@@ -23,9 +23,9 @@ pub type Variable = (String, Option<String>);
 ///
 /// If a file changes after it was read, its first text stays in use until [`Library::forget`].
 #[derive(Clone)]
-pub struct Library(Arc<Shelves>);
+pub struct Library(Arc<ModuleCache>);
 
-struct Shelves {
+struct ModuleCache {
     environment: Vec<Variable>,
     files: Mutex<Arc<Files>>,
     texts: Mutex<HashMap<PathBuf, Arc<Text>>>,
@@ -106,7 +106,7 @@ impl Library {
 
     /// Creates an empty library for runtimes whose scripts find these variables in `process.env`.
     pub fn with_environment(environment: Vec<Variable>) -> Self {
-        Self(Arc::new(Shelves { environment, files: Mutex::new(Arc::new(Files::new())), texts: Mutex::default() }))
+        Self(Arc::new(ModuleCache { environment, files: Mutex::new(Arc::new(Files::new())), texts: Mutex::default() }))
     }
 
     /// `true` if `other` is a clone of this one.
@@ -134,7 +134,7 @@ impl Library {
             let directory = module.parent().unwrap_or(Path::new("/"));
             let written = typescript::imported(&text.original, text.language);
             let files = written.iter().filter(|written| written.starts_with('.'));
-            for file in files.filter_map(|file| self.resolve(directory, file, Asked::Import).ok()) {
+            for file in files.filter_map(|file| self.resolve(directory, file, ImportKind::Import).ok()) {
                 if found.insert(file.clone()) {
                     left.push(file);
                 }
@@ -143,9 +143,14 @@ impl Library {
         found
     }
 
-    pub(crate) fn resolve(&self, directory: &Path, specifier: &str, asked: Asked) -> Result<PathBuf, Unresolved> {
+    pub(crate) fn resolve(
+        &self,
+        directory: &Path,
+        specifier: &str,
+        import_kind: ImportKind,
+    ) -> Result<PathBuf, Unresolved> {
         let files = Arc::clone(&lock(&self.0.files));
-        files.resolve(directory, specifier, asked)
+        files.resolve(directory, specifier, import_kind)
     }
 
     /// Returns the module in the file at `path`, which must be a real path.

@@ -10,7 +10,7 @@ use rquickjs::{Ctx, Module};
 use crate::compiled;
 use crate::module::library::Kind;
 use crate::module::lookup::{find, text, without_nul};
-use crate::module::resolve::Asked;
+use crate::module::resolve::ImportKind;
 use crate::module::{commonjs, json, node};
 use crate::names::{BUILTIN, INTERNAL};
 use crate::realm::{Builtin, Realm};
@@ -38,7 +38,7 @@ impl Resolver for Names {
             _ if base.starts_with(BUILTIN) && self.0.builtins.borrow().contains_key(name) => {
                 Ok(format!("{BUILTIN}{name}"))
             }
-            _ => find(ctx, &self.0, base, name, Asked::Import),
+            _ => find(ctx, &self.0, base, name, ImportKind::Import),
         }
     }
 }

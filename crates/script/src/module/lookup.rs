@@ -10,7 +10,7 @@ use rquickjs::{Ctx, Exception, Module, Promise};
 use crate::error::ScriptError;
 use crate::module::library::{self, Text, Unreadable, prepare};
 use crate::module::node;
-use crate::module::resolve::{Asked, Unresolved};
+use crate::module::resolve::{ImportKind, Unresolved};
 use crate::names::BUILTIN;
 use crate::realm::Realm;
 use crate::typescript;
@@ -41,7 +41,12 @@ impl Unresolved {
 }
 
 /// Returns the engine's name of the module that `specifier` refers to in `directory`.
-pub(crate) fn name(realm: &Realm, directory: &Path, specifier: &str, asked: Asked) -> Result<String, Unresolved> {
+pub(crate) fn name(
+    realm: &Realm,
+    directory: &Path,
+    specifier: &str,
+    import_kind: ImportKind,
+) -> Result<String, Unresolved> {
     if realm.builtins.borrow().contains_key(specifier) {
         return Ok(format!("{BUILTIN}{specifier}"));
     }
@@ -54,7 +59,7 @@ pub(crate) fn name(realm: &Realm, directory: &Path, specifier: &str, asked: Aske
     if let Some(of_node) = of_node.filter(|_| specifier.starts_with("node:")) {
         return Err(node::unavailable(of_node, specifier));
     }
-    match realm.library.resolve(directory, specifier, asked) {
+    match realm.library.resolve(directory, specifier, import_kind) {
         Ok(path) => Ok(path.display().to_string()),
         // A package may have the name of a part of Node.js.
         Err(unresolved) => Err(of_node.map_or(unresolved, |of_node| node::unavailable(of_node, specifier))),
@@ -77,7 +82,7 @@ pub(crate) fn find(
     realm: &Realm,
     base: &str,
     specifier: &str,
-    asked: Asked,
+    import_kind: ImportKind,
 ) -> rquickjs::Result<String> {
     // A text that is not a module, such as an expression, does not have a directory.
     if !Path::new(base).is_absolute() && !realm.texts.borrow().contains_key(base) {
@@ -86,13 +91,13 @@ pub(crate) fn find(
         let error = ScriptError::Missing { what, from: base.to_owned(), place: None, help };
         return Err(throw(ctx, realm, error));
     }
-    reachable(realm, base, specifier).and_then(|()| name(realm, &directory(realm, base), specifier, asked)).map_err(
-        |unresolved| {
+    reachable(realm, base, specifier)
+        .and_then(|()| name(realm, &directory(realm, base), specifier, import_kind))
+        .map_err(|unresolved| {
             let place = importing(realm, base, specifier);
             let error = unresolved.into_script_error(realm.shown(Path::new(base)), place);
             throw(ctx, realm, error)
-        },
-    )
+        })
 }
 
 /// Checks that the module `base` may import `specifier`. An absolute path must lead into its own package or into the

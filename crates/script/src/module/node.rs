@@ -38,7 +38,7 @@ const WITHOUT: [(&str, &str); 4] = [
 
 /// Returns the reason why the Node.js module `name` is not available, if it is known.
 fn reason(name: &str) -> Option<&'static str> {
-    WITHOUT.iter().find(|(names, _)| names.split(' ').any(|known| known == name)).map(|(_, because)| *because)
+    WITHOUT.iter().find(|(names, _)| names.split(' ').any(|known| known == name)).map(|(_, reason)| *reason)
 }
 
 /// Returns the name of the Node.js module that `specifier` refers to, if any.
@@ -63,6 +63,6 @@ pub(crate) fn source(name: &str) -> Option<&'static str> {
 
 /// Returns the error for a Node.js module that is not available.
 pub(crate) fn unavailable(name: &str, specifier: &str) -> Unresolved {
-    let because = reason(name).unwrap_or("scripts run without Node.js");
-    Unresolved { what: format!("{specifier} is not available here: {because}"), help: None }
+    let reason = reason(name).unwrap_or("scripts run without Node.js");
+    Unresolved { what: format!("{specifier} is not available here: {reason}"), help: None }
 }

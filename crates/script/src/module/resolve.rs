@@ -7,7 +7,7 @@ use oxc_resolver::{ResolveError, ResolveOptions, Resolver};
 
 /// Kind of import, which selects the entry point of a package that has several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum ImportKind {
     /// By `import`.
     Import,
     /// By `require`.
@@ -35,7 +35,7 @@ impl Files {
     }
 
     /// Returns the real path of the file that `specifier` refers to in `directory`.
-    pub fn resolve(&self, directory: &Path, specifier: &str, asked: Asked) -> Result<PathBuf, Unresolved> {
+    pub fn resolve(&self, directory: &Path, specifier: &str, import_kind: ImportKind) -> Result<PathBuf, Unresolved> {
         let specifier = specifier.strip_prefix("file://").unwrap_or(specifier);
         if let Some((scheme, _)) = specifier.split_once("://") {
             return Err(Unresolved {
@@ -43,9 +43,9 @@ impl Files {
                 help: None,
             });
         }
-        let resolver = match asked {
-            Asked::Import => &self.import,
-            Asked::Require => &self.require,
+        let resolver = match import_kind {
+            ImportKind::Import => &self.import,
+            ImportKind::Require => &self.require,
         };
         match resolver.resolve(directory, specifier) {
             Ok(found) => Ok(found.into_path_buf()),

@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::folder::{BUDGET, Folder};
+use crate::test_project::{BUDGET, TestProject};
 use crate::{Language, Library, Options, Runtime, ScriptError, Value, positions};
 
-fn json_of(place: &mut Folder, file: &str, export: &str) -> serde_json::Value {
+fn json_of(place: &mut TestProject, file: &str, export: &str) -> serde_json::Value {
     place.value(file, export).to_json()
 }
 
@@ -18,7 +18,7 @@ fn missing(result: Result<crate::Module, ScriptError>) -> (String, Option<String
 
 #[test]
 fn packages_are_found_by_their_exports_and_conditions() {
-    let mut place = Folder::new(&[
+    let mut place = TestProject::new(&[
         (
             "node_modules/dual/package.json",
             r#"{"exports": {".": {"import": "./a.mjs", "require": "./a.cjs"}, "./sub": "./sub.mjs"}}"#,
@@ -50,7 +50,7 @@ fn packages_are_found_by_their_exports_and_conditions() {
 
 #[test]
 fn commonjs_modules_see_what_they_expect() {
-    let mut place = Folder::new(&[
+    let mut place = TestProject::new(&[
         (
             "main.cjs",
             "#!/usr/bin/env node\n'use strict';\nconst data = require('./data.json');\nconst other = require('./other');\nexports.data = data;\nexports.other = other();\nexports.here = [__dirname === require.resolve('./other').replace('/other/index.js', ''), __filename.endsWith('main.cjs')];\nexports.same = module.exports === exports && this === exports && require('./data.json') === data;\nexports['not-a-name'] = 1;\nexports.class = 2;\nexports.default = 3;\n",
@@ -70,7 +70,7 @@ fn commonjs_modules_see_what_they_expect() {
 
 #[test]
 fn commonjs_cycles_see_what_there_is_so_far() {
-    let mut place = Folder::new(&[
+    let mut place = TestProject::new(&[
         ("a.cjs", "exports.early = 1;\nconst b = require('./b.cjs');\nexports.late = 2;\nexports.seen = b.seen;\n"),
         ("b.cjs", "const a = require('./a.cjs');\nexports.seen = Object.keys(a);\n"),
     ]);
@@ -80,7 +80,7 @@ fn commonjs_cycles_see_what_there_is_so_far() {
 
 #[test]
 fn ecmascript_cycles_work() {
-    let mut place = Folder::new(&[
+    let mut place = TestProject::new(&[
         ("a.mjs", "import { b } from './b.mjs';\nexport const a = () => 'a';\nexport const both = a() + b();\n"),
         ("b.mjs", "import { a } from './a.mjs';\nexport const b = () => 'b' + typeof a;\n"),
     ]);
@@ -89,7 +89,7 @@ fn ecmascript_cycles_work() {
 
 #[test]
 fn commonjs_can_require_modules_that_need_no_waiting() {
-    let mut place = Folder::new(&[
+    let mut place = TestProject::new(&[
         ("ready.mjs", "export default 1; export const named = 2;"),
         ("waits.mjs", "export default await Promise.resolve(new Promise((done) => setTimeout(done, 1)));"),
         ("good.cjs", "const m = require('./ready.mjs'); module.exports = [m.default, m.named];"),
@@ -102,7 +102,7 @@ fn commonjs_can_require_modules_that_need_no_waiting() {
 
 #[test]
 fn the_format_of_a_js_file_depends_on_its_package_and_its_text() {
-    let mut place = Folder::new(&[
+    let mut place = TestProject::new(&[
         ("esm/package.json", r#"{"type": "module"}"#),
         ("esm/a.js", "export default typeof require;"),
         ("cjs/package.json", r#"{"type": "commonjs"}"#),
@@ -121,7 +121,7 @@ fn the_format_of_a_js_file_depends_on_its_package_and_its_text() {
 
 #[test]
 fn typescript_is_stripped_of_all_that_is_not_code() {
-    let mut place = Folder::new(&[
+    let mut place = TestProject::new(&[
         (
             "all.mts",
             "import type { Only } from './nowhere';\nimport { Only2, value, type Only3 } from './types.js';\nimport data from './data.json' with { type: 'json' };\nenum Color { Red, Green = 'g' }\nconst enum Size { Big = 10 }\nnamespace Space { export const inside = 1; }\nabstract class Base<T> { constructor(protected readonly n: T, private m = 2) {} sum(this: Base<any>) { return this.n + this.m } declare later: string; }\nclass Sub extends Base<number> { override sum() { return super.sum() + 1 } }\nfunction over(a: string): string;\nfunction over(a: any) { return a! as string }\nconst only: Only2 = <any>1;\nexport type { Only };\nexport const all = [Color.Red, Color[0], Color.Green, Size.Big, Space.inside, new Sub(1).sum(), over('o'), only, value, data.n satisfies number];\n",
@@ -134,7 +134,7 @@ fn typescript_is_stripped_of_all_that_is_not_code() {
 
 #[test]
 fn a_module_is_evaluated_once_and_can_await_while_it_loads() {
-    let mut place = Folder::new(&[
+    let mut place = TestProject::new(&[
         (
             "count.mjs",
             "globalThis.count = (globalThis.count ?? 0) + 1;\nawait new Promise((done) => setTimeout(done, 2));\nexport const count = globalThis.count;\n",
@@ -152,7 +152,7 @@ fn a_module_is_evaluated_once_and_can_await_while_it_loads() {
 
 #[test]
 fn a_missing_module_is_reported_with_the_import() {
-    let mut place = Folder::new(&[
+    let mut place = TestProject::new(&[
         ("fs.ts", "type T = string;\nimport { readFile } from 'node:fs';\nexport const x = readFile;\n"),
         ("net.mjs", "import 'https';\n"),
         ("child.cjs", "const ok = 1;\nconst { exec } = require('child_process');\n"),
@@ -196,7 +196,7 @@ fn a_missing_module_is_reported_with_the_import() {
 
 #[test]
 fn an_invalid_file_is_reported_with_its_location() {
-    let mut place = Folder::new(&[
+    let mut place = TestProject::new(&[
         ("bad.ts", "export const a = 1;\nexport const b: = 2;\n"),
         ("uses.ts", "import { a } from './bad';\nexport default a;\n"),
         ("bad.mjs", "export const a = 1;\nlet let = 2;\n"),
@@ -222,7 +222,7 @@ fn an_invalid_file_is_reported_with_its_location() {
 
 #[test]
 fn an_error_while_a_module_loads_points_at_its_line() {
-    let mut place = Folder::new(&[
+    let mut place = TestProject::new(&[
         ("a.ts", "import './b.cjs';\n"),
         ("b.cjs", "// one\nfunction f() {\n  null.x;\n}\nf();\n"),
         ("c.ts", "interface X {\n  a: 1;\n}\nexport const x: X = undefined!;\nx.a.b;\n"),
@@ -235,19 +235,19 @@ fn an_error_while_a_module_loads_points_at_its_line() {
 
 #[test]
 fn a_module_that_never_ends_is_stopped() {
-    let mut place = Folder::new(&[("loop.mjs", "for (;;) {}"), ("wait.mjs", "await new Promise(() => {});")]);
+    let mut place = TestProject::new(&[("loop.mjs", "for (;;) {}"), ("wait.mjs", "await new Promise(() => {});")]);
     let from = place.path();
     let budget = Duration::from_millis(30);
     let stopped = place.runtime.import("./loop.mjs", &from, budget).unwrap_err();
     assert_eq!(stopped.to_string(), "stopped after 30 ms");
-    let mut place = Folder::new(&[("wait.mjs", "await new Promise(() => {});")]);
+    let mut place = TestProject::new(&[("wait.mjs", "await new Promise(() => {});")]);
     assert_eq!(place.import("./wait.mjs"), Err(ScriptError::NeverSettled));
 }
 
 #[test]
 fn built_in_modules_need_no_file() {
     let mut place =
-        Folder::new(&[("a.test.ts", "import { scenario } from '@fabrik/core';\nexport default scenario('n');\n")]);
+        TestProject::new(&[("a.test.ts", "import { scenario } from '@fabrik/core';\nexport default scenario('n');\n")]);
     place.runtime.builtin("@fabrik/core", "export const scenario = (name) => ({ name });");
     assert_eq!(json_of(&mut place, "./a.test.ts", "default"), json!({"name": "n"}));
     assert_eq!(place.import("@fabrik/core").unwrap().path(), "builtin:@fabrik/core");
@@ -255,7 +255,7 @@ fn built_in_modules_need_no_file() {
 
 #[test]
 fn node_shims_work() {
-    let mut place = Folder::new(&[(
+    let mut place = TestProject::new(&[(
         "a.ts",
         "import path, { join } from 'node:path';\nimport assert from 'assert';\nimport strict from 'node:assert/strict';\nimport { promisify, isDeepStrictEqual, inspect } from 'util';\nimport { fileURLToPath } from 'url';\nimport process from 'node:process';\nimport { setTimeout as sleep } from 'node:timers/promises';\nexport async function all() {\n  assert.deepEqual({ a: 1 }, { a: '1' });\n  assert.throws(() => strict.deepEqual({ a: 1 }, { a: '1' }), { name: 'AssertionError' });\n  assert.throws(() => { throw new TypeError('t') }, TypeError);\n  assert.throws(() => assert.equal(1, 2), /1/);\n  await assert.rejects(Promise.reject(new Error('r')), /r/);\n  return [join('a', '..', 'b/./c'), path.extname('x/y.tar.gz'), path.relative('/a/b', '/a/c/d'), path.resolve('/a', '../b'), await promisify((x, done) => done(null, x))(3), isDeepStrictEqual(new Map([[1, { a: [2] }]]), new Map([[1, { a: [2] }]])), inspect({ a: 'x' }), fileURLToPath('file:///a%20b'), typeof process.env, await sleep(1, 'slept')];\n}\n",
     )]);
@@ -268,7 +268,7 @@ fn node_shims_work() {
 
 #[test]
 fn a_library_reads_a_file_once_until_it_forgets() {
-    let place = Folder::new(&[("a.ts", "export const n: number = 1;\n")]);
+    let place = TestProject::new(&[("a.ts", "export const n: number = 1;\n")]);
     let library = Library::new();
     let read = || {
         let options = Options { library: library.clone(), ..Options::new(place.path()) };
@@ -342,7 +342,7 @@ fn no_input_causes_a_panic() {
         "Object.prototype.toJSON = () => 1; export default {}",
         "JSON.parse = null; RegExp = null; WeakMap = null; export default /x/",
     ];
-    let place = Folder::new(&[]);
+    let place = TestProject::new(&[]);
     for text in corpus {
         for name in ["f.ts", "f.mts", "f.cts", "f.js", "f.mjs", "f.cjs", "f.json", "f"] {
             let mut runtime = Runtime::new(Options::new(place.path())).unwrap();
@@ -361,7 +361,7 @@ fn no_input_causes_a_panic() {
 
 #[test]
 fn deep_nesting_in_a_file_is_never_fatal() {
-    let place = Folder::new(&[]);
+    let place = TestProject::new(&[]);
     for piece in
         ["(", "[", "{a:", "!", "a=>", "a?b:", "a+", "f(", "`${", "if(a)", "namespace A {", "A<", "class extends "]
     {
@@ -388,7 +388,7 @@ fn scripts_can_access_modules_but_no_other_files() {
         std::fs::write(secret_path.join(name), text).unwrap();
     }
     let shown = secret_path.display();
-    let mut place = Folder::new(&[
+    let mut place = TestProject::new(&[
         ("lib.mjs", "export default 1;"),
         ("try.mjs", "export const load = async (what) => (await import(what)).default;"),
         ("try.cjs", "exports.load = (what) => require(what);"),
@@ -429,13 +429,13 @@ fn scripts_can_access_modules_but_no_other_files() {
 
 #[test]
 fn a_module_that_is_too_large_is_rejected() {
-    let mut place = Folder::new(&[("big.mjs", &" ".repeat((16 << 20) + 1))]);
+    let mut place = TestProject::new(&[("big.mjs", &" ".repeat((16 << 20) + 1))]);
     assert_eq!(missing(place.import("./big.mjs")).0, "`big.mjs` is too large for a module: more than 16 MiB");
 }
 
 #[test]
 fn typescript_of_the_commonjs_kind_is_commonjs() {
-    let mut place = Folder::new(&[
+    let mut place = TestProject::new(&[
         ("a.ts", "import lib = require('./lib.cjs');\nconst f = (n: number): number => n + lib.one;\nexport = f;\n"),
         ("lib.cjs", "exports.one = 1;"),
     ]);
@@ -445,7 +445,7 @@ fn typescript_of_the_commonjs_kind_is_commonjs() {
 #[test]
 fn decorators_are_refused_in_their_place() {
     for file in ["a.ts", "a.mjs"] {
-        let mut place = Folder::new(&[(file, "const d = (x) => x;\n@d\nexport class A {}\n")]);
+        let mut place = TestProject::new(&[(file, "const d = (x) => x;\n@d\nexport class A {}\n")]);
         match place.import(&format!("./{file}")) {
             Err(ScriptError::Syntax { message, place: Some(place), .. }) => {
                 assert_eq!((message.as_str(), place.line, place.column), ("decorators are not supported here", 2, 1));
@@ -457,7 +457,7 @@ fn decorators_are_refused_in_their_place() {
 
 #[test]
 fn the_default_export_of_a_compiled_module_is_found() {
-    let mut place = Folder::new(&[(
+    let mut place = TestProject::new(&[(
         "op.cjs",
         "Object.defineProperty(exports, '__esModule', {value: true}); exports.default = () => 7;",
     )]);
@@ -490,7 +490,7 @@ fn a_package_that_is_compiled_once_is_the_same_for_every_runtime_until_it_change
             std::fs::write(path, text).unwrap();
         }
     };
-    let place = Folder::new(&[]);
+    let place = TestProject::new(&[]);
     let value = || {
         let mut runtime = crate::Runtime::new(crate::Options::new(place.path())).unwrap();
         let module = runtime.import("./a.js", &place.path(), BUDGET).unwrap();

@@ -62,8 +62,8 @@ fn what_a_call_claims_is_known_as_far_as_it_is_written_there() {
         let at = text.find(at).unwrap();
         let calls = Calls::of(text, Language::TypeScript);
         let claims = calls.claims(calls.around(at, "scenario").unwrap(), &Source::new("a.ts", text));
-        let told = |claim: CodeClaim| (claim.name.value, &text[claim.name.span.start()..claim.name.span.end()]);
-        claims.into_iter().map(told).collect::<Vec<_>>()
+        let describe = |claim: CodeClaim| (claim.name.value, &text[claim.name.span.start()..claim.name.span.end()]);
+        claims.into_iter().map(describe).collect::<Vec<_>>()
     };
     assert_eq!(
         claims("scenario('a'"),

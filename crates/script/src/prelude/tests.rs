@@ -1,16 +1,16 @@
-use crate::folder::{BUDGET, Folder};
-use crate::{Asks, Progress, Request, ScriptError, Task, Tests, Value};
+use crate::test_project::{BUDGET, TestProject};
+use crate::{HostFunction, Progress, Request, ScriptError, Task, Tests, Value};
 
 /// Loads the file `a.test.ts` of a folder.
-fn load(place: &mut Folder) -> Result<Tests, ScriptError> {
+fn load(place: &mut TestProject) -> Result<Tests, ScriptError> {
     let path = place.path().join("a.test.ts");
     let mut tests = place.runtime.tests(&path, BUDGET)?;
     place.runtime.locate(&mut tests);
     Ok(tests)
 }
 
-fn tests(files: &[(&str, &str)]) -> (Folder, Tests) {
-    let mut place = Folder::new(files);
+fn tests(files: &[(&str, &str)]) -> (TestProject, Tests) {
+    let mut place = TestProject::new(files);
     let tests = load(&mut place).unwrap();
     (place, tests)
 }
@@ -19,9 +19,9 @@ fn names(tests: &Tests) -> Vec<&str> {
     tests.scenarios.iter().map(|scenario| scenario.name.as_str()).collect()
 }
 
-fn begin(place: &mut Folder, tests: &Tests) -> Task {
+fn begin(place: &mut TestProject, tests: &Tests) -> Task {
     let about = Value::from(serde_json::json!({ "name": "bot" }));
-    place.runtime.begin_scenario(tests, 0, Asks::new("ask").into(), about, BUDGET).unwrap()
+    place.runtime.begin_scenario(tests, 0, HostFunction::new("ask").into(), about, BUDGET).unwrap()
 }
 
 /// Returns the name and the argument of a request.
@@ -31,7 +31,7 @@ fn asked(request: &Request) -> (String, Value) {
 
 /// Runs a whole scenario. `host` answers its requests.
 fn play(
-    place: &mut Folder,
+    place: &mut TestProject,
     tests: &Tests,
     mut host: impl FnMut(&str, &Value) -> Result<serde_json::Value, String>,
 ) -> Result<Value, ScriptError> {
@@ -39,7 +39,7 @@ fn play(
     loop {
         match place.runtime.step(&task)? {
             Progress::Done(value) => return Ok(value),
-            Progress::Asks(requests) => {
+            Progress::Requests(requests) => {
                 for request in requests {
                     let (name, given) = asked(&request);
                     let answer = host(&name, &given).map(Value::from);
@@ -93,7 +93,7 @@ fn a_malformed_scenario_is_reported_with_its_location() {
         ("assert.contains('x', 'y')", "Error: `assert.contains` works only while a scenario runs"),
     ] {
         let text = format!("import {{ scenario, persona, assert }} from 'trialrun';\n\nexport default {call};\n");
-        let error = load(&mut Folder::new(&[("a.test.ts", &text)])).unwrap_err();
+        let error = load(&mut TestProject::new(&[("a.test.ts", &text)])).unwrap_err();
         assert_eq!(error.to_string(), message);
         assert_eq!(error.place().unwrap().line, 3, "{call}: {error:?}");
     }
@@ -102,7 +102,7 @@ fn a_malformed_scenario_is_reported_with_its_location() {
 #[test]
 fn unknown_prelude_imports_are_reported_by_name() {
     let text = "import { scenaro } from '@fabrik/core';\nexport default scenaro('x', () => {});\n";
-    let error = load(&mut Folder::new(&[("a.test.ts", text)])).unwrap_err();
+    let error = load(&mut TestProject::new(&[("a.test.ts", text)])).unwrap_err();
     assert_eq!(error.to_string(), "`@fabrik/core` has no export `scenaro`");
     assert_eq!(error.place().unwrap().to_string(), "a.test.ts:1:10");
 }
@@ -129,7 +129,7 @@ fn a_configuration_is_what_was_defined() {
     for name in ["@fabrik/cli", "@fabriklabs/cli", "trialrun/config", "trialrun"] {
         let text =
             format!("import {{ defineConfig }} from '{name}';\nexport default defineConfig({{ tests: './t' }});\n");
-        let mut place = Folder::new(&[("c.ts", &text)]);
+        let mut place = TestProject::new(&[("c.ts", &text)]);
         place.runtime.give_prelude();
         assert_eq!(place.value("./c.ts", "default").to_json(), serde_json::json!({ "tests": "./t" }));
     }
@@ -154,26 +154,26 @@ export default scenario('x', async ({ agent, assert: own, score }) => {
     let helper =
         "import { assert } from '@fabriklabs/core';\nexport const check = (r: any) => { assert.matches(r, /x/i); };\n";
     let (mut place, tests) = tests(&[("a.test.ts", text), ("helper.ts", helper)]);
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     let scores = play(&mut place, &tests, |name, given| {
-        told.push((name.to_owned(), given.clone()));
+        messages.push((name.to_owned(), given.clone()));
         Ok(if name == "send" { reply(1, "well, hello") } else { serde_json::json!({ "passed": true }) })
     });
     assert_eq!(scores.unwrap().to_json(), serde_json::json!({ "quality": 0.5 }));
-    let kinds: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
+    let kinds: Vec<&str> = messages.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(kinds, ["send", "assert", "assert", "score", "assert"]);
-    let given = |at: usize, key: &str| told[at].1.get(key).unwrap().to_json();
+    let given = |at: usize, key: &str| messages[at].1.get(key).unwrap().to_json();
     assert_eq!(
-        told[0].1.to_json(),
+        messages[0].1.to_json(),
         serde_json::json!({ "text": "hello", "persona": { "role": "customer", "tone": "cross" }, "options": { "a": 1 } })
     );
     assert_eq!(
         (given(1, "name"), given(1, "reply"), given(1, "arguments")),
         ("contains".into(), 1.into(), serde_json::json!(["hello", { "weight": 2 }]))
     );
-    assert!(told[2].1.get("reply").unwrap().is_undefined());
+    assert!(messages[2].1.get("reply").unwrap().is_undefined());
     let call = |at: usize| {
-        let (stack, name) = (told[at].1.get("stack").unwrap(), told[at].1.get("name").unwrap());
+        let (stack, name) = (messages[at].1.get("stack").unwrap(), messages[at].1.get("name").unwrap());
         place.runtime.call_site(stack.as_str().unwrap(), name.as_str().unwrap()).unwrap()
     };
     let contains = call(1);
@@ -232,11 +232,11 @@ export default scenario('x', async ({ agent }) => {
     });
     done.unwrap();
     let status = |seq: u64| decided[&Some(seq)].get("status").unwrap().as_str().unwrap().to_owned();
-    let because = |seq: u64| decided[&Some(seq)].get("because").unwrap().as_str().unwrap().to_owned();
+    let reason = |seq: u64| decided[&Some(seq)].get("because").unwrap().as_str().unwrap().to_owned();
     assert_eq!([0, 1, 2, 3, 4, 5, 6].map(status), ["met", "unmet", "unmet", "unmet", "met", "undecided", "undecided"]);
-    assert_eq!(because(1), "`later` does not hold");
-    assert!(because(2).starts_with("it threw TypeError: "), "{}", because(2));
-    assert_eq!(because(3), "a[0].b: Required (and 1 more)");
+    assert_eq!(reason(1), "`later` does not hold");
+    assert!(reason(2).starts_with("it threw TypeError: "), "{}", reason(2));
+    assert_eq!(reason(3), "a[0].b: Required (and 1 more)");
     assert!(decided[&Some(6)].get("error").unwrap().as_str().unwrap().contains("await agent.send"));
     let declared: Vec<_> = claims.iter().filter(|(name, _)| name == "assert").collect();
     assert_eq!(declared.len(), 1);
@@ -255,19 +255,19 @@ export default scenario('x', async ({ agent }) => {
 });
 ";
     let (mut place, tests) = tests(&[("a.test.ts", text)]);
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     let ended = play(&mut place, &tests, |name, given| {
-        told.push((name.to_owned(), given.clone()));
+        messages.push((name.to_owned(), given.clone()));
         Ok(match name {
             "converse" => serde_json::json!({ "replies": [reply(1, "one"), reply(2, "two")], "reason": "done" }),
             _ => serde_json::json!({}),
         })
     });
     assert!(ended.unwrap_err().to_string().contains("converse has no option `gaol`"));
-    let asked = |key: &str| told[0].1.get(key).unwrap().to_json();
+    let asked = |key: &str| messages[0].1.get(key).unwrap().to_json();
     assert_eq!((asked("goal"), asked("maxTurns")), ("a refund".into(), 3.into()));
     assert_eq!(asked("persona"), serde_json::json!({ "role": "customer", "context": { "order": 5 } }));
-    assert_eq!(told[1].1.get("reply").unwrap().to_json(), 2);
+    assert_eq!(messages[1].1.get("reply").unwrap().to_json(), 2);
 }
 
 #[test]
@@ -332,7 +332,7 @@ export default scenario('x', async ({ agent }) => {
   for (;;) {}
 });
 ";
-    let directory = Folder::new(&[("a.test.ts", text)]);
+    let directory = TestProject::new(&[("a.test.ts", text)]);
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let mut options = crate::Options::new(directory.path());
     options.stop = Some(std::sync::Arc::clone(&stop));
@@ -344,7 +344,8 @@ export default scenario('x', async ({ agent }) => {
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     begun.send(()).unwrap();
-    let error = runtime.begin_scenario(&tests, 0, Asks::new("ask").into(), Value::Map(Vec::new()), BUDGET).unwrap_err();
+    let error =
+        runtime.begin_scenario(&tests, 0, HostFunction::new("ask").into(), Value::Map(Vec::new()), BUDGET).unwrap_err();
     other.join().unwrap();
     assert!(matches!(error, ScriptError::TimedOut { .. }), "{error:?}");
     assert_eq!(runtime.requests().len(), 1);
@@ -368,10 +369,10 @@ export default scenario('busy', async ({ agent }) => {
             let (mut place, tests) = tests(&[("a.test.ts", &text.replace("BEFORE", before).replace("BODY", body))]);
             let about = Value::from(serde_json::json!({ "name": "bot" }));
             let budget = std::time::Duration::from_millis(50);
-            let begun = place.runtime.begin_scenario(&tests, 0, Asks::new("ask").into(), about, budget);
+            let begun = place.runtime.begin_scenario(&tests, 0, HostFunction::new("ask").into(), about, budget);
             let error = begun.and_then(|task| {
                 loop {
-                    if let Progress::Asks(requests) = place.runtime.step(&task)? {
+                    if let Progress::Requests(requests) = place.runtime.step(&task)? {
                         let answer = Ok(Value::from(reply(1, "hello")));
                         requests.iter().try_for_each(|request| place.runtime.answer(request.id, &answer))?;
                     }
@@ -448,7 +449,7 @@ export default scenario.each([['first', 2]])('%s', async ({ agent, score }, word
 
 #[test]
 fn names_of_other_test_runners_get_a_suggestion() {
-    for (text, said) in [
+    for (text, output) in [
         (
             "describe('x', () => {});",
             "describe is not available here: it belongs to another test runner; write `export default scenario(",
@@ -456,8 +457,8 @@ fn names_of_other_test_runners_get_a_suggestion() {
         ("beforeEach(() => {});", "call a function of your own in each scenario"),
         ("new Intl.NumberFormat('de');", "Intl is not available here: the engine has no data about languages"),
     ] {
-        let mut place = Folder::new(&[("a.test.ts", text)]);
+        let mut place = TestProject::new(&[("a.test.ts", text)]);
         let error = load(&mut place).unwrap_err().to_string();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(output), "{error}");
     }
 }

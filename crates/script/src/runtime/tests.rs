@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::folder::{BUDGET, Folder};
-use crate::{Asks, Expression, Native};
+use crate::test_project::{BUDGET, TestProject};
+use crate::{Expression, HostFunction, Native};
 
 fn runtime() -> Runtime {
     Runtime::new(Options::new("/")).unwrap()
@@ -65,7 +65,7 @@ fn undefined_names_are_errors_with_their_location() {
 
 #[test]
 fn a_module_in_typescript_is_called_with_its_host() {
-    let mut place = Folder::new(&[
+    let mut place = TestProject::new(&[
         (
             "op.ts",
             "import { twice, type Unused } from './lib.js';\nenum Level { Low = 1, High = 5 }\nexport async function check(actual: number, ask: (n: number) => Promise<number>): Promise<number> {\n  return twice(await ask(actual)) + Level.High;\n}\n",
@@ -75,7 +75,7 @@ fn a_module_in_typescript_is_called_with_its_host() {
     let check = place.function("./op.ts", "check");
     assert_eq!((check.name(), check.length()), ("check", 2));
     let mut asked = Vec::new();
-    let arguments = [Value::from(4.0), Asks::new("grade").bind(vec!["bound".into()]).into()];
+    let arguments = [Value::from(4.0), HostFunction::new("grade").bind(vec!["bound".into()]).into()];
     let result = place.runtime.call(&check, &arguments, BUDGET, &mut |request| {
         asked.push((request.name.to_string(), request.arguments));
         Ok(Value::from(10.0))
@@ -117,7 +117,7 @@ fn endless_work_is_stopped_and_cannot_be_caught() {
 fn a_stopped_script_is_reported_with_its_loop_or_a_line_in_it() {
     let text = "let n = 0;\nconst step = () => n++;\nexport const idle = () => {\n  for (;;) {}\n};\n\
                 export const busy = () => {\n  for (;;) {\n    step();\n  }\n};\n";
-    let mut place = Folder::new(&[("a.mjs", text)]);
+    let mut place = TestProject::new(&[("a.mjs", text)]);
     let module = place.import("./a.mjs").unwrap();
     let mut stopped_at = |name: &str| {
         let Some(Value::Function(f)) = place.runtime.export(&module, name).unwrap() else { panic!("{name}") };
@@ -163,7 +163,7 @@ fn memory_bombs_are_stopped() {
 
 #[test]
 fn an_error_in_typescript_points_at_the_line_the_user_wrote() {
-    let mut place = Folder::new(&[(
+    let mut place = TestProject::new(&[(
         "a.ts",
         "interface Shape {\n  a: string;\n  b: number;\n}\n\nexport function boom(x: Shape): void {\n  // wide 😀\n  throw new TypeError('no ' + x);\n}\nexport const indirect = (x: Shape) => {\n  boom(x);\n};\n",
     )]);
@@ -220,7 +220,7 @@ fn values_are_passed_to_scripts_unchanged() {
 fn a_nul_in_a_string_is_an_ordinary_character() {
     assert_eq!(evaluate("'a\0b'.length + /\0/.source.length", &[]), Ok(7.0.into()));
     let mut place =
-        Folder::new(&[("a.mjs", "export default 'a\0b'.length;"), ("b.cjs", "module.exports = `\0`.length;")]);
+        TestProject::new(&[("a.mjs", "export default 'a\0b'.length;"), ("b.cjs", "module.exports = `\0`.length;")]);
     assert_eq!((place.value("./a.mjs", "default"), place.value("./b.cjs", "default")), (3.0.into(), 1.0.into()));
     assert_eq!(evaluate("text", &[("text", "\0".into())]), Ok("\0".into()));
 }
@@ -266,7 +266,7 @@ fn values_that_cannot_be_converted_are_errors() {
 
 #[test]
 fn a_function_keeps_its_properties_and_its_handle() {
-    let mut place = Folder::new(&[(
+    let mut place = TestProject::new(&[(
         "op.js",
         "export function a(actual, expected, ctx, validate) {}\na.virtual = '$operator($key)'; a.expects = ['array'];\nexport { a as b };\nexport const c = (x, y = 1, ...z) => x;\n",
     )]);
@@ -280,7 +280,7 @@ fn a_function_keeps_its_properties_and_its_handle() {
 
 #[test]
 fn a_handle_of_another_runtime_is_refused() {
-    let mut place = Folder::new(&[("a.js", "export const f = () => 1;\n")]);
+    let mut place = TestProject::new(&[("a.js", "export const f = () => 1;\n")]);
     let function = place.function("./a.js", "f");
     let module = place.import("./a.js").unwrap();
     let mut other = runtime();
@@ -291,10 +291,10 @@ fn a_handle_of_another_runtime_is_refused() {
 #[test]
 fn a_function_is_found_again_by_its_path() {
     let text = "export default [{ expect: /x/, deep: [{ check: (n) => n * 2 }] }];\n";
-    let mut first = Folder::new(&[("f.fixture.ts", text)]);
+    let mut first = TestProject::new(&[("f.fixture.ts", text)]);
     let list = first.value("./f.fixture.ts", "default");
     assert!(matches!(&list, Value::List(items) if matches!(items[0].get("expect"), Some(Value::Regex { .. }))));
-    let mut second = Folder::new(&[("f.fixture.ts", text)]);
+    let mut second = TestProject::new(&[("f.fixture.ts", text)]);
     let module = second.import("./f.fixture.ts").unwrap();
     let path = ["default".into(), 0.into(), "deep".into(), 0.into(), "check".into()];
     let Ok(Some(Value::Function(check))) = second.runtime.at(&module, &path) else { panic!() };
@@ -379,7 +379,7 @@ fn globals_reveal_nothing_about_the_program() {
 
 #[test]
 fn a_request_that_is_refused_rejects_its_promise() {
-    let names = [("ask", Value::from(Asks::new("ask")))];
+    let names = [("ask", Value::from(HostFunction::new("ask")))];
     assert_eq!(thrown(evaluate("await ask(1)", &names)), ("Error".into(), "`ask` cannot be used here".into()));
     assert_eq!(
         evaluate("await ask(1).catch((error) => error.message)", &names),
@@ -393,7 +393,7 @@ fn a_request_that_is_refused_rejects_its_promise() {
 
 #[test]
 fn a_source_without_a_file_can_be_a_module() {
-    let mut place = Folder::new(&[("lib.ts", "export const n: number = 20;\n")]);
+    let mut place = TestProject::new(&[("lib.ts", "export const n: number = 20;\n")]);
     let name = place.path().join("generated.ts");
     let text = "import { n } from './lib.ts';\nexport const value: number = n + 1;\n";
     let module = place.runtime.import_source(text, &name, BUDGET).unwrap();
@@ -458,7 +458,7 @@ fn values_larger_than_the_memory_limit_cannot_be_converted() {
     let mut runtime = Runtime::new(Options { memory: 8 << 20, ..Options::new("/") }).unwrap();
     let text = "const s = 'x'.repeat(1 << 20); return new Array(64).fill(s)";
     assert_eq!(thrown(evaluate_in(&mut runtime, text, &[])).1, "the value is too large");
-    let ask = [("ask", Value::from(Asks::new("ask")))];
+    let ask = [("ask", Value::from(HostFunction::new("ask")))];
     let text = "const s = 'x'.repeat(1 << 20); for (let i = 0; i < 64; i++) ask(s); return 1";
     assert_eq!(thrown(evaluate_in(&mut runtime, text, &ask)).0, "RangeError");
     assert_eq!(evaluate_in(&mut runtime, "1 + 1", &[]), Ok(2.0.into()));
@@ -478,7 +478,7 @@ fn work_left_by_a_failed_call_does_not_run_in_the_next() {
 
 #[test]
 fn function_handles_are_valid_until_their_call_ends() {
-    let mut place = Folder::new(&[("a.mjs", "export const f = () => () => 1; export const g = (h) => h();")]);
+    let mut place = TestProject::new(&[("a.mjs", "export const f = () => () => 1; export const g = (h) => h();")]);
     let make = place.function("./a.mjs", "f");
     let Ok(Value::Function(made)) = place.runtime.call(&make, &[], BUDGET, &mut refuse) else { panic!() };
     let late = place.runtime.call(&made, &[], BUDGET, &mut refuse);
@@ -491,7 +491,7 @@ fn function_handles_are_valid_until_their_call_ends() {
 #[test]
 fn earlier_timers_are_not_awaited() {
     let mut place =
-        Folder::new(&[("a.mjs", "setInterval(() => {}, 5); export const f = () => new Promise(() => {});")]);
+        TestProject::new(&[("a.mjs", "setInterval(() => {}, 5); export const f = () => new Promise(() => {});")]);
     assert_eq!(place.call("./a.mjs", "f", &[]), Err(ScriptError::NeverSettled));
 }
 

@@ -3,7 +3,7 @@ use std::rc::Rc;
 
 use serde_json::json;
 
-use crate::folder::BUDGET;
+use crate::test_project::BUDGET;
 use crate::{Expression, Level, Library, Options, Runtime, Value};
 
 fn evaluate(text: &str) -> serde_json::Value {

@@ -1,30 +1,30 @@
 use std::time::Duration;
 
-use crate::folder::{BUDGET, Folder};
-use crate::{Asks, Progress, Request, ScriptError, Task, Value};
+use crate::test_project::{BUDGET, TestProject};
+use crate::{HostFunction, Progress, Request, ScriptError, Task, Value};
 
-fn begin(place: &mut Folder, export: &str, arguments: &[Value], budget: Duration) -> Task {
+fn begin(place: &mut TestProject, export: &str, arguments: &[Value], budget: Duration) -> Task {
     let function = place.function("./a.mjs", export);
     place.runtime.begin(&function, arguments, budget).unwrap()
 }
 
 fn requests(progress: Result<Progress, ScriptError>) -> Vec<Request> {
     match progress {
-        Ok(Progress::Asks(requests)) => requests,
+        Ok(Progress::Requests(requests)) => requests,
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
 fn a_task_pauses_at_a_request_and_resumes_with_the_answer() {
-    let mut place = Folder::new(&[(
+    let mut place = TestProject::new(&[(
         "a.mjs",
         "export async function talk(send) {\n  const [a, b] = await Promise.all([send('one'), send('two')]);\n  return a + b + (await send(a).catch((error) => error.message));\n}\n",
     )]);
-    let task = begin(&mut place, "talk", &[Asks::new("send").bind(vec![7.0.into()]).into()], BUDGET);
+    let task = begin(&mut place, "talk", &[HostFunction::new("send").bind(vec![7.0.into()]).into()], BUDGET);
     let first = requests(place.runtime.step(&task));
-    let said: Vec<_> = first.iter().map(|request| (&*request.name, request.arguments.clone())).collect();
-    assert_eq!(said, [("send", vec![7.0.into(), "one".into()]), ("send", vec![7.0.into(), "two".into()])]);
+    let output: Vec<_> = first.iter().map(|request| (&*request.name, request.arguments.clone())).collect();
+    assert_eq!(output, [("send", vec![7.0.into(), "one".into()]), ("send", vec![7.0.into(), "two".into()])]);
     assert_eq!(place.runtime.step(&task), Ok(Progress::Owed));
     place.runtime.answer(first[1].id, &Ok("B".into())).unwrap();
     assert_eq!(place.runtime.step(&task), Ok(Progress::Owed));
@@ -38,8 +38,8 @@ fn a_task_pauses_at_a_request_and_resumes_with_the_answer() {
 
 #[test]
 fn two_tasks_take_turns_in_one_runtime() {
-    let mut place = Folder::new(&[("a.mjs", "export const f = async (ask, x) => (await ask(x)) + 1;\n")]);
-    let ask = || Value::from(Asks::new("ask"));
+    let mut place = TestProject::new(&[("a.mjs", "export const f = async (ask, x) => (await ask(x)) + 1;\n")]);
+    let ask = || Value::from(HostFunction::new("ask"));
     let one = begin(&mut place, "f", &[ask(), 1.0.into()], BUDGET);
     let two = begin(&mut place, "f", &[ask(), 10.0.into()], BUDGET);
     for request in requests(place.runtime.step(&two)) {
@@ -52,7 +52,7 @@ fn two_tasks_take_turns_in_one_runtime() {
 
 #[test]
 fn a_timer_reports_its_due_time() {
-    let mut place = Folder::new(&[(
+    let mut place = TestProject::new(&[(
         "a.mjs",
         "export const f = () => new Promise((done) => setTimeout(done, 1e6, 1));\nexport const g = () => 5;\n",
     )]);
@@ -72,13 +72,13 @@ fn the_budget_is_for_all_steps_together_and_not_for_the_host() {
     let text = format!(
         "{spin}export async function f(ask) {{ for (let i = 0; i < 50; i++) {{ spin(20); await ask(); }} return 1 }}\n"
     );
-    let mut place = Folder::new(&[("a.mjs", &text)]);
+    let mut place = TestProject::new(&[("a.mjs", &text)]);
     let budget = Duration::from_millis(200);
-    let task = begin(&mut place, "f", &[Asks::new("ask").into()], budget);
+    let task = begin(&mut place, "f", &[HostFunction::new("ask").into()], budget);
     let mut steps = 0;
     let error = loop {
         match place.runtime.step(&task) {
-            Ok(Progress::Asks(requests)) => {
+            Ok(Progress::Requests(requests)) => {
                 steps += 1;
                 place.runtime.answer(requests[0].id, &Ok(Value::Null)).unwrap();
             }
@@ -94,7 +94,7 @@ fn the_budget_is_for_all_steps_together_and_not_for_the_host() {
 
 #[test]
 fn a_task_that_throws_or_can_never_continue_ends() {
-    let mut place = Folder::new(&[(
+    let mut place = TestProject::new(&[(
         "a.mjs",
         "export const f = async () => { await null; throw new TypeError('t') };\nexport const g = () => new Promise(() => {});\n",
     )]);

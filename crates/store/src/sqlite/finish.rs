@@ -171,7 +171,7 @@ impl Finished<'_> {
             record.outcome.name(),
             record.flaky,
             record.fault.and_then(|fault| word(&fault)),
-            record.because,
+            record.reason,
             record.score,
             record.max_score,
             record.started_at.as_microsecond(),

@@ -65,7 +65,7 @@ impl SqliteStore {
     /// version wrote, or that is not a record, is rejected and left unchanged, byte for byte.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let no =
-            |because: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), because: because.to_string() };
+            |reason: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), reason: reason.to_string() };
         refuse_strangers(path)?;
         let connection = Connection::open(path).map_err(|error| no(&error))?;
         let path_of = path.to_owned();
@@ -112,8 +112,8 @@ impl SqliteStore {
             })
             .map_err(SqliteError::from)?;
         if found != schema::STEPS.len() as u32 {
-            let because = "its format is older, and to bring it up to date it must be written".to_owned();
-            return Err(StoreError::Open { path: path.to_owned(), because });
+            let reason = "its format is older, and to bring it up to date it must be written".to_owned();
+            return Err(StoreError::Open { path: path.to_owned(), reason });
         }
         Ok(Self { connection, packer: Packer::new()?, owner_pid: None, path: path.to_owned(), identity: None })
     }
@@ -236,7 +236,7 @@ fn refuse_strangers(path: &Path) -> Result<(), StoreError> {
 
 /// Checks the file without letting SQLite write to it.
 fn judge(path: &Path) -> Result<(), StoreError> {
-    let no = |because: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), because: because.to_string() };
+    let no = |reason: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), reason: reason.to_string() };
     let (version, mark) = match header(path).map_err(|error| no(&error))? {
         Header::Absent => return Ok(()),
         Header::Foreign => return Err(StoreError::Foreign { path: path.to_owned() }),

@@ -159,7 +159,7 @@ pub(super) fn each_trial(
             flaky: row.get("flaky")?,
             quarantined: row.get("quarantined")?,
             fault: row.get::<_, Option<String>>("fault")?.and_then(word),
-            because: row.get("because")?,
+            reason: row.get("because")?,
             score: row.get("score")?,
             max_score: row.get("max_score")?,
             started_at: time(row.get("started_us")?),

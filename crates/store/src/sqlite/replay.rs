@@ -144,12 +144,12 @@ pub(super) fn of_trial(connection: &Connection, run: i64, trial: &str) -> Result
         .prepare_cached("SELECT pack, pack_start, pack_end FROM trials WHERE run = ?1 AND id = ?2")?
         .query_row(params![run, trial], PackRange::of)
         .optional()?;
-    let mut told = match finished {
+    let mut events = match finished {
         Some(place) => events(Packs::default().lines(connection, place)?)?,
         None => Vec::new(),
     };
-    told.extend(journal(connection, run, trial, -1, usize::MAX)?);
-    Ok(told.into_iter().map(|(_, event)| event).collect())
+    events.extend(journal(connection, run, trial, -1, usize::MAX)?);
+    Ok(events.into_iter().map(|(_, event)| event).collect())
 }
 
 /// Returns the trials that have started and have no outcome.

@@ -5,12 +5,14 @@ use rusqlite::params;
 use serde_json::json;
 
 use super::*;
-use crate::tests::contract::{OWNER, RUN, Story, at, contract_tests, id, many_trials, record, replayed, summary_of};
+use crate::tests::contract::{
+    OWNER, RUN, RunBuilder, at, contract_tests, id, many_trials, record, replayed, summary_of,
+};
 
 contract_tests!(keeps);
 
 /// Checks one rule of the contract on a store in a new file.
-fn keeps(rule: fn(crate::tests::contract::Open<'_>)) {
+fn keeps(rule: fn(crate::tests::contract::OpenStore<'_>)) {
     let scratch = scratch();
     rule(&|| Box::new(scratch.store()));
 }
@@ -45,7 +47,7 @@ impl SqliteStore {
 fn a_finished_trial_leaves_no_journal_rows_and_a_removed_run_no_rows_at_all() {
     let scratch = scratch();
     let mut store = scratch.store();
-    let mut story = Story::of(RUN);
+    let mut story = RunBuilder::of(RUN);
     store.append(&[story.started(&["a"]), story.began("a")]).unwrap();
     assert_eq!(store.count("count(*) FROM journal WHERE trial <> ''"), 1);
     store.append(&[story.finished("a", Outcome::Passed)]).unwrap();
@@ -67,7 +69,7 @@ fn trials_that_finish_together_share_packs() {
 fn an_event_of_another_version_is_kept_and_counted() {
     let scratch = scratch();
     let mut store = scratch.store();
-    let mut story = Story::of(RUN);
+    let mut story = RunBuilder::of(RUN);
     store.append(&[story.started(&["a"]), story.began("a")]).unwrap();
     let strange = json!({ "v": 9, "seq": 3, "at": at(3), "run": RUN, "trial": id("a").to_string(), "attempt": 1,
         "event": { "type": "dreamt", "of": "sheep" } });
@@ -155,7 +157,7 @@ fn looking_for_a_record_does_not_create_one() {
 fn writing_to_a_removed_or_replaced_record_is_an_error() {
     let scratch = scratch();
     let mut store = scratch.store();
-    let mut story = Story::of(RUN);
+    let mut story = RunBuilder::of(RUN);
     store.append(&[story.started(&["a"])]).unwrap();
     std::fs::rename(&scratch.path, scratch.path.with_extension("old")).unwrap();
     assert!(matches!(store.append(&[story.began("a")]), Err(StoreError::Gone { .. })));
@@ -166,9 +168,9 @@ fn writing_to_a_removed_or_replaced_record_is_an_error() {
 #[test]
 fn a_read_only_record_is_read_and_not_written() {
     let scratch = scratch();
-    let mut story = Story::of(RUN);
-    let told = [story.started(&["a"]), story.began("a"), story.finished("a", Outcome::Passed)];
-    scratch.store().append(&told).unwrap();
+    let mut story = RunBuilder::of(RUN);
+    let messages = [story.started(&["a"]), story.began("a"), story.finished("a", Outcome::Passed)];
+    scratch.store().append(&messages).unwrap();
     let mut store = SqliteStore::open_read_only(&scratch.path).unwrap();
     assert_eq!(store.trials(&TrialFilter::default()).unwrap().len(), 1);
     assert_eq!(replayed(&store, RUN).len(), 3);
@@ -179,7 +181,7 @@ fn a_read_only_record_is_read_and_not_written() {
 fn ten_thousand_trials_are_listed() {
     let scratch = scratch();
     let mut store = scratch.store();
-    let mut story = Story::of(RUN);
+    let mut story = RunBuilder::of(RUN);
     store.append(&[story.started(&[]), story.finished("a", Outcome::Passed)]).unwrap();
     let columns: String = store
         .connection
@@ -203,7 +205,7 @@ fn finishing_a_trial_writes_no_more_in_a_run_of_ten_thousand() {
     let written = |planned: u64| {
         let scratch = scratch();
         let mut store = scratch.store();
-        let mut story = Story::of(RUN);
+        let mut story = RunBuilder::of(RUN);
         let names: Vec<String> = (0..planned).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
         store.append(&[story.started(&names.iter().map(String::as_str).collect::<Vec<_>>())]).unwrap();
         store.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
@@ -217,7 +219,7 @@ fn finishing_a_trial_writes_no_more_in_a_run_of_ten_thousand() {
 #[test]
 fn a_record_in_the_first_format_can_be_read_and_extended() {
     let scratch = scratch();
-    let mut story = Story::of(RUN);
+    let mut story = RunBuilder::of(RUN);
     let began = [story.started(&["a", "b"]), story.began("a"), story.began("b")];
     let done = story.finished("a", Outcome::Passed);
     {

@@ -17,7 +17,7 @@ pub(crate) const RUN: &str = "0193a000-0000-7000-8000-000000000001";
 pub(crate) const OWNER: u32 = 4711;
 
 /// Opens the same record, empty at first, for [`OWNER`].
-pub(crate) type Open<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
+pub(crate) type OpenStore<'a> = &'a (dyn Fn() -> Box<dyn Store> + Sync);
 
 /// Generates a test for each rule. `$run` calls a rule with a function that opens a new record.
 macro_rules! contract_tests {
@@ -46,8 +46,8 @@ macro_rules! contract_tests {
 }
 pub(crate) use contract_tests;
 
-pub(crate) fn events_of_a_run_are_read_in_order(open: Open<'_>) {
-    let mut story = Story::of(RUN);
+pub(crate) fn events_of_a_run_are_read_in_order(open: OpenStore<'_>) {
+    let mut story = RunBuilder::of(RUN);
     let batches = [
         vec![story.started(&["a", "b", "c"]), story.began("a"), story.began("b")],
         vec![story.calls("b", "ls"), story.calls("a", "pwd"), story.finished("b", Outcome::Failed)],
@@ -69,8 +69,8 @@ pub(crate) fn events_of_a_run_are_read_in_order(open: Open<'_>) {
     assert_eq!(of_b, [3, 4, 6]);
 }
 
-pub(crate) fn a_long_unfinished_trial_is_read_completely(open: Open<'_>) {
-    let mut story = Story::of(RUN);
+pub(crate) fn a_long_unfinished_trial_is_read_completely(open: OpenStore<'_>) {
+    let mut story = RunBuilder::of(RUN);
     let mut events = vec![story.started(&["a", "b"]), story.began("a"), story.began("b")];
     for n in 0..700 {
         events.push(story.calls(if n % 3 == 0 { "a" } else { "b" }, &n.to_string()));
@@ -80,12 +80,12 @@ pub(crate) fn a_long_unfinished_trial_is_read_completely(open: Open<'_>) {
     assert_eq!(replayed(&*store, RUN), events);
 }
 
-pub(crate) fn a_batch_is_stored_completely_or_not_at_all(open: Open<'_>) {
+pub(crate) fn a_batch_is_stored_completely_or_not_at_all(open: OpenStore<'_>) {
     let mut store = open();
-    let mut story = Story::of(RUN);
+    let mut story = RunBuilder::of(RUN);
     store.append(&[story.started(&["a"]), story.began("a")]).unwrap();
     let good = story.finished("a", Outcome::Passed);
-    let stray = Story::of("nobody").began("a");
+    let stray = RunBuilder::of("nobody").began("a");
     assert!(matches!(store.append(&[good.clone(), stray]), Err(StoreError::UnknownRun(run)) if run == "nobody"));
     assert!(store.trials(&TrialFilter::default()).unwrap().is_empty());
     assert_eq!(store.live(RUN).unwrap().len(), 1);
@@ -94,9 +94,9 @@ pub(crate) fn a_batch_is_stored_completely_or_not_at_all(open: Open<'_>) {
     assert!(store.append(&[good]).is_err(), "a trial has one outcome");
 }
 
-pub(crate) fn lists_and_records_round_trip(open: Open<'_>) {
+pub(crate) fn lists_and_records_round_trip(open: OpenStore<'_>) {
     let mut store = open();
-    let mut story = Story::of(RUN);
+    let mut story = RunBuilder::of(RUN);
     let mut summary = Summary::default();
     summary.add(&record("a", Outcome::Passed));
     store
@@ -138,11 +138,11 @@ pub(crate) fn lists_and_records_round_trip(open: Open<'_>) {
     assert_eq!(store.trials(&TrialFilter { text: Some("::a@".into()), ..TrialFilter::default() }).unwrap().len(), 1);
 }
 
-pub(crate) fn results_are_counted_case_by_case(open: Open<'_>) {
+pub(crate) fn results_are_counted_case_by_case(open: OpenStore<'_>) {
     const OTHER: &str = "0193a000-0000-7000-8000-000000000002";
     let mut store = open();
     assert!(store.results(&ResultFilter::default()).unwrap().is_empty());
-    let mut story = Story::of(RUN);
+    let mut story = RunBuilder::of(RUN);
     let mut events = vec![story.started(&["a", "ab"])];
     for (case, repetition, outcome) in
         [("a", 1, Outcome::Passed), ("a", 2, Outcome::Failed), ("a", 3, Outcome::Broken), ("ab", 1, Outcome::Undecided)]
@@ -157,7 +157,7 @@ pub(crate) fn results_are_counted_case_by_case(open: Open<'_>) {
         events.push(done);
     }
     store.append(&events).unwrap();
-    let mut story = Story::of(OTHER);
+    let mut story = RunBuilder::of(OTHER);
     story.seq = 100;
     let mut done = story.finished("b", Outcome::Passed);
     if let Event::TrialFinished(record) = &mut done.event {
@@ -197,11 +197,11 @@ pub(crate) fn results_are_counted_case_by_case(open: Open<'_>) {
     assert_eq!([0, 1].map(cases), [0, 1], "a run that ended has a summary");
 }
 
-pub(crate) fn runs_are_selected_unambiguously(open: Open<'_>) {
+pub(crate) fn runs_are_selected_unambiguously(open: OpenStore<'_>) {
     let mut store = open();
     let ids = ["0193a000-0000-7000-8000-0000000000aa", "0193a000-0000-7000-8000-0000000000ab", "0193b000-1"];
     for (n, run) in ids.iter().enumerate() {
-        let mut story = Story::of(run);
+        let mut story = RunBuilder::of(run);
         story.seq = n as u64 * 10;
         store.append(&[story.started(&["a"]), story.began("a"), story.finished("a", Outcome::Passed)]).unwrap();
     }
@@ -228,9 +228,9 @@ pub(crate) fn runs_are_selected_unambiguously(open: Open<'_>) {
     assert!(matches!(store.remove(ids[2]), Err(StoreError::UnknownRun(_))));
 }
 
-pub(crate) fn trials_are_listed_run_by_run(open: Open<'_>) {
+pub(crate) fn trials_are_listed_run_by_run(open: OpenStore<'_>) {
     let mut store = open();
-    let (mut old, mut new) = (Story::of(RUN), Story::of("0193b000-1"));
+    let (mut old, mut new) = (RunBuilder::of(RUN), RunBuilder::of("0193b000-1"));
     new.seq = 10;
     store.append(&[old.started(&["a", "b"]), old.began("a"), old.finished("a", Outcome::Passed)]).unwrap();
     store.append(&[new.started(&["a"]), new.began("a"), new.finished("a", Outcome::Passed)]).unwrap();
@@ -241,9 +241,9 @@ pub(crate) fn trials_are_listed_run_by_run(open: Open<'_>) {
     assert_eq!(listed, [("0193b000-1", "a"), (RUN, "b"), (RUN, "a")]);
 }
 
-pub(crate) fn a_reopened_run_keeps_its_start_and_its_finished_trials(open: Open<'_>) {
+pub(crate) fn a_reopened_run_keeps_its_start_and_its_finished_trials(open: OpenStore<'_>) {
     let mut store = open();
-    let mut story = Story::of(RUN);
+    let mut story = RunBuilder::of(RUN);
     let kept = [story.started(&["a", "b", "c"]), story.began("a"), story.finished("a", Outcome::Passed)];
     store.append(&kept).unwrap();
     store.append(&[story.began("b"), story.calls("b", "ls"), story.began("c")]).unwrap();
@@ -267,9 +267,9 @@ pub(crate) fn a_reopened_run_keeps_its_start_and_its_finished_trials(open: Open<
     assert!(matches!(store.reopen("x"), Err(StoreError::UnknownRun(_))));
 }
 
-pub(crate) fn a_running_trial_reports_what_it_is_waiting_for(open: Open<'_>) {
+pub(crate) fn a_running_trial_reports_what_it_is_waiting_for(open: OpenStore<'_>) {
     let mut store = open();
-    let mut story = Story::of(RUN);
+    let mut story = RunBuilder::of(RUN);
     store
         .append(&[
             story.started(&["a", "b", "c"]),
@@ -304,9 +304,9 @@ pub(crate) fn a_running_trial_reports_what_it_is_waiting_for(open: Open<'_>) {
     assert_eq!((live[0].attempt, live[0].waiting_on.as_deref()), (2, None), "another attempt starts afresh");
 }
 
-pub(crate) fn a_reader_sees_a_snapshot_while_the_run_continues(open: Open<'_>) {
+pub(crate) fn a_reader_sees_a_snapshot_while_the_run_continues(open: OpenStore<'_>) {
     let mut writer = open();
-    let mut story = Story::of(RUN);
+    let mut story = RunBuilder::of(RUN);
     writer.append(&[story.started(&["a", "b"]), story.began("a"), story.calls("a", "ls")]).unwrap();
 
     let reader = open();
@@ -319,13 +319,13 @@ pub(crate) fn a_reader_sees_a_snapshot_while_the_run_continues(open: Open<'_>) {
     assert_eq!(reader.live(RUN).unwrap()[0].id, id("b").to_string());
 }
 
-pub(crate) fn concurrent_writers_share_a_new_record(open: Open<'_>) {
+pub(crate) fn concurrent_writers_share_a_new_record(open: OpenStore<'_>) {
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..8)
             .map(|n| {
                 scope.spawn(move || {
                     let mut store = open();
-                    let mut story = Story::of(&format!("run-{n}"));
+                    let mut story = RunBuilder::of(&format!("run-{n}"));
                     store.append(&[story.started(&["a"]), story.began("a")]).unwrap();
                     store.append(&[story.finished("a", Outcome::Passed)]).unwrap();
                 })
@@ -342,7 +342,7 @@ pub(crate) fn concurrent_writers_share_a_new_record(open: Open<'_>) {
     }
 }
 
-pub(crate) fn trials_that_finish_together_are_read_separately(open: Open<'_>) {
+pub(crate) fn trials_that_finish_together_are_read_separately(open: OpenStore<'_>) {
     let mut store = open();
     let (names, events) = many_trials();
     store.append(&events).unwrap();
@@ -360,12 +360,12 @@ pub(crate) fn at(second: i64) -> Timestamp {
 }
 
 /// Writes envelopes with consecutive numbers, a second apart.
-pub(crate) struct Story {
+pub(crate) struct RunBuilder {
     run: String,
     pub(crate) seq: u64,
 }
 
-impl Story {
+impl RunBuilder {
     pub(crate) fn of(run: &str) -> Self {
         Self { run: run.to_owned(), seq: 0 }
     }
@@ -449,7 +449,7 @@ pub(crate) fn record(case: &str, outcome: Outcome) -> TrialRecord {
     let tokens = Tokens { input: 10, cache_read: 5, cache_write: 1, output: 2, reasoning: None };
     let attempt = AttemptRecord {
         outcome,
-        because: None,
+        reason: None,
         usage: Some(tokens),
         cost_usd: Some(0.5),
         duration_ms: 500,
@@ -472,7 +472,7 @@ pub(crate) fn record(case: &str, outcome: Outcome) -> TrialRecord {
         outcome,
         flaky: false,
         fault: None,
-        because: Some("why".into()),
+        reason: Some("why".into()),
         ending: Some(Ending::Finished),
         score: Some(1.0),
         max_score: Some(2.0),
@@ -540,7 +540,7 @@ pub(crate) fn summary_of(cases: &[&str]) -> Summary {
 
 /// Returns 300 finished trials, which run two at a time: their cases and all events of their run.
 pub(crate) fn many_trials() -> (Vec<String>, Vec<Envelope>) {
-    let mut story = Story::of(RUN);
+    let mut story = RunBuilder::of(RUN);
     let names: Vec<String> = (0..300).map(|n| format!("c{n}")).collect();
     let mut events = vec![story.started(&["c0"])];
     for pair in names.chunks(2) {

@@ -37,7 +37,7 @@ pub(super) fn build<'a>(mut builder: Builder<'a>, text: &str) -> Option<Builder<
 }
 
 /// Collection whose end has not been reached yet.
-struct Open {
+struct OpenNode {
     /// Starts at its first byte. The end of a block collection is that of its last value.
     span: Span,
     style: StructureStyle,
@@ -62,7 +62,7 @@ enum Key {
 pub(super) struct Builder<'a> {
     source: &'a Arc<Source>,
     start: usize,
-    open: Vec<Open>,
+    open: Vec<OpenNode>,
     /// Finished anchored values, each with the number of values in it.
     pub anchors: HashMap<usize, (Node, usize)>,
     /// Number of values that anchors and aliases have added.
@@ -124,12 +124,12 @@ impl<'a> Builder<'a> {
     }
 
     fn begin(&mut self, span: Span, style: StructureStyle, anchor: usize, tag: Option<&Tag>, body: Body) -> bool {
-        self.open.push(Open { span, style, tag: tag.and_then(custom), anchor, size: 1, body });
+        self.open.push(OpenNode { span, style, tag: tag.and_then(custom), anchor, size: 1, body });
         true
     }
 
-    fn end(&mut self, open: Open, end: Span) -> bool {
-        let Open { mut span, style, tag, anchor, size, body } = open;
+    fn end(&mut self, open: OpenNode, end: Span) -> bool {
+        let OpenNode { mut span, style, tag, anchor, size, body } = open;
         let kind = match body {
             Body::List(items) => {
                 span = Span::new(span.start(), last_byte(style, span, end, items.last().map(|item| item.span)));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
-use model::{About, Arguments, AssertionSpec, Node, NodeKind, Spanned};
+use model::{Arguments, AssertionScope, AssertionSpec, Node, NodeKind, Spanned};
 
 /// Keys of an entry besides its type and arguments.
 const BESIDE: [&str; 3] = ["id", "weight", "title"];
@@ -26,7 +26,7 @@ pub(super) enum Ids {
 
 impl Assertions {
     /// Reads the entries `items`, whose subject is `about`.
-    pub(super) fn read(&mut self, items: &[Node], about: About, ids: Ids, problems: &mut Problems) {
+    pub(super) fn read(&mut self, items: &[Node], about: AssertionScope, ids: Ids, problems: &mut Problems) {
         self.specs.extend(items.iter().filter_map(|item| {
             let spec = entry(item, ids, problems)?;
             let is_nameless = spec.id.is_empty();
@@ -91,5 +91,12 @@ fn single_key(fields: &mut Fields<'_>) -> Option<(Spanned<String>, Node)> {
 }
 
 fn spec(item: &Node, id: String, kind: Spanned<String>, weight: Option<f64>, arguments: Arguments) -> AssertionSpec {
-    AssertionSpec { node: item.clone(), arguments, about: About::Trial, id, kind, weight: weight.unwrap_or(1.0) }
+    AssertionSpec {
+        node: item.clone(),
+        arguments,
+        about: AssertionScope::Trial,
+        id,
+        kind,
+        weight: weight.unwrap_or(1.0),
+    }
 }

@@ -6,7 +6,7 @@ mod user;
 use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
-use model::{About, Case, Excerpt, Node, NodeKind, nearest};
+use model::{AssertionScope, Case, Excerpt, Node, NodeKind, nearest};
 
 use super::assertions::{Assertions, Ids};
 use super::scenario::{place, refuse_tags, skip, with_common_fields};
@@ -45,15 +45,15 @@ fn resembles(file: &SuiteFile<'_>) -> bool {
     let is_said = |turn: &Node| turn.as_str().is_some() || turn.get("says").is_some();
     match turns {
         None if misspelt_turns(file.root).is_some() => true,
-        Some(NodeKind::List(turns)) if turns.iter().any(|turn| says(turn) || sends(turn)) => true,
-        Some(NodeKind::List(turns)) => told(file.root) > 1 && (turns.is_empty() || turns.iter().any(is_said)),
-        _ => told(file.root) > 1 && (turns.is_some() || plays(file.root) || asserts(file.root)),
+        Some(NodeKind::List(turns)) if turns.iter().any(|turn| has_message(turn) || sends(turn)) => true,
+        Some(NodeKind::List(turns)) => count_turns(file.root) > 1 && (turns.is_empty() || turns.iter().any(is_said)),
+        _ => count_turns(file.root) > 1 && (turns.is_some() || plays(file.root) || asserts(file.root)),
     }
 }
 
 fn recognises(file: &SuiteFile<'_>) -> bool {
     let root = file.root;
-    root.get("turns").is_some() || plays(root) || (told(root) > 1 && asserts(root))
+    root.get("turns").is_some() || plays(root) || (count_turns(root) > 1 && asserts(root))
 }
 
 fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
@@ -66,12 +66,14 @@ pub fn misspelt_turns(root: &Node) -> Option<&str> {
     let NodeKind::Map(entries) = &root.kind else { return None };
     let is_near = |name: &str| name.eq_ignore_ascii_case("turns") || nearest(name, ["turns"]).is_some();
     let contains_turns = |value: &Node| match &value.kind {
-        NodeKind::List(turns) => turns.iter().any(|turn| says(turn) || (turn.as_str().is_some() && told(root) > 1)),
+        NodeKind::List(turns) => {
+            turns.iter().any(|turn| has_message(turn) || (turn.as_str().is_some() && count_turns(root) > 1))
+        }
         _ => false,
     };
     // A list of messages alone may be data.
     let are_messages = |name: &str, value: &Node| match &value.kind {
-        NodeKind::List(turns) if name == "messages" && told(root) > 0 => {
+        NodeKind::List(turns) if name == "messages" && count_turns(root) > 0 => {
             turns.iter().any(|turn| turn.as_str().is_some() || sends(turn))
         }
         _ => false,
@@ -82,8 +84,8 @@ pub fn misspelt_turns(root: &Node) -> Option<&str> {
     found.map(|(name, _)| name.value.as_str())
 }
 
-/// Returns `true` if a turn has a message of the user under `says` or a similar key.
-fn says(turn: &Node) -> bool {
+/// Returns `true` if a turn has a message of the user under `has_message` or a similar key.
+fn has_message(turn: &Node) -> bool {
     let NodeKind::Map(entries) = &turn.kind else { return false };
     entries.iter().any(|(key, value)| value.as_str().is_some() && nearest(&key.value, ["says"]).is_some())
 }
@@ -94,7 +96,7 @@ fn sends(turn: &Node) -> bool {
 }
 
 /// Returns the number of a conversation's keys that `root` has.
-fn told(root: &Node) -> usize {
+fn count_turns(root: &Node) -> usize {
     TELLING.iter().filter(|key| root.get(key).is_some()).count()
 }
 
@@ -122,7 +124,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let tools: Vec<serde_json::Value> = tools.iter().map(Node::to_json).collect();
     messages.iter_mut().for_each(|message| message.tools.clone_from(&tools));
     if let Some(items) = fields.list("assertions", problems) {
-        assertions.read(items, About::LastReply, Ids::Optional, problems);
+        assertions.read(items, AssertionScope::LastReply, Ids::Optional, problems);
     }
     let token_budget = fields.positive("token_budget", problems);
     let reruns = fields.whole("reruns", 0, problems).map(|reruns| u32::try_from(reruns).unwrap_or(u32::MAX));

@@ -2,14 +2,14 @@
 
 mod case;
 mod content;
-mod doubtful;
 mod expectation;
+mod file_defaults;
 mod layers;
 mod merge;
+mod misspelt_keys;
 mod module;
-mod near;
 mod scope;
-mod sheet;
+mod suspicious_values;
 mod tag;
 
 use std::collections::{HashMap, HashSet};
@@ -22,9 +22,9 @@ use model::{Case, Diagnostic, Node, Source};
 
 use self::case::Draft;
 use self::content::Content;
+use self::file_defaults::FileDefaults;
 use self::layers::is_truthy;
-use self::near::Suspicion;
-use self::sheet::Sheet;
+use self::misspelt_keys::MisspeltKeys;
 use super::{NamedFormat, skip_others};
 use crate::fixture_settings::field::{self, FIELDS};
 use crate::library::Library;
@@ -92,13 +92,13 @@ fn cases(path: &Path, content: Content, library: &Library, problems: &mut Proble
     let known = problems.len();
     let Content { front, cases: nodes, root, is_module } = content;
     if let Some(front) = &front {
-        doubtful::warn(front, problems);
+        suspicious_values::warn(front, problems);
     }
-    let sheet = Sheet::read(front.as_ref(), &root, path, is_module, library, problems);
+    let file_defaults = FileDefaults::read(front.as_ref(), &root, path, is_module, library, problems);
     if nodes.is_empty() {
         problems.push(root.warning("the file has no cases"));
     }
-    let mut drafts = read_all(&sheet, nodes, problems);
+    let mut drafts = read_all(&file_defaults, nodes, problems);
     let marked = drafts.iter_mut().map(|draft| (&mut *draft.case, draft.is_only));
     skip_others(marked, "another case has `only: true`");
     warn_of_idle(&drafts, problems);
@@ -108,45 +108,46 @@ fn cases(path: &Path, content: Content, library: &Library, problems: &mut Proble
 }
 
 /// Reads the cases in `nodes`, in their order.
-fn read_all(sheet: &Sheet<'_>, nodes: Vec<Node>, problems: &mut Problems) -> Vec<Draft> {
+fn read_all(file_defaults: &FileDefaults<'_>, nodes: Vec<Node>, problems: &mut Problems) -> Vec<Draft> {
     let mut drafts = Vec::with_capacity(nodes.len());
     let mut nodes = nodes.into_iter().enumerate().peekable();
     let mut portions: Vec<Vec<(usize, Node)>> = Vec::new();
     while nodes.peek().is_some() {
         portions.push(nodes.by_ref().take(PORTION).collect());
     }
-    for (read, told) in parallel::map(portions, PORTIONS_PER_THREAD, |portion| read_portion(sheet, portion)) {
+    for (read, reported) in parallel::map(portions, PORTIONS_PER_THREAD, |portion| read_portion(file_defaults, portion))
+    {
         drafts.extend(read);
-        problems.extend(told);
+        problems.extend(reported);
     }
     drafts
 }
 
 /// Reads a chunk of the cases, each with its position in the file.
-fn read_portion(sheet: &Sheet<'_>, nodes: Vec<(usize, Node)>) -> (Vec<Draft>, Problems) {
+fn read_portion(file_defaults: &FileDefaults<'_>, nodes: Vec<(usize, Node)>) -> (Vec<Draft>, Problems) {
     let (mut drafts, mut problems) = (Vec::with_capacity(nodes.len()), Problems::new());
-    let mut suspicion = Suspicion::default();
+    let mut misspelt_keys = MisspeltKeys::default();
     // Each tree is freed as soon as its case is built: together the trees are as large as the cases.
     for (position, node) in nodes {
         if Fields::of(&node, "a case", &mut problems).is_none() {
             continue;
         }
         field::check(&node, &FIELDS, &mut problems);
-        suspicion.case(&node, &sheet.front, &mut problems);
-        doubtful::warn(&node, &mut problems);
-        for arm in arms(sheet, &node) {
-            drafts.push(case::read(sheet, &node, position, arm, &mut problems));
+        misspelt_keys.case(&node, &file_defaults.front, &mut problems);
+        suspicious_values::warn(&node, &mut problems);
+        for arm in arms(file_defaults, &node) {
+            drafts.push(case::read(file_defaults, &node, position, arm, &mut problems));
         }
     }
     (drafts, problems)
 }
 
 /// Returns the scripts to run a case with: its own script, or each of the file's.
-fn arms<'a>(sheet: &'a Sheet<'_>, node: &Node) -> Vec<Option<&'a Node>> {
-    if sheet.scripts.is_empty() || node.get("script").is_some_and(is_truthy) {
+fn arms<'a>(file_defaults: &'a FileDefaults<'_>, node: &Node) -> Vec<Option<&'a Node>> {
+    if file_defaults.scripts.is_empty() || node.get("script").is_some_and(is_truthy) {
         return vec![None];
     }
-    sheet.scripts.iter().map(Some).collect()
+    file_defaults.scripts.iter().map(Some).collect()
 }
 
 /// Warns of cases without expectations: their trials are undecided.
@@ -166,11 +167,11 @@ fn warn_of_idle(drafts: &[Draft], problems: &mut Problems) {
 /// Warns of titles that several cases have: their ids get numbers, which change when a case is added before them.
 fn warn_of_twins(drafts: &[Draft], problems: &mut Problems) {
     let mut first: HashMap<(&str, Option<&str>), &Draft> = HashMap::with_capacity(drafts.len());
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     for draft in drafts {
         let Some(title) = draft.title.as_deref() else { continue };
         let other = *first.entry((title, draft.arm.as_deref())).or_insert(draft);
-        if !std::ptr::eq(other, draft) && told.insert(title) {
+        if !std::ptr::eq(other, draft) && reported.insert(title) {
             let number = draft.case.position.unwrap_or_default() + 1;
             let message = format!("a second case is called `{title}`, so it runs as `{title} ({number})`");
             let problem = Diagnostic::warning(message).at(draft.case.source.clone());

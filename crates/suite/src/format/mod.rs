@@ -85,11 +85,11 @@ pub struct NamedFormat {
     pub read: ReadNamed,
 }
 
-/// Skips cases without `only`, for the reason `because`, if any case has it.
-fn skip_others<'c>(cases: impl IntoIterator<Item = (&'c mut Case, bool)>, because: &str) {
+/// Skips cases without `only`, for the reason `reason`, if any case has it.
+fn skip_others<'c>(cases: impl IntoIterator<Item = (&'c mut Case, bool)>, reason: &str) {
     let (only, others): (Vec<_>, Vec<_>) = cases.into_iter().partition(|(_, is_only)| *is_only);
     for (case, _) in others.into_iter().filter(|(case, _)| !only.is_empty() && case.skip.is_none()) {
-        case.skip = Some(because.to_owned());
+        case.skip = Some(reason.to_owned());
     }
 }
 

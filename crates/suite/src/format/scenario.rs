@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
 use model::{
-    About, AssertionSpec, Case, Excerpt, Fixtures, Node, NodeKind, PermissionMode, Quarantine, RunnerOptions,
+    AssertionScope, AssertionSpec, Case, Excerpt, Fixtures, Node, NodeKind, PermissionMode, Quarantine, RunnerOptions,
     SettingSource, Spanned, Subject, UserMessage, UserResponse, nearest,
 };
 
@@ -372,7 +372,7 @@ pub(super) fn skip(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<S
     let node = fields.get("skip")?;
     match &node.kind {
         NodeKind::Bool(skip) => skip.then(|| "it has `skip: true`".to_owned()),
-        NodeKind::String(because) if !because.is_empty() => Some(because.clone()),
+        NodeKind::String(reason) if !reason.is_empty() => Some(reason.clone()),
         _ => {
             problems.push(node.error(format!("`skip` must be true, false or the reason, not {}", node.kind_name())));
             None
@@ -412,7 +412,7 @@ pub(in crate::format) fn quarantine(node: &Node, problems: &mut Problems) -> Opt
 fn assertions(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<AssertionSpec> {
     let mut assertions = Assertions::default();
     if let Some(items) = fields.list("assertions", problems) {
-        assertions.read(items, About::Trial, Ids::Required, problems);
+        assertions.read(items, AssertionScope::Trial, Ids::Required, problems);
     }
     assertions.finish()
 }

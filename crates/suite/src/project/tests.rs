@@ -358,19 +358,19 @@ fn a_configuration_that_is_a_pipe_is_an_error() {
         std::process::Command::new("mkfifo").arg(directory.path().join("trialrun.yaml")).status().unwrap().success()
     );
     let (_, problems) = Project::find(directory.path(), directory.path());
-    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["trialrun.yaml:1:1: cannot read the file: it is not a regular file"]);
+    let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(messages, ["trialrun.yaml:1:1: cannot read the file: it is not a regular file"]);
 }
 
 #[test]
 fn a_default_timeout_that_is_probably_in_seconds_causes_a_warning() {
-    let told = |timeout: &str| {
+    let describe = |timeout: &str| {
         let text = format!("eval: {{defaultTimeout: {timeout}}}\n");
         let (project, problems, _directory) = find(&[("trialrun.yaml", &text)], ".");
         (project.defaults.timeout_ms.unwrap().value, problems)
     };
-    let (timeout, problems) = told("30");
+    let (timeout, problems) = describe("30");
     assert_eq!((timeout, problems.len()), (30, 1));
     assert!(problems[0].contains("`defaultTimeout: 30` has no unit and is read as 30 milliseconds"), "{problems:?}");
-    assert_eq!((told("10000"), told("30s")), ((10_000, Vec::new()), (30_000, Vec::new())));
+    assert_eq!((describe("10000"), describe("30s")), ((10_000, Vec::new()), (30_000, Vec::new())));
 }

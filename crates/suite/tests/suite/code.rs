@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use trialrun_suite::Request;
 
-use crate::scratch::{Scratch, outline, told};
+use crate::scratch::{Scratch, describe, outline};
 
 const ANGRY: &str = r#"// tests/angry-customer.test.ts
 import { scenario, persona, assert } from "@fabrik/core";
@@ -78,7 +78,7 @@ fn broken(text: &str) -> Vec<String> {
     let scratch = Scratch::new();
     let loaded = scratch.write("a.test.ts", text).load(&["a.test.ts"]);
     assert!(!loaded.has_errors(), "{:?}", loaded.diagnostics);
-    told(&loaded.suites[0].cases[0].broken)
+    describe(&loaded.suites[0].cases[0].broken)
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn the_first_examples_load_unchanged_and_are_named_by_their_path() {
     scratch.write("tests/angry-customer.test.ts", ANGRY);
     scratch.write("tests/generated/edge-case-contradictory-info.test.ts", CONTRADICTORY);
     let loaded = load_tests(&scratch);
-    assert_eq!(told(&loaded.diagnostics), [""; 0]);
+    assert_eq!(describe(&loaded.diagnostics), [""; 0]);
     assert_eq!(
         outline(&loaded),
         [
@@ -115,7 +115,7 @@ export default [scenario('second', { skip: 'not yet', description: 'd' }, () => 
 ";
     scratch.write("data.json", "{\"tag\": \"json\"}").write("helper.ts", "export const tag: string = 'own';\n");
     let loaded = scratch.write("a.test.ts", text).load(&["a.test.ts"]);
-    assert_eq!(told(&loaded.diagnostics), [""; 0]);
+    assert_eq!(describe(&loaded.diagnostics), [""; 0]);
     assert_eq!(outline(&loaded), ["a: first, second, third"]);
     let cases = &loaded.suites[0].cases;
     assert!(cases.iter().all(|case| case.broken.is_empty()), "{cases:?}");
@@ -139,9 +139,9 @@ export const b = scenario('b', { fixtures: { file_committed: files } }, () => {}
     scratch.write("tests/data/b.bin", [0, 255]);
     let loaded = scratch.write("tests/a.test.ts", text).load(&["tests/a.test.ts"]);
     let [a, b] = &loaded.suites[0].cases[..] else { panic!() };
-    assert_eq!(told(&a.broken), [""; 0]);
+    assert_eq!(describe(&a.broken), [""; 0]);
     assert!(a.fixtures.git_init && a.fixtures.files_committed.len() == 2, "{:?}", a.fixtures);
-    assert_eq!(told(&b.broken), ["tests/a.test.ts:4:46: unknown key `file_committed` in `fixtures`"]);
+    assert_eq!(describe(&b.broken), ["tests/a.test.ts:4:46: unknown key `file_committed` in `fixtures`"]);
 }
 
 #[test]
@@ -152,10 +152,10 @@ export const b = scenario('b', { only: true }, () => {});
 ";
     let scratch = Scratch::new();
     let loaded = scratch.write("a.test.ts", text).load(&["a.test.ts"]);
-    assert_eq!(told(&loaded.diagnostics), [""; 0]);
+    assert_eq!(describe(&loaded.diagnostics), [""; 0]);
     let [a, b] = &loaded.suites[0].cases[..] else { panic!() };
     assert_eq!(
-        told(&a.broken),
+        describe(&a.broken),
         [
             "a.test.ts:2:51: `tags` must be a list, not a string",
             "a.test.ts:2:34: unknown key `timout` in the options of a scenario"
@@ -222,7 +222,7 @@ export default ['same', 'same', 'same (2)'].map((name) => scenario(name, () => {
     let loaded = scratch.write("a.test.ts", text).load(&["a.test.ts"]);
     assert_eq!(outline(&loaded), ["a: same, same (2), same (2) (2)"]);
     assert_eq!(
-        told(&loaded.diagnostics),
+        describe(&loaded.diagnostics),
         [
             "a.test.ts:2:68: a second scenario is called `same`",
             "a.test.ts:2:68: a second scenario is called `same (2)`"
@@ -236,7 +236,10 @@ fn a_scenario_that_is_not_exported_is_a_warning() {
     let scratch = Scratch::new();
     let text = "import { scenario } from 'trialrun';\nscenario('lost', () => {});\nexport const a = scenario('a', () => {});\n";
     let loaded = scratch.write("a.test.ts", text).load(&["a.test.ts"]);
-    assert_eq!(told(&loaded.diagnostics), ["a.test.ts:2:1: the scenario `lost` is not exported, so it does not run"]);
+    assert_eq!(
+        describe(&loaded.diagnostics),
+        ["a.test.ts:2:1: the scenario `lost` is not exported, so it does not run"]
+    );
 }
 
 #[test]
@@ -259,7 +262,7 @@ fn packages_of_the_project_can_be_imported() {
     scratch.write("node_modules/pack/index.js", pack);
     let text = "import { scenario } from 'trialrun';\nimport { tag } from 'p';\nexport { default } from 'pack';\nexport const own = scenario('own', { tags: [tag] }, () => {});\n";
     let loaded = scratch.write("a.test.ts", text).load(&["a.test.ts"]);
-    assert_eq!((outline(&loaded), told(&loaded.diagnostics)), (vec!["a: shared, own".to_owned()], Vec::new()));
+    assert_eq!((outline(&loaded), describe(&loaded.diagnostics)), (vec!["a: shared, own".to_owned()], Vec::new()));
     assert_eq!(PathBuf::from(&*loaded.suites[0].cases[0].source.file), PathBuf::from("node_modules/pack/index.js"));
 }
 
@@ -274,7 +277,7 @@ export default scenario('a', async () => {});
 ";
     let loaded = scratch.write("a.test.ts", text).load(&["a.test.ts"]);
     assert_eq!(
-        told(&loaded.diagnostics),
+        describe(&loaded.diagnostics),
         ["a.test.ts:2:19: `zod-that-is-not-here` is imported but cannot be found; it is not used"]
     );
     assert!(!loaded.has_errors() && loaded.suites[0].cases[0].broken.is_empty());
@@ -288,7 +291,7 @@ export const a = scenario('a', { timeout: 30 }, () => {});
 export const b = scenario('b', { timeout: 1500 }, () => {});
 ";
     let loaded = scratch.write("a.test.ts", text).load(&["a.test.ts"]);
-    let told: Vec<&str> = loaded.diagnostics.iter().map(|problem| problem.message.as_str()).collect();
-    assert_eq!(told, ["`timeout: 30` has no unit and is read as 30 milliseconds"]);
+    let messages: Vec<&str> = loaded.diagnostics.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(messages, ["`timeout: 30` has no unit and is read as 30 milliseconds"]);
     assert!(loaded.suites[0].cases.iter().all(|case| case.broken.is_empty()), "it still runs");
 }

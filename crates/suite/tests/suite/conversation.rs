@@ -1,9 +1,9 @@
 //! Conversation files: accepted and rejected content, with locations.
 
-use model::{About, Arguments};
+use model::{Arguments, AssertionScope};
 use serde_json::json;
 
-use crate::scratch::{Scratch, all_problems, told};
+use crate::scratch::{Scratch, all_problems, describe};
 
 #[test]
 fn a_conversation_becomes_a_case() {
@@ -30,23 +30,23 @@ skip: not now
 ",
     );
     assert_eq!((case.id.as_str(), case.source.to_string().as_str()), ("simple product inquiry", "s.yaml:1:7"));
-    let said: Vec<&str> = case.messages.iter().map(|message| message.text.as_str()).collect();
-    assert_eq!(said, ["What is the return policy?", "Thanks."]);
+    let output: Vec<&str> = case.messages.iter().map(|message| message.text.as_str()).collect();
+    assert_eq!(output, ["What is the return policy?", "Thanks."]);
     let persona = json!({"role": "customer", "tone": "neutral", "context": {"orders": [17]}});
     assert_eq!(json!(case.messages[1].persona), persona);
-    let told: Vec<(&str, &str, About, f64)> = case
+    let described: Vec<(&str, &str, AssertionScope, f64)> = case
         .assertions
         .iter()
         .map(|spec| (spec.id.as_str(), spec.kind.value.as_str(), spec.about, spec.weight))
         .collect();
     assert_eq!(
-        told,
+        described,
         [
-            ("contains-1", "contains", About::Reply(1), 1.0),
-            ("no_path_escape-1", "no_path_escape", About::Reply(1), 1.0),
-            ("is-polite", "contains", About::LastReply, 2.0),
-            ("contains-2", "contains", About::LastReply, 1.0),
-            ("tool_not_called-1", "tool_not_called", About::LastReply, 1.0),
+            ("contains-1", "contains", AssertionScope::Reply(1), 1.0),
+            ("no_path_escape-1", "no_path_escape", AssertionScope::Reply(1), 1.0),
+            ("is-polite", "contains", AssertionScope::LastReply, 2.0),
+            ("contains-2", "contains", AssertionScope::LastReply, 1.0),
+            ("tool_not_called-1", "tool_not_called", AssertionScope::LastReply, 1.0),
         ]
     );
     assert!(matches!(&case.assertions[0].arguments, Arguments::Brief(node) if node.as_str() == Some("30 days")));
@@ -142,7 +142,7 @@ fn conversations_are_distinguished_from_other_files() {
     let loaded = scratch.load(&["somewhere"]);
     let formats: Vec<(&str, &str)> = loaded.suites.iter().map(|suite| (suite.name.as_str(), suite.format)).collect();
     assert_eq!(formats, [("near", "conversation"), ("table", "conversation"), ("talk", "conversation")]);
-    let near = told(&all_problems(&loaded));
+    let near = describe(&all_problems(&loaded));
     assert!(near.iter().any(|line| line.contains("unknown key `turn`")), "{near:#?}");
 }
 
@@ -153,7 +153,7 @@ fn a_misspelt_turn_is_reported_for_files_found_by_a_search() {
     scratch.write("somewhere/other.yaml", "turns: [{left: 3}, {right: 2}]\n");
     let loaded = scratch.load(&["somewhere"]);
     let found = all_problems(&loaded);
-    let problems = told(&found);
+    let problems = describe(&found);
     let [missing, unknown] = &problems[..] else { panic!("{problems:#?}") };
     assert!(missing.contains("typo.yaml:2:5: a turn has no `says`"), "{missing}");
     assert!(unknown.contains("typo.yaml:2:5: unknown key `say` in a turn"), "{unknown}");
@@ -171,7 +171,7 @@ fn a_conversation_with_keys_of_another_program_is_not_skipped() {
     ] {
         let scratch = Scratch::new();
         scratch.write("tests/c.yaml", text);
-        let problems = told(&all_problems(&scratch.load(&["tests"])));
+        let problems = describe(&all_problems(&scratch.load(&["tests"])));
         assert!(problems.iter().any(|line| line.contains(wrong)), "{text}: {problems:#?}");
     }
     let scratch = Scratch::new();
@@ -193,7 +193,7 @@ fn a_file_with_a_mistake_is_one_broken_case_and_other_files_load() {
         loaded.suites.iter().map(|suite| (suite.cases[0].id.as_str(), suite.cases[0].broken.len())).collect();
     assert_eq!(broken, [("good", 0), ("k", 1), ("syntax", 1), ("turns", 1), ("user", 1)]);
     assert!(loaded.suites.iter().all(|suite| suite.cases[0].fails_alone));
-    assert_eq!(told(&loaded.suites[2].cases[0].broken), ["talks/syntax.yaml:3:6: expected `,` or `}`"]);
+    assert_eq!(describe(&loaded.suites[2].cases[0].broken), ["talks/syntax.yaml:3:6: expected `,` or `}`"]);
     // A scenario file says what a run is for, so a mistake in it prevents the run.
     assert!(scratch.write("s.yaml", "scenario: s\nsystem_prompt: p\nuser_promt: x\n").load(&["s.yaml"]).has_errors());
 }
@@ -222,7 +222,7 @@ assertions:
     );
     let ids: Vec<&str> = case.assertions.iter().map(|spec| spec.id.as_str()).collect();
     assert_eq!(ids, ["contains-1", "contains-2", "contains-3", "t"]);
-    assert!(case.assertions.iter().all(|spec| spec.about == About::Trial));
+    assert!(case.assertions.iter().all(|spec| spec.about == AssertionScope::Trial));
     let problems = scratch.problems("scenario: s\nsystem_prompt: p\nassertions: [{type: tool_called, tool: Bash}]\n");
     assert_eq!(problems[0].message, "an assertion has no `id`");
 }

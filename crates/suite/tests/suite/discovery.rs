@@ -1,6 +1,6 @@
 //! Selection of the files to load.
 
-use crate::scratch::{Scratch, outline, told};
+use crate::scratch::{Scratch, describe, outline};
 
 fn prompt(id: &str) -> String {
     format!("scenario: {id}\nsystem_prompt: p\n")
@@ -35,7 +35,7 @@ fn skills() -> Scratch {
 fn without_targets_every_skill_is_tested_in_order() {
     let scratch = skills();
     let loaded = scratch.load(&[]);
-    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(describe(&loaded.diagnostics), [] as [&str; 0]);
     assert_eq!(outline(&loaded), ["alpha: a, b", "beta: c"]);
     assert_eq!(loaded.suites[0].path, scratch.path("skills/alpha/tests"));
     assert_eq!(loaded.suites[0].format, "scenario");
@@ -49,7 +49,7 @@ fn skills_files_and_directories_may_be_named() {
     scratch.write("more/x/one.yaml", prompt("one")).write("more/two.yml", prompt("two"));
     let named = |targets: &[&str]| {
         let loaded = scratch.load(targets);
-        assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+        assert_eq!(describe(&loaded.diagnostics), [] as [&str; 0]);
         outline(&loaded)
     };
     assert_eq!(named(&["beta", "alpha"]), ["beta: c", "alpha: a, b"]);
@@ -79,12 +79,12 @@ fn a_directory_is_searched_for_suites_and_other_files_are_skipped() {
         .write("d/build/CACHEDIR.TAG", "")
         .write("d/build/x.yaml", "scenario: [\n");
     let loaded = scratch.load(&["d"]);
-    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(describe(&loaded.diagnostics), [] as [&str; 0]);
     assert_eq!(outline(&loaded), ["flow: flow", "ok: ok"]);
 
     scratch.write("d/z.yaml", "scenario: [\n");
     let loaded = scratch.load(&["d"]);
-    assert_eq!(told(&loaded.diagnostics), ["d/z.yaml:1:11: this `[` is never closed"]);
+    assert_eq!(describe(&loaded.diagnostics), ["d/z.yaml:1:11: this `[` is never closed"]);
     assert_eq!(loaded.suites.len(), 2, "a broken file does not affect others");
 }
 
@@ -100,12 +100,12 @@ fn a_near_scenario_in_a_directory_is_reported() {
         .write("d/sick.yaml", "a: [\n")
         .write("d/void.yaml", "# later\n");
     let loaded = scratch.load(&["d"]);
-    let told: Vec<(bool, String)> =
+    let messages: Vec<(bool, String)> =
         loaded.diagnostics.iter().map(|problem| (problem.is_error(), problem.to_string())).collect();
     let error = |text: &str| (true, text.to_owned());
     let warning = |text: &str| (false, text.to_owned());
     assert_eq!(
-        told,
+        messages,
         [
             error("d/half.yaml:2:13: this `[` is never closed"),
             error("d/keys.yaml:2:1: this is not a test in a known format"),
@@ -134,7 +134,7 @@ fn every_file_directly_in_the_scenarios_must_be_a_suite() {
         .write("scenarios/deep/third.yaml", "scenrio: third\nsystem_prompt: p\n");
     let loaded = scratch.load(&[]);
     assert_eq!(
-        told(&loaded.diagnostics),
+        describe(&loaded.diagnostics),
         [
             "scenarios/deep/third.yaml:1:1: unknown key `scenrio` in the scenario",
             "scenarios/other.yml:1:1: this is not a test in a known format",
@@ -162,7 +162,7 @@ fn a_file_in_the_tests_that_cannot_be_read_or_misspells_its_turns_is_reported() 
         ..trialrun_suite::Request::default()
     });
     assert_eq!(
-        told(&loaded.diagnostics),
+        describe(&loaded.diagnostics),
         [
             "tests/one.yaml:1:1: this is not a test in a known format",
             "tests/sick.yaml:1:6: this `[` is never closed",
@@ -189,7 +189,7 @@ fn tests_without_a_skill_are_an_error() {
     for targets in [[].as_slice(), &["skills"]] {
         let loaded = scratch.load(targets);
         assert_eq!(
-            told(&loaded.diagnostics),
+            describe(&loaded.diagnostics),
             ["`skills/greeter` has tests but no SKILL.md", "`skills/lost` has tests but no SKILL.md"]
         );
         assert!(loaded.has_errors());
@@ -210,7 +210,7 @@ fn a_file_in_an_unknown_format_is_an_error_that_lists_the_formats() {
     scratch.skill("x");
     for (file, text) in [("n.yaml", "services: {}\n"), ("e.yaml", ""), ("l.yaml", "- a\n"), ("t.txt", "scenario: s")] {
         let loaded = scratch.write(file, text).load(&[file]);
-        assert_eq!(told(&loaded.diagnostics), [format!("{file}:1:1: this is not a test in a known format")]);
+        assert_eq!(describe(&loaded.diagnostics), [format!("{file}:1:1: this is not a test in a known format")]);
         assert!(loaded.diagnostics[0].help[0].starts_with("scenario: "));
     }
     let loaded = scratch.write("skills/x/tests/t.yaml", "Scenario: s\n").load(&["x"]);
@@ -242,9 +242,9 @@ fn a_missing_target_is_an_error_with_the_nearest_name() {
 fn a_skill_without_tests_and_an_empty_directory_cause_warnings() {
     let scratch = skills();
     scratch.write("empty/readme", "");
-    assert_eq!(told(&scratch.load(&["untested"]).diagnostics), ["untested:1:1: the skill `untested` has no tests"]);
+    assert_eq!(describe(&scratch.load(&["untested"]).diagnostics), ["untested:1:1: the skill `untested` has no tests"]);
     let loaded = scratch.load(&["empty"]);
-    assert_eq!(told(&loaded.diagnostics), ["no suite found in empty"]);
+    assert_eq!(describe(&loaded.diagnostics), ["no suite found in empty"]);
     assert!(!loaded.has_errors());
 }
 
@@ -253,7 +253,10 @@ fn a_project_without_skills_gets_a_hint() {
     let scratch = Scratch::new();
     std::fs::remove_dir(scratch.path("skills")).unwrap();
     let loaded = scratch.load(&[]);
-    assert_eq!(told(&loaded.diagnostics), ["there are no tests here: neither `tests` nor `scenarios` nor `skills`"]);
+    assert_eq!(
+        describe(&loaded.diagnostics),
+        ["there are no tests here: neither `tests` nor `scenarios` nor `skills`"]
+    );
     assert!(loaded.has_errors());
     scratch.write("b.fixture.yaml", "- input: a\n");
     scratch.write("a.test.ts", "");
@@ -274,7 +277,7 @@ fn scenarios_without_a_skill_are_found_in_their_folder() {
     assert_eq!(outline(&scratch.load(&[])), ["x: a", "b: b"]);
     std::fs::remove_dir_all(scratch.path("skills")).unwrap();
     let loaded = scratch.load(&[]);
-    assert_eq!((outline(&loaded), told(&loaded.diagnostics)), (vec!["b: b".to_owned()], Vec::new()));
+    assert_eq!((outline(&loaded), describe(&loaded.diagnostics)), (vec!["b: b".to_owned()], Vec::new()));
 }
 
 #[test]
@@ -286,7 +289,10 @@ fn two_scenarios_of_a_skill_cannot_have_the_same_id() {
         .write("skills/x/tests/b.yaml", format!("# later\n{}", test_of("x", "same")))
         .write("alone.yaml", prompt("same"));
     let loaded = scratch.load(&["x", "alone.yaml"]);
-    assert_eq!(told(&loaded.diagnostics), ["skills/x/tests/b.yaml:2:11: a second scenario with the id `same` in `x`"]);
+    assert_eq!(
+        describe(&loaded.diagnostics),
+        ["skills/x/tests/b.yaml:2:11: a second scenario with the id `same` in `x`"]
+    );
     assert_eq!(loaded.diagnostics[0].help, ["the first is at skills/x/tests/a.yaml:1:11"]);
 }
 
@@ -311,7 +317,7 @@ fn a_skill_outside_of_the_project_finds_its_siblings() {
     }
     scratch.write("other/y/tests/t.yaml", test_of("x", "t"));
     let loaded = scratch.load(&["other"]);
-    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(describe(&loaded.diagnostics), [] as [&str; 0]);
     assert_eq!(loaded.suites[0].cases[0].subject.skill().unwrap().description, "other");
 }
 
@@ -319,11 +325,11 @@ fn a_skill_outside_of_the_project_finds_its_siblings() {
 fn paths_are_shown_relative_to_the_working_directory() {
     let scratch = Scratch::new();
     scratch.skill("x").write("skills/x/tests/t.yaml", "scenario: t\nskill: x\nmax_turn: 1\n");
-    let told_in = |cwd: &str| told(&scratch.load_from(&scratch.path(cwd), &["x"]).diagnostics);
-    assert_eq!(told_in("skills/x"), ["tests/t.yaml:3:1: unknown key `max_turn` in the scenario"]);
+    let problems_in = |cwd: &str| describe(&scratch.load_from(&scratch.path(cwd), &["x"]).diagnostics);
+    assert_eq!(problems_in("skills/x"), ["tests/t.yaml:3:1: unknown key `max_turn` in the scenario"]);
     let outside = scratch.path("skills/x/tests/t.yaml").display().to_string();
     scratch.write("sub/x", "");
-    assert_eq!(told_in("sub"), [format!("{outside}:3:1: unknown key `max_turn` in the scenario")]);
+    assert_eq!(problems_in("sub"), [format!("{outside}:3:1: unknown key `max_turn` in the scenario")]);
 }
 
 #[test]
@@ -336,7 +342,7 @@ fn many_files_are_read_in_the_order_of_their_names() {
     let loaded = scratch.load(&["many"]);
     let ids: Vec<_> = loaded.suites.iter().map(|suite| suite.cases[0].id.clone()).collect();
     assert_eq!(ids, (0..300).map(|at| format!("case-{at:03}")).collect::<Vec<_>>());
-    let lines = told(&loaded.diagnostics);
+    let lines = describe(&loaded.diagnostics);
     assert_eq!(lines.len(), 6);
     assert!(lines[0].starts_with("many/007.yaml:3:1") && lines[5].starts_with("many/257.yaml:3:1"), "{lines:?}");
 }
@@ -354,9 +360,10 @@ fn a_test_that_is_ignored_because_of_its_name_is_reported() {
         .write("tests/right.test.ts", test);
     let loaded = scratch.load(&["tests"]);
     assert_eq!(outline(&loaded), ["right: a"]);
-    let files: Vec<String> = loaded.diagnostics.iter().map(|told| told.source.as_ref().unwrap().to_string()).collect();
+    let files: Vec<String> =
+        loaded.diagnostics.iter().map(|messages| messages.source.as_ref().unwrap().to_string()).collect();
     assert_eq!(files, ["tests/a.fixure.yaml:1:1", "tests/deep/bye.spec.ts:1:1", "tests/hi.tests.ts:1:1"]);
-    assert!(loaded.diagnostics.iter().all(|told| !told.is_error()));
+    assert!(loaded.diagnostics.iter().all(|messages| !messages.is_error()));
     assert_eq!(loaded.diagnostics[2].help, ["call it `hi.test.ts`, or begin its name with `_`"]);
 }
 
@@ -371,7 +378,7 @@ fn pipes_devices_and_links_to_them_are_errors_when_read() {
     for place in ["scenarios/deep/a.yaml", "skills/s/tests/a.yaml", "skills/u/SKILL.md", "scenarios/notes.txt"] {
         assert!(std::process::Command::new("mkfifo").arg(scratch.path(place)).status().unwrap().success());
     }
-    let said = told(&scratch.load(&[]).diagnostics);
+    let output = describe(&scratch.load(&[]).diagnostics);
     let expected = [
         "examples/e/evals/evals.json",
         "scenarios/deep/a.yaml",
@@ -380,7 +387,7 @@ fn pipes_devices_and_links_to_them_are_errors_when_read() {
         "skills/s/tests/a.yaml",
         "skills/u/SKILL.md",
     ];
-    assert_eq!(said, expected.map(|place| format!("{place}:1:1: cannot read the file: it is not a regular file")));
+    assert_eq!(output, expected.map(|place| format!("{place}:1:1: cannot read the file: it is not a regular file")));
 }
 
 #[test]

@@ -6,10 +6,10 @@ mod vectors;
 
 use std::sync::Arc;
 
-use model::{About, Arguments, Case, SideEffectContract, SideEffectLevel, Subject};
+use model::{Arguments, AssertionScope, Case, SideEffectContract, SideEffectLevel, Subject};
 use serde_json::{Value, json};
 
-use crate::scratch::{Scratch, told};
+use crate::scratch::{Scratch, describe};
 
 /// Path of the suite of the skill `s`.
 const SUITE: &str = "skills/s/evals/evals.json";
@@ -36,7 +36,7 @@ fn one(rest: &str) -> String {
 /// Returns the only case of a suite without problems.
 fn case(rest: &str) -> Arc<Case> {
     let loaded = skill(&one(rest)).load(&["s"]);
-    assert!(loaded.diagnostics.is_empty(), "{:#?}", told(&loaded.diagnostics));
+    assert!(loaded.diagnostics.is_empty(), "{:#?}", describe(&loaded.diagnostics));
     Arc::clone(&loaded.suites[0].cases[0])
 }
 
@@ -80,7 +80,7 @@ fn the_original_example_loads_unchanged() {
         .write("examples/write-release-notes/evals/evals.json", OF_THE_SEED)
         .write("examples/write-release-notes/evals/files/commits.txt", "abc123 feat: x\n");
     let loaded = scratch.load(&["examples/write-release-notes/evals/evals.json"]);
-    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(describe(&loaded.diagnostics), [] as [&str; 0]);
     let suite = &loaded.suites[0];
     assert_eq!((suite.name.as_str(), suite.format, suite.cases.len()), ("write-release-notes/evals", "evals", 2));
 
@@ -103,7 +103,7 @@ fn the_original_example_loads_unchanged() {
     assert_eq!(claims, [("assertion-1", "claim", 1.0), ("assertion-2", "claim", 1.0), ("assertion-3", "claim", 1.0)]);
     let Arguments::Brief(node) = &forced.assertions[0].arguments else { panic!() };
     assert_eq!(node.as_str(), Some("The file `RELEASE_NOTES.md` exists"));
-    assert!(forced.must_assert && forced.assertions[0].about == About::Trial);
+    assert!(forced.must_assert && forced.assertions[0].about == AssertionScope::Trial);
 
     let negative = &suite.cases[1];
     let eval = negative.skill_eval.as_ref().unwrap();
@@ -127,12 +127,12 @@ fn ids_can_be_numbers_or_strings() {
 {"id": "a case: no. 1", "prompt": " p\n", "expected_output": ""}]}"#,
     );
     let loaded = scratch.load(&["s"]);
-    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(describe(&loaded.diagnostics), [] as [&str; 0]);
     let cases = &loaded.suites[0].cases;
     let ids: Vec<&str> = cases.iter().map(|case| case.id.as_str()).collect();
     assert_eq!(ids, ["7", "-1", "a case: no. 1"]);
-    let said: Vec<&str> = cases.iter().map(|case| case.messages[0].text.as_str()).collect();
-    assert_eq!(said, ["-p is fine", "p", " p\n"], "word for word");
+    let output: Vec<&str> = cases.iter().map(|case| case.messages[0].text.as_str()).collect();
+    assert_eq!(output, ["-p is fine", "p", " p\n"], "word for word");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use model::{Case, Scoring};
 use serde_json::{Value, json};
 
-use crate::scratch::{Scratch, outline, told};
+use crate::scratch::{Scratch, describe, outline};
 
 impl Scratch {
     /// Returns the cases of a fixtures file without errors.
@@ -21,8 +21,8 @@ impl Scratch {
     }
 
     /// Returns the problems of a fixtures file.
-    fn told_of_fixtures(&self, text: &str) -> Vec<String> {
-        told(&self.write("f.fixture.yaml", text).load(&["f.fixture.yaml"]).diagnostics)
+    fn problems_of_fixtures(&self, text: &str) -> Vec<String> {
+        describe(&self.write("f.fixture.yaml", text).load(&["f.fixture.yaml"]).diagnostics)
     }
 }
 
@@ -71,12 +71,12 @@ fn json_and_json_lines_are_read_too() {
     scratch.write("a.fixture.json", r#"[{"output": "a"}, {"output": "b", "title": "T"}]"#);
     scratch.write("b.fixtures.jsonl", "{\"output\": \"a\"}\n\n{\"output\": \"b\"}\r\n");
     let loaded = scratch.load(&["a.fixture.json", "b.fixtures.jsonl"]);
-    assert_eq!(told(&loaded.diagnostics), [""; 0]);
+    assert_eq!(describe(&loaded.diagnostics), [""; 0]);
     assert_eq!(outline(&loaded), ["a: 1, T", "b: 1, 2"]);
     assert_eq!(loaded.suites[1].cases[1].source.to_string(), "b.fixtures.jsonl:3:1");
     scratch.write("c.fixture.jsonl", "{\"output\": \"a\"}\n{\"output\": }\n{\"output\": \"c\"}\n");
     let loaded = scratch.load(&["c.fixture.jsonl"]);
-    assert_eq!(told(&loaded.diagnostics), ["c.fixture.jsonl:2:12: not valid JSON: expected value"]);
+    assert_eq!(describe(&loaded.diagnostics), ["c.fixture.jsonl:2:12: not valid JSON: expected value"]);
     assert_eq!(outline(&loaded), ["c: 1, 2"]);
 }
 
@@ -161,8 +161,9 @@ fn an_input_becomes_a_message() {
         cases("message: 'translate {{word}}'\n---\n- {word: one, output: eins}\n- {input: {word: two}, output: zwei}");
     assert_eq!(cases[0].messages[0].text, "translate one");
     assert_eq!(cases[1].messages[0].text, "translate two");
-    let told = Scratch::new().told_of_fixtures("message: 'translate {{word}}'\n---\n- {input: one, output: eins}\n");
-    assert_eq!(told, [""; 0]);
+    let described =
+        Scratch::new().problems_of_fixtures("message: 'translate {{word}}'\n---\n- {input: one, output: eins}\n");
+    assert_eq!(described, [""; 0]);
 }
 
 /// Returns the variables of the only case.
@@ -210,7 +211,7 @@ fn variables_come_in_layers() {
 
 #[test]
 fn defining_tools_changes_the_responding_script() {
-    let told = |text: &str| {
+    let describe = |text: &str| {
         let message = case(text).messages[0].clone();
         json!([message.script, message.tools, message.vars.get("tools")])
     };
@@ -229,7 +230,7 @@ fn defining_tools_changes_the_responding_script() {
         ("script: c\ntools: [d]\n---\n- {tools: false, output: x}", json!(["c", [], false])),
         ("scripts: [one]\n---\n- {tools: true, output: x}", json!(["toolTester", ["one"], ["one"]])),
     ] {
-        assert_eq!(told(text), expected, "{text}");
+        assert_eq!(describe(text), expected, "{text}");
     }
 }
 
@@ -283,8 +284,8 @@ fn prompts_keep_invalid_templates_with_a_warning() {
     ] {
         let text = format!("- input: '{prompt}'\n  output: ok\n");
         assert_eq!(case(&text).messages[0].text, prompt);
-        let told = Scratch::new().told_of_fixtures(&text);
-        assert!(told.len() == 1 && told[0].contains(problem), "{told:#?}");
+        let described = Scratch::new().problems_of_fixtures(&text);
+        assert!(described.len() == 1 && described[0].contains(problem), "{described:#?}");
     }
     // A dollar sign before a variable is an ordinary character.
     let priced = case("{input: 'It costs ${{ price }}.', price: 5, output: ok}");
@@ -309,7 +310,7 @@ fn locations_point_into_the_user_file() {
 
 #[test]
 fn diff_can_be_next_to_or_inside_the_expectation() {
-    let told = |text: &str| {
+    let describe = |text: &str| {
         let case = case(text);
         let diffs: Value = case
             .assertions
@@ -318,14 +319,17 @@ fn diff_can_be_next_to_or_inside_the_expectation() {
             .collect();
         (diffs, setting(&case, "diffPermissive"))
     };
-    assert_eq!(told("{output: x, diff: words}"), (json!({"output": "words"}), Value::Null));
+    assert_eq!(describe("{output: x, diff: words}"), (json!({"output": "words"}), Value::Null));
     assert_eq!(
-        told("{output: x, expect: {output: y, diff: {type: json}}}"),
+        describe("{output: x, expect: {output: y, diff: {type: json}}}"),
         (json!({"output": {"type": "json"}, "expect": {"type": "json"}}), Value::Null)
     );
-    assert_eq!(told("{output: x, expect: {diff: {type: json}}}"), (json!({"output": {"type": "json"}}), Value::Null));
-    assert_eq!(told("{output: x, input: {diffPermissive: true}}"), (json!({"output": null}), json!(true)));
-    assert_eq!(told("diffPermissive: true\n---\n- {output: x}"), (json!({"output": null}), json!(true)));
+    assert_eq!(
+        describe("{output: x, expect: {diff: {type: json}}}"),
+        (json!({"output": {"type": "json"}}), Value::Null)
+    );
+    assert_eq!(describe("{output: x, input: {diffPermissive: true}}"), (json!({"output": null}), json!(true)));
+    assert_eq!(describe("diffPermissive: true\n---\n- {output: x}"), (json!({"output": null}), json!(true)));
 }
 
 #[test]
@@ -386,8 +390,8 @@ fn random_values_are_consistent_within_a_case_and_differ_between_cases() {
     let text =
         "r: '{{ randomInt(1000000, 1) }}'\n---\n- input: '{{r}}'\n  output: '{{r}}'\n- input: '{{r}}'\n  output: x\n";
     let cases = cases(text);
-    let said = |at: usize| cases[at].messages[0].text.clone();
-    assert_eq!(json!(said(0)), cases[0].messages[0].vars["r"]);
-    assert_eq!(cases[0].expected, Some(json!(said(0))));
-    assert_ne!(said(0), said(1));
+    let text_of = |at: usize| cases[at].messages[0].text.clone();
+    assert_eq!(json!(text_of(0)), cases[0].messages[0].vars["r"]);
+    assert_eq!(cases[0].expected, Some(json!(text_of(0))));
+    assert_ne!(text_of(0), text_of(1));
 }

@@ -37,7 +37,7 @@ fn case(text: &str) -> Arc<Case> {
 }
 
 /// Returns the problems of a file, with their help.
-fn told(text: &str) -> Vec<String> {
+fn describe(text: &str) -> Vec<String> {
     loaded(text).diagnostics.iter().map(|problem| format!("{problem} {}", problem.help.join(" "))).collect()
 }
 
@@ -57,12 +57,12 @@ fn an_unknown_variable_is_an_error_with_the_nearest_name() {
         "- {name: A, expect: {output: ['{{nmae}}']}}",
         "- {name: A, input: '{{nmae}}', output: x}",
     ] {
-        let told = told(text);
+        let messages = describe(text);
         assert!(
-            told.iter().any(|told| told.starts_with("f.fixture.yaml:1:") && told.contains("nmae")),
-            "{text}: {told:#?}"
+            messages.iter().any(|messages| messages.starts_with("f.fixture.yaml:1:") && messages.contains("nmae")),
+            "{text}: {messages:#?}"
         );
-        assert!(told.iter().any(|told| told.contains("did you mean `name`?")), "{text}: {told:#?}");
+        assert!(messages.iter().any(|messages| messages.contains("did you mean `name`?")), "{text}: {messages:#?}");
     }
     let asked = case("- {output: '{% if x is defined %}x{% else %}none{% endif %}'}");
     assert_eq!(asserted(&asked, "output"), json!("none"));
@@ -110,8 +110,8 @@ fn the_reported_expectation_is_the_checked_one() {
 fn values_with_a_common_name_prefix_are_not_a_cycle() {
     let text = "- {user: {name: A}, user2: '{{user}}', users: ['{{user}}', '{{user2}}'], output: '{{user2.name}} {{users[1].name}}'}";
     assert_eq!(asserted(&case(text), "output"), json!("A A"));
-    let told = told("- {a: '{{b}}', b: '{{a}}', output: '{{a}}'}");
-    assert!(!told.is_empty() && told[0].contains('a') && told[0].contains('b'), "{told:#?}");
+    let messages = describe("- {a: '{{b}}', b: '{{a}}', output: '{{a}}'}");
+    assert!(!messages.is_empty() && messages[0].contains('a') && messages[0].contains('b'), "{messages:#?}");
 }
 
 /// Known fault Q30.
@@ -130,7 +130,7 @@ fn auto_scores_if_any_weight_is_given() {
     assert_eq!(scoring("- {output: {a: {$expect: 1, $score: 5}}, scoring: auto}"), on);
     assert_eq!(scoring("- {output: {a: {$meta: {score: 5}, b: 1}}, scoring: auto}"), on);
     assert_eq!(scoring("- {output: {a: 1}, scoring: true}"), on);
-    let wrong = told("- {output: a, scoring: automatic}");
+    let wrong = describe("- {output: a, scoring: automatic}");
     assert!(wrong[0].contains("scoring"), "{wrong:#?}");
 }
 

@@ -2,7 +2,7 @@
 
 use model::Subject;
 
-use crate::scratch::{Scratch, outline, told};
+use crate::scratch::{Scratch, describe, outline};
 
 #[test]
 fn keys_beyond_the_original_are_read() {
@@ -144,7 +144,7 @@ fn a_broken_skill_is_reported_once_for_all_scenarios_that_name_it() {
         scratch.write(&format!("skills/x/tests/{at}.yaml"), format!("scenario: s{at}\nskill: x\n"));
     }
     let loaded = scratch.load(&["x"]);
-    assert_eq!(told(&loaded.diagnostics), ["skills/x/SKILL.md:2:7: the skill is named `y` but its directory `x`"]);
+    assert_eq!(describe(&loaded.diagnostics), ["skills/x/SKILL.md:2:7: the skill is named `y` but its directory `x`"]);
 }
 
 #[test]
@@ -152,11 +152,11 @@ fn a_skill_without_its_file_and_a_path_as_name_are_rejected() {
     let scratch = Scratch::new();
     scratch.write("skills/bare/x", "").write("elsewhere/SKILL.md", "");
     assert_eq!(
-        told(&scratch.problems("{scenario: s, skill: bare}")),
+        describe(&scratch.problems("{scenario: s, skill: bare}")),
         ["s.yaml:1:22: the skill `bare` has no SKILL.md"]
     );
     for name in ["../elsewhere", "a/b", "..", "/x"] {
-        let problems = told(&scratch.problems(&format!("{{scenario: s, skill: '{name}'}}")));
+        let problems = describe(&scratch.problems(&format!("{{scenario: s, skill: '{name}'}}")));
         assert_eq!(problems, [format!("s.yaml:1:22: `{name}` is not a valid name of a skill")]);
     }
 }
@@ -179,7 +179,7 @@ fn json_scenarios_are_read_strictly() {
     scratch.write("s.json", "{\n  \"scenario\": \"s\",\n  \"system_prompt\": \"p\"\n}\n");
     assert_eq!(outline(&scratch.load(&["s.json"])), ["s: s"]);
     scratch.write("s.json", "{\n  \"scenario\": \"s\",\n  \"system_prompt\": \"p\",\n}\n");
-    assert_eq!(told(&scratch.load(&["s.json"]).diagnostics), ["s.json:4:1: not valid JSON: trailing comma"]);
+    assert_eq!(describe(&scratch.load(&["s.json"]).diagnostics), ["s.json:4:1: not valid JSON: trailing comma"]);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn long_and_multibyte_strings_are_accepted() {
     let text = serde_json::json!({"scenario": "s", "system_prompt": long, "argument": "a"}).to_string();
     scratch.write("s.json", &text);
     let loaded = scratch.load(&["s.json"]);
-    assert!(loaded.diagnostics.is_empty(), "{:?}", told(&loaded.diagnostics));
+    assert!(loaded.diagnostics.is_empty(), "{:?}", describe(&loaded.diagnostics));
     let Subject::Prompt(prompt) = &loaded.suites[0].cases[0].subject else { panic!("not a prompt") };
     assert_eq!(prompt.body, long);
 }

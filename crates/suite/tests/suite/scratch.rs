@@ -83,7 +83,7 @@ pub fn all_problems(loaded: &Loaded) -> Vec<Diagnostic> {
 }
 
 /// Formats each diagnostic as `file:line:column: message`.
-pub fn told(diagnostics: &[Diagnostic]) -> Vec<String> {
+pub fn describe(diagnostics: &[Diagnostic]) -> Vec<String> {
     diagnostics.iter().map(ToString::to_string).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Use of `_fixtures.yaml` by scenarios.
 
-use crate::scratch::{Scratch, told};
+use crate::scratch::{Scratch, describe};
 
 #[test]
 fn the_nearest_parent_file_is_extended_and_own_fields_come_last() {
@@ -18,7 +18,7 @@ fn the_nearest_parent_file_is_extended_and_own_fields_come_last() {
             "scenario: t\nskill: x\nfixtures:\n  extends: [more]\n  git_init: false\n  files_committed: [{path: b}]\n  setup_commands: [two]\n  env: {WHERE: own}\n",
         );
     let loaded = scratch.load(&[]);
-    assert!(loaded.diagnostics.is_empty(), "{:?}", told(&loaded.diagnostics));
+    assert!(loaded.diagnostics.is_empty(), "{:?}", describe(&loaded.diagnostics));
     let fixtures = &loaded.suites[0].cases[0].fixtures;
     assert!(!fixtures.git_init);
     let files: Vec<_> = fixtures.files_committed.iter().map(|file| (file.path.as_str(), file.content.len())).collect();
@@ -39,7 +39,10 @@ fn the_search_ends_at_the_skills_folder() {
         .write("skills/x/tests/t.yaml", "scenario: t\nskill: x\nfixtures: {extends: base}\n")
         .write("deep/er/s.yaml", "scenario: s\nsystem_prompt: p\nfixtures: {extends: [base]}\n");
     let loaded = scratch.load(&["x", "deep/er/s.yaml"]);
-    assert_eq!(told(&loaded.diagnostics), ["skills/x/tests/t.yaml:3:21: there is no `_fixtures.yaml` to extend from"]);
+    assert_eq!(
+        describe(&loaded.diagnostics),
+        ["skills/x/tests/t.yaml:3:21: there is no `_fixtures.yaml` to extend from"]
+    );
     assert_eq!(loaded.diagnostics[0].help, ["looked in skills/x/tests, skills/x, skills"]);
 }
 
@@ -53,7 +56,7 @@ fn a_broken_file_is_reported_once_and_unknown_names_at_each_use() {
     }
     let loaded = scratch.load(&["a.yaml", "b.yaml"]);
     assert_eq!(
-        told(&loaded.diagnostics),
+        describe(&loaded.diagnostics),
         [
             "a.yaml:3:21: `_fixtures.yaml` has no fixtures called `repo`",
             "b.yaml:3:21: `_fixtures.yaml` has no fixtures called `repo`",

@@ -6,7 +6,7 @@ use model::{PermissionMode, SettingSource, Skill, Subject};
 use serde_json::{Value, json};
 use trialrun_suite::Project;
 
-use crate::scratch::{Scratch, outline, told};
+use crate::scratch::{Scratch, describe, outline};
 
 fn vectors(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name)
@@ -68,7 +68,7 @@ fn every_invalid_scenario_is_refused_at_its_line() {
     assert_eq!(files, INVALID.iter().map(|(file, _)| (*file).to_owned()).collect::<Vec<_>>());
     for (file, expected) in INVALID {
         let loaded = scratch.load(&[file]);
-        let problems = told(&loaded.diagnostics);
+        let problems = describe(&loaded.diagnostics);
         match expected {
             Some((line, message)) => {
                 let place = format!("{file}:{line}:");
@@ -89,7 +89,7 @@ fn every_invalid_scenario_is_refused_at_its_line() {
 #[test]
 fn scenarios_that_were_wrongly_accepted_are_refused_as_far_as_loading_can_tell() {
     let (scratch, files) = folder("accepted");
-    let told = |file: &str| told(&scratch.load(&[file]).diagnostics);
+    let describe = |file: &str| describe(&scratch.load(&[file]).diagnostics);
     let expected: &[(&str, &[&str])] = &[
         (
             "01-typo-key-silently-dropped.yaml",
@@ -104,7 +104,7 @@ fn scenarios_that_were_wrongly_accepted_are_refused_as_far_as_loading_can_tell()
     ];
     assert_eq!(files, expected.iter().map(|(file, _)| (*file).to_owned()).collect::<Vec<_>>());
     for (file, problems) in expected {
-        let found = told(file);
+        let found = describe(file);
         assert_eq!(found.len(), problems.len(), "{file}: {found:#?}");
         for (found, expected) in found.iter().zip(*problems) {
             assert!(found.starts_with(&format!("{file}{expected}")), "{file}: {found}");
@@ -122,7 +122,7 @@ fn skill_of(name: &str, text: &str) -> Result<Skill, Vec<String>> {
     let loaded = scratch.write("s.yaml", format!("scenario: s\nskill: {name}\n")).load(&["s.yaml"]);
     match loaded.suites[0].cases[0].subject.skill() {
         Some(skill) => Ok(Skill::clone(skill)),
-        None => Err(told(&loaded.diagnostics)),
+        None => Err(describe(&loaded.diagnostics)),
     }
 }
 

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use super::{Found, Resolution};
 use crate::access::{member, picked, walked};
 use crate::budget::Budget;
-use crate::error::{Nature, TemplateError};
+use crate::error::{ErrorKind, TemplateError};
 use crate::function::FUNCTIONS;
 use crate::limit;
 use crate::number::Number;
@@ -133,7 +133,7 @@ impl<'a> Evaluator<'a> {
             match part {
                 Part::Text(_) => {}
                 Part::Output(expression) => {
-                    errors.extend(self.value(expression).err().filter(|error| error.nature == Nature::Missing));
+                    errors.extend(self.value(expression).err().filter(|error| error.kind == ErrorKind::Missing));
                 }
                 _ => break,
             }

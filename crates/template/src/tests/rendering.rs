@@ -67,11 +67,11 @@ fn every_further_example_on_the_page_has_its_documented_result() {
                 .map_or_else(|| Ok(code(becomes).to_owned()), |error| Err(error.to_owned()));
             let variables = serde_json::from_str(code(variables)).unwrap();
             let rendered = rendered(code(template), variables).map(|value| value.to_string());
-            let because = |error: TemplateError| match error.help {
+            let reason = |error: TemplateError| match error.help {
                 Some(help) => format!("{} ({help})", error.message),
                 None => error.message,
             };
-            assert_eq!(rendered.map_err(because), becomes, "{row:?}");
+            assert_eq!(rendered.map_err(reason), becomes, "{row:?}");
             with_variables += 1;
         } else {
             assert_eq!(shown(code(&row[2]), json!({})), code(&row[3]), "{row:?}");
@@ -296,9 +296,9 @@ fn time_and_randomness_are_passed_in() {
 fn free_names_are_returned_with_their_locations() {
     let text = "{% for x in xs %}{{ x + y.z }}{{ loop.index }}{% endfor %}{% set a = b %}{{ a|join(c) }}{{ range(d) }}";
     let names = Template::parse(text).unwrap().unwrap().names();
-    let told: Vec<(&str, &str)> =
+    let messages: Vec<(&str, &str)> =
         names.iter().map(|name| (name.value.as_str(), &text[name.span.start()..name.span.end()])).collect();
-    assert_eq!(told, ["xs", "y", "b", "c", "d"].map(|name| (name, name)));
+    assert_eq!(messages, ["xs", "y", "b", "c", "d"].map(|name| (name, name)));
 }
 
 #[test]

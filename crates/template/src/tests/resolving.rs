@@ -109,8 +109,8 @@ fn problems_point_into_the_file() {
     resolve(&text(&source, "\"{{ greet }}\""), &values, &mut problems);
     // The same error is reported once.
     resolve(&text(&source, "\"{{ greet }}\""), &values, &mut problems);
-    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["f.yaml:2:25: unknown variable `usr`", "f.yaml:1:15: unknown variable `nmae`"]);
+    let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(messages, ["f.yaml:2:25: unknown variable `usr`", "f.yaml:1:15: unknown variable `nmae`"]);
     assert_eq!(problems[0].help, ["did you mean `user`?"]);
     assert_eq!(problems[1].help, ["did you mean `name`?"]);
 }

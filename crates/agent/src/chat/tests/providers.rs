@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use serde_json::json;
 
 use super::super::*;
-use crate::tests::rehearsal::Rehearsal;
+use crate::tests::harness::AgentHarness;
 
 /// A model that gives prepared answers and reports steps on the way.
 struct Distant {
@@ -41,14 +41,14 @@ impl Model for Distant {
     }
 }
 
-fn distant(answers: Vec<Result<Reply, llm::ProviderError>>) -> Rehearsal {
-    let mut rehearsal = Rehearsal::scripted("go", &json!([]));
-    rehearsal.endpoint = Distant::endpoint(answers);
-    rehearsal.setup.model = Some("openai:m1".into());
-    rehearsal
+fn distant(answers: Vec<Result<Reply, llm::ProviderError>>) -> AgentHarness {
+    let mut harness = AgentHarness::scripted("go", &json!([]));
+    harness.endpoint = Distant::endpoint(answers);
+    harness.setup.model = Some("openai:m1".into());
+    harness
 }
 
-fn said(content: Vec<Block>, cost_usd: Option<f64>) -> Reply {
+fn reply(content: Vec<Block>, cost_usd: Option<f64>) -> Reply {
     let tokens = Some(model::Tokens { input: 10, output: 5, ..model::Tokens::default() });
     Reply { message_id: "r".into(), content, tokens, cost_usd, ..Reply::default() }
 }
@@ -57,8 +57,8 @@ fn said(content: Vec<Block>, cost_usd: Option<f64>) -> Reply {
 async fn a_remote_model_is_recorded_with_its_cost() {
     let call = Block::ToolUse { id: "c1".into(), name: "Bash".into(), input: json!({"command": "echo hi"}) };
     let text = Block::Text { text: "done".into() };
-    let rehearsal = distant(vec![Ok(said(vec![call], Some(0.5))), Ok(said(vec![text], Some(0.25)))]);
-    let mut played = rehearsal.play(&Chat).await.unwrap();
+    let harness = distant(vec![Ok(reply(vec![call], Some(0.5))), Ok(reply(vec![text], Some(0.25)))]);
+    let mut played = harness.play(&Chat).await.unwrap();
     assert_eq!((played.calls(), played.answer()), (vec![("Bash", "hi", false)], Some("done")));
     assert_eq!((played.tokens(), played.turn.trace().usage.cost_usd), (Some(30), Some(0.75)));
     assert!(played.steps().iter().any(|step| matches!(step, Step::Retry { status: Some(429), .. })));
@@ -67,8 +67,8 @@ async fn a_remote_model_is_recorded_with_its_cost() {
 #[tokio::test]
 async fn usage_that_a_provider_did_not_report_is_unknown() {
     let text = Block::Text { text: "done".into() };
-    let rehearsal = distant(vec![Ok(Reply { tokens: None, ..said(vec![text], None) })]);
-    let played = rehearsal.play(&Chat).await.unwrap();
+    let harness = distant(vec![Ok(Reply { tokens: None, ..reply(vec![text], None) })]);
+    let played = harness.play(&Chat).await.unwrap();
     assert_eq!((played.answer(), played.tokens()), (Some("done"), None));
 }
 
@@ -78,10 +78,10 @@ async fn failures_of_a_remote_provider_are_never_the_agents_fault() {
         [llm::FailureKind::Auth, llm::FailureKind::RateLimit, llm::FailureKind::ContextTooLong, llm::FailureKind::Cut]
     {
         let failure = llm::Failure::new(trouble, "POST http://x for m1");
-        let rehearsal = distant(vec![Err(llm::ProviderError::Failed(Box::new(failure)))]);
-        let played = rehearsal.play(&Chat).await.unwrap();
-        let [Ending::ProviderFailed { because }] = &played.endings[..] else { panic!("{:?}", played.endings) };
-        assert!(because.contains(trouble.describe()) && because.contains("for m1"), "{because}");
+        let harness = distant(vec![Err(llm::ProviderError::Failed(Box::new(failure)))]);
+        let played = harness.play(&Chat).await.unwrap();
+        let [Ending::ProviderFailed { reason }] = &played.endings[..] else { panic!("{:?}", played.endings) };
+        assert!(reason.contains(trouble.describe()) && reason.contains("for m1"), "{reason}");
     }
 }
 
@@ -89,19 +89,19 @@ async fn failures_of_a_remote_provider_are_never_the_agents_fault() {
 async fn a_missing_key_is_a_fault_of_the_environment() {
     let providers = llm::Providers::default();
     let error = providers.open("openai:m1", None, &|_| Err(Vec::new())).map(|_| ()).unwrap_err();
-    let mut rehearsal = distant(Vec::new());
-    rehearsal.endpoint = Endpoint::Provider(Err(error));
-    let breakage = rehearsal.play(&Chat).await.err().unwrap();
+    let mut harness = distant(Vec::new());
+    harness.endpoint = Endpoint::Provider(Err(error));
+    let breakage = harness.play(&Chat).await.err().unwrap();
     assert_eq!(breakage.fault, model::Fault::Environment);
-    assert!(breakage.because.contains("OPENAI_API_KEY is not set"), "{breakage}");
-    let told = rehearsal.check(&Chat);
-    assert_eq!(told, ["the model `openai:m1` cannot be used: `openai` needs a key: OPENAI_API_KEY is not set"]);
+    assert!(breakage.reason.contains("OPENAI_API_KEY is not set"), "{breakage}");
+    let messages = harness.check(&Chat);
+    assert_eq!(messages, ["the model `openai:m1` cannot be used: `openai` needs a key: OPENAI_API_KEY is not set"]);
 }
 
 /// Plays a scripted model over the network, through the provider `name` and its wire format.
-async fn over_the_network(name: &str, steps: &serde_json::Value) -> super::Played {
-    let mut rehearsal = Rehearsal::scripted("go", steps);
-    let Endpoint::Script(playback) = &rehearsal.endpoint else { panic!("no script") };
+async fn over_the_network(name: &str, steps: &serde_json::Value) -> super::TestRun {
+    let mut harness = AgentHarness::scripted("go", steps);
+    let Endpoint::Script(playback) = &harness.endpoint else { panic!("no script") };
     let gateway = gateway::Gateway::start().await.unwrap();
     let _admission = gateway.admit("token-of-the-trial", Arc::clone(playback));
     let keys = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "COMPATIBLE_API_KEY"];
@@ -109,14 +109,14 @@ async fn over_the_network(name: &str, steps: &serde_json::Value) -> super::Playe
     let policy = llm::Policy { tries: 1, ..llm::Policy::default() };
     let providers = llm::Providers::new(keys, llm::Prices::default(), policy);
     let model = format!("{name}:m1");
-    rehearsal.endpoint =
+    harness.endpoint =
         Endpoint::Provider(match providers.open(&model, Some(&gateway.base_url()), &|_| Err(Vec::new())) {
             Ok(llm::Opened::Model(model)) => Ok(model),
             Ok(llm::Opened::Script(_)) => panic!("a script"),
             Err(error) => Err(error),
         });
-    rehearsal.setup.model = Some(model);
-    rehearsal.play(&Chat).await.unwrap()
+    harness.setup.model = Some(model);
+    harness.play(&Chat).await.unwrap()
 }
 
 const OVER_HTTP: [&str; 4] = ["anthropic", "openai", "openai-responses", "compatible"];
@@ -152,11 +152,11 @@ async fn network_failures_are_the_providers_fault() {
             (json!({"kind": "error_event"}), "the provider"),
         ] {
             let played = over_the_network(name, &json!([{"text": "a long answer", "fault": fault}])).await;
-            let [Ending::ProviderFailed { because }] = &played.endings[..] else {
+            let [Ending::ProviderFailed { reason }] = &played.endings[..] else {
                 panic!("{name} {part}: {:?}", played.endings)
             };
-            assert!(because.contains(part), "{name}: {because}");
-            assert!(because.contains("for m1") && !because.contains("token-of-the-trial"), "{name}: {because}");
+            assert!(reason.contains(part), "{name}: {reason}");
+            assert!(reason.contains("for m1") && !reason.contains("token-of-the-trial"), "{name}: {reason}");
         }
     }
 }

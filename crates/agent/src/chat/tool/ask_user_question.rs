@@ -52,14 +52,14 @@ fn ask(mut arguments: Arguments, id: &str, turn: &mut Turn) -> ToolOutput {
     // All questions are parsed before the first is asked, because an answer can be used only once.
     let questions: Vec<Question> =
         given.iter().enumerate().map(|(at, given)| read(id, at, given)).collect::<Result<_, _>>()?;
-    let told = questions.into_iter().map(|question| {
+    let answers = questions.into_iter().map(|question| {
         let text = question.question.clone();
         match turn.ask(question) {
             Some(answer) => format!("{text}\n→ {answer}"),
             None => format!("{text}\n(no answer was prepared for this question)"),
         }
     });
-    Ok(told.collect::<Vec<_>>().join("\n"))
+    Ok(answers.collect::<Vec<_>>().join("\n"))
 }
 
 fn read(id: &str, at: usize, given: &Value) -> Result<Question, String> {

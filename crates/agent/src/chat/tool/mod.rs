@@ -132,7 +132,7 @@ impl Tool {
         tokio::select! {
             biased;
             () = stopping => None,
-            said = answering => Some(said),
+            reply = answering => Some(reply),
         }
     }
 }

@@ -50,8 +50,8 @@ mod tests {
     fn nothing_is_written_outside() {
         let place = test_folders();
         let outside = place.dir.path().join("outside.txt");
-        let said = place.on_files(&TOOL, json!({"file_path": outside, "content": "x"}));
-        assert!(said.unwrap_err().contains("outside the sandbox"));
+        let reply = place.on_files(&TOOL, json!({"file_path": outside, "content": "x"}));
+        assert!(reply.unwrap_err().contains("outside the sandbox"));
         assert!(!outside.exists());
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn read(kind: &str, map: &Map<String, Value>, state: &mut StreamState
         "message_start" => {
             state.owes_an_end();
             if let Some(message) = map.get("message").and_then(Value::as_object) {
-                state.answer.count.look(message);
+                state.answer.count.read_from(message);
             }
         }
         "content_block_start" => {
@@ -27,7 +27,7 @@ pub(super) fn read(kind: &str, map: &Map<String, Value>, state: &mut StreamState
             }
         }
         "content_block_delta" => match (text("text"), text("partial_json")) {
-            (Some(more), _) => state.answer.hear(more),
+            (Some(more), _) => state.answer.push_text(more),
             (None, Some(more)) => {
                 if let Some(call) = state.answer.called(&key()) {
                     call.write(more);
@@ -35,7 +35,7 @@ pub(super) fn read(kind: &str, map: &Map<String, Value>, state: &mut StreamState
             }
             (None, None) => {}
         },
-        "message_delta" => state.answer.count.look(map),
+        "message_delta" => state.answer.count.read_from(map),
         "message_stop" => state.end = End::Over,
         _ => {}
     }

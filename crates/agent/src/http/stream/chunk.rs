@@ -8,7 +8,7 @@ use crate::transcript::ReportedCall;
 
 pub(super) fn read(map: &Map<String, Value>, state: &mut StreamState) {
     state.owes_an_end();
-    state.answer.count.look(map);
+    state.answer.count.read_from(map);
     let Some(choice) = map.get("choices").and_then(|choices| choices.get(0)) else { return };
     if let Some(delta) = choice.get("delta").and_then(Value::as_object) {
         self::delta(delta, state);
@@ -23,7 +23,7 @@ pub(super) fn read(map: &Map<String, Value>, state: &mut StreamState) {
 
 fn delta(delta: &Map<String, Value>, state: &mut StreamState) {
     if let Some(text) = delta.get("content").or_else(|| delta.get("refusal")).and_then(Value::as_str) {
-        state.answer.hear(text);
+        state.answer.push_text(text);
     }
     let calls = delta.get("tool_calls").and_then(Value::as_array);
     for (at, piece) in calls.into_iter().flatten().enumerate() {

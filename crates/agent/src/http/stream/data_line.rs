@@ -23,7 +23,7 @@ pub(super) fn read(code: char, value: &Value, state: &mut StreamState) -> Result
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let id = text("toolCallId");
     match code {
-        '0' => state.answer.hear(value.as_str().unwrap_or_default()),
+        '0' => state.answer.push_text(value.as_str().unwrap_or_default()),
         '3' => {
             return Err(StreamError::Reported(value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
         }
@@ -48,12 +48,12 @@ pub(super) fn read(code: char, value: &Value, state: &mut StreamState) -> Result
         }
         'e' => {
             let mut step = Count::default();
-            value.as_object().into_iter().for_each(|value| step.look(value));
+            value.as_object().into_iter().for_each(|value| step.read_from(value));
             state.steps.add(&step);
             state.owes_an_end();
         }
         'd' => {
-            value.as_object().into_iter().for_each(|value| state.answer.count.look(value));
+            value.as_object().into_iter().for_each(|value| state.answer.count.read_from(value));
             state.end = End::Over;
         }
         // Data, sources, files and reasoning.

@@ -259,7 +259,7 @@ impl Reader {
             _ if event.name == "error" => Err(StreamError::Reported(event.data.clone())),
             // Plain text.
             _ => {
-                self.state.answer.hear(&event.data);
+                self.state.answer.push_text(&event.data);
                 self.keep(|| Value::from(event.data.as_str()));
                 Ok(())
             }
@@ -269,7 +269,7 @@ impl Reader {
     fn piece(&mut self, piece: Value, name: &str) -> Result<(), StreamError> {
         match &piece {
             Value::Object(map) => self.object(map, name)?,
-            Value::String(text) => self.state.answer.hear(text),
+            Value::String(text) => self.state.answer.push_text(text),
             _ => {}
         }
         self.keep(|| piece);
@@ -337,8 +337,8 @@ fn reported(map: &Map<String, Value>, kind: &str, name: &str) -> Option<String> 
 fn other(map: &Map<String, Value>, state: &mut StreamState) {
     const MORE: [&str; 3] = ["delta", "token", "chunk"];
     if let Some(text) = document::TEXTS.iter().chain(&MORE).find_map(|place| map.get(*place)?.as_str()) {
-        state.answer.hear(text);
-        state.answer.count.look(map);
+        state.answer.push_text(text);
+        state.answer.count.read_from(map);
         if let Some(calls) = map.get("tool_calls").filter(|calls| !calls.is_null()) {
             state.answer.listed(calls, "tool_calls");
         }

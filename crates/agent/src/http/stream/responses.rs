@@ -11,7 +11,7 @@ pub(super) fn read(kind: &str, map: &Map<String, Value>, state: &mut StreamState
         "response.output_text.delta" | "response.refusal.delta" => {
             if let Some(more) = map.get("delta").and_then(Value::as_str) {
                 state.streamed += 1;
-                state.answer.hear(more);
+                state.answer.push_text(more);
             }
         }
         "response.output_item.done" => {
@@ -26,7 +26,7 @@ pub(super) fn read(kind: &str, map: &Map<String, Value>, state: &mut StreamState
         }
         "response.completed" => {
             if let Some(response) = map.get("response").and_then(Value::as_object) {
-                state.answer.count.look(response);
+                state.answer.count.read_from(response);
                 if !state.answer.has_text() && !state.answer.has_calls() {
                     document::read(&Value::Object(response.clone()), &mut state.answer);
                 }

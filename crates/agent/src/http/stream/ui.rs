@@ -26,17 +26,17 @@ pub(super) fn read(kind: &str, map: &Map<String, Value>, state: &mut StreamState
     let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default();
     let id = text("toolCallId");
     if let Some(metadata) = map.get("messageMetadata").and_then(Value::as_object) {
-        state.answer.count.look(metadata);
+        state.answer.count.read_from(metadata);
     }
     match kind {
         "start-step" => state.answer.next_turn(),
         "finish" => {
-            state.answer.count.look(map);
+            state.answer.count.read_from(map);
             state.end = End::Over;
         }
         "text-delta" => state
             .answer
-            .hear(map.get("delta").or_else(|| map.get("textDelta")).and_then(Value::as_str).unwrap_or_default()),
+            .push_text(map.get("delta").or_else(|| map.get("textDelta")).and_then(Value::as_str).unwrap_or_default()),
         "tool-input-start" => begin(id, text("toolName"), state),
         "tool-input-delta" => {
             if let Some(call) = state.answer.called(id) {

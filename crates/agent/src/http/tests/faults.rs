@@ -9,7 +9,7 @@ use super::*;
 
 #[tokio::test]
 async fn an_error_status_fails_the_agent_and_records_request_and_response() {
-    for (status, headers, body, told) in [
+    for (status, headers, body, messages) in [
         (
             500,
             vec![],
@@ -21,8 +21,8 @@ async fn an_error_status_fails_the_agent_and_records_request_and_response() {
     ] {
         let bot = Bot::open(move |_| reply(status, &headers, &[body.as_bytes()])).await;
         let mut played = played(&json!({"url": bot.url("/chat?key=abc")}), &["go", "on"]).await;
-        let expected = format!("POST {} {told}", bot.url("/chat"));
-        assert_eq!(because(&played), expected);
+        let expected = format!("POST {} {messages}", bot.url("/chat"));
+        assert_eq!(reason(&played), expected);
         assert_eq!((played.endings.len(), bot.seen().len()), (1, 1), "it is not retried");
         let steps = played.steps();
         let text = steps.iter().find_map(|step| if let Step::Notice { text, .. } = step { Some(text) } else { None });
@@ -37,8 +37,8 @@ async fn a_request_that_the_agent_rejects_as_malformed_is_a_mistake_in_the_test(
     for status in [405, 415, 422] {
         let bot = Bot::open(move |_| reply(status, &[], &[b"{\"detail\": \"field required: query\"}"])).await;
         let played = played(&json!({"url": bot.url("/chat")}), &["go", "on"]).await;
-        let [Ending::InvalidTest { because }] = &played.endings[..] else { panic!("{:?}", played.endings) };
-        assert!(because.contains("field required: query") && because.contains("`body_template`"), "{because}");
+        let [Ending::InvalidTest { reason }] = &played.endings[..] else { panic!("{:?}", played.endings) };
+        assert!(reason.contains("field required: query") && reason.contains("`body_template`"), "{reason}");
     }
 }
 
@@ -47,8 +47,8 @@ async fn a_wrong_key_or_address_is_a_mistake_in_the_configuration() {
     for (status, setting) in [(401, "`headers`"), (403, "`headers`"), (404, "`url`")] {
         let bot = Bot::open(move |_| reply(status, &[], &[b"no"])).await;
         let played = played(&json!({"url": bot.url("/chat")}), &["go", "on"]).await;
-        let [Ending::InvalidTest { because }] = &played.endings[..] else { panic!("{:?}", played.endings) };
-        assert!(because.contains(&format!("answered {status}")) && because.contains(setting), "{because}");
+        let [Ending::InvalidTest { reason }] = &played.endings[..] else { panic!("{:?}", played.endings) };
+        assert!(reason.contains(&format!("answered {status}")) && reason.contains(setting), "{reason}");
     }
 }
 
@@ -57,15 +57,15 @@ async fn a_redirect_is_not_followed_and_its_target_is_reported() {
     let bot = Bot::open(|_| reply(302, &[("location", "/other?token=secret")], &[])).await;
     let played = played(&json!({"url": bot.url("/chat")}), &["go"]).await;
     let to = format!("answered 302 Found, which redirects to {};", bot.url("/other"));
-    assert!(because(&played).contains(&to), "{}", because(&played));
-    assert!(!because(&played).contains("secret") && bot.seen().len() == 1);
+    assert!(reason(&played).contains(&to), "{}", reason(&played));
+    assert!(!reason(&played).contains("secret") && bot.seen().len() == 1);
 }
 
 #[tokio::test]
 async fn answers_that_cannot_be_read_are_the_agents_failure() {
     let ok = |head: &str, body: &[u8]| [format!("HTTP/1.1 200 OK\r\n{head}\r\n").as_bytes(), body].concat();
     let json = "content-type: application/json\r\n";
-    for (answer, told) in [
+    for (answer, messages) in [
         (ok("content-length: 0\r\n", b""), "the answer is empty"),
         (ok(&format!("{json}content-length: 5\r\n"), b"{\"a\":"), "the answer is unreadable: it is not valid JSON"),
         (ok(&format!("{json}content-length: 2\r\n"), b"\xff\xfe"), "the answer is not UTF-8, at byte 0"),
@@ -79,15 +79,15 @@ async fn answers_that_cannot_be_read_are_the_agents_failure() {
     ] {
         let mut played = played(&json!({"url": raw(vec![answer.clone()]).await}), &["go"]).await;
         let notices = notices(&mut played).join("\n");
-        assert!(notices.contains("\"message\":\"go\"") && notices.contains("received:"), "{told}: {notices}");
-        let has_answer = !told.starts_with("POST");
-        assert_eq!(notices.contains("received:\n200 OK"), has_answer, "{told}: {notices}");
+        assert!(notices.contains("\"message\":\"go\"") && notices.contains("received:"), "{messages}: {notices}");
+        let has_answer = !messages.starts_with("POST");
+        assert_eq!(notices.contains("received:\n200 OK"), has_answer, "{messages}: {notices}");
         let is_nothing = notices.ends_with("received: nothing") || notices.ends_with("received:\n(not HTTP)");
-        assert!(has_answer || is_nothing, "{told}: {notices}");
-        assert!(because(&played).starts_with(told), "{} instead of {told}", because(&played));
-        match told {
-            "POST http" if answer.is_empty() => assert!(because(&played).contains("closed before there was an answer")),
-            "POST http" => assert!(because(&played).contains("the response is not HTTP"), "{}", because(&played)),
+        assert!(has_answer || is_nothing, "{messages}: {notices}");
+        assert!(reason(&played).starts_with(messages), "{} instead of {messages}", reason(&played));
+        match messages {
+            "POST http" if answer.is_empty() => assert!(reason(&played).contains("closed before there was an answer")),
+            "POST http" => assert!(reason(&played).contains("the response is not HTTP"), "{}", reason(&played)),
             _ => {}
         }
     }
@@ -101,12 +101,12 @@ async fn the_size_of_an_answer_is_limited() {
     let with = |most: usize| json!({"url": bot.url("/"), "maxResponseBytes": most});
     assert_eq!(played(&with(length), &["go"]).await.endings, [Ending::Finished]);
     let large = played(&with(length - 1), &["go"]).await;
-    assert!(because(&large).starts_with("the answer is larger than 1011 bytes"), "{}", because(&large));
+    assert!(reason(&large).starts_with("the answer is larger than 1011 bytes"), "{}", reason(&large));
     let endless = Bot::open(|_| {
         let piece = vec![b'x'; 1 << 20];
         reply(200, &[("content-type", "text/plain")], &[piece.as_slice(); 12])
     });
-    assert!(because(&played(&json!({"url": endless.await.url("/")}), &["go"]).await).contains("10485760 bytes"));
+    assert!(reason(&played(&json!({"url": endless.await.url("/")}), &["go"]).await).contains("10485760 bytes"));
 }
 
 #[tokio::test]
@@ -138,18 +138,22 @@ async fn an_unreachable_address_is_not_a_failure_of_the_agent() {
     for (url, retries) in [(gone.as_str(), 1), ("http://nowhere.invalid/chat", 0), ("https://127.0.0.1:1/chat", 0)] {
         let mut played = played(&json!({"url": url, "retry": retries}), &["go", "on"]).await;
         match played.endings.as_slice() {
-            [Ending::Unreachable { because }] => {
-                assert!(because.starts_with(&format!("POST {url}: no connection: ")), "{because}");
+            [Ending::Unreachable { reason }] => {
+                assert!(reason.starts_with(&format!("POST {url}: no connection: ")), "{reason}");
             }
             other => panic!("{url}: {other:?}"),
         }
         let steps = played.steps();
         let again = steps.iter().filter(|step| matches!(step, Step::Retry { status: None, .. })).count();
         assert_eq!(again, retries, "{url}");
-        let told = steps.iter().find_map(|step| if let Step::Notice { text, .. } = step { Some(text) } else { None });
-        let told = told.unwrap();
-        assert!(told.starts_with("sent: nothing, because there was no connection; the request was\nPOST "), "{told}");
-        assert!(told.ends_with("received: nothing"), "{told}");
+        let messages =
+            steps.iter().find_map(|step| if let Step::Notice { text, .. } = step { Some(text) } else { None });
+        let messages = messages.unwrap();
+        assert!(
+            messages.starts_with("sent: nothing, because there was no connection; the request was\nPOST "),
+            "{messages}"
+        );
+        assert!(messages.ends_with("received: nothing"), "{messages}");
     }
 }
 
@@ -186,16 +190,16 @@ async fn a_slow_agent_is_abandoned_when_the_trial_must_stop() {
         }
     })
     .await;
-    let rehearsal = rehearsal(case("a", &["go"]), &json!({"url": bot.url("/")}));
-    let stop = rehearsal.stop.clone();
-    let (played, ()) = tokio::join!(rehearsal.play(&Http), async move {
+    let harness = harness(case("a", &["go"]), &json!({"url": bot.url("/")}));
+    let stop = harness.stop.clone();
+    let (played, ()) = tokio::join!(harness.play(&Http), async move {
         asked.notified().await;
         stop.send_replace(true);
     });
     let mut played = played.unwrap();
     assert_eq!(played.endings, [Ending::Cancelled]);
-    let told = notices(&mut played).join("\n");
-    assert!(told.starts_with("sent:\nPOST ") && told.ends_with("received: nothing"), "{told}");
+    let messages = notices(&mut played).join("\n");
+    assert!(messages.starts_with("sent:\nPOST ") && messages.ends_with("received: nothing"), "{messages}");
 }
 
 #[tokio::test]
@@ -214,8 +218,11 @@ async fn credential_headers_are_hidden_and_others_are_shown() {
         json!({"url": bot.url("/"), "headers": {"authorization": format!("Bearer {SECRET}"), "X-Stage": "in test"}});
     for message in ["go", "fail"] {
         let mut played = played(&keys, &[message]).await;
-        let events = played.told();
-        let told = format!("{:?}{:?}{events}", played.turn.trace(), played.endings);
-        assert!(!told.contains("canary") && told.contains("[masked]") && told.contains("x-stage: in test"), "{told}");
+        let events = played.describe();
+        let messages = format!("{:?}{:?}{events}", played.turn.trace(), played.endings);
+        assert!(
+            !messages.contains("canary") && messages.contains("[masked]") && messages.contains("x-stage: in test"),
+            "{messages}"
+        );
     }
 }

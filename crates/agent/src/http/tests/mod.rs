@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use self::bot::{Bot, json_reply, reply};
 use super::*;
-use crate::tests::rehearsal::{Played, Rehearsal, case};
+use crate::tests::harness::{AgentHarness, TestRun, case};
 
 /// Returns a configuration with these keys in addition to `type`, for a project at `directory`.
 fn configured_at(directory: &Path, keys: &Value) -> Configured {
@@ -31,24 +31,24 @@ fn tag_functions(node: &mut Node) {
     }
 }
 
-fn rehearsal(case: Case, keys: &Value) -> Rehearsal {
-    Rehearsal { config: Some(configured_at(Path::new("."), keys).into()), ..Rehearsal::of(case) }
+fn harness(case: Case, keys: &Value) -> AgentHarness {
+    AgentHarness { config: Some(configured_at(Path::new("."), keys).into()), ..AgentHarness::of(case) }
 }
 
 /// Runs a conversation with the bot configured by `keys`.
-async fn played(keys: &Value, messages: &[&str]) -> Played {
-    rehearsal(case("a", messages), keys).play(&Http).await.unwrap()
+async fn played(keys: &Value, messages: &[&str]) -> TestRun {
+    harness(case("a", messages), keys).play(&Http).await.unwrap()
 }
 
 /// Returns the reason for the agent's failure.
-fn because(played: &Played) -> &str {
+fn reason(played: &TestRun) -> &str {
     match played.endings.last() {
-        Some(Ending::GaveUp { because }) => because,
+        Some(Ending::GaveUp { reason }) => reason,
         other => panic!("{other:?}"),
     }
 }
 
-fn notices(played: &mut Played) -> Vec<String> {
+fn notices(played: &mut TestRun) -> Vec<String> {
     let notice = |step| if let Step::Notice { text, .. } = step { Some(text) } else { None };
     played.steps().into_iter().filter_map(notice).collect()
 }
@@ -57,7 +57,7 @@ fn notices(played: &mut Played) -> Vec<String> {
 async fn a_message_and_an_id_are_sent_and_the_first_text_is_the_answer() {
     let bot = Bot::open(|seen| json_reply(&json!({"message": format!("you said {}", seen.json()["message"])}))).await;
     let url = bot.url("/chat");
-    let argument = Rehearsal { argument: Some(url.clone()), ..Rehearsal::of(case("a", &["one", "two"])) };
+    let argument = AgentHarness { argument: Some(url.clone()), ..AgentHarness::of(case("a", &["one", "two"])) };
     let first = argument.play(&Http).await.unwrap();
     let text = "you said \"two\"";
     let whole = json!({"output": text, "raw": {"message": text}});
@@ -71,7 +71,7 @@ async fn a_message_and_an_id_are_sent_and_the_first_text_is_the_answer() {
     assert_eq!(first.turn.trace().session_id, Some(id(0)));
     assert_eq!(id(0), id(1), "a conversation keeps its id");
     let slashes = url.strip_prefix("http:").unwrap().to_owned();
-    let again = Rehearsal { argument: Some(slashes), ..Rehearsal::of(case("a", &["one"])) };
+    let again = AgentHarness { argument: Some(slashes), ..AgentHarness::of(case("a", &["one"])) };
     let again = again.play(&Http).await.unwrap();
     assert_ne!(again.turn.trace().session_id, first.turn.trace().session_id, "each trial has its own id");
 }
@@ -82,8 +82,8 @@ async fn the_history_is_sent_in_the_messages_format() {
         Bot::open(|seen| json_reply(&json!({"choices": [{"message": {"content": seen.number.to_string()}}]}))).await;
     let keys = json!({"url": bot.url("/"), "requestFormat": "messages", "stream": true});
     assert_eq!(played(&keys, &["a", "b"]).await.answer(), Some("1"));
-    let said = |role: &str, content: &str| json!({"role": role, "content": content});
-    let messages = [said("user", "a"), said("assistant", "0"), said("user", "b")];
+    let text_of = |role: &str, content: &str| json!({"role": role, "content": content});
+    let messages = [text_of("user", "a"), text_of("assistant", "0"), text_of("user", "b")];
     assert_eq!(bot.seen()[1].json(), json!({"messages": messages, "stream": true}));
     assert_eq!(bot.seen()[1].headers["accept"].to_str().unwrap().split(',').next(), Some("text/event-stream"));
 }
@@ -161,13 +161,13 @@ async fn a_parser_finds_the_text_and_calls_are_still_read() {
     for config in [json!({"url": empty.url("/")}), json!({"url": empty.url("/"), "responseParser": "data.reply"})] {
         let ending = played(&config, &["go"]).await.endings.remove(0);
         assert!(
-            matches!(&ending, Ending::GaveUp { because } if because.starts_with("the answer is empty: ")),
+            matches!(&ending, Ending::GaveUp { reason } if reason.starts_with("the answer is empty: ")),
             "{ending:?}"
         );
     }
     let nothing = played(&with("$.data.reply"), &["go"]).await;
-    let because = "the answer is unreadable: `response_parser`, `$.data.reply`, finds nothing in it";
-    assert_eq!(nothing.endings, [Ending::InvalidTest { because: because.to_owned() }]);
+    let reason = "the answer is unreadable: `response_parser`, `$.data.reply`, finds nothing in it";
+    assert_eq!(nothing.endings, [Ending::InvalidTest { reason: reason.to_owned() }]);
 }
 
 #[tokio::test]
@@ -188,9 +188,9 @@ async fn templates_can_build_the_body_from_all_data_of_the_message() {
         vars: Map::from_iter([("n".to_owned(), json!(3))]),
         ..UserMessage::text("say \"{{ hi }}\"")
     }];
-    let rehearsal = rehearsal(case, &keys);
-    assert_eq!(rehearsal.check(&Http), [""; 0]);
-    let played = rehearsal.play(&Http).await.unwrap();
+    let harness = harness(case, &keys);
+    assert_eq!(harness.check(&Http), [""; 0]);
+    let played = harness.play(&Http).await.unwrap();
     let text = "say \"{{ hi }}\"";
     let id = played.turn.trace().session_id.clone().unwrap();
     let expected = json!({"q": text, "all": [{"role": "user", "content": text}], "who": "angry", "t": ["get"], "s": "p",
@@ -221,7 +221,10 @@ async fn functions_can_build_the_body_and_parse_the_answer() {
     let function = |name: &str| format!("{}#agent.{name}", file.display());
     let with = |body: &str, parser: &str| {
         let keys = json!({"url": bot.url("/"), "bodyTemplate": function(body), "responseParser": function(parser)});
-        Rehearsal { config: Some(configured_at(dir.path(), &keys).into()), ..Rehearsal::of(case("a", &["hi", "ho"])) }
+        AgentHarness {
+            config: Some(configured_at(dir.path(), &keys).into()),
+            ..AgentHarness::of(case("a", &["hi", "ho"]))
+        }
     };
     let played = with("bodyTemplate", "responseParser").play(&Http).await.unwrap();
     assert_eq!((played.answer(), played.calls().len(), played.tokens()), (Some("a"), 2, Some(2)));
@@ -229,8 +232,8 @@ async fn functions_can_build_the_body_and_parse_the_answer() {
     assert_eq!(bot.seen()[1].json(), json!({"q": "Q: ho", "n": 3, "id": id}));
     assert_eq!(with("bodyTemplate", "plain").play(&Http).await.unwrap().answer(), Some("A"));
     let broken = with("bodyTemplate", "broken").play(&Http).await.unwrap();
-    let mistake = |played: &Played| match played.endings.last() {
-        Some(Ending::InvalidTest { because }) => because.clone(),
+    let mistake = |played: &TestRun| match played.endings.last() {
+        Some(Ending::InvalidTest { reason }) => reason.clone(),
         other => panic!("{other:?}"),
     };
     let thrown = mistake(&broken);
@@ -239,12 +242,10 @@ async fn functions_can_build_the_body_and_parse_the_answer() {
     let unmade = with("nothing", "plain").play(&Http).await.unwrap();
     assert!(mistake(&unmade).ends_with("returned nothing"));
     let silent = with("bodyTemplate", "silent").play(&Http).await.unwrap();
-    assert!(
-        matches!(&silent.endings[..], [Ending::GaveUp { because }] if because.starts_with("the answer is empty: "))
-    );
+    assert!(matches!(&silent.endings[..], [Ending::GaveUp { reason }] if reason.starts_with("the answer is empty: ")));
     for (parser, returned) in [("number", "`42`"), ("nothing", "nothing")] {
-        let because = mistake(&with("bodyTemplate", parser).play(&Http).await.unwrap());
-        assert!(because.ends_with(&format!("returned {returned}; return the text or an object")), "{because}");
+        let reason = mistake(&with("bodyTemplate", parser).play(&Http).await.unwrap());
+        assert!(reason.ends_with(&format!("returned {returned}; return the text or an object")), "{reason}");
     }
 
     let config = |body: &str, parser: &str| with(body, parser).config.unwrap();
@@ -263,11 +264,11 @@ async fn functions_can_build_the_body_and_parse_the_answer() {
 
 #[tokio::test]
 async fn a_conversation_is_continued_by_its_id_and_tools_are_recorded() {
-    let said = std::sync::Mutex::new(std::collections::HashMap::<String, Vec<String>>::new());
+    let output = std::sync::Mutex::new(std::collections::HashMap::<String, Vec<String>>::new());
     let bot = Bot::open(move |seen| {
         let body = seen.json();
-        let mut said = said.lock().unwrap();
-        let all = said.entry(body["conversation_id"].as_str().unwrap().to_owned()).or_default();
+        let mut output = output.lock().unwrap();
+        let all = output.entry(body["conversation_id"].as_str().unwrap().to_owned()).or_default();
         all.push(body["message"].as_str().unwrap().to_owned());
         json_reply(&json!({"message": all.join(", "), "tool_calls": [{"name": "recall", "arguments": {"n": all.len()}, "result": all}]}))
     })

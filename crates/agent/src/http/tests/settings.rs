@@ -4,13 +4,13 @@ use super::*;
 
 fn problems(keys: &Value) -> Vec<String> {
     let config = configured_at(Path::new("."), keys);
-    let told = |problem: Diagnostic| format!("{}; {}", problem.message, problem.help.join("; "));
-    Http.check_config(&config.node, &config.directory, &script::Library::default()).into_iter().map(told).collect()
+    let describe = |problem: Diagnostic| format!("{}; {}", problem.message, problem.help.join("; "));
+    Http.check_config(&config.node, &config.directory, &script::Library::default()).into_iter().map(describe).collect()
 }
 
 #[test]
 fn all_problems_are_reported_together() {
-    let told = problems(&json!({
+    let messages = problems(&json!({
         "url": "localhost:3000/chat", "method": "GET", "headers": {"a b": "x", "ok": 3, "bad": "a\u{7}b", "Host": "x"},
         "requestFormat": "mesages", "responseParser": "$..a", "stream": "yes", "maxResponseBytes": 0, "retry": 99,
         "retryOn": [200, "closed", "x"], "timeout": 5, "boddyTemplate": "x",
@@ -32,9 +32,9 @@ fn all_problems_are_reported_together() {
         "an agent cannot have its own `timeout`",
         "unknown key `boddyTemplate` in an `http` agent; did you mean `body_template`?",
     ];
-    assert_eq!(told.len(), expected.len(), "{told:#?}");
-    for (told, expected) in told.iter().zip(expected) {
-        assert!(told.starts_with(expected), "{told}\n{expected}");
+    assert_eq!(messages.len(), expected.len(), "{messages:#?}");
+    for (messages, expected) in messages.iter().zip(expected) {
+        assert!(messages.starts_with(expected), "{messages}\n{expected}");
     }
     assert_eq!(problems(&json!({}))[0], "an `http` agent has no `url`; ");
     assert!(problems(&json!({"url": "http://"}))[0].starts_with("this is not a valid address: "));
@@ -51,16 +51,16 @@ fn all_problems_are_reported_together() {
 
 #[test]
 fn an_argument_must_be_an_address() {
-    let told = |argument| {
+    let describe = |argument| {
         Http.check_argument(argument, &script::Library::default())
             .iter()
             .map(|problem| problem.message.clone())
             .collect::<Vec<_>>()
     };
-    assert_eq!(told(None), ["`http` needs an address"]);
-    assert_eq!(told(Some("http://127.0.0.1:1/chat")), [""; 0]);
-    assert_eq!(told(Some("//127.0.0.1:1/chat")), [""; 0]);
-    assert!(told(Some("ftp://a"))[0].starts_with("`http:ftp://a`: an address begins with"));
+    assert_eq!(describe(None), ["`http` needs an address"]);
+    assert_eq!(describe(Some("http://127.0.0.1:1/chat")), [""; 0]);
+    assert_eq!(describe(Some("//127.0.0.1:1/chat")), [""; 0]);
+    assert!(describe(Some("ftp://a"))[0].starts_with("`http:ftp://a`: an address begins with"));
 }
 
 #[test]
@@ -81,10 +81,10 @@ fn a_skill_that_the_agent_cannot_use_causes_a_warning() {
     let check = |directory| {
         let mut case = case("a", &["go"]);
         case.subject = model::Subject::Skill(std::sync::Arc::new(skill(directory)));
-        rehearsal(case, &json!({"url": "http://a"})).check(&Http)
+        harness(case, &json!({"url": "http://a"})).check(&Http)
     };
-    let told = check(Some("/skills/greet"));
-    assert!(told.len() == 1 && told[0].contains("the skill `greet` is not passed"), "{told:?}");
+    let messages = check(Some("/skills/greet"));
+    assert!(messages.len() == 1 && messages[0].contains("the skill `greet` is not passed"), "{messages:?}");
     assert_eq!(check(None), [""; 0], "a prompt that the suite brings itself");
 }
 
@@ -93,7 +93,7 @@ fn data_of_a_case_must_be_part_of_the_request() {
     let mut case = case("a", &["go"]);
     case.messages[0].script = Some("p".into());
     case.messages[0].tools = vec![json!("get")];
-    let check = |keys: Value| rehearsal(case.clone(), &keys).check(&Http);
+    let check = |keys: Value| harness(case.clone(), &keys).check(&Http);
     assert_eq!(
         check(json!({"url": "http://a"})),
         [

@@ -104,7 +104,7 @@ fn streams() -> Vec<(&'static str, &'static str, String)> {
     ]
 }
 
-fn is_whole(name: &str, played: &Played) {
+fn is_whole(name: &str, played: &TestRun) {
     assert_eq!(played.endings, [Ending::Finished], "{name}");
     assert_eq!((played.answer(), played.tokens()), (Some("Hé y"), Some(7)), "{name}");
     let calls = &played.turn.trace().calls;
@@ -172,7 +172,7 @@ async fn a_truncated_stream_is_a_failure_at_every_byte() {
             match played.endings.as_slice() {
                 // The end marker has arrived, but not the end of its line.
                 [Ending::Finished] => is_whole(name, &played),
-                [Ending::GaveUp { because }] => assert!(because.starts_with("the answer was cut off: "), "{because}"),
+                [Ending::GaveUp { reason }] => assert!(reason.starts_with("the answer was cut off: "), "{reason}"),
                 other => panic!("{name} cut after {at}: {other:?}"),
             }
         }
@@ -201,7 +201,7 @@ async fn a_connection_that_closes_early_does_not_make_a_stream_complete() {
 
 #[tokio::test]
 async fn text_before_a_stream_broke_is_kept() {
-    for (kind, text, told) in [
+    for (kind, text, messages) in [
         (
             "text/event-stream",
             "data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\ndata: {\"error\":{\"message\":\"overloaded\",\"code\":503}}\n\n",
@@ -227,13 +227,13 @@ async fn text_before_a_stream_broke_is_kept() {
     ] {
         let bot = Bot::open(move |_| reply(200, &[("content-type", kind)], &[text.as_bytes()])).await;
         let mut played = played(&json!({"url": bot.url("/")}), &["go"]).await;
-        assert_eq!(because(&played), told);
-        assert_eq!((played.turn.trace().turns[0].text.as_str(), played.answer()), ("Hel", None), "{told}");
+        assert_eq!(reason(&played), messages);
+        assert_eq!((played.turn.trace().turns[0].text.as_str(), played.answer()), ("Hel", None), "{messages}");
         let notice = notices(&mut played).remove(0);
         assert!(notice.starts_with("sent:\nPOST http://127.0.0.1") && notice.contains("Hel"), "{notice}");
     }
     let bot = Bot::open(|_| reply(200, &[("content-type", "text/event-stream")], &[b": hello\n\n"])).await;
-    assert_eq!(because(&played(&json!({"url": bot.url("/")}), &["go"]).await), "the stream ended without an answer");
+    assert_eq!(reason(&played(&json!({"url": bot.url("/")}), &["go"]).await), "the stream ended without an answer");
 }
 
 #[tokio::test]
@@ -265,6 +265,6 @@ async fn a_parser_is_applied_to_every_piece_of_a_stream() {
         .unwrap();
     let keys = json!({"url": bot.url("/"), "responseParser": format!("{}#parser", file.display())});
     let config = Some(configured_at(dir.path(), &keys).into());
-    let function = Rehearsal { config, ..Rehearsal::of(case("a", &["go"])) }.play(&Http).await.unwrap();
+    let function = AgentHarness { config, ..AgentHarness::of(case("a", &["go"])) }.play(&Http).await.unwrap();
     assert_eq!(function.answer(), Some("3: Hel--lo"));
 }

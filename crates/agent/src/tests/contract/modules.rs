@@ -1,7 +1,7 @@
 //! Stages of the agent `custom`: modules.
 
-use super::stage::{Act, Set, Stage, rehearsal};
-use crate::tests::rehearsal::Rehearsal;
+use super::agent_setup::{Act, AgentSetup, Set, harness};
+use crate::tests::harness::AgentHarness;
 use crate::{Agent, custom};
 
 /// Behaviour of a module, by text.
@@ -26,18 +26,18 @@ fn set(acts: &[Act], text: &str) -> Set {
     let file = folder.path().join("agent.js");
     std::fs::write(&file, format!("{DOES}{text}")).unwrap();
     let argument = Some(file.to_string_lossy().into_owned());
-    Set { rehearsal: Rehearsal { argument, ..rehearsal(acts) }, _kept: Some(Box::new(folder)) }
+    Set { harness: AgentHarness { argument, ..harness(acts) }, _kept: Some(Box::new(folder)) }
 }
 
 fn absent() -> Option<Set> {
     let argument = Some("/none/agent.js".to_owned());
-    Some(Set { rehearsal: Rehearsal { argument, ..rehearsal(&[Act::Count]) }, _kept: None })
+    Some(Set { harness: AgentHarness { argument, ..harness(&[Act::Count]) }, _kept: None })
 }
 
 /// A module with a function.
 pub(crate) struct Execute;
 
-impl Stage for Execute {
+impl AgentSetup for Execute {
     fn name(&self) -> &'static str {
         "custom, a function"
     }
@@ -62,7 +62,7 @@ impl Stage for Execute {
 /// A module with an adapter.
 pub(crate) struct Adapter;
 
-impl Stage for Adapter {
+impl AgentSetup for Adapter {
     fn name(&self) -> &'static str {
         "custom, an adapter"
     }

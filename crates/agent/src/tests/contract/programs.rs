@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::stage::{Act, Set, Stage, with_config};
-use crate::tests::rehearsal::{Bare, Rehearsal};
+use super::agent_setup::{Act, AgentSetup, Set, with_config};
+use crate::tests::harness::{AgentHarness, Bare};
 use crate::{Agent, subprocess};
 
 /// Script that reads messages from lines.
@@ -38,20 +38,20 @@ fn set(acts: &[Act], script: &str, mode: &str) -> Set {
     if mode == "oneshot" {
         config["output"] = json!("json");
     }
-    let rehearsal = Rehearsal { sandbox: Some(Bare::new()), ..with_config(acts, &config) };
-    Set { rehearsal, _kept: None }
+    let harness = AgentHarness { sandbox: Some(Bare::new()), ..with_config(acts, &config) };
+    Set { harness, _kept: None }
 }
 
 fn absent(mode: &str) -> Option<Set> {
     let config = json!({"type": "subprocess", "command": "no-such-program", "mode": mode});
-    let rehearsal = Rehearsal { sandbox: Some(Bare::new()), ..with_config(&[Act::Count], &config) };
-    Some(Set { rehearsal, _kept: None })
+    let harness = AgentHarness { sandbox: Some(Bare::new()), ..with_config(&[Act::Count], &config) };
+    Some(Set { harness, _kept: None })
 }
 
 /// One process for each conversation.
 pub(crate) struct Lines;
 
-impl Stage for Lines {
+impl AgentSetup for Lines {
     fn name(&self) -> &'static str {
         "subprocess, in lines"
     }
@@ -72,7 +72,7 @@ impl Stage for Lines {
 /// One process for each message.
 pub(crate) struct Once;
 
-impl Stage for Once {
+impl AgentSetup for Once {
     fn name(&self) -> &'static str {
         "subprocess, for each message"
     }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use super::stage::{Act, Blame, HUGE, Set, Stage, rehearsal, with_config};
+use super::agent_setup::{Act, AgentSetup, Blame, HUGE, Set, harness, with_config};
+use crate::tests::harness::{AgentHarness, Bare};
 use crate::tests::loopback::{CannedResponse, Loopback, ReceivedRequest, unused_address};
-use crate::tests::rehearsal::{Bare, Rehearsal};
 use crate::{Agent, Endpoint, assistant, chat, http};
 
 /// A tool of the case, for agents whose calls are answered by this program.
@@ -23,13 +23,13 @@ struct Service {
     blames: Blame,
     server: Arc<Loopback>,
     unused_address: String,
-    /// Creates the rehearsal for a list of acts and an address.
-    rehearsal: fn(&[Act], &str) -> Rehearsal,
+    /// Creates the harness for a list of acts and an address.
+    harness: fn(&[Act], &str) -> AgentHarness,
     /// True if the case must provide the tool.
     calls_here: bool,
 }
 
-impl Stage for Service {
+impl AgentSetup for Service {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -43,28 +43,28 @@ impl Stage for Service {
     }
 
     fn set(&self, acts: &[Act]) -> Set {
-        let mut rehearsal = (self.rehearsal)(acts, &self.server.url);
+        let mut harness = (self.harness)(acts, &self.server.url);
         let folder = tempfile::tempdir().unwrap();
         if self.calls_here && acts.contains(&Act::Call) {
             std::fs::write(folder.path().join("find.js"), FIND).unwrap();
-            rehearsal.directory = folder.path().into();
-            rehearsal.case.messages.iter_mut().for_each(|message| message.tools = vec![json!("./find.js#find")]);
+            harness.directory = folder.path().into();
+            harness.case.messages.iter_mut().for_each(|message| message.tools = vec![json!("./find.js#find")]);
         }
-        Set { rehearsal, _kept: Some(Box::new(folder)) }
+        Set { harness, _kept: Some(Box::new(folder)) }
     }
 
     fn absent(&self) -> Option<Set> {
-        Some(Set { rehearsal: (self.rehearsal)(&[Act::Count], &self.unused_address), _kept: None })
+        Some(Set { harness: (self.harness)(&[Act::Count], &self.unused_address), _kept: None })
     }
 }
 
-/// Returns the stages of all agents behind HTTP.
-pub(crate) async fn stages() -> Vec<Box<dyn Stage>> {
+/// Returns the setups of all agents behind HTTP.
+pub(crate) async fn setups() -> Vec<Box<dyn AgentSetup>> {
     let server = Arc::new(Loopback::serve(serve(Known::default())).await);
     let unused_address = unused_address().await;
-    let service = |name, agent, blames, calls_here, rehearsal: fn(&[Act], &str) -> Rehearsal| -> Box<dyn Stage> {
+    let service = |name, agent, blames, calls_here, harness: fn(&[Act], &str) -> AgentHarness| -> Box<dyn AgentSetup> {
         let (server, unused_address) = (Arc::clone(&server), unused_address.clone());
-        Box::new(Service { name, agent, blames, server, unused_address, rehearsal, calls_here })
+        Box::new(Service { name, agent, blames, server, unused_address, harness, calls_here })
     };
     vec![
         service("http", &http::Http, Blame::Agent, false, |acts, url| {
@@ -76,11 +76,11 @@ pub(crate) async fn stages() -> Vec<Box<dyn Stage>> {
         }),
         service("assistant, by responses", &assistant::Assistant, Blame::Provider, true, |acts, url| {
             let config = json!({"type": "assistant", "model": "m", "base_url": url});
-            Rehearsal { providers: providers(), ..with_config(acts, &config) }
+            AgentHarness { providers: providers(), ..with_config(acts, &config) }
         }),
         service("assistant, by threads", &assistant::Assistant, Blame::Provider, true, |acts, url| {
             let config = json!({"type": "assistant", "assistant_id": "asst_1", "base_url": url});
-            Rehearsal { providers: providers(), ..with_config(acts, &config) }
+            AgentHarness { providers: providers(), ..with_config(acts, &config) }
         }),
         service("chat", &chat::Chat, Blame::Provider, true, |acts, url| {
             let opened = providers().open("compatible:m", Some(url), &|_| Err(Vec::new()));
@@ -88,7 +88,7 @@ pub(crate) async fn stages() -> Vec<Box<dyn Stage>> {
                 llm::Opened::Model(model) => model,
                 llm::Opened::Script(_) => panic!("a script"),
             }));
-            Rehearsal { endpoint, sandbox: Some(Bare::new()), ..rehearsal(acts) }
+            AgentHarness { endpoint, sandbox: Some(Bare::new()), ..harness(acts) }
         }),
     ]
 }

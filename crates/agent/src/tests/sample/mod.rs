@@ -6,8 +6,8 @@ use sandbox::{BoxFuture, Breakage};
 
 use crate::performer::Performer;
 use crate::session::Session;
-use crate::tests::contract::stage::{Act, Set, Stage, rehearsal};
-use crate::tests::rehearsal::{Rehearsal, case};
+use crate::tests::contract::agent_setup::{Act, AgentSetup, Set, harness};
+use crate::tests::harness::{AgentHarness, case};
 use crate::turn::{Turn, finished};
 use crate::{AGENTS, Agent, CaseContext, Description, SessionContext, find};
 
@@ -60,7 +60,7 @@ impl Session for SampleSession {
 /// Makes the agent behave as the tests of all agents require.
 pub(crate) struct Repeats;
 
-impl Stage for Repeats {
+impl AgentSetup for Repeats {
     fn name(&self) -> &'static str {
         "sample"
     }
@@ -74,13 +74,13 @@ impl Stage for Repeats {
     }
 
     fn set(&self, acts: &[Act]) -> Set {
-        let mut rehearsal = rehearsal(acts);
-        for (message, act) in rehearsal.case.messages.iter_mut().zip(acts) {
+        let mut harness = harness(acts);
+        for (message, act) in harness.case.messages.iter_mut().zip(acts) {
             if let Act::Say(text) = act {
                 message.text.clone_from(text);
             }
         }
-        Set { rehearsal, _kept: None }
+        Set { harness, _kept: None }
     }
 
     fn absent(&self) -> Option<Set> {
@@ -92,7 +92,7 @@ impl Stage for Repeats {
 async fn an_agent_needs_only_a_folder_and_a_line() {
     let (agent, argument) = find("sample").unwrap();
     assert_eq!((agent.name(), argument), ("sample", None));
-    let played = Rehearsal::of(case("a", &["hello"])).play(agent).await.unwrap();
+    let played = AgentHarness::of(case("a", &["hello"])).play(agent).await.unwrap();
     assert_eq!((&played.endings[..], played.answer()), (&[Ending::Finished][..], Some("hello")));
 
     let line = "    &tests::sample::Sample,";

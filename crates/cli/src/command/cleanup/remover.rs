@@ -113,7 +113,7 @@ impl Remover {
         for branch in &left.branches {
             let done = match &branches {
                 Ok(known) => self.delete(forge, known, branch, left.commits.get(branch)),
-                Err(because) => Removal::Failed(format!("the default branch is not known: {because}")),
+                Err(reason) => Removal::Failed(format!("the default branch is not known: {reason}")),
             };
             on_removal(&format!("branch {branch}"), &done);
         }
@@ -122,7 +122,7 @@ impl Remover {
     /// Closes a review request.
     fn close(&self, forge: &Forge, number: u64) -> Removal {
         let (number, project) = (number.to_string(), forge.project.as_str());
-        let (what, looked) = match forge.kind {
+        let (what, result) = match forge.kind {
             ForgeKind::GitHub => {
                 ("pr", self.ask(forge, &["pr", "view", &number, "--repo", project, "--json", "state"]))
             }
@@ -130,7 +130,7 @@ impl Remover {
                 ("mr", self.ask(forge, &["mr", "view", &number, "--repo", project, "--output", "json"]))
             }
         };
-        match looked {
+        match result {
             Ok(text) => {
                 // A request is closed only if it is known to be open.
                 let value: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -141,15 +141,15 @@ impl Remover {
                     return Removal::Gone(state.to_lowercase());
                 }
             }
-            Err(because) if is_missing(&because) => {
+            Err(reason) if is_missing(&reason) => {
                 return Removal::Gone("no review request has this number".to_owned());
             }
-            Err(because) => return Removal::Failed(because),
+            Err(reason) => return Removal::Failed(reason),
         }
         match self.ask(forge, &[what, "close", &number, "--repo", project]) {
             Ok(_) => Removal::Removed,
-            Err(because) if because.contains("already closed") => Removal::Gone("closed".to_owned()),
-            Err(because) => Removal::Failed(because),
+            Err(reason) if reason.contains("already closed") => Removal::Gone("closed".to_owned()),
+            Err(reason) => Removal::Failed(reason),
         }
     }
 
@@ -171,7 +171,7 @@ impl Remover {
             ForgeKind::GitHub => utf8_percent_encode(branch, IN_PATH),
             ForgeKind::GitLab => utf8_percent_encode(branch, IN_PART),
         };
-        let (look, head, delete) = match forge.kind {
+        let (lookup, head, delete) = match forge.kind {
             ForgeKind::GitHub => {
                 (format!("{project}/git/ref/heads/{name}"), "/object/sha", format!("{project}/git/refs/heads/{name}"))
             }
@@ -180,7 +180,7 @@ impl Remover {
                 (path.clone(), "/commit/id", path)
             }
         };
-        match self.ask(forge, &["api", &look]) {
+        match self.ask(forge, &["api", &lookup]) {
             Ok(text) => {
                 let value: Value = serde_json::from_str(&text).unwrap_or_default();
                 let Some(head) = value.pointer(head).and_then(Value::as_str).filter(|head| is_commit(head)) else {
@@ -190,13 +190,13 @@ impl Remover {
                     return done;
                 }
             }
-            Err(because) if is_missing(&because) => return Removal::Gone(String::new()),
-            Err(because) => return Removal::Failed(because),
+            Err(reason) if is_missing(&reason) => return Removal::Gone(String::new()),
+            Err(reason) => return Removal::Failed(reason),
         }
         match self.ask(forge, &["api", "-X", "DELETE", &delete]) {
             Ok(_) => Removal::Removed,
-            Err(because) if is_missing(&because) => Removal::Gone(String::new()),
-            Err(because) => Removal::Failed(because),
+            Err(reason) if is_missing(&reason) => Removal::Gone(String::new()),
+            Err(reason) => Removal::Failed(reason),
         }
     }
 
@@ -214,11 +214,11 @@ impl Remover {
             let why = "this address is not on a service with review requests";
             on_removal(&review_request(&left.remote, *number), &Removal::Left(why.to_owned()));
         }
-        let (known, heads) = match self.look(&left.remote) {
-            Ok(looked) => looked,
-            Err(because) => {
+        let (known, heads) = match self.list_branches(&left.remote) {
+            Ok(result) => result,
+            Err(reason) => {
                 let only_branches = SideEffects { review_requests: Vec::new(), ..left.clone() };
-                return leave_all(&only_branches, &Removal::Failed(because), on_removal);
+                return leave_all(&only_branches, &Removal::Failed(reason), on_removal);
             }
         };
         for branch in &left.branches {
@@ -239,11 +239,11 @@ impl Remover {
     }
 
     /// Returns the default branch of a remote, and its branches with their commits.
-    fn look(&self, remote: &str) -> Result<(Branches, Vec<(String, String)>), String> {
-        let told = self.git(&["ls-remote", "--symref", "--", remote, "HEAD", "refs/heads/*"])?;
+    fn list_branches(&self, remote: &str) -> Result<(Branches, Vec<(String, String)>), String> {
+        let output = self.git(&["ls-remote", "--symref", "--", remote, "HEAD", "refs/heads/*"])?;
         let mut known = Branches { default: None, head: None };
         let mut heads = Vec::new();
-        for (first, name) in told.lines().filter_map(|line| line.split_once('\t')) {
+        for (first, name) in output.lines().filter_map(|line| line.split_once('\t')) {
             match (first.strip_prefix("ref: refs/heads/"), name.strip_prefix("refs/heads/")) {
                 (Some(branch), _) if name == "HEAD" => known.default = Some(branch.to_owned()),
                 (None, Some(branch)) if is_commit(first) => heads.push((branch.to_owned(), first.to_owned())),
@@ -263,8 +263,8 @@ impl Remover {
         let lease = format!("--force-with-lease={name}:{head}");
         match self.git(&["push", "--quiet", "--no-verify", &lease, "--delete", "--", remote, &name]) {
             Ok(_) => Removal::Removed,
-            Err(because) if because.contains("remote ref does not exist") => Removal::Gone(String::new()),
-            Err(because) => Removal::Failed(because),
+            Err(reason) if reason.contains("remote ref does not exist") => Removal::Gone(String::new()),
+            Err(reason) => Removal::Failed(reason),
         }
     }
 
@@ -300,9 +300,9 @@ fn answer(program: &str, output: std::io::Result<Output>) -> ProgramResult {
     if output.status.code() == Some(127) {
         return Err(format!("`{program}` is not installed"));
     }
-    let said = output.stderr.text();
+    let message = output.stderr.text();
     // The first lines are kept, because the reason precedes `error: failed to push some refs`.
-    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
+    let lines: Vec<&str> = message.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
     Err(format!("`{program}` failed: {}", lines.join("; ")))
 }
 
@@ -360,9 +360,9 @@ fn leave_all(left: &SideEffects, done: &Removal, on_removal: OnRemoval<'_>) {
 }
 
 /// Returns `true` if a forge reports that the item does not exist.
-fn is_missing(because: &str) -> bool {
-    let because = because.to_ascii_lowercase();
-    ["404", "not found", "does not exist", "could not resolve to a"].iter().any(|sign| because.contains(sign))
+fn is_missing(reason: &str) -> bool {
+    let reason = reason.to_ascii_lowercase();
+    ["404", "not found", "does not exist", "could not resolve to a"].iter().any(|sign| reason.contains(sign))
 }
 
 fn api_project(forge: &Forge) -> String {

@@ -21,13 +21,13 @@ fn rows(text: &str, name: &str, now: impl Fn(&Value) -> Value) -> Vec<(String, V
 /// Returns the parsed output in the recorded form; an invalid element as the description of its mistake.
 fn hook_parse(stdout: &Value) -> Value {
     let Some(elements) = output::read(stdout.as_str().unwrap()) else { return Value::Null };
-    let told = elements.into_iter().map(|element| match element {
+    let messages = elements.into_iter().map(|element| match element {
         Ok(finding) => json!({
             "text": finding.text, "passed": finding.passed, "evidence": finding.evidence, "method": "hook", "skipped": false,
         }),
         Err(wrong) => json!({ "undecided": wrong }),
     });
-    told.collect()
+    messages.collect()
 }
 
 #[test]

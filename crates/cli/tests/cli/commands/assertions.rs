@@ -89,7 +89,7 @@ fn every_assertion_is_read_from_a_file_in_every_way_of_writing() {
         let project = empty();
         project.write("scenarios/all.json", &conversation.to_string());
         let ran = project.run(&["check", "scenarios/all.json"]).exits(0);
-        assert!(!ran.err.contains("error"), "{name}: {}", ran.said());
+        assert!(!ran.err.contains("error"), "{name}: {}", ran.output());
     }
 }
 
@@ -146,7 +146,7 @@ fn a_command_that_fails_or_hangs_fails_the_trial_and_shows_what_it_wrote() {
          'sleep 60', timeout: 50ms }\n  - file_exists: ../secret\n",
     );
     let ran = project.run(&["check"]).exits(2);
-    assert!(ran.err.contains("`path` cannot leave the working directory"), "{}", ran.said());
+    assert!(ran.err.contains("`path` cannot leave the working directory"), "{}", ran.output());
     project.write("scenarios/c.yaml", &project.read("scenarios/c.yaml").replace("  - file_exists: ../secret\n", ""));
     let report = project.report(&[], 1);
     let findings = &report["trials"][0]["findings"];
@@ -162,7 +162,7 @@ fn an_agent_without_a_sandbox_cannot_be_asked_for_files() {
     let project = empty();
     project.write("scenarios/c.yaml", "name: c\nagent: fake\nturns: [hi]\nassertions:\n  - file_exists: a\n");
     let ran = project.run(&["check"]).exits(2);
-    assert!(ran.err.contains("`file_exists` needs a sandbox, and `fake` runs without one"), "{}", ran.said());
+    assert!(ran.err.contains("`file_exists` needs a sandbox, and `fake` runs without one"), "{}", ran.output());
 }
 
 #[test]
@@ -183,5 +183,5 @@ fn a_conversation_is_judged_turn_by_turn_and_one_that_asserts_nothing_does_not_p
     assert_eq!(report["trials"][0]["outcome"], "undecided");
     assert_eq!(report["trials"][0]["because"], "nothing_asserted: it has no assertions, so nothing was checked");
     let ran = project.run(&["check"]).exits(0);
-    assert!(ran.err.contains("`silent` has no assertions"), "{}", ran.said());
+    assert!(ran.err.contains("`silent` has no assertions"), "{}", ran.output());
 }

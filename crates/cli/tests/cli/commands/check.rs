@@ -30,7 +30,7 @@ fn check_reports_every_problem_at_once_with_its_line() {
     let found = project.run(&["check", "wrong.yaml", "tool.yaml", "--format", "json"]).exits(2).json();
     assert_eq!(found["valid"], false);
     let problems = found["problems"].as_array().unwrap();
-    let told = |line: u64, severity: &str, words: &[&str]| {
+    let describe = |line: u64, severity: &str, words: &[&str]| {
         let is = |problem: &Value| {
             let text = problem.to_string();
             problem["source"]["line"] == line
@@ -39,14 +39,14 @@ fn check_reports_every_problem_at_once_with_its_line() {
         };
         assert!(problems.iter().any(is), "line {line}, {words:?}: {problems:#?}");
     };
-    told(2, "error", &["unknown key `descripton`", "did you mean `description`?"]);
-    told(4, "error", &["unknown agent `clade-code`", "did you mean `claude-code`?"]);
-    told(7, "error", &["../outside"]);
-    told(8, "error", &["nowhere.txt"]);
-    told(10, "error", &["regular expression"]);
-    told(11, "error", &["`a`"]);
-    told(12, "error", &["tool_caled", "did you mean `tool_called`?"]);
-    told(6, "error", &["Basch", "did you mean `Bash`?"]);
+    describe(2, "error", &["unknown key `descripton`", "did you mean `description`?"]);
+    describe(4, "error", &["unknown agent `clade-code`", "did you mean `claude-code`?"]);
+    describe(7, "error", &["../outside"]);
+    describe(8, "error", &["nowhere.txt"]);
+    describe(10, "error", &["regular expression"]);
+    describe(11, "error", &["`a`"]);
+    describe(12, "error", &["tool_caled", "did you mean `tool_called`?"]);
+    describe(6, "error", &["Basch", "did you mean `Bash`?"]);
     assert_eq!((found["errors"].as_u64(), found["warnings"].as_u64()), (Some(8), Some(0)), "{problems:#?}");
 
     let text = project.run(&["check", "wrong.yaml", "tool.yaml"]).exits(2);
@@ -64,11 +64,11 @@ fn text_cut_off_by_a_comment_is_an_error_at_the_comment() {
     let case = "turns:\n  - says: wö is my order #5\n    expect:\n      - contains: order\n";
     project.write("tests/order.yaml", case);
     let checked = project.run(&["check", "tests", "--agent", "fake"]).exits(2);
-    assert!(checked.err.contains("`#5` is a comment, so the text ends before it"), "{}", checked.said());
+    assert!(checked.err.contains("`#5` is a comment, so the text ends before it"), "{}", checked.output());
     assert!(
         checked.err.contains("order.yaml:2:26") && checked.err.contains("put the text into quotes"),
         "{}",
-        checked.said()
+        checked.output()
     );
 }
 
@@ -97,7 +97,7 @@ fn a_broken_suite_stops_the_run_before_anything_is_recorded() {
     let project = demo();
     project.write("skills/greet/tests/d.yaml", WRONG);
     let ran = project.run(&["run"]).exits(2);
-    assert!(ran.err.contains("descripton") && ran.out.is_empty(), "{}", ran.said());
+    assert!(ran.err.contains("descripton") && ran.out.is_empty(), "{}", ran.output());
     assert!(!project.dir().join(".trialrun").exists());
 }
 
@@ -139,29 +139,33 @@ fn a_problem_has_a_location_and_a_suggestion() {
     let case = "scenario: a\nsystem_prompt: x\nassertions:\n  - { id: a, type: output_contains, pattern: x }\n";
     project.write("a.yaml", case).write("b.yaml", &format!("{case}agent: chat\nmodel: scripted:nowhere.yaml\n"));
     // An unknown agent is not parsed as part of the model's name.
-    let told = project.run(&["check", "a.yaml", "--agent", "fake", "--model", "codx=gpt"]).exits(2);
-    assert!(told.err.contains("unknown agent `codx` in `--model codx=gpt`"), "{}", told.err);
-    assert!(told.err.contains("did you mean `codex`?"), "{}", told.err);
+    let messages = project.run(&["check", "a.yaml", "--agent", "fake", "--model", "codx=gpt"]).exits(2);
+    assert!(messages.err.contains("unknown agent `codx` in `--model codx=gpt`"), "{}", messages.err);
+    assert!(messages.err.contains("did you mean `codex`?"), "{}", messages.err);
     project.run(&["check", "a.yaml", "--agent", "fake", "--model", "fake=gpt"]).exits(0);
     // The missing script is the only problem.
-    let told = project.run(&["check", "b.yaml"]).exits(2);
+    let messages = project.run(&["check", "b.yaml"]).exits(2);
     assert!(
-        told.err.contains("cannot read the script `nowhere.yaml`") && told.err.contains("b.yaml:6:8"),
+        messages.err.contains("cannot read the script `nowhere.yaml`") && messages.err.contains("b.yaml:6:8"),
         "{}",
-        told.err
+        messages.err
     );
-    assert!(!told.err.contains("needs a model"), "{}", told.err);
+    assert!(!messages.err.contains("needs a model"), "{}", messages.err);
     // A tab is reported on its own line, and an empty file at its beginning.
     project.write("tab.yaml", "scenario: a\nfixtures:\n  git_init: true\n\tenv: {}\n").write("empty.yaml", "");
-    let told = project.run(&["check", "tab.yaml", "empty.yaml"]).exits(2);
-    assert!(told.err.contains("a tab in the indentation") && told.err.contains("tab.yaml:4:1"), "{}", told.err);
-    assert!(told.err.contains("--> empty.yaml:1:1"), "{}", told.err);
+    let messages = project.run(&["check", "tab.yaml", "empty.yaml"]).exits(2);
+    assert!(
+        messages.err.contains("a tab in the indentation") && messages.err.contains("tab.yaml:4:1"),
+        "{}",
+        messages.err
+    );
+    assert!(messages.err.contains("--> empty.yaml:1:1"), "{}", messages.err);
     // A problem with the project's judge is reported at its location.
     project.write("trialrun.yaml", "judge: gpt-4\n");
     project.write("c.yaml", "name: c\nagent: fake\nturns: [hi]\nassertions: [{ llm_judge: is polite }]\n");
-    let told = project.run(&["check", "c.yaml"]).exits(2);
-    assert!(told.err.contains("--> trialrun.yaml:1:8"), "{}", told.err);
-    assert!(told.err.contains("a judge is `PROVIDER:MODEL`, such as `openai:gpt-4`"), "{}", told.err);
+    let messages = project.run(&["check", "c.yaml"]).exits(2);
+    assert!(messages.err.contains("--> trialrun.yaml:1:8"), "{}", messages.err);
+    assert!(messages.err.contains("a judge is `PROVIDER:MODEL`, such as `openai:gpt-4`"), "{}", messages.err);
 }
 
 #[test]
@@ -174,11 +178,15 @@ fn a_case_that_asserts_nothing_is_undecided_in_every_format() {
         .write("d.test.ts", "import { scenario } from 'trialrun';\nexport default scenario('d', () => {});\n");
     for file in ["a.yaml", "b.yaml", "c.fixture.yaml", "d.test.ts"] {
         let ran = project.run(&["run", file, "--agent", "fake"]).exits(3);
-        assert!(ran.out.contains("1 trial undecided") && ran.out.contains("has no assertions"), "{}", ran.said());
+        assert!(ran.out.contains("1 trial undecided") && ran.out.contains("has no assertions"), "{}", ran.output());
     }
     project.write("e.fixture.yaml", "- { title: a, input: hello, ouput: x }\n");
-    let told = project.run(&["run", "e.fixture.yaml", "--agent", "fake"]).exits(2);
-    assert!(told.err.contains("e.fixture.yaml:1:29") && told.err.contains("did you mean `output`?"), "{}", told.err);
+    let messages = project.run(&["run", "e.fixture.yaml", "--agent", "fake"]).exits(2);
+    assert!(
+        messages.err.contains("e.fixture.yaml:1:29") && messages.err.contains("did you mean `output`?"),
+        "{}",
+        messages.err
+    );
     project.write("f.fixture.yaml", "agent: fake\n---\n");
     project.run(&["run", "f.fixture.yaml"]).exits(4);
 }
@@ -195,12 +203,12 @@ fn a_pipe_or_a_device_is_not_read() {
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
     }
     for suite in ["p.yaml", "p.fixture.yaml", "p.test.ts"] {
-        let told = project.run(&["check", suite]).exits(2).err;
-        assert!(told.contains("it is not a regular file") && told.contains(suite), "{told}");
+        let messages = project.run(&["check", suite]).exits(2).err;
+        assert!(messages.contains("it is not a regular file") && messages.contains(suite), "{messages}");
     }
     for answers in ["recorded:p.jsonl", "recorded:/dev/zero"] {
-        let told = project.run(&["run", "a.yaml", "--agent", answers]).exits(2).err;
-        assert!(told.contains("it is not a regular file"), "{told}");
+        let messages = project.run(&["run", "a.yaml", "--agent", answers]).exits(2).err;
+        assert!(messages.contains("it is not a regular file"), "{messages}");
     }
     std::os::unix::fs::symlink("/dev/zero", project.dir().join("z.yaml")).unwrap();
     assert!(project.run(&["check", "z.yaml"]).exits(2).err.contains("it is not a regular file"));

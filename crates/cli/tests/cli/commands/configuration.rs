@@ -38,7 +38,7 @@ fn a_failed_test_that_passes_in_a_rerun_is_flaky() {
     assert_eq!(report["summary"]["flaky"], 1);
     std::fs::remove_file(project.dir().join("count")).unwrap();
     let ran = project.run(&["run"]).exits(0);
-    assert!(ran.out.contains("flaky"), "{}", ran.said());
+    assert!(ran.out.contains("flaky"), "{}", ran.output());
     // `--retries` is for broken attempts, `--reruns` for failed trials.
     std::fs::remove_file(project.dir().join("count")).unwrap();
     project.run(&["run", "--retries", "0"]).exits(0);
@@ -53,8 +53,8 @@ fn a_report_unknown_to_this_version_does_not_stop_the_run() {
     project
         .write("fabrik.config.cjs", "module.exports = { report: { formats: ['json', 'pdf'], outputDir: './out' } };\n");
     let ran = project.run(&["run"]).exits(0);
-    assert!(ran.err.contains("unknown report `pdf`: it is not written"), "{}", ran.said());
-    assert!(ran.err.contains("fabrik.config.cjs:1:48"), "{}", ran.said());
+    assert!(ran.err.contains("unknown report `pdf`: it is not written"), "{}", ran.output());
+    assert!(ran.err.contains("fabrik.config.cjs:1:48"), "{}", ran.output());
     assert!(project.read("out/report.json").contains("trialrun.report/1"));
     // An unknown report on the command line is an error.
     project.run(&["run", "--report", "pdf"]).exits(2);
@@ -69,8 +69,12 @@ fn a_missing_variable_stops_a_run_only_if_it_is_used() {
     );
     project.run(&["run", "tests/t.yaml"]).exits(0);
     let ran = project.run(&["check"]).exits(2);
-    assert!(ran.err.contains("`agent.headers.X-Key` needs the variable `BOT_KEY`, which is not set"), "{}", ran.said());
-    assert!(ran.err.contains("fabrik.config.js:2:") && !ran.err.contains("OPENAI"), "{}", ran.said());
+    assert!(
+        ran.err.contains("`agent.headers.X-Key` needs the variable `BOT_KEY`, which is not set"),
+        "{}",
+        ran.output()
+    );
+    assert!(ran.err.contains("fabrik.config.js:2:") && !ran.err.contains("OPENAI"), "{}", ran.output());
     project.env("BOT_KEY", "canary-of-the-bot").run(&["check"]).exits(0);
 }
 
@@ -89,17 +93,17 @@ fn a_judge_without_a_key_leaves_only_judged_assertions_undecided() {
             "tests/judged.test.ts",
             "import { scenario, assert } from 'trialrun';\nexport default scenario('judged in code', async ({ agent }) => {\n  const r = await agent.send('hello');\n  assert.contains(r, 'hello');\n  assert.sentiment(r, 'kind');\n});\n",
         );
-    let told = "2 assertions stay undecided: `llm.apiKey` needs the variable `OPENAI`, which is not set";
+    let messages = "2 assertions stay undecided: `llm.apiKey` needs the variable `OPENAI`, which is not set";
     let ran = project.run(&["run", "--report", "json=report.json"]).exits(3);
-    assert_eq!(ran.err.matches(told).count(), 1, "{}", ran.said());
+    assert_eq!(ran.err.matches(messages).count(), 1, "{}", ran.output());
     let report: Value =
         serde_json::from_str(&std::fs::read_to_string(project.dir().join("report.json")).unwrap()).unwrap();
     let mut outcomes: Vec<(&str, &str)> = Vec::new();
     for trial in report["trials"].as_array().unwrap() {
         outcomes.push((trial["case"].as_str().unwrap(), trial["outcome"].as_str().unwrap()));
         let undecided = trial["findings"].as_array().unwrap().iter().find(|found| found["status"] == "undecided");
-        let because = undecided.map(|found| found["because"].as_str().unwrap());
-        assert!(because.is_none_or(|because| because.contains("needs the variable `OPENAI`")), "{because:?}");
+        let reason = undecided.map(|found| found["because"].as_str().unwrap());
+        assert!(reason.is_none_or(|reason| reason.contains("needs the variable `OPENAI`")), "{reason:?}");
     }
     outcomes.sort_unstable();
     assert_eq!(outcomes, [("judged", "undecided"), ("judged in code", "undecided"), ("plain", "passed")]);
@@ -116,7 +120,7 @@ fn config_shows_where_each_value_comes_from_and_no_secret() {
         "export default {\n  agents: { bot: {\n    type: 'http',\n    url: 'http://me:canary-password@127.0.0.1:9/chat',\n    headers: { Authorization: 'Bearer ${env.BOT_TOKEN}' },\n    bodyTemplate: (m: string) => m,\n  } },\n  defaults: { jobs: 2, timeout: '90s' },\n  llm: { provider: 'openai', model: 'm', apiKey: 'canary-written-down' },\n};\n",
     );
     let ran = project.run(&["config", "--json", "--timeout", "2s"]).exits(0);
-    assert!(!ran.said().contains("canary"), "{}", ran.said());
+    assert!(!ran.output().contains("canary"), "{}", ran.output());
     let rows = ran.json();
     let of = |value: Value, layer: &str| (value, layer.to_owned());
     assert_eq!(row(&rows, "jobs"), of(json!(7), "TRIALRUN_JOBS"));
@@ -128,7 +132,7 @@ fn config_shows_where_each_value_comes_from_and_no_secret() {
     assert_eq!(row(&rows, "agents.bot.bodyTemplate"), of(json!("(code)"), "trialrun.config.ts:6"));
     assert_eq!(row(&rows, "llm.apiKey"), of(json!("***"), "trialrun.config.ts:9"));
     let text = project.run(&["config"]).exits(0);
-    assert!(!text.said().contains("canary") && text.out.contains("trialrun.config.ts:4"), "{}", text.said());
+    assert!(!text.output().contains("canary") && text.out.contains("trialrun.config.ts:4"), "{}", text.output());
 }
 
 #[test]
@@ -140,7 +144,7 @@ fn an_environment_variable_ranks_between_the_suite_and_the_command_line() {
     assert_eq!((trials(&[]), trials(&["--trials", "1"])), (3, 1));
     let project = project.env("TRIALRUN_JOBS", "many");
     let ran = project.run(&["run"]).exits(2);
-    assert!(ran.err.contains("invalid value `many` of the variable `TRIALRUN_JOBS`"), "{}", ran.said());
+    assert!(ran.err.contains("invalid value `many` of the variable `TRIALRUN_JOBS`"), "{}", ran.output());
 }
 
 #[test]
@@ -156,7 +160,7 @@ fn an_unavailable_sandbox_breaks_the_trial_or_falls_back() {
     assert!(
         ran.err.contains("trials run in `local` sandboxes instead") && ran.err.contains("trialrun.yaml:2:13"),
         "{}",
-        ran.said()
+        ran.output()
     );
     project.write("trialrun.yaml", "sandbox: dayton\n");
     assert!(project.run(&["run"]).exits(2).err.contains("unknown sandbox `dayton`"));
@@ -171,7 +175,7 @@ fn the_record_and_the_reports_go_where_the_configuration_says() {
         r#"{"report": {"formats": ["terminal", "json"], "outputDir": "./out"}, "store": {"path": "./keep/traces.db"}}"#,
     );
     let ran = project.run(&["run"]).exits(0);
-    assert!(ran.out.contains("PASS"), "{}", ran.said());
+    assert!(ran.out.contains("PASS"), "{}", ran.output());
     let report: Value = serde_json::from_str(&project.read("out/report.json")).unwrap();
     assert_eq!(report["summary"]["passed"], 1);
     assert!(project.dir().join("keep/traces.db").is_file());
@@ -182,7 +186,7 @@ fn the_record_and_the_reports_go_where_the_configuration_says() {
     assert!(
         ran.err.contains("unknown report `terminl`") && ran.err.contains("fabrik.config.json:1:25"),
         "{}",
-        ran.said()
+        ran.output()
     );
 }
 
@@ -272,14 +276,14 @@ fn the_artefacts_are_a_report_like_any_other() {
     let project = empty();
     project.write("tests/s.yaml", "scenario: s\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n");
     let ran = project.run(&["run", "--report", "terminal", "--report", "artifacts=out"]).exits(0);
-    assert!(ran.out.contains("PASS"), "{}", ran.said());
+    assert!(ran.out.contains("PASS"), "{}", ran.output());
     assert!(project.read("out/suite.json").contains("run_id"));
     let bare = project.run(&["run", "--report", "artifacts"]).exits(2);
-    assert!(bare.err.contains("write `--report artifacts=DIR`"), "{}", bare.said());
+    assert!(bare.err.contains("write `--report artifacts=DIR`"), "{}", bare.output());
     let both = project.run(&["run", "--report", "artifacts=a", "--artifacts", "b"]).exits(2);
-    assert!(both.err.contains("several directories for the artefacts"), "{}", both.said());
+    assert!(both.err.contains("several directories for the artefacts"), "{}", both.output());
     let late = project.run(&["report", "--format", "artifacts"]).exits(2);
-    assert!(late.err.contains("is written during a run"), "{}", late.said());
+    assert!(late.err.contains("is written during a run"), "{}", late.output());
 }
 
 #[test]
@@ -372,7 +376,7 @@ fn former_names_in_skill_suites_are_accepted_and_reported() {
         assert_eq!(row(&rows, name), (value, "command line".to_owned()), "{name}");
     }
     let refused = project.run(&["config", "--retry-on", "often"]).exits(2);
-    assert!(refused.err.contains("`exit`, `timeout`, `exit,timeout` or `none`"), "{}", refused.said());
+    assert!(refused.err.contains("`exit`, `timeout`, `exit,timeout` or `none`"), "{}", refused.output());
     let other = project.env("TRIALRUN_TIMEOUT", "30").run(&["config", "--json"]).exits(0).json();
     assert_eq!(row(&other, "timeout_ms"), (json!(30_000), "TRIALRUN_TIMEOUT".to_owned()));
 }

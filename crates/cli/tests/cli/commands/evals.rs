@@ -71,9 +71,9 @@ fn a_suite_is_checked_and_its_design_only_when_asked() {
          "assertions": [{"type": "file_exists", "path": "a.txt"}]}]});
     project.write("skills/one/evals/evals.json", &forced.to_string());
     project.run(&["check", "one"]).exits(0);
-    let said = project.run(&["check", "one", "--strict"]).exits(2).err;
+    let output = project.run(&["check", "one", "--strict"]).exits(2).err;
     for part in ["no negative control", "names or forces it", "services outside this machine"] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(output.contains(part), "{part}: {output}");
     }
     let ran = project.run(&["check", "--skill", "skills/two", "--evals", "skills/one/evals/evals.json"]).exits(2);
     assert!(ran.err.contains("did you mean `two`?"), "{}", ran.err);
@@ -170,9 +170,9 @@ fn a_suite_has_one_name_in_every_run() {
 #[test]
 fn a_file_outside_any_project_runs_in_the_project_of_the_current_directory() {
     let (project, elsewhere) = (skills(), empty());
-    let said =
+    let output =
         "scenario: outside\nskill: one\nassertions: [{ id: a, type: output_contains, pattern: hi }]\nuser_prompt: hi\n";
-    elsewhere.write("outside.yaml", said);
+    elsewhere.write("outside.yaml", output);
     let file = elsewhere.dir().join("outside.yaml");
     let file = file.to_str().unwrap();
     let rows = project.run(&["list", "--file", file, "--json"]).exits(0).json();

@@ -82,7 +82,7 @@ fn github_actions_gets_annotations_and_a_summary() {
     assert!(text.starts_with("before\n## FAIL: 1 of 3 trials failed\n"), "{text}");
     // Asked for, it is a report like any other, and written once.
     let ran = project.run(&["run", "--report", "github"]).exits(1);
-    assert!(ran.out.starts_with("::error ") && !ran.err.contains("::error"), "{}", ran.said());
+    assert!(ran.out.starts_with("::error ") && !ran.err.contains("::error"), "{}", ran.output());
     let asked = project.read("summary.md");
     assert_eq!(asked.matches("## FAIL").count(), 2);
     assert!(!project.run(&["run", "--no-github"]).exits(1).err.contains("::error"));
@@ -114,7 +114,7 @@ fn an_annotation_starts_at_the_root_of_the_repository() {
     project.write("bots/tests/odd name.yaml", &case);
     let arguments = ["run", "tests/odd name.yaml", "--agent", "fake", "--report", "github"];
     let ran = within(&project, "bots", &arguments).exits(1);
-    assert!(ran.out.starts_with("::error file=bots/tests/odd name.yaml,line=7,"), "{}", ran.said());
+    assert!(ran.out.starts_with("::error file=bots/tests/odd name.yaml,line=7,"), "{}", ran.output());
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn reference_pages_are_fresh() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let project = empty();
     let ran: Ran = project.command(&["reference"]).current_dir(root).output().unwrap().into();
-    assert_eq!(ran.code, 0, "run `cargo run -- reference --write` and read the difference\n{}", ran.said());
+    assert_eq!(ran.code, 0, "run `cargo run -- reference --write` and read the difference\n{}", ran.output());
 }
 
 #[test]
@@ -110,14 +110,14 @@ fn reference_updates_only_generated_sections() {
     assert!(stale.contains("stale: pages/fake-agent.md\n"), "{stale}");
     project.run(&["reference", "--dir", "pages", "--write"]).exits(0);
     assert_eq!(project.read("pages/fake-agent.md"), edited.replace("`!shout", "`!say"));
-    for (from, to, said) in [
+    for (from, to, output) in [
         ("fake directives -->", "fake commands -->", "unknown or repeated section `fake commands`"),
         ("<!-- end -->", "", "the section `fake directives` has no `<!-- end -->`"),
         ("<!-- generated: fake directives -->", "", "no page in pages has the section `fake directives`"),
     ] {
         project.write("pages/fake-agent.md", &fresh.replace(from, to));
         let refused = project.run(&["reference", "--dir", "pages", "--write"]).exits(2).err;
-        assert!(refused.contains(said), "{refused}");
+        assert!(refused.contains(output), "{refused}");
     }
 }
 
@@ -126,16 +126,16 @@ fn help_is_short_has_examples_and_shows_only_effective_options() {
     let project = demo();
     let short = project.run(&["run", "-h"]).exits(0).out;
     assert!(short.lines().count() < 70, "{short}");
-    for told in ["Examples:", "-k, --test <TEXT>", "--case", "--agent", "(see more with '--help')"] {
-        assert!(short.contains(told), "{told}: {short}");
+    for messages in ["Examples:", "-k, --test <TEXT>", "--case", "--agent", "(see more with '--help')"] {
+        assert!(short.contains(messages), "{messages}: {short}");
     }
     let long = project.run(&["run", "--help"]).exits(0).out;
     for rare in ["--max-reasoning-tokens", "--pre-run-command", "--shard"] {
         assert!(!short.contains(rare) && long.contains(rare), "{rare}");
     }
     let list = project.run(&["list", "-h"]).exits(0).out;
-    for told in ["--case", "--agent", "--trials", "--assertions"] {
-        assert!(list.contains(told), "{told}: {list}");
+    for messages in ["--case", "--agent", "--trials", "--assertions"] {
+        assert!(list.contains(messages), "{messages}: {list}");
     }
     for idle in
         ["--max-cost", "--judge", "--keep-sandbox", "--watch", "--min-pass-rate", "--seed", "--post-run-command"]

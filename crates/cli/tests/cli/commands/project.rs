@@ -16,7 +16,7 @@ fn list_shows_what_would_run_and_what_is_built_in() {
     let ran = project.run(&["list", "greet", "--trials", "3", "--case", "first"]).exits(0);
     assert_eq!(lines(&ran), ["greet::first  fake  3 times  #fast"]);
     let nothing = project.run(&["list", "--eval-id", "nope"]).exits(4);
-    assert!(nothing.err.contains("available ids: first, second, third"), "{}", nothing.said());
+    assert!(nothing.err.contains("available ids: first, second, third"), "{}", nothing.output());
     let rows = project.run(&["list", "--json"]).exits(0).json();
     assert_eq!(rows[1]["id"], "greet::second@fake#1");
     assert_eq!(rows[1]["source"]["file"], "skills/greet/tests/b.yaml");
@@ -158,7 +158,7 @@ fn a_new_project_runs_offline_and_passes() {
         let checked = inside(&["check", "--strict"]).exits(0).out;
         assert!(checked.contains(&format!("{fine}; nothing was run\n")), "{checked}");
         let ran = inside(&run).exits(0);
-        assert!(ran.out.contains("PASS  1 trial passed") && ran.err.is_empty(), "{}", ran.said());
+        assert!(ran.out.contains("PASS  1 trial passed") && ran.err.is_empty(), "{}", ran.output());
         // Editors find the schema that the first line of the scenario names.
         let scenario = found(&project.dir().join("made"), "first.yaml")
             .into_iter()
@@ -184,7 +184,7 @@ fn a_new_project_of_code_runs_offline_and_passes() {
         "checked 3 cases and 3 trials: no problems; nothing was run\n"
     );
     let ran = inside(&["run"]).exits(0);
-    assert!(ran.out.contains("PASS  3 trials passed") && ran.err.is_empty(), "{}", ran.said());
+    assert!(ran.out.contains("PASS  3 trials passed") && ran.err.is_empty(), "{}", ran.output());
     assert_eq!(project.read("made/types/trialrun.d.ts"), project.run(&["schema", "types"]).exits(0).out);
     let settings: Value = serde_json::from_str(&project.read("made/tests/tsconfig.json")).unwrap();
     assert_eq!(settings["include"], json!(["**/*.ts", "../types/*.d.ts"]));
@@ -261,7 +261,7 @@ fn an_unreadable_folder_does_not_count_as_empty() {
     let ran = testkit::Ran::from(command.output().unwrap());
     mode(&closed, 0o755);
     let ran = ran.exits(2);
-    assert!(ran.err.contains("cannot read the folder") && ran.err.contains("scenarios/closed"), "{}", ran.said());
+    assert!(ran.err.contains("cannot read the folder") && ran.err.contains("scenarios/closed"), "{}", ran.output());
 }
 
 #[test]
@@ -296,25 +296,28 @@ fn unused_agents_are_checked_and_an_implicit_default_is_reported() {
             "trialrun.yaml",
             "tests: tests\nagents:\n  shop: { type: http, url: \"http://127.0.0.1:9/\", hedaers: {} }\n  two: { type: fake }\n",
         );
-    let told = project.run(&["check", "--agent", "fake"]).exits(0).err;
+    let messages = project.run(&["check", "--agent", "fake"]).exits(0).err;
     for part in [
         "unknown key `hedaers`",
         "no selected case uses the agent `shop`",
         "did you mean `headers`?",
         "`two` has no `type` that can be configured",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(messages.contains(part), "{part}: {messages}");
     }
-    assert!(!told.contains("no agent is set"), "{told}");
+    assert!(!messages.contains("no agent is set"), "{messages}");
     project.write("trialrun.yaml", "tests: tests\nagents:\n  shop: { type: http, url: \"http://127.0.0.1:9/\" }\n  two: { type: http, url: \"http://127.0.0.1:9/\" }\n");
-    let told = project.run(&["check"]).exits(0).err;
-    assert!(told.contains("no agent is set, so `claude-code` is used") && told.contains("`shop`, `two`"), "{told}");
+    let messages = project.run(&["check"]).exits(0).err;
+    assert!(
+        messages.contains("no agent is set, so `claude-code` is used") && messages.contains("`shop`, `two`"),
+        "{messages}"
+    );
 }
 
 #[test]
 fn a_report_may_go_to_standard_output_by_name() {
     let project = demo();
-    let told = project.run(&["run", "--case", "first", "--report", "json=-"]).exits(0);
-    assert_eq!(told.json()["summary"]["passed"], 1);
+    let messages = project.run(&["run", "--case", "first", "--report", "json=-"]).exits(0);
+    assert_eq!(messages.json()["summary"]["passed"], 1);
     assert!(!project.dir().join("-").exists());
 }

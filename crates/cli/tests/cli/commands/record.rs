@@ -18,7 +18,7 @@ fn without_runs_commands_report_an_empty_record() {
         assert!(
             ran.err.contains("nothing is recorded in .trialrun") && ran.err.contains("trialrun run"),
             "{}",
-            ran.said()
+            ran.output()
         );
     }
     assert!(!project.dir().join(".trialrun").exists(), "reading creates no files");
@@ -32,7 +32,7 @@ fn prune_keeps_sandboxes_that_the_user_kept() {
     project.run(&["run", "a.yaml", "--agent", "fake", "--keep-sandbox"]);
     assert_eq!(project.left_over().len(), 1);
     let ran = project.run(&["prune", "--min-age", "0", "--yes"]).exits(0);
-    assert!(ran.out.contains("1 sandbox kept by `--keep-sandbox`, not removed"), "{}", ran.said());
+    assert!(ran.out.contains("1 sandbox kept by `--keep-sandbox`, not removed"), "{}", ran.output());
     assert_eq!(project.left_over().len(), 1);
     project.run(&["prune", "--min-age", "0", "--kept", "--yes"]).exits(0);
     assert_eq!(project.left_over(), Vec::<String>::new());
@@ -101,8 +101,8 @@ fn history_lists_runs() {
     project.run(&["run", "--label", "nightly"]).exits(1);
     project.run(&["run", "--case", "first", "--label", "nightly", "--agent", "fake"]).exits(0);
     let rows = project.run(&["history", "--json"]).exits(0).json();
-    let told = |row: &Value| (row["label"].clone(), row["state"].clone(), row["summary"]["passed"].clone());
-    assert_eq!(told(&rows[0]), (json!("nightly"), json!("finished"), json!(1)));
+    let describe = |row: &Value| (row["label"].clone(), row["state"].clone(), row["summary"]["passed"].clone());
+    assert_eq!(describe(&rows[0]), (json!("nightly"), json!("finished"), json!(1)));
     assert_eq!((&rows[1]["summary"]["failed"], &rows[1]["agents"][0]["name"]), (&json!(1), &json!("fake")));
     assert_eq!(project.run(&["history", "--last", "1", "--json"]).exits(0).json(), json!([rows[0]]));
     let listed = project.run(&["history"]).exits(0).out;
@@ -147,15 +147,15 @@ fn a_run_can_be_exported_and_imported() {
     let history = project.run(&["history", "--cases", "--json"]).json();
     project.run(&["run"]);
     let wrote = project.run(&["export", "latest~1", "nightly.run"]).exits(0);
-    assert!(wrote.out.starts_with("Wrote run nightly to nightly.run (finished trials: "), "{}", wrote.said());
+    assert!(wrote.out.starts_with("Wrote run nightly to nightly.run (finished trials: "), "{}", wrote.output());
     let file = project.dir().join("nightly.run");
     let path = file.to_str().unwrap();
     let recorded = other.run(&["import", path]).exits(0);
-    assert!(recorded.out.starts_with("Recorded run nightly from "), "{}", recorded.said());
+    assert!(recorded.out.starts_with("Recorded run nightly from "), "{}", recorded.output());
     let report = |project: &testkit::Project| project.run(&["report", "nightly", "--format", "json"]).exits(0).json();
     assert_eq!(report(&other), report(&project));
     let again = other.run(&["import", path]).exits(0);
-    assert!(again.out.ends_with("is already recorded.\n"), "{}", again.said());
+    assert!(again.out.ends_with("is already recorded.\n"), "{}", again.output());
     assert_eq!(other.run(&["history", "--cases", "--json"]).json(), history);
 }
 
@@ -297,12 +297,12 @@ fn two_runs_are_compared_and_a_regression_is_a_failure() {
     );
     assert!(ran.out.contains("✗ greet::first"), "{}", ran.out);
     assert_eq!(project.run(&["diff", "--before", "before", "--after", "after"]).exits(0).out, ran.out);
-    let told = project.run(&["compare", "previous", "latest", "--any", "--json"]).exits(1).json();
-    let changes: Vec<&Value> = told["cases"].as_array().unwrap().iter().map(|case| &case["change"]).collect();
+    let messages = project.run(&["compare", "previous", "latest", "--any", "--json"]).exits(1).json();
+    let changes: Vec<&Value> = messages["cases"].as_array().unwrap().iter().map(|case| &case["change"]).collect();
     assert_eq!(changes, ["regressed", "fixed", "same"]);
-    let evidence = &told["cases"][0]["evidence"];
+    let evidence = &messages["cases"][0]["evidence"];
     assert_eq!((&evidence["before"]["outcome"], &evidence["after"]["outcome"]), (&json!("passed"), &json!("failed")));
-    assert_eq!(evidence["flips"][0]["after"]["status"], "unmet", "{told:#}");
+    assert_eq!(evidence["flips"][0]["after"]["status"], "unmet", "{messages:#}");
     project.run(&["compare", "before", "before", "--any"]).exits(0);
     project.run(&["compare", "before", "--any"]).exits(1);
     project.run(&["compare", "--any"]).exits(1);
@@ -326,8 +326,8 @@ fn two_runs_are_compared_and_a_regression_is_a_failure() {
     let lines = ["100%", "0%"].map(|rate| trend.out.lines().position(|line| line.contains(&format!(" {rate} "))));
     assert!(lines[0] < lines[1] && !trend.out.contains("second"), "oldest first: {}", trend.out);
     assert!(!trend.out.contains("flaky"), "the test file changed: {}", trend.out);
-    let told = project.run(&["trend", "--json"]).exits(0).json();
-    let labels: Vec<&Value> = told["runs"].as_array().unwrap().iter().map(|run| &run["label"]).collect();
+    let messages = project.run(&["trend", "--json"]).exits(0).json();
+    let labels: Vec<&Value> = messages["runs"].as_array().unwrap().iter().map(|run| &run["label"]).collect();
     assert_eq!(labels, ["before", "after"]);
     let near = project.run(&["trend", "--case", "frist"]).exits(2);
     assert!(near.err.contains("did you mean `first`?"), "{}", near.err);
@@ -347,14 +347,22 @@ fn a_score_may_fall_as_far_as_the_command_line_or_the_project_says() {
     project.run(&["run", "s.yaml"]).exits(1);
     project.write("s.yaml", &scored("alpha"));
     project.run(&["run", "s.yaml"]).exits(1);
-    let told = project.run(&["compare", "--any", "--json"]).exits(1).json();
-    assert_eq!((&told["threshold"], &told["cases"][0]["change"]), (&json!(0.05), &json!("regressed")), "{told:#}");
+    let messages = project.run(&["compare", "--any", "--json"]).exits(1).json();
+    assert_eq!(
+        (&messages["threshold"], &messages["cases"][0]["change"]),
+        (&json!(0.05), &json!("regressed")),
+        "{messages:#}"
+    );
     let ran = project.run(&["compare"]).exits(0);
     assert!(ran.out.contains("score 75% → 50%"), "{}", ran.out);
     project.run(&["compare", "--any", "--threshold", "0.5"]).exits(0);
     project.write("trialrun.yaml", "defaults: { agent: fake, jobs: 1 }\ndiff: { regressionThreshold: 0.4 }\n");
-    let told = project.run(&["compare", "--any", "--json"]).exits(0).json();
-    assert_eq!((&told["threshold"], &told["cases"][0]["change"]), (&json!(0.4), &json!("same")), "{told:#}");
+    let messages = project.run(&["compare", "--any", "--json"]).exits(0).json();
+    assert_eq!(
+        (&messages["threshold"], &messages["cases"][0]["change"]),
+        (&json!(0.4), &json!("same")),
+        "{messages:#}"
+    );
     project.run(&["compare", "--any", "--threshold", "0.2"]).exits(1);
     assert!(project.run(&["compare", "--threshold", "5"]).exits(2).err.contains("from 0 to 1"));
 }
@@ -386,8 +394,8 @@ fn an_incomplete_sandbox_is_kept_and_reported_on_request() {
         "scenario: bad\nagent: fake\nsystem_prompt: x\nfixtures: {setup_commands: ['touch seen', 'exit 7']}\n",
     );
     let report = project.report(&["bad.yaml", "--keep-sandbox", "--retries", "0"], 3);
-    let because = report["trials"][0]["because"].as_str().unwrap();
-    let (error, place) = because.split_once("; the sandbox is kept in ").unwrap();
+    let reason = report["trials"][0]["because"].as_str().unwrap();
+    let (error, place) = reason.split_once("; the sandbox is kept in ").unwrap();
     assert!(error.contains("`exit 7` failed with exit code 7"), "{error}");
     assert!(std::path::Path::new(place).join("seen").exists(), "{place}");
 }
@@ -401,9 +409,9 @@ fn a_case_is_shown_by_its_failed_trial_and_several_cases_are_listed() {
     assert!(shown.contains("greet::second@fake#1"), "{shown}");
     assert!(shown.contains("other trials of this case\n  failed     greet::second@fake#2"), "{shown}");
     assert!(!project.run(&["show", "greet::second@fake#2"]).exits(0).out.contains("other trials"));
-    let told = project.run(&["show", "thi"]).exits(2).err;
-    assert!(told.starts_with("error: `thi` matches 4 trials of several cases\n"), "{told}");
-    let first = told.lines().nth(1).unwrap();
-    assert!(first.contains("failed  greet::third time@fake#1"), "{told}");
-    assert!(told.contains("passed  greet::third@fake#2"), "{told}");
+    let messages = project.run(&["show", "thi"]).exits(2).err;
+    assert!(messages.starts_with("error: `thi` matches 4 trials of several cases\n"), "{messages}");
+    let first = messages.lines().nth(1).unwrap();
+    assert!(first.contains("failed  greet::third time@fake#1"), "{messages}");
+    assert!(messages.contains("passed  greet::third@fake#2"), "{messages}");
 }

@@ -34,11 +34,11 @@ fn a_report_that_cannot_be_written_is_reported() {
     let project = demo();
     for arguments in [["run", "--report", "json=no/such/report.json"], ["report", "-o", "no/such/report.txt"]] {
         let ran = project.run(&arguments).exits(2);
-        assert!(ran.err.contains("the directory no/such does not exist"), "{}", ran.said());
+        assert!(ran.err.contains("the directory no/such does not exist"), "{}", ran.output());
     }
     assert!(!project.dir().join(".trialrun").exists() && !project.dir().join("no").exists());
     let ran = project.run(&["run", "--case", "first", "--report", "json=/dev/full"]).exits(3);
-    assert!(ran.err.contains("a report is incomplete: json to /dev/full: "), "{}", ran.said());
+    assert!(ran.err.contains("a report is incomplete: json to /dev/full: "), "{}", ran.output());
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_run_without_a_tested_case_is_not_a_success() {
     let project = demo();
     project.write("skipped.fixture.yaml", "- input: hello\n  output: hello\n  skip: true\n");
     let ran = project.run(&["run", "skipped.fixture.yaml", "--agent", "fake"]).exits(4);
-    assert!(ran.out.contains("NOTHING TESTED  1 trial skipped"), "{}", ran.said());
+    assert!(ran.out.contains("NOTHING TESTED  1 trial skipped"), "{}", ran.output());
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_label_is_not_a_selector() {
     let project = demo();
     for label in ["latest", "previous", "", " "] {
         let ran = project.run(&["run", "--label", label]).exits(2);
-        assert!(ran.err.contains("--label"), "{}", ran.said());
+        assert!(ran.err.contains("--label"), "{}", ran.output());
     }
 }
 
@@ -156,10 +156,10 @@ fn a_closed_pipe_is_not_an_error() {
         let mut reader = BufReader::new(child.stdout.take().unwrap());
         reader.read_line(&mut first).unwrap();
         drop(reader);
-        let mut said = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        let mut output = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut output).unwrap();
         let code = child.wait().unwrap().code();
-        assert_eq!(said, "", "{arguments:?}");
+        assert_eq!(output, "", "{arguments:?}");
         assert!(matches!(code, Some(0 | 1)), "{arguments:?}: {code:?}");
         assert!(!first.is_empty(), "{arguments:?}");
     }

@@ -174,17 +174,17 @@ fn an_editor_completes_and_flags_the_fields_of_every_assertion() {
         for document in documents {
             assert_eq!(mistakes(document, &schema, &schema).is_empty(), is_right, "{document}");
         }
-        let Some(told) = told_by_ajv(&schema, documents) else {
+        let Some(messages) = told_by_ajv(&schema, documents) else {
             println!("SKIPPED: ajv needs Node.js and TRIALRUN_TEST_PACKAGES");
             return;
         };
-        for (document, told) in documents.iter().zip(told) {
-            assert_eq!(told.is_empty(), is_right, "{document}: {told:?}");
+        for (document, messages) in documents.iter().zip(messages) {
+            assert_eq!(messages.is_empty(), is_right, "{document}: {messages:?}");
         }
     }
-    let told = told_by_ajv(&schema, &wrong).unwrap();
-    assert!(told[1].iter().any(|one| one.starts_with("/assertions/0 ")), "{:?}", told[1]);
-    assert!(told[2].iter().any(|one| one == "/assertions/0/max must be integer"), "{:?}", told[2]);
+    let messages = told_by_ajv(&schema, &wrong).unwrap();
+    assert!(messages[1].iter().any(|one| one.starts_with("/assertions/0 ")), "{:?}", messages[1]);
+    assert!(messages[2].iter().any(|one| one == "/assertions/0/max must be integer"), "{:?}", messages[2]);
 }
 
 /// Returns the violations of `schema` in `value`: for the part of JSON Schema that the product uses; panics at anything

@@ -55,7 +55,7 @@ fn a_timeout_that_may_be_in_milliseconds_causes_a_warning() {
     fabrik.write("fabrik.config.mjs", "export default { agent: 'fake' };\n");
     fabrik.write("tests/slow.yaml", "name: slow\nturns: [{says: '!sleep 30s'}]\nassertions: [{contains: x}]\n");
     let ran = fabrik.run(&["run", "--timeout", "1500"]).exits(1);
-    assert!(ran.out.contains("1.5 s (--timeout)") && ran.err.is_empty(), "{}", ran.said());
+    assert!(ran.out.contains("1.5 s (--timeout)") && ran.err.is_empty(), "{}", ran.output());
     let ran = fabrik.run(&["run", "--timeout", "30"]).exits(1);
     assert!(ran.err.contains("`--timeout 30` is 30 milliseconds"), "{}", ran.err);
 }
@@ -118,7 +118,7 @@ fn a_trial_that_did_not_finish_counts_as_failed() {
 #[test]
 fn misspelt_names_are_errors_with_a_suggestion() {
     let project = demo();
-    for (arguments, said) in [
+    for (arguments, spoken) in [
         (&["run", "gret"][..], "did you mean `greet`?"),
         (&["run", "--agent", "fke"], "did you mean `fake`?"),
         (&["run", "--report", "jsn"], "did you mean `json`?"),
@@ -133,7 +133,7 @@ fn misspelt_names_are_errors_with_a_suggestion() {
         (&["schema", "scenaro"], "scenario"),
     ] {
         let ran = project.run(arguments).exits(2);
-        assert!(ran.err.contains(said), "{arguments:?}: {}", ran.said());
+        assert!(ran.err.contains(spoken), "{arguments:?}: {}", ran.output());
         assert_eq!(ran.out, "", "{arguments:?}");
     }
     assert!(!project.dir().join(".trialrun").exists());

@@ -44,7 +44,7 @@ fn of_case(vector: &Value, recorded: &Value, judged: &Judged) -> Vec<String> {
     }
     if judged.status != status {
         let refused = judged.refused.join(" | ");
-        let found: Vec<&str> = judged.findings.iter().map(|finding| finding.because.as_str()).collect();
+        let found: Vec<&str> = judged.findings.iter().map(|finding| finding.reason.as_str()).collect();
         return vec![format!("{} instead of {status} ({refused}{})", judged.status, found.join(" | "))];
     }
     if status == "error" || status == "skip" {

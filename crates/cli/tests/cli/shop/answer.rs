@@ -43,11 +43,11 @@ const RULES: &[(&[&str], Option<&str>, &str)] = &[
 ];
 
 /// Answers the message in `body`, in any form of request.
-pub fn answer(body: &Value, said: &mut HashMap<String, Vec<String>>) -> Answer {
+pub fn answer(body: &Value, output: &mut HashMap<String, Vec<String>>) -> Answer {
     let message = message(body);
     let lower = message.to_lowercase();
     let conversation = body["conversation_id"].as_str().unwrap_or("nobody").to_owned();
-    let before = said.entry(conversation).or_default();
+    let before = output.entry(conversation).or_default();
     let answer = match RULES.iter().find(|(words, ..)| words.iter().any(|word| lower.contains(word))) {
         Some((_, tool, text)) => {
             let call = |tool: &&'static str| (*tool, json!({ "order": "A-1042" }), json!({ "status": "found" }));

@@ -66,11 +66,11 @@ fn chunked(kind: &str, parts: Vec<String>) -> Pieces {
 }
 
 fn events(events: impl IntoIterator<Item = (Option<&'static str>, String)>) -> Pieces {
-    let told = |(name, data): (Option<&str>, String)| match name {
+    let describe = |(name, data): (Option<&str>, String)| match name {
         Some(name) => format!("event: {name}\ndata: {data}\n\n"),
         None => format!("data: {data}\n\n"),
     };
-    chunked("text/event-stream", events.into_iter().map(told).collect())
+    chunked("text/event-stream", events.into_iter().map(describe).collect())
 }
 
 /// Returns the words of `text`, each with the spaces after it.
@@ -95,9 +95,9 @@ fn openai_stream(answer: &Answer) -> Pieces {
         call["index"] = json!(at);
         chunk(json!({ "tool_calls": [call] }))
     });
-    let said = words(&answer.text).map(|word| chunk(json!({ "content": word })));
+    let output = words(&answer.text).map(|word| chunk(json!({ "content": word })));
     let usage = json!({ "choices": [], "usage": { "prompt_tokens": 12, "completion_tokens": 7 } });
-    events(called.chain(said).chain([(None, usage.to_string()), (None, "[DONE]".to_owned())]))
+    events(called.chain(output).chain([(None, usage.to_string()), (None, "[DONE]".to_owned())]))
 }
 
 fn anthropic_stream(answer: &Answer) -> Pieces {
@@ -105,47 +105,48 @@ fn anthropic_stream(answer: &Answer) -> Pieces {
         data["type"] = json!(name);
         (Some(name), data.to_string())
     };
-    let mut told =
+    let mut messages =
         vec![event("message_start", json!({ "message": { "role": "assistant", "usage": { "input_tokens": 12 } } }))];
     for (at, (name, input, _)) in answer.calls.iter().enumerate() {
         let block = json!({ "type": "tool_use", "id": name, "name": name, "input": {} });
-        told.push(event("content_block_start", json!({ "index": at, "content_block": block })));
+        messages.push(event("content_block_start", json!({ "index": at, "content_block": block })));
         let delta = json!({ "type": "input_json_delta", "partial_json": input.to_string() });
-        told.push(event("content_block_delta", json!({ "index": at, "delta": delta })));
-        told.push(event("content_block_stop", json!({ "index": at })));
+        messages.push(event("content_block_delta", json!({ "index": at, "delta": delta })));
+        messages.push(event("content_block_stop", json!({ "index": at })));
     }
     let last = answer.calls.len();
-    told.push(event("content_block_start", json!({ "index": last, "content_block": { "type": "text", "text": "" } })));
+    messages
+        .push(event("content_block_start", json!({ "index": last, "content_block": { "type": "text", "text": "" } })));
     for word in words(&answer.text) {
-        told.push(event(
+        messages.push(event(
             "content_block_delta",
             json!({ "index": last, "delta": { "type": "text_delta", "text": word } }),
         ));
     }
-    told.push(event("content_block_stop", json!({ "index": last })));
-    told.push(event(
+    messages.push(event("content_block_stop", json!({ "index": last })));
+    messages.push(event(
         "message_delta",
         json!({ "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 7 } }),
     ));
-    told.push(event("message_stop", json!({})));
-    events(told)
+    messages.push(event("message_stop", json!({})));
+    events(messages)
 }
 
 fn ui_stream(answer: &Answer) -> Pieces {
     let event = |data: Value| (None, data.to_string());
-    let mut told = vec![event(json!({ "type": "start" }))];
+    let mut messages = vec![event(json!({ "type": "start" }))];
     for (name, input, result) in &answer.calls {
-        told.push(event(
+        messages.push(event(
             json!({ "type": "tool-input-available", "toolCallId": name, "toolName": name, "input": input }),
         ));
-        told.push(event(json!({ "type": "tool-output-available", "toolCallId": name, "output": result })));
+        messages.push(event(json!({ "type": "tool-output-available", "toolCallId": name, "output": result })));
     }
-    told.push(event(json!({ "type": "text-start", "id": "0" })));
-    told.extend(words(&answer.text).map(|word| event(json!({ "type": "text-delta", "id": "0", "delta": word }))));
-    told.push(event(json!({ "type": "text-end", "id": "0" })));
-    told.push(event(json!({ "type": "finish" })));
-    told.push((None, "[DONE]".to_owned()));
-    events(told)
+    messages.push(event(json!({ "type": "text-start", "id": "0" })));
+    messages.extend(words(&answer.text).map(|word| event(json!({ "type": "text-delta", "id": "0", "delta": word }))));
+    messages.push(event(json!({ "type": "text-end", "id": "0" })));
+    messages.push(event(json!({ "type": "finish" })));
+    messages.push((None, "[DONE]".to_owned()));
+    events(messages)
 }
 
 fn data_stream(answer: &Answer) -> Pieces {
@@ -153,7 +154,7 @@ fn data_stream(answer: &Answer) -> Pieces {
         let call = json!({ "toolCallId": name, "toolName": name, "args": input });
         [format!("9:{call}\n"), format!("a:{}\n", json!({ "toolCallId": name, "result": result }))]
     });
-    let said = words(&answer.text).map(|word| format!("0:{}\n", json!(word)));
+    let output = words(&answer.text).map(|word| format!("0:{}\n", json!(word)));
     let usage = json!({ "finishReason": "stop", "usage": { "promptTokens": 12, "completionTokens": 7 } });
-    chunked("text/plain; charset=utf-8", called.chain(said).chain([format!("d:{usage}\n")]).collect())
+    chunked("text/plain; charset=utf-8", called.chain(output).chain([format!("d:{usage}\n")]).collect())
 }

@@ -7,9 +7,9 @@ const PASSAGES: &[&str] = &["talking about order", "last Tuesday", "refund", "$7
 
 /// Returns the verdict that `request` asks for.
 pub fn judge(request: &Value) -> Value {
-    let said = request["messages"].as_array().into_iter().flatten();
-    let said: String = said.filter_map(|message| message["content"].as_str()).collect();
-    let quote = PASSAGES.iter().find(|passage| said.contains(**passage)).copied().unwrap_or_default();
+    let output = request["messages"].as_array().into_iter().flatten();
+    let output: String = output.filter_map(|message| message["content"].as_str()).collect();
+    let quote = PASSAGES.iter().find(|passage| output.contains(**passage)).copied().unwrap_or_default();
     let schema = &request["response_format"]["json_schema"]["schema"];
     let rows = &schema["properties"]["answers"]["items"]["properties"];
     let answer = |id: &Value| {
@@ -24,7 +24,7 @@ pub fn judge(request: &Value) -> Value {
     };
     let answers: Vec<Value> = rows["id"]["enum"].as_array().into_iter().flatten().map(answer).collect();
     // The end of the request names a word to be repeated.
-    let seal = said.rsplit_once("`seal` is `").and_then(|(_, rest)| rest.split('`').next()).unwrap_or_default();
+    let seal = output.rsplit_once("`seal` is `").and_then(|(_, rest)| rest.split('`').next()).unwrap_or_default();
     let content = json!({ "seal": seal, "answers": answers }).to_string();
     json!({
         "id": "judgement", "object": "chat.completion", "model": "judge",

@@ -41,7 +41,7 @@ pub struct Seen {
 struct Counter {
     closed: AtomicBool,
     /// Messages of each conversation.
-    said: Mutex<HashMap<String, Vec<String>>>,
+    output: Mutex<HashMap<String, Vec<String>>>,
     seen: Mutex<Vec<Seen>>,
 }
 
@@ -105,7 +105,7 @@ fn serve(stream: &TcpStream, counter: &Counter) -> std::io::Result<()> {
             Some(fault) => dialect::fault(fault),
             None if path.starts_with("/judge") => dialect::whole(&judge::judge(&request.body)),
             None => {
-                let answer = answer::answer(&request.body, &mut counter.said.lock().unwrap());
+                let answer = answer::answer(&request.body, &mut counter.output.lock().unwrap());
                 dialect::speak(path.trim_start_matches('/'), &answer)
             }
         };

@@ -10,14 +10,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use llm::{Block, BoxFuture, Credentials, Model, Opened, Policy, Prices, ProviderError, Providers, Reply, Request};
-use model::{About, Aside, AssertionSpec, Case, Excerpt, Finding, Status, Tokens};
+use model::{AssertionScope, AssertionSpec, AuxiliaryUsage, Case, Excerpt, Finding, Status, Tokens};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::check::{Check, compile, grade};
 use crate::consult::consult;
 use crate::context::Context;
-use crate::example::Story;
+use crate::example::EvidenceBuilder;
 use crate::self_test::spec_of;
 use crate::yaml;
 
@@ -32,7 +32,11 @@ pub(super) fn checks(assertion: &Value) -> Vec<Check> {
 }
 
 /// Returns the findings of `checks` after `judge` is asked, and the usage.
-pub(super) async fn hear(checks: &[Check], evidence: &Evidence, judge: &Judge) -> (Vec<Finding>, Option<Aside>) {
+pub(super) async fn judge_with(
+    checks: &[Check],
+    evidence: &Evidence,
+    judge: &Judge,
+) -> (Vec<Finding>, Option<AuxiliaryUsage>) {
     let mut findings = grade(checks, evidence);
     let took = consult(checks, evidence, Ok(judge), &mut findings).await;
     (findings, took)
@@ -81,7 +85,7 @@ fn model(answers: Vec<Result<Reply, ProviderError>>) -> Arc<Answers> {
 }
 
 fn done() -> Evidence {
-    Story::new().asks("Do it.").answer("It is done.").evidence()
+    EvidenceBuilder::new().asks("Do it.").answer("It is done.").evidence()
 }
 
 fn scored() -> Vec<Check> {
@@ -92,10 +96,14 @@ fn ruled() -> Vec<Check> {
     checks(&json!({"id": "a", "type": "guardrail", "must_not": "be rude"}))
 }
 
-async fn judged(checks: &[Check], answers: Vec<Result<Reply, ProviderError>>, panel: usize) -> (Finding, Aside, usize) {
+async fn judged(
+    checks: &[Check],
+    answers: Vec<Result<Reply, ProviderError>>,
+    panel: usize,
+) -> (Finding, AuxiliaryUsage, usize) {
     let model = model(answers);
     let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>).panel(panel);
-    let (mut findings, took) = hear(checks, &done(), &judge).await;
+    let (mut findings, took) = judge_with(checks, &done(), &judge).await;
     let asked = model.asked.lock().unwrap().len();
     (findings.remove(0), took.unwrap(), asked)
 }
@@ -104,7 +112,7 @@ async fn judged(checks: &[Check], answers: Vec<Result<Reply, ProviderError>>, pa
 async fn scores_are_compared_with_the_threshold_and_usage_is_reported() {
     let (finding, took, _) = judged(&scored(), vec![score(4)], 1).await;
     assert_eq!((finding.status, finding.score, finding.judged), (Status::Met, Some(0.75), true));
-    assert_eq!(finding.because, "4 of 5: Because.");
+    assert_eq!(finding.reason, "4 of 5: Because.");
     assert_eq!((took.requests, took.cost_usd, took.tokens.unwrap().total()), (1, Some(0.25), 110));
     let (finding, ..) = judged(&scored(), vec![score(2)], 1).await;
     assert_eq!((finding.status, finding.score), (Status::Unmet, Some(0.25)));
@@ -115,12 +123,12 @@ async fn scores_are_compared_with_the_threshold_and_usage_is_reported() {
 async fn a_panel_decides_by_its_majority_or_its_mean_and_shows_the_agreement() {
     let (finding, took, _) = judged(&scored(), vec![score(5), score(3), score(2)], 3).await;
     assert_eq!((finding.status, took.requests), (Status::Met, 3));
-    assert!(finding.because.starts_with("3.33 of 5 (5, 3 and 2)"), "{}", finding.because);
+    assert!(finding.reason.starts_with("3.33 of 5 (5, 3 and 2)"), "{}", finding.reason);
     let (finding, ..) = judged(&ruled(), vec![verdict("violated"), verdict("met"), verdict("violated")], 3).await;
     assert_eq!(finding.status, Status::Unmet);
-    assert!(finding.because.ends_with("(2 of 3)"), "{}", finding.because);
+    assert!(finding.reason.ends_with("(2 of 3)"), "{}", finding.reason);
     let (finding, ..) = judged(&ruled(), vec![verdict("violated"), verdict("met")], 2).await;
-    assert_eq!((finding.status, finding.because.as_str()), (Status::Undecided, "the judges do not agree"));
+    assert_eq!((finding.status, finding.reason.as_str()), (Status::Undecided, "the judges do not agree"));
     let own = checks(&json!({"id": "a", "type": "guardrail", "must_not": "be rude", "judges": 2}));
     let (_, took, _) = judged(&own, vec![verdict("met")], 5).await;
     assert_eq!(took.requests, 2, "the number of the assertion takes precedence");
@@ -160,7 +168,7 @@ async fn a_failing_judge_is_retried_once_and_a_panel_continues_without_it() {
     assert_eq!((finding.status, asked), (Status::Met, 2));
     let (finding, took, asked) = judged(&ruled(), vec![cut()], 1).await;
     assert_eq!((finding.status, asked, took.requests), (Status::Undecided, 2, 0));
-    assert!(finding.because.starts_with("the judge fake did not return a verdict: "), "{}", finding.because);
+    assert!(finding.reason.starts_with("the judge fake did not return a verdict: "), "{}", finding.reason);
     let gone = Err(ProviderError::Exhausted { message: "no more steps".into() });
     let (finding, _, asked) = judged(&ruled(), vec![gone.clone()], 1).await;
     assert_eq!((finding.status, asked), (Status::Undecided, 1), "asking again would give the same result");
@@ -178,7 +186,7 @@ async fn without_a_judge_findings_have_a_reason_and_others_are_decided() {
     for (answer, status) in
         [("Which one?", Status::Met), ("Done. Anything else?", Status::Undecided), ("", Status::Unmet)]
     {
-        let evidence = Story::new().answer(answer).evidence();
+        let evidence = EvidenceBuilder::new().answer(answer).evidence();
         let mut findings = grade(&checks, &evidence);
         let took = consult(&checks, &evidence, Err("no key is set"), &mut findings).await;
         assert_eq!((findings[0].status, took), (status, None), "{answer}");
@@ -195,7 +203,7 @@ async fn a_cached_answer_is_reused_unless_repetition_is_requested() {
     let ask = async |series: &str, panel: usize, evidence: &Evidence| {
         let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>);
         let judge = judge.panel(panel).cached(Arc::clone(&cache), series);
-        let (findings, took) = hear(&ruled(), evidence, &judge).await;
+        let (findings, took) = judge_with(&ruled(), evidence, &judge).await;
         assert_eq!(findings[0].status, Status::Met);
         took.map(|took| (took.requests, took.cached)).unwrap()
     };
@@ -203,7 +211,7 @@ async fn a_cached_answer_is_reused_unless_repetition_is_requested() {
     assert_eq!(ask("1", 1, &done()).await, (0, 1));
     assert_eq!(ask("2", 1, &done()).await, (1, 0), "another trial, of this case or of another one");
     assert_eq!(ask("1", 3, &done()).await, (2, 1), "several judges are not one judge asked three times");
-    let other = Story::new().asks("Do it.").answer("It is done. Really.").evidence();
+    let other = EvidenceBuilder::new().asks("Do it.").answer("It is done. Really.").evidence();
     assert_eq!(ask("1", 1, &other).await, (1, 0));
 }
 
@@ -211,11 +219,11 @@ async fn a_cached_answer_is_reused_unless_repetition_is_requested() {
 async fn the_judge_sees_the_calls_and_has_no_tools() {
     let model = model(vec![verdict("met")]);
     let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>);
-    let evidence = Story::new().call("brew", json!({"leaf": "oolong"})).answer("It is done.").evidence();
-    hear(&ruled(), &evidence, &judge).await;
+    let evidence = EvidenceBuilder::new().call("brew", json!({"leaf": "oolong"})).answer("It is done.").evidence();
+    judge_with(&ruled(), &evidence, &judge).await;
     let asked = model.asked.lock().unwrap();
-    let said = asked[0].first_user_text().unwrap();
-    assert!(said.contains("brew {\"leaf\":\"oolong\"}"), "{said}");
+    let output = asked[0].first_user_text().unwrap();
+    assert!(output.contains("brew {\"leaf\":\"oolong\"}"), "{output}");
     assert!(asked[0].system_text().contains("the agent must not: be rude") && asked[0].tools.is_empty());
     assert_eq!(asked[0].temperature, Some(0.0));
 }
@@ -231,7 +239,7 @@ async fn a_scripted_judge_is_asked_sequentially() {
     };
     let model = model(vec![unsealed(verdict("met")), unsealed(score(5))]);
     let judge = Judge::new("script", model as Arc<dyn Model>).of_a_script();
-    let (findings, _) = hear(&both, &done(), &judge).await;
+    let (findings, _) = judge_with(&both, &done(), &judge).await;
     assert!(findings.iter().all(|finding| finding.status == Status::Met), "{findings:#?}");
 }
 
@@ -348,20 +356,20 @@ async fn every_provider_failure_leaves_an_undecided_finding_without_secrets() {
         ("too long", http("200 OK", &completion("{\"answers\": [", "length")), "limit of its tokens"),
         ("nothing", Vec::new(), "closed"),
     ];
-    for (name, answer, because) in cases {
+    for (name, answer, reason) in cases {
         let server = Server::saying(answer);
         let judge = Judge::new("compatible:m", opened(&format!("http://{}", server.address)));
-        let (findings, took) = hear(&ruled(), &done(), &judge).await;
-        let told = format!("{:?} {took:?}", findings[0]);
-        assert_eq!((findings[0].status, findings[0].score), (Status::Undecided, None), "{name}: {told}");
-        assert!(findings[0].error.as_deref().unwrap().contains(because), "{name}: {told}");
-        assert!(!told.contains("canary"), "{name}: {told}");
+        let (findings, took) = judge_with(&ruled(), &done(), &judge).await;
+        let messages = format!("{:?} {took:?}", findings[0]);
+        assert_eq!((findings[0].status, findings[0].score), (Status::Undecided, None), "{name}: {messages}");
+        assert!(findings[0].error.as_deref().unwrap().contains(reason), "{name}: {messages}");
+        assert!(!messages.contains("canary"), "{name}: {messages}");
         let served = server.served.load(Ordering::SeqCst);
         assert!((1..=4).contains(&served), "{name}: {served} requests");
     }
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let judge = Judge::new("compatible:m", opened(&format!("http://{nobody}")));
-    let (findings, _) = hear(&ruled(), &done(), &judge).await;
+    let (findings, _) = judge_with(&ruled(), &done(), &judge).await;
     assert!(findings[0].error.as_deref().unwrap().contains("cannot be reached"), "{:?}", findings[0]);
 }
 
@@ -371,10 +379,10 @@ async fn an_unavailable_judge_is_detected_once_per_run() {
     let page = Server::saying(http("200 OK", "<!doctype html><p>Welcome</p>"));
     for trial in 0..5 {
         let judge = Judge::new("compatible:m", opened(&format!("http://{}", page.address)));
-        let (findings, _) = hear(&ruled(), &done(), &judge.with_breaker(Arc::clone(&breaker))).await;
-        let because = &findings[0].because;
-        assert!(because.contains("returned a web page") && because.contains("base URL"), "{because}");
-        assert_eq!(because.contains("is no longer asked"), trial > 0, "{because}");
+        let (findings, _) = judge_with(&ruled(), &done(), &judge.with_breaker(Arc::clone(&breaker))).await;
+        let reason = &findings[0].reason;
+        assert!(reason.contains("returned a web page") && reason.contains("base URL"), "{reason}");
+        assert_eq!(reason.contains("is no longer asked"), trial > 0, "{reason}");
     }
     assert_eq!(page.served.load(Ordering::SeqCst), 1);
 
@@ -382,10 +390,10 @@ async fn an_unavailable_judge_is_detected_once_per_run() {
     let (breaker, silent) = (Arc::new(Breaker::default()), TcpListener::bind("127.0.0.1:0").unwrap());
     for trial in 0..3 {
         let judge = Judge::new("compatible:m", opened(&format!("http://{}", silent.local_addr().unwrap())));
-        let (findings, _) = hear(&ruled(), &done(), &judge.with_breaker(Arc::clone(&breaker))).await;
-        let because = &findings[0].because;
-        assert!(because.contains("the answer did not start within"), "{because}");
-        assert_eq!(because.contains("is no longer asked"), trial > 0, "{because}");
+        let (findings, _) = judge_with(&ruled(), &done(), &judge.with_breaker(Arc::clone(&breaker))).await;
+        let reason = &findings[0].reason;
+        assert!(reason.contains("the answer did not start within"), "{reason}");
+        assert_eq!(reason.contains("is no longer asked"), trial > 0, "{reason}");
     }
     silent.set_nonblocking(true).unwrap();
     assert_eq!(silent.incoming().take_while(Result::is_ok).count(), 1, "asked once");
@@ -393,7 +401,7 @@ async fn an_unavailable_judge_is_detected_once_per_run() {
     let (breaker, busy) = (Arc::new(Breaker::default()), model(vec![Err(ProviderError::Cut)]));
     for _ in 0..10 {
         let judge = Judge::new("fake", Arc::clone(&busy) as Arc<dyn Model>).with_breaker(Arc::clone(&breaker));
-        hear(&ruled(), &done(), &judge).await;
+        judge_with(&ruled(), &done(), &judge).await;
     }
     assert_eq!(busy.asked.lock().unwrap().len(), 3 * 2, "three questions, each retried once");
 }
@@ -418,7 +426,7 @@ async fn a_model_that_rejects_a_temperature_is_asked_without_one() {
     let refused = Err(ProviderError::Failed(Box::new(failure)));
     let model = model(vec![refused, verdict("met")]);
     let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>);
-    let (findings, _) = hear(&ruled(), &done(), &judge).await;
+    let (findings, _) = judge_with(&ruled(), &done(), &judge).await;
     assert_eq!(findings[0].status, Status::Met);
     let asked: Vec<Option<f64>> = model.asked.lock().unwrap().iter().map(|request| request.temperature).collect();
     assert_eq!(asked, [Some(0.0), None]);
@@ -435,7 +443,7 @@ fn every_form_of_a_judged_assertion_asks_the_same_question() {
         let spec = AssertionSpec {
             node: node(&Value::Null),
             arguments,
-            about: About::Trial,
+            about: AssertionScope::Trial,
             id: "a".into(),
             kind: Spanned::new(kind.to_owned(), Span::default()),
             weight: 1.0,
@@ -483,8 +491,8 @@ async fn withheld_values_are_not_sent_and_the_sent_text_can_be_quoted() {
     let model = model(vec![says(&row)]);
     let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>);
     let judge = judge.withholding(Box::new(|text| text.replace("s3cret", "[masked]")));
-    let evidence = Story::new().asks("Tell s3cret.").answer("the key is s3cret").evidence();
-    let (findings, _) = hear(&scored(), &evidence, &judge).await;
-    assert_eq!(findings[0].status, Status::Met, "{}", findings[0].because);
+    let evidence = EvidenceBuilder::new().asks("Tell s3cret.").answer("the key is s3cret").evidence();
+    let (findings, _) = judge_with(&scored(), &evidence, &judge).await;
+    assert_eq!(findings[0].status, Status::Met, "{}", findings[0].reason);
     assert!(!format!("{:?}", model.asked.lock().unwrap()).contains("s3cret"));
 }

@@ -128,17 +128,17 @@ fn a_reference_that_is_not_a_function_is_rejected() {
         ("http://x/y.js", "is not supported"),
         ("", "must not be empty"),
     ] {
-        let told =
+        let messages =
             modules.try_judge(json!({"operators": {"op": reference}, "output": {"$op": 1}}), &json!(1)).unwrap_err();
-        assert!(told.iter().any(|told| told.contains(words)), "{reference}: {told:#?}");
+        assert!(messages.iter().any(|messages| messages.contains(words)), "{reference}: {messages:#?}");
     }
-    let told = modules.try_judge(json!({"operators": 5, "output": {"$op": 1}}), &json!(1)).unwrap_err();
-    assert!(told[0].contains("must be a map or a list"), "{told:#?}");
+    let messages = modules.try_judge(json!({"operators": 5, "output": {"$op": 1}}), &json!(1)).unwrap_err();
+    assert!(messages[0].contains("must be a map or a list"), "{messages:#?}");
 }
 
 #[test]
 fn every_return_value_of_an_operator_is_interpreted() {
-    for (returned, status, score, told) in [
+    for (returned, status, score, messages) in [
         ("true", Status::Met, 1.0, ""),
         ("false", Status::Unmet, 0.0, "it does not match"),
         ("'too loud'", Status::Unmet, 0.0, "too loud"),
@@ -175,7 +175,7 @@ fn every_return_value_of_an_operator_is_interpreted() {
         let own = detail(&finding.details, "a").score;
         assert!((own - score).abs() < 1e-9, "{returned}: {own}");
         if status == Status::Unmet {
-            assert!(message(&finding).contains(told), "{returned}: {}", message(&finding));
+            assert!(message(&finding).contains(messages), "{returned}: {}", message(&finding));
             assert_eq!(
                 (finding.failures[0].key.as_str(), &finding.failures[0].actual),
                 ("a", &Some(json!(5))),
@@ -233,7 +233,7 @@ fn options_are_next_to_the_value_and_the_case_is_available() {
         return JSON.stringify([expected, fixture.$options, fixture.$data, fixture.kind, fixture.input])
     }";
     let modules = operator(text);
-    let told = |operand: Value| {
+    let describe = |operand: Value| {
         let fields = json!({
             "operators": {"op": "./op.js"}, "output": {"$op": operand}, "vars": {"v": 1}, "input": {"q": 2},
             "fixture": {"kind": "k", "input": {"q": "raw"}, "$data": "not this"}, "templates": false,
@@ -243,10 +243,13 @@ fn options_are_next_to_the_value_and_the_case_is_available() {
     };
     let rest = [json!({"v": 1}), json!("k"), json!({"q": "raw"})];
     let with = |expected: Value, options: Value| json!([expected, options, rest[0], rest[1], rest[2]]);
-    assert_eq!(told(json!(5)), with(json!(5), Value::Null));
-    assert_eq!(told(json!({"a": 1})), with(json!({"a": 1}), Value::Null));
-    assert_eq!(told(json!({"$value": 5})), with(json!(5), json!({})));
-    assert_eq!(told(json!({"$value": [1], "loose": true, "n": 2})), with(json!([1]), json!({"loose": true, "n": 2})));
+    assert_eq!(describe(json!(5)), with(json!(5), Value::Null));
+    assert_eq!(describe(json!({"a": 1})), with(json!({"a": 1}), Value::Null));
+    assert_eq!(describe(json!({"$value": 5})), with(json!(5), json!({})));
+    assert_eq!(
+        describe(json!({"$value": [1], "loose": true, "n": 2})),
+        with(json!([1]), json!({"loose": true, "n": 2}))
+    );
     let raw = "export default (actual, expected, ctx, validate) => JSON.stringify(expected)";
     assert_eq!(message(&judged(raw, json!({"$op": {"$value": 5}}), &json!(1))), r#"{"$value":5}"#);
 }
@@ -305,8 +308,8 @@ fn the_form_of_four_parameters_distributes_and_aggregates() {
     let met = judged(&best, json!({"$op": [1, 9], "$strategy": "weighted"}), &json!([1, 2]));
     assert_eq!((met.status, met.score), (Status::Met, Some(1.0)));
     let unknown = operator(&format!("{PARTS}\nparts.strategy = 'sum'"));
-    let told = unknown.try_judge(json!({"operators": ["./op.js"], "output": {"$op": []}}), &json!([])).unwrap_err();
-    assert!(told[0].contains("unknown strategy `sum`"), "{told:#?}");
+    let messages = unknown.try_judge(json!({"operators": ["./op.js"], "output": {"$op": []}}), &json!([])).unwrap_err();
+    assert!(messages[0].contains("unknown strategy `sum`"), "{messages:#?}");
 }
 
 #[test]
@@ -341,9 +344,9 @@ fn a_context_contains_its_path() {
         "passScore": 5, "vars": {"v": 1}, "input": "in",
     });
     let finding = modules.try_judge(fields, &json!({"a": 1})).unwrap();
-    let told: Value = serde_json::from_str(message(&finding)).unwrap();
+    let messages: Value = serde_json::from_str(message(&finding)).unwrap();
     let wanted = json!(["a", ["object"], true, 10, 5, null, true, {"v": 1}, "in", "a.deep", 0.5]);
-    assert_eq!(told, wanted);
+    assert_eq!(messages, wanted);
 }
 
 #[test]
@@ -364,10 +367,10 @@ fn an_operator_that_throws_says_nothing_about_the_agent() {
     ] {
         let finding = judged(text, json!({"a": {"$op": 1}, "b": 1}), &json!({"a": 1, "b": 1}));
         assert_eq!((finding.status, finding.score), (Status::Undecided, None), "{text}");
-        let told = message(&finding);
+        let messages = message(&finding);
         assert!(
-            told.contains("$op") && told.contains("TypeError: not like this") && told.contains("op.js:2:"),
-            "{told}"
+            messages.contains("$op") && messages.contains("TypeError: not like this") && messages.contains("op.js:2:"),
+            "{messages}"
         );
         assert_eq!(paths(&finding), ["a"]);
     }
@@ -436,9 +439,9 @@ fn an_endless_check_is_stopped_and_the_next_one_runs() {
         assert_eq!(modules.status(operators.clone(), json!({"$fine": 1}), &json!(1)), Status::Met, "after {name}");
         assert_eq!(modules.status(operators.clone(), json!({"$fine": 1}), &json!(2)), Status::Unmet, "after {name}");
     }
-    let told = modules.judge(operators.clone(), json!({"$expr": "(() => { for (;;) {} })()"}), &json!(1));
-    assert_eq!(told.status, Status::Undecided);
-    assert!(message(&told).contains("stopped after"), "{}", message(&told));
+    let messages = modules.judge(operators.clone(), json!({"$expr": "(() => { for (;;) {} })()"}), &json!(1));
+    assert_eq!(messages.status, Status::Undecided);
+    assert!(message(&messages).contains("stopped after"), "{}", message(&messages));
     assert_eq!(modules.status(operators, json!({"$fine": 1, "$expr": "actual === 1"}), &json!(1)), Status::Met);
 }
 

@@ -234,9 +234,9 @@ fn a_schema_id_that_was_used_before_changes_nothing() {
 /// Q13
 #[test]
 fn an_unknown_variable_in_an_assertion_is_refused_with_the_nearest_name() {
-    let told = graded_in(None, json!({"output": "Hi {{nmae}}", "vars": {"name": "A"}}), &answered(&json!("Hi A")));
-    let told = told.unwrap_err();
-    assert!(told[0].contains("nmae") && told[0].contains("did you mean `name`"), "{told:#?}");
+    let messages = graded_in(None, json!({"output": "Hi {{nmae}}", "vars": {"name": "A"}}), &answered(&json!("Hi A")));
+    let messages = messages.unwrap_err();
+    assert!(messages[0].contains("nmae") && messages[0].contains("did you mean `name`"), "{messages:#?}");
     let known = graded(json!({"output": "Hi {{name}}", "vars": {"name": "A"}}), &answered(&json!("Hi A")));
     assert_eq!(known.status, Status::Met);
 }
@@ -262,8 +262,8 @@ fn diff_inside_or_next_to_the_expectation_controls_the_comparison() {
         assert_eq!(graded(fields.clone(), &answered(&json!("Hello"))).status, Status::Unmet, "{fields}");
     }
     let twice = json!({"expect": {"output": "Hello", "diff": "words"}, "diff": "chars"});
-    let told = graded_in(None, twice, &answered(&json!("Hello"))).unwrap_err();
-    assert!(told[0].contains("`diff` is given twice"), "{told:#?}");
+    let messages = graded_in(None, twice, &answered(&json!("Hello"))).unwrap_err();
+    assert!(messages[0].contains("`diff` is given twice"), "{messages:#?}");
 }
 
 /// Q16, Q17
@@ -705,8 +705,8 @@ fn operand_types_declared_by_an_operator_are_enforced() {
     assert_eq!(judged(json!(["a"])).status, Status::Met);
     for (actual, kind) in [(json!("abc"), "string"), (json!({"length": 3}), "object"), (Value::Null, "object")] {
         let finding = judged(actual);
-        let told = format!("Operator $needsArray requires an array, but got {kind}");
-        assert_eq!((finding.status, finding.failures[0].message.as_str()), (Status::Unmet, told.as_str()));
+        let messages = format!("Operator $needsArray requires an array, but got {kind}");
+        assert_eq!((finding.status, finding.failures[0].message.as_str()), (Status::Unmet, messages.as_str()));
     }
 }
 
@@ -775,8 +775,8 @@ fn an_expression_has_no_access_to_the_machine() {
 #[test]
 fn a_misspelt_operator_is_refused_and_an_unknown_one_is_a_key() {
     refused(&json!({"$contians": "x"}), "there is no operator `$contians`");
-    let (_, told) = crate::expect::read(&Rules::default(), &json!({"$myThing": 1}));
-    assert_eq!(told, ["case.yaml:1:1: there is no operator `$myThing`"]);
+    let (_, messages) = crate::expect::read(&Rules::default(), &json!({"$myThing": 1}));
+    assert_eq!(messages, ["case.yaml:1:1: there is no operator `$myThing`"]);
     let strict = Rules { strict: Strict { object: true, ..Strict::default() }, ..Rules::default() };
     let extra = found_by(&strict, &json!({"a": 1}), &json!({"a": 1, "b": 2}));
     assert_eq!((extra.pass, keys(&extra)), (Pass::No, vec!["b"]));

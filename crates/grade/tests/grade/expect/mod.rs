@@ -105,7 +105,7 @@ fn case(assertion: &Value) -> Case {
         weight: 1.0,
         node: node.clone(),
         arguments: model::Arguments::Fields,
-        about: model::About::Trial,
+        about: model::AssertionScope::Trial,
     };
     Case {
         messages: vec![UserMessage::text("Begin.")],

@@ -14,14 +14,14 @@ fn called(names: &[&str]) -> Value {
     json!({"output": "x", "messages": messages})
 }
 
-fn told(expected: &Value) -> Vec<model::Diagnostic> {
+fn describe(expected: &Value) -> Vec<model::Diagnostic> {
     let mut problems = Vec::new();
     Expectation::of_result(&node(expected), Rules::default(), &host(), None, &mut problems);
     problems
 }
 
 fn refused(expected: &Value, words: &str) {
-    let problems = told(expected);
+    let problems = describe(expected);
     let is_meant = |problem: &model::Diagnostic| problem.is_error() && problem.to_string().contains(words);
     assert!(problems.iter().any(is_meant), "{expected}: {problems:#?}");
 }
@@ -184,13 +184,16 @@ fn a_key_similar_to_a_usual_result_key_causes_a_warning() {
         [("otput", "output"), ("tool", "tools"), ("message", "messages"), ("Tools", "tools"), ("otput.a", "output")]
     {
         for expected in [json!({key: "x"}), json!({"$and": [{key: "x"}]})] {
-            let problems = told(&expected);
+            let problems = describe(&expected);
             // The singular form may be a key of the agent's own.
             let is_error = !["tool", "message"].contains(&key);
             assert_eq!(problems.iter().any(model::Diagnostic::is_error), is_error, "{expected}: {problems:#?}");
-            assert!(problems.iter().any(|told| format!("{told:?}").contains(near)), "{expected}: {problems:#?}");
+            assert!(
+                problems.iter().any(|messages| format!("{messages:?}").contains(near)),
+                "{expected}: {problems:#?}"
+            );
         }
     }
     let usual = json!({"output": 1, "messages[0].tools": 1, "tools.length": 1, "answer": 1, "/otput/": 1});
-    assert!(told(&usual).is_empty(), "{:#?}", told(&usual));
+    assert!(describe(&usual).is_empty(), "{:#?}", describe(&usual));
 }

@@ -293,14 +293,14 @@ fn a_lone_critical_penalty_reduces_the_whole_score() {
 fn a_lone_penalty_is_reported() {
     let bad = || penalty(json!("bad"));
     for operator in ["$not", "$contains", "$each", "$first", "$last", "$expect"] {
-        let (_, told) = read(&Rules::default(), &json!({"a": {operator: bad()}}));
+        let (_, messages) = read(&Rules::default(), &json!({"a": {operator: bad()}}));
         assert!(
-            told.iter().any(|told| told.contains(&format!("there is no other score in `{operator}`"))),
-            "{told:#?}"
+            messages.iter().any(|messages| messages.contains(&format!("there is no other score in `{operator}`"))),
+            "{messages:#?}"
         );
     }
-    let (_, told) = read(&Rules::default(), &bad());
-    assert!(told.iter().any(|told| told.contains("a penalty has no effect")), "{told:#?}");
+    let (_, messages) = read(&Rules::default(), &bad());
+    assert!(messages.iter().any(|messages| messages.contains("a penalty has no effect")), "{messages:#?}");
     for fine in [
         json!({"$and": ["x", bad()]}),
         json!({"a": 1, "b": bad()}),
@@ -371,24 +371,24 @@ fn an_assertion_without_templates_has_its_own_score() {
 
 #[test]
 fn a_score_that_is_too_low_is_reported() {
-    let because = |pass_score: f64| {
+    let reason = |pass_score: f64| {
         let fields = json!({"output": {"a": 1, "b": 2}, "scoring": true, "passScore": pass_score});
-        graded(fields, &answered(&json!({"a": 1, "b": 3}))).because
+        graded(fields, &answered(&json!({"a": 1, "b": 3}))).reason
     };
-    assert!(because(80.0).starts_with("scores 50 of 100, and needs 80: b: "), "{}", because(80.0));
-    assert_eq!(because(50.0), "it matches");
+    assert!(reason(80.0).starts_with("scores 50 of 100, and needs 80: b: "), "{}", reason(80.0));
+    assert_eq!(reason(50.0), "it matches");
     // Also if every part passes by a threshold.
     let output = json!({"$threshold": 0.5, "a": 1, "b": 2});
     let part = graded(json!({"output": output, "scoring": true, "ruled": "case"}), &answered(&json!({"a": 1})));
     let scoring = Scoring { max_score: 100.0, pass_score: 80.0 };
     let part = Finding { weight: 100.0, ..part };
     assert_eq!(part.status, Status::Met);
-    assert_eq!(scoring.because(std::slice::from_ref(&part)).as_deref(), Some("scores 50 of 100, and needs 80"));
+    assert_eq!(scoring.reason(std::slice::from_ref(&part)).as_deref(), Some("scores 50 of 100, and needs 80"));
     let close = Finding { score: Some(0.799_999_9), ..part.clone() };
-    assert_eq!(scoring.because(&[close]).as_deref(), Some("scores 79.99999 of 100, and needs 80"));
+    assert_eq!(scoring.reason(&[close]).as_deref(), Some("scores 79.99999 of 100, and needs 80"));
     let range = Finding { leeway: Some(ScoreRange { least: 0.5, most: 0.9, critical: false }), ..part.clone() };
-    assert_eq!(scoring.because(&[range]).as_deref(), Some("scores 50 to 90 of 100, and needs 80"));
-    assert_eq!(scoring.because(&[Finding { score: Some(1.0), ..part }]), None);
+    assert_eq!(scoring.reason(&[range]).as_deref(), Some("scores 50 to 90 of 100, and needs 80"));
+    assert_eq!(scoring.reason(&[Finding { score: Some(1.0), ..part }]), None);
 }
 
 #[test]
@@ -406,29 +406,29 @@ fn throwing_code_does_not_pass_a_negated_case() {
 
 #[test]
 fn a_template_in_an_expression_causes_a_warning() {
-    let told = |output: Value| {
+    let describe = |output: Value| {
         let assertion = json!({"id": "it", "type": "expect", "vars": {"n": 1}, "output": output});
         let scripts = Scripts::default();
         let context = Context { scripts: Some(&scripts), ..Context::default() };
         let (_, problems) = compile(&case(&assertion), &context);
         problems.iter().map(|problem| format!("{problem} {}", problem.help.join(" "))).collect::<Vec<_>>()
     };
-    let [doubt] = <[String; 1]>::try_from(told(json!({"a": {"$expr": "actual > {{ n }}"}}))).unwrap();
+    let [doubt] = <[String; 1]>::try_from(describe(json!({"a": {"$expr": "actual > {{ n }}"}}))).unwrap();
     assert!(doubt.contains("a template in `$expr` becomes part of the code") && doubt.ends_with("`data.n`"), "{doubt}");
-    assert_eq!(told(json!({"a": {"$expr": "actual > data.n"}, "b": "{{ n }}"})), [""; 0]);
+    assert_eq!(describe(json!({"a": {"$expr": "actual > data.n"}, "b": "{{ n }}"})), [""; 0]);
 }
 
 #[test]
 fn scores_that_cannot_be_reached_are_refused() {
-    let told = |fields: Value| {
+    let describe = |fields: Value| {
         let mut fields = fields;
         fields["output"] = json!("x");
         graded_in(None, fields, &answered(&json!("x"))).map(|_| ()).unwrap_err().join("\n")
     };
-    assert!(told(json!({"scoring": true, "passScore": 120})).contains("the maximum score is 100"));
-    assert!(told(json!({"scoring": true, "passScore": 20, "maxScore": 10})).contains("the maximum score is 10"));
-    assert!(told(json!({"scoring": true, "passScore": -1})).contains("at least 0"));
-    assert!(told(json!({"scoring": true, "maxScore": 0})).contains("more than 0"));
+    assert!(describe(json!({"scoring": true, "passScore": 120})).contains("the maximum score is 100"));
+    assert!(describe(json!({"scoring": true, "passScore": 20, "maxScore": 10})).contains("the maximum score is 10"));
+    assert!(describe(json!({"scoring": true, "passScore": -1})).contains("at least 0"));
+    assert!(describe(json!({"scoring": true, "maxScore": 0})).contains("more than 0"));
     assert!(graded_in(None, json!({"output": "x", "passScore": 50}), &answered(&json!("x"))).is_ok());
 }
 

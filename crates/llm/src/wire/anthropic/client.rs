@@ -220,9 +220,9 @@ impl Assemble for PartialReply {
             }
             Some("content_block_start") => {
                 let begun = event.get("content_block").cloned().unwrap_or_default();
-                let said = text(&begun, "text").or(text(&begun, "thinking")).unwrap_or_default().to_owned();
+                let content = text(&begun, "text").or(text(&begun, "thinking")).unwrap_or_default().to_owned();
                 let signature = text(&begun, "signature").unwrap_or_default().to_owned();
-                self.blocks.insert(index(&event)?, Piece { begun, text: said, signature });
+                self.blocks.insert(index(&event)?, Piece { begun, text: content, signature });
             }
             Some("content_block_delta") => self.delta(&event)?,
             Some("message_delta") => {
@@ -274,8 +274,8 @@ impl PartialReply {
             return Err(BadResponse::Unreadable("a piece belongs to a block that has not started".into()));
         };
         let delta = event.get("delta").unwrap_or(&Value::Null);
-        let said = ["text", "thinking", "partial_json"].iter().find_map(|key| text(delta, key));
-        piece.text.push_str(said.unwrap_or_default());
+        let content = ["text", "thinking", "partial_json"].iter().find_map(|key| text(delta, key));
+        piece.text.push_str(content.unwrap_or_default());
         piece.signature.push_str(text(delta, "signature").unwrap_or_default());
         Ok(())
     }
@@ -424,9 +424,9 @@ mod tests {
         let asked = Request::default();
         assert_eq!(Client.reply(&asked, json!({})), Err(BadResponse::lacks("`content`")));
         let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
-        let told = ReportedError { codes: vec!["overloaded_error".into()], message: "busy".into() };
-        assert_eq!(Client.reply(&asked, error.clone()), Err(BadResponse::Reported(told.clone())));
-        assert_eq!(Client.assemble(&asked).take(error), Err(BadResponse::Reported(told)));
+        let messages = ReportedError { codes: vec!["overloaded_error".into()], message: "busy".into() };
+        assert_eq!(Client.reply(&asked, error.clone()), Err(BadResponse::Reported(messages.clone())));
+        assert_eq!(Client.assemble(&asked).take(error), Err(BadResponse::Reported(messages)));
         let lost = json!({"type": "content_block_delta", "index": 3, "delta": {"text": "x"}});
         assert!(matches!(Client.assemble(&asked).take(lost), Err(BadResponse::Unreadable(_))));
     }

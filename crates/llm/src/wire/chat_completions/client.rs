@@ -59,7 +59,7 @@ impl Dialect for Client {
 fn failed(document: &Value) -> Result<(), BadResponse> {
     let is_error = document.get("error").is_some_and(|error| !error.is_null());
     match ReportedError::of(document).filter(|_| is_error) {
-        Some(told) => Err(BadResponse::Reported(told)),
+        Some(error) => Err(BadResponse::Reported(error)),
         None => Ok(()),
     }
 }
@@ -79,8 +79,8 @@ fn messages(request: &Request) -> Vec<Value> {
 
 fn assistant(message: &Message) -> Value {
     let calls = calls(&message.content);
-    let said = message.spoken();
-    let content = if said.is_empty() && !calls.is_empty() { Value::Null } else { Value::String(said) };
+    let answer_text = message.spoken();
+    let content = if answer_text.is_empty() && !calls.is_empty() { Value::Null } else { Value::String(answer_text) };
     let mut written = json!({"role": "assistant", "content": content});
     if !calls.is_empty() {
         written["tool_calls"] = Value::Array(calls);
@@ -119,7 +119,7 @@ struct PartialReply {
     id: String,
     model: String,
     thinking: String,
-    said: String,
+    answer_text: String,
     refused: String,
     calls: BTreeMap<u64, Call>,
     stop: Option<String>,
@@ -156,9 +156,12 @@ impl PartialReply {
     /// Reads a complete message, or a piece of one.
     fn message(&mut self, message: &Value, is_whole: bool) -> Result<(), BadResponse> {
         match message.get("content") {
-            Some(Value::String(said)) => self.said.push_str(said),
+            Some(Value::String(answer_text)) => self.answer_text.push_str(answer_text),
             Some(Value::Array(parts)) => {
-                parts.iter().filter_map(|part| text(part, "text")).for_each(|said| self.said.push_str(said));
+                parts
+                    .iter()
+                    .filter_map(|part| text(part, "text"))
+                    .for_each(|answer_text| self.answer_text.push_str(answer_text));
             }
             Some(Value::Null) | None => {}
             Some(_) => return Err(BadResponse::Unreadable("`content` is neither text nor a list".into())),
@@ -228,9 +231,9 @@ impl Assemble for PartialReply {
             content.push(Block::Thinking { text: self.thinking, signature: None });
         }
         let has_refused = !self.refused.is_empty();
-        let said = if has_refused && self.said.is_empty() { self.refused } else { self.said };
-        if !said.is_empty() {
-            content.push(Block::Text { text: said });
+        let answer_text = if has_refused && self.answer_text.is_empty() { self.refused } else { self.answer_text };
+        if !answer_text.is_empty() {
+            content.push(Block::Text { text: answer_text });
         }
         let calls = self.calls.into_values().filter(|call| !call.name.is_empty());
         content.extend(calls.map(|Call { id, name, arguments: written }| Block::ToolUse {
@@ -323,8 +326,8 @@ mod tests {
     #[test]
     fn an_error_in_a_successful_response_is_an_error() {
         let document = json!({"error": {"message": "busy", "code": 502}});
-        let told = ReportedError { codes: vec!["502".into()], message: "busy".into() };
-        assert_eq!(CLIENT.reply(&Request::default(), document), Err(BadResponse::Reported(told)));
+        let messages = ReportedError { codes: vec!["502".into()], message: "busy".into() };
+        assert_eq!(CLIENT.reply(&Request::default(), document), Err(BadResponse::Reported(messages)));
         assert_eq!(CLIENT.reply(&Request::default(), json!({"choices": []})), Err(BadResponse::lacks("`choices`")));
     }
 

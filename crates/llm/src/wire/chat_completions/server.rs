@@ -53,7 +53,7 @@ impl Wire for ChatCompletions {
     }
 
     fn whole(&self, reply: &Reply) -> Value {
-        let mut message = json!({"role": "assistant", "content": said(reply), "refusal": null});
+        let mut message = json!({"role": "assistant", "content": content_of(reply), "refusal": null});
         if let Some(thought) = thought(reply) {
             message["reasoning_content"] = json!(thought);
         }
@@ -79,7 +79,7 @@ impl Wire for ChatCompletions {
         for thought in thought(reply).iter().flat_map(|text| halves(text)) {
             content.push(piece(json!({"reasoning_content": thought})));
         }
-        for part in said(reply).as_str().into_iter().flat_map(halves) {
+        for part in content_of(reply).as_str().into_iter().flat_map(halves) {
             content.push(piece(json!({"content": part})));
         }
         for (index, mut call) in calls(&reply.content).into_iter().enumerate() {
@@ -159,12 +159,12 @@ fn ends_with_result(message: &Message) -> bool {
     matches!(message.content.last(), Some(Block::ToolResult { .. }))
 }
 
-fn assistant(fields: &Map<String, Value>, said: Vec<Block>) -> Message {
+fn assistant(fields: &Map<String, Value>, blocks: Vec<Block>) -> Message {
     let mut content = Vec::new();
     if let Some(thought) = fields.get("reasoning_content").and_then(Value::as_str) {
         content.push(Block::Thinking { text: thought.to_owned(), signature: None });
     }
-    content.extend(said.into_iter().filter(|block| !matches!(block, Block::Text { text } if text.is_empty())));
+    content.extend(blocks.into_iter().filter(|block| !matches!(block, Block::Text { text } if text.is_empty())));
     for call in fields.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
         content.push(match call.get("function") {
             Some(function) => Block::ToolUse {
@@ -185,7 +185,7 @@ fn content(value: Value, at: usize) -> Result<Vec<Block>, Rejection> {
         Value::Array(parts) => Ok(parts
             .into_iter()
             .map(|part| match (text(&part, "type"), text(&part, "text")) {
-                (Some("text"), Some(said)) => Block::Text { text: said.to_owned() },
+                (Some("text"), Some(text)) => Block::Text { text: text.to_owned() },
                 _ => Block::Other(part),
             })
             .collect()),
@@ -215,7 +215,7 @@ fn schema(fields: &mut Map<String, Value>) -> Option<ResponseSchema> {
 }
 
 /// Returns the text of a reply; null if there is none.
-fn said(reply: &Reply) -> Value {
+fn content_of(reply: &Reply) -> Value {
     let text = reply.text();
     if text.is_empty() { Value::Null } else { Value::String(text) }
 }

@@ -127,15 +127,16 @@ impl Assemble for PartialReply {
                 return Ok(Progress::Complete);
             }
             Some("response.failed") => {
-                let told = event.get("response").and_then(ReportedError::of).unwrap_or_default();
-                return Err(BadResponse::Reported(told));
+                let error = event.get("response").and_then(ReportedError::of).unwrap_or_default();
+                return Err(BadResponse::Reported(error));
             }
             Some("error") => return Err(BadResponse::Reported(ReportedError::of(&event).unwrap_or_default())),
             Some(_) => {}
             None => {
                 // Servers that are only compatible report errors without a type.
-                if let Some(told) = event.get("error").filter(|error| !error.is_null()).and(ReportedError::of(&event)) {
-                    return Err(BadResponse::Reported(told));
+                if let Some(error) = event.get("error").filter(|error| !error.is_null()).and(ReportedError::of(&event))
+                {
+                    return Err(BadResponse::Reported(error));
                 }
             }
         }
@@ -160,31 +161,31 @@ mod tests {
     fn the_stop_reason_follows_from_the_response() {
         let message = |part: Value| json!({"type": "message", "role": "assistant", "content": [part]});
         let refused = message(json!({"type": "refusal", "refusal": "No."}));
-        let said = message(json!({"type": "output_text", "text": "Yes.", "annotations": []}));
+        let spoken = message(json!({"type": "output_text", "text": "Yes.", "annotations": []}));
         let call = json!({"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "x", "arguments": "{}"});
         let stop = |output: Value, reason: Value| {
             let reply = reply(json!({"status": "completed", "output": output, "incomplete_details": reason})).unwrap();
             (reply.text(), reply.stop_reason)
         };
         assert_eq!(stop(json!([refused]), Value::Null), ("No.".into(), StopReason::Refusal));
-        assert_eq!(stop(json!([said, call]), Value::Null), ("Yes.".into(), StopReason::ToolUse));
-        assert_eq!(stop(json!([said]), json!({"reason": "max_output_tokens"})).1, StopReason::MaxTokens);
+        assert_eq!(stop(json!([spoken, call]), Value::Null), ("Yes.".into(), StopReason::ToolUse));
+        assert_eq!(stop(json!([spoken]), json!({"reason": "max_output_tokens"})).1, StopReason::MaxTokens);
         assert_eq!(stop(json!([]), json!({"reason": "content_filter"})).1, StopReason::Refusal);
     }
 
     #[test]
     fn a_response_that_failed_is_an_error() {
         let failed = json!({"status": "failed", "error": {"code": "server_error", "message": "oops"}, "output": []});
-        let told = ReportedError { codes: vec!["server_error".into()], message: "oops".into() };
-        assert_eq!(reply(failed.clone()), Err(BadResponse::Reported(told.clone())));
+        let error = ReportedError { codes: vec!["server_error".into()], message: "oops".into() };
+        assert_eq!(reply(failed.clone()), Err(BadResponse::Reported(error.clone())));
         let mut gathered = Client.assemble(&Request::default());
         assert_eq!(
             gathered.take(json!({"type": "response.failed", "response": failed})),
-            Err(BadResponse::Reported(told))
+            Err(BadResponse::Reported(error))
         );
         let event = json!({"type": "error", "code": "rate_limit_exceeded", "message": "slow down", "param": null});
-        let told = ReportedError { codes: vec!["rate_limit_exceeded".into()], message: "slow down".into() };
-        assert_eq!(gathered.take(event), Err(BadResponse::Reported(told)));
+        let error = ReportedError { codes: vec!["rate_limit_exceeded".into()], message: "slow down".into() };
+        assert_eq!(gathered.take(event), Err(BadResponse::Reported(error)));
         assert_eq!(reply(json!({"id": "x"})), Err(BadResponse::lacks("`output`")));
     }
 

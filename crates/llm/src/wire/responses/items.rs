@@ -79,7 +79,7 @@ pub(super) fn to_blocks(item: Value) -> (Role, Vec<Block>) {
         }
         Some("function_call_output") => {
             let content = match item.get("output") {
-                Some(Value::String(said)) => vec![Block::Text { text: said.clone() }],
+                Some(Value::String(text)) => vec![Block::Text { text: text.clone() }],
                 other => parts(other),
             };
             (Role::User, vec![Block::ToolResult { id: name("call_id"), content, is_error: false }])
@@ -100,19 +100,19 @@ pub(super) fn to_blocks(item: Value) -> (Role, Vec<Block>) {
 /// Reads the parts of a message: text parts, the text of a refusal, and any others.
 fn parts(content: Option<&Value>) -> Vec<Block> {
     match content {
-        Some(Value::String(said)) => vec![Block::Text { text: said.clone() }],
+        Some(Value::String(text)) => vec![Block::Text { text: text.clone() }],
         Some(Value::Array(parts)) => parts.iter().map(part).collect(),
         _ => Vec::new(),
     }
 }
 
 fn part(part: &Value) -> Block {
-    let said = match text(part, "type") {
+    let content = match text(part, "type") {
         Some("input_text" | "output_text" | "text") => text(part, "text"),
         Some("refusal") => text(part, "refusal"),
         _ => None,
     };
-    said.map_or_else(|| Block::Other(part.clone()), |said| Block::Text { text: said.to_owned() })
+    content.map_or_else(|| Block::Other(part.clone()), |content| Block::Text { text: content.to_owned() })
 }
 
 /// Returns `true` if a message contains a refusal.

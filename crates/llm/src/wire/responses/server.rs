@@ -42,7 +42,7 @@ impl Wire for Responses {
         let mut request = Request { model, conversation: conversation(header), ..Request::default() };
         request.system.extend(take_text(&mut fields, "instructions"));
         match fields.remove("input") {
-            Some(Value::String(said)) => request.messages.push(Message::text(Role::User, said)),
+            Some(Value::String(text)) => request.messages.push(Message::text(Role::User, text)),
             Some(Value::Array(items)) => {
                 for item in items {
                     take_in(&mut request, item)?;
@@ -194,13 +194,13 @@ fn effort(fields: &mut Map<String, Value>) -> Option<String> {
 }
 
 fn schema(fields: &mut Map<String, Value>) -> Option<ResponseSchema> {
-    let said = fields.get("text")?.as_object()?;
-    let format = said.get("format")?;
+    let settings = fields.get("text")?.as_object()?;
+    let format = settings.get("format")?;
     let schema = ResponseSchema {
         name: text(format, "name").unwrap_or_default().to_owned(),
         schema: format.get("schema").cloned()?,
     };
-    if said.len() == 1 {
+    if settings.len() == 1 {
         fields.remove("text");
     }
     Some(schema)
@@ -295,11 +295,12 @@ fn item_events(events: &mut Events, index: usize, item: &Value) -> Vec<SseEvent>
     if begun.get("status").is_some() {
         begun["status"] = json!("in_progress");
     }
-    let mut told = Vec::new();
+    let mut stream_events = Vec::new();
     match text(item, "type") {
         Some("message") => {
             begun["content"] = json!([]);
-            told.push(events.next("response.output_item.added", json!({"output_index": index, "item": begun})));
+            stream_events
+                .push(events.next("response.output_item.added", json!({"output_index": index, "item": begun})));
             let part = item.pointer("/content/0").cloned().unwrap_or_default();
             let with =
                 |key: &str, value: Value| json!({"item_id": id, "output_index": index, "content_index": 0, key: value});
@@ -307,15 +308,15 @@ fn item_events(events: &mut Events, index: usize, item: &Value) -> Vec<SseEvent>
                 Some(_) => ("response.refusal.delta", "response.refusal.done", "refusal"),
                 None => ("response.output_text.delta", "response.output_text.done", "text"),
             };
-            let said = text(&part, key).unwrap_or_default();
+            let content = text(&part, key).unwrap_or_default();
             let mut empty = part.clone();
             empty[key] = json!("");
-            told.push(events.next("response.content_part.added", with("part", empty)));
-            for piece in halves(said) {
-                told.push(events.next(delta, with("delta", json!(piece))));
+            stream_events.push(events.next("response.content_part.added", with("part", empty)));
+            for piece in halves(content) {
+                stream_events.push(events.next(delta, with("delta", json!(piece))));
             }
-            told.push(events.next(done, with(key, json!(said))));
-            told.push(events.next("response.content_part.done", with("part", part.clone())));
+            stream_events.push(events.next(done, with(key, json!(content))));
+            stream_events.push(events.next("response.content_part.done", with("part", part.clone())));
         }
         Some(kind @ ("function_call" | "custom_tool_call")) => {
             let (key, delta, done) = match kind {
@@ -325,17 +326,20 @@ fn item_events(events: &mut Events, index: usize, item: &Value) -> Vec<SseEvent>
                 _ => ("input", "response.custom_tool_call_input.delta", "response.custom_tool_call_input.done"),
             };
             begun[key] = json!("");
-            told.push(events.next("response.output_item.added", json!({"output_index": index, "item": begun})));
+            stream_events
+                .push(events.next("response.output_item.added", json!({"output_index": index, "item": begun})));
             let written = text(item, key).unwrap_or_default();
             for piece in halves(written) {
-                told.push(events.next(delta, json!({"item_id": id, "output_index": index, "delta": piece})));
+                stream_events.push(events.next(delta, json!({"item_id": id, "output_index": index, "delta": piece})));
             }
-            told.push(events.next(done, json!({"item_id": id, "output_index": index, key: written})));
+            stream_events.push(events.next(done, json!({"item_id": id, "output_index": index, key: written})));
         }
-        _ => told.push(events.next("response.output_item.added", json!({"output_index": index, "item": begun}))),
+        _ => {
+            stream_events.push(events.next("response.output_item.added", json!({"output_index": index, "item": begun})))
+        }
     }
-    told.push(events.next("response.output_item.done", json!({"output_index": index, "item": item})));
-    told
+    stream_events.push(events.next("response.output_item.done", json!({"output_index": index, "item": item})));
+    stream_events
 }
 
 #[cfg(test)]
@@ -432,15 +436,15 @@ mod tests {
 
     #[test]
     fn refusals_and_token_limits_survive_a_round_trip() {
-        for (stop, said) in [(StopReason::Refusal, "No."), (StopReason::MaxTokens, "Once upon")] {
+        for (stop, output) in [(StopReason::Refusal, "No."), (StopReason::MaxTokens, "Once upon")] {
             let reply = Reply {
                 message_id: "r".into(),
-                content: vec![Block::Text { text: said.into() }],
+                content: vec![Block::Text { text: output.into() }],
                 stop_reason: stop.clone(),
                 ..Reply::default()
             };
             let read = Client.reply(&Request::default(), Responses.whole(&reply)).unwrap();
-            assert_eq!((read.text().as_str(), read.stop_reason), (said, stop));
+            assert_eq!((read.text().as_str(), read.stop_reason), (output, stop));
         }
     }
 
@@ -475,8 +479,9 @@ mod tests {
         let output = Responses.whole(&reply)["output"].clone();
         assert_eq!((&output[0]["type"], &output[0]["input"]), (&json!("custom_tool_call"), &json!("2 + 2")));
         assert_eq!((&output[1]["namespace"], &output[1]["name"]), (&json!("agents"), &json!("spawn")));
-        let told = Responses.stream(&reply).content;
-        let pieces = told.iter().filter(|event| event.event == Some("response.custom_tool_call_input.delta")).count();
+        let messages = Responses.stream(&reply).content;
+        let pieces =
+            messages.iter().filter(|event| event.event == Some("response.custom_tool_call_input.delta")).count();
         assert_eq!(pieces, 2);
     }
 

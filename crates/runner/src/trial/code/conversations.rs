@@ -40,8 +40,8 @@ impl Conversations {
         let own = self.context.config.as_ref().map(|config| &config.name);
         let other = self.configured.iter().find(|config| config.name == name && Some(&config.name) != own);
         if let Some(config) = other {
-            let told = |problem: &model::Diagnostic| Breakage::environment(format!("`agents.{name}`: {problem}"));
-            agent = config.agent().map_err(|problem| told(&problem))?;
+            let broken = |problem: &model::Diagnostic| Breakage::environment(format!("`agents.{name}`: {problem}"));
+            agent = config.agent().map_err(|problem| broken(&problem))?;
             if agent.description().needs_sandbox && context.sandbox.is_none() {
                 return Err(Breakage::environment(format!(
                     "`agents.{name}` needs a sandbox, and the scenario has none; give it `fixtures: {{}}`"
@@ -52,7 +52,7 @@ impl Conversations {
                 .iter()
                 .find(|one| one.is_error())
             {
-                return Err(told(problem));
+                return Err(broken(problem));
             }
             context.setup = Arc::new(Setup { model: None, system_prompt: None, ..Setup::clone(&context.setup) });
             context.endpoint = Endpoint::Vendor { base_url: None };

@@ -84,15 +84,15 @@ impl RunningScenario<'_> {
             return self.evidence().await.map(Ok);
         }
         let Some(sandbox) = self.sandbox.clone() else {
-            let because = "it needs a sandbox, and the agent runs without one";
+            let reason = "it needs a sandbox, and the agent runs without one";
             let (id, kind, weight) = (check.id(), check.kind(), check.weight());
-            return Ok(Err(Box::new(Finding::undecided(id, kind, weight, Some(check.source()), because))));
+            return Ok(Err(Box::new(Finding::undecided(id, kind, weight, Some(check.source()), reason))));
         };
         let mut evidence = self.evidence().await?;
         evidence.collected = match evidence.collected.lost().map(str::to_owned) {
-            Some(because) => probe::lost(&*sandbox, needs, because),
+            Some(reason) => probe::lost(&*sandbox, needs, reason),
             None => {
-                let probes = probe::look(&*sandbox, needs, &evidence.collected.files_changed).await;
+                let probes = probe::run(&*sandbox, needs, &evidence.collected.files_changed).await;
                 Collected { probes, ..evidence.collected }
             }
         };
@@ -106,7 +106,7 @@ impl RunningScenario<'_> {
             (None, None) => Collected::default(),
             (None, Some(sandbox)) => {
                 let collected = match sandbox.collect().await {
-                    Err(SandboxError::Ruined { because }) => probe::lost(&**sandbox, [], because),
+                    Err(SandboxError::Ruined { reason }) => probe::lost(&**sandbox, [], reason),
                     collected => collected?,
                 };
                 self.collected.insert(collected).clone()

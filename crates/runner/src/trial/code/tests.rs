@@ -105,12 +105,12 @@ impl Play {
             shard: None,
             missing_shards: None,
         };
-        let heard = EventLog::up_to(usize::MAX);
-        crate::run(plan, Arc::new(host), info, controls, heard.clone()).await.unwrap();
-        let mut records: Vec<TrialRecord> = heard
+        let events = EventLog::up_to(usize::MAX);
+        crate::run(plan, Arc::new(host), info, controls, events.clone()).await.unwrap();
+        let mut records: Vec<TrialRecord> = events
             .take()
             .into_iter()
-            .filter_map(|told| match told.event {
+            .filter_map(|messages| match messages.event {
                 Event::TrialFinished(record) => Some(*record),
                 _ => None,
             })
@@ -124,17 +124,17 @@ async fn played(body: &str) -> TrialRecord {
     Play::new().scenario("x", body).run().await.remove(0)
 }
 
-/// Returns `id status: because` for each finding that is not implicit.
-fn told(record: &TrialRecord) -> Vec<String> {
-    let told = |finding: &Finding| {
+/// Returns `id status: reason` for each finding that is not implicit.
+fn describe(record: &TrialRecord) -> Vec<String> {
+    let describe = |finding: &Finding| {
         let status = match finding.status {
             Status::Met => "met",
             Status::Unmet => "unmet",
             Status::Undecided => "undecided",
         };
-        format!("{} {status}: {}", finding.id, finding.because)
+        format!("{} {status}: {}", finding.id, finding.reason)
     };
-    record.findings.iter().filter(|finding| !finding.implicit).map(told).collect()
+    record.findings.iter().filter(|finding| !finding.implicit).map(describe).collect()
 }
 
 fn line(finding: &Finding) -> (usize, String) {
@@ -161,7 +161,7 @@ async fn findings_of_a_scenario_are_in_order_with_their_lines() {
     )
     .await;
     assert_eq!(
-        told(&record).iter().map(|told| told.split(':').next().unwrap()).collect::<Vec<_>>(),
+        describe(&record).iter().map(|messages| messages.split(':').next().unwrap()).collect::<Vec<_>>(),
         [
             "contains-1 met",
             "not_contains-1 unmet",
@@ -193,10 +193,13 @@ async fn an_exception_fails_at_its_line_and_earlier_assertions_count() {
     )
     .await;
     assert_eq!(record.outcome, Outcome::Failed);
-    let told = told(&record);
-    assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told[0].starts_with("contains-1 met") && told[1] == "custom-1 undecided: it did not finish", "{told:?}");
-    assert_eq!(told[2], "scenario unmet: TypeError: cannot read property 'there' of undefined");
+    let messages = describe(&record);
+    assert_eq!(messages.len(), 3, "{messages:?}");
+    assert!(
+        messages[0].starts_with("contains-1 met") && messages[1] == "custom-1 undecided: it did not finish",
+        "{messages:?}"
+    );
+    assert_eq!(messages[2], "scenario unmet: TypeError: cannot read property 'there' of undefined");
     assert_eq!(line(&record.findings[2]).0, 6);
 }
 
@@ -208,7 +211,7 @@ async fn errors_in_unawaited_promises_are_reported() {
     assert_eq!(record.outcome, Outcome::Failed);
     assert_eq!(record.findings.iter().filter(|finding| finding.kind == "scenario").count(), 1);
     let finding = record.findings.iter().find(|finding| finding.kind == "scenario").unwrap();
-    assert_eq!((finding.because.as_str(), line(finding).0), ("Error: unseen", 5));
+    assert_eq!((finding.reason.as_str(), line(finding).0), ("Error: unseen", 5));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -223,9 +226,9 @@ async fn an_undefined_name_is_a_mistake_in_the_test_and_not_of_the_agent() {
     ] {
         let record = played(&format!("  await agent.send('hello');\n  {line}")).await;
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(model::Fault::Test)), "{record:#?}");
-        let because = record.because.unwrap();
-        assert!(because.contains("x.test.ts:4:") && because.contains("ReferenceError"), "{because}");
-        assert!(because.contains(help), "{because}");
+        let reason = record.reason.unwrap();
+        assert!(reason.contains("x.test.ts:4:") && reason.contains("ReferenceError"), "{reason}");
+        assert!(reason.contains(help), "{reason}");
         assert_eq!(record.attempts.len(), 1, "a retry would give the same result");
     }
 }
@@ -253,8 +256,8 @@ async fn errors_that_no_answer_can_cause_are_mistakes_in_the_test() {
     ] {
         let record = played(body).await;
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(model::Fault::Test)), "{body}: {record:#?}");
-        let because = record.because.unwrap();
-        assert!(because.contains(wrong), "{body}: {because}");
+        let reason = record.reason.unwrap();
+        assert!(reason.contains(wrong), "{body}: {reason}");
     }
 }
 
@@ -272,7 +275,7 @@ async fn errors_that_an_answer_may_have_caused_count_against_the_agent() {
         assert_eq!((record.outcome, record.fault), (Outcome::Failed, None), "{body}: {record:#?}");
         let finding = record.findings.iter().find(|finding| finding.kind == "scenario").unwrap();
         let is_explained = finding.evidence.iter().any(|line| line.contains("the test has a mistake here"));
-        assert_eq!(is_explained, finding.because.starts_with("TypeError"), "{finding:#?}");
+        assert_eq!(is_explained, finding.reason.starts_with("TypeError"), "{finding:#?}");
     }
 }
 
@@ -300,19 +303,19 @@ async fn an_endless_loop_and_a_memory_bomb_stop_only_their_own_trials() {
     let outcomes: Vec<Outcome> = records.iter().map(|record| record.outcome).collect();
     use Outcome::{Broken, Failed, Passed};
     assert_eq!(outcomes, [Broken, Failed, Broken, Broken, Passed], "{records:#?}");
-    let because = |at: usize| records[at].because.clone().unwrap();
+    let reason = |at: usize| records[at].reason.clone().unwrap();
     assert!(
-        because(0).ends_with(
+        reason(0).ends_with(
             "loop.test.ts:5:3: the scenario was stopped after 0.3 s (`timeout` of the scenario): it was still running"
         ),
         "{}",
-        because(0)
+        reason(0)
     );
-    assert!(told(&records[0])[0].starts_with("contains-1 met"));
-    let last = told(&records[1]).pop().unwrap();
+    assert!(describe(&records[0])[0].starts_with("contains-1 met"));
+    let last = describe(&records[1]).pop().unwrap();
     assert!(last.ends_with("(`timeout` of the scenario): it waited for a timer"), "{last}");
-    assert!(because(2).contains("it waits for a promise that is never settled"), "{}", because(2));
-    assert!(because(3).ends_with("the scenario needed more than 128 MiB of memory"), "{}", because(3));
+    assert!(reason(2).contains("it waits for a promise that is never settled"), "{}", reason(2));
+    assert!(reason(3).ends_with("the scenario needed more than 128 MiB of memory"), "{}", reason(3));
     for record in [&records[0], &records[2], &records[3]] {
         assert_eq!(record.fault, Some(model::Fault::Test), "{record:#?}");
     }
@@ -338,7 +341,7 @@ async fn an_error_in_a_custom_assertion_is_reported_with_its_line() {
 async fn a_scenario_without_a_claim_is_undecided() {
     let record = played("  await agent.send('hello');").await;
     assert_eq!(record.outcome, Outcome::Undecided);
-    assert!(record.because.unwrap().contains("nothing was checked"));
+    assert!(record.reason.unwrap().contains("nothing was checked"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -352,10 +355,14 @@ async fn an_agent_that_gives_up_fails_the_trial_and_gets_no_more_messages() {
     )
     .await;
     assert_eq!(record.outcome, Outcome::Failed, "{record:#?}");
-    assert_eq!(told(&record).len(), 2, "{:?}", told(&record));
+    assert_eq!(describe(&record).len(), 2, "{:?}", describe(&record));
     assert_eq!(record.findings[1].status, Status::Met, "{record:#?}");
     let uncaught = played("  await agent.send('!error nothing works');").await;
-    assert_eq!((uncaught.outcome, told(&uncaught)), (Outcome::Failed, Vec::new()), "the agent's own finding says it");
+    assert_eq!(
+        (uncaught.outcome, describe(&uncaught)),
+        (Outcome::Failed, Vec::new()),
+        "the agent's own finding says it"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -367,7 +374,7 @@ async fn a_slow_agent_times_out_and_not_its_scenario() {
     );
     let record = play.run().await.remove(0);
     assert_eq!(record.outcome, Outcome::Failed);
-    assert_eq!(told(&record), ["custom-1 met: `before` holds"]);
+    assert_eq!(describe(&record), ["custom-1 met: `before` holds"]);
     assert!(record.findings.iter().any(|finding| finding.kind == "time_budget"));
 }
 
@@ -384,17 +391,17 @@ async fn a_malformed_claim_is_undecided_with_a_reason() {
   assert.contains(agent.send('again'), 'x');",
     )
     .await;
-    assert_eq!(record.outcome, Outcome::Undecided, "{:#?}", told(&record));
+    assert_eq!(record.outcome, Outcome::Undecided, "{:#?}", describe(&record));
     assert!(
         record.findings.iter().filter(|finding| !finding.implicit).all(|finding| finding.status == Status::Undecided)
     );
-    let told = told(&record);
-    assert_eq!(told.len(), 7, "{told:#?}");
+    let messages = describe(&record);
+    assert_eq!(messages.len(), 7, "{messages:#?}");
     assert_eq!(record.findings[0].evidence, ["did you mean `assert.contains`?"]);
     assert_eq!(line(&record.findings[0]), (4, "assert.contians".into()));
-    assert!(told[4].contains("does not accept a function"), "{told:#?}");
-    assert!(told[5].contains("the agent runs without one"), "{told:#?}");
-    assert!(told[6].contains("await agent.send"), "{told:#?}");
+    assert!(messages[4].contains("does not accept a function"), "{messages:#?}");
+    assert!(messages[5].contains("the agent runs without one"), "{messages:#?}");
+    assert!(messages[6].contains("await agent.send"), "{messages:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -409,7 +416,7 @@ async fn concurrent_scenarios_do_not_see_each_others_claims() {
         play = play.scenario(&format!("s{number}"), &body);
     }
     for (number, record) in play.run().await.iter().enumerate() {
-        assert_eq!((record.outcome, told(record).len()), (Outcome::Passed, 1 + number % 3), "{record:#?}");
+        assert_eq!((record.outcome, describe(record).len()), (Outcome::Passed, 1 + number % 3), "{record:#?}");
         assert_eq!(record.input, [format!("this is {number}.")]);
     }
 }
@@ -433,10 +440,10 @@ async fn a_scenario_can_read_the_sandbox() {
   assert.fileExists('b/c.txt');
   await agent.files.read('gone.txt');";
     let record = Play::new().with("x", body, files).run().await.remove(0);
-    let told = told(&record);
-    assert_eq!(told.len(), 4, "{told:#?}");
-    assert!(record.findings[..3].iter().all(|finding| finding.status == Status::Met), "{told:#?}");
-    assert_eq!(told[3], "scenario unmet: Error: there is no file `gone.txt` in the sandbox");
+    let messages = describe(&record);
+    assert_eq!(messages.len(), 4, "{messages:#?}");
+    assert!(record.findings[..3].iter().all(|finding| finding.status == Status::Met), "{messages:#?}");
+    assert_eq!(messages[3], "scenario unmet: Error: there is no file `gone.txt` in the sandbox");
     assert_eq!(line(&record.findings[3]).0, 12);
 }
 
@@ -472,7 +479,7 @@ async fn a_case_that_cannot_run_is_broken_and_reports_every_problem() {
     play.suites.push(Suite { name: "bad".into(), path, format: "code", cases: vec![Arc::new(case)] });
     let records = play.run().await;
     assert_eq!(records.iter().map(|record| record.outcome).collect::<Vec<_>>(), [Outcome::Passed, Outcome::Broken]);
-    assert_eq!(records[1].because.as_deref(), Some("bad.test.ts:3:1: one; do this (and 1 more)"));
+    assert_eq!(records[1].reason.as_deref(), Some("bad.test.ts:3:1: one; do this (and 1 more)"));
     assert_eq!(records[1].errors, ["bad.test.ts:3:1: one; do this", "bad.test.ts:3:1: two"]);
 }
 
@@ -483,7 +490,7 @@ async fn a_module_that_no_longer_loads_breaks_its_trial() {
     play.settings.retry.retries = 0;
     let record = play.run().await.remove(0);
     assert_eq!(record.outcome, Outcome::Broken, "{record:#?}");
-    assert!(record.because.unwrap().contains("has changed"));
+    assert!(record.reason.unwrap().contains("has changed"));
 }
 
 /// An agent that counts the messages of a conversation.
@@ -528,7 +535,7 @@ async fn a_scenario_has_several_conversations_and_agents() {
   assert.contains(e, 'own heard 2: e');
   assert.custom('names', () => agents.second.name === 'second' && agents.own === agent);";
     let record = Play::new().counting().scenario("x", body).run().await.remove(0);
-    assert_eq!((record.outcome, record.replies.len()), (Outcome::Passed, 5), "{:#?}", told(&record));
+    assert_eq!((record.outcome, record.replies.len()), (Outcome::Passed, 5), "{:#?}", describe(&record));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -536,5 +543,5 @@ async fn a_second_agent_that_cannot_be_opened_breaks_the_trial() {
     let body = "  await agents.gone.send('a');\n  assert.custom('a', () => true);";
     let record = Play::new().counting().scenario("x", body).run().await.remove(0);
     assert_eq!(record.outcome, Outcome::Broken, "{record:#?}");
-    assert!(record.because.unwrap().starts_with("`agents.gone`: trialrun.yaml:1:1: cannot read the module"));
+    assert!(record.reason.unwrap().starts_with("`agents.gone`: trialrun.yaml:1:1: cannot read the module"));
 }

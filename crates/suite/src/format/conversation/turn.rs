@@ -1,7 +1,7 @@
 //! Reads the turns: messages of the user and assertions about each reply.
 
 use model::decode::{self, Fields, Problems};
-use model::{About, Node, NodeKind, UserMessage};
+use model::{AssertionScope, Node, NodeKind, UserMessage};
 use serde_json::{Map, Value};
 
 use super::super::assertions::{Assertions, Ids};
@@ -46,7 +46,7 @@ fn message(
     let says = fields.required_text("says", problems);
     let own = fields.get("persona").and_then(|node| user::persona(node, problems));
     if let Some(items) = fields.list("expect", problems) {
-        assertions.read(items, About::Reply(number), Ids::Optional, problems);
+        assertions.read(items, AssertionScope::Reply(number), Ids::Optional, problems);
     }
     fields.finish(problems);
     Some(UserMessage { persona: own.unwrap_or_else(|| persona.clone()), ..UserMessage::text(says?) })

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use model::decode::{self, Fields, Problems};
-use model::{About, Arguments, AssertionSpec, Definition, Diagnostic, Node, NodeKind, Span, Spanned};
+use model::{Arguments, AssertionScope, AssertionSpec, Definition, Diagnostic, Node, NodeKind, Span, Spanned};
 
 use crate::path;
 use crate::table::{Field, Table};
@@ -64,7 +64,7 @@ pub(super) fn not_used(definition: Definition, name: &str, place: &Node) -> Asse
 }
 
 fn spec(node: &Node, id: String, kind: Spanned<String>, arguments: Arguments) -> AssertionSpec {
-    AssertionSpec { node: node.clone(), arguments, about: About::Trial, id, kind, weight: 1.0 }
+    AssertionSpec { node: node.clone(), arguments, about: AssertionScope::Trial, id, kind, weight: 1.0 }
 }
 
 fn entry(item: &Node, id: String, problems: &mut Problems) -> Option<AssertionSpec> {

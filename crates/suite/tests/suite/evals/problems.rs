@@ -1,16 +1,16 @@
 //! Rejected content, each with its line.
 
 use super::{SUITE, one, skill};
-use crate::scratch::told;
+use crate::scratch::describe;
 
 /// Returns the problems of a suite whose only case has these keys on the third line, without the file's name.
-fn said(rest: &str) -> Vec<String> {
+fn text_of(rest: &str) -> Vec<String> {
     of(&one(rest))
 }
 
 fn of(text: &str) -> Vec<String> {
     let loaded = skill(text).load(&["s"]);
-    told(&loaded.diagnostics).iter().map(|line| line.trim_start_matches(&format!("{SUITE}:")).to_owned()).collect()
+    describe(&loaded.diagnostics).iter().map(|line| line.trim_start_matches(&format!("{SUITE}:")).to_owned()).collect()
 }
 
 #[test]
@@ -48,8 +48,8 @@ fn missing_and_unknown_keys_of_a_case_are_reported_at_their_line() {
         (r#""stage_files": true"#, "3:1: `stage_files` does nothing without `files`"),
         (r#""id": 2"#, "3:1: duplicate key `id`"),
     ] {
-        let told = said(rest);
-        assert!(told.len() == 1 && told[0].starts_with(expected), "{rest}: {told:#?}");
+        let messages = text_of(rest);
+        assert!(messages.len() == 1 && messages[0].starts_with(expected), "{rest}: {messages:#?}");
     }
 }
 
@@ -148,19 +148,19 @@ fn missing_files_and_escaping_paths_are_rejected() {
         (".", "`.` is the folder of this file itself"),
         ("files/a.txt/", "`files/a.txt/` is a file, not a directory"),
     ] {
-        assert_eq!(said(&format!("\"files\": [\"{file}\"]")), [format!("3:11: {expected}")], "{file}");
+        assert_eq!(text_of(&format!("\"files\": [\"{file}\"]")), [format!("3:11: {expected}")], "{file}");
     }
-    assert_eq!(said("\"files\": [\"\"]"), ["3:11: an item of `files` must not be empty"]);
+    assert_eq!(text_of("\"files\": [\"\"]"), ["3:11: an item of `files` must not be empty"]);
 }
 
 #[test]
 fn files_with_the_same_target_are_rejected() {
-    let said = |files: &str| said(&format!("\"files\": [{files}]"));
+    let text_of = |files: &str| text_of(&format!("\"files\": [{files}]"));
     assert_eq!(
-        said("\"files/a.txt\", \"files/a.txt\""),
+        text_of("\"files/a.txt\", \"files/a.txt\""),
         ["3:26: `files/a.txt` and `files/a.txt` would both be at `a.txt`"]
     );
-    let mixed = said("\"files/a.txt\", \"files/one/a.txt\"");
+    let mixed = text_of("\"files/a.txt\", \"files/one/a.txt\"");
     assert_eq!(
         mixed,
         [
@@ -168,7 +168,7 @@ fn files_with_the_same_target_are_rejected() {
             "3:26: `files/one/a.txt` and `files/a.txt` would both be at `a.txt`",
         ]
     );
-    assert_eq!(said("\"files/one\", \"files\""), ["3:24: `files` and `files/one` would both be at `one/a.txt`"]);
+    assert_eq!(text_of("\"files/one\", \"files\""), ["3:24: `files` and `files/one` would both be at `one/a.txt`"]);
 }
 
 #[test]
@@ -181,40 +181,43 @@ fn a_file_and_a_folder_with_the_same_name_are_rejected_in_either_order() {
         scratch.write("skills/s/evals/files/x", "").write("skills/s/evals/x/y", "").write("skills/s/evals/other/z", "");
         // Two folders, so that neither is removed from the paths.
         let text = one(&format!("\"files\": [{files}, \"files/one/deep/c.txt\"]"));
-        let told = told(&scratch.write(SUITE, text).load(&["s"]).diagnostics);
-        assert_eq!(told, [format!("{SUITE}:{expected}")]);
+        let messages = describe(&scratch.write(SUITE, text).load(&["s"]).diagnostics);
+        assert_eq!(messages, [format!("{SUITE}:{expected}")]);
     }
 }
 
 #[test]
 fn paths_of_git_and_the_skill_are_reserved() {
-    let told = |file: &str, entry: &str| {
+    let describe = |file: &str, entry: &str| {
         let scratch = skill(&one(&format!("\"files\": [\"{entry}\"]")));
         scratch.write(&format!("skills/s/evals/{file}"), "x");
-        told(&scratch.load(&["s"]).diagnostics)
+        describe(&scratch.load(&["s"]).diagnostics)
             .iter()
             .map(|line| line.replace(&format!("{SUITE}:"), ""))
             .collect::<Vec<_>>()
     };
     let git = |written: &str| vec![format!("3:11: `{written}` would be in a `.git` folder, which is reserved for git")];
-    assert_eq!(told("files/.git", "files/.git"), git("files/.git"));
-    assert_eq!(told("files/repo/.git/config", "files/repo"), git("repo/.git/config"));
-    assert_eq!(told("files/x/y/.GIT/config", "files/x/y/.GIT/config"), git("files/x/y/.GIT/config"));
-    assert_eq!(told("files/.gitignore", "files/.gitignore"), [] as [&str; 0]);
+    assert_eq!(describe("files/.git", "files/.git"), git("files/.git"));
+    assert_eq!(describe("files/repo/.git/config", "files/repo"), git("repo/.git/config"));
+    assert_eq!(describe("files/x/y/.GIT/config", "files/x/y/.GIT/config"), git("files/x/y/.GIT/config"));
+    assert_eq!(describe("files/.gitignore", "files/.gitignore"), [] as [&str; 0]);
     let skill = |written: &str| vec![format!("3:11: `{written}` would be where the skill is installed")];
-    assert_eq!(told("files/.claude/skills/s/x.md", "files/.claude"), skill(".claude/skills/s/x.md"));
+    assert_eq!(describe("files/.claude/skills/s/x.md", "files/.claude"), skill(".claude/skills/s/x.md"));
     assert_eq!(
-        told("files/a/.codex/skills/s/x.md", "files/a/.codex/skills/s/x.md"),
+        describe("files/a/.codex/skills/s/x.md", "files/a/.codex/skills/s/x.md"),
         skill("files/a/.codex/skills/s/x.md")
     );
-    assert_eq!(told("files/.claude/skills/other/x.md", "files/.claude"), [] as [&str; 0]);
+    assert_eq!(describe("files/.claude/skills/other/x.md", "files/.claude"), [] as [&str; 0]);
 }
 
 #[test]
 fn an_empty_folder_is_not_a_fixture() {
     let scratch = skill(&one("\"files\": [\"files/void\"]"));
     std::fs::create_dir_all(scratch.path("skills/s/evals/files/void/deeper")).unwrap();
-    assert_eq!(told(&scratch.load(&["s"]).diagnostics), [format!("{SUITE}:3:11: there are no files in `files/void`")]);
+    assert_eq!(
+        describe(&scratch.load(&["s"]).diagnostics),
+        [format!("{SUITE}:3:11: there are no files in `files/void`")]
+    );
 }
 
 #[cfg(unix)]
@@ -228,9 +231,9 @@ fn links_are_followed_and_special_files_are_rejected() {
     std::fs::create_dir(folder.join("round")).unwrap();
     symlink(folder.join("round"), folder.join("round/again")).unwrap();
     let loaded = scratch.load(&["s"]);
-    let told = told(&loaded.diagnostics);
-    assert!(told[0].ends_with("3:27: `files/pipe` is neither a file nor a directory"), "{told:#?}");
-    assert!(told[1].contains("3:41: cannot read all of `files/round`"), "{told:#?}");
+    let messages = describe(&loaded.diagnostics);
+    assert!(messages[0].ends_with("3:27: `files/pipe` is neither a file nor a directory"), "{messages:#?}");
+    assert!(messages[1].contains("3:41: cannot read all of `files/round`"), "{messages:#?}");
     assert_eq!(&*loaded.suites[0].cases[0].fixtures.files_unstaged[0].content, b"files/a.txt\n");
 }
 
@@ -262,17 +265,17 @@ fn typed_assertions_are_validated_by_type() {
         ),
         (r#"{"type": "tests_pass", "weight": 2}"#, "unknown key `weight` in an assertion"),
     ] {
-        let told = said(&format!("\"assertions\": [{assertion}]"));
-        let (place, message) = told[0].split_once(": ").unwrap();
-        assert_eq!(told.len(), 1, "{assertion}: {told:#?}");
-        assert!(place.starts_with("3:") && message.starts_with(expected), "{assertion}: {told:#?}");
+        let messages = text_of(&format!("\"assertions\": [{assertion}]"));
+        let (place, message) = messages[0].split_once(": ").unwrap();
+        assert_eq!(messages.len(), 1, "{assertion}: {messages:#?}");
+        assert!(place.starts_with("3:") && message.starts_with(expected), "{assertion}: {messages:#?}");
     }
 }
 
 #[test]
 fn duplicate_assertions_cause_a_warning() {
-    let told = said("\"assertions\": [\"A file exists.\",\n\"a  File\\texists\", \"another\"]");
-    assert_eq!(told, ["4:1: line 3 asserts the same thing"]);
+    let messages = text_of("\"assertions\": [\"A file exists.\",\n\"a  File\\texists\", \"another\"]");
+    assert_eq!(messages, ["4:1: line 3 asserts the same thing"]);
 }
 
 #[test]
@@ -282,7 +285,7 @@ fn all_problems_of_a_suite_are_reported_together() {
 {"id": 2, "prompt": "p", "expected_output": "", "files": ["no"], "assertions": [{"type": "x"}, ""],
  "force_skill_invocation": 1}
 ]}"#;
-    let told = of(text);
-    let lines: Vec<&str> = told.iter().map(|line| line.split(':').next().unwrap()).collect();
-    assert_eq!(lines, ["1", "1", "2", "2", "2", "3", "3", "3", "4"], "{told:#?}");
+    let messages = of(text);
+    let lines: Vec<&str> = messages.iter().map(|line| line.split(':').next().unwrap()).collect();
+    assert_eq!(lines, ["1", "1", "2", "2", "2", "3", "3", "3", "4"], "{messages:#?}");
 }

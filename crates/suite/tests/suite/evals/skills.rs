@@ -4,7 +4,7 @@ use std::path::Path;
 
 use trialrun_suite::{Loaded, Request};
 
-use crate::scratch::{Scratch, outline, told};
+use crate::scratch::{Scratch, describe, outline};
 
 fn suite(skill: &str) -> String {
     format!("{{\"skill_name\": \"{skill}\", \"evals\": [{{\"id\": 1, \"prompt\": \"p\", \"expected_output\": \"\"}}]}}")
@@ -43,7 +43,7 @@ fn every_pair_below_a_folder_is_found_once() {
     let scratch = project();
     for targets in [&[][..], &["."], &["skills"], &["skills/", "examples"], &["a", "b", "c"]] {
         let loaded = scratch.load(targets);
-        assert_eq!(told(&loaded.diagnostics), [] as [&str; 0], "{targets:?}");
+        assert_eq!(describe(&loaded.diagnostics), [] as [&str; 0], "{targets:?}");
         let mut found = outline(&loaded);
         found.sort();
         assert_eq!(found, ["a/evals: 1", "b/evals: 1", "c/evals: 1"], "{targets:?}");
@@ -61,7 +61,7 @@ fn a_project_with_only_skills_and_suites_needs_no_folders() {
     scratch.write("my-skill/evals/evals.json", suite("my-skill"));
     std::fs::remove_dir(scratch.path("skills")).unwrap();
     let loaded = scratch.load(&[]);
-    assert_eq!((told(&loaded.diagnostics), outline(&loaded)), (vec![], vec!["my-skill/evals: 1".to_owned()]));
+    assert_eq!((describe(&loaded.diagnostics), outline(&loaded)), (vec![], vec!["my-skill/evals: 1".to_owned()]));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_suite_outside_the_project_finds_the_skills_next_to_its_examples() {
         targets: vec![file.to_owned()],
         ..Request::default()
     });
-    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(describe(&loaded.diagnostics), [] as [&str; 0]);
     assert_eq!(directory(&loaded, 0), scratch.path("skills/c"));
     let elsewhere = tempfile::tempdir().unwrap();
     let loaded = scratch.load_from(elsewhere.path(), &[scratch.path(file).to_str().unwrap()]);
@@ -90,7 +90,7 @@ fn equal_ids_in_two_skills_do_not_conflict() {
     scratch.write("skills/a/tests/t.yaml", "scenario: '1'\nskill: a\n");
     scratch.write("examples/b/evals/evals.json", suite("b"));
     let loaded = scratch.load(&[]);
-    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(describe(&loaded.diagnostics), [] as [&str; 0]);
     assert_eq!(outline(&loaded), ["a: 1", "a/evals: 1", "b/evals: 1", "c/evals: 1", "examples/b: 1"]);
 }
 
@@ -99,11 +99,11 @@ fn the_skill_can_be_given_next_to_the_suite() {
     let scratch = project();
     scratch.write("next/a/SKILL.md", "---\nname: a\ndescription: the next one\n---\n");
     let loaded = with_skill(&scratch, "next/a", &["skills/a/evals/evals.json"]);
-    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(describe(&loaded.diagnostics), [] as [&str; 0]);
     assert_eq!(directory(&loaded, 0), scratch.path("next/a"));
     for (skill, expected) in [("./skills/a/", "skills/a"), ("a", "skills/a"), ("c", "skills/c")] {
         let loaded = with_skill(&scratch, skill, &[]);
-        assert_eq!(told(&loaded.diagnostics), [] as [&str; 0], "{skill}");
+        assert_eq!(describe(&loaded.diagnostics), [] as [&str; 0], "{skill}");
         assert_eq!((loaded.suites.len(), directory(&loaded, 0)), (1, scratch.path(expected).as_path()), "{skill}");
     }
 }
@@ -113,14 +113,14 @@ fn a_skill_with_another_name_is_an_error() {
     let scratch = project();
     let loaded = with_skill(&scratch, "skills/b", &["skills/a/evals/evals.json"]);
     assert_eq!(
-        told(&loaded.diagnostics),
+        describe(&loaded.diagnostics),
         ["skills/a/evals/evals.json:1:16: the suite is about `a`, but the skill is called `b`"]
     );
     assert_eq!(loaded.diagnostics[0].help[0], "did you mean `b`?");
     scratch.write("skills/a/evals/evals.json", suite("b"));
     let loaded = scratch.load(&["a"]);
     assert_eq!(
-        told(&loaded.diagnostics),
+        describe(&loaded.diagnostics),
         ["skills/a/evals/evals.json:1:16: the suite is about `b`, but the skill is called `a`"]
     );
 }
@@ -130,39 +130,39 @@ fn a_missing_skill_is_reported_with_the_nearest_name() {
     let scratch = Scratch::new();
     scratch.skill("release-notes").write("examples/x/evals/evals.json", suite("release-note"));
     let loaded = scratch.load(&["examples"]);
-    let told = told(&loaded.diagnostics);
-    assert_eq!(told, ["examples/x/evals/evals.json:1:16: there is no skill called `release-note`"]);
+    let messages = describe(&loaded.diagnostics);
+    assert_eq!(messages, ["examples/x/evals/evals.json:1:16: there is no skill called `release-note`"]);
     let help = &loaded.diagnostics[0].help;
     assert_eq!(
         help,
         &["did you mean `release-notes`?", "looked in skills", "choose its directory as the skill to test"]
     );
     scratch.write("examples/x/evals/evals.json", suite("../skills/release-notes"));
-    let said = scratch.load(&["examples"]).diagnostics.remove(0).message;
-    assert_eq!(said, "`../skills/release-notes` is not a valid name of a skill");
+    let output = scratch.load(&["examples"]).diagnostics.remove(0).message;
+    assert_eq!(output, "`../skills/release-notes` is not a valid name of a skill");
 }
 
 #[test]
 fn missing_skills_and_suites_are_reported() {
     let scratch = project();
     scratch.write("skills/d/tests/t.yaml", "scenario: t\nskill: d\n").write("bare/skill.md", "");
-    let said = |skill: &str, targets: &[&str]| {
+    let text_of = |skill: &str, targets: &[&str]| {
         let loaded = with_skill(&scratch, skill, targets);
         assert!(loaded.has_errors(), "{skill}");
-        (told(&loaded.diagnostics), loaded.diagnostics[0].help.clone())
+        (describe(&loaded.diagnostics), loaded.diagnostics[0].help.clone())
     };
-    let (told, help) = said("d", &[]);
-    assert_eq!(told, ["the skill `d` has no `evals/evals.json`"]);
+    let (messages, help) = text_of("d", &[]);
+    assert_eq!(messages, ["the skill `d` has no `evals/evals.json`"]);
     assert!(help[0].contains("name its suite") && help[1].contains("skills/d"), "{help:?}");
-    let (told, help) = said("bare", &[]);
+    let (messages, help) = text_of("bare", &[]);
     assert_eq!(
-        (told[0].as_str(), help[0].as_str()),
+        (messages[0].as_str(), help[0].as_str()),
         ("`bare` is not a skill: it has no SKILL.md", "did you mean `SKILL.md` instead of `skill.md`?")
     );
-    let (told, _) = said("skills/dd", &["skills/a/evals/evals.json"]);
-    assert_eq!(told, ["`skills/dd` is not a skill: it has no SKILL.md"]);
-    let (told, _) = said("a", &["skills/d/tests/t.yaml"]);
-    assert_eq!(told, ["`a` is chosen as the skill to test, but none of the named suites is about it"]);
+    let (messages, _) = text_of("skills/dd", &["skills/a/evals/evals.json"]);
+    assert_eq!(messages, ["`skills/dd` is not a skill: it has no SKILL.md"]);
+    let (messages, _) = text_of("a", &["skills/d/tests/t.yaml"]);
+    assert_eq!(messages, ["`a` is chosen as the skill to test, but none of the named suites is about it"]);
 }
 
 #[test]
@@ -173,10 +173,10 @@ fn another_file_with_the_name_of_a_suite_is_skipped_in_a_search() {
         .write("d/two/evals.json", "{\"skill_name\": \"x\", \"evls\": []}")
         .write("d/three/other.json", suite("x"));
     let loaded = scratch.load(&["d"]);
-    let told = told(&loaded.diagnostics);
-    assert_eq!(told.len(), 3, "{told:#?}");
-    assert!(told.iter().all(|line| line.starts_with("d/two/evals.json:1:")), "{told:#?}");
-    assert!(told.iter().any(|line| line.ends_with("the suite has no `evals`")));
+    let messages = describe(&loaded.diagnostics);
+    assert_eq!(messages.len(), 3, "{messages:#?}");
+    assert!(messages.iter().all(|line| line.starts_with("d/two/evals.json:1:")), "{messages:#?}");
+    assert!(messages.iter().any(|line| line.ends_with("the suite has no `evals`")));
     let named = scratch.skill("x").load(&["d/three/other.json"]);
     assert_eq!(
         (told_of(&named), outline(&named)),
@@ -186,7 +186,7 @@ fn another_file_with_the_name_of_a_suite_is_skipped_in_a_search() {
 }
 
 fn told_of(loaded: &Loaded) -> Vec<String> {
-    told(&loaded.diagnostics)
+    describe(&loaded.diagnostics)
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn weaknesses_of_a_suite_are_reported_on_request() {
         scratch
             .write("skills/s/evals/evals.json", format!("{{\"skill_name\": \"s\", \"evals\": [{}]}}", cases.join(",")));
         let loaded = scratch.load(&["s"]);
-        assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+        assert_eq!(describe(&loaded.diagnostics), [] as [&str; 0]);
         let judged = |_: &model::Case, spec: &model::AssertionSpec| {
             spec.kind.value == "claim" && !spec.node.as_str().unwrap().contains("file")
         };
@@ -277,16 +277,16 @@ fn a_scenario_finds_the_chosen_skill_and_skills_in_parent_folders() {
     let file = elsewhere.path("deep/o.yaml");
     let file = file.to_str().unwrap();
     let loaded = scratch.load(&[file]);
-    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(describe(&loaded.diagnostics), [] as [&str; 0]);
     assert_eq!(directory(&loaded, 0), elsewhere.path("skills/e"));
 
     elsewhere.write("kept/e/SKILL.md", "---\nname: e\ndescription: another\n---\n");
     let kept = elsewhere.path("kept/e");
     let loaded = with_skill(&scratch, kept.to_str().unwrap(), &[file]);
-    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(describe(&loaded.diagnostics), [] as [&str; 0]);
     assert_eq!(directory(&loaded, 0), kept);
-    let told = told(&with_skill(&scratch, "a", &[file]).diagnostics);
-    assert_eq!(told, ["`a` is chosen as the skill to test, but none of the named suites is about it"]);
+    let messages = describe(&with_skill(&scratch, "a", &[file]).diagnostics);
+    assert_eq!(messages, ["`a` is chosen as the skill to test, but none of the named suites is about it"]);
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn a_suite_names_the_agent_that_runs_it() {
     assert_eq!((agent.as_str(), place.line, place.column), ("claude-code", 1, 11));
     scratch.write("skills/a/evals/evals.json", suite("3"));
     assert_eq!(
-        told(&scratch.load(&[]).diagnostics),
+        describe(&scratch.load(&[]).diagnostics),
         ["skills/a/evals/evals.json:1:11: `agent` must be a string, not a number"]
     );
 }
@@ -317,7 +317,7 @@ fn a_suite_of_a_sub_agent_is_about_the_file_of_its_name() {
         .write("examples/other/evals/evals.json", sub_agent_suite("reviewer"));
     for targets in [&[][..], &["agents"], &["agents/reviewer/evals/evals.json"]] {
         let loaded = scratch.load(targets);
-        assert_eq!(told(&loaded.diagnostics), [] as [&str; 0], "{targets:?}");
+        assert_eq!(describe(&loaded.diagnostics), [] as [&str; 0], "{targets:?}");
         let found = loaded.suites.iter().find(|suite| suite.name == "agents/reviewer").unwrap();
         let case = &found.cases[0];
         let skill = case.subject.installed().unwrap();
@@ -326,23 +326,23 @@ fn a_suite_of_a_sub_agent_is_about_the_file_of_its_name() {
         assert_eq!(case.assertions[0].kind.value, "sub_agent_not_used");
     }
     let chosen = with_skill(&scratch, "agents/reviewer.md", &[]);
-    assert_eq!((told(&chosen.diagnostics), names(&chosen)), (vec![], vec!["agents/reviewer"]));
-    let said = |skill: &str, file: &str| told(&with_skill(&scratch, skill, &[file]).diagnostics);
+    assert_eq!((describe(&chosen.diagnostics), names(&chosen)), (vec![], vec!["agents/reviewer"]));
+    let text_of = |skill: &str, file: &str| describe(&with_skill(&scratch, skill, &[file]).diagnostics);
     let (own, other) = ("agents/reviewer/evals/evals.json", "skills/a/evals/evals.json");
     assert_eq!(
-        said("a", own),
+        text_of("a", own),
         [format!("{own}:1:19: the suite is about a sub-agent, and the chosen skill is not one")]
     );
     let expected = format!("{other}:1:16: the suite is about a skill, and the chosen skill is not one");
-    assert_eq!(said("agents/reviewer.md", other), [expected]);
+    assert_eq!(text_of("agents/reviewer.md", other), [expected]);
 
     scratch.write("agents/reviewer/evals/evals.json", sub_agent_suite("reviewr"));
     let loaded = scratch.load(&["agents"]);
-    assert!(told(&loaded.diagnostics)[0].ends_with("there is no sub-agent called `reviewr`"));
+    assert!(describe(&loaded.diagnostics)[0].ends_with("there is no sub-agent called `reviewr`"));
     assert_eq!(loaded.diagnostics[0].help[..2], ["did you mean `reviewer`?", "looked in agents"]);
     scratch
         .write("agents/reviewer.md", "Be strict.\n")
         .write("agents/reviewer/evals/evals.json", sub_agent_suite("reviewer"));
     let loaded = scratch.load(&["agents"]);
-    assert_eq!(told(&loaded.diagnostics), ["agents/reviewer.md:1:1: the sub-agent has no frontmatter"]);
+    assert_eq!(describe(&loaded.diagnostics), ["agents/reviewer.md:1:1: the sub-agent has no frontmatter"]);
 }

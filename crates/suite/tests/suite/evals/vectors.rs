@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{SUITE, one};
-use crate::scratch::{Scratch, told};
+use crate::scratch::{Scratch, describe};
 
 fn read(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/agent-skill-eval").join(name))
@@ -45,7 +45,7 @@ fn frontmatter_agrees(vector: &Value) -> bool {
         "skills/sk/evals/evals.json",
         "{\"skill_name\": \"sk\", \"evals\": [{\"id\": 1, \"prompt\": \"p\", \"expected_output\": \"\"}]}",
     );
-    let here = told(&scratch.load(&["sk"]).diagnostics);
+    let here = describe(&scratch.load(&["sk"]).diagnostics);
     let there: Vec<&str> =
         vector["problems"].as_array().unwrap().iter().map(|line| complaint(line.as_str().unwrap())).collect();
     here.iter().map(|line| complaint(line)).collect::<Vec<_>>() == there
@@ -55,7 +55,7 @@ fn frontmatter_agrees(vector: &Value) -> bool {
 fn normal_agrees(vector: &Value) -> bool {
     let scratch = Scratch::new();
     scratch.skill("s").write(SUITE, one(&format!("\"assertions\": [{}, {}]", vector["in"], vector["out"])));
-    told(&scratch.load(&["s"]).diagnostics).iter().any(|line| line.ends_with("asserts the same thing"))
+    describe(&scratch.load(&["s"]).diagnostics).iter().any(|line| line.ends_with("asserts the same thing"))
 }
 
 #[test]
@@ -99,8 +99,8 @@ fn every_listed_difference_of_the_format_exists() {
         let suite = serde_json::json!({"skill_name": "s", "evals": [case]});
         scratch.skill("s").write(SUITE, suite.to_string()).write("skills/s/evals/files/a.txt", "");
         let loaded = scratch.load(&["s"]);
-        let told = told(&loaded.diagnostics);
-        assert_eq!(loaded.has_errors(), difference["here"] == "refused", "{case}: {told:#?}");
+        let messages = describe(&loaded.diagnostics);
+        assert_eq!(loaded.has_errors(), difference["here"] == "refused", "{case}: {messages:#?}");
         assert_ne!(difference["there"], difference["here"], "{case}");
     }
     assert!(count > 10, "{count}");

@@ -2,7 +2,7 @@
 
 use super::Evaluator;
 use crate::access::namespace;
-use crate::error::{Nature, TemplateError};
+use crate::error::{ErrorKind, TemplateError};
 use crate::filter::FILTERS;
 use crate::function::FUNCTIONS;
 use crate::operation::{Given, Operation, named, names};
@@ -121,7 +121,7 @@ pub(crate) fn test<'a>(
     if matches!(name, "defined" | "undefined") {
         let defined = match value {
             Ok(_) => true,
-            Err(error) if error.nature == Nature::Missing => false,
+            Err(error) if error.kind == ErrorKind::Missing => false,
             Err(error) => return Err(error),
         };
         return Ok(defined == (name == "defined"));

@@ -149,7 +149,7 @@ fn operation(inner: BoxedStrategy<Value>, code: Code) -> BoxedStrategy<(String, 
     prop::strategy::Union::new(all).boxed()
 }
 
-fn said() -> impl Strategy<Value = Option<(String, Value)>> {
+fn text_of() -> impl Strategy<Value = Option<(String, Value)>> {
     let weight = prop::sample::select(vec![
         json!(0),
         json!(1),
@@ -191,14 +191,14 @@ pub fn expectation(code: Code) -> BoxedStrategy<Value> {
                 }
                 Code::None => key().boxed(),
             };
-            let map = (prop::collection::vec((field, inner.clone()), 0..4), said())
-                .prop_map(|(entries, said)| Value::Object(entries.into_iter().chain(said).collect()));
+            let map = (prop::collection::vec((field, inner.clone()), 0..4), text_of())
+                .prop_map(|(entries, output)| Value::Object(entries.into_iter().chain(output).collect()));
             let operation = operation(inner.clone(), code);
-            let operations = (prop::collection::vec(operation.clone(), 1..3), said(), said()).prop_map(
-                |(operations, said, more)| Value::Object(operations.into_iter().chain(said).chain(more).collect()),
+            let operations = (prop::collection::vec(operation.clone(), 1..3), text_of(), text_of()).prop_map(
+                |(operations, output, more)| Value::Object(operations.into_iter().chain(output).chain(more).collect()),
             );
-            let mixed = (operation, key(), inner.clone(), said()).prop_map(|(operation, key, value, said)| {
-                Value::Object([operation, (key, value)].into_iter().chain(said).collect())
+            let mixed = (operation, key(), inner.clone(), text_of()).prop_map(|(operation, key, value, output)| {
+                Value::Object([operation, (key, value)].into_iter().chain(output).collect())
             });
             prop_oneof![
                 2 => prop::collection::vec(inner, 0..4).prop_map(Value::Array),

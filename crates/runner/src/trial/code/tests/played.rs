@@ -1,6 +1,6 @@
 //! Users that a model plays: which model plays them, their usage, and the outcome when no model can.
 
-use model::{Aside, Fault, Node, SimulatedUser, Source, UserMessage};
+use model::{AuxiliaryUsage, Fault, Node, SimulatedUser, Source, UserMessage};
 use serde_json::{Value, json};
 
 use super::*;
@@ -8,8 +8,8 @@ use super::*;
 /// Answers of a model that sends these messages and then leaves.
 fn says(messages: &[&str]) -> Value {
     let turn = |message: &str, done: bool| json!({ "message": message, "done": done, "reason": "enough" }).to_string();
-    let said = messages.iter().map(|message| turn(message, false)).chain([turn("", true)]);
-    let steps: Vec<Value> = said.map(|text| json!({ "text": text, "usage": { "input": 10, "output": 5 } })).collect();
+    let output = messages.iter().map(|message| turn(message, false)).chain([turn("", true)]);
+    let steps: Vec<Value> = output.map(|text| json!({ "text": text, "usage": { "input": 10, "output": 5 } })).collect();
     json!({ "steps": steps })
 }
 
@@ -53,7 +53,7 @@ impl Play {
 }
 
 fn took(record: &TrialRecord) -> (u64, Option<u64>) {
-    let user: Aside = record.user.unwrap();
+    let user: AuxiliaryUsage = record.user.unwrap();
     (user.requests, user.tokens.map(|tokens| tokens.total()))
 }
 
@@ -72,7 +72,7 @@ async fn a_script_plays_users_of_code_and_of_conversations_alike() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_that_cannot_be_played_breaks_the_trial_without_a_retry() {
-    for (play, because) in [
+    for (play, reason) in [
         (Play::new().scenario("x", &conversing("")), "cannot simulate the user: no judge: set "),
         (
             Play::new().scenario("x", &conversing("model: 'scripted:gone.yaml'")),
@@ -86,9 +86,9 @@ async fn a_user_that_cannot_be_played_breaks_the_trial_without_a_retry() {
         play.may_warn = true;
         let record = play.run().await.remove(0);
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(Fault::Environment)), "{record:#?}");
-        assert_eq!(record.attempts.len(), 1, "{because}");
-        let told = record.because.unwrap();
-        assert!(told.starts_with(because) && told.len() > because.len(), "{told}");
+        assert_eq!(record.attempts.len(), 1, "{reason}");
+        let messages = record.reason.unwrap();
+        assert!(messages.starts_with(reason) && messages.len() > reason.len(), "{messages}");
     }
 }
 
@@ -105,7 +105,7 @@ async fn usage_of_a_played_user_is_reported_for_every_attempt_even_if_broken() {
         let record = play.run().await.remove(0);
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(Fault::Provider)), "{record:#?}");
         assert_eq!((record.attempts.len(), took(&record)), (2, (4, Some(60))), "{record:#?}");
-        assert!(record.because.unwrap().contains("the model that plays the user failed"));
+        assert!(record.reason.unwrap().contains("the model that plays the user failed"));
     }
 }
 
@@ -122,23 +122,23 @@ async fn a_user_script_that_is_too_short_is_a_mistake_in_the_test() {
         let record = play.run().await.remove(0);
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(Fault::Test)), "{record:#?}");
         assert_eq!(record.attempts.len(), 1, "a retry would give the same result");
-        assert!(record.because.unwrap().contains("2 steps and this is request 3; add a step for it"));
+        assert!(record.reason.unwrap().contains("2 steps and this is request 3; add a step for it"));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sandbox_assertions_of_a_turn_are_probed_before_the_next_turn() {
-    use model::{About, Arguments, AssertionSpec, Fixtures, Spanned};
+    use model::{Arguments, AssertionScope, AssertionSpec, Fixtures, Spanned};
     let file = |id: &str, kind: &str, about, path: &str| {
         let node = Node::from_json(&json!({ "path": path }), &Source::new("played.yaml", ""));
         let kind = Spanned::new(kind.to_owned(), node.span);
         AssertionSpec { node, arguments: Arguments::Fields, about, id: id.to_owned(), kind, weight: 1.0 }
     };
     let assertions = vec![
-        file("b is not there yet", "file_not_exists", About::Reply(1), "b"),
-        file("a is there", "file_exists", About::Reply(1), "a"),
-        file("b is there", "file_exists", About::Reply(2), "b"),
-        file("b is there at the end", "file_exists", About::LastReply, "b"),
+        file("b is not there yet", "file_not_exists", AssertionScope::Reply(1), "b"),
+        file("a is there", "file_exists", AssertionScope::Reply(1), "a"),
+        file("b is there", "file_exists", AssertionScope::Reply(2), "b"),
+        file("b is there at the end", "file_exists", AssertionScope::LastReply, "b"),
     ];
     let fixtures = Fixtures { env: vec![("A".into(), "b".into())], ..Fixtures::default() };
     let messages = ["!write a 1", "!write b 2"].map(UserMessage::text).into();

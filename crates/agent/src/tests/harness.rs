@@ -123,11 +123,11 @@ impl Sandbox for Bare {
     }
 }
 
-/// Module sources of all rehearsals, as if they were trials of one run.
+/// Module sources of all harnesses, as if they were trials of one run.
 static MODULES: LazyLock<script::Library> = LazyLock::new(script::Library::default);
 
 /// One agent, one case, and the events of their conversation.
-pub(crate) struct Rehearsal {
+pub(crate) struct AgentHarness {
     pub(crate) case: Case,
     pub(crate) argument: Option<String>,
     pub(crate) config: Option<Arc<Configured>>,
@@ -148,15 +148,15 @@ pub(crate) struct Rehearsal {
     pub(crate) stop: watch::Sender<bool>,
 }
 
-/// Result of a rehearsal.
-pub(crate) struct Played {
+/// Result of a run of the harness.
+pub(crate) struct TestRun {
     pub(crate) turn: Turn,
     /// Ending of each message that was sent.
     pub(crate) endings: Vec<Ending>,
-    heard: KeptEvents,
+    events: KeptEvents,
 }
 
-impl Rehearsal {
+impl AgentHarness {
     pub(crate) fn of(case: Case) -> Self {
         Self {
             case,
@@ -192,29 +192,29 @@ impl Rehearsal {
         }
     }
 
-    /// Creates a rehearsal of an agent's program with the variables `env` and the model `model`.
+    /// Creates a harness of an agent's program with the variables `env` and the model `model`.
     pub(crate) fn of_program(env: &[(&str, &str)], model: &str, endpoint: Endpoint) -> Self {
         let sandbox = Bare::new();
-        let mut rehearsal = Self { endpoint, ..Self::of(case("case", &["hello"])) };
-        rehearsal.host.env = env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        rehearsal.host.home = Some(sandbox.outside("real"));
-        (rehearsal.setup.model, rehearsal.setup.max_turns) = (Some(model.into()), Some(7));
-        rehearsal.sandbox = Some(sandbox);
-        rehearsal
+        let mut harness = Self { endpoint, ..Self::of(case("case", &["hello"])) };
+        harness.host.env = env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        harness.host.home = Some(sandbox.outside("real"));
+        (harness.setup.model, harness.setup.max_turns) = (Some(model.into()), Some(7));
+        harness.sandbox = Some(sandbox);
+        harness
     }
 
-    /// Creates a rehearsal of a stand-in for an agent's program, which prints `lines`. `variable` names the program.
+    /// Creates a harness of a stand-in for an agent's program, which prints `lines`. `variable` names the program.
     pub(crate) fn of_printed(variable: &str, lines: &[&str]) -> Self {
-        let mut rehearsal = Self::of_program(&[], "vendor/m", Self::gateway());
-        let program = rehearsal.bare().outside("program");
+        let mut harness = Self::of_program(&[], "vendor/m", Self::gateway());
+        let program = harness.bare().outside("program");
         let text = format!("#!/bin/sh\ncat > /dev/null\ncat <<'END'\n{}\nEND\n", lines.join("\n"));
         // Another process writes it: a file that this one has open for writing, even in a child of another test, cannot
         // be executed.
         let mut shell = std::process::Command::new("/bin/sh");
         shell.args(["-c", "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\""]).arg(&program).arg(text);
         assert!(shell.status().unwrap().success());
-        rehearsal.host.env.insert(variable.into(), program.to_string_lossy().into_owned());
-        rehearsal
+        harness.host.env.insert(variable.into(), program.to_string_lossy().into_owned());
+        harness
     }
 
     /// Returns the endpoint of a scripted model at the gateway.
@@ -222,7 +222,7 @@ impl Rehearsal {
         Endpoint::Gateway { base_url: "http://127.0.0.1:1".into(), token: "trialrun-test".into() }
     }
 
-    /// Creates a rehearsal with a scripted model, a sandbox and the message `message`.
+    /// Creates a harness with a scripted model, a sandbox and the message `message`.
     pub(crate) fn scripted(message: &str, steps: &serde_json::Value) -> Self {
         Self {
             sandbox: Some(Bare::new()),
@@ -288,14 +288,14 @@ impl Rehearsal {
     }
 
     /// Plays the whole conversation.
-    pub(crate) async fn play(&self, agent: &dyn Agent) -> Result<Played, Breakage> {
-        let heard = KeptEvents::default();
+    pub(crate) async fn play(&self, agent: &dyn Agent) -> Result<TestRun, Breakage> {
+        let events = KeptEvents::default();
         let (responder, problems) = Responder::compile(&self.case.user_responses);
         assert!(problems.is_empty());
         let place = |path: fn(&Bare) -> &PathBuf| self.sandbox.as_deref().map(|sandbox| path(sandbox).clone());
         let resolver = Resolver { work: place(|sandbox| &sandbox.work), home: place(|sandbox| &sandbox.home) };
         let mut turn = Turn::new(
-            Box::new(heard.clone()),
+            Box::new(events.clone()),
             self.limits.clone().into(),
             responder,
             resolver,
@@ -313,7 +313,7 @@ impl Rehearsal {
             }
         }
         session.close().await;
-        Ok(Played { turn, endings, heard })
+        Ok(TestRun { turn, endings, events })
     }
 }
 
@@ -334,10 +334,10 @@ impl EventSink for KeptEvents {
     }
 }
 
-impl Played {
+impl TestRun {
     /// Returns all recorded steps.
     pub(crate) fn steps(&mut self) -> Vec<Step> {
-        self.heard
+        self.events
             .take()
             .into_iter()
             .filter_map(|event| match event {
@@ -348,8 +348,8 @@ impl Played {
     }
 
     /// Returns all events as text, including the agent's own output.
-    pub(crate) fn told(&mut self) -> String {
-        self.heard.take().iter().map(|event| format!("{event:?}\n")).collect()
+    pub(crate) fn describe(&mut self) -> String {
+        self.events.take().iter().map(|event| format!("{event:?}\n")).collect()
     }
 
     /// Returns each call as its name, its result and `true` if that is an error.

@@ -12,14 +12,14 @@ use crate::Project;
 use crate::live::TIMEOUT;
 
 /// A named pipe. A process that has opened it for writing holds it until it ends.
-pub struct Tether {
+pub struct ProcessPipe {
     path: PathBuf,
     lines: Receiver<String>,
 }
 
 impl Project {
-    /// Creates a tether in the project's directory.
-    pub fn tether(&self, name: &str) -> Tether {
+    /// Creates a pipe in the project's directory.
+    pub fn process_pipe(&self, name: &str) -> ProcessPipe {
         let path = self.dir().join(name);
         nix::unistd::mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR).expect("a named pipe");
         let (line, lines) = channel();
@@ -31,11 +31,11 @@ impl Project {
                 let _ = line.send(written);
             }
         });
-        Tether { path, lines }
+        ProcessPipe { path, lines }
     }
 }
 
-impl Tether {
+impl ProcessPipe {
     /// Path of the pipe.
     pub fn path(&self) -> &Path {
         &self.path
@@ -43,14 +43,14 @@ impl Tether {
 
     /// Waits until a process writes `line`.
     #[track_caller]
-    pub fn says(&self, line: &str) {
-        let said = self.lines.recv_timeout(TIMEOUT);
-        assert_eq!(said.as_deref(), Ok(line), "{}", self.path.display());
+    pub fn wait_for_line(&self, line: &str) {
+        let output = self.lines.recv_timeout(TIMEOUT);
+        assert_eq!(output.as_deref(), Ok(line), "{}", self.path.display());
     }
 
     /// Waits until no process holds it any more. Lines that are written until then are ignored.
     #[track_caller]
-    pub fn is_let_go(&self) {
+    pub fn wait_until_closed(&self) {
         loop {
             match self.lines.recv_timeout(TIMEOUT) {
                 Ok(_) => {}

@@ -10,7 +10,7 @@ const MOST: usize = 64 * 1024;
 const CUT: usize = 2_000;
 
 /// Returns the value, or a short description of a large one.
-pub fn kept(value: &Value) -> Value {
+pub fn truncated(value: &Value) -> Value {
     if room_after(value, MOST).is_some() { value.clone() } else { described(value) }
 }
 
@@ -66,20 +66,20 @@ mod tests {
     #[test]
     fn a_small_value_is_kept_unchanged() {
         for value in [json!(null), json!("text"), json!([1, {"a": [true]}]), json!("x".repeat(MOST - 2))] {
-            assert_eq!(kept(&value), value);
+            assert_eq!(truncated(&value), value);
         }
     }
 
     #[test]
     fn the_beginning_and_the_size_of_a_large_value_are_kept() {
         let list: Value = (0..20_000).map(|id| json!({ "id": id, "text": "é" })).collect();
-        let told = |value: &Value| kept(value).as_str().unwrap().to_owned();
-        let list = told(&list);
+        let describe = |value: &Value| truncated(value).as_str().unwrap().to_owned();
+        let list = describe(&list);
         assert!(list.starts_with(r#"[{"id":0,"text":"é"},"#) && list.ends_with("… (a list of 20000 items)"), "{list}");
-        let text = told(&json!("é".repeat(40_000)));
+        let text = describe(&json!("é".repeat(40_000)));
         assert!(text.starts_with("éé") && text.ends_with("… (40000 characters)"), "{text}");
-        let map = told(&json!({ "a": "x".repeat(MOST) }));
+        let map = describe(&json!({ "a": "x".repeat(MOST) }));
         assert!(map.starts_with(r#"{"a":"xx"#) && map.ends_with("… (a map of 1 keys)"), "{map}");
-        assert!([list, text, map].iter().all(|told| told.len() < CUT + 100));
+        assert!([list, text, map].iter().all(|describe| describe.len() < CUT + 100));
     }
 }

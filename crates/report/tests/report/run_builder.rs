@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 pub const RUN: &str = "0193a0f2-7c11-7d3e-9b5a-3f0c6a1e2b44";
 
 /// A run under construction: numbers its events and advances its clock.
-pub struct Story {
+pub struct RunBuilder {
     pub events: Vec<Envelope>,
     pub summary: Summary,
     info: RunInfo,
@@ -26,7 +26,7 @@ pub fn id(case: &str, arm: &str, repetition: u64) -> TrialId {
     TrialId { suite: "commit".into(), case: case.into(), arm: arm.into(), repetition }
 }
 
-impl Story {
+impl RunBuilder {
     pub fn new(trials: Vec<TrialId>, jobs: usize) -> Self {
         let info = RunInfo {
             id: RUN.into(),
@@ -191,7 +191,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         outcome: Outcome::Passed,
         flaky: false,
         fault: None,
-        because: None,
+        reason: None,
         ending: Some(Ending::Finished),
         score: Some(2.0),
         max_score: Some(2.0),
@@ -249,7 +249,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         settings: Arc::new(Map::from_iter([("permission_mode".to_owned(), json!("bypassPermissions"))])),
         attempts: vec![AttemptRecord {
             outcome: Outcome::Passed,
-            because: None,
+            reason: None,
             answer: Some("Noted.".into()),
             usage: Some(usage),
             cost_usd: Some(0.0123),
@@ -262,7 +262,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
     }
 }
 
-pub fn met(id: &str, kind: &str, because: &str) -> Finding {
+pub fn met(id: &str, kind: &str, reason: &str) -> Finding {
     Finding {
         id: id.into(),
         kind: kind.into(),
@@ -271,7 +271,7 @@ pub fn met(id: &str, kind: &str, because: &str) -> Finding {
         claim: Claim::Declared,
         score: Some(1.0),
         weight: 1.0,
-        because: because.into(),
+        reason: reason.into(),
         expected: None,
         actual: None,
         evidence: vec![],
@@ -296,7 +296,7 @@ pub fn met(id: &str, kind: &str, because: &str) -> Finding {
 pub fn failed(trial: &TrialId) -> TrialRecord {
     let mut record = passed(trial);
     record.outcome = Outcome::Failed;
-    record.because = Some("1 of 2 assertions does not hold".into());
+    record.reason = Some("1 of 2 assertions does not hold".into());
     record.score = Some(1.0);
     record.findings[0].captures = vec![Capture {
         field: "command".into(),
@@ -307,7 +307,7 @@ pub fn failed(trial: &TrialId) -> TrialRecord {
     record.findings[1] = Finding {
         status: Status::Unmet,
         score: Some(0.0),
-        because: "no call of `AskUserQuestion` came before `git push`".into(),
+        reason: "no call of `AskUserQuestion` came before `git push`".into(),
         expected: Some("a call of `AskUserQuestion` with question ~ /push/".into()),
         actual: Some("calls: Bash, Bash, Bash\nnearest: Bash(command=\"git push\")".into()),
         evidence: vec!["call 2: Bash \"git commit\"".into(), "call 3: Bash \"git push\"".into()],
@@ -329,11 +329,11 @@ pub fn failed(trial: &TrialId) -> TrialRecord {
 /// A trial whose provider failed twice.
 pub fn broken(trial: &TrialId) -> TrialRecord {
     let mut record = passed(trial);
-    let because = "the model provider answered 529 (overloaded) five times";
+    let reason = "the model provider answered 529 (overloaded) five times";
     record.outcome = Outcome::Broken;
     record.fault = Some(Fault::Provider);
-    record.because = Some(because.into());
-    record.ending = Some(Ending::ProviderFailed { because: because.into() });
+    record.reason = Some(reason.into());
+    record.ending = Some(Ending::ProviderFailed { reason: reason.into() });
     record.findings.clear();
     record.answer = None;
     record.usage = None;
@@ -342,7 +342,7 @@ pub fn broken(trial: &TrialId) -> TrialRecord {
     record.max_score = None;
     let attempt = AttemptRecord {
         outcome: Outcome::Broken,
-        because: Some(because.into()),
+        reason: Some(reason.into()),
         answer: None,
         usage: None,
         cost_usd: None,
@@ -369,7 +369,7 @@ pub fn row(record: &TrialRecord, run: &str) -> TrialRow {
         flaky: record.flaky,
         quarantined: record.quarantine.is_some(),
         fault: record.fault,
-        because: record.because.clone(),
+        reason: record.reason.clone(),
         score: record.score,
         max_score: record.max_score,
         started_at: record.started_at,
@@ -408,9 +408,9 @@ pub fn run_row(id: &str) -> RunRow {
 }
 
 /// A single job with three trials and every kind of event that a stream shows.
-pub fn one_job() -> Story {
+pub fn one_job() -> RunBuilder {
     let trials = ["splits-in-two", "asks-before-push", "provider-down"].map(|case| id(case, "claude-code:sonnet", 1));
-    let mut story = Story::new(trials.to_vec(), 1);
+    let mut story = RunBuilder::new(trials.to_vec(), 1);
     story
         .after(1)
         .starts(&trials[0], &["/commit"])
@@ -472,13 +472,13 @@ pub fn one_job() -> Story {
         .asks("c5", "Force?", None)
         .answers("c5", "no answer", true)
         .step(Step::PermissionDenied { tool: "Write".into(), call_id: None, message: "not in the list".into() })
-        .step(Step::RequestCheck { step: 2, met: false, because: "expected a tool result, found none".into() })
+        .step(Step::RequestCheck { step: 2, met: false, reason: "expected a tool result, found none".into() })
         .after(2000)
         .ends(failed(&trials[1]))
         .starts(&trials[2], &["/commit"])
         .after(1000)
         .step(Step::Retry { attempt: 1, status: Some(529), error: "overloaded".into(), delay_ms: Some(1200) })
-        .tell(Event::TrialRetried { because: "the model provider answered 529".into() })
+        .tell(Event::TrialRetried { reason: "the model provider answered 529".into() })
         .after(900)
         .ends(broken(&trials[2]))
         .over();
@@ -486,12 +486,12 @@ pub fn one_job() -> Story {
 }
 
 /// Two jobs, two arms, two repetitions.
-pub fn many_jobs() -> Story {
+pub fn many_jobs() -> RunBuilder {
     let trials: Vec<TrialId> = ["claude-code:haiku", "claude-code:sonnet"]
         .iter()
         .flat_map(|arm| [1, 2].map(|repetition| id("splits-in-two", arm, repetition)))
         .collect();
-    let mut story = Story::new(trials.clone(), 2);
+    let mut story = RunBuilder::new(trials.clone(), 2);
     for pair in [[0, 1], [3, 2]] {
         for at in pair {
             story.after(1).starts(&trials[at], &["/commit"]).tell(Event::Waiting { on: "agent".into() });

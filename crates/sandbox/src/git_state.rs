@@ -49,7 +49,7 @@ impl GitSettings {
 
 /// State of a repository that can be read without git.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Glance {
+pub(super) struct GitState {
     /// HEAD, index, references and settings, with a digest of each. Timestamps are not sufficient, because an agent can
     /// set them.
     digests: BTreeMap<PathBuf, Option<[u8; 32]>>,
@@ -65,7 +65,7 @@ pub(super) struct Glance {
     pub(super) pushes: BTreeMap<String, String>,
 }
 
-impl Glance {
+impl GitState {
     /// Reads the state of the repository at `work`; returns `None` if there is none.
     ///
     /// # Errors
@@ -88,16 +88,17 @@ impl Glance {
         }
         let settings = GitSettings::read(work);
         let objects = objects(&git, deadline)?;
-        let mut glance = Self { digests, objects, settings, pushes: logged_pushes(&git, deadline)?, ..Self::default() };
+        let mut git_state =
+            Self { digests, objects, settings, pushes: logged_pushes(&git, deadline)?, ..Self::default() };
         let head = text(&git.join("HEAD")).unwrap_or_default();
         match head.trim().strip_prefix("ref: ") {
             Some(reference) => {
-                glance.branch = Some(reference.strip_prefix("refs/heads/").unwrap_or(reference).to_owned());
-                glance.head = resolve(&git, reference);
+                git_state.branch = Some(reference.strip_prefix("refs/heads/").unwrap_or(reference).to_owned());
+                git_state.head = resolve(&git, reference);
             }
-            None => glance.head = hash(head.trim()),
+            None => git_state.head = hash(head.trim()),
         }
-        Ok(Some(glance))
+        Ok(Some(git_state))
     }
 
     /// Returns `true` if the repository is certainly unchanged since `other` was read.
@@ -193,8 +194,8 @@ mod tests {
 
     use super::*;
 
-    fn at(work: &Path) -> Option<Glance> {
-        Glance::at(work, Deadline::new(Duration::from_secs(60), "setup_timeout")).unwrap()
+    fn at(work: &Path) -> Option<GitState> {
+        GitState::at(work, Deadline::new(Duration::from_secs(60), "setup_timeout")).unwrap()
     }
 
     #[test]
@@ -205,13 +206,13 @@ mod tests {
         assert_eq!(at(&git), None);
         fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
         let (one, two) = ("1".repeat(40), "2".repeat(64));
-        let glance = at(root.path()).unwrap();
-        assert_eq!((glance.branch.as_deref(), glance.head), (Some("main"), None));
+        let git_state = at(root.path()).unwrap();
+        assert_eq!((git_state.branch.as_deref(), git_state.head), (Some("main"), None));
         fs::write(git.join("packed-refs"), format!("# pack-refs\n{one} refs/heads/main\n")).unwrap();
         assert_eq!(at(root.path()).unwrap().head, Some(one));
         fs::write(git.join("refs/heads/main"), format!("{two}\n")).unwrap();
-        let glance = at(root.path()).unwrap();
-        assert_eq!(glance.head, Some(two.clone()));
+        let git_state = at(root.path()).unwrap();
+        assert_eq!(git_state.head, Some(two.clone()));
         fs::write(git.join("HEAD"), &two).unwrap();
         let detached = at(root.path()).unwrap();
         assert_eq!((detached.branch, detached.head), (None, Some(two)));
@@ -227,10 +228,10 @@ mod tests {
         nix::unistd::mkfifo(&git.join("HEAD"), Mode::S_IRWXU).unwrap();
         symlink("/", git.join("refs")).unwrap();
         symlink("/dev/zero", git.join("index")).unwrap();
-        let glance = at(root.path()).unwrap();
-        assert_eq!(glance.digests.len(), 3);
-        assert!(glance.digests.values().all(Option::is_none), "{:?}", glance.digests);
-        assert!(!glance.is_as(&glance.clone()), "unreadable state never counts as unchanged");
+        let git_state = at(root.path()).unwrap();
+        assert_eq!(git_state.digests.len(), 3);
+        assert!(git_state.digests.values().all(Option::is_none), "{:?}", git_state.digests);
+        assert!(!git_state.is_as(&git_state.clone()), "unreadable state never counts as unchanged");
         fs::remove_file(git.join("HEAD")).unwrap();
         for named in ["ref: packed-refs\n", "ref: /dev/zero\n", "ref: refs/dev/zero\n"] {
             let _ = fs::remove_file(git.join("packed-refs"));

@@ -11,12 +11,12 @@ use crate::{Function, Module, Options, Runtime, ScriptError, Value};
 pub const BUDGET: Duration = Duration::from_secs(20);
 
 /// Directory that is deleted on drop, with a runtime.
-pub struct Folder {
+pub struct TestProject {
     directory: TempDir,
     pub runtime: Runtime,
 }
 
-impl Folder {
+impl TestProject {
     pub fn new(files: &[(&str, &str)]) -> Self {
         let directory = TempDir::new().unwrap();
         for (name, text) in files {

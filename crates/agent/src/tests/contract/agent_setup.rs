@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::tests::rehearsal::{Rehearsal, case, configured};
+use crate::tests::harness::{AgentHarness, case, configured};
 use crate::{Agent, fake, recorded};
 
 /// Length of a huge answer, in bytes.
@@ -65,15 +65,15 @@ pub(crate) enum Blame {
     Provider,
 }
 
-/// A rehearsal that is ready to run.
+/// A harness that is ready to run.
 pub(crate) struct Set {
-    pub(crate) rehearsal: Rehearsal,
-    /// Resources that must live as long as the rehearsal runs.
+    pub(crate) harness: AgentHarness,
+    /// Resources that must live as long as the harness runs.
     pub(crate) _kept: Option<Box<dyn Any + Send>>,
 }
 
 /// One variant of an agent.
-pub(crate) trait Stage: Send + Sync {
+pub(crate) trait AgentSetup: Send + Sync {
     fn name(&self) -> &'static str;
 
     fn agent(&self) -> &'static dyn Agent;
@@ -94,20 +94,20 @@ pub(crate) trait Stage: Send + Sync {
 }
 
 /// Creates a case in which the user requests `acts`.
-pub(crate) fn rehearsal(acts: &[Act]) -> Rehearsal {
+pub(crate) fn harness(acts: &[Act]) -> AgentHarness {
     let words: Vec<String> = acts.iter().map(Act::word).collect();
-    Rehearsal::of(case("a", &words.iter().map(String::as_str).collect::<Vec<_>>()))
+    AgentHarness::of(case("a", &words.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
-/// Same as [`rehearsal`], with a configuration of the agent.
-pub(crate) fn with_config(acts: &[Act], config: &Value) -> Rehearsal {
-    Rehearsal { config: Some(configured(config, Path::new("/none"))), ..rehearsal(acts) }
+/// Same as [`harness`], with a configuration of the agent.
+pub(crate) fn with_config(acts: &[Act], config: &Value) -> AgentHarness {
+    AgentHarness { config: Some(configured(config, Path::new("/none"))), ..harness(acts) }
 }
 
 /// The agent `fake`, whose messages are directives.
 pub(crate) struct Directives;
 
-impl Stage for Directives {
+impl AgentSetup for Directives {
     fn name(&self) -> &'static str {
         "fake"
     }
@@ -121,8 +121,8 @@ impl Stage for Directives {
     }
 
     fn set(&self, acts: &[Act]) -> Set {
-        let mut rehearsal = rehearsal(acts);
-        for (message, act) in rehearsal.case.messages.iter_mut().zip(acts) {
+        let mut harness = harness(acts);
+        for (message, act) in harness.case.messages.iter_mut().zip(acts) {
             let does = match act {
                 Act::Say(text) => format!("!say {text}"),
                 Act::Call => "!call find {\"q\":1} => found\n!say done".to_owned(),
@@ -132,7 +132,7 @@ impl Stage for Directives {
             };
             message.text = format!("!tokens 3 4\n{does}");
         }
-        Set { rehearsal, _kept: None }
+        Set { harness, _kept: None }
     }
 
     fn absent(&self) -> Option<Set> {
@@ -166,14 +166,14 @@ impl Answers {
             };
             messages.push(json!({"role": "assistant", "content": text}));
         }
-        let said = messages.iter().filter(|message| message["role"] == "assistant").count();
-        line["usage"] = json!({"input": 3 * said, "output": 4 * said});
+        let output = messages.iter().filter(|message| message["role"] == "assistant").count();
+        line["usage"] = json!({"input": 3 * output, "output": 4 * output});
         line["messages"] = Value::Array(messages);
         line
     }
 }
 
-impl Stage for Answers {
+impl AgentSetup for Answers {
     fn name(&self) -> &'static str {
         "recorded"
     }
@@ -191,11 +191,11 @@ impl Stage for Answers {
         let file = folder.path().join("answers.jsonl");
         std::fs::write(&file, Self::line(acts).to_string()).unwrap();
         let argument = Some(file.to_string_lossy().into_owned());
-        Set { rehearsal: Rehearsal { argument, ..rehearsal(acts) }, _kept: Some(Box::new(folder)) }
+        Set { harness: AgentHarness { argument, ..harness(acts) }, _kept: Some(Box::new(folder)) }
     }
 
     fn absent(&self) -> Option<Set> {
         let argument = Some("/none/answers.jsonl".to_owned());
-        Some(Set { rehearsal: Rehearsal { argument, ..rehearsal(&[Act::Count]) }, _kept: None })
+        Some(Set { harness: AgentHarness { argument, ..harness(&[Act::Count]) }, _kept: None })
     }
 }

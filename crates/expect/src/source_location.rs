@@ -7,20 +7,20 @@ use model::{Excerpt, Node, Source, Span};
 
 /// Span and the file that contains it.
 #[derive(Clone)]
-pub struct Place {
+pub struct SourceLocation {
     source: Arc<Source>,
     span: Span,
 }
 
 /// The position is not part of the meaning, so all locations have the same debug output, which digests of assertions
 /// contain.
-impl fmt::Debug for Place {
+impl fmt::Debug for SourceLocation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Place")
     }
 }
 
-impl Place {
+impl SourceLocation {
     /// Returns the location of a value.
     pub fn of(node: &Node) -> Self {
         Self { source: Arc::clone(&node.source), span: node.span }
